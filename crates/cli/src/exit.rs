@@ -1,7 +1,8 @@
 //! The exit status of a command.
 //!
-//! 0: all well. 1: something was measured and something went wrong (a manager failed, an output file could not be
-//! written, ...). 2: nothing was measured because the request cannot be carried out. 130: Ctrl-C.
+//! 0: all well. 1: something was measured and something went wrong (a manager failed, a trace is damaged and its figures
+//! are of what is whole, an output file could not be written, ...). 2: nothing was measured because the request cannot be
+//! carried out. 3: a gate could not be decided. 130: Ctrl-C.
 
 use heaptoll_experiments::failure::Failure;
 use heaptoll_preflight::Refusal;
@@ -11,6 +12,8 @@ use thiserror::Error;
 pub const TROUBLE: u8 = 1;
 /// Exit status: the request cannot be carried out.
 pub const REFUSED: u8 = 2;
+/// Exit status: a gate could not be decided.
+pub const UNDECIDED: u8 = 3;
 /// Exit status: Ctrl-C.
 pub const INTERRUPTED: u8 = 130;
 
@@ -33,6 +36,11 @@ pub fn cannot_watch(error: std::io::Error) -> Failure {
 /// The failure that a full standard output is.
 pub fn cannot_print(error: std::io::Error) -> Failure {
     Failure::Trouble(Box::new(ProcessError::Stdout(error)))
+}
+
+/// The exit status of a command that has shown the figures of a trace, otherwise ending with `code`.
+pub fn of_trace(code: u8, is_whole: bool) -> u8 {
+    if code == 0 && !is_whole { TROUBLE } else { code }
 }
 
 /// The exit status of a command that failed.

@@ -73,6 +73,7 @@ fn second_pass(mut reader: Reader<File>, lives: &Lives) -> Result<Figures, Failu
     let tables = reader.into_tables();
     let figures = pass.figures();
     let mut warnings = tables.incomplete();
+    let is_damaged = !(tables.warnings.is_empty() && tables.gaps.is_empty());
     if figures.left_out > 0 {
         warnings.push(format!(
             "{} root points have no figures: they are not whole, or come after missing events",
@@ -88,6 +89,7 @@ fn second_pass(mut reader: Reader<File>, lives: &Lives) -> Result<Figures, Failu
     Ok(Figures {
         command: header.command,
         manager: header.manager,
+        is_damaged,
         ended: tables.ending.map(|ending| ending.how),
         warnings,
         ..figures

@@ -169,7 +169,7 @@ impl Files<'_> {
             manager_version: self.cell.stack.version.clone(),
             recorder: env!("CARGO_PKG_VERSION").into(),
             sites: self.request.sites,
-            machine: crate::record::machine(),
+            machine: crate::record::machine(&self.request.traced.workload.command, &[]),
             graph: Some(GraphSettings {
                 page_bytes: rustix::param::page_size() as u64,
                 roots_every_bytes: self.request.roots_every_bytes.map_or(FIRST_DISTANCE, u64::from),

@@ -15,7 +15,7 @@ use heaptoll_trace_analysis::subject::Subject;
 use crate::failure::Failure;
 use crate::trace_source;
 pub use document::document;
-pub use fault::Fault;
+pub use fault::{Fault, Verdict};
 pub use suppressions::Suppressions;
 
 mod document;

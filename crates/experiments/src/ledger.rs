@@ -129,6 +129,15 @@ impl Findings {
         Ok(())
     }
 
+    /// Whether nothing of the trace is damaged or missing.
+    pub fn is_whole(&self) -> bool {
+        let is_read = match &self.detail {
+            Detail::Coarse { damage, .. } => damage.is_empty(),
+            Detail::Pages(_) => true,
+        };
+        is_read && self.tables.warnings.is_empty() && self.tables.gaps.is_empty()
+    }
+
     /// Whether the trace was replayed and a manager failed.
     pub fn has_failed_replay(&self) -> bool {
         let (Figures::Pages { replays, .. } | Figures::Coarse { replays, .. }) = &self.figures;

@@ -63,7 +63,7 @@ pub fn prepare(request: &Request, places: &Places, messages: &dyn Messages) -> R
         output,
         force: request.force,
         options: request.options,
-        machine: messages::machine(),
+        machine: messages::machine(&found.command, &found.environment),
         ..heaptoll_record::Request::default()
     };
     program::inspect(&mut whole, request.manager.is_some(), messages)?;

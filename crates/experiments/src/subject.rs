@@ -22,7 +22,7 @@ pub fn subtitle(subject: &Subject) -> String {
 pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
     let mut warnings = incomplete(subject);
     // What is no file of this machine is not looked for.
-    if subject.imported.is_none() {
+    if subject.imported.is_none() && !subject.takes_all_from_malloc {
         warnings.extend(own_heap_of_trace(Path::new(&subject.exe)));
     }
     warnings.extend(subject.imported.iter().map(|imported| {
@@ -52,6 +52,10 @@ pub fn incomplete(subject: &Subject) -> Vec<String> {
     }
     if subject.ended.is_none() && warnings.is_empty() {
         warnings.push("the trace has no end: what came after its last event is not known".to_owned());
+    }
+    if subject.ended.is_none() && subject.wall_s > 0.0 {
+        let until = time_ns(subject.wall_s * 1e9);
+        warnings.push(format!("figures are of what was read: the run's first {until}"));
     }
     warnings
 }
@@ -108,6 +112,18 @@ mod tests {
             assert!(missing.contains(word), "{missing}");
         }
         assert_eq!(warnings(&Subject::default(), 0).len(), 1, "cut off, with no other warning");
+        let until = Subject { wall_s: 2.5, warnings: vec!["no end".into()], ..Subject::default() };
+        assert_eq!(warnings(&until, 0)[1], "figures are of what was read: the run's first 2.50 s");
+    }
+
+    #[test]
+    fn leaks_of_a_python_whose_objects_are_all_mallocs_do_not_warn_of_its_own_allocator() {
+        let of = |takes_all_from_malloc| {
+            let exe = "/usr/bin/python3.11".into();
+            let ended = Some("exited with status 0".into());
+            warnings(&Subject { exe, ended, takes_all_from_malloc, ..Subject::default() }, 0).len()
+        };
+        assert_eq!([of(false), of(true)], [1, 0]);
     }
 
     #[test]

@@ -7,12 +7,17 @@ use crate::request::Request;
 use crate::resolver::Resolver;
 use crate::symbols::Symbols;
 
+/// Events that wait for their chunk to be full, from which it may be so before the next turn ends.
+const SOON: u64 = 1 << 14;
+
 /// Passes events to the resolver, the call stacks and the trace.
 pub struct EventConsumer<W> {
     resolver: Resolver<W>,
     /// Kernel numbers of threads, by index.
     threads: Vec<i32>,
     symbols: Option<Symbols>,
+    /// Events that the trace had when call stacks were written last.
+    kept: u64,
     /// When the trace begins, on the rings' clock, ns.
     begun_ns: u64,
 }
@@ -36,6 +41,7 @@ impl<W: Output> EventConsumer<W> {
             resolver: Resolver::new(writer, request.options.ledger),
             threads: Vec::new(),
             symbols: request.options.sites.then(|| Symbols::new(pid)),
+            kept: 0,
             begun_ns,
         }
     }
@@ -45,13 +51,33 @@ impl<W: Output> EventConsumer<W> {
         &self.resolver
     }
 
+    /// Writes the call stacks that were defined since the last call, if events that may lead to them are in the trace, or
+    /// soon are: were the recorder killed then, they would be missing. To be called after each turn.
+    pub fn keep_sites(&mut self) {
+        let written = self.resolver.written();
+        let (kept, waiting) = (written.kept(), written.events() - written.kept());
+        if kept != self.kept || waiting >= SOON {
+            self.kept = kept;
+            self.write_sites();
+        }
+    }
+
+    /// Writes the call stacks that were defined since the last call.
+    pub fn write_sites(&mut self) {
+        if let Some(more) = self.symbols.as_mut().and_then(Symbols::so_far) {
+            self.resolver.writer().sites_so_far(&more);
+        }
+    }
+
     /// The same, to be written to.
     pub fn resolver_mut(&mut self) -> &mut Resolver<W> {
         &mut self.resolver
     }
 
     /// Ends the consumption.
-    pub fn finish(self) -> ConsumerResult<W> {
+    pub fn finish(mut self) -> ConsumerResult<W> {
+        // Names may take minutes.
+        self.write_sites();
         let sites = self.symbols.map(Symbols::finish);
         let (writer, defect) = self.resolver.into_parts();
         ConsumerResult { writer, threads: self.threads, sites, defect }

@@ -86,7 +86,9 @@ impl Session {
 
     /// Consumes up to about `budget` words of its rings; returns how many there were.
     pub fn drain(&mut self, budget: usize) -> usize {
-        self.tap.drain(budget, &mut self.consumer).words
+        let words = self.tap.drain(budget, &mut self.consumer).words;
+        self.consumer.keep_sites();
+        words
     }
 
     /// Samples the process from outside, and checks its trace. `now_ns` is the rings' clock. Returns a message for the
@@ -103,12 +105,13 @@ impl Session {
         }
         self.sample_at_end(shared, now_ns);
         self.mark_gap();
-        let writer = self.consumer.resolver_mut().writer();
         if now_ns >= self.flushed_ns + FLUSH_NS {
             self.flushed_ns = now_ns;
+            self.consumer.write_sites();
             // The writer keeps the error: `trouble` returns it below.
-            let _ = writer.flush();
+            let _ = self.consumer.resolver_mut().writer().flush();
         }
+        let writer = self.consumer.resolver().written();
         // A disk may have space again before this is checked: what was lost until then is lost.
         let error = writer.trouble().filter(|_| self.trouble.is_none())?.to_string();
         self.trouble = Some(error.clone());

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use heaptoll_trace::{Frame, Site, Sites};
+use heaptoll_trace::{Frame, Site, Sites, SitesSoFar};
 
 use binary::SourceLocation;
 
@@ -37,6 +37,16 @@ pub struct Symbols {
     sites: Vec<Vec<u32>>,
     codes: Vec<Code>,
     numbers: HashMap<Code, u32>,
+    taken: Taken,
+}
+
+/// What [`Symbols::so_far`] has returned: the numbers of the first site and code that it has not, and of the objects
+/// that codes were searched in.
+#[derive(Debug, Default)]
+struct Taken {
+    sites: usize,
+    codes: usize,
+    objects: usize,
 }
 
 /// A file's code in memory.
@@ -81,6 +91,7 @@ impl Symbols {
             sites: Vec::new(),
             codes: Vec::new(),
             numbers: HashMap::new(),
+            taken: Taken::default(),
         }
     }
 
@@ -107,6 +118,7 @@ impl Symbols {
                 self.sites.resize_with(index + 1, Vec::new);
             }
             self.sites[index] = codes;
+            self.taken.sites = self.taken.sites.min(index);
         }
     }
 
@@ -140,14 +152,59 @@ impl Symbols {
         }
     }
 
-    /// All of them, with names.
-    pub fn finish(mut self) -> Sites {
-        // Another thread may have recorded the object, and its ring may have been read later.
+    /// Searches addresses that were in no object once more: another thread may have recorded the object, and its ring may
+    /// have been read later.
+    fn search_again(&mut self) {
+        if self.taken.objects == self.objects.len() {
+            return;
+        }
+        self.taken.objects = self.objects.len();
         for at in 0..self.codes.len() {
-            if let Code::NoObject(address) = self.codes[at] {
-                self.codes[at] = self.code(address);
+            if let Code::NoObject(address) = self.codes[at]
+                && let found @ Code::InObject { .. } = self.code(address)
+            {
+                self.codes[at] = found;
+                self.taken.codes = self.taken.codes.min(at);
             }
         }
+    }
+
+    /// The stacks that were defined since the last call, as addresses without names; none when there are none.
+    pub fn so_far(&mut self) -> Option<SitesSoFar> {
+        if self.taken.sites == self.sites.len() {
+            return None;
+        }
+        self.search_again();
+        let (first_site, first_frame) = (self.taken.sites, self.taken.codes);
+        let frames = self.codes[first_frame..].iter().map(|code| self.unnamed(*code)).collect();
+        let site = |codes: &Vec<u32>| Site { frames: self.whole(codes).to_vec() };
+        let sites = self.sites[first_site..].iter().map(site).collect();
+        self.taken.sites = self.sites.len();
+        self.taken.codes = self.codes.len();
+        Some(SitesSoFar { first_site, first_frame, sites: Sites { sites, frames } })
+    }
+
+    fn unnamed(&self, code: Code) -> Frame {
+        match code {
+            Code::InObject { object, address: offset } => {
+                let object = self.objects[object as usize].path.to_string_lossy().into_owned();
+                Frame { object, offset, ..Frame::default() }
+            }
+            Code::NoObject(offset) => Frame { offset, ..Frame::default() },
+            Code::Cut(why) => {
+                let function = match why {
+                    DEEPER => "[deeper frames]",
+                    LOST => "[unknown callers]",
+                    _ => "[repeated callers]",
+                };
+                Frame { function: function.to_owned(), ..Frame::default() }
+            }
+        }
+    }
+
+    /// All of them, with names.
+    pub fn finish(mut self) -> Sites {
+        self.search_again();
         let mut frames = Frames::default();
         let mut named: Vec<Vec<u32>> = vec![Vec::new(); self.codes.len()];
         for (number, object) in self.objects.iter().enumerate() {
@@ -167,15 +224,7 @@ impl Symbols {
         for (names, code) in named.iter_mut().zip(&self.codes) {
             match *code {
                 Code::InObject { .. } => {}
-                Code::NoObject(offset) => names.push(frames.number(Frame { offset, ..Frame::default() })),
-                Code::Cut(why) => {
-                    let function = match why {
-                        DEEPER => "[deeper frames]",
-                        LOST => "[unknown callers]",
-                        _ => "[repeated callers]",
-                    };
-                    names.push(frames.number(Frame { function: function.to_owned(), ..Frame::default() }));
-                }
+                Code::NoObject(_) | Code::Cut(_) => names.push(frames.number(self.unnamed(*code))),
             }
         }
         let site = |codes: &Vec<u32>| Site {
@@ -311,6 +360,30 @@ mod tests {
         symbols.define(1, &[0x1500]);
         symbols.define(0, &object(0x1000, 0x3000, 0x1000, "/nowhere/late.so"));
         assert_eq!(frames(&symbols.finish(), 1), [("/nowhere/late.so".to_owned(), 0x500, String::new())]);
+    }
+
+    #[test]
+    fn stacks_so_far_continue_each_other_and_come_again_when_their_object_is_known() {
+        let mut symbols = Symbols::new(-1);
+        assert_eq!(symbols.so_far(), None);
+        symbols.define(0, &object(0x1000, 0x3000, 0x1000, "/nowhere/first.so"));
+        symbols.define(1, &[0x1500, 0x9000]);
+        let first = symbols.so_far().expect("stacks");
+        assert_eq!((first.first_site, first.first_frame), (0, 0));
+        assert_eq!(frames(&first.sites, 1)[0], ("/nowhere/first.so".to_owned(), 0x500, String::new()));
+        assert_eq!(symbols.so_far(), None);
+        // Other threads' rings: an earlier number, and the object of an address that is written already.
+        symbols.define(3, &[0x1500]);
+        symbols.define(2, &[0x1600]);
+        symbols.define(0, &object(0x9000, 0xa000, 0x9000, "/nowhere/late.so"));
+        symbols.define(4, &[0x8fff]);
+        let more = symbols.so_far().expect("stacks");
+        assert_eq!((more.first_site, more.sites.sites.len()), (2, 3));
+        assert_eq!((more.first_frame, more.sites.frames.len()), (2, 2));
+        symbols.define(2, &[0x9001]);
+        symbols.define(0, &object(0x8000, 0x9000, 0x8000, "/nowhere/later.so"));
+        let again = symbols.so_far().expect("stacks");
+        assert_eq!((again.first_site, again.first_frame), (2, 1), "address 0x9000 lies in later.so");
     }
 
     #[test]

@@ -4,6 +4,9 @@ use heaptoll_trace::{Ending, Gap, Header, Imported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The variable by which CPython's own allocator is left out; the name of a pair of a header's `machine`.
+pub const PYTHONMALLOC: &str = "PYTHONMALLOC";
+
 /// The recorded process, in every result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Subject {
@@ -35,6 +38,10 @@ pub struct Subject {
     pub gaps: Vec<Hole>,
     /// The reader's warnings: damage, a missing end.
     pub warnings: Vec<String>,
+    /// Whether the environment had the program take all objects from malloc that it takes from an allocator of its own
+    /// otherwise (PYTHONMALLOC=malloc).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takes_all_from_malloc: bool,
     /// The tool whose recording it was made of, and what that has not; none for heaptoll's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
@@ -75,8 +82,14 @@ impl Subject {
             event_time: header.event_time,
             gaps: gaps.iter().map(|gap| Hole { why: gap.why.clone(), events: gap.events }).collect(),
             warnings: warnings.to_vec(),
+            takes_all_from_malloc: takes_all_from_malloc(header),
             imported: header.imported.clone(),
         }
+    }
+
+    /// Whether nothing of the trace is damaged or missing.
+    pub fn is_whole(&self) -> bool {
+        self.ended.is_some() && self.gaps.is_empty() && self.warnings.is_empty()
     }
 
     /// Name of the program without its folder; the executable's when there is no command.
@@ -84,6 +97,11 @@ impl Subject {
         let path = self.command.first().map_or(self.exe.as_str(), String::as_str);
         path.rsplit('/').next().unwrap_or(path)
     }
+}
+
+/// Whether the header states that the environment had the program take all objects from malloc.
+pub fn takes_all_from_malloc(header: &Header) -> bool {
+    header.machine.iter().any(|(name, value)| name == PYTHONMALLOC && value.starts_with("malloc"))
 }
 
 #[cfg(test)]

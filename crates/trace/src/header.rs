@@ -146,6 +146,17 @@ pub struct Frame {
     pub line: String,
 }
 
+/// Call stacks that were defined while a program runs, as continuation of those before.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SitesSoFar {
+    /// Number of the first of these sites.
+    pub first_site: usize,
+    /// Number of the first of these frames.
+    pub first_frame: usize,
+    /// The sites, whose frames are numbers in the whole table, and the frames.
+    pub sites: Sites,
+}
+
 /// All call stacks of a trace. Site 0 is "not recorded" and has no frames.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

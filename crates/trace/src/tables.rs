@@ -40,6 +40,8 @@ pub struct Tables {
     has_header: bool,
     memory: usize,
     more_warnings: u64,
+    /// Whether call stacks were written again, with names.
+    has_replaced_sites: bool,
     /// A text that is continued in the next chunk: kind, name, bytes.
     open: Option<(u8, String, Vec<u8>)>,
 }
@@ -195,7 +197,10 @@ impl Tables {
                 let table = self.sites.get_or_insert_default();
                 cost = sites::cost(table, &part);
                 if self.memory.saturating_add(cost) <= MEMORY_MAX {
+                    let replaced = sites::replaced(table, &part);
                     sites::insert(table, part)?;
+                    self.has_replaced_sites |= replaced > 0;
+                    self.memory -= replaced.min(self.memory);
                 }
             }
             chunk::EXTRA => {
@@ -220,6 +225,9 @@ impl Tables {
         }
         if let Some(sites) = &mut self.sites {
             sites::check(sites);
+            if self.has_replaced_sites {
+                sites::compact(sites);
+            }
         }
         if !self.has_header {
             self.warn("the chunk with the header, which states what was recorded, is missing".to_string());

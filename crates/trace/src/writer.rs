@@ -5,13 +5,14 @@
 
 use serde::Serialize;
 
+use crate::TraceError;
 use crate::chunks::Chunks;
 use crate::encoder::{Call, Encoder, op_of};
 use crate::event::EventKind;
 use crate::format::{self, EVENTS_MAX, EventsHead, SIZE_MAX, chunk};
-use crate::header::{Ending, Gap, Header, Sample, Sites};
+use crate::header::{Ending, Gap, Header, Sample, Sites, SitesSoFar};
 use crate::output::Output;
-use crate::{TraceError, sites};
+use crate::sites::WrittenSites;
 
 /// Settings of a writer.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +69,7 @@ pub struct Writer<W> {
     live_bytes: u64,
     max_live_bytes: u64,
     samples: Vec<Sample>,
+    written_sites: WrittenSites,
 }
 
 impl<W: Output> Writer<W> {
@@ -90,6 +92,7 @@ impl<W: Output> Writer<W> {
             live_bytes: 0,
             max_live_bytes: 0,
             samples: Vec::new(),
+            written_sites: WrittenSites::default(),
         })
     }
 
@@ -222,11 +225,19 @@ impl<W: Output> Writer<W> {
         self.chunks.write_pending();
     }
 
-    /// Call stacks; may be called again with more.
+    /// All call stacks, in place of those that were written so far.
     pub fn sites(&mut self, sites: &Sites) {
-        for part in sites::parts(sites) {
+        for part in self.written_sites.all(sites) {
             self.chunks.put(chunk::SITES, "", &part);
         }
+    }
+
+    /// Writes call stacks that were defined since the last call: a trace that is cut off has them.
+    pub fn sites_so_far(&mut self, more: &SitesSoFar) {
+        for part in self.written_sites.more(more) {
+            self.chunks.put(chunk::SITES, "", &part);
+        }
+        self.chunks.write_pending();
     }
 
     /// A table of the caller under a name of at most 255 bytes; a later one of the same name replaces it.

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use common::{call, read, trace};
 use heaptoll_trace::{
-    Batch, Ending, EventKind, Gap, Header, Output, Reader, Sample, Settings, Stream, TraceError, TraceFile,
-    Writer, graph, tables,
+    Allocation, Batch, Ending, EventKind, Frame, Gap, Header, Output, Reader, Sample, Settings, Site, Sites,
+    SitesSoFar, Stream, TraceError, TraceFile, Writer, graph, tables,
 };
 
 /// An output that takes a number of bytes, then refuses for a while, then takes again.
@@ -317,4 +317,70 @@ fn a_flushed_trace_without_an_ending_is_read_to_its_end() {
     let found = read(&bytes.lock().unwrap()).unwrap();
     assert_eq!(found.events.len(), 77);
     assert_eq!(found.warnings.len(), 1);
+}
+
+/// Frames that differ by their offsets, with names or without.
+fn frames(offsets: std::ops::Range<u64>, is_named: bool) -> Vec<Frame> {
+    let function = |offset| if is_named { format!("f{offset}") } else { String::new() };
+    offsets
+        .map(|offset| Frame {
+            object: "/bin/x".into(),
+            offset,
+            function: function(offset),
+            ..Frame::default()
+        })
+        .collect()
+}
+
+#[test]
+fn a_trace_that_is_cut_anywhere_has_the_call_stacks_that_were_written_before() {
+    let site = |frames: &[u32]| Site { frames: frames.to_vec() };
+    let header = Header { sites: true, ..Header::default() };
+    let settings = Settings { level: 1, events_per_chunk: 4 };
+    let mut writer = Writer::new(Vec::new(), &header, &settings).expect("begins");
+    let more = |first_site, first_frame, sites| SitesSoFar { first_site, first_frame, sites };
+    let first = Sites { sites: vec![site(&[]), site(&[0, 1])], frames: frames(10..12, false) };
+    writer.sites_so_far(&more(0, 0, first));
+    // Another thread's ring: a site before the last one, and a frame that is known.
+    let second = Sites { sites: vec![site(&[1, 2])], frames: frames(12..13, false) };
+    writer.sites_so_far(&more(2, 2, second));
+    for site in [1, 2, 1, 2, 1] {
+        let call = Allocation {
+            kind: EventKind::Malloc,
+            thread: 0,
+            size: 8,
+            usable: 8,
+            align_log2: 0,
+            site,
+            latency_ns: 0,
+        };
+        writer.allocate(&call).expect("allocates");
+    }
+    // With names the numbers of frames differ: 11 was inlined into 12, and comes first.
+    let mut named = frames(11..13, true);
+    named.extend(frames(10..11, true));
+    let all = Sites { sites: vec![site(&[]), site(&[2, 0]), site(&[0, 1])], frames: named };
+    writer.sites(&all);
+    let bytes = writer.finish(&Ending::default()).expect("finishes");
+    let mut has_stacks = 0;
+    for length in 0..=bytes.len() {
+        let Ok(mut reader) = Reader::new(&bytes[..length]) else { continue };
+        let mut batch = Batch::default();
+        while reader.read(&mut batch).expect("reads") {}
+        let Some(sites) = reader.sites() else { continue };
+        let offsets = |site: &Site| -> Vec<u64> {
+            site.frames.iter().map(|frame| sites.frames[*frame as usize].offset).collect()
+        };
+        let right = [vec![], vec![10, 11], vec![11, 12]];
+        for (number, site) in sites.sites.iter().enumerate() {
+            assert_eq!(offsets(site), right[number], "site {number} of {length} bytes");
+        }
+        has_stacks += 1;
+    }
+    assert!(has_stacks > 100, "{has_stacks}");
+    let mut reader = Reader::new(&bytes[..]).expect("a trace");
+    while reader.read(&mut Batch::default()).expect("reads") {}
+    let whole = reader.sites().expect("call stacks");
+    assert_eq!(whole.frames.len(), 3, "frames without names are left out");
+    assert!(whole.frames.iter().all(|frame| !frame.function.is_empty()));
 }

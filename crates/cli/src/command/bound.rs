@@ -7,6 +7,7 @@ use heaptoll_experiments::bound::{self, Request};
 use heaptoll_experiments::failure::Failure;
 
 use crate::documents::DocumentOutputs;
+use crate::exit;
 use crate::memory::MemoryArguments;
 
 /// Find the smallest heap that a trace could have been served from.
@@ -16,8 +17,8 @@ use crate::memory::MemoryArguments;
 /// two lies the optimum; the manager that the trace was recorded over is judged against both. docs/guide/bound.md
 /// explains how.
 ///
-/// Exit status: 0 all well; 1 an output file could not be written, or there is no space for temporary files; 2 it is no
-/// trace, or cannot be read. Damage is a warning: the bounds are those of what is whole.
+/// Exit status: 0 all well; 1 the trace is damaged (the bounds are those of what is whole), an output file could not be
+/// written, or there is no space for temporary files; 2 it is no trace, or cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll bound gawk.heaptoll\n  \
     heaptoll bound gawk.heaptoll --small-8\n  \
@@ -44,5 +45,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         Request { small_blocks_of_8: arguments.small_8, memory_limit_bytes: arguments.memory.limit_bytes() };
     let figures = bound::measure(&arguments.trace, request)?;
     let document = bound::document(&figures, &arguments.trace);
-    arguments.outputs.deliver(&document, bound::SCHEMA, &figures)
+    let code = arguments.outputs.deliver(&document, bound::SCHEMA, &figures)?;
+    Ok(exit::of_trace(code, figures.subject.is_whole()))
 }

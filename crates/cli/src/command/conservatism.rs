@@ -7,6 +7,7 @@ use heaptoll_experiments::conservatism;
 use heaptoll_experiments::failure::Failure;
 
 use crate::documents::DocumentOutputs;
+use crate::exit;
 use crate::memory::MemoryArguments;
 
 /// What conservative finding of roots and pointers keeps of a program's heap.
@@ -16,8 +17,8 @@ use crate::memory::MemoryArguments;
 /// used later), and between which bounds conservatism is the cause; what interior pointers keep; how often objects become
 /// unreachable before the program's own free, and by how much.
 ///
-/// Exit status: 0 all well; 1 an output file could not be written; 2 it is no trace with pointers, or cannot be read.
-/// Damage is a warning: what comes before it has figures.
+/// Exit status: 0 all well; 1 the trace is damaged (what comes before it has figures), or an output file could not be
+/// written; 2 it is no trace with pointers, or cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll record --graph -o gawk.graph -- gawk -f words.awk words\n  \
     heaptoll conservatism gawk.graph\n  \
@@ -39,5 +40,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let figures = conservatism::measure(&arguments.trace, arguments.memory.limit_bytes())?;
     let document = conservatism::document(&figures, &arguments.trace);
-    arguments.outputs.deliver(&document, conservatism::SCHEMA, &figures)
+    let code = arguments.outputs.deliver(&document, conservatism::SCHEMA, &figures)?;
+    Ok(exit::of_trace(code, !figures.is_damaged))
 }

@@ -9,6 +9,7 @@ use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::two_times;
+use crate::exit;
 
 /// Which call sites two recordings of a program differ by, or two times of one; or which functions two counts of
 /// instructions differ by.
@@ -21,8 +22,8 @@ use crate::duration::two_times;
 /// Two files of `heaptoll instructions --json` are compared function by function: which of them execute the additional
 /// instructions. docs/guide/diff.md
 ///
-/// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 an output file could not be written; 2 one is
-/// no trace, it cannot be read, or it has no call stacks or functions.
+/// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 a trace is damaged (what is whole is compared),
+/// or an output file could not be written; 2 one is no trace, it cannot be read, or it has no call stacks or functions.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll diff before.heaptoll after.heaptoll\n  \
     heaptoll diff server.heaptoll --between 10s,60s\n  \
@@ -66,7 +67,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     };
     let figures = diff::measure(&request)?;
     let document = diff::document(&figures, &again(arguments));
-    arguments.outputs.deliver(&document, diff::SCHEMA, &figures)
+    let code = arguments.outputs.deliver(&document, diff::SCHEMA, &figures)?;
+    Ok(exit::of_trace(code, !figures.sites.are_damaged))
 }
 
 /// The two files, where they are not traces but counts of instructions.

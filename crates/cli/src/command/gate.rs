@@ -15,8 +15,6 @@ use crate::{exit, terminal};
 
 /// A limit is broken.
 const BROKEN: u8 = 1;
-/// A limit could not be decided, with --strict.
-const UNDECIDED: u8 = 3;
 /// What `git bisect run` takes for a commit that cannot be tested.
 const SKIPPED: u8 = 125;
 
@@ -102,7 +100,7 @@ fn status(figures: &Figures, strict: bool) -> u8 {
         _ if !figures.complete => exit::INTERRUPTED,
         Verdict::Broken => BROKEN,
         _ if !figures.refused.is_empty() => exit::REFUSED,
-        Verdict::Undecided if strict => UNDECIDED,
+        Verdict::Undecided if strict => exit::UNDECIDED,
         Verdict::Undecided | Verdict::Within => 0,
     }
 }

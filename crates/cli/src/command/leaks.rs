@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::graph;
-use heaptoll_experiments::leaks::{self, Fault, Figures, Request, Suppressions};
+use heaptoll_experiments::leaks::{self, Fault, Figures, Request, Suppressions, Verdict};
 use heaptoll_experiments::preparation::baseline::DEFAULT;
 use heaptoll_experiments::traced::{self, LIMIT_S};
 use heaptoll_experiments::workload::Workload;
@@ -42,8 +42,10 @@ enum FaultArg {
 /// (definitely, indirectly, possibly), by call site. Of a trace, `heaptoll record --graph --sites` makes the same; one
 /// without pointers (`heaptoll record --sites`), which costs little, shows what was never freed and what grows.
 ///
-/// Exit status: 0 all well; 1 a leak was found that --fail-on names, the program failed, or an output file could not be
-/// written; 2 the request cannot be carried out, or the trace does not show what --fail-on names; 130 interrupted.
+/// Exit status: 0 all well; 1 a leak was found that --fail-on names, the program failed, the trace is damaged (without
+/// --fail-on), or an output file could not be written; 2 the request cannot be carried out, or traces of this kind do not
+/// show what --fail-on names; 3 --fail-on could not be decided: the run is too short, or the trace is damaged and what is
+/// whole has no such leak; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll leaks -- ./requests 200\n  \
     heaptoll leaks --fail-on definite --suppress known.txt --markdown - -- ./tests\n  \
@@ -107,7 +109,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             leaks::measure(trace, &request).map_err(|failure| hints::with_dashes(failure, "leaks", trace))?;
         let again = shell_command(&["heaptoll".into(), "leaks".into(), trace.display().to_string()]);
         let shown = show(&figures, trace, &again, arguments)?;
-        return Ok(shown.max(judged(&[(trace.clone(), figures)], arguments)?));
+        if arguments.fail_on.is_empty() {
+            return Ok(exit::of_trace(shown, figures.subject.is_whole()));
+        }
+        // Of a damaged trace the status is that of what is whole, which is decided, or not.
+        return Ok(worst(&[shown, judged(&[(trace.clone(), figures)], arguments)?]));
     }
     of_command(arguments, &request)
 }
@@ -138,7 +144,12 @@ fn of_command(arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
     let shown = show(figures, trace, &again(arguments), arguments)?;
     let found = judged(&all, arguments)?;
     let failed = if status == 0 && outcome.is_whole { 0 } else { exit::TROUBLE };
-    Ok(shown.max(found).max(failed))
+    Ok(worst(&[shown, found, failed]))
+}
+
+/// The exit status of a command of several: what went wrong, or was found, before what is undecided.
+fn worst(codes: &[u8]) -> u8 {
+    [exit::TROUBLE, exit::UNDECIDED].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
 }
 
 /// By what one image is worse than another.
@@ -208,7 +219,7 @@ fn show(figures: &Figures, trace: &Path, again: &str, arguments: &Arguments) -> 
 
 /// The exit status by what was to make the command fail.
 fn judged(all: &[(PathBuf, Figures)], arguments: &Arguments) -> Result<u8, Failure> {
-    let mut found = false;
+    let (mut found, mut undecided) = (false, Vec::new());
     for (trace, figures) in all {
         for fault in &arguments.fail_on {
             let fault = match fault {
@@ -217,8 +228,16 @@ fn judged(all: &[(PathBuf, Figures)], arguments: &Arguments) -> Result<u8, Failu
                 FaultArg::Growing => Fault::Growing,
                 FaultArg::NeverFreed => Fault::NeverFreed,
             };
-            found |= fault.is_in(figures, trace)?;
+            match fault.judge(figures, trace)? {
+                Verdict::Found => found = true,
+                Verdict::None => {}
+                Verdict::Undecided(why) => undecided.push(why),
+            }
         }
     }
-    Ok(if found { exit::TROUBLE } else { 0 })
+    if found || undecided.is_empty() {
+        return Ok(if found { exit::TROUBLE } else { 0 });
+    }
+    undecided.iter().for_each(|why| terminal::error(&format!("undecided: {why}")));
+    Ok(exit::UNDECIDED)
 }

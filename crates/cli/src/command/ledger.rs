@@ -178,12 +178,13 @@ fn compare(trace: &Path, arguments: &Arguments) -> Result<u8, Failure> {
     }
     let document = found.document(&shell_command(&words));
     let code = arguments.outputs.deliver(&document, ledger::SCHEMA, &found.figures)?;
-    Ok(if found.has_failed_replay() { exit::TROUBLE } else { code })
+    Ok(exit::of_trace(code, found.is_whole() && !found.has_failed_replay()))
 }
 
 /// Shows the ledger of a trace.
 fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failure> {
     let request = Request { memory_limit_bytes: arguments.memory.limit_bytes() };
     let found = ledger::measure(trace, request)?;
-    arguments.outputs.deliver(&found.document(command), ledger::SCHEMA, &found.figures)
+    let code = arguments.outputs.deliver(&found.document(command), ledger::SCHEMA, &found.figures)?;
+    Ok(exit::of_trace(code, found.is_whole()))
 }

@@ -7,6 +7,7 @@ use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::lifetimes::{self, By, Request};
 
 use crate::documents::DocumentOutputs;
+use crate::exit;
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
 
@@ -28,8 +29,8 @@ enum ByArg {
 /// runs from the end of the allocation to the free. A realloc keeps the object: its size is the last. Objects never
 /// freed count as surviving every age.
 ///
-/// Exit status: 0 all well; 1 an output file could not be written; 2 it is no trace, it cannot be read, or it has not
-/// what was requested. Damage is a warning: what is whole is read.
+/// Exit status: 0 all well; 1 the trace is damaged (what is whole is read), or an output file could not be written; 2 it
+/// is no trace, it cannot be read, or it has not what was requested.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll lifetimes gawk.heaptoll\n  \
     heaptoll lifetimes gawk.heaptoll --by site --html gawk.html\n  \
@@ -66,5 +67,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     };
     let (figures, profile) = lifetimes::measure(&arguments.trace, request)?;
     let document = lifetimes::document(&figures, profile, &arguments.trace);
-    arguments.outputs.deliver(&document, lifetimes::SCHEMA, &figures)
+    let code = arguments.outputs.deliver(&document, lifetimes::SCHEMA, &figures)?;
+    Ok(exit::of_trace(code, figures.subject.is_whole()))
 }

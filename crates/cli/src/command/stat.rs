@@ -7,6 +7,7 @@ use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::stat::{self, OfEitherKind, Request};
 
 use crate::documents::DocumentOutputs;
+use crate::exit;
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
 
@@ -19,8 +20,8 @@ use crate::memory::MemoryArguments;
 /// Of a trace with pointers (`heaptoll record --graph`): edges, roots, what can be reached at each root point, hidden
 /// pointers, how far the bounds of objects' deaths are apart, and call sites where they were recorded.
 ///
-/// Exit status: 0 all well; 1 an output file could not be written; 2 it is no trace, or cannot be read. Damage is a
-/// warning: what is whole is summed up.
+/// Exit status: 0 all well; 1 the trace is damaged (what is whole is summed up), or an output file could not be written;
+/// 2 it is no trace, or cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll stat gawk.heaptoll\n  \
     heaptoll stat gawk.heaptoll --html gawk.html --json gawk.json\n  \
@@ -51,11 +52,13 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     match stat::of_either_kind(&arguments.trace, request)? {
         OfEitherKind::Graph(figures) => {
             let document = stat::graph::document(&figures, &arguments.trace);
-            arguments.outputs.deliver(&document, stat::graph::SCHEMA, &figures)
+            let code = arguments.outputs.deliver(&document, stat::graph::SCHEMA, &figures)?;
+            Ok(exit::of_trace(code, !figures.is_damaged))
         }
         OfEitherKind::Plain(figures, profile) => {
             let document = stat::document(&figures, profile.map(|profile| *profile), &arguments.trace);
-            arguments.outputs.deliver(&document, stat::SCHEMA, &figures)
+            let code = arguments.outputs.deliver(&document, stat::SCHEMA, &figures)?;
+            Ok(exit::of_trace(code, figures.subject.is_whole()))
         }
     }
 }

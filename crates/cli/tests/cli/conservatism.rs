@@ -115,6 +115,6 @@ fn of_a_trace_that_was_cut_what_is_there_has_figures() {
     fixture.heaptoll(&["record", "--graph", "--roots-every", "4K", "-o", &graph, "--", &program]).exits(0);
     let bytes = std::fs::read(&graph).expect("the trace");
     std::fs::write(fixture.path("cut.graph"), &bytes[..bytes.len() - 100]).expect("writes");
-    let cut = fixture.heaptoll(&["conservatism", &fixture.at("cut.graph")]).exits(0);
+    let cut = fixture.heaptoll(&["conservatism", &fixture.at("cut.graph")]).exits(1);
     cut.shows(&["the recording was cut off", "Conservatism keeps between"]);
 }

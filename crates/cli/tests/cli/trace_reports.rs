@@ -90,6 +90,16 @@ fn a_recording_of_a_runtime_with_a_heap_of_its_own_gives_a_warning() {
         .shows(&["unless PYTHONMALLOC=malloc"]);
     let set = record(&["env", "PYTHONMALLOC=malloc", &python]);
     assert!(!set.err.contains("set PYTHONMALLOC"), "{}", set.err);
+    // Before, a trace did not state it, and `leaks` and `stat` warned all the same.
+    let images = std::fs::read_dir(fixture.path("t.children")).expect("the image that env became");
+    for image in images.map(|entry| entry.expect("a trace").path()) {
+        let shown = fixture.heaptoll(&["stat", &image.to_string_lossy()]).exits(0);
+        assert!(
+            !shown.out.contains("unless PYTHONMALLOC") && shown.out.contains("python3.11"),
+            "{}",
+            shown.out
+        );
+    }
 }
 
 #[test]
@@ -218,13 +228,13 @@ fn a_trace_that_was_cut_off_is_summed_up_with_a_warning() {
     std::fs::write(fixture.path("cut.heaptoll"), &whole[..whole.len() / 2]).expect("writes");
     let json = fixture.at("cut.json");
     let cut = fixture.at("cut.heaptoll");
-    fixture.heaptoll(&["stat", &cut, "--json", &json]).exits(0).shows(&["!", "the trace stops after"]);
+    fixture.heaptoll(&["stat", &cut, "--json", &json]).exits(1).shows(&["!", "the trace stops after"]);
     let figures = read_json(&json);
     let objects = figures["objects"].as_u64().expect("a count");
     assert!((100..OBJECTS).contains(&objects), "{objects}");
     assert!(!figures["subject"]["warnings"].as_array().expect("warnings").is_empty());
     assert_eq!(figures["subject"]["ended"], Value::Null);
-    fixture.heaptoll(&["lifetimes", &cut]).exits(0).shows(&["!"]);
+    fixture.heaptoll(&["lifetimes", &cut]).exits(1).shows(&["!"]);
 }
 
 #[test]

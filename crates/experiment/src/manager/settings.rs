@@ -61,6 +61,9 @@ mod tests {
             pair("MALLOC_CONF", "dirty_decay_ms:0,narenas:2")
         );
         assert_eq!(set("glibc,trim=64K"), pair("MALLOC_TRIM_THRESHOLD_", "65536"));
+        let never = pair("MALLOC_CONF", "dirty_decay_ms:-1,muzzy_decay_ms:-1");
+        assert_eq!(set("jemalloc,dirty_decay_ms=-1,muzzy_decay_ms=-1"), never, "a negative setting");
+        assert!(crate::manager::find(&known, "jemalloc,dirty_decay_ms=-2").is_err());
         assert!(crate::manager::find(&known, "jemalloc,dirty=0").is_err());
         assert!(crate::manager::find(&known, "glibc,arenas=0").is_err());
     }

@@ -16,6 +16,8 @@ pub enum Values {
     Size(u64),
     /// A whole number from and to.
     Number(u64, u64),
+    /// A time as a whole number up to this, or -1: never.
+    Delay(u64),
     /// One of these words.
     Words(Vec<String>),
     /// A file, which is handed on by its absolute path.
@@ -49,6 +51,8 @@ impl Values {
                 let number: u64 = text.parse().ok()?;
                 (from..=to).contains(&&number).then(|| (number.to_string(), number.to_string()))
             }
+            Values::Delay(_) if text == "-1" => Some((text.into(), text.into())),
+            Values::Delay(to) => Values::Number(0, *to).read(text),
             Values::Words(words) => words.iter().any(|word| word == text).then(|| (text.into(), text.into())),
             Values::Path => {
                 let absolute = std::path::absolute(text).ok()?.to_str()?.to_owned();
@@ -63,6 +67,7 @@ impl Values {
             Values::Size(_) => "SIZE".into(),
             Values::Number(from, to) if *to < 1 << 20 => format!("{from}..{to}"),
             Values::Number(..) => "N".into(),
+            Values::Delay(_) => "N|-1".into(),
             Values::Words(words) => words.join("|"),
             Values::Path => "FILE".into(),
         }
@@ -75,6 +80,7 @@ impl Values {
             }
             Values::Number(from, u64::MAX) => format!("give a whole number from {from}"),
             Values::Number(from, to) => format!("give a whole number from {from} to {to}"),
+            Values::Delay(to) => format!("give a whole number from 0 to {to}, or -1: never"),
             Values::Words(words) => format!("give {}", words.join(" or ")),
             Values::Path => "give the path of a file".into(),
         }

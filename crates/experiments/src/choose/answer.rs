@@ -4,7 +4,7 @@ use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, and_list, mib_from_bytes, ratio};
-use heaptoll_statistics::Interval;
+use heaptoll_statistics::{FEWEST_PAIRS, Interval};
 use heaptoll_units::rounded_percent;
 
 use super::figures::{Figures, Finalist};
@@ -43,11 +43,25 @@ fn fresh_runs(figures: &Figures) -> Table {
             Column::text(""),
         ],
         rows: rows.collect(),
-        notes: vec![
-            "Of fresh runs, made after the search. Where an interval holds 1, no difference was seen.".into(),
-        ],
+        notes: notes(figures),
         ..Table::default()
     }
+}
+
+fn notes(figures: &Figures) -> Vec<String> {
+    let read = "Of fresh runs, made after the search. Where an interval holds 1, no difference was seen.";
+    let mut all = vec![read.to_owned()];
+    if figures.finalists.iter().any(|finalist| finalist.cpu.as_ref().is_some_and(are_few)) {
+        all.push(format!(
+            "Fewer than {FEWEST_PAIRS} repetitions: the brackets are ranges, and no difference is claimed."
+        ));
+    }
+    all
+}
+
+/// Whether there are too few repetitions to state a difference.
+pub(super) fn are_few(interval: &Interval) -> bool {
+    (interval.pairs as usize) < FEWEST_PAIRS
 }
 
 /// Requests and idle memory, where a server has them.
@@ -106,6 +120,9 @@ pub(super) fn bracketed(interval: &Interval) -> String {
 fn price(finalist: &Finalist, baseline: &str) -> String {
     let part = |interval: &Option<Interval>, noun: &str| {
         let Some(interval) = interval else { return format!("{noun} not compared") };
+        if are_few(interval) {
+            return format!("too few repetitions to judge {noun} ({})", bracketed(interval));
+        }
         if !interval.differs {
             return format!("no difference seen in {noun} ({})", bracketed(interval));
         }
@@ -130,6 +147,16 @@ fn price(finalist: &Finalist, baseline: &str) -> String {
 fn no_answer(figures: &Figures) -> String {
     let stacks = figures.finalists.iter().map(|finalist| finalist.stack.clone());
     let others: Vec<String> = stacks.filter(|stack| *stack != figures.baseline).collect();
+    let measured = figures.finalists.iter().filter_map(|finalist| finalist.cpu.as_ref());
+    if measured.clone().next().is_some() && measured.into_iter().all(are_few) {
+        return format!(
+            "Keep {}: {} fresh repetitions are too few to judge the best candidates of the search ({}). {FEWEST_PAIRS} are \
+             the fewest that show a difference, ten are better (-n).",
+            figures.baseline,
+            figures.fresh_repetitions,
+            and_list(&others)
+        );
+    }
     format!(
         "Keep {}: in fresh runs neither of the best candidates of the search ({}) is better for certain. More \
          repetitions (-n) see smaller differences.",
@@ -178,6 +205,17 @@ mod tests {
             "{}",
             price(&unsure, "glibc")
         );
+        let few = |ratio, low, high| interval(ratio, low, high).map(|found| Interval { pairs: 2, ..found });
+        let two = Finalist { cpu: few(1.04, 1.03, 1.05), memory: few(0.5, 0.49, 0.51), ..unsure.clone() };
+        assert!(price(&two, "glibc").starts_with("too few repetitions to judge memory (0.50"), "two runs");
+        let figures = Figures {
+            baseline: "glibc".into(),
+            finalists: vec![two],
+            fresh_repetitions: 2,
+            ..Figures::default()
+        };
+        assert!(notes(&figures)[1].starts_with("Fewer than 6 repetitions: the brackets are ranges"));
+        assert!(no_answer(&figures).contains("2 fresh repetitions are too few"), "{}", no_answer(&figures));
         let server = Finalist { idle: interval(0.5, 0.4, 0.6), p99: interval(0.8, 0.7, 0.9), ..unsure };
         assert!(price(&server, "glibc").contains("50 % less memory when idle (40 % to 60 %)"));
     }

@@ -6,6 +6,7 @@ use heaptoll_report::format::and_list;
 use heaptoll_statistics::Interval;
 use heaptoll_units::percent;
 
+use super::answer::are_few;
 use super::figures::{Candidate, Figures, Finalist};
 
 /// Candidates with a score within this of a finalist's are named.
@@ -18,6 +19,13 @@ pub(super) fn section(figures: &Figures) -> Section {
     let others = figures.finalists.iter().filter(|finalist| finalist.stack != figures.baseline);
     let mut text: Vec<String> =
         others.flat_map(|finalist| of_finalist(finalist, &figures.baseline)).collect();
+    let compared = figures.finalists.iter().filter_map(|finalist| finalist.cpu.as_ref());
+    if compared.clone().next().is_some() && compared.into_iter().all(are_few) {
+        text.push(format!(
+            "Whether any of the finalists differs from {}: {} fresh repetitions are too few to show it.",
+            figures.baseline, figures.fresh_repetitions
+        ));
+    }
     text.extend(between_finalists(figures));
     text.extend(near(figures));
     match text.is_empty() {
@@ -35,7 +43,7 @@ fn of_finalist(finalist: &Finalist, baseline: &str) -> Vec<String> {
         ("memory when idle", &finalist.idle),
     ];
     let open = figures.into_iter().filter_map(|(noun, interval)| Some((noun, interval.as_ref()?)));
-    open.filter(|(_, interval)| !interval.differs && interval.low < interval.high)
+    open.filter(|(_, interval)| !interval.differs && !are_few(interval) && interval.low < interval.high)
         .map(|(noun, interval)| {
             format!(
                 "Whether {} takes more or less {noun} than {baseline}: {}.",
@@ -57,7 +65,8 @@ fn bounds(interval: &Interval) -> String {
 
 /// Which of two finalists is better, where their difference is not certain.
 fn between_finalists(figures: &Figures) -> Option<String> {
-    let interval = figures.between_finalists.as_ref().filter(|interval| !interval.differs)?;
+    let interval =
+        figures.between_finalists.as_ref().filter(|interval| !interval.differs && !are_few(interval))?;
     let others = figures.finalists.iter().filter(|finalist| finalist.stack != figures.baseline);
     let names: Vec<&str> = others.map(|finalist| finalist.stack.as_str()).collect();
     let [first, second] = names[..] else { return None };

@@ -51,8 +51,7 @@ enum NoProfile {
     )]
     NotRecorded(String),
     #[error(
-        "{0} has lost its call stacks, which are at the end of a trace: the recording was cut off, or the file was. \
-        Record the program again"
+        "{0} has lost its call stacks: the recording was cut off, or the file was. Record the program again"
     )]
     Lost(String),
     #[error(

@@ -55,6 +55,8 @@ pub(super) struct SiteSums {
     pub(super) stacks: u64,
     /// What makes the sums incomplete.
     pub(super) warnings: Vec<String>,
+    /// Whether something of a trace is damaged or missing.
+    pub(super) are_damaged: bool,
     /// Which of the figures a profile of another tool has not.
     pub(super) lacks: BTreeSet<Lack>,
 }
@@ -107,6 +109,7 @@ impl SiteSums {
             ));
         }
         let (figures, requests) = sums(trace, until_ns, &numbered.rows)?;
+        self.are_damaged |= !figures.subject.is_whole();
         let warnings = figures.subject.warnings.iter().cloned();
         let holes = figures.subject.gaps.iter().map(|hole| hole.why.clone());
         self.warnings.extend(warnings.chain(holes).map(|why| format!("{}: {why}", trace.display())));

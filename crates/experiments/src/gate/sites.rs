@@ -57,6 +57,9 @@ pub struct SiteDifferences {
     pub stacks: Option<StackPair>,
     /// What makes the sums incomplete.
     pub warnings: Vec<String>,
+    /// Whether something of a recording is damaged or missing.
+    #[serde(skip)]
+    pub are_damaged: bool,
     /// Figures that are not compared, since a side is another tool's profile and has them not; they are 0 above.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_compared: Vec<Lack>,
@@ -115,6 +118,7 @@ pub fn differences_until(
         new_stacks: new.stacks,
         stacks: (not_compared.len() < 4).then_some(stacks),
         warnings,
+        are_damaged: base.are_damaged || new.are_damaged,
         not_compared,
     })
 }

@@ -1,4 +1,4 @@
-//! What makes a gate fail.
+//! What makes a gate fail, and when it cannot be decided.
 
 use std::path::Path;
 
@@ -19,34 +19,66 @@ pub enum Fault {
     NeverFreed,
 }
 
+/// What a gate decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// There is such a leak that is not suppressed.
+    Found,
+    /// There is none.
+    None,
+    /// The trace cannot show that there is none: why.
+    Undecided(String),
+}
+
 impl Fault {
     /// Whether there is such a leak that is not suppressed. One that is in a damaged trace is; that there is none, only a
     /// whole one shows.
     ///
     /// # Errors
-    /// The trace does not show it.
-    pub fn is_in(self, figures: &Figures, trace: &Path) -> Result<bool, Failure> {
-        let undecided = |why: &str| {
-            Err(Failure::Usage(format!("{} does not show what --fail-on names: {why}", trace.display())))
-        };
+    /// Traces of this kind do not show it.
+    pub fn judge(self, figures: &Figures, trace: &Path) -> Result<Verdict, Failure> {
+        let why = |why: &str| format!("{} does not show what --fail-on names: {why}", trace.display());
         let is_lost = |objects: u64| match figures.judged_at_bytes {
-            None if figures.pointers => undecided("it has no whole root point"),
-            None => undecided("it has no pointers; record with `heaptoll record --graph --sites`"),
-            Some(_) => Ok(objects > 0),
+            None if figures.pointers => Ok(Err("it has no whole root point")),
+            None => {
+                Err(Failure::Usage(why("it has no pointers; record with `heaptoll record --graph --sites`")))
+            }
+            Some(_) => Ok(Ok(objects > 0)),
         };
         let found = match self {
-            Fault::Definite => is_lost(figures.kinds.definite.objects),
-            Fault::Possible => is_lost(figures.kinds.possible.objects),
-            Fault::Growing if !figures.sites => undecided("it has no call stacks; record with --sites"),
+            Fault::Definite => is_lost(figures.kinds.definite.objects)?,
+            Fault::Possible => is_lost(figures.kinds.possible.objects)?,
+            Fault::Growing if !figures.sites => {
+                return Err(Failure::Usage(why("it has no call stacks; record with --sites")));
+            }
+            Fault::Growing if figures.growing.is_empty() && figures.is_short => {
+                Err("the run is too short to see growth; let the program work for longer")
+            }
             Fault::Growing => Ok(!figures.growing.is_empty()),
             Fault::NeverFreed => Ok(figures.kinds.never_freed().objects > 0),
-        }?;
-        let subject = &figures.subject;
-        let is_whole = subject.ended.is_some() && subject.gaps.is_empty() && subject.warnings.is_empty();
-        if found || is_whole {
-            Ok(found)
-        } else {
-            undecided("it is not whole, and has none up to where it is")
-        }
+        };
+        Ok(match found {
+            Ok(true) => Verdict::Found,
+            Ok(false) if figures.subject.is_whole() => Verdict::None,
+            Ok(false) => Verdict::Undecided(why("it is not whole, and has none up to where it is")),
+            Err(reason) => Verdict::Undecided(why(reason)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_trace_analysis::subject::Subject;
+
+    use super::*;
+
+    #[test]
+    fn a_run_too_short_to_show_growth_is_undecided() {
+        let subject = Subject { ended: Some("exited with status 0".into()), ..Subject::default() };
+        let long = Figures { sites: true, subject, ..Figures::default() };
+        let judged = |figures: &Figures| Fault::Growing.judge(figures, Path::new("t")).expect("has stacks");
+        assert_eq!(judged(&long), Verdict::None);
+        let short = Figures { is_short: true, ..long };
+        assert!(matches!(judged(&short), Verdict::Undecided(why) if why.contains("too short")));
     }
 }

@@ -10,15 +10,9 @@ fn amount(sum: Sum) -> String {
     format!("{} in {}", whole_bytes(sum.bytes), objects(sum.objects))
 }
 
-/// The innermost own frame of a row, its function marked: `` `log_audit` (audit.c:88) ``.
+/// The innermost own frame of a row: `log_audit (audit.c:88)`.
 fn place(name: &str) -> String {
-    let first = name.split(" < ").next().unwrap_or(name);
-    match first.split_once(" (") {
-        Some((function, line)) if !function.is_empty() => {
-            format!("`{}` ({}", printable(function), printable(line))
-        }
-        _ => format!("`{}`", printable(first)),
-    }
+    printable(name.split(" < ").next().unwrap_or(name))
 }
 
 /// The row with the most bytes of a kind.
@@ -129,7 +123,7 @@ mod tests {
         let kinds = Kinds { definite: SOME, ..Kinds::default() };
         let mut lost = row("log_audit (audit.c:88) < main (m.c:2)", kinds);
         let found = figures(vec![lost.clone()]);
-        assert_eq!(worst(&found), "`log_audit` (audit.c:88) lost 22.0 MiB in 365 objects: definitely.");
+        assert_eq!(worst(&found), "log_audit (audit.c:88) lost 22.0 MiB in 365 objects: definitely.");
         lost.led = Sum { objects: 1, bytes: 10 };
         assert!(worst(&figures(vec![lost])).ends_with("definitely, and with them 10 B in 1 object."));
     }
@@ -142,12 +136,12 @@ mod tests {
         let both = figures(vec![row("f", idle), row("g\u{1b}[31m < main", possible)]);
         assert!(worst(&both).contains("lost 8 B in 1 object: possibly"), "{}", worst(&both));
         assert!(!worst(&both).contains('\u{1b}'), "escaped");
-        assert!(worst(&figures(vec![row("f", idle)])).starts_with("Nothing is lost; `f` holds 8 B"));
+        assert!(worst(&figures(vec![row("f", idle)])).starts_with("Nothing is lost; f holds 8 B"));
         let reachable = Kinds { reachable: small, ..Kinds::default() };
         let nothing = figures(vec![row("f", reachable)]);
         assert_eq!(worst(&nothing), "Nothing is lost: 8 B in 1 object are reachable at the end.");
         let plain = figures(vec![row("f", Kinds { unjudged: small, ..Kinds::default() })]);
-        assert_eq!(worst(&plain), "`f` never freed 8 B in 1 object.");
+        assert_eq!(worst(&plain), "f never freed 8 B in 1 object.");
         assert_eq!(worst(&figures(vec![])), "No object is in the trace.");
         let freed = LeakFigures { allocated: small, ..figures(vec![]) };
         assert_eq!(worst(&freed), "Everything was freed.");

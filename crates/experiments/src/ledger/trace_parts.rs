@@ -7,13 +7,16 @@ use heaptoll_preflight::own_heap_of_trace;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{plural, shell_command};
 use heaptoll_trace::Tables;
+use heaptoll_trace_analysis::subject::takes_all_from_malloc;
 
 use crate::subject::manager_name;
 
 /// Adds warnings, facts and the command.
 pub fn finish(document: &mut Document, tables: &Tables, command: &str) {
     document.warnings.extend(tables.warnings.iter().cloned());
-    document.warnings.extend(own_heap_of_trace(Path::new(&tables.header.exe)));
+    if !takes_all_from_malloc(&tables.header) {
+        document.warnings.extend(own_heap_of_trace(Path::new(&tables.header.exe)));
+    }
     if let Some(missed) = missed_peak(tables) {
         document.warnings.push(missed);
     }

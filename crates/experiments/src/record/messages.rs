@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use heaptoll_preflight::own_heap;
 use heaptoll_record::{Progress, Recording, RecordingOutcome, Request, folder_of_others};
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds, shell_path};
+use heaptoll_trace_analysis::subject::PYTHONMALLOC;
 
 use crate::context::Messages;
 
@@ -51,19 +52,23 @@ pub fn summary(request: &Request, recorded: &RecordingOutcome, is_temporary: boo
 
 /// Programs whose objects are not all malloc's, each in a sentence.
 fn own_heaps(request: &Request, recorded: &RecordingOutcome) -> Vec<String> {
-    // `env NAME=VALUE program` sets it, too.
-    let in_command = request.command.iter().filter_map(|word| {
-        let (name, value) = word.to_str()?.split_once('=')?;
-        Some((name.into(), value.into()))
-    });
-    let environment: Vec<(OsString, OsString)> =
-        std::env::vars_os().chain(request.environment.iter().cloned()).chain(in_command).collect();
+    let environment = environment(&request.command, &request.environment);
     let mut sentences = Vec::new();
     for recording in recorded.recordings.iter().filter(|recording| recording.events > 0) {
         let sentence = own_heap(&recording.exe, &environment);
         sentences.extend(sentence.filter(|sentence| !sentences.contains(sentence)));
     }
     sentences
+}
+
+/// The variables that a program has: those of this process, those set for it, and of its command, `env NAME=VALUE
+/// program`.
+fn environment(command: &[OsString], set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let in_command = command.iter().filter_map(|word| {
+        let (name, value) = word.to_str()?.split_once('=')?;
+        Some((name.into(), value.into()))
+    });
+    std::env::vars_os().chain(set.iter().cloned()).chain(in_command).collect()
 }
 
 /// The list of traces.
@@ -171,10 +176,14 @@ fn program(recording: &Recording) -> String {
     format!("{name} (process {})", recording.pid)
 }
 
-/// The machine, for a trace's header.
-pub fn machine() -> Vec<(String, String)> {
+/// The machine, for a trace's header, and what of the program's environment decides which objects are malloc's.
+pub fn machine(command: &[OsString], set: &[(OsString, OsString)]) -> Vec<(String, String)> {
     let machine = heaptoll_experiment::machine::read();
-    [
+    let environment = environment(command, set);
+    let python = environment.iter().rev().find(|(name, _)| name == PYTHONMALLOC);
+    let python = python
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
+    let facts = [
         ("cpu", machine.cpu),
         ("cores", machine.cores.to_string()),
         ("memory_kib", machine.memory_kib.to_string()),
@@ -183,6 +192,6 @@ pub fn machine() -> Vec<(String, String)> {
         ("libc", machine.libc),
         ("thp", machine.thp),
     ]
-    .map(|(name, value)| (name.to_string(), value))
-    .into()
+    .map(|(name, value)| (name.to_string(), value));
+    facts.into_iter().chain(python).collect()
 }

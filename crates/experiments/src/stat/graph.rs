@@ -40,6 +40,7 @@ pub fn measure(mut reader: Reader<impl Read>, request: Request) -> Result<GraphF
     let header = reader.header().clone();
     let tables = reader.into_tables();
     let warnings = tables.incomplete();
+    let is_damaged = !(tables.warnings.is_empty() && tables.gaps.is_empty());
     let sites = tables.sites.unwrap_or_default();
     let mut call_sites = CallSites::new(&sites, request.frames);
     Ok(GraphFigures {
@@ -47,6 +48,7 @@ pub fn measure(mut reader: Reader<impl Read>, request: Request) -> Result<GraphF
         manager: header.manager,
         references: header.graph.is_some_and(|graph| graph.references),
         ended: tables.ending.map(|ending| ending.how),
+        is_damaged,
         events,
         plain_bytes,
         warnings,

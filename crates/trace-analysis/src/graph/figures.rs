@@ -79,6 +79,9 @@ pub struct GraphFigures {
     pub manager: String,
     /// Whether every load and store is in the trace.
     pub references: bool,
+    /// Whether something of the trace is damaged or missing.
+    #[serde(skip)]
+    pub is_damaged: bool,
     /// How the program ended; none when the trace is cut.
     pub ended: Option<String>,
     /// Events, and the bytes that they take before compression.

@@ -11,9 +11,10 @@ use super::event::{FreeCause, LastTouch};
 use super::format::{Head, file_head, op};
 use crate::chunks::Chunks;
 use crate::format::{CLOCK_MAX, EVENTS_MAX, SIZE_MAX, chunk};
-use crate::header::{Ending, Gap, Header, Sites};
+use crate::header::{Ending, Gap, Header, Sites, SitesSoFar};
 use crate::output::Output;
-use crate::{Settings, TraceError, sites};
+use crate::sites::WrittenSites;
+use crate::{Settings, TraceError};
 
 /// Writes one trace with pointers. Objects are those that [`Writer::allocate`] numbered and that were not ended since;
 /// a reader leaves out what names others.
@@ -28,6 +29,7 @@ pub struct Writer<W> {
     clock_bytes: u64,
     live_bytes: u64,
     max_live_bytes: u64,
+    written_sites: WrittenSites,
 }
 
 impl<W: Output> Writer<W> {
@@ -46,6 +48,7 @@ impl<W: Output> Writer<W> {
             clock_bytes: 0,
             live_bytes: 0,
             max_live_bytes: 0,
+            written_sites: WrittenSites::default(),
         })
     }
 
@@ -140,11 +143,19 @@ impl<W: Output> Writer<W> {
         self.chunks.write_pending();
     }
 
-    /// Call stacks; may be called again with more.
+    /// All call stacks, in place of those that were written so far.
     pub fn sites(&mut self, sites: &Sites) {
-        for part in sites::parts(sites) {
+        for part in self.written_sites.all(sites) {
             self.chunks.put(chunk::SITES, "", &part);
         }
+    }
+
+    /// Writes call stacks that were defined since the last call: a trace that is cut off has them.
+    pub fn sites_so_far(&mut self, more: &SitesSoFar) {
+        for part in self.written_sites.more(more) {
+            self.chunks.put(chunk::SITES, "", &part);
+        }
+        self.chunks.write_pending();
     }
 
     /// A table of the caller under a name of at most 255 bytes; a later one of the same name replaces it.

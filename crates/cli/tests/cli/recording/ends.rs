@@ -45,6 +45,45 @@ fn when_heaptoll_is_killed_the_program_goes_on_and_the_trace_is_whole_up_to_ther
     assert!(trace.gaps.is_empty());
 }
 
+#[test]
+fn a_recorder_that_is_killed_leaves_the_call_stacks_of_all_events_that_it_wrote() {
+    let fixture = Fixture::new();
+    let program = fixture.program("busy", BUSY);
+    let (stop, out, mark) = (fixture.at("stop"), fixture.at("out"), marker("stacks"));
+    let mut command = fixture.command(&["record", "--sites", "-o", "t", "--", &program, &stop, &mark]);
+    let file = std::fs::File::create(&out).expect("makes");
+    let mut child = command.current_dir(fixture.path(".")).stdout(file).spawn().expect("starts");
+    eventually("the first of it is safe", || written(&fixture.path("t")) > 20_000);
+    child.kill().expect("kills");
+    child.wait().expect("waits");
+    std::fs::write(&stop, "").expect("writes");
+    eventually("it ends by itself", || processes_with(&mark).is_empty());
+    let mut reader = Reader::open(&fixture.path("t")).expect("a trace");
+    let (mut batch, mut used) = (Batch::default(), std::collections::BTreeSet::new());
+    while reader.read(&mut batch).expect("reads") {
+        used.extend(batch.events.iter().filter(|event| event.kind.allocates()).map(|event| event.site));
+    }
+    let sites = reader.sites().expect("call stacks");
+    let is_known = |site: &u32| sites.sites.get(*site as usize).is_some_and(|site| !site.frames.is_empty());
+    assert!(!used.is_empty() && used.iter().all(is_known), "{used:?}");
+    let objects: Vec<&str> = sites.frames.iter().map(|frame| frame.object.as_str()).collect();
+    assert!(objects.contains(&program.as_str()), "{objects:?}");
+    // Every command that shows figures of it states that it is cut off, how far it goes, and ends alike.
+    let trace = fixture.at("t");
+    let folded = fixture.at("folded");
+    fixture.heaptoll(&["leaks", &trace]).exits(1).shows(&["busy+0x", "has no ending", "the run's first "]);
+    fixture.heaptoll(&["stat", &trace]).exits(1).shows(&["has no ending", "the run's first "]);
+    fixture.heaptoll(&["lifetimes", &trace, "--by", "site"]).exits(1).shows(&["busy+0x", "the run's first "]);
+    fixture.heaptoll(&["bound", &trace]).exits(1).shows(&["has no ending"]);
+    fixture.heaptoll(&["ledger", &trace]).exits(2).complains(&["has no ledger"]);
+    fixture.heaptoll(&["diff", &trace, &trace]).exits(1).shows(&["has no ending"]);
+    fixture
+        .heaptoll(&["export", &trace, "--to", "folded", "-o", &folded])
+        .exits(1)
+        .complains(&["has no ending"]);
+    assert!(std::fs::read_to_string(&folded).expect("reads").contains("busy+0x"));
+}
+
 /// Whether file systems can be mounted here.
 fn mounts() -> bool {
     let tried = Command::new("unshare")

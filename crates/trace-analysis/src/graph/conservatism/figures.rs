@@ -169,6 +169,9 @@ pub struct PointFigures {
 /// All figures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConservatismFigures {
+    /// Whether something of the trace is damaged or missing.
+    #[serde(skip)]
+    pub is_damaged: bool,
     /// The command, as it was recorded.
     pub command: Vec<String>,
     /// The manager.
