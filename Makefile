@@ -233,7 +233,7 @@ test-slurm:
 		{ code=$$?; test $$code = 77 && echo "SKIPPED: shards on Slurm"; }
 
 test-slow:
-	@scripts/setup test
+	@scripts/setup catalog
 	@$(MAKE) --no-print-directory preloaded compile-tests
 	@$(MAKE) --no-print-directory stage-tests
 	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-fail-fast -- $(SLOW)

@@ -20,6 +20,9 @@ pub(crate) struct Entry {
     pub stdin: Option<String>,
     pub package: Option<String>,
     pub added_by: Option<AddedBy>,
+    pub pools: Option<String>,
+    pub digests_of: Option<String>,
+    pub stat: Option<Stat>,
     #[serde(default)]
     pub requires: Vec<String>,
     #[serde(default)]
@@ -43,6 +46,16 @@ pub(crate) struct AddedBy {
     pub recipe: String,
     /// The licence, and what it forbids.
     pub licence: String,
+}
+
+/// What `heaptoll record` and `heaptoll stat` have found of the program at size full.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stat {
+    /// The most bytes that were live at once, in MiB.
+    pub live_mib: f64,
+    /// How many threads allocated.
+    pub threads: u32,
 }
 
 /// What a variant changes. Environment and inputs are merged by key, sizes replaced by key, the rest replaced.
@@ -117,6 +130,8 @@ impl Entry {
     pub(crate) fn with(&self, variant: &Variant) -> Entry {
         let mut entry = self.clone();
         entry.variants.clear();
+        // A variant allocates in another way.
+        entry.stat = None;
         let changed = variant.clone();
         if let Some(about) = changed.about {
             entry.about = about;

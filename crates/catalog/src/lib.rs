@@ -22,6 +22,7 @@ mod check;
 mod entry;
 mod error;
 mod generate;
+mod installed_version;
 mod nearest;
 mod placeholder;
 mod program;
@@ -29,6 +30,7 @@ mod scratch_word;
 mod size;
 
 pub use catalog::Catalog;
+pub use entry::Stat;
 pub use error::CatalogError;
 pub use generate::Generator;
 pub use nearest::{did_you_mean, nearest};

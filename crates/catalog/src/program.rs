@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::cache;
 use crate::check::Check;
-use crate::entry::{AddedBy, Entry, Parameter, SizeEntry};
+use crate::entry::{AddedBy, Entry, Parameter, SizeEntry, Stat};
+use crate::installed_version::installed_version;
 use crate::placeholder::{Piece, Template};
 use crate::scratch_word;
 use crate::{CatalogError, Generator, Size};
@@ -19,6 +20,9 @@ pub struct Program {
     about: String,
     package: Option<String>,
     added_by: Option<AddedBy>,
+    pools: Option<String>,
+    digests_of: Option<String>,
+    stat: Option<Stat>,
     requires: Vec<Template>,
     threads: u32,
     by_name: bool,
@@ -209,6 +213,9 @@ impl Program {
             about: entry.about.clone(),
             package: entry.package.clone(),
             added_by: entry.added_by.clone(),
+            pools: entry.pools.clone(),
+            digests_of: entry.digests_of.clone(),
+            stat: entry.stat,
             requires,
             threads: entry.threads,
             by_name: entry.by_name,
@@ -250,6 +257,21 @@ impl Program {
     /// The recipe by which the user adds the program; none for a bundled one, and one of a package.
     pub fn recipe(&self) -> Option<&str> {
         self.added_by.as_ref().map(|by| by.recipe.as_str())
+    }
+
+    /// What of its memory the program manages itself, in a few words; none where the entry does not state it.
+    pub fn pools(&self) -> Option<&str> {
+        self.pools.as_deref()
+    }
+
+    /// The version of the package whose output the digests are, where it depends on the version.
+    pub fn digests_of(&self) -> Option<&str> {
+        self.digests_of.as_deref()
+    }
+
+    /// What our own `stat` has found of the program at size full.
+    pub fn stat(&self) -> Option<Stat> {
+        self.stat
     }
 
     /// How many threads allocate at once.
@@ -349,12 +371,21 @@ impl Program {
             command,
             environment,
             stdin: self.stdin.as_ref().and_then(|name| paths.get(name.as_str()).cloned()),
-            expected_digest: plan.digest.clone(),
+            expected_digest: plan.digest.clone().filter(|_| self.digests_hold()),
             package: self.package.clone(),
             threads: self.threads,
             figures: self.figures.clone(),
             serve,
         })
+    }
+
+    /// Whether the digests are those of the version that is installed, or of every version.
+    fn digests_hold(&self) -> bool {
+        match (&self.digests_of, &self.package) {
+            (Some(version), Some(package)) => installed_version(package).as_ref() == Some(version),
+            (Some(_), None) => false,
+            (None, _) => true,
+        }
     }
 
     /// Every placeholder of the program must have a value at this size.

@@ -291,3 +291,33 @@ proptest! {
         }
     }
 }
+
+/// What the page of programs promises, by what `heaptoll stat` found.
+#[test]
+fn the_projects_own_catalog_has_many_programs_large_heaps_and_threads_that_allocate() {
+    let share = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs");
+    let catalog = Catalog::load(&share).unwrap();
+    let programs: Vec<_> = catalog.programs().filter(|program| program.variant().is_none()).collect();
+    assert!(programs.len() >= 75, "{}", programs.len());
+    let stated: Vec<_> = programs.iter().filter_map(|program| program.stat()).collect();
+    assert!(stated.iter().filter(|stat| stat.live_mib > 50.0).count() >= LARGE);
+    assert!(stated.iter().filter(|stat| stat.threads > 1).count() >= THREADED);
+    for program in programs.iter().filter(|program| program.stat().is_some()) {
+        assert!(program.pools().is_some(), "{} states what was found, and not what it pools", program.name());
+    }
+}
+
+/// With a live heap over 50 MiB, and with several threads that allocate.
+const LARGE: usize = 15;
+const THREADED: usize = 10;
+
+#[test]
+fn a_digest_of_another_version_does_not_count() {
+    let of = |version: &str| {
+        let field = format!("package = \"coreutils\"\ndigests_of = \"{version}\"\ncommand = [");
+        let (folder, catalog) = load(&GOOD.replacen("command = [", &field, 1));
+        let prepared = catalog.unwrap().find("demo").unwrap().prepare(Size::Quick, &places(folder.path()));
+        prepared.unwrap().expected_digest
+    };
+    assert_eq!(of("0.0-none"), None);
+}

@@ -47,6 +47,9 @@ pub fn list(own: Option<&Path>, places: &Places) -> Result<Figures, Failure> {
             },
             installed: program.missing(&folders).is_none(),
             variants: variants.remove(program.name()).unwrap_or_default(),
+            live_mib: program.stat().map(|stat| stat.live_mib),
+            allocating_threads: program.stat().map(|stat| stat.threads),
+            pools: program.pools().map(str::to_owned),
         })
         .collect();
     Ok(Figures { programs })

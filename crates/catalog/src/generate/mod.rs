@@ -6,20 +6,32 @@
 mod access_log;
 mod c_source;
 mod channels;
+mod cnf;
+mod commits;
 mod dice;
+mod digraph;
 mod figure;
+mod genome;
 mod go_game;
 mod input;
 mod json;
+mod linear_program;
 mod makefile;
+mod markdown;
+mod ninja;
 mod objects;
 mod pascal;
+mod pdf;
 mod pla;
 mod postscript;
 mod protein;
+mod proto;
+mod python_source;
 mod smt;
 mod sql;
+mod svg;
 mod text;
+mod verilog;
 mod vocabulary;
 mod xml;
 
@@ -36,6 +48,34 @@ use input::Generate;
 #[serde(tag = "generator", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Generator {
+    /// The places of reads of a genome.
+    Alignments(genome::Alignments),
+    /// A question for a SAT solver.
+    Cnf(cnf::Cnf),
+    /// The history of a project, for git.
+    Commits(commits::Commits),
+    /// A directed graph in Graphviz's language.
+    Digraph(digraph::Digraph),
+    /// Sequences of bases.
+    Genome(genome::Genome),
+    /// A linear program in CPLEX's format.
+    LinearProgram(linear_program::LinearProgram),
+    /// A text in Markdown.
+    Markdown(markdown::Markdown),
+    /// A build file for Ninja.
+    Ninja(ninja::Ninja),
+    /// A document in PDF.
+    Pdf(pdf::Pdf),
+    /// Descriptions of messages.
+    Proto(proto::Proto),
+    /// A program in Python with types.
+    PythonSource(python_source::PythonSource),
+    /// Reads of a genome.
+    Reads(genome::Reads),
+    /// A drawing in SVG.
+    Svg(svg::Svg),
+    /// A circuit in Verilog.
+    Verilog(verilog::Verilog),
     /// Lines of a web server's log.
     AccessLog(access_log::AccessLog),
     /// A C program.
@@ -88,6 +128,20 @@ impl Generator {
     /// A text that differs whenever the bytes may differ.
     pub(crate) fn identity(&self) -> String {
         let version = match self {
+            Generator::Alignments(_) => genome::Alignments::VERSION,
+            Generator::Cnf(_) => cnf::Cnf::VERSION,
+            Generator::Commits(_) => commits::Commits::VERSION,
+            Generator::Digraph(_) => digraph::Digraph::VERSION,
+            Generator::Genome(_) => genome::Genome::VERSION,
+            Generator::LinearProgram(_) => linear_program::LinearProgram::VERSION,
+            Generator::Markdown(_) => markdown::Markdown::VERSION,
+            Generator::Ninja(_) => ninja::Ninja::VERSION,
+            Generator::Pdf(_) => pdf::Pdf::VERSION,
+            Generator::Proto(_) => proto::Proto::VERSION,
+            Generator::PythonSource(_) => python_source::PythonSource::VERSION,
+            Generator::Reads(_) => genome::Reads::VERSION,
+            Generator::Svg(_) => svg::Svg::VERSION,
+            Generator::Verilog(_) => verilog::Verilog::VERSION,
             Generator::AccessLog(_) => access_log::AccessLog::VERSION,
             Generator::CSource(_) => c_source::CSource::VERSION,
             Generator::Figure(_) => figure::Figure::VERSION,
@@ -115,6 +169,20 @@ impl Generator {
     /// Those of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
+            Generator::Alignments(input) => input.generate(out)?,
+            Generator::Cnf(input) => input.generate(out)?,
+            Generator::Commits(input) => input.generate(out)?,
+            Generator::Digraph(input) => input.generate(out)?,
+            Generator::Genome(input) => input.generate(out)?,
+            Generator::LinearProgram(input) => input.generate(out)?,
+            Generator::Markdown(input) => input.generate(out)?,
+            Generator::Ninja(input) => input.generate(out)?,
+            Generator::Pdf(input) => input.generate(out)?,
+            Generator::Proto(input) => input.generate(out)?,
+            Generator::PythonSource(input) => input.generate(out)?,
+            Generator::Reads(input) => input.generate(out)?,
+            Generator::Svg(input) => input.generate(out)?,
+            Generator::Verilog(input) => input.generate(out)?,
             Generator::AccessLog(input) => input.generate(out)?,
             Generator::CSource(input) => input.generate(out)?,
             Generator::Figure(input) => input.generate(out)?,
@@ -160,7 +228,21 @@ pub(crate) mod tests {
     use super::*;
 
     /// Every generator at a small size, as it stands in an entry, but for the seed.
-    const SMALL: [(&str, &str); 17] = [
+    const SMALL: [(&str, &str); 31] = [
+        ("alignments", "contigs = 2\nlength = 400\nreads = 4"),
+        ("cnf", "variables = 6\nclauses = 9"),
+        ("commits", "commits = 3\nfiles = 2"),
+        ("digraph", "nodes = 9"),
+        ("genome", "contigs = 2\nlength = 400"),
+        ("linear-program", "rows = 4\ncolumns = 9"),
+        ("markdown", "sections = 3"),
+        ("ninja", "modules = 2\nsources = 2"),
+        ("pdf", "pages = 2\nlines = 3"),
+        ("proto", "messages = 3\nfields = 4"),
+        ("python-source", "classes = 2\nmethods = 2"),
+        ("reads", "contigs = 2\nlength = 400\nreads = 4"),
+        ("svg", "groups = 2\nshapes = 3"),
+        ("verilog", "modules = 2\nregisters = 3\ncycles = 9"),
         ("access-log", "lines = 20\nclients = 5\npages = 9"),
         ("c-source", "functions = 6\nstructures = 2"),
         ("figure", "groups = 2\nobjects = 9"),
@@ -232,6 +314,20 @@ pub(crate) mod tests {
         assert_eq!(
             found,
             [
+                "alignments 1 408da545",
+                "cnf 1 78f3cdad",
+                "commits 1 c2178740",
+                "digraph 1 057261ac",
+                "genome 1 f898874d",
+                "linear-program 1 f0ff8540",
+                "markdown 1 7ae4ec5f",
+                "ninja 1 07938e52",
+                "pdf 1 cdbcfe09",
+                "proto 1 5f6d149b",
+                "python-source 1 eeecad44",
+                "reads 1 80c1e27a",
+                "svg 1 e65ae564",
+                "verilog 1 22282bf3",
                 "access-log 1 e7e5fda8",
                 "c-source 1 08b9c821",
                 "figure 1 71e5e294",

@@ -51,7 +51,7 @@ pub struct OptionsRow {
 }
 
 /// One program of `heaptoll programs`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramRow {
     /// Name for `--program`.
     pub name: String,
@@ -63,6 +63,15 @@ pub struct ProgramRow {
     pub installed: bool,
     /// Names of its variants.
     pub variants: Vec<String>,
+    /// The most bytes that are live at once at size full, in MiB, by `heaptoll stat`.
+    #[serde(default)]
+    pub live_mib: Option<f64>,
+    /// How many threads allocate at size full, by `heaptoll stat`.
+    #[serde(default)]
+    pub allocating_threads: Option<u32>,
+    /// What of its memory it manages itself, which no manager changes.
+    #[serde(default)]
+    pub pools: Option<String>,
 }
 
 /// `heaptoll managers`: name, group, version, origin, the preflight's result and what it is.
@@ -115,7 +124,8 @@ pub fn options_table(rows: &[OptionsRow], style: &Style) -> String {
 
 /// `heaptoll programs`: name, package, whether it is there, variants and what it is.
 pub fn programs_table(rows: &[ProgramRow], style: &Style) -> String {
-    let mut table = style.table(&["program", "package", "installed", "variants", "about"]);
+    let mut table =
+        style.table(&["program", "package", "installed", "live MiB", "threads", "variants", "about"]);
     for row in rows {
         let (installed, tone) = if row.installed { ("yes", Tone::Good) } else { ("no", Tone::Bad) };
         let variants = row.variants.join(", ");
@@ -123,6 +133,8 @@ pub fn programs_table(rows: &[ProgramRow], style: &Style) -> String {
             style.cell(&row.name, Tone::Plain),
             style.cell(or_none(&row.package), Tone::Plain),
             style.cell(installed, tone),
+            style.cell(&row.live_mib.map_or(NONE.into(), |live| format!("{live:.1}")), Tone::Plain),
+            style.cell(&row.allocating_threads.map_or(NONE.into(), |count| count.to_string()), Tone::Plain),
             style.cell(or_none(&variants), Tone::Plain),
             style.cell(&row.about, Tone::Plain),
         ]);
@@ -210,6 +222,9 @@ mod tests {
             package: "bundled".into(),
             installed: true,
             variants: vec!["quick".into(), "long".into()],
+            live_mib: Some(1.25),
+            allocating_threads: Some(1),
+            pools: None,
         }];
         let text = programs_table(&rows, &PLAIN);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
