@@ -18,8 +18,8 @@ fn files(peer: Peer) -> &'static [&'static str] {
         Peer::Mimalloc2 => &["c_src/mimalloc/v2/LICENSE"],
         Peer::Snmalloc => &[],
         Peer::Rpmalloc => &["rpmalloc/LICENSE"],
-        Peer::Jemalloc => &["jemalloc/COPYING"],
-        Peer::Tcmalloc => &["c_src/tcmalloc/LICENSE", "c_src/abseil-cpp/LICENSE"],
+        Peer::Jemalloc | Peer::JemallocProf => &["jemalloc/COPYING"],
+        Peer::Tcmalloc | Peer::TcmallocProf => &["c_src/tcmalloc/LICENSE", "c_src/abseil-cpp/LICENSE"],
     }
 }
 

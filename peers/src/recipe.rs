@@ -89,8 +89,10 @@ impl Recipe {
             Peer::Mimalloc2 => Ok(mimalloc("c_src/mimalloc/v2/src/static.c", "c_src/mimalloc/v2/include")),
             Peer::Snmalloc => Ok(snmalloc()),
             Peer::Rpmalloc => Ok(rpmalloc()),
-            Peer::Jemalloc => Ok(jemalloc(source)),
+            Peer::Jemalloc => Ok(jemalloc(source, &[])),
             Peer::Tcmalloc => tcmalloc(source),
+            Peer::JemallocProf => Ok(jemalloc(source, &["--enable-prof"])),
+            Peer::TcmallocProf => tcmalloc_with_profile(source),
         }
     }
 
@@ -228,7 +230,7 @@ const NAMESPACE: &str = "include/jemalloc/internal/private_namespace.h";
 
 /// jemalloc's own `configure` with its defaults; the position-independent objects are linked here, so that the C++
 /// run-time stays inside.
-fn jemalloc(source: &Source) -> Recipe {
+fn jemalloc(source: &Source, more: &[&str]) -> Recipe {
     let version = source.build_metadata().unwrap_or("0.0.0-0-g0").to_string();
     Recipe {
         units: vec![shim("jemalloc_reallocarray.c", include_str!("../shim/jemalloc_reallocarray.c"))],
@@ -236,12 +238,14 @@ fn jemalloc(source: &Source) -> Recipe {
         configure: Some(Configure {
             tree: "jemalloc",
             script: "configure/configure",
-            arguments: vec![
-                format!("--with-version={version}"),
-                "--disable-static".to_string(),
-                "--enable-doc=no".to_string(),
-                "--enable-cxx".to_string(),
-            ],
+            arguments: [
+                &[&format!("--with-version={version}"), "--disable-static", "--enable-doc=no", "--enable-cxx"],
+                more,
+            ]
+            .concat()
+            .into_iter()
+            .map(str::to_string)
+            .collect(),
             // -g0 after upstream's -g3: debug information takes a third of the time and is stripped anyway.
             make: vec!["build_lib_shared", "EXTRA_CFLAGS=-g0", "EXTRA_CXXFLAGS=-g0", "-o", NAMESPACE],
             // Upstream compiles everything twice to list its internal names and put a prefix before them. They are
@@ -302,6 +306,15 @@ fn tcmalloc(source: &Source) -> Result<Recipe, Error> {
         limit_exports: true,
         checks_overflow: true,
     })
+}
+
+/// The same with a shim that writes its heap profile when the program ends.
+fn tcmalloc_with_profile(source: &Source) -> Result<Recipe, Error> {
+    let mut recipe = tcmalloc(source)?;
+    let flags = recipe.units.first().map(|unit| unit.flags.clone()).unwrap_or_default();
+    let text = Text::Shim("tcmalloc_profile.cc", include_str!("../shim/tcmalloc_profile.cc"));
+    recipe.units.push(Unit { text, language: Language::Cxx, flags });
+    Ok(recipe)
 }
 
 /// The allocator's files named in the crate's build script; TCMalloc's own before Abseil's, which compile faster.

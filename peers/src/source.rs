@@ -54,7 +54,7 @@ impl Source {
         match peer {
             Peer::Mimalloc2 => self.mimalloc("v2"),
             Peer::Mimalloc3 => self.mimalloc("v3"),
-            Peer::Jemalloc => self.find("jemalloc/ChangeLog", r"(?m)^\* (\d+\.\d+[\w.]*) \("),
+            Peer::Jemalloc | Peer::JemallocProf => self.find("jemalloc/ChangeLog", r"(?m)^\* (\d+\.\d+[\w.]*) \("),
             Peer::Rpmalloc => {
                 let number = self.find("rpmalloc/CHANGELOG", r"(?m)^(\d+\.\d+\.\d+)\s*$")?;
                 Ok(self.build_metadata().map_or(number.clone(), |commit| format!("{number} ({commit})")))
@@ -66,7 +66,7 @@ impl Source {
                 Ok(commit.map_or(number.to_string(), |commit| format!("{number} ({commit})")))
             }
             // TCMalloc makes no releases: the crate's change log dates the snapshot.
-            Peer::Tcmalloc => {
+            Peer::Tcmalloc | Peer::TcmallocProf => {
                 let number = regex_lite::escape(&self.version);
                 self.find("CHANGELOG.md", &format!(r"(?m)^## \[{number}\].* - (\d{{4}}-\d\d-\d\d)"))
                     .map(|date| format!("snapshot {date}"))
