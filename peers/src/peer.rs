@@ -72,7 +72,9 @@ impl Peer {
             Peer::Jemalloc => "jemalloc: arenas, slabs of size classes, thread caches, decay-driven purging",
             Peer::Tcmalloc => "Google's TCMalloc: caches by CPU on restartable sequences, huge-page aware",
             Peer::JemallocProf => "jemalloc with --enable-prof: MALLOC_CONF switches its heap profiler on",
-            Peer::TcmallocProf => "Google's TCMalloc, which writes its heap profile to TCMALLOC_PROFILE at the end",
+            Peer::TcmallocProf => {
+                "Google's TCMalloc, which writes its heap profile to TCMALLOC_PROFILE at the end"
+            }
         }
     }
 }

@@ -239,7 +239,12 @@ fn jemalloc(source: &Source, more: &[&str]) -> Recipe {
             tree: "jemalloc",
             script: "configure/configure",
             arguments: [
-                &[&format!("--with-version={version}"), "--disable-static", "--enable-doc=no", "--enable-cxx"],
+                &[
+                    &format!("--with-version={version}"),
+                    "--disable-static",
+                    "--enable-doc=no",
+                    "--enable-cxx",
+                ],
                 more,
             ]
             .concat()

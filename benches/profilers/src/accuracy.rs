@@ -5,7 +5,7 @@ use heaptoll_statistics::median;
 use crate::held::Held;
 
 /// Sites whose error counts hold this share of what is in use, or more.
-const SHARE: f64 = 0.05;
+pub const SHARE: f64 = 0.05;
 /// The largest sites, of which a profile should have most.
 const TOP: usize = 10;
 

@@ -27,7 +27,8 @@ pub fn run(command: &mut Command) -> Result<Finished, BenchError> {
         .stderr(errors)
         .spawn()
         .map_err(BenchError::system(format!("start `{shown}`")))?;
-    let pid = i32::try_from(child.id()).map_err(|_| BenchError::Unexpected("no such process number".into()))?;
+    let pid =
+        i32::try_from(child.id()).map_err(|_| BenchError::Unexpected("no such process number".into()))?;
     let mut status = 0;
     // SAFETY: all zeroes is a valid `rusage`; `wait4` writes to `status` and `usage`, both live locals. The child is
     // waited for here only.

@@ -18,7 +18,7 @@ pub enum BenchError {
         /// The profile.
         path: String,
         /// Why.
-        failure: Failure,
+        failure: Box<Failure>,
     },
     /// The system refused something.
     #[error("{what}: {cause}; is the temporary folder writable, and not full?")]
@@ -53,6 +53,6 @@ impl BenchError {
     /// Names the profile.
     pub fn profile(path: &Path) -> impl FnOnce(Failure) -> BenchError {
         let path = path.display().to_string();
-        move |failure| BenchError::Profile { path, failure }
+        move |failure| BenchError::Profile { path, failure: Box::new(failure) }
     }
 }

@@ -27,7 +27,8 @@ impl Held {
     /// The profile cannot be read.
     pub fn read(path: &Path, object: &str) -> Result<Held, BenchError> {
         let found = foreign::profile(path, MEMORY).map_err(BenchError::profile(path))?;
-        let found = found.ok_or_else(|| BenchError::Unexpected(format!("{} is no profile", path.display())))?;
+        let found =
+            found.ok_or_else(|| BenchError::Unexpected(format!("{} is no profile", path.display())))?;
         Ok(Held::of(&found.profile, object))
     }
 

@@ -12,7 +12,7 @@ mod subject;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use heaptoll_experiment::places::Places;
 use heaptoll_units::size_text;
@@ -23,13 +23,16 @@ use held::Held;
 use profiler::Profiler;
 use subject::{Subject, Subjects};
 
-/// Mean distances of samples, bytes: every allocation, then what profilers are used with.
-const RATES: [u64; 4] = [1, 64 << 10, 512 << 10, 2 << 20];
+/// Mean distances of samples, bytes: those that profilers are used with.
+const RATES: [u64; 3] = [64 << 10, 512 << 10, 2 << 20];
 
 /// Compare sampled heap profiles with exact recordings.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-profilers", version)]
 struct Cli {
+    /// What to measure; both without it
+    #[arg(value_enum)]
+    part: Option<Part>,
     /// Profiles of each program, profiler and rate
     #[arg(short, default_value_t = 10)]
     n: u64,
@@ -47,6 +50,15 @@ struct Cli {
     markdown: bool,
 }
 
+/// A part of the comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// How wrong the profiles are
+    Errors,
+    /// What sampling costs
+    Costs,
+}
+
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -62,18 +74,33 @@ fn run(cli: &Cli) -> Result<(), BenchError> {
     let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
     let subjects = Subjects::prepare(&places, folder.path(), cli.seed)?;
     let (profilers, lacking) = Profiler::all(&places, &cli.peers, folder.path())?;
+    if cli.part != Some(Part::Costs) {
+        print_errors(cli, &profilers, &subjects.profiled, folder.path())?;
+    }
+    if cli.part != Some(Part::Errors) {
+        println!("{}", costs(cli, &profilers, &subjects.timed)?);
+    }
+    lacking.iter().for_each(|sentence| println!("left out: {sentence}"));
+    Ok(())
+}
+
+/// The programs with what they hold, then the errors of all profilers.
+fn print_errors(
+    cli: &Cli,
+    profilers: &[Profiler],
+    subjects: &[Subject],
+    folder: &Path,
+) -> Result<(), BenchError> {
     let exact: Vec<Held> =
-        subjects.profiled.iter().map(|subject| record(subject, folder.path())).collect::<Result<_, _>>()?;
+        subjects.iter().map(|subject| record(subject, folder)).collect::<Result<_, _>>()?;
     let mut programs = table(&["program", "in use at the end", "sites", "of 5 % or more"], cli.markdown);
-    for (subject, held) in subjects.profiled.iter().zip(&exact) {
-        let large = held.sites.values().filter(|bytes| **bytes >= 0.05 * held.total()).count();
+    for (subject, held) in subjects.iter().zip(&exact) {
+        let large = held.sites.values().filter(|bytes| **bytes >= accuracy::SHARE * held.total()).count();
         let mib = format!("{:.1} MiB", held.total() / f64::from(1 << 20));
         programs.add_row([subject.name.clone(), mib, held.sites.len().to_string(), large.to_string()]);
     }
     println!("{programs}\n");
-    println!("{}\n", errors(cli, &profilers, &subjects.profiled, &exact)?);
-    println!("{}", costs(cli, &profilers, &subjects.timed)?);
-    lacking.iter().for_each(|sentence| println!("left out: {sentence}"));
+    println!("{}\n", errors(cli, profilers, subjects, &exact)?);
     Ok(())
 }
 
@@ -96,20 +123,20 @@ fn errors(
     subjects: &[Subject],
     exact: &[Held],
 ) -> Result<Table, BenchError> {
-    let header = ["profiler", "a sample in", "error, median", "error, worst", "of the ten largest", "bias of the sum"];
+    let header =
+        ["profiler", "a sample in", "error, median", "error, worst", "of the ten largest", "bias of the sum"];
     let mut table = table(&header, cli.markdown);
     for profiler in profilers {
         for rate in RATES {
             let mut accuracy = Accuracy::default();
-            // Without sampling all runs are alike.
-            for run in 0..if rate == 1 { 1 } else { cli.n } {
+            for run in 0..cli.n {
                 for (subject, exact) in subjects.iter().zip(exact) {
                     let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
                     let path = profiler.profile(subject, rate, cli.seed + run, folder.path())?;
                     accuracy.add(exact, &Held::read(&path, &subject.object())?);
                 }
             }
-            table.add_row([profiler.name().to_owned(), distance(rate)].into_iter().chain(accuracy.cells()));
+            table.add_row([profiler.name().to_owned(), size_text(rate)].into_iter().chain(accuracy.cells()));
         }
     }
     Ok(table)
@@ -121,22 +148,17 @@ fn costs(cli: &Cli, profilers: &[Profiler], subjects: &[Subject]) -> Result<Tabl
         header.extend([format!("instructions, {}", subject.name), format!("CPU time, {}", subject.name)]);
     }
     let mut table = table(&header.iter().map(String::as_str).collect::<Vec<_>>(), cli.markdown);
-    let rates = &RATES[1..];
     for profiler in profilers {
         let measured: Vec<Vec<[String; 2]>> = subjects
             .iter()
-            .map(|subject| cost::rows(profiler, rates, subject, cli.pairs, cli.seed))
+            .map(|subject| cost::rows(profiler, &RATES, subject, cli.pairs, cli.seed))
             .collect::<Result<_, _>>()?;
-        for (at, rate) in rates.iter().enumerate() {
+        for (at, rate) in RATES.iter().enumerate() {
             let cells = measured.iter().flat_map(|rows| rows[at].clone());
-            table.add_row([profiler.name().to_owned(), distance(*rate)].into_iter().chain(cells));
+            table.add_row([profiler.name().to_owned(), size_text(*rate)].into_iter().chain(cells));
         }
     }
     Ok(table)
-}
-
-fn distance(mean_bytes: u64) -> String {
-    if mean_bytes == 1 { "every allocation".to_owned() } else { size_text(mean_bytes) }
 }
 
 /// An empty table; all columns but the first two are figures.

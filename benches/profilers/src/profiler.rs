@@ -40,14 +40,19 @@ impl Profiler {
     ///
     /// # Errors
     /// The shim for gperftools does not compile though its headers are there.
-    pub fn all(places: &Places, peers: &Path, folder: &Path) -> Result<(Vec<Profiler>, Vec<String>), BenchError> {
+    pub fn all(
+        places: &Places,
+        peers: &Path,
+        folder: &Path,
+    ) -> Result<(Vec<Profiler>, Vec<String>), BenchError> {
         let own = std::env::current_exe().map_err(BenchError::system("own path"))?;
         let tool = own.with_file_name("heaptoll");
         let mut found = vec![Profiler::Heaptoll { tool, layer: places.layer("sample") }];
         let mut lacking = Vec::new();
-        for (file, kind) in
-            [("jemalloc-prof.so", Profiler::Jemalloc as fn(PathBuf) -> Profiler), ("tcmalloc-prof.so", Profiler::Tcmalloc)]
-        {
+        for (file, kind) in [
+            ("jemalloc-prof.so", Profiler::Jemalloc as fn(PathBuf) -> Profiler),
+            ("tcmalloc-prof.so", Profiler::Tcmalloc),
+        ] {
             let object = peers.join(file);
             match object.is_file() {
                 true => found.push(kind(object)),
@@ -58,9 +63,13 @@ impl Profiler {
                 )),
             }
         }
-        match Path::new("/usr/include/gperftools/malloc_extension.h").exists() && Path::new(GPERFTOOLS).exists() {
+        match Path::new("/usr/include/gperftools/malloc_extension.h").exists()
+            && Path::new(GPERFTOOLS).exists()
+        {
             true => found.insert(2.min(found.len()), Profiler::Gperftools(compile_dump(folder)?)),
-            false => lacking.push("gperftools is not there: apt-get install libgoogle-perftools-dev".to_owned()),
+            false => {
+                lacking.push("gperftools is not there: apt-get install libgoogle-perftools-dev".to_owned())
+            }
         }
         Ok((found, lacking))
     }
@@ -79,7 +88,13 @@ impl Profiler {
     ///
     /// # Errors
     /// The program ends badly, or leaves no profile.
-    pub fn profile(&self, subject: &Subject, mean_bytes: u64, seed: u64, folder: &Path) -> Result<PathBuf, BenchError> {
+    pub fn profile(
+        &self,
+        subject: &Subject,
+        mean_bytes: u64,
+        seed: u64,
+        folder: &Path,
+    ) -> Result<PathBuf, BenchError> {
         let path = folder.join(format!("profile-{seed}"));
         match self {
             Profiler::Heaptoll { tool, .. } => {
@@ -91,7 +106,8 @@ impl Profiler {
                 Ok(path)
             }
             Profiler::Jemalloc(_) => {
-                let settings = format!("{},prof_final:true,prof_prefix:{}", jemalloc(mean_bytes), path.display());
+                let settings =
+                    format!("{},prof_final:true,prof_prefix:{}", jemalloc(mean_bytes), path.display());
                 let mut command = subject.command(&[])?;
                 child::run(command.env("LD_PRELOAD", self.preload()).env("MALLOC_CONF", settings))?;
                 dumped(folder, &path)
@@ -142,15 +158,16 @@ impl Profiler {
         }
         // By env, so that what is in front runs without them.
         let words: Vec<String> = settings.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let words = before.iter().copied().chain(std::iter::once("env")).chain(words.iter().map(String::as_str));
+        let words =
+            before.iter().copied().chain(std::iter::once("env")).chain(words.iter().map(String::as_str));
         subject.command(&words.collect::<Vec<_>>())
     }
 
     fn preload(&self) -> OsString {
         match self {
-            Profiler::Heaptoll { layer: object, .. } | Profiler::Jemalloc(object) | Profiler::Tcmalloc(object) => {
-                object.into()
-            }
+            Profiler::Heaptoll { layer: object, .. }
+            | Profiler::Jemalloc(object)
+            | Profiler::Tcmalloc(object) => object.into(),
             Profiler::Gperftools(dump) => {
                 let mut objects = OsString::from(GPERFTOOLS);
                 objects.push(":");
@@ -174,7 +191,9 @@ fn dumped(folder: &Path, prefix: &Path) -> Result<PathBuf, BenchError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with(&start) && name.ends_with(".heap")
     });
-    found.ok_or_else(|| BenchError::Unexpected(format!("jemalloc left no {start}*.heap: is it built with --enable-prof?")))
+    found.ok_or_else(|| {
+        BenchError::Unexpected(format!("jemalloc left no {start}*.heap: is it built with --enable-prof?"))
+    })
 }
 
 fn compile_dump(folder: &Path) -> Result<PathBuf, BenchError> {

@@ -32,7 +32,7 @@ pub struct Subject {
 pub struct Subjects {
     /// Whose profiles are compared.
     pub profiled: Vec<Subject>,
-    /// By which the cost is measured: the planted one that allocates most, and one that does little else.
+    /// By which the cost is measured: a planted one, and one that does little else than allocate.
     pub timed: Vec<Subject>,
 }
 
@@ -43,7 +43,8 @@ impl Subject {
     /// Its input cannot be opened.
     pub fn command(&self, before: &[&str]) -> Result<Command, BenchError> {
         let mut words = before.iter().map(PathBuf::from).chain(self.words.iter().cloned());
-        let first = words.next().ok_or_else(|| BenchError::Unexpected(format!("{} has no command", self.name)))?;
+        let first =
+            words.next().ok_or_else(|| BenchError::Unexpected(format!("{} has no command", self.name)))?;
         let mut command = Command::new(first);
         command.args(words).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(match &self.stdin {
@@ -69,11 +70,10 @@ impl Subject {
     }
 
     fn of_catalog(prepared: Prepared) -> Subject {
-        let environment = prepared.environment.into_iter();
         Subject {
             name: prepared.name.clone(),
             words: prepared.command.into_iter().map(PathBuf::from).collect(),
-            environment: environment.map(|(name, value)| (name, value)).collect(),
+            environment: prepared.environment.into_iter().collect(),
             stdin: prepared.stdin,
         }
     }
@@ -96,13 +96,15 @@ impl Subjects {
             added: Places::added(),
             inputs_cache: Places::inputs(),
         };
-        let of_catalog = |name: &&str| -> Result<Subject, BenchError> {
-            Ok(Subject::of_catalog(catalog.find(name)?.prepare(Size::Demo, &folders)?))
+        let of_catalog = |name: &str, size: Size| -> Result<Subject, BenchError> {
+            Ok(Subject::of_catalog(catalog.find(name)?.prepare(size, &folders)?))
         };
         let mut profiled: Vec<Subject> =
             PLANTED.iter().map(|mode| Subject::planted(&program, mode, seed)).collect();
-        profiled.extend(INTERPRETERS.iter().map(of_catalog).collect::<Result<Vec<_>, _>>()?);
-        let timed = vec![Subject::planted(&program, PLANTED[2], seed), of_catalog(&BUSY)?];
+        for name in INTERPRETERS {
+            profiled.push(of_catalog(name, Size::Demo)?);
+        }
+        let timed = vec![Subject::planted(&program, PLANTED[0], seed), of_catalog(BUSY, Size::Quick)?];
         Ok(Subjects { profiled, timed })
     }
 }

@@ -150,6 +150,8 @@ pub fn profile(path: &Path, limit_bytes: u64) -> Result<Option<ReadProfile>, Fai
     if bytes.len() as u64 > limit_bytes {
         return Err(ForeignError::TooLarge { name, limit_bytes }.into());
     }
-    let found = read(kind, &bytes, limit_bytes, &mut |mapped, addresses| addresses::frames(mapped, addresses, written_at));
+    let found = read(kind, &bytes, limit_bytes, &mut |mapped, addresses| {
+        addresses::frames(mapped, addresses, written_at)
+    });
     found.map(Some).map_err(|source| ForeignError::Profile { name, source }.into())
 }

@@ -28,7 +28,8 @@ pub type Names<'a> = dyn FnMut(&[Mapped], &[u64]) -> Vec<Vec<Frame>> + 'a;
 /// Whether these first bytes are those of such a profile.
 pub fn is_heap_text(first: &[u8]) -> bool {
     let line = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    std::str::from_utf8(line).is_ok_and(|line| Header::parse(line).is_some() || line.starts_with("heap profile: "))
+    std::str::from_utf8(line)
+        .is_ok_and(|line| Header::parse(line).is_some() || line.starts_with("heap profile: "))
 }
 
 /// A call stack with what was counted of it.
@@ -48,7 +49,9 @@ pub fn read(bytes: &[u8], limit_bytes: u64, names: &mut Names) -> Result<ReadPro
     let (samples, mapped) = parse(&text, &header)?;
     let has_allocated = samples.iter().any(|sample| sample.values.has_allocated(&header));
     let measures = match has_allocated {
-        true => vec![Measure::EndObjects, Measure::EndBytes, Measure::AllocatedObjects, Measure::AllocatedBytes],
+        true => {
+            vec![Measure::EndObjects, Measure::EndBytes, Measure::AllocatedObjects, Measure::AllocatedBytes]
+        }
         false => vec![Measure::EndObjects, Measure::EndBytes],
     };
     let mut profile = Bounded::new(measures, limit_bytes - needs_bytes);
@@ -122,7 +125,8 @@ fn frames(
             object: without_nul(&frame.object),
             ..frame
         };
-        let numbers = frames.into_iter().map(|frame| profile.frame(clean(frame))).collect::<Result<_, _>>()?;
+        let numbers =
+            frames.into_iter().map(|frame| profile.frame(clean(frame))).collect::<Result<_, _>>()?;
         known.insert(address, numbers);
     }
     Ok(known)

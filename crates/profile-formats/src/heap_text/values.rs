@@ -20,7 +20,8 @@ impl Header {
     /// `heap_v2/524288` is jemalloc's; `heap profile: 1: 8 [2: 16] @ heap_v2/524288` and `@ heapprofile` are
     /// gperftools'.
     pub fn parse(line: &str) -> Option<Header> {
-        let sampled = |kind: &str| kind.strip_prefix("heap_v2/")?.parse::<u64>().ok().filter(|bytes| *bytes > 0);
+        let sampled =
+            |kind: &str| kind.strip_prefix("heap_v2/")?.parse::<u64>().ok().filter(|bytes| *bytes > 0);
         let line = line.trim();
         if let Some(mean_bytes) = sampled(line) {
             return Some(Header { has_threads: true, mean_bytes: Some(mean_bytes) });
@@ -78,7 +79,13 @@ mod tests {
         assert_eq!(Header::parse(gperftools).and_then(|header| header.mean_bytes), Some(65_536));
         let whole = "heap profile: 1: 8 [ 2: 16] @ heapprofile";
         assert_eq!(Header::parse(whole), Some(Header { has_threads: false, mean_bytes: None }));
-        for other in ["", "heap_v2/", "heap_v2/0", "heap profile: 1: 8 [2: 16] @ growthz", "heap profile: @ heapprofile"] {
+        for other in [
+            "",
+            "heap_v2/",
+            "heap_v2/0",
+            "heap profile: 1: 8 [2: 16] @ growthz",
+            "heap profile: @ heapprofile",
+        ] {
             assert_eq!(Header::parse(other), None, "{other}");
         }
     }
@@ -88,7 +95,10 @@ mod tests {
         let header = Header { has_threads: true, mean_bytes: Some(1000) };
         let values = Values::parse(" 3: 3000 [0: 0]").unwrap();
         let scale = 1.0 / (1.0 - (-1.0_f64).exp());
-        assert_eq!(values.estimated(&header)[..2], [(3.0 * scale).round() as u64, (3000.0 * scale).round() as u64]);
+        assert_eq!(
+            values.estimated(&header)[..2],
+            [(3.0 * scale).round() as u64, (3000.0 * scale).round() as u64]
+        );
         assert_eq!(values.estimated(&Header { mean_bytes: Some(1), ..header })[..2], [3, 3000]);
         assert_eq!(values.estimated(&Header { mean_bytes: None, ..header }), [3, 3000, 0, 0]);
         assert_eq!(Values::parse("0: 0 [0: 0]").unwrap().estimated(&header), [0; 4]);
