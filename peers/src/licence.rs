@@ -19,7 +19,7 @@ fn files(peer: Peer) -> &'static [&'static str] {
         Peer::Snmalloc => &[],
         Peer::Rpmalloc => &["rpmalloc/LICENSE"],
         Peer::Jemalloc | Peer::JemallocProf => &["jemalloc/COPYING"],
-        Peer::Tcmalloc | Peer::TcmallocProf => &["c_src/tcmalloc/LICENSE", "c_src/abseil-cpp/LICENSE"],
+        Peer::Tcmalloc => &["c_src/tcmalloc/LICENSE", "c_src/abseil-cpp/LICENSE"],
     }
 }
 

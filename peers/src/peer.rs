@@ -17,16 +17,14 @@ pub enum Peer {
     Tcmalloc,
     /// jemalloc with its heap profiler, which slows no other peer: for the bench of sampled profiles.
     JemallocProf,
-    /// TCMalloc that writes its heap profile when the program ends: for the same bench.
-    TcmallocProf,
 }
 
 impl Peer {
     /// All peers that programs are compared over; the quick ones first.
     pub const ALL: [Peer; 6] =
         [Peer::Mimalloc3, Peer::Mimalloc2, Peer::Snmalloc, Peer::Rpmalloc, Peer::Jemalloc, Peer::Tcmalloc];
-    /// Variants with heap profilers, which are built only where they are named.
-    pub const PROFILING: [Peer; 2] = [Peer::JemallocProf, Peer::TcmallocProf];
+    /// The variant with a heap profiler, which is built only where it is named.
+    pub const PROFILING: [Peer; 1] = [Peer::JemallocProf];
 
     /// The name for `-m` and of the shared object.
     pub fn name(self) -> &'static str {
@@ -38,7 +36,6 @@ impl Peer {
             Peer::Jemalloc => "jemalloc",
             Peer::Tcmalloc => "tcmalloc",
             Peer::JemallocProf => "jemalloc-prof",
-            Peer::TcmallocProf => "tcmalloc-prof",
         }
     }
 
@@ -49,13 +46,13 @@ impl Peer {
             Peer::Snmalloc => "snmalloc-sys",
             Peer::Rpmalloc => "rpmalloc-sys",
             Peer::Jemalloc | Peer::JemallocProf => "tikv-jemalloc-sys",
-            Peer::Tcmalloc | Peer::TcmallocProf => "libtcmalloc-sys",
+            Peer::Tcmalloc => "libtcmalloc-sys",
         }
     }
 
     /// Whether it takes minutes of CPU rather than seconds; a first run does without it.
     pub fn is_slow(self) -> bool {
-        matches!(self, Peer::Jemalloc | Peer::Tcmalloc | Peer::JemallocProf | Peer::TcmallocProf)
+        matches!(self, Peer::Jemalloc | Peer::Tcmalloc | Peer::JemallocProf)
     }
 
     /// One line for `heaptoll managers`.
@@ -72,9 +69,6 @@ impl Peer {
             Peer::Jemalloc => "jemalloc: arenas, slabs of size classes, thread caches, decay-driven purging",
             Peer::Tcmalloc => "Google's TCMalloc: caches by CPU on restartable sequences, huge-page aware",
             Peer::JemallocProf => "jemalloc with --enable-prof: MALLOC_CONF switches its heap profiler on",
-            Peer::TcmallocProf => {
-                "Google's TCMalloc, which writes its heap profile to TCMALLOC_PROFILE at the end"
-            }
         }
     }
 }

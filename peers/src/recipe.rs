@@ -92,7 +92,6 @@ impl Recipe {
             Peer::Jemalloc => Ok(jemalloc(source, &[])),
             Peer::Tcmalloc => tcmalloc(source),
             Peer::JemallocProf => Ok(jemalloc(source, &["--enable-prof"])),
-            Peer::TcmallocProf => tcmalloc_with_profile(source),
         }
     }
 
@@ -311,15 +310,6 @@ fn tcmalloc(source: &Source) -> Result<Recipe, Error> {
         limit_exports: true,
         checks_overflow: true,
     })
-}
-
-/// The same with a shim that writes its heap profile when the program ends.
-fn tcmalloc_with_profile(source: &Source) -> Result<Recipe, Error> {
-    let mut recipe = tcmalloc(source)?;
-    let flags = recipe.units.first().map(|unit| unit.flags.clone()).unwrap_or_default();
-    let text = Text::Shim("tcmalloc_profile.cc", include_str!("../shim/tcmalloc_profile.cc"));
-    recipe.units.push(Unit { text, language: Language::Cxx, flags });
-    Ok(recipe)
 }
 
 /// The allocator's files named in the crate's build script; TCMalloc's own before Abseil's, which compile faster.

@@ -68,7 +68,7 @@ impl Source {
                 Ok(commit.map_or(number.to_string(), |commit| format!("{number} ({commit})")))
             }
             // TCMalloc makes no releases: the crate's change log dates the snapshot.
-            Peer::Tcmalloc | Peer::TcmallocProf => {
+            Peer::Tcmalloc => {
                 let number = regex_lite::escape(&self.version);
                 self.find("CHANGELOG.md", &format!(r"(?m)^## \[{number}\].* - (\d{{4}}-\d\d-\d\d)"))
                     .map(|date| format!("snapshot {date}"))

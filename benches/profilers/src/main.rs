@@ -1,4 +1,4 @@
-//! How wrong sampled heap profiles are, and what they cost: heaptoll's own and those of three allocators, by the distance
+//! How wrong sampled heap profiles are, and what they cost: heaptoll's own, jemalloc's and gperftools', by the distance
 //! of samples, against an exact recording of the same program.
 
 mod accuracy;
@@ -42,7 +42,7 @@ struct Cli {
     /// Seed of the planted programs, of heaptoll's samples, and of the order of runs
     #[arg(long, default_value_t = 1992)]
     seed: u64,
-    /// The folder with jemalloc-prof.so and tcmalloc-prof.so, which `heaptoll-peers --out DIR profiling` builds
+    /// The folder with jemalloc-prof.so, which `heaptoll-peers --out DIR profiling` builds
     #[arg(long, value_name = "DIR", default_value = "target/profiling")]
     peers: PathBuf,
     /// Print tables for a page

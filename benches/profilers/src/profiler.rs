@@ -31,8 +31,6 @@ pub enum Profiler {
     Jemalloc(PathBuf),
     /// That of Debian's gperftools, and what writes its profile.
     Gperftools(PathBuf),
-    /// Google's TCMalloc with what writes its profile.
-    Tcmalloc(PathBuf),
 }
 
 impl Profiler {
@@ -49,24 +47,19 @@ impl Profiler {
         let tool = own.with_file_name("heaptoll");
         let mut found = vec![Profiler::Heaptoll { tool, layer: places.layer("sample") }];
         let mut lacking = Vec::new();
-        for (file, kind) in [
-            ("jemalloc-prof.so", Profiler::Jemalloc as fn(PathBuf) -> Profiler),
-            ("tcmalloc-prof.so", Profiler::Tcmalloc),
-        ] {
-            let object = peers.join(file);
-            match object.is_file() {
-                true => found.push(kind(object)),
-                false => lacking.push(format!(
-                    "{} is not there: heaptoll-peers --out {} profiling",
-                    object.display(),
-                    peers.display()
-                )),
-            }
+        let jemalloc = peers.join("jemalloc-prof.so");
+        match jemalloc.is_file() {
+            true => found.push(Profiler::Jemalloc(jemalloc)),
+            false => lacking.push(format!(
+                "{} is not there: heaptoll-peers --out {} profiling",
+                jemalloc.display(),
+                peers.display()
+            )),
         }
         match Path::new("/usr/include/gperftools/malloc_extension.h").exists()
             && Path::new(GPERFTOOLS).exists()
         {
-            true => found.insert(2.min(found.len()), Profiler::Gperftools(compile_dump(folder)?)),
+            true => found.push(Profiler::Gperftools(compile_dump(folder)?)),
             false => {
                 lacking.push("gperftools is not there: apt-get install libgoogle-perftools-dev".to_owned())
             }
@@ -80,7 +73,6 @@ impl Profiler {
             Profiler::Heaptoll { .. } => "heaptoll",
             Profiler::Jemalloc(_) => "jemalloc",
             Profiler::Gperftools(_) => "gperftools",
-            Profiler::Tcmalloc(_) => "TCMalloc",
         }
     }
 
@@ -112,7 +104,7 @@ impl Profiler {
                 child::run(command.env("LD_PRELOAD", self.preload()).env("MALLOC_CONF", settings))?;
                 dumped(folder, &path)
             }
-            Profiler::Gperftools(_) | Profiler::Tcmalloc(_) => {
+            Profiler::Gperftools(_) => {
                 let mut command = subject.command(&[])?;
                 command.env("LD_PRELOAD", self.preload()).env("TCMALLOC_PROFILE", &path);
                 child::run(command.env("TCMALLOC_SAMPLE_PARAMETER", mean_bytes.to_string()))?;
@@ -151,7 +143,7 @@ impl Profiler {
                 set("LD_PRELOAD", self.preload());
                 set("MALLOC_CONF", rate.map_or("prof:false".to_owned(), jemalloc).into());
             }
-            (Profiler::Gperftools(_) | Profiler::Tcmalloc(_), rate) => {
+            (Profiler::Gperftools(_), rate) => {
                 set("LD_PRELOAD", self.preload());
                 set("TCMALLOC_SAMPLE_PARAMETER", rate.unwrap_or(0).to_string().into());
             }
@@ -165,9 +157,7 @@ impl Profiler {
 
     fn preload(&self) -> OsString {
         match self {
-            Profiler::Heaptoll { layer: object, .. }
-            | Profiler::Jemalloc(object)
-            | Profiler::Tcmalloc(object) => object.into(),
+            Profiler::Heaptoll { layer: object, .. } | Profiler::Jemalloc(object) => object.into(),
             Profiler::Gperftools(dump) => {
                 let mut objects = OsString::from(GPERFTOOLS);
                 objects.push(":");

@@ -228,7 +228,7 @@ fn a_profile_that_jemalloc_dumped_has_names_and_is_scaled() {
     let dumped = Command::new(&program).output().expect("runs");
     std::fs::write(&profile, dumped.stdout).expect("writes");
     let shown = folded(&fixture, &profile, "live-bytes").exits(0);
-    assert_eq!(shown.out.trim(), "keeper 9458", "900 / (1 - exp(-100 / 1000))");
+    assert_eq!(shown.out.trim(), "keeper 9457", "900 / (1 - exp(-100 / 1000))");
     shown.complains(&["once in about 1000 B allocated", "not what was allocated"]);
     fixture.heaptoll(&["stat", &profile]).exits(2).complains(&["a heap profile of jemalloc", "no events"]);
     // The file that its names came from is another by now.
