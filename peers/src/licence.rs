@@ -18,7 +18,7 @@ fn files(peer: Peer) -> &'static [&'static str] {
         Peer::Mimalloc2 => &["c_src/mimalloc/v2/LICENSE"],
         Peer::Snmalloc => &[],
         Peer::Rpmalloc => &["rpmalloc/LICENSE"],
-        Peer::Jemalloc => &["jemalloc/COPYING"],
+        Peer::Jemalloc | Peer::JemallocProf => &["jemalloc/COPYING"],
         Peer::Tcmalloc => &["c_src/tcmalloc/LICENSE", "c_src/abseil-cpp/LICENSE"],
     }
 }

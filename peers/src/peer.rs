@@ -15,12 +15,16 @@ pub enum Peer {
     Jemalloc,
     /// Google's TCMalloc (not gperftools).
     Tcmalloc,
+    /// jemalloc with its heap profiler, which slows no other peer: for the bench of sampled profiles.
+    JemallocProf,
 }
 
 impl Peer {
-    /// All peers; the quick ones first.
+    /// All peers that programs are compared over; the quick ones first.
     pub const ALL: [Peer; 6] =
         [Peer::Mimalloc3, Peer::Mimalloc2, Peer::Snmalloc, Peer::Rpmalloc, Peer::Jemalloc, Peer::Tcmalloc];
+    /// The variant with a heap profiler, which is built only where it is named.
+    pub const PROFILING: [Peer; 1] = [Peer::JemallocProf];
 
     /// The name for `-m` and of the shared object.
     pub fn name(self) -> &'static str {
@@ -31,6 +35,7 @@ impl Peer {
             Peer::Rpmalloc => "rpmalloc",
             Peer::Jemalloc => "jemalloc",
             Peer::Tcmalloc => "tcmalloc",
+            Peer::JemallocProf => "jemalloc-prof",
         }
     }
 
@@ -40,14 +45,14 @@ impl Peer {
             Peer::Mimalloc3 | Peer::Mimalloc2 => "libmimalloc-sys",
             Peer::Snmalloc => "snmalloc-sys",
             Peer::Rpmalloc => "rpmalloc-sys",
-            Peer::Jemalloc => "tikv-jemalloc-sys",
+            Peer::Jemalloc | Peer::JemallocProf => "tikv-jemalloc-sys",
             Peer::Tcmalloc => "libtcmalloc-sys",
         }
     }
 
     /// Whether it takes minutes of CPU rather than seconds; a first run does without it.
     pub fn is_slow(self) -> bool {
-        matches!(self, Peer::Jemalloc | Peer::Tcmalloc)
+        matches!(self, Peer::Jemalloc | Peer::Tcmalloc | Peer::JemallocProf)
     }
 
     /// One line for `heaptoll managers`.
@@ -63,6 +68,7 @@ impl Peer {
             Peer::Rpmalloc => "Mattias Jansson's rpmalloc: lock-free, spans cached by thread",
             Peer::Jemalloc => "jemalloc: arenas, slabs of size classes, thread caches, decay-driven purging",
             Peer::Tcmalloc => "Google's TCMalloc: caches by CPU on restartable sequences, huge-page aware",
+            Peer::JemallocProf => "jemalloc with --enable-prof: MALLOC_CONF switches its heap profiler on",
         }
     }
 }

@@ -89,8 +89,9 @@ impl Recipe {
             Peer::Mimalloc2 => Ok(mimalloc("c_src/mimalloc/v2/src/static.c", "c_src/mimalloc/v2/include")),
             Peer::Snmalloc => Ok(snmalloc()),
             Peer::Rpmalloc => Ok(rpmalloc()),
-            Peer::Jemalloc => Ok(jemalloc(source)),
+            Peer::Jemalloc => Ok(jemalloc(source, &[])),
             Peer::Tcmalloc => tcmalloc(source),
+            Peer::JemallocProf => Ok(jemalloc(source, &["--enable-prof"])),
         }
     }
 
@@ -228,7 +229,7 @@ const NAMESPACE: &str = "include/jemalloc/internal/private_namespace.h";
 
 /// jemalloc's own `configure` with its defaults; the position-independent objects are linked here, so that the C++
 /// run-time stays inside.
-fn jemalloc(source: &Source) -> Recipe {
+fn jemalloc(source: &Source, more: &[&str]) -> Recipe {
     let version = source.build_metadata().unwrap_or("0.0.0-0-g0").to_string();
     Recipe {
         units: vec![shim("jemalloc_reallocarray.c", include_str!("../shim/jemalloc_reallocarray.c"))],
@@ -236,12 +237,19 @@ fn jemalloc(source: &Source) -> Recipe {
         configure: Some(Configure {
             tree: "jemalloc",
             script: "configure/configure",
-            arguments: vec![
-                format!("--with-version={version}"),
-                "--disable-static".to_string(),
-                "--enable-doc=no".to_string(),
-                "--enable-cxx".to_string(),
-            ],
+            arguments: [
+                &[
+                    &format!("--with-version={version}"),
+                    "--disable-static",
+                    "--enable-doc=no",
+                    "--enable-cxx",
+                ],
+                more,
+            ]
+            .concat()
+            .into_iter()
+            .map(str::to_string)
+            .collect(),
             // -g0 after upstream's -g3: debug information takes a third of the time and is stripped anyway.
             make: vec!["build_lib_shared", "EXTRA_CFLAGS=-g0", "EXTRA_CXXFLAGS=-g0", "-o", NAMESPACE],
             // Upstream compiles everything twice to list its internal names and put a prefix before them. They are

@@ -15,7 +15,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// By a name, `fast`, `slow` or `all`. The collector is quick to build.
+    /// By a name, `fast`, `slow`, `all` or `profiling`, which is in none of the others. The collector is quick to build.
     ///
     /// # Errors
     /// No such peer; the message lists them.
@@ -24,7 +24,9 @@ impl Selection {
         let wanted = Selection {
             peers: Peer::ALL
                 .into_iter()
+                .chain(Peer::PROFILING.into_iter().filter(|peer| ["profiling", peer.name()].contains(&word)))
                 .filter(|peer| match word {
+                    "profiling" => Peer::PROFILING.contains(peer),
                     "all" => true,
                     "fast" => !peer.is_slow(),
                     "slow" => peer.is_slow(),
@@ -37,7 +39,10 @@ impl Selection {
         if wanted == Selection::default() {
             let names: Vec<_> = Peer::ALL.iter().map(|peer| peer.name()).collect();
             let names = names.join(", ");
-            return Err(format!("no such peer; choose among {names}, {}, fast, slow, all", collector::NAME));
+            return Err(format!(
+                "no such peer; choose among {names}, {}, fast, slow, all, profiling",
+                collector::NAME
+            ));
         }
         Ok(wanted)
     }
@@ -55,11 +60,13 @@ mod tests {
         assert_eq!(fast.peers.len() + slow.peers.len(), Peer::ALL.len());
         assert_eq!(Selection::parse("all").unwrap().peers, Peer::ALL);
         assert!(fast.collector && !slow.collector && !fast.collector_named);
+        let profiling = Selection::parse("profiling").unwrap();
+        assert_eq!((profiling.peers, profiling.collector), (Peer::PROFILING.to_vec(), false));
     }
 
     #[test]
     fn a_name_means_itself_and_an_unknown_one_lists_the_names() {
-        for peer in Peer::ALL {
+        for peer in Peer::ALL.into_iter().chain(Peer::PROFILING) {
             assert_eq!(Selection::parse(peer.name()).unwrap().peers, [peer]);
         }
         let collector = Selection::parse("bdw").unwrap();

@@ -54,7 +54,9 @@ impl Source {
         match peer {
             Peer::Mimalloc2 => self.mimalloc("v2"),
             Peer::Mimalloc3 => self.mimalloc("v3"),
-            Peer::Jemalloc => self.find("jemalloc/ChangeLog", r"(?m)^\* (\d+\.\d+[\w.]*) \("),
+            Peer::Jemalloc | Peer::JemallocProf => {
+                self.find("jemalloc/ChangeLog", r"(?m)^\* (\d+\.\d+[\w.]*) \(")
+            }
             Peer::Rpmalloc => {
                 let number = self.find("rpmalloc/CHANGELOG", r"(?m)^(\d+\.\d+\.\d+)\s*$")?;
                 Ok(self.build_metadata().map_or(number.clone(), |commit| format!("{number} ({commit})")))

@@ -5,8 +5,9 @@
 
 use crate::frame::{Frame, file_name};
 
-/// Libraries by the beginning of their file names: C, C++, Rust, the dynamic linker, and what heaptoll preloads.
-const LIBRARIES: [&str; 14] = [
+/// Libraries by the beginning of their file names: C, C++, Rust, the dynamic linker, allocators, and what
+/// heaptoll preloads.
+const LIBRARIES: [&str; 16] = [
     "libc.so",
     "libc-2.",
     "libm.so",
@@ -20,6 +21,8 @@ const LIBRARIES: [&str; 14] = [
     "libc++abi.",
     "libgcc_s.",
     "libstd-",
+    "libjemalloc",
+    "libtcmalloc",
     "libheaptoll",
 ];
 /// Outermost namespaces and crates of standard libraries.

@@ -1,9 +1,12 @@
 //! Files of other tools that commands are given: what they are, and what can be done with them. Heap profiles are read
 //! as what they are, sums by call stack; a recording of heaptrack becomes a trace by `heaptoll import`.
 
+mod addresses;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::time::SystemTime;
 
 use heaptoll_heaptrack::{is_damage, is_heaptrack, unpack};
 pub use heaptoll_profile_formats::{Kind as ProfileKind, ReadProfile};
@@ -140,12 +143,15 @@ pub fn profile(path: &Path, limit_bytes: u64) -> Result<Option<ReadProfile>, Fai
         }
     };
     let file = File::open(path).map_err(damaged)?;
+    let written_at = file.metadata().and_then(|about| about.modified()).unwrap_or_else(|_| SystemTime::now());
     let unpacked = unpack(file).map_err(damaged)?;
     let mut bytes = Vec::new();
     unpacked.read.take(limit_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(damaged)?;
     if bytes.len() as u64 > limit_bytes {
         return Err(ForeignError::TooLarge { name, limit_bytes }.into());
     }
-    let found = read(kind, &bytes, limit_bytes);
+    let found = read(kind, &bytes, limit_bytes, &mut |mapped, addresses| {
+        addresses::frames(mapped, addresses, written_at)
+    });
     found.map(Some).map_err(|source| ForeignError::Profile { name, source }.into())
 }

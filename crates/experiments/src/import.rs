@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::context::Messages;
 use crate::export::target;
 use crate::failure::Failure;
-use crate::foreign::{self, FIRST, ForeignError, Kind, ProfileKind};
+use crate::foreign::{self, FIRST, ForeignError, Kind};
 use crate::trace_source::refused;
 
 /// What to import.
@@ -36,7 +36,7 @@ pub struct Request {
 #[derive(Debug, Error)]
 enum NoImport {
     #[error(
-        "{0} is neither a recording of heaptrack nor a heap profile of pprof or DHAT: --from names the format of a file that \
+        "{0} is neither a recording of heaptrack nor a heap profile of pprof, DHAT, jemalloc or gperftools: --from names the format of a file that \
          is not recognised; a recording of bytehound becomes one of heaptrack by `bytehound export-heaptrack`"
     )]
     Unknown(String),
@@ -68,7 +68,7 @@ pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> 
     let opened = open(&request.file, &name)?;
     match request.from.or_else(|| foreign::kind_of(&opened.first)) {
         Some(Kind::Heaptrack) => {}
-        Some(kind @ Kind::Profile(ProfileKind::Pprof | ProfileKind::Dhat)) => {
+        Some(kind @ Kind::Profile(_)) => {
             return Err(ForeignError::NoEvents { name, kind }.into());
         }
         None if opened.first.starts_with(b"\x89HTRACE\n") => return Err(NoImport::IsTrace(name).into()),

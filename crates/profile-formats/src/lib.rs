@@ -1,6 +1,6 @@
 //! Profiles in the formats of other viewers, a file a format. Each writer takes a [`Profile`] and nothing else that was
-//! measured; what a format has no place for is left out. Heap profiles of pprof and DHAT, of whatever program, are
-//! [`read`] too.
+//! measured; what a format has no place for is left out. Heap profiles of pprof, DHAT, jemalloc and gperftools, of whatever
+//! program, are [`read`] too.
 //!
 //! Names come from the program under measurement. Each writer escapes what its format gives a meaning to.
 
@@ -10,6 +10,7 @@ mod dhat;
 mod firefox;
 mod folded;
 mod format;
+mod heap_text;
 mod line;
 mod perfetto;
 mod pprof;
@@ -24,6 +25,7 @@ use heaptoll_profiles::{Profile, Tracks};
 
 pub use bounded::{ReadError, ReadProfile};
 pub use format::{Choice, Count, Format, Instant};
+pub use heap_text::{Mapped, Names};
 pub use read::{Kind, kind, read};
 
 /// Writes a profile. `tracks` is what a timeline shows next to it.

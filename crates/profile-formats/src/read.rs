@@ -4,7 +4,8 @@
 //! A file may be damaged or made to harm: what is read is bounded by the limit of memory, not by what a length promises.
 
 use crate::bounded::{ReadError, ReadProfile};
-use crate::{dhat, pprof};
+use crate::heap_text::Names;
+use crate::{dhat, heap_text, pprof};
 
 /// A format that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum Kind {
     Pprof,
     /// JSON of Valgrind's DHAT, and of the Rust crate of that name.
     Dhat,
+    /// Text that jemalloc and gperftools write.
+    HeapText,
 }
 
 impl Kind {
@@ -21,23 +24,28 @@ impl Kind {
         match self {
             Kind::Pprof => "pprof",
             Kind::Dhat => "DHAT",
+            Kind::HeapText => "jemalloc or gperftools",
         }
     }
 }
 
 /// The format of a file that is not compressed, or not any more, by its first bytes: some kilobytes are enough.
 pub fn kind(first: &[u8]) -> Option<Kind> {
+    if heap_text::is_heap_text(first) {
+        return Some(Kind::HeapText);
+    }
     if dhat::is_dhat(first) { Some(Kind::Dhat) } else { pprof::is_pprof(first).then_some(Kind::Pprof) }
 }
 
-/// Reads a heap profile, whose bytes are plain, into so much memory.
+/// Reads a heap profile, whose bytes are plain, into so much memory. `names` looks up addresses of one that has no names.
 ///
 /// # Errors
 /// It is not whole, of another version, of no heap, or too large.
-pub fn read(kind: Kind, bytes: &[u8], limit_bytes: u64) -> Result<ReadProfile, ReadError> {
+pub fn read(kind: Kind, bytes: &[u8], limit_bytes: u64, names: &mut Names) -> Result<ReadProfile, ReadError> {
     match kind {
         Kind::Pprof => pprof::read(bytes, limit_bytes),
         Kind::Dhat => dhat::read(bytes, limit_bytes),
+        Kind::HeapText => heap_text::read(bytes, limit_bytes, names),
     }
 }
 

@@ -104,6 +104,15 @@ impl Symbols {
         }
     }
 
+    /// A file that a process listed among its mappings, from its first byte on (`/proc/PID/maps`). The list has no memory
+    /// that begins as zeroes, so how much it takes up is what the file on this machine states.
+    pub fn mapped(&mut self, path: PathBuf, addresses: Range<u64>, recorded_at: SystemTime) {
+        let listed = addresses.end.saturating_sub(addresses.start);
+        let (first, bytes) = binary::extent(&path).unwrap_or((0, listed));
+        let end = addresses.start.saturating_add(bytes.max(listed));
+        self.object(path, addresses.start..end, addresses.start.wrapping_sub(first), recorded_at);
+    }
+
     /// A definition by the layer: a stack's return addresses, innermost first, or, as site 0, an object.
     pub fn define(&mut self, site: u32, words: &[u64]) {
         if site == 0 {
@@ -397,6 +406,29 @@ mod tests {
         let sites = symbols.finish();
         assert_eq!(sites.sites.len(), 3);
         assert_eq!(sites.sites[2].frames.len(), 2);
+    }
+
+    #[test]
+    fn this_program_is_found_by_its_own_mappings() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let path = std::env::current_exe().unwrap();
+        let own: Vec<Range<u64>> = maps
+            .lines()
+            .filter(|line| line.ends_with(path.to_str().unwrap()))
+            .map(|line| {
+                let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+                u64::from_str_radix(start, 16).unwrap()..u64::from_str_radix(end, 16).unwrap()
+            })
+            .collect();
+        let mut symbols = Symbols::elsewhere();
+        symbols.mapped(path, own[0].start..own[own.len() - 1].end, SystemTime::now());
+        symbols.mapped("/nowhere/x.so".into(), 0x1000..0x2000, SystemTime::now());
+        let address = this_program_is_found_by_its_own_mappings as fn() as usize as u64;
+        symbols.define(1, &[address + 1]);
+        symbols.define(2, &[0x1800]);
+        let sites = symbols.finish();
+        assert!(frames(&sites, 1).iter().any(|frame| frame.2.contains("this_program_is_found")));
+        assert_eq!(frames(&sites, 2), [("/nowhere/x.so".to_owned(), 0x800, String::new())]);
     }
 
     #[test]

@@ -65,8 +65,8 @@ enum ValueArg {
 /// the trace has call stacks, they go to a second file (`x.sites.parquet` next to `x.parquet`).
 ///
 /// With another --to, the call stacks of a trace that was recorded with --sites, with what each allocated and what of it
-/// was alive; or those of another tool's heap profile (pprof, DHAT). docs/guide/export.md shows how each viewer opens its
-/// file.
+/// was alive; or those of another tool's heap profile (pprof, DHAT, text of jemalloc and gperftools). docs/guide/export.md
+/// shows how each viewer opens its file.
 ///
 /// Exit status: 0 all well; 1 the trace is damaged (what is whole is exported) or a file could not be written; 2 it is
 /// no trace, cannot be read, or has no call stacks, or the file exists.
@@ -80,8 +80,8 @@ enum ValueArg {
     heaptoll export heap.pb.gz --to speedscope                 (a heap profile of Go or jemalloc)\n  \
     heaptoll export all.db --parquet-dir runs                  (an experiment as a data set)")]
 pub struct Arguments {
-    /// The trace that `heaptoll record` made, `-` is standard input; or a heap profile of pprof or DHAT. With
-    /// --parquet-dir, an experiment's file
+    /// The trace that `heaptoll record` made, `-` is standard input; or a heap profile of pprof, DHAT,
+    /// jemalloc or gperftools. With --parquet-dir, an experiment's file
     trace: PathBuf,
     /// Write an experiment, measured in shards or in one place, as a data set in Parquet: a file a shard, in folders
     /// `experiment=.../class=.../node=...`

@@ -18,8 +18,10 @@ enum FromArg {
     Heaptrack,
     /// A heap profile of Valgrind's DHAT or of the Rust crate: refused, with what reads it
     Dhat,
-    /// A heap profile of Go, jemalloc, gperftools: refused, with what reads it
+    /// A heap profile of Go and others: refused, with what reads it
     Pprof,
+    /// A heap profile as jemalloc or gperftools write it: refused, with what reads it
+    HeapText,
 }
 
 impl FromArg {
@@ -28,6 +30,7 @@ impl FromArg {
             FromArg::Heaptrack => Kind::Heaptrack,
             FromArg::Dhat => Kind::Profile(ProfileKind::Dhat),
             FromArg::Pprof => Kind::Profile(ProfileKind::Pprof),
+            FromArg::HeapText => Kind::Profile(ProfileKind::HeapText),
         }
     }
 }
@@ -38,7 +41,7 @@ impl FromArg {
 /// printed, stands in the trace, and is shown by `stat` and its like. A recording of bytehound becomes one of heaptrack by
 /// `bytehound export-heaptrack`.
 ///
-/// Heap profiles of pprof and DHAT have sums and no events, so they become no traces. `heaptoll export` and `heaptoll
+/// Heap profiles of pprof, DHAT, jemalloc and gperftools have sums and no events, so they become no traces. `heaptoll export` and `heaptoll
 /// diff` read them as they are. docs/guide/import.md
 ///
 /// Exit status: 0 all well; 1 the recording is cut off (what is whole is imported) or the trace could not be written; 2

@@ -1,5 +1,5 @@
-//! `heaptoll import` on recordings that heaptrack made, and profiles of pprof and DHAT given to the commands that read
-//! them and to those that cannot.
+//! `heaptoll import` on recordings that heaptrack made, and profiles of pprof, DHAT, jemalloc and gperftools given to
+//! the commands that read them and to those that cannot.
 
 use std::path::Path;
 use std::process::Command;
@@ -206,6 +206,38 @@ fn a_profile_has_no_events_and_every_command_states_it() {
     std::fs::write(&profile, &whole[..whole.len() - 20]).expect("writes");
     to(&["--to", "folded"]).exits(2).complains(&["cut off or damaged"]);
     to(&["--to", "folded", "--memory-limit", "1K"]).exits(2);
+}
+
+/// Writes a profile of itself as jemalloc does: an address of its own, and its mappings.
+const DUMPS_ITSELF: &str = r#"
+    #include <stdio.h>
+    __attribute__((noinline)) static void *here(void) { return __builtin_return_address(0); }
+    __attribute__((noinline)) static void *keeper(void) { void *volatile at = here(); return at; }
+    int main(void) {
+        char part[4096];
+        size_t bytes;
+        FILE *maps = fopen("/proc/self/maps", "r");
+        printf("heap_v2/1000\n  t*: 9: 900 [0: 0]\n@ %p\n  t*: 9: 900 [0: 0]\n\nMAPPED_LIBRARIES:\n", keeper());
+        while ((bytes = fread(part, 1, sizeof part, maps)) > 0) fwrite(part, 1, bytes, stdout);
+        return 0;
+    }
+"#;
+
+#[test]
+fn a_profile_that_jemalloc_dumped_has_names_and_is_scaled() {
+    let fixture = Fixture::new();
+    let program = fixture.program("dumps", DUMPS_ITSELF);
+    let profile = fixture.at("jeprof.1.0.f.heap");
+    let dumped = Command::new(&program).output().expect("runs");
+    std::fs::write(&profile, dumped.stdout).expect("writes");
+    let shown = folded(&fixture, &profile, "live-bytes").exits(0);
+    assert_eq!(shown.out.trim(), "keeper 9457", "900 / (1 - exp(-100 / 1000))");
+    shown.complains(&["once in about 1000 B allocated", "not what was allocated"]);
+    fixture.heaptoll(&["stat", &profile]).exits(2).complains(&["a heap profile of jemalloc", "no events"]);
+    // The file that its names came from is another by now.
+    std::fs::write(&program, "another").expect("writes");
+    let shown = folded(&fixture, &profile, "live-bytes").exits(0);
+    assert!(shown.out.starts_with("dumps+0x"), "{}", shown.out);
 }
 
 /// The same program recorded by heaptrack and by heaptoll: sums of all that `main` calls are the same. heaptrack preloads

@@ -9,9 +9,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{CHOICE, bytes, hostile, small};
-use crate::{Format, write};
+use crate::{Format, Mapped, write};
 
 const LIMIT: u64 = 64 << 20;
+
+fn no_names(_: &[Mapped], addresses: &[u64]) -> Vec<Vec<Frame>> {
+    vec![Vec::new(); addresses.len()]
+}
 
 fn plain(format: Format, profile: &Profile) -> Vec<u8> {
     let packed = bytes(format, profile, CHOICE);
@@ -39,7 +43,7 @@ fn stacks(profile: &Profile) -> Vec<FramesAndValues> {
 fn a_profile_of_pprof_is_read_as_it_was_written() {
     let plain = plain(Format::Pprof, &small());
     assert_eq!(kind(&plain), Some(Kind::Pprof));
-    let found = read(Kind::Pprof, &plain, LIMIT).expect("reads");
+    let found = read(Kind::Pprof, &plain, LIMIT, &mut no_names).expect("reads");
     assert!(found.remarks.is_empty(), "every byte was counted: {:?}", found.remarks);
     let four = [Measure::AllocatedObjects, Measure::AllocatedBytes, Measure::EndObjects, Measure::EndBytes];
     assert_eq!(found.profile.measures(), four);
@@ -58,7 +62,7 @@ fn a_profile_of_pprof_is_read_as_it_was_written() {
 fn a_profile_of_dhat_is_read_as_it_was_written() {
     let plain = plain(Format::Dhat, &small());
     assert_eq!(kind(&plain), Some(Kind::Dhat));
-    let found = read(Kind::Dhat, &plain, LIMIT).expect("reads").profile;
+    let found = read(Kind::Dhat, &plain, LIMIT, &mut no_names).expect("reads").profile;
     for ((frames, values), (written, all)) in stacks(&found).iter().zip(stacks(&small())) {
         // DHAT's text has a line or an object, not both.
         let of_text = |frame: Frame| match frame.file.is_empty() {
@@ -81,7 +85,7 @@ fn valgrinds_and_rusts_files_are_read() {
         "fs":[1,2,3]}]
         ,"ftbl":["[root]","0x48397B5: malloc (in /usr/libexec/valgrind/vgpreload_dhat.so)","0x1091AC: f(int) (a.cc:7)",
         "0x1091D1: ??? (in /bin/a)"]}"#;
-    let found = read(Kind::Dhat, valgrind.as_bytes(), LIMIT).expect("reads");
+    let found = read(Kind::Dhat, valgrind.as_bytes(), LIMIT, &mut no_names).expect("reads");
     assert_eq!(found.remarks, ["its lifetimes are counted in `instrs` and left out"]);
     assert_eq!(found.profile.column(Measure::LifetimeNs), None);
     assert_eq!(found.profile.total(Measure::PeakBytes), 20);
@@ -91,7 +95,7 @@ fn valgrinds_and_rusts_files_are_read() {
     let rust = r#"{"dhatFileVersion":2,"mode":"rust-heap","verb":"Allocated","bklt":true,"bkacc":false,"tu":"µs",
         "Mtu":"s","tuth":10,"cmd":"./a","pid":7,"te":5,"tg":4,"pps":[{"tb":8,"tbk":1,"tl":5,"mb":8,"mbk":1,"gb":8,
         "gbk":1,"eb":8,"ebk":1,"fs":[1]}],"ftbl":["[root]","0x55d0: a::main::h01 (src/main.rs:3:12)"]}"#;
-    let found = read(Kind::Dhat, rust.as_bytes(), LIMIT).expect("reads").profile;
+    let found = read(Kind::Dhat, rust.as_bytes(), LIMIT, &mut no_names).expect("reads").profile;
     assert_eq!(found.total(Measure::LifetimeNs), 5000);
     let main = &found.frames()[0];
     assert_eq!((main.file.as_str(), main.line, main.offset), ("src/main.rs", 3, 0x55d1));
@@ -99,7 +103,7 @@ fn valgrinds_and_rusts_files_are_read() {
 
 #[test]
 fn what_is_no_heap_profile_is_refused_with_its_reason() {
-    let json = |text: &str| read(Kind::Dhat, text.as_bytes(), LIMIT).expect_err("refused");
+    let json = |text: &str| read(Kind::Dhat, text.as_bytes(), LIMIT, &mut no_names).expect_err("refused");
     assert!(matches!(json(r#"{"dhatFileVersion":1}"#), ReadError::OtherVersion { version: 1 }));
     assert!(matches!(json(r#"{"dhatFileVersion":2,"mode":"heap","#), ReadError::Malformed { .. }));
     let copies = r#"{"dhatFileVersion":2,"mode":"copy","pps":[],"ftbl":[]}"#;
@@ -115,7 +119,7 @@ fn what_is_no_heap_profile_is_refused_with_its_reason() {
         .chain(*b"count")
         .collect::<Vec<u8>>();
     assert_eq!(kind(&cpu), Some(Kind::Pprof));
-    let error = read(Kind::Pprof, &cpu, LIMIT).expect_err("refused").to_string();
+    let error = read(Kind::Pprof, &cpu, LIMIT, &mut no_names).expect_err("refused").to_string();
     assert!(error.contains("samples (count)"), "{error}");
     for other in
         [&b"v 10400 3\n"[..], b"\x7fELF\x02", b"{\"a\":1}", b"\x89HTRACE\n\x01", b"", b"PAR1", b"# callgrind"]
@@ -139,11 +143,11 @@ fn memory_has_a_limit() {
         frames.join(",")
     );
     assert!(
-        matches!(read(Kind::Dhat, text.as_bytes(), 1 << 20), Err(ReadError::Memory { .. })),
+        matches!(read(Kind::Dhat, text.as_bytes(), 1 << 20, &mut no_names), Err(ReadError::Memory { .. })),
         "the text alone"
     );
     let limit = 10 * text.len() as u64 + (20 << 20);
-    assert!(matches!(read(Kind::Dhat, text.as_bytes(), limit), Err(ReadError::Memory { .. })));
+    assert!(matches!(read(Kind::Dhat, text.as_bytes(), limit, &mut no_names), Err(ReadError::Memory { .. })));
 }
 
 proptest! {
@@ -157,7 +161,7 @@ proptest! {
                 let damaged = heaptoll_mutate::bytes(&mut Dice::new(seed), &whole);
                 for bytes in [&damaged[..], &whole[..cut.min(whole.len())]] {
                     kind(bytes);
-                    if let Ok(found) = read(of, bytes, LIMIT) {
+                    if let Ok(found) = read(of, bytes, LIMIT, &mut no_names) {
                         // What was read can be written.
                         write(format, &found.profile, &Default::default(), CHOICE, &mut std::io::sink())?;
                     }
@@ -168,8 +172,8 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        for of in [Kind::Pprof, Kind::Dhat] {
-            let _ = read(of, &bytes, LIMIT);
+        for of in [Kind::Pprof, Kind::Dhat, Kind::HeapText] {
+            let _ = read(of, &bytes, LIMIT, &mut no_names);
         }
     }
 }

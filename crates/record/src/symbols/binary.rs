@@ -97,11 +97,8 @@ impl Binary {
     fn load(path: &Path, bytes: u64, loaded: SystemTime) -> Option<Binary> {
         let data = read(path, Some(loaded))?;
         let file = object::File::parse(&*data).ok()?;
-        let ends = |segment: object::Segment| {
-            (segment.address() & !(PAGE - 1), segment.address().saturating_add(segment.size()))
-        };
         let span = |(start, end): (u64, u64)| end.saturating_sub(start).checked_next_multiple_of(PAGE);
-        let whole = file.segments().map(ends).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))?;
+        let whole = whole(&file)?;
         // The loader lists the segments of an object with holes separately.
         let mut spans = std::iter::once(whole).chain(file.segments().map(ends)).filter_map(span);
         if !spans.any(|span| Some(span) == bytes.checked_next_multiple_of(PAGE)) {
@@ -155,6 +152,24 @@ fn inlined(lines: &Context<Bytes>, address: u64) -> Vec<SourceLocation> {
         locations.push(SourceLocation { function, line: line.unwrap_or_default() });
     }
     locations
+}
+
+/// Where a segment begins, at a page, and ends.
+fn ends(segment: object::Segment) -> (u64, u64) {
+    (segment.address() & !(PAGE - 1), segment.address().saturating_add(segment.size()))
+}
+
+/// Where the first segment of a file begins, and the last one ends.
+fn whole(file: &object::File) -> Option<(u64, u64)> {
+    file.segments().map(ends).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+}
+
+/// The address of a file's first segment in the file, and how much memory the file takes up, bytes; none where it is not
+/// there, or not ELF.
+pub fn extent(path: &Path) -> Option<(u64, u64)> {
+    let data = read(path, None)?;
+    let (start, end) = whole(&object::File::parse(&*data).ok()?)?;
+    Some((start, end.saturating_sub(start).checked_next_multiple_of(PAGE)?))
 }
 
 /// A regular file's bytes, unless it was changed or put there after `loaded`: then it is not what was loaded.

@@ -65,11 +65,12 @@ impl<'a> Frames<'a> {
     fn number(&mut self, number: u32, inlined: bool, builder: &mut Builder) -> Option<u32> {
         let frame = self.sites.frames.get(number as usize)?;
         let known = &mut self.known[number as usize][usize::from(inlined)];
-        Some(*known.get_or_insert_with(|| builder.frame(of_trace(frame, inlined))))
+        Some(*known.get_or_insert_with(|| builder.frame(frame_of(frame, inlined))))
     }
 }
 
-fn of_trace(frame: &heaptoll_trace::Frame, inlined: bool) -> Frame {
+/// A frame of a trace as one of a profile; `inlined`: the compiler inlined it into the next one outward.
+pub fn frame_of(frame: &heaptoll_trace::Frame, inlined: bool) -> Frame {
     let whole = callsites::Frame {
         function: &frame.function,
         line: &frame.line,

@@ -14,7 +14,7 @@ use heaptoll_trace::{Event, EventKind, Header, Sites};
 use crate::slots::{MAX_SIZE, Slots};
 use crate::stat::Point;
 use crate::stat::timeline::Timeline;
-pub use frames::Frames;
+pub use frames::{Frames, frame_of};
 use live::Live;
 use lives::LifeGroups;
 use sums::{Now, SITES, SiteSums, Totals};
