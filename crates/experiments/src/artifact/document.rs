@@ -20,8 +20,16 @@ pub fn of_check(checked: &Checked) -> Document {
         subtitle: format!("made by heaptoll {} · whole: {}", described.heaptoll, plural(contents, "file")),
         warnings,
         sections: vec![files(checked), packages(checked)],
+        facts: machine(described),
         ..Document::default()
     }
+}
+
+/// Where it was measured; of shards the first machine.
+fn machine(described: &Description) -> Vec<(String, String)> {
+    let machine = &described.experiment.machine;
+    let facts = [("processor", &machine.cpu), ("kernel", &machine.kernel), ("system", &machine.distribution)];
+    facts.into_iter().map(|(name, text)| (name.to_owned(), text.clone())).collect()
 }
 
 fn title(described: &Description) -> String {
