@@ -5,6 +5,7 @@ pub mod check;
 pub mod description;
 pub mod document;
 mod error;
+mod format;
 pub mod make;
 mod packages;
 mod script;

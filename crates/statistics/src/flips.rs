@@ -56,7 +56,7 @@ impl Flips {
         for block in 0..self.count.div_ceil(LANES) {
             let bits = &self.negative[block * self.repetitions..][..self.repetitions];
             for (signs, bits) in signs.iter_mut().zip(bits) {
-                *signs = std::array::from_fn(|lane| if bits >> lane & 1 == 1 { -1.0 } else { 1.0 });
+                *signs = std::array::from_fn(|index| if bits >> index & 1 == 1 { -1.0 } else { 1.0 });
             }
             use_block(&signs);
         }
@@ -72,9 +72,9 @@ mod tests {
     fn all(flips: &Flips) -> Vec<String> {
         let mut found = Vec::new();
         flips.for_each_block(|signs| {
-            let sign = |lanes: &Lanes, lane: usize| if lanes[lane] < 0.0 { '-' } else { '+' };
+            let sign = |lanes: &Lanes, index: usize| if lanes[index] < 0.0 { '-' } else { '+' };
             found.extend(
-                (0..LANES).map(|lane| signs.iter().map(|lanes| sign(lanes, lane)).collect::<String>()),
+                (0..LANES).map(|index| signs.iter().map(|lanes| sign(lanes, index)).collect::<String>()),
             );
         });
         found.truncate(flips.count());

@@ -80,17 +80,17 @@ impl Series {
     fn statistics(&self, signs: &[Lanes]) -> Lanes {
         let kept = self.kept(signs);
         let (n, ends) = (self.by_magnitude.len() as f64, self.cut as f64);
-        std::array::from_fn(|lane| {
+        std::array::from_fn(|index| {
             // At least one value of either sign must be kept.
-            let fewer = (kept.counted - kept.balance[lane].abs()) / 2.0;
+            let fewer = (kept.counted - kept.balance[index].abs()) / 2.0;
             if fewer <= ends {
-                return self.sorted_statistic(signs, lane);
+                return self.sorted_statistic(signs, index);
             }
-            let (sum, first, last) = (kept.sum[lane], kept.first[lane], kept.last[lane]);
+            let (sum, first, last) = (kept.sum[index], kept.first[index], kept.last[index]);
             let winsorised = sum + ends * (first + last);
             // Values of both signs are among them, so this is no difference of nearly equal numbers.
             let squares =
-                kept.squares[lane] + ends * (first * first + last * last) - winsorised * winsorised / n;
+                kept.squares[index] + ends * (first * first + last * last) - winsorised * winsorised / n;
             statistic(sum, squares, n, ends)
         })
     }
@@ -135,25 +135,25 @@ impl Series {
     fn count(&self, kept: &mut Kept, at: usize, value: &Value, signs: &Lanes) {
         // With `same` values of its sign up to it, `2 * same = at + 1 + sign * balance`.
         let full = 2.0 * self.cut as f64 - (at as f64 + 1.0);
-        for (lane, sign) in signs.iter().enumerate() {
+        for (index, sign) in signs.iter().enumerate() {
             let sign = sign * value.sign;
             let flipped = sign * value.magnitude;
-            kept.balance[lane] += sign;
-            let beyond = sign * kept.balance[lane] - full;
+            kept.balance[index] += sign;
+            let beyond = sign * kept.balance[index] - full;
             let taken = if beyond > 0.0 { flipped } else { 0.0 };
-            kept.sum[lane] += taken;
-            kept.squares[lane] += taken * taken;
+            kept.sum[index] += taken;
+            kept.squares[index] += taken * taken;
             let is_next = beyond == 2.0;
-            kept.first[lane] = if is_next & (sign < 0.0) { flipped } else { kept.first[lane] };
-            kept.last[lane] = if is_next & (sign > 0.0) { flipped } else { kept.last[lane] };
+            kept.first[index] = if is_next & (sign < 0.0) { flipped } else { kept.first[index] };
+            kept.last[index] = if is_next & (sign > 0.0) { flipped } else { kept.last[index] };
         }
     }
 
     /// |t| under one flip of a block, from the sorted values.
-    fn sorted_statistic(&self, signs: &[Lanes], lane: usize) -> f64 {
+    fn sorted_statistic(&self, signs: &[Lanes], index: usize) -> f64 {
         #[cfg(test)]
         SORTED.with(|sorted| sorted.set(sorted.get() + 1));
-        let flip = |value: &Value| signs[value.repetition][lane] * value.sign * value.magnitude;
+        let flip = |value: &Value| signs[value.repetition][index] * value.sign * value.magnitude;
         let mut flipped: Vec<f64> = self.by_magnitude.iter().map(flip).collect();
         flipped.sort_unstable_by(f64::total_cmp);
         let (mean, error) = trimmed_of_sorted(&flipped, self.cut);
@@ -176,9 +176,9 @@ mod tests {
     fn by_sorting(family: &[Vec<(usize, f64)>], flips: &Flips) -> Vec<f64> {
         let mut found = Vec::new();
         flips.for_each_block(|signs| {
-            for lane in 0..LANES {
+            for index in 0..LANES {
                 let of_series =
-                    |values: &Vec<(usize, f64)>| Series::new(values).sorted_statistic(signs, lane);
+                    |values: &Vec<(usize, f64)>| Series::new(values).sorted_statistic(signs, index);
                 found.push(family.iter().map(of_series).fold(0.0, f64::max));
             }
         });

@@ -7,15 +7,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::ArtifactError;
+use super::format::{FORMAT, VERSION};
 use super::packages::Package;
 use crate::cluster::MachineClass;
 use crate::cluster::digests::{self, FileDigest};
 use crate::cluster::role::Role;
 
-/// Marks our files.
-pub const FORMAT: &str = "heaptoll-artifact";
-/// Version of the format.
-pub const VERSION: u64 = 1;
 /// Name of the description in the folder.
 pub const NAME: &str = "artifact.json";
 /// Name of the experiment's file in the folder.
