@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_statistics::{Interval, student};
+use heaptoll_statistics::Interval;
+use heaptoll_statistics::student::{self, Summary};
 
 use crate::comparison::{Metric, NodeRatio};
 use crate::experiment::Experiment;
@@ -21,8 +22,8 @@ struct OfNode<'a> {
     node: &'a str,
     stack: &'a str,
     metric: Metric,
-    here: Vec<f64>,
-    elsewhere: Vec<f64>,
+    here: Summary,
+    elsewhere: Summary,
 }
 
 /// The ratios of a program's stacks by node; none where one node measured it.
@@ -44,11 +45,15 @@ pub fn node_ratios(
             if by_node.len() < 2 {
                 continue;
             }
-            for (node, here) in &by_node {
-                let others = by_node.iter().filter(|(other, _)| *other != node);
-                let elsewhere = others.flat_map(|(_, values)| values.iter().copied()).collect();
-                found.push(OfNode { node, stack: side.stack, metric, here: here.clone(), elsewhere });
-            }
+            let here: Vec<Summary> = by_node.values().map(|values| Summary::of(values)).collect();
+            let summaries = here.iter().zip(elsewhere(&here));
+            found.extend(by_node.keys().zip(summaries).map(|(node, (here, elsewhere))| OfNode {
+                node,
+                stack: side.stack,
+                metric,
+                here: *here,
+                elsewhere,
+            }));
         }
     }
     let family = found.len();
@@ -63,11 +68,27 @@ fn nodes_of<'a>(experiment: &'a Experiment, program: &str, repetitions: u32) -> 
     (0..repetitions).map(node).collect()
 }
 
+/// For each summary that of all others: of the ones before it and the ones after it, so that ten thousand nodes take ten
+/// thousand steps and not their square.
+fn elsewhere(here: &[Summary]) -> Vec<Summary> {
+    let mut after = vec![Summary::default(); here.len() + 1];
+    for (at, one) in here.iter().enumerate().rev() {
+        after[at] = one.merged(after[at + 1]);
+    }
+    let mut before = Summary::default();
+    let others = here.iter().zip(&after[1..]).map(|(one, after)| {
+        let others = before.merged(*after);
+        before = before.merged(*one);
+        others
+    });
+    others.collect()
+}
+
 impl OfNode<'_> {
     fn judged(&self, family: usize) -> NodeRatio {
-        let pairs = self.here.len() as u32;
-        let ratio = student::mean(&self.here, family).map(|found| interval(found, pairs));
-        let over = student::difference(&self.elsewhere, &self.here, family);
+        let pairs = self.here.count as u32;
+        let ratio = self.here.mean(family).map(|found| interval(found, pairs));
+        let over = student::difference(self.elsewhere, self.here, family);
         NodeRatio {
             node: self.node.into(),
             stack: self.stack.into(),
@@ -133,6 +154,19 @@ mod tests {
         let cpu =
             found.iter().find(|one| one.node == "n2" && one.metric == Metric::Cpu).expect("it is there");
         assert!((cpu.over_others.expect("enough").ratio - 8.0 / 9.0).abs() < 0.005, "{cpu:?}");
+    }
+
+    #[test]
+    fn the_others_of_each_are_all_but_itself() {
+        let values = [vec![1.0, 2.0], vec![5.0], vec![], vec![-3.0, 8.0, 0.5]];
+        let here: Vec<Summary> = values.iter().map(|values| Summary::of(values)).collect();
+        for (at, found) in elsewhere(&here).into_iter().enumerate() {
+            let others = values.iter().enumerate().filter(|(other, _)| *other != at);
+            let expected = Summary::of(&others.flat_map(|(_, values)| values.clone()).collect::<Vec<f64>>());
+            let (mean, half) = found.mean(1).expect("more than one");
+            let (expected_mean, expected_half) = expected.mean(1).expect("more than one");
+            assert!((mean - expected_mean).abs() < 1e-9 && (half - expected_half).abs() < 1e-9, "{at}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub mod plan;
 pub mod planning;
 mod publish;
 pub mod report;
-mod role;
+pub mod role;
 pub mod submit;
 pub mod work;
 

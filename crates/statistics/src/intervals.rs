@@ -18,23 +18,19 @@
 //!
 //! *Unpaired* (two experiments). The same with permuted group labels and Welch's statistic.
 
+use rand::SeedableRng;
 use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::flips::Flips;
+use crate::largest::largest;
+use crate::trimmed::{FLOOR, cut, trimmed};
 use crate::{Interval, groups};
 
 /// Family-wise level of every table.
 pub const ALPHA: f64 = 0.05;
 /// Fewer pairs than this cannot claim anything at 5 %: with five there are 16 distinct flips, and 1/16 > 0.05.
 pub const FEWEST_PAIRS: usize = 6;
-/// Up to this many repetitions all flips are enumerated; beyond, this many random ones are drawn.
-const ENUMERATED: usize = 13;
-const DRAWN: usize = 1 << 13;
-/// Smallest standard deviation of a log ratio that is accepted: counts in pages and clocks in µs repeat exactly, and a
-/// t of infinity is no use.
-const FLOOR: f64 = 1e-7;
-
 /// Statistics that differ by less than this share were equal before rounding.
 const TIE: f64 = 1e-9;
 
@@ -59,108 +55,11 @@ impl MeanAndVariance {
     }
 }
 
-/// Most values left out at either end, as a share.
-const TRIMMED: f64 = 0.2;
-
-/// How many of `n` values are left out at either end. A flip that turns no more values than these leaves the statistic
-/// of a clear difference as large as it is unflipped; such flips must stay a small part of all, or nothing could be
-/// claimed: with ten pairs one is cut, with six to eight none.
-fn cut(n: usize) -> usize {
-    let mut ways = 1.0;
-    let mut turned = 1.0;
-    let mut cut = 0;
-    while cut < (TRIMMED * n as f64) as usize {
-        ways *= (n - cut) as f64 / (cut + 1) as f64;
-        turned += ways;
-        if 2.0 * turned / 2f64.powi(n as i32) > SPENT {
-            break;
-        }
-        cut += 1;
-    }
-    cut
-}
-
-/// Share of flips that trimming may spend, of the 5 % in all.
-const SPENT: f64 = 0.025;
-
-/// The trimmed mean and its standard error (Yuen 1974). Sorts `values`.
-fn trimmed(values: &mut [f64], cut: usize) -> (f64, f64) {
-    values.sort_unstable_by(f64::total_cmp);
-    trimmed_of_sorted(values, cut)
-}
-
-fn trimmed_of_sorted(values: &[f64], cut: usize) -> (f64, f64) {
-    let n = values.len();
-    let kept = &values[cut..n - cut];
-    let mean = kept.iter().sum::<f64>() / kept.len() as f64;
-    // Winsorised: what is cut off counts as the nearest value that is kept.
-    let ends = cut as f64;
-    let (first, last) = (kept[0], kept[kept.len() - 1]);
-    let centre = (kept.iter().sum::<f64>() + ends * (first + last)) / n as f64;
-    let squares = kept.iter().map(|value| (value - centre).powi(2)).sum::<f64>()
-        + ends * ((first - centre).powi(2) + (last - centre).powi(2));
-    let deviation = (squares / (n as f64 - 1.0)).sqrt().max(FLOOR);
-    (mean, deviation / ((kept.len() as f64 / n as f64) * (n as f64).sqrt()))
-}
-
 /// The value that at most a share `alpha` of `statistics` exceeds.
 fn critical(mut statistics: Vec<f64>, alpha: f64) -> f64 {
     statistics.sort_by(f64::total_cmp);
     let allowed = (alpha * statistics.len() as f64 + 1e-9).floor() as usize;
     statistics[statistics.len() - 1 - allowed.min(statistics.len() - 1)]
-}
-
-/// Sign vectors over `n` repetitions: all that differ up to a common sign, or a random sample with the identity
-/// first (so that the test keeps its level).
-fn flips(n: usize, seed: u64) -> Vec<Vec<f64>> {
-    if n <= ENUMERATED {
-        return (0..1usize << n.saturating_sub(1))
-            .map(|mask| (0..n).map(|bit| if mask >> bit & 1 == 1 { -1.0 } else { 1.0 }).collect())
-            .collect();
-    }
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    std::iter::once(vec![1.0; n])
-        .chain((1..DRAWN).map(|_| (0..n).map(|_| if rng.random::<bool>() { 1.0 } else { -1.0 }).collect()))
-        .collect()
-}
-
-/// The largest |t| of a family under each flip; a series is (repetition, log ratio).
-fn largest(family: &[Vec<(usize, f64)>], flips: &[Vec<f64>]) -> Vec<f64> {
-    let mut flipped = Vec::new();
-    let mut t = |values: &[(usize, f64)], cut: usize, signs: &[f64]| {
-        flip_sorted(values, signs, &mut flipped);
-        let (mean, se) = trimmed_of_sorted(&flipped, cut);
-        mean.abs() / se
-    };
-    let cuts: Vec<usize> = family.iter().map(|values| cut(values.len())).collect();
-    let family: Vec<Vec<(usize, f64)>> = family.iter().map(|values| by_magnitude(values)).collect();
-    flips
-        .iter()
-        .map(|signs| family.iter().zip(&cuts).map(|(values, cut)| t(values, *cut, signs)).fold(0.0, f64::max))
-        .collect()
-}
-
-/// The same values, the largest magnitude first.
-fn by_magnitude(values: &[(usize, f64)]) -> Vec<(usize, f64)> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
-    sorted
-}
-
-/// The flipped values in ascending order, in one pass: magnitudes do not change, so negative ones fill it from its
-/// beginning, the others from its end.
-fn flip_sorted(by_magnitude: &[(usize, f64)], signs: &[f64], flipped: &mut Vec<f64>) {
-    flipped.resize(by_magnitude.len(), 0.0);
-    let (mut front, mut back) = (0, by_magnitude.len());
-    for (repetition, value) in by_magnitude {
-        let value = signs[*repetition] * value;
-        // Both places are free; the one that does not move on is written again.
-        flipped[front] = value;
-        flipped[back - 1] = value;
-        let is_negative = usize::from(value < 0.0);
-        front += is_negative;
-        back -= 1 - is_negative;
-    }
 }
 
 /// Values in a table from which on its two families are computed at the same time, on two processors.
@@ -192,7 +91,7 @@ pub fn paired(series: &[Vec<Option<f64>>], alpha: f64, seed: u64) -> Vec<Option<
             values.iter().map(|(repetition, value)| (*repetition, value - mean)).collect()
         })
         .collect();
-    let flips = if raw.is_empty() { Vec::new() } else { flips(repetitions, seed) };
+    let flips = Flips::new(if raw.is_empty() { 0 } else { repetitions }, seed);
     let point = |family: &[Vec<(usize, f64)>]| match family {
         [] => f64::INFINITY,
         _ => critical(largest(family, &flips), alpha),
@@ -289,6 +188,7 @@ pub fn unpaired(series: &[(Vec<f64>, Vec<f64>)], alpha: f64, seed: u64) -> Vec<O
 mod tests {
     use super::*;
     use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+    use rand::Rng;
 
     fn normal(rng: &mut ChaCha8Rng) -> f64 {
         let (u, v): (f64, f64) = (rng.random::<f64>().max(1e-300), rng.random());
@@ -309,21 +209,6 @@ mod tests {
             paired(&series, 0.05, 1).iter().flatten().any(|interval| interval.differs)
         });
         claims.count() as f64 / f64::from(trials)
-    }
-
-    proptest! {
-        #[test]
-        fn flipped_values_are_sorted_without_sorting(
-            values in prop::collection::vec((-1.0f64..1.0, proptest::bool::ANY), 1..40),
-        ) {
-            let signs: Vec<f64> = values.iter().map(|(_, flips)| if *flips { -1.0 } else { 1.0 }).collect();
-            let plain: Vec<(usize, f64)> = values.iter().map(|(value, _)| *value).enumerate().collect();
-            let mut flipped = vec![];
-            flip_sorted(&by_magnitude(&plain), &signs, &mut flipped);
-            let mut expected: Vec<f64> = plain.iter().map(|(at, value)| signs[*at] * value).collect();
-            expected.sort_unstable_by(f64::total_cmp);
-            prop_assert_eq!(flipped, expected);
-        }
     }
 
     #[test]

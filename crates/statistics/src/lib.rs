@@ -4,14 +4,17 @@
 //! A crate of its own because the intervals of one table take thousands of sign flips: only this is compiled at full
 //! optimisation.
 
+mod flips;
 mod geometric_mean;
 mod groups;
 mod interval;
 mod intervals;
+mod largest;
 mod median;
 mod over_programs;
 pub mod student;
 mod trend;
+mod trimmed;
 
 pub use geometric_mean::geometric_mean;
 pub use interval::Interval;

@@ -10,29 +10,55 @@ pub fn reach(freedom: usize, family: usize) -> f64 {
     StudentsT::new(0.0, 1.0, freedom.max(1) as f64).map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - side))
 }
 
+/// What a mean and its interval need of values, which need not be kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Summary {
+    /// How many values.
+    pub count: usize,
+    mean: f64,
+    /// Sum of the squared differences from the mean.
+    squares: f64,
+}
+
+impl Summary {
+    /// Of these values.
+    pub fn of(values: &[f64]) -> Summary {
+        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let squares = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Summary { count: values.len(), mean, squares }
+    }
+
+    /// Of the values of both (Chan, Golub and LeVeque 1983).
+    pub fn merged(self, other: Summary) -> Summary {
+        let count = self.count + other.count;
+        let (n, one, two) = (count.max(1) as f64, self.count as f64, other.count as f64);
+        let apart = other.mean - self.mean;
+        let mean = self.mean + apart * two / n;
+        Summary { count, mean, squares: self.squares + other.squares + apart * apart * one * two / n }
+    }
+
+    /// The mean, and by how much its interval reaches to either side; `None` below two values.
+    pub fn mean(self, family: usize) -> Option<(f64, f64)> {
+        let variance = self.variance_of_mean()?;
+        Some((self.mean, reach(self.count - 1, family) * variance.sqrt()))
+    }
+
+    fn variance_of_mean(self) -> Option<f64> {
+        (self.count >= 2).then(|| self.squares / (self.count - 1) as f64 / self.count as f64)
+    }
+}
+
 /// A mean, and by how much its interval reaches to either side; `None` below two values.
 pub fn mean(values: &[f64], family: usize) -> Option<(f64, f64)> {
-    let (mean, variance) = variance_of_mean(values)?;
-    Some((mean, reach(values.len() - 1, family) * variance.sqrt()))
+    Summary::of(values).mean(family)
 }
 
 /// The mean of `b` less that of `a`, and by how much its interval reaches to either side, without a variance in common
 /// (Welch) and with the freedom of the shorter one; `None` where one has fewer than two values.
-pub fn difference(a: &[f64], b: &[f64], family: usize) -> Option<(f64, f64)> {
-    let (of_a, of_b) = (variance_of_mean(a)?, variance_of_mean(b)?);
-    let freedom = a.len().min(b.len()) - 1;
-    Some((of_b.0 - of_a.0, reach(freedom, family) * (of_a.1 + of_b.1).sqrt()))
-}
-
-/// The mean and its variance.
-fn variance_of_mean(values: &[f64]) -> Option<(f64, f64)> {
-    let n = values.len();
-    if n < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / n as f64;
-    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    Some((mean, squares / (n - 1) as f64 / n as f64))
+pub fn difference(a: Summary, b: Summary, family: usize) -> Option<(f64, f64)> {
+    let (of_a, of_b) = (a.variance_of_mean()?, b.variance_of_mean()?);
+    let freedom = a.count.min(b.count) - 1;
+    Some((b.mean - a.mean, reach(freedom, family) * (of_a + of_b).sqrt()))
 }
 
 /// Least squares of y on x: slope, and by how much its interval reaches to either side (`None` below three points).
@@ -59,6 +85,19 @@ pub fn slope(points: &[(f64, f64)], family: usize) -> Option<(f64, Option<f64>)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::{prop, prop_assert, proptest};
+
+    proptest! {
+        #[test]
+        fn merged_summaries_are_that_of_all_values(
+            values in prop::collection::vec(-9.0f64..9.0, 0..20), at in 0usize..20,
+        ) {
+            let (one, two) = values.split_at(at.min(values.len()));
+            let (merged, all) = (Summary::of(one).merged(Summary::of(two)), Summary::of(&values));
+            prop_assert!(merged.count == all.count);
+            prop_assert!((merged.mean - all.mean).abs() < 1e-9 && (merged.squares - all.squares).abs() < 1e-9);
+        }
+    }
 
     #[test]
     fn the_reach_is_that_of_the_tables() {
@@ -81,8 +120,9 @@ mod tests {
 
     #[test]
     fn a_difference_has_the_spread_of_both() {
-        assert_eq!(difference(&[1.0], &[1.0, 2.0], 1), None);
-        let (found, half) = difference(&[1.0, 3.0], &[5.0, 5.0, 5.0], 1).expect("enough");
+        let of = Summary::of;
+        assert_eq!(difference(of(&[1.0]), of(&[1.0, 2.0]), 1), None);
+        let (found, half) = difference(of(&[1.0, 3.0]), of(&[5.0, 5.0, 5.0]), 1).expect("enough");
         assert!((found - 3.0).abs() < 1e-12 && (half - 12.706).abs() < 1e-2, "one degree of freedom: {half}");
     }
 

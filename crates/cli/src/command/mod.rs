@@ -1,6 +1,7 @@
 //! One file a command. Commands gather arguments, call `heaptoll_experiment`, and hand values to the report. No command
 //! uses another: what several need is a module of the crate.
 
+pub mod artifact;
 pub mod bound;
 pub mod choose;
 pub mod compare;

@@ -4,6 +4,7 @@
 mod fixture;
 
 mod arguments;
+mod artifact;
 mod choosing;
 mod cluster;
 mod conservatism;

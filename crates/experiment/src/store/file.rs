@@ -44,6 +44,8 @@ impl ExperimentFile {
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<ExperimentFile, StoreError> {
         let error = |cause| StoreError::Sqlite { path: path.into(), cause };
+        // A connection is of one thread at a time; SQLite would take a lock for each cell.
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(error)?;
         connection.busy_timeout(Duration::from_secs(2)).map_err(error)?;
         Ok(ExperimentFile { path: path.into(), connection, writer: None })

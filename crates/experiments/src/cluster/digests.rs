@@ -170,7 +170,7 @@ fn listed(text: &str) -> Vec<PathBuf> {
 }
 
 /// A file's length and digest.
-fn digest(path: &Path, role: Role) -> Result<FileDigest, ClusterError> {
+pub(crate) fn digest(path: &Path, role: Role) -> Result<FileDigest, ClusterError> {
     let read = || -> io::Result<(u64, String)> {
         let mut hasher = Sha256::new();
         let bytes = io::copy(&mut File::open(path)?, &mut hasher)?;

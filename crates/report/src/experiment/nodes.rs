@@ -1,6 +1,6 @@
 //! Which nodes measured an experiment, and the ratios of each next to the pooled ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_experiment::comparison::{Metric, NodeRatio, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
@@ -19,15 +19,13 @@ pub(super) fn part(table: &ProgramTable) -> Option<Part> {
     if nodes.is_empty() {
         return None;
     }
-    let stacks: Vec<&str> = table.rows.iter().map(|row| row.stack.as_str()).collect();
+    let place = |one: &NodeRatio| (one.node.clone(), one.stack.clone(), one.metric);
+    let of_place: BTreeMap<(String, String, Metric), &NodeRatio> =
+        table.nodes.iter().map(|one| (place(one), one)).collect();
     let mut rows = Vec::new();
     for node in &nodes {
-        for stack in &stacks {
-            let of = |metric| {
-                let of_it =
-                    |one: &&NodeRatio| one.node == *node && one.stack == *stack && one.metric == metric;
-                table.nodes.iter().find(of_it)
-            };
+        for stack in table.rows.iter().map(|row| &row.stack) {
+            let of = |metric| of_place.get(&((*node).to_owned(), stack.clone(), metric)).copied();
             if let Some(cpu) = of(Metric::Cpu).or(of(Metric::PeakRss)) {
                 rows.push(row(cpu, of(Metric::Cpu), of(Metric::PeakRss)));
             }

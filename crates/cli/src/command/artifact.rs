@@ -1,0 +1,104 @@
+//! `heaptoll artifact EXPERIMENT -o DIR`: a folder from which others measure an experiment again.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiments::artifact::make::{Request, make};
+use heaptoll_experiments::artifact::verdicts::{Agreement, verdicts};
+use heaptoll_experiments::artifact::{ArtifactError, Description, check, document};
+use heaptoll_experiments::failure::Failure;
+use heaptoll_report::format::{plural, shell_path};
+use heaptoll_report::terminal::render_document;
+
+use crate::{exit, terminal};
+
+/// Make a folder from which others can measure an experiment again.
+///
+/// It has the experiment's rows, what describes the machine, the digest of each file that took part (programs, libraries,
+/// managers, heaptoll's layers and launcher, inputs), the Debian packages that these are of, and a script `replay`, which
+/// measures the experiment again and compares the verdicts. The files that took part are not in it.
+///
+/// Exit status: 0 all well; 1 with --check: a file differs or is missing here, or the mirror no longer has a package's
+/// version; with --verdicts: a verdict is contradicted, or was not measured again; 2 the artifact is damaged, or the
+/// request cannot be carried out.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  heaptoll artifact exp.db -o paper-artifact\n  \
+    heaptoll artifact all.db --plan exp.plan -o paper-artifact     (an experiment of many machines)\n  \
+    heaptoll artifact --check paper-artifact\n  \
+    paper-artifact/replay                                          (measures it again here)\n  \
+    heaptoll artifact --verdicts paper-artifact replayed.db")]
+pub struct Arguments {
+    /// The experiment's file
+    #[arg(required_unless_present = "check")]
+    experiment: Option<PathBuf>,
+    /// The folder to make, which must not exist
+    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["check", "verdicts"])]
+    output: Option<PathBuf>,
+    /// The plan of an experiment that was measured in shards; its digests are from before the measurement
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Verify that an artifact is whole, and show what of it is not on this machine, or no longer on its mirror
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "output", "plan", "verdicts"])]
+    check: Option<PathBuf>,
+    /// Compare the verdicts of an artifact with those of the experiment
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "plan"])]
+    verdicts: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    match (&arguments.check, &arguments.verdicts, &arguments.experiment, &arguments.output) {
+        (Some(folder), ..) => checked(folder),
+        (_, Some(folder), Some(experiment), _) => compared(folder, experiment),
+        (_, _, Some(experiment), Some(folder)) => {
+            let (experiment, folder) = (experiment.clone(), folder.clone());
+            let plan = arguments.plan.clone();
+            made(&Request { experiment, plan, folder })
+        }
+        _ => Err(Failure::Usage("name an experiment and a folder (-o)".into())),
+    }
+}
+
+fn refused(error: ArtifactError) -> Failure {
+    Failure::Refused(Box::new(error))
+}
+
+fn made(request: &Request) -> Result<u8, Failure> {
+    let described = make(request, &Places::find()?).map_err(refused)?;
+    warn_of_changes(&described);
+    terminal::note(&format!(
+        "{}: {} that took part, of {}; verify it with: heaptoll artifact --check {}",
+        request.folder.display(),
+        plural(described.files.len(), "file"),
+        plural(described.packages.len(), "Debian package"),
+        shell_path(&request.folder)
+    ));
+    Ok(0)
+}
+
+fn warn_of_changes(described: &Description) {
+    for file in described.files.iter().filter(|file| file.changed_since) {
+        terminal::warning(&format!(
+            "{} was changed or put in place after the experiment began: its digest may not be that of what was measured",
+            file.file.path
+        ));
+    }
+}
+
+fn checked(folder: &Path) -> Result<u8, Failure> {
+    let found = check::check(folder).map_err(refused)?;
+    terminal::print(&render_document(&document::of_check(&found), &terminal::style()))?;
+    Ok(if found.is_all_here() { 0 } else { exit::TROUBLE })
+}
+
+fn compared(folder: &Path, experiment: &Path) -> Result<u8, Failure> {
+    let (found, left_out) = verdicts(folder, experiment).map_err(refused)?;
+    let is_bad = |agreement| matches!(agreement, Agreement::Contradicted | Agreement::Missing);
+    let is_fine = left_out.is_empty() && !found.iter().any(|verdict| is_bad(verdict.agreement));
+    terminal::print(&render_document(&document::of_verdicts(&found, left_out), &terminal::style()))?;
+    Ok(if is_fine { 0 } else { exit::TROUBLE })
+}

@@ -1,0 +1,162 @@
+//! What is shown of an artifact: what of it is here, and how its verdicts fared.
+
+use heaptoll_experiment::comparison::Metric;
+use heaptoll_report::document::{Cell, Column, Document, Grid, Item, Section, Tone};
+use heaptoll_report::format::{NONE, and_list, date, plural};
+
+use super::check::{Checked, FileHere, PackageHere};
+use super::description::Description;
+use super::packages::OnMirror;
+use super::verdicts::{Agreement, Verdict};
+
+/// What of an artifact is on this machine.
+pub fn of_check(checked: &Checked) -> Document {
+    let described = &checked.described;
+    let contents = described.contents.len() + 1;
+    let mut warnings: Vec<String> = checked.machine.clone();
+    warnings.extend(changed_since(described));
+    Document {
+        title: title(described),
+        subtitle: format!("made by heaptoll {} · whole: {}", described.heaptoll, plural(contents, "file")),
+        warnings,
+        sections: vec![files(checked), packages(checked)],
+        facts: machine(described),
+        ..Document::default()
+    }
+}
+
+/// Where it was measured; of shards the first machine.
+fn machine(described: &Description) -> Vec<(String, String)> {
+    let machine = &described.experiment.machine;
+    let facts = [("processor", &machine.cpu), ("kernel", &machine.kernel), ("system", &machine.distribution)];
+    facts.into_iter().map(|(name, text)| (name.to_owned(), text.clone())).collect()
+}
+
+fn title(described: &Description) -> String {
+    let names: Vec<String> =
+        described.experiment.programs.iter().map(|program| program.name.clone()).collect();
+    let names = if names.len() <= 4 { and_list(&names) } else { plural(names.len(), "program") };
+    format!("Artifact of {} ({names})", date(described.experiment.created_unix_s))
+}
+
+/// Digests that were taken after the measurement prove nothing about a file that changed in between.
+fn changed_since(described: &Description) -> Option<String> {
+    let changed = described.files.iter().filter(|file| file.changed_since);
+    let names: Vec<String> = changed.map(|file| file.file.path.clone()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "changed or put in place after the experiment began, so perhaps not what was measured: {}",
+            and_list(&names)
+        )
+    })
+}
+
+fn files(checked: &Checked) -> Section {
+    let all = checked.files.len();
+    let same = all - checked.others().count();
+    let text = format!("{same} of {} that took part are here, the same by SHA-256.", plural(all, "file"));
+    let row = |(file, here): (&super::description::OwnedFile, FileHere)| {
+        let (words, tone) = match here {
+            FileHere::Same => ("the same", Tone::Same),
+            FileHere::Differs => ("differs", Tone::More),
+            FileHere::Missing => ("missing", Tone::More),
+        };
+        let package = file.package.clone().unwrap_or_else(|| NONE.into());
+        let role = Cell::text(file.file.role.as_str());
+        vec![Cell::text(&file.file.path), role, Cell::text(package), Cell::text(words).toned(tone)]
+    };
+    let columns = ["file", "what it is", "package", "here"].map(Column::text).to_vec();
+    let grid = Grid { columns, rows: checked.others().map(row).collect(), wide: true, ..Grid::default() };
+    let items = if same == all { vec![] } else { vec![Item::Grid(grid)] };
+    Section { title: "Files".into(), text: vec![text], items }
+}
+
+fn packages(checked: &Checked) -> Section {
+    let row = |found: &PackageHere| {
+        let (mirror, tone) = match &found.mirror {
+            OnMirror::Has => ("has it".to_owned(), Tone::Same),
+            OnMirror::Lost(others) if others.is_empty() => ("no longer has it".to_owned(), Tone::More),
+            OnMirror::Lost(others) => (format!("no longer has it, but {}", and_list(others)), Tone::More),
+            OnMirror::Unknown => ("unknown".to_owned(), Tone::Dim),
+        };
+        let here = match &found.here {
+            Some(version) if *version == found.package.version => Cell::text("the same"),
+            Some(version) => Cell::text(version).toned(Tone::More),
+            None => Cell::text("not installed").toned(Tone::More),
+        };
+        let package = &found.package;
+        vec![Cell::text(&package.name), Cell::text(&package.version), here, Cell::text(mirror).toned(tone)]
+    };
+    let columns = ["package", "version", "here", "mirror"].map(Column::text).to_vec();
+    let rows: Vec<Vec<Cell>> = checked.packages.iter().map(row).collect();
+    let mut text = Vec::new();
+    if rows.is_empty() {
+        text.push("None of the files is of a Debian package that is known.".into());
+    } else if checked.packages.iter().all(|found| found.mirror == OnMirror::Unknown) {
+        text.push(
+            "No package lists are here, so what a mirror has is unknown: `apt-get update` gets them.".into(),
+        );
+    }
+    let grid = Grid { columns, rows, wide: true, ..Grid::default() };
+    let items = if checked.packages.is_empty() { vec![] } else { vec![Item::Grid(grid)] };
+    Section { title: "Debian packages".into(), text, items }
+}
+
+/// How the verdicts fared; `left_out` has a sentence on each program that was not compared.
+pub fn of_verdicts(found: &[Verdict], left_out: Vec<String>) -> Document {
+    let count = |agreement| found.iter().filter(|verdict| verdict.agreement == agreement).count();
+    let parts = [
+        (Agreement::Confirmed, "confirmed"),
+        (Agreement::Contradicted, "contradicted"),
+        (Agreement::OnlyThen, "claimed in the artifact only"),
+        (Agreement::OnlyNow, "claimed now only"),
+        (Agreement::NoDifference, "without a difference in both"),
+        (Agreement::Missing, "not measured again"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(agreement, _)| count(*agreement) > 0)
+        .map(|(agreement, words)| format!("{} {words}", count(agreement)))
+        .collect();
+    let row = |verdict: &Verdict| {
+        let metric = if verdict.metric == Metric::Cpu { "CPU" } else { "memory" };
+        let (words, tone) = words(verdict.agreement);
+        vec![
+            Cell::text(&verdict.program),
+            Cell::text(&verdict.stack),
+            Cell::text(metric),
+            Cell::ratio(verdict.then.as_ref(), NONE),
+            Cell::ratio(verdict.now.as_ref(), "not measured"),
+            Cell::text(words).toned(tone),
+        ]
+    };
+    let mut columns = ["program", "manager", "of"].map(Column::text).to_vec();
+    columns.extend(["in the artifact", "now"].map(Column::figures));
+    columns.push(Column::text("verdict"));
+    let rows = found.iter().map(row).collect();
+    let grid = Grid { columns, rows, wide: true, ..Grid::default() };
+    let section = Section { items: vec![Item::Grid(grid)], ..Section::default() };
+    Document {
+        title: format!("{}: {}", plural(found.len(), "verdict"), and_list(&parts)),
+        subtitle:
+            "Ratios to the baseline; a verdict is contradicted where one claims more and the other less."
+                .into(),
+        warnings: left_out
+            .into_iter()
+            .map(|text| format!("left out, since it is other work: {text}"))
+            .collect(),
+        sections: vec![section],
+        ..Document::default()
+    }
+}
+
+fn words(agreement: Agreement) -> (&'static str, Tone) {
+    match agreement {
+        Agreement::Confirmed => ("confirmed", Tone::Less),
+        Agreement::Contradicted => ("contradicted", Tone::More),
+        Agreement::OnlyThen => ("no difference seen now", Tone::Same),
+        Agreement::OnlyNow => ("no difference in the artifact", Tone::Same),
+        Agreement::NoDifference => ("no difference in both", Tone::Same),
+        Agreement::Missing => ("missing", Tone::Dim),
+    }
+}
