@@ -9,7 +9,7 @@ mod collectors;
 mod logs;
 mod proof;
 
-pub use collectors::{VARIABLE, collectors, is_java};
+pub use collectors::{VARIABLE, collectors, is_java, is_set};
 pub use logs::{JavaLog, JavaLogError, in_folder, logs, slots};
 pub use proof::{NotJava, proof};
 

@@ -70,7 +70,7 @@ pub struct GcLog {
     pub changes: Vec<HeapChange>,
     /// Collections that have begun, concurrent ones too.
     pub collections: u64,
-    /// The most that the heap had as capacity after a collection, bytes.
+    /// The most that the heap had as capacity, at the beginning or after a collection, bytes.
     pub capacity_bytes: u64,
 }
 
@@ -109,6 +109,10 @@ impl GcLog {
                 let limit = ["Heap Max Capacity: ", "Max Capacity: "];
                 if let Some(text) = limit.into_iter().find_map(|prefix| line.message.strip_prefix(prefix)) {
                     self.heap_limit_bytes = line.bytes(text)?;
+                }
+                let initial = ["Heap Initial Capacity: ", "Initial Capacity: "];
+                if let Some(text) = initial.into_iter().find_map(|prefix| line.message.strip_prefix(prefix)) {
+                    self.capacity_bytes = self.capacity_bytes.max(line.bytes(text)?.unwrap_or(0));
                 }
             }
             _ => {}
@@ -189,6 +193,7 @@ mod tests {
         for (name, collector) in names.into_iter().zip(Collector::ALL) {
             let log = log(name);
             assert_eq!((log.collector, log.heap_limit_bytes), (Some(collector), Some(128 << 20)), "{name}");
+            assert_eq!(log.capacity_bytes, 128 << 20, "{name}");
             assert!(!log.pauses.is_empty() && log.collections > 0 && log.reclaimed_bytes() > 0, "{name}");
             assert!((20 << 20..=128 << 20).contains(&log.used_high_bytes()), "{name}");
         }

@@ -22,6 +22,7 @@ mod graphs;
 mod heaps;
 mod importing;
 mod instructions;
+mod java;
 mod launcher;
 mod leaks;
 mod ledgers;

@@ -36,6 +36,11 @@ pub fn is_java(manager: &Manager) -> bool {
     manager.kind == ManagerSource::Java
 }
 
+/// Whether the environment of a stack chooses a collector of the virtual machine.
+pub fn is_set(environment: &[(String, String)]) -> bool {
+    environment.iter().any(|(name, value)| name == VARIABLE && value.contains(FOLDER))
+}
+
 fn about(collector: Collector) -> &'static str {
     match collector {
         Collector::Serial => "Java's collector of one thread: copies the young, marks and compacts the old",
