@@ -7,27 +7,12 @@
 
 mod collectors;
 mod logs;
+mod memory;
+mod names;
 mod proof;
 
-pub use collectors::{VARIABLE, collectors, is_java, is_set};
+pub use collectors::{collectors, is_java, is_set, known};
 pub use logs::{JavaLog, JavaLogError, in_folder, logs, slots};
+pub use memory::is_out_of_memory;
+pub use names::VARIABLE;
 pub use proof::{NotJava, proof};
-
-/// What stands for the scratch folder in the options.
-const FOLDER: &str = "{tmp}";
-/// What the names of logs begin and end with.
-const LOG: (&str, &str) = ("heaptoll-gc-", ".log");
-
-/// Lines by which a virtual machine reports that its heap is too small: to standard error, or, where it does not even
-/// start, to standard output.
-const OUT_OF_MEMORY: [&str; 4] = [
-    "java.lang.OutOfMemoryError",
-    "Error occurred during initialization of VM\nToo small",
-    "Error occurred during initialization of VM\nCould not reserve enough space",
-    "GC triggered before VM initialization completed",
-];
-
-/// Whether a text reports that the heap is too small.
-pub fn is_out_of_memory(text: &str) -> bool {
-    OUT_OF_MEMORY.into_iter().any(|line| text.contains(line))
-}

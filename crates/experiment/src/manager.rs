@@ -15,5 +15,5 @@ mod tests;
 pub use definition::{Group, Manager, ManagerSource, filled, glibc};
 pub use error::ManagerError;
 pub use find::{find, stand_in, version_for};
-pub use known::{known, known_with_java};
+pub use known::known;
 pub use selection::{choose, choose_with_baseline, default_set, everything, is_group, names_of};

@@ -19,7 +19,7 @@ use crate::lockstep;
 use crate::machine;
 use crate::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
 use crate::plan::{self, Cell};
-use crate::reported::ReportedFigures;
+use crate::reported::with_page;
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
 use crate::stack::LayerKind;
@@ -372,32 +372,10 @@ fn observe_together(
         cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, scratch, page)), finished)| {
             let outcome = outcome(&finished, None, experiment, context, invocation, cell.phase);
             let row = row(cell, program, stack(cell), &finished, outcome, None)?;
-            let row = with_page(row, page.as_ref(), scratch, &finished);
+            let row = with_page(row, page.as_ref(), scratch.path(), &finished);
             Ok((Observation { started_unix_s, load_average, disturbance, ..row }, None))
         });
     rows.collect()
-}
-
-/// The row with what the managers and layers of the run wrote on its statistics page.
-fn with_page(
-    row: Observation,
-    page: Option<&StatsPage>,
-    scratch: &Scratch,
-    finished: &Finished,
-) -> Observation {
-    let mut slots = page.and_then(|page| page.read().ok()).unwrap_or_default();
-    let java = java::logs(scratch.path()).map(|logs| java::slots(&logs));
-    let (of_java, unreadable) = java.map_or_else(|why| (vec![], Some(why)), |slots| (slots, None));
-    slots.extend(of_java);
-    let reported = ReportedFigures::of(&slots);
-    // The tail of standard error holds what a checking quarantine found, so it is kept of a good run, too.
-    let found = reported.written_after_free.is_some_and(|found| found > 0);
-    let row = if found { Observation { stderr_tail: finished.error_tail.clone(), ..row } } else { row };
-    let row = match unreadable {
-        Some(why) => Observation { stderr_tail: format!("{}\nheaptoll: {why}", row.stderr_tail), ..row },
-        None => row,
-    };
-    reported.added_to(row)
 }
 
 fn observe(
@@ -444,7 +422,7 @@ fn observe(
     let track =
         track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
     let row = row(cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures))?;
-    let row = with_page(row, page.as_ref(), &scratch, &finished);
+    let row = with_page(row, page.as_ref(), scratch.path(), &finished);
     let row = Observation { started_unix_s, load_average, disturbance, ..row };
     Ok((row, track.filter(|track| !track.samples.is_empty())))
 }

@@ -36,7 +36,7 @@ pub struct Figures {
 /// # Errors
 /// heaptoll's own files or the named objects are missing.
 pub fn find(named: &[String], context: &Context) -> Result<Figures, Failure> {
-    let known = manager::known_with_java(context.places)?;
+    let known = java::known(context.places)?;
     let extra = named.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?;
     let mut named_pass = true;
     let mut managers = Vec::new();

@@ -5,13 +5,14 @@ mod distance;
 mod document;
 mod figures;
 mod groups;
-mod java;
+mod java_pauses;
 mod measure;
 mod portions;
 mod published_nearness;
 mod selection;
 
-use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::java;
+use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
@@ -88,13 +89,13 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure>
     if request.workload.is_empty() {
         request.workload.program = selection::PROGRAMS.map(String::from).into();
     }
-    let known = manager::known_with_java(context.places)?;
+    let known = java::known(context.places)?;
     stand_ins::note(&known, &request.manager, context.messages);
     let stacks = selection::stacks(&known, &request.manager, context.messages)?;
     if stacks.is_empty() {
         return Err(Failure::Usage("no collector is built; name one with -m (`heaptoll managers`)".into()));
     }
-    let java = java::are_java(&stacks)?;
+    let java = java_pauses::are_java(&stacks)?;
     request.collections.sort_unstable();
     request.collections.dedup();
     let programs = request.workload.resolve(context.places, context.messages)?;

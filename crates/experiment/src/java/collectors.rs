@@ -5,12 +5,10 @@ use std::sync::LazyLock;
 
 use heaptoll_gc_log::Collector;
 
-use super::{FOLDER, LOG};
-use crate::manager::{Group, Manager, ManagerSource, glibc};
+use super::names::{FOLDER, LOG, VARIABLE};
+use crate::manager::{self, Group, Manager, ManagerError, ManagerSource, glibc};
+use crate::places::Places;
 use crate::stack::ManagerOption;
-
-/// The variable by which a virtual machine is given options without a change of its command line.
-pub const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 
 static OPTIONS: LazyLock<BTreeMap<String, BTreeMap<String, ManagerOption>>> =
     LazyLock::new(|| toml::from_str(include_str!("options.toml")).unwrap_or_default());
@@ -62,13 +60,22 @@ fn switch(collector: Collector) -> &'static str {
     }
 }
 
+/// Every manager known on this machine and the collectors of Java, for commands that run whole programs: these serve no
+/// malloc.
+///
+/// # Errors
+/// As [`manager::known`].
+pub fn known(places: &Places) -> Result<Vec<Manager>, ManagerError> {
+    Ok(manager::known(places)?.into_iter().chain(collectors()).collect())
+}
+
 /// All collectors of HotSpot, whether the JDK here has them or not: that is found for each program, which may bring a
 /// virtual machine of its own.
 pub fn collectors() -> impl Iterator<Item = Manager> {
-    Collector::ALL.into_iter().map(manager)
+    Collector::ALL.into_iter().map(stack)
 }
 
-fn manager(collector: Collector) -> Manager {
+fn stack(collector: Collector) -> Manager {
     let name = name(collector);
     // Only ZGC reports its pauses as phases alone.
     let phases = if collector == Collector::Z { ",gc+phases" } else { "" };

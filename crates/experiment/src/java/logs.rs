@@ -6,7 +6,7 @@ use heaptoll_gc_log::{GcLog, GcLogError};
 use heaptoll_stats_page::{SlotRecord, WriterKind};
 use thiserror::Error;
 
-use super::{FOLDER, LOG, VARIABLE};
+use super::names::{FOLDER, LOG, VARIABLE};
 
 /// The log of one virtual machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

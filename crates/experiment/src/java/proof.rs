@@ -5,8 +5,9 @@ use std::process::{Command, Stdio};
 
 use thiserror::Error;
 
-use super::collectors::{VARIABLE, collector_of};
-use super::logs::{JavaLogError, logs};
+use super::collectors::collector_of;
+use super::logs::{JavaLogError, in_folder, logs};
+use super::names::VARIABLE;
 use crate::manager::Manager;
 use heaptoll_units::size_text;
 
@@ -128,7 +129,7 @@ fn refusal(manager: &Manager, java: &str) -> Option<String> {
     let folder = tempfile::tempdir().ok()?;
     let output = Command::new(java)
         .arg("-version")
-        .envs(super::in_folder(&manager.environment, folder.path()))
+        .envs(in_folder(&manager.environment, folder.path()))
         .stdin(Stdio::null())
         .output()
         .ok()?;
@@ -148,7 +149,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::java::collectors;
+    use crate::java::collectors::collectors;
     use crate::manager::find;
 
     fn stack(word: &str) -> Manager {

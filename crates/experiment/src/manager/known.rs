@@ -7,7 +7,6 @@ use super::debian;
 use super::definition::{Manager, glibc};
 use super::error::ManagerError;
 use super::settings::with_settings;
-use crate::java;
 use crate::places::Places;
 
 /// The order in which managers are listed; names not in it follow by alphabet.
@@ -54,12 +53,4 @@ pub fn known(places: &Places) -> Result<Vec<Manager>, ManagerError> {
     built.sort_by(|a, b| rank(&a.name).cmp(&rank(&b.name)).then_with(|| a.name.cmp(&b.name)));
     let all = std::iter::once(glibc()).chain(built).chain(debian::installed());
     Ok(all.map(with_settings).collect())
-}
-
-/// The same and the collectors of Java's virtual machine, for commands that run whole programs: these serve no malloc.
-///
-/// # Errors
-/// As [`known`].
-pub fn known_with_java(places: &Places) -> Result<Vec<Manager>, ManagerError> {
-    Ok(known(places)?.into_iter().chain(java::collectors()).collect())
 }

@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use super::distance::{Distances, Span, distances};
 use super::figures::{Program, Scale, Stack};
 use super::groups::{Shape, group, normalise};
-use super::java;
+use super::java_pauses;
 use super::portions::{Series, portions, series};
 use super::selection;
 use crate::attempt::{Attempt, Runs, Set};
@@ -128,7 +128,7 @@ impl Plan<'_> {
         let of_java = self.stacks.first().filter(|_| self.java);
         let environment = match of_java {
             Some(stack) => {
-                let period = format!("every={}", java::FIRST_PERIOD);
+                let period = format!("every={}", java_pauses::FIRST_PERIOD);
                 collector_options::with(self.known, stack, &period)?.environment
             }
             None => vec![],
@@ -156,7 +156,7 @@ impl Plan<'_> {
             0 if self.java => Err(wrong(format!(
                 "its virtual machine collects less than twice while requests go on, with a young generation of {} MiB; \
                  give it more requests",
-                java::FIRST_PERIOD >> 20
+                java_pauses::FIRST_PERIOD >> 20
             ))),
             0 => Err(wrong("it allocates nothing, so there is nothing to collect".into())),
             bytes => Ok((bytes, program.serve.is_none().then_some(run_events.attempt.finished.digest))),
@@ -194,8 +194,8 @@ impl Plan<'_> {
         let mut processes = events.read().map_err(|error| Failure::Trouble(Box::new(error)))?;
         let unreadable = attempt.java.as_ref().err().map(ToString::to_string);
         let logs = attempt.java.as_deref().unwrap_or_default();
-        java::add_pauses(&mut processes, logs);
-        let allocated = java::allocated(&processes, logs);
+        java_pauses::add_pauses(&mut processes, logs);
+        let allocated = java_pauses::allocated(&processes, logs);
         let lost = events.lost().map_err(|error| Failure::Trouble(Box::new(error)))?;
         let mut run_events = EventRun {
             attempt,
@@ -218,7 +218,7 @@ impl Plan<'_> {
             // A client's requests wait for a server's collections; a program's for its own.
             let own = spans_of(process);
             // Java's log has those of the start as well, which have no requests around them.
-            let times = java::span(process).filter(|_| self.java);
+            let times = java_pauses::span(process).filter(|_| self.java);
             let counts =
                 |span: &&Span| times.is_none_or(|(from, to)| from < span.end_ns && span.start_ns < to);
             run_events.collections += own.iter().filter(counts).count() as u64;
@@ -272,7 +272,8 @@ impl Plan<'_> {
         };
         let mut cells: Vec<(Scale, Set, Vec<Distances>)> = Vec::new();
         for &aimed_at in self.collections {
-            let every = (first.0 / aimed_at.max(1)).max(if self.java { java::LEAST_PERIOD } else { 1 });
+            let every =
+                (first.0 / aimed_at.max(1)).max(if self.java { java_pauses::LEAST_PERIOD } else { 1 });
             let set = collector_options::with(self.known, stack, &selection::options(stack, every))?;
             let set = Set { preload: preload.clone(), environment: set.environment };
             cells.push((Scale::new(aimed_at, every), set, vec![]));
