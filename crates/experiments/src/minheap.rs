@@ -83,6 +83,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
     let allocators = selection::allocators(&known, &request.baseline)?;
     let collectors = selection::collectors(&known, &request.manager, &allocators, context.messages)?;
+    let allocators = selection::comparable(allocators, &collectors, &request.baseline)?;
     let programs = request.workload.resolve(context.places, context.messages)?;
     if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
         return Err(Failure::Usage(format!(
