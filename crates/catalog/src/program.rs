@@ -67,6 +67,8 @@ struct Absent {
     path: String,
     /// Heaptoll's own build makes it.
     is_bundled: bool,
+    /// `heaptoll programs add` makes it.
+    is_added: bool,
 }
 
 /// A program ready to run: all inputs are generated and all placeholders but `{tmp}` are replaced.
@@ -304,14 +306,16 @@ impl Program {
     pub fn missing(&self, places: &Places) -> Option<String> {
         let absent = self.absent(places)?;
         Some(match (&self.package, &self.added_by) {
-            (Some(package), _) => format!("{} is not installed: apt-get install {package}", absent.path),
-            (None, Some(by)) => format!(
+            (Some(package), by) if by.is_none() || !absent.is_added => {
+                format!("{} is not installed: apt-get install {package}", absent.path)
+            }
+            (_, Some(by)) => format!(
                 "it is not here, and heaptoll may not bring it: `heaptoll programs add {}` fetches and builds it for you \
                  (licence: {})",
                 by.recipe, by.licence
             ),
-            (None, None) if absent.is_bundled => format!("{} is not built: type `make build`", absent.path),
-            (None, None) => format!("{} is not installed", absent.path),
+            (_, None) if absent.is_bundled => format!("{} is not built: type `make build`", absent.path),
+            (_, None) => format!("{} is not installed", absent.path),
         })
     }
 
@@ -320,7 +324,8 @@ impl Program {
         self.requires.iter().find_map(|template| {
             let path = template.render(|piece| self.folder(piece, places)).ok()?;
             let is_bundled = template.pieces().contains(&Piece::Bin);
-            (!exists(&path)).then_some(Absent { path, is_bundled })
+            let is_added = template.pieces().contains(&Piece::Added);
+            (!exists(&path)).then_some(Absent { path, is_bundled, is_added })
         })
     }
 

@@ -14,6 +14,7 @@ pub mod forecast;
 pub mod heap_curves;
 pub mod heap_limit;
 pub mod interrupt;
+pub mod java;
 pub mod launch;
 pub mod lockstep;
 pub mod lower_bound;

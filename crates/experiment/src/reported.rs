@@ -5,9 +5,12 @@
 //! its layer.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use heaptoll_stats_page::{SlotRecord, WriterKind};
+use heaptoll_stats_page::{SlotRecord, StatsPage, WriterKind};
 
+use crate::java;
+use crate::launch::Finished;
 use crate::observation::{Collections, Observation};
 use crate::stack::LayerKind;
 
@@ -87,6 +90,28 @@ impl ReportedFigures {
             ..row
         }
     }
+}
+
+/// The row with what the managers and layers of the run wrote on its statistics page, and Java's virtual machines in its scratch folder.
+pub(crate) fn with_page(
+    row: Observation,
+    page: Option<&StatsPage>,
+    scratch: &Path,
+    finished: &Finished,
+) -> Observation {
+    let mut slots = page.and_then(|page| page.read().ok()).unwrap_or_default();
+    let java = java::logs(scratch).map(|logs| java::slots(&logs));
+    let (of_java, unreadable) = java.map_or_else(|why| (vec![], Some(why)), |slots| (slots, None));
+    slots.extend(of_java);
+    let reported = ReportedFigures::of(&slots);
+    // The tail of standard error holds what a checking quarantine found, so it is kept of a good run, too.
+    let found = reported.written_after_free.is_some_and(|found| found > 0);
+    let row = if found { Observation { stderr_tail: finished.error_tail.clone(), ..row } } else { row };
+    let row = match unreadable {
+        Some(why) => Observation { stderr_tail: format!("{}\nheaptoll: {why}", row.stderr_tail), ..row },
+        None => row,
+    };
+    reported.added_to(row)
 }
 
 #[cfg(test)]

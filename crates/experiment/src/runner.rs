@@ -13,12 +13,13 @@ use thiserror::Error;
 use crate::disturbance::Since;
 use crate::experiment::{Experiment, ProgramInfo, StackInfo};
 use crate::interrupt::Interrupt;
+use crate::java;
 use crate::launch::{self, Finished, Invocation, LaunchError};
 use crate::lockstep;
 use crate::machine;
 use crate::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
 use crate::plan::{self, Cell};
-use crate::reported::ReportedFigures;
+use crate::reported::with_page;
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
 use crate::stack::LayerKind;
@@ -303,7 +304,7 @@ pub(crate) fn prepare(
 ) -> Result<(Invocation, Scratch, Option<StatsPage>), RunError> {
     let scratch = Scratch::make().map_err(RunError::Scratch)?;
     let mut environment = environment_of(program, scratch.path());
-    environment.extend(stack.environment.iter().cloned());
+    environment.extend(java::in_folder(&stack.environment, scratch.path()));
     environment.push(("HEAPTOLL_PADDING".into(), "x".repeat(cell.env_padding as usize)));
     let directory = match experiment.settings.working_copy {
         true => Some(working_copy::make(Path::new(&experiment.settings.directory), scratch.path())?),
@@ -367,23 +368,14 @@ fn observe_together(
         &context.interrupt,
     )?;
     let disturbance = since.and_then(|since| since.disturbance(lockstep::processor().ok()));
-    let rows = cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, _, page)), finished)| {
-        let outcome = outcome(&finished, None, experiment, context, invocation, cell.phase);
-        let row = row(cell, program, stack(cell), &finished, outcome, None)?;
-        let row = with_page(row, page.as_ref(), &finished);
-        Ok((Observation { started_unix_s, load_average, disturbance, ..row }, None))
-    });
+    let rows =
+        cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, scratch, page)), finished)| {
+            let outcome = outcome(&finished, None, experiment, context, invocation, cell.phase);
+            let row = row(cell, program, stack(cell), &finished, outcome, None)?;
+            let row = with_page(row, page.as_ref(), scratch.path(), &finished);
+            Ok((Observation { started_unix_s, load_average, disturbance, ..row }, None))
+        });
     rows.collect()
-}
-
-/// The row with what the managers and layers of the run wrote on its statistics page.
-fn with_page(row: Observation, page: Option<&StatsPage>, finished: &Finished) -> Observation {
-    let reported =
-        page.and_then(|page| page.read().ok()).map(|slots| ReportedFigures::of(&slots)).unwrap_or_default();
-    // The tail of standard error holds what a checking quarantine found, so it is kept of a good run, too.
-    let found = reported.written_after_free.is_some_and(|found| found > 0);
-    let row = if found { Observation { stderr_tail: finished.error_tail.clone(), ..row } } else { row };
-    reported.added_to(row)
 }
 
 fn observe(
@@ -430,7 +422,7 @@ fn observe(
     let track =
         track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
     let row = row(cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures))?;
-    let row = with_page(row, page.as_ref(), &finished);
+    let row = with_page(row, page.as_ref(), scratch.path(), &finished);
     let row = Observation { started_unix_s, load_average, disturbance, ..row };
     Ok((row, track.filter(|track| !track.samples.is_empty())))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::java::{self, JavaLog, JavaLogError};
 use heaptoll_experiment::launch::{self, Finished, Invocation};
 use heaptoll_experiment::runner::{RunError, environment_of, page_in};
 use heaptoll_experiment::serve;
@@ -41,6 +42,8 @@ pub struct Attempt {
     pub slots: Vec<SlotRecord>,
     /// Why a server's round is not counted, if it is not.
     pub served_badly: Option<String>,
+    /// The logs of collections of Java's virtual machines.
+    pub java: Result<Vec<JavaLog>, JavaLogError>,
 }
 
 impl Runs<'_> {
@@ -66,7 +69,7 @@ impl Runs<'_> {
         let scratch = Scratch::make().map_err(no_scratch)?;
         let (page, variable) = page_in(&scratch)?;
         let mut environment = environment_of(program, scratch.path());
-        environment.extend(set.environment.iter().cloned());
+        environment.extend(java::in_folder(&set.environment, scratch.path()));
         environment.push(variable);
         let timeout = Duration::from_secs_f64(self.timeout_s);
         let invocation = Invocation {
@@ -96,7 +99,12 @@ impl Runs<'_> {
         if interrupt.is_set() || finished.ended == Ended::Cancelled && program.serve.is_none() {
             return Err(Failure::Interrupted);
         }
-        Ok(Attempt { finished, slots: page.read().unwrap_or_default(), served_badly })
+        let mut slots = page.read().unwrap_or_default();
+        let java = java::logs(scratch.path());
+        if let Ok(logs) = &java {
+            slots.extend(java::slots(logs));
+        }
+        Ok(Attempt { finished, slots, served_badly, java })
     }
 }
 

@@ -180,6 +180,7 @@ mod tests {
         let option = |_: &&str| ManagerOption {
             variable: "X".into(),
             key: None,
+            between: ",".into(),
             values: Values::Size(1),
             with: Default::default(),
         };

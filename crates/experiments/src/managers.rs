@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::stack::{LAYERS, LayerKind, Values};
+use heaptoll_preflight::Refusal;
 use heaptoll_report::terminal::{LayerRow, ManagerRow, OptionsRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,7 +36,7 @@ pub struct Figures {
 /// # Errors
 /// heaptoll's own files or the named objects are missing.
 pub fn find(named: &[String], context: &Context) -> Result<Figures, Failure> {
-    let known = manager::known(context.places)?;
+    let known = java::known(context.places)?;
     let extra = named.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?;
     let mut named_pass = true;
     let mut managers = Vec::new();
@@ -57,13 +59,20 @@ pub fn find(named: &[String], context: &Context) -> Result<Figures, Failure> {
 
 /// Whether a manager or a stack serves a small program, and a remark about it.
 fn tried(manager: &Manager, context: &Context) -> Result<(bool, String), Failure> {
-    let small =
-        ProgramInfo { name: "ls".into(), command: vec!["ls".into(), "/".into()], ..ProgramInfo::default() };
+    let command = if java::is_java(manager) { ["java", "-version"] } else { ["ls", "/"] };
+    let small = ProgramInfo {
+        name: command[0].into(),
+        command: command.map(String::from).into(),
+        ..ProgramInfo::default()
+    };
     let limits =
         Limits { whole: true, longest: Duration::MAX, expect_status: 0, working_copy: false, watch: false };
     Ok(match prove(manager, &manager.name, &small, context, limits)? {
         PreflightOutcome::Serves(stack, _) if stack.warnings.is_empty() => (true, "passes".into()),
         PreflightOutcome::Serves(stack, _) => (true, format!("passes; {}", stack.warnings.join("; "))),
+        PreflightOutcome::Refused(Refusal::ProgramMissing { program, .. }) if java::is_java(manager) => {
+            (false, format!("{program} is not installed: apt-get install default-jdk-headless"))
+        }
         PreflightOutcome::Refused(refusal) => (false, refusal.to_string()),
     })
 }

@@ -9,7 +9,8 @@ mod search;
 mod selection;
 mod smallest;
 
-use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::java;
+use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
@@ -78,10 +79,11 @@ impl Findings {
 /// The request cannot be carried out, nothing completed without a limit, or Ctrl-C before a program was finished.
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     request.workload.require(false)?;
-    let known = manager::known(context.places)?;
+    let known = java::known(context.places)?;
     stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
     let allocators = selection::allocators(&known, &request.baseline)?;
     let collectors = selection::collectors(&known, &request.manager, &allocators, context.messages)?;
+    let allocators = selection::comparable(allocators, &collectors, &request.baseline)?;
     let programs = request.workload.resolve(context.places, context.messages)?;
     if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
         return Err(Failure::Usage(format!(

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::places::Places;
-use heaptoll_originals::{Added, OriginalsError, Recipe, add};
+use heaptoll_originals::{Added, JarError, JarRecipe, OriginalsError, Recipe, add};
 
 use crate::context::Messages;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ impl Report {
 
     /// Whether not one form could be added.
     pub fn is_empty(&self) -> bool {
-        !self.programs.iter().any(Added::is_there)
+        !self.programs.iter().any(|added| added.is_there() || added.is_whole())
     }
 }
 
@@ -48,7 +48,11 @@ pub fn fetch_and_build(
     messages: &dyn Messages,
 ) -> Result<Report, Failure> {
     let refused = |error: OriginalsError| Failure::Refused(Box::new(error));
-    let recipe = Recipe::load(&folder(&request.recipe, places)?).map_err(refused)?;
+    let from = folder(&request.recipe, places)?;
+    if JarRecipe::is_in(&from) {
+        return add_jars(&from, request, messages);
+    }
+    let recipe = Recipe::load(&from).map_err(refused)?;
     let into = Places::added();
     let progress = messages.progress(None);
     let layer = places.count_layer();
@@ -64,6 +68,19 @@ pub fn fetch_and_build(
     Ok(Report { folder: into.join(recipe.name()), programs })
 }
 
+/// Adds a program in Java. It is whole or an error.
+fn add_jars(folder: &Path, request: &Request, messages: &dyn Messages) -> Result<Report, Failure> {
+    let refused = |error: JarError| Failure::Refused(Box::new(error));
+    let recipe = JarRecipe::load(folder).map_err(refused)?;
+    let progress = messages.progress(None);
+    let from = request.from.as_deref().map(Path::new);
+    let folder = recipe.add(from, &Places::added(), &|text| progress.set_text(text)).map_err(refused)?;
+    drop(progress);
+    messages.note(&format!("{}: {}", recipe.name(), recipe.licence()));
+    let (program, licence) = (recipe.name().to_owned(), recipe.licence().to_owned());
+    Ok(Report { folder, programs: vec![Added { program, licence, forms: Ok(vec![]) }] })
+}
+
 /// The folder of a recipe: a path has a slash in it.
 fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
     if recipe.contains('/') {
@@ -71,7 +88,9 @@ fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
     }
     let folder = places.recipe(recipe);
     folder.is_dir().then_some(folder).ok_or_else(|| {
-        Failure::Usage(format!("no programs to be added are called `{recipe}`; there is: malloc-bench"))
+        Failure::Usage(format!(
+            "no programs to be added are called `{recipe}`; there are: malloc-bench, lucene, h2"
+        ))
     })
 }
 

@@ -5,12 +5,14 @@ mod distance;
 mod document;
 mod figures;
 mod groups;
+mod java_pauses;
 mod measure;
 mod portions;
 mod published_nearness;
 mod selection;
 
-use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::java;
+use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
@@ -87,12 +89,13 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure>
     if request.workload.is_empty() {
         request.workload.program = selection::PROGRAMS.map(String::from).into();
     }
-    let known = manager::known(context.places)?;
+    let known = java::known(context.places)?;
     stand_ins::note(&known, &request.manager, context.messages);
     let stacks = selection::stacks(&known, &request.manager, context.messages)?;
     if stacks.is_empty() {
         return Err(Failure::Usage("no collector is built; name one with -m (`heaptoll managers`)".into()));
     }
+    let java = java_pauses::are_java(&stacks)?;
     request.collections.sort_unstable();
     request.collections.dedup();
     let programs = request.workload.resolve(context.places, context.messages)?;
@@ -103,6 +106,7 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure>
         runs: Runs { context, timeout_s: request.timeout_s },
         known: &known,
         stacks: &stacks,
+        java,
         collections: &request.collections,
         repetitions: request.runs,
         shape: request.shape,

@@ -1,5 +1,7 @@
 //! Programs of others that a user adds: fetched, checked, built and proved here, and never shipped.
 //!
+//! Those in Java are jars of Maven Central and a driver of ours ([`JarRecipe`]); what follows is of those in C.
+//!
 //! The programs that Zorn (1992) and Detlefs, Dosser and Zorn (1994) measured survive in a public repository, under
 //! licences that forbid one thing or another to those who pass them on. So heaptoll has a *recipe* of them only: the
 //! digest of each file, the few changes that 64 bits need, the flags of each form, and how many objects each form
@@ -13,6 +15,7 @@ mod counted_run;
 mod error;
 mod fetch;
 mod install;
+mod jars;
 mod manifest;
 mod path;
 mod process;
@@ -22,4 +25,5 @@ mod recipe;
 pub use counted_run::Counts;
 pub use error::{OriginalsError, Refusal};
 pub use install::{Added, AddedForm, Request, add};
+pub use jars::{JarError, JarRecipe};
 pub use recipe::Recipe;

@@ -248,6 +248,12 @@ pub enum Refusal {
         /// Why, and what to do.
         why: String,
     },
+    /// A collector of Java does not serve the program.
+    #[error("{why}")]
+    Java {
+        /// Why, and what to do.
+        why: String,
+    },
     /// Cancelled by the caller.
     #[error("the preflight was cancelled")]
     Cancelled,

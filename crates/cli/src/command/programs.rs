@@ -14,7 +14,8 @@ use crate::{exit, terminal};
 
 /// List the programs of the catalog: what each does, which Debian package brings it, whether it is here.
 ///
-/// `heaptoll programs add malloc-bench` adds the programs of the papers, which heaptoll may not bring.
+/// `heaptoll programs add malloc-bench` adds the programs of the papers, which heaptoll may not bring; `add lucene` and
+/// `add h2` add programs in Java.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
@@ -40,16 +41,21 @@ enum Action {
 /// run once, to compare its output and the number of objects with what is known. It takes git, a C compiler that knows
 /// -std=gnu89 (CC, else cc) and a minute or two, and writes to $XDG_DATA_HOME/heaptoll/programs only.
 ///
+/// `lucene` and `h2` are jars of Maven Central, which are compared with a digest, and drivers of ours (docs/guide/jvm.md).
+/// They take curl and javac (default-jdk-headless).
+///
 /// Exit status: 0 all well; 1 a program or a form of one could not be added, the others were; 2 nothing could be.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll programs add malloc-bench\n  \
     heaptoll programs add malloc-bench --from ~/llvm-test-suite     (a clone, without network)\n  \
+    heaptoll programs add lucene --from ~/jars                      (a folder with the jar)\n  \
     heaptoll run --program mb-cfrac --size quick                    (and measure one)")]
 struct AddArguments {
-    /// `malloc-bench`, or the path of a folder with a recipe of your own
+    /// `malloc-bench`, `lucene`, `h2`, or the path of a folder with a recipe of your own
     #[arg(value_name = "NAME")]
     recipe: String,
-    /// A git URL, or a clone, bare repository or folder here that has the sources [default: the project's repository]
+    /// A git URL, or a clone, bare repository or folder here that has the sources (for Java: a folder with the jars)
+    /// [default: the project's repository, Maven Central]
     #[arg(long, value_name = "WHERE")]
     from: Option<String>,
 }

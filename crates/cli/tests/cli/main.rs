@@ -23,6 +23,7 @@ mod graphs;
 mod heaps;
 mod importing;
 mod instructions;
+mod java;
 mod launcher;
 mod leaks;
 mod ledgers;

@@ -172,7 +172,10 @@ fn without_network_compiler_or_sources_nothing_is_added() {
     let mut command = fixture.command(&["programs", "add", &recipe, "--from", &fixture.at("tree")]);
     let output: CommandOutput = command.env("CC", "false").output().expect("runs").into();
     output.exits(2).complains(&["false compiles no C of 1989", "set CC to a compiler that takes -std=gnu89"]);
-    fixture.heaptoll(&["programs", "add", "malloc-branch"]).exits(2).complains(&["there is: malloc-bench"]);
+    fixture
+        .heaptoll(&["programs", "add", "malloc-branch"])
+        .exits(2)
+        .complains(&["there are: malloc-bench, lucene"]);
 }
 
 #[test]

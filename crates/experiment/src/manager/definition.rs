@@ -19,6 +19,8 @@ pub enum ManagerSource {
     Debian,
     /// A shared object the user named.
     Path,
+    /// A collector of the Java virtual machine that the program runs in; it serves no malloc.
+    Java,
 }
 
 /// What a manager belongs to: a word that names several on the command line.
@@ -33,6 +35,8 @@ pub enum Group {
     /// A collector, ours or another's, and the heap of ours without collections. Not among what a program could be
     /// shipped with: with frees ignored it takes several times the CPU time on some programs.
     Collectors,
+    /// The collectors of Java's virtual machine, which manage the heap of programs in Java and nothing else.
+    Jvm,
 }
 
 impl Group {
@@ -42,6 +46,7 @@ impl Group {
             Group::Modern => "modern",
             Group::Historic => "historic",
             Group::Collectors => "collectors",
+            Group::Jvm => "jvm",
         }
     }
 }
@@ -93,13 +98,20 @@ impl Manager {
     /// Whether garbage is collected, by the manager or by a layer, so that freed blocks may wait: by group or by name,
     /// for nothing in an object shows it.
     pub fn collects(&self) -> bool {
-        self.group == Group::Collectors && !EXPLICIT.contains(&self.base.as_str())
+        self.group == Group::Jvm
+            || self.group == Group::Collectors && !EXPLICIT.contains(&self.base.as_str())
             || COLLECTORS.contains(&self.base.as_str())
             || self.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
     }
 
     /// Why no layer can stand in front of it, if none can.
     pub fn why_no_layers(&self) -> Option<&'static str> {
+        if self.kind == ManagerSource::Java {
+            return Some(
+                "it is a collector of Java's virtual machine and serves no malloc: a layer would see the C library's; \
+                 take LAYER/glibc for the memory that the virtual machine gets by malloc",
+            );
+        }
         UNFIT_FOR_LAYERS.contains(&self.base.as_str()).then_some(
             "bdw takes what the dynamic linker allocates for garbage when a layer stands in front of it, and crashes",
         )

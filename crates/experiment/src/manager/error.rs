@@ -4,12 +4,23 @@ use thiserror::Error;
 
 use crate::stack::StackError;
 
+/// For names of Java's collectors, which only some commands know.
+fn java_hint(name: &str) -> &'static str {
+    match name.starts_with("jvm") {
+        true => {
+            "Java's collectors (`jvm`, `jvm-g1`, ...) are for commands that run a whole program: run, minheap, proximity; "
+        }
+        false => "",
+    }
+}
+
 /// A manager that cannot be had.
 #[derive(Debug, Error)]
 pub enum ManagerError {
     /// Neither a known name nor a path.
     #[error(
-        "there is no manager `{name}`{suggestion}; known here: {known}; groups of them: modern, historic, collectors, all. A shared object of your own is named by its path (with a `/`)"
+        "there is no manager `{name}`{suggestion}; {}known here: {known}; groups of them: modern, historic, collectors, all. A shared object of your own is named by its path (with a `/`)",
+        java_hint(.name)
     )]
     Unknown {
         /// What was requested.

@@ -22,7 +22,7 @@ pub fn choose<'a>(
     known: &[Manager],
     words: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<Manager>, ManagerError> {
-    let grouped = everything(known);
+    let grouped = everything(known).into_iter().chain(of_java(known).cloned()).collect::<Vec<_>>();
     let mut chosen: Vec<Manager> = Vec::new();
     for word in words {
         let (layers, rest) = stack::layers(word)?;
@@ -30,7 +30,9 @@ pub fn choose<'a>(
             chosen.push(find(known, word)?);
             continue;
         }
-        let group = grouped.iter().filter(|manager| rest == EVERY_GROUP || rest == manager.group.as_str());
+        // Java's serve no other program, so that they are not among all.
+        let all = |manager: &Manager| rest == EVERY_GROUP && manager.group != Group::Jvm;
+        let group = grouped.iter().filter(|manager| all(manager) || rest == manager.group.as_str());
         let stacks: Vec<_> = group.map(|manager| stacked(layers.clone(), manager.clone())).collect();
         // Members that the layers make no sense in front of are left out, since they were not named; it is an error
         // when none is left.
@@ -49,7 +51,8 @@ pub fn choose<'a>(
 /// Whether a word, less its layers, names a group of managers and not one.
 pub fn is_group(known: &[Manager], word: &str) -> bool {
     let rest = stack::layers(word).map_or(word, |(_, rest)| rest);
-    rest == EVERY_GROUP || everything(known).iter().any(|manager| rest == manager.group.as_str())
+    let all = everything(known);
+    rest == EVERY_GROUP || all.iter().chain(of_java(known)).any(|manager| rest == manager.group.as_str())
 }
 
 /// The names in rows of managers that were named one by one on the command line: `quarantine=2M/mimalloc3` for
@@ -79,6 +82,11 @@ pub fn choose_with_baseline(
     Ok(chosen)
 }
 
+/// The collectors of Java's virtual machine.
+fn of_java(known: &[Manager]) -> impl Iterator<Item = &Manager> {
+    known.iter().filter(|manager| manager.kind == ManagerSource::Java)
+}
+
 /// glibc, everything built here, and Debian's objects that stand in for one that is not built.
 pub fn everything(known: &[Manager]) -> Vec<Manager> {
     let is_built =
@@ -87,6 +95,7 @@ pub fn everything(known: &[Manager]) -> Vec<Manager> {
         .iter()
         .filter(|manager| match manager.kind {
             ManagerSource::Debian => manager.stands_for.is_some_and(|name| !is_built(name)),
+            ManagerSource::Java => false,
             _ => true,
         })
         .cloned()

@@ -4,6 +4,9 @@ use super::definition::Manager;
 use super::error::ManagerError;
 use crate::stack::{Layer, LayerKind, ManagerOption, StackError, Values, read_options};
 
+/// Where the value stands in the key of an option, if not after it.
+const VALUE: &str = "{value}";
+
 /// A manager with the options of `pieces` set: they become part of its name and of its environment.
 ///
 /// # Errors
@@ -17,9 +20,12 @@ pub(super) fn with_options<'a>(
     let read = read_options(&manager.base, &known, pieces)?;
     for (option, value, text) in read {
         manager.name.push_str(&format!(",{option}={text}"));
-        let ManagerOption { variable, key, with, .. } = &manager.options[&option];
+        let ManagerOption { variable, key, between, with, .. } = &manager.options[&option];
         let value = match key {
-            Some(key) => joined(&manager.environment, variable, &format!("{key}{value}")),
+            Some(key) if key.contains(VALUE) => {
+                joined(&manager.environment, variable, between, &key.replace(VALUE, &value))
+            }
+            Some(key) => joined(&manager.environment, variable, between, &format!("{key}{value}")),
             None => value,
         };
         let set = std::iter::once((variable.clone(), value)).chain(with.clone());
@@ -33,9 +39,9 @@ pub(super) fn with_options<'a>(
 }
 
 /// What a variable is with one more of the options that it carries.
-fn joined(environment: &[(String, String)], variable: &str, part: &str) -> String {
+fn joined(environment: &[(String, String)], variable: &str, between: &str, part: &str) -> String {
     match environment.iter().find(|(name, _)| name == variable) {
-        Some((_, before)) => format!("{before},{part}"),
+        Some((_, before)) => format!("{before}{between}{part}"),
         None => part.to_owned(),
     }
 }

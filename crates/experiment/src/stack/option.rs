@@ -29,14 +29,22 @@ pub enum Values {
 pub struct ManagerOption {
     /// The environment variable that carries it.
     pub variable: String,
-    /// Where several options are one variable, `a:1,b:2`: what stands before its value there.
+    /// Where several options are one variable, `a:1,b:2`: what stands before its value there, or around `{value}`.
     #[serde(default)]
     pub key: Option<String>,
+    /// What separates several options in one variable.
+    #[serde(default = "comma")]
+    pub between: String,
     /// What it may be; sizes are handed on in bytes.
     pub values: Values,
     /// Further variables that it needs.
     #[serde(default)]
     pub with: BTreeMap<String, String>,
+}
+
+/// The usual separator.
+fn comma() -> String {
+    ",".into()
 }
 
 impl Values {

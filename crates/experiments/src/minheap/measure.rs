@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Instant;
 
 use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::java;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_launcher::Ended;
 use heaptoll_preflight::inspect_program;
@@ -20,6 +21,8 @@ use crate::preparation::preflights::{Limits, PreflightOutcome, prove};
 
 /// Heaps are whole pages.
 const PAGE: u64 = 4096;
+/// Those of Java's virtual machine: it rounds heaps up to units of its own, of which this is the smallest.
+const JAVA_STEP: u64 = 1 << 20;
 /// No heap beyond so many times what the program used without a limit, and beyond this many bytes, is tried.
 const CEILING: (u64, u64) = (16, 256 << 20);
 /// Runs under glibc that determine the right result.
@@ -75,7 +78,9 @@ impl ExpectedResult {
             return Outcome::Done;
         }
         let last_line = |words: &str| attempt.finished.error_tail.contains(words);
-        if attempt.sum(|slot| slot.refused_calls) > 0 || OWN_WORDS.into_iter().any(last_line) {
+        let output = String::from_utf8_lossy(&attempt.finished.output_head);
+        let java = java::is_out_of_memory(&attempt.finished.error_tail) || java::is_out_of_memory(&output);
+        if attempt.sum(|slot| slot.refused_calls) > 0 || OWN_WORDS.into_iter().any(last_line) || java {
             return Outcome::OutOfMemory;
         }
         Outcome::Other(match attempt.finished.ended {
@@ -212,11 +217,12 @@ impl Plan<'_> {
         row.unlimited_used_high_bytes = Some(used).filter(|used| *used > 0);
         let mapped = unlimited.most(|slot| slot.mapped_high_bytes);
         let resident = unlimited.finished.usage.peak_rss_kib * 1024;
-        let start = [used, mapped, resident].into_iter().find(|bytes| *bytes > 0).unwrap_or(PAGE);
+        let step = if java::is_java(stack) { JAVA_STEP } else { PAGE };
+        let start = [used, mapped, resident].into_iter().find(|bytes| *bytes > 0).unwrap_or(step);
         let mut search = Search::new(Question {
             start,
             ceiling: (start.max(mapped) * CEILING.0).max(CEILING.1),
-            step: PAGE,
+            step,
             tolerance: self.tolerance,
             repeats: self.repeats,
             most_runs: MOST_RUNS,

@@ -1,5 +1,6 @@
 //! Selects the collectors to search, and the allocators of the baselines.
 
+use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::stack::LayerKind;
 use heaptoll_units::{read_percent, size, size_text};
@@ -101,6 +102,27 @@ pub fn allocators(known: &[Manager], words: &[String]) -> Result<Vec<Manager>, F
     Ok(found)
 }
 
+/// The allocators whose footprint can be compared with the heaps of these collectors: none where all are Java's, for the
+/// objects of a program in Java are not malloc's.
+///
+/// # Errors
+/// Baselines were named all the same.
+pub fn comparable(
+    allocators: Vec<Manager>,
+    collectors: &[Manager],
+    named: &[String],
+) -> Result<Vec<Manager>, Failure> {
+    match collectors.iter().all(java::is_java) && !collectors.is_empty() {
+        false => Ok(allocators),
+        true if named.is_empty() => Ok(vec![]),
+        true => Err(Failure::Usage(
+            "a baseline is a footprint in malloc's memory, and the objects of a program in Java are not there; leave \
+             out --baseline"
+                .into(),
+        )),
+    }
+}
+
 /// Sizes, `32K,64K,128K`.
 #[derive(Debug, Clone)]
 pub struct Periods(pub Vec<u64>);
@@ -159,6 +181,16 @@ mod tests {
         let searched = |word: &str| manager::find(&known, word).is_ok_and(|one| is_searched(&one));
         assert!(searched("sweep/glibc") && searched("count/sweep,every=1M/glibc"));
         assert!(!searched("glibc") && !searched("sweep,heap=1M/glibc"));
+    }
+
+    #[test]
+    fn collectors_of_java_have_no_baseline() {
+        let java: Vec<Manager> = java::collectors().collect();
+        let none = comparable(vec![glibc()], &java, &[]).map(|left| left.len());
+        assert_eq!(none.map_err(|failure| failure.to_string()), Ok(0));
+        assert!(comparable(vec![glibc()], &java, &["glibc".into()]).is_err());
+        let of_c = [manager::find(&[glibc()], "sweep/glibc").expect("a stack")];
+        assert!(comparable(vec![glibc()], &of_c, &[]).is_ok_and(|left| left.len() == 1));
     }
 
     #[test]

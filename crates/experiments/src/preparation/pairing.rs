@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use heaptoll_experiment::experiment::{Pairing, ProgramInfo, StackInfo, Turns};
+use heaptoll_experiment::java;
 use heaptoll_launcher::affinity;
 use heaptoll_preflight::{Effect, Watched};
 use heaptoll_units::whole_bytes;
@@ -77,7 +78,8 @@ pub fn decide(
     if pairing != Pairing::Lockstep {
         return None;
     }
-    baseline.apart = why_not(program, of_baseline, machine).or_else(|| meeting_files(runs));
+    baseline.apart =
+        why_not(program, of_baseline, machine).or_else(|| meeting_files(runs)).or_else(|| of_java(baseline));
     if baseline.apart.is_some() {
         return None;
     }
@@ -85,7 +87,8 @@ pub fn decide(
     stacks.iter_mut().for_each(|stack| stack.makes_files = makes_files);
     for (stack, run) in stacks[1..].iter_mut().zip(&runs[1..]) {
         let threads = run.watched.as_ref().is_some_and(|watched| watched.effects.contains(&Effect::Threads));
-        stack.apart = threads.then(|| "it starts threads in the program".to_owned());
+        stack.apart =
+            threads.then(|| "it starts threads in the program".to_owned()).or_else(|| of_java(stack));
     }
     let turns = match turns(stacks, runs, machine, in_turns) {
         Ok(turns) => turns,
@@ -101,6 +104,12 @@ pub fn decide(
         }
     }
     turns
+}
+
+/// Why a collector of Java does not: what keeps the processor shared after its end would be in its log, too.
+fn of_java(stack: &StackInfo) -> Option<String> {
+    let why = "its virtual machine collects by threads of its own, and writes a log of them";
+    java::is_set(&stack.environment).then(|| why.to_owned())
 }
 
 /// Whether the next proof run is to go to its end, too: the baseline's made files, and no second run has shown yet

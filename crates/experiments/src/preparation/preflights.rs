@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, StackInfo};
+use heaptoll_experiment::java;
 use heaptoll_experiment::lockstep;
 use heaptoll_experiment::manager::{Manager, filled};
 use heaptoll_experiment::runner::PINNED;
@@ -104,6 +105,14 @@ pub fn prove(
                 anonymous_bytes: proof.together_bytes,
             };
             let mut proven = stack(manager, name, program, proof, context.places);
+            if java::is_java(manager) {
+                match java::proof(manager, &program.command, scratch.path()) {
+                    Ok(found) => proven.proof = format!("{found}; {}", proven.proof),
+                    Err(why) => {
+                        return Ok(PreflightOutcome::Refused(Refusal::Java { why: why.to_string() }));
+                    }
+                }
+            }
             // An exit status that the user expects gives no warning.
             let expected = format!("the program ended with exit status {expect_status} in the proof run");
             proven.warnings.retain(|warning| expect_status == 0 || *warning != expected);
@@ -133,8 +142,9 @@ fn environment(
     for (name, value) in &program.environment {
         set(name, program.filled(value, scratch).into());
     }
-    for (name, value) in &manager.environment_for(&program.name) {
-        set(name, value.into());
+    let own = manager.environment_for(&program.name);
+    for (name, value) in java::in_folder(&own, scratch) {
+        set(&name, value.into());
     }
     // The layer that counts stands in front of it, and would be the caller of every allocation.
     let oracle = manager.layers.iter().find(|layer| layer.kind == LayerKind::Oracle);

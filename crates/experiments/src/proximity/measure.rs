@@ -15,6 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use super::distance::{Distances, Span, distances};
 use super::figures::{Program, Scale, Stack};
 use super::groups::{Shape, group, normalise};
+use super::java_pauses;
 use super::portions::{Series, portions, series};
 use super::selection;
 use crate::attempt::{Attempt, Runs, Set};
@@ -37,6 +38,8 @@ pub struct Plan<'a> {
     pub known: &'a [Manager],
     /// Collectors.
     pub stacks: &'a [Manager],
+    /// Whether they are Java's.
+    pub java: bool,
     /// Collections a run.
     pub collections: &'a [u64],
     /// Runs of each.
@@ -60,6 +63,10 @@ struct EventRun {
     requests: u64,
     lost: u64,
     unreported: bool,
+    /// Bytes that Java's virtual machines allocated while requests went on.
+    allocated: u64,
+    /// Why their logs could not be read.
+    unreadable: Option<String>,
 }
 
 impl Plan<'_> {
@@ -118,11 +125,22 @@ impl Plan<'_> {
     /// Bytes that the program requests in a run, and its output where it is a program's.
     fn first(&self, program: &ProgramInfo) -> Result<(u64, Option<String>), Failure> {
         let layers = [self.runs.context.places.layer("events"), self.runs.context.places.layer("count")];
-        let run_events = self.run_events(program, Set { preload: layers.into(), ..Set::default() }, 0)?;
-        let wrong = |why: String| {
-            Failure::NothingToCompare(format!("{} under glibc and without a collector: {why}", program.name))
+        let of_java = self.stacks.first().filter(|_| self.java);
+        let environment = match of_java {
+            Some(stack) => {
+                let period = format!("every={}", java_pauses::FIRST_PERIOD);
+                collector_options::with(self.known, stack, &period)?.environment
+            }
+            None => vec![],
         };
+        let run_events = self.run_events(program, Set { preload: layers.into(), environment }, 0)?;
+        let under = of_java
+            .map_or("glibc and without a collector".into(), |stack| format!("{} and glibc", stack.name));
+        let wrong = |why: String| Failure::NothingToCompare(format!("{} under {under}: {why}", program.name));
         if let Some(why) = self.failed(program, &run_events.attempt, None) {
+            return Err(wrong(why));
+        }
+        if let Some(why) = run_events.unreadable {
             return Err(wrong(why));
         }
         if run_events.requests == 0 {
@@ -133,7 +151,13 @@ impl Plan<'_> {
             )));
         }
         // Of several processes each counts its own period, so the one that allocates most decides.
-        match run_events.attempt.most(|slot| slot.requested_bytes) {
+        let of_c = || run_events.attempt.most(|slot| slot.requested_bytes);
+        match if self.java { run_events.allocated } else { of_c() } {
+            0 if self.java => Err(wrong(format!(
+                "its virtual machine collects less than twice while requests go on, with a young generation of {} MiB; \
+                 give it more requests",
+                java_pauses::FIRST_PERIOD >> 20
+            ))),
             0 => Err(wrong("it allocates nothing, so there is nothing to collect".into())),
             bytes => Ok((bytes, program.serve.is_none().then_some(run_events.attempt.finished.digest))),
         }
@@ -167,7 +191,11 @@ impl Plan<'_> {
         }
         let load = Set { preload: vec![layer], environment: vec![file] };
         let attempt = self.runs.attempt_with_load(program, &set, &load)?;
-        let processes = events.read().map_err(|error| Failure::Trouble(Box::new(error)))?;
+        let mut processes = events.read().map_err(|error| Failure::Trouble(Box::new(error)))?;
+        let unreadable = attempt.java.as_ref().err().map(ToString::to_string);
+        let logs = attempt.java.as_deref().unwrap_or_default();
+        java_pauses::add_pauses(&mut processes, logs);
+        let allocated = java_pauses::allocated(&processes, logs);
         let lost = events.lost().map_err(|error| Failure::Trouble(Box::new(error)))?;
         let mut run_events = EventRun {
             attempt,
@@ -177,6 +205,8 @@ impl Plan<'_> {
             requests: 0,
             lost: lost.requests + lost.collections,
             unreported: false,
+            allocated,
+            unreadable,
         };
         let spans_of = |process: &heaptoll_event_log::ProcessEvents| -> Vec<Span> {
             let of =
@@ -187,8 +217,13 @@ impl Plan<'_> {
         for process in &processes {
             // A client's requests wait for a server's collections; a program's for its own.
             let own = spans_of(process);
-            run_events.collections += own.len() as u64;
-            run_events.pause_ns += own.iter().map(|span| span.end_ns - span.start_ns).sum::<u64>();
+            // Java's log has those of the start as well, which have no requests around them.
+            let times = java_pauses::span(process).filter(|_| self.java);
+            let counts =
+                |span: &&Span| times.is_none_or(|(from, to)| from < span.end_ns && span.start_ns < to);
+            run_events.collections += own.iter().filter(counts).count() as u64;
+            run_events.pause_ns +=
+                own.iter().filter(counts).map(|span| span.end_ns - span.start_ns).sum::<u64>();
             run_events.unreported |= process.unobserved > 0;
             run_events.requests += process.requests.len() as u64;
             let requests: Vec<Span> = process
@@ -237,7 +272,8 @@ impl Plan<'_> {
         };
         let mut cells: Vec<(Scale, Set, Vec<Distances>)> = Vec::new();
         for &aimed_at in self.collections {
-            let every = (first.0 / aimed_at.max(1)).max(1);
+            let every =
+                (first.0 / aimed_at.max(1)).max(if self.java { java_pauses::LEAST_PERIOD } else { 1 });
             let set = collector_options::with(self.known, stack, &selection::options(stack, every))?;
             let set = Set { preload: preload.clone(), environment: set.environment };
             cells.push((Scale::new(aimed_at, every), set, vec![]));
@@ -290,6 +326,10 @@ impl Plan<'_> {
         runs: &mut Vec<Distances>,
     ) {
         if let Some(why) = self.failed(program, &run_events.attempt, digest) {
+            scale.failures.push(why);
+            return;
+        }
+        if let Some(why) = run_events.unreadable {
             scale.failures.push(why);
             return;
         }
