@@ -172,6 +172,10 @@ fn listed(text: &str) -> Vec<PathBuf> {
 /// A file's length and digest.
 pub(crate) fn digest(path: &Path, role: Role) -> Result<FileDigest, ClusterError> {
     let read = || -> io::Result<(u64, String)> {
+        // To open a pipe waits for its writer, and a device has no end: a description of others may name either.
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
         let mut hasher = Sha256::new();
         let bytes = io::copy(&mut File::open(path)?, &mut hasher)?;
         Ok((bytes, format!("{:x}", hasher.finalize())))
@@ -231,6 +235,15 @@ mod tests {
         let found = listed(text);
         assert_eq!(found, [Path::new("/lib/x86_64/libm.so.6"), Path::new("/lib64/ld-linux-x86-64.so.2")]);
         assert!(listed("\tstatically linked\n").is_empty());
+    }
+
+    /// Before, an artifact that names a pipe or `/dev/zero` was read for ever.
+    #[test]
+    fn a_device_is_no_file_that_took_part() {
+        let refused = digest(Path::new("/dev/zero"), Role::Input).expect_err("a device").to_string();
+        assert!(refused.contains("/dev/zero") && refused.contains("not a regular file"), "{refused}");
+        let missing = digest(Path::new("/nowhere/at/all"), Role::Input);
+        assert!(matches!(missing, Err(ClusterError::MissingFile { .. })), "{missing:?}");
     }
 
     #[test]
