@@ -11,7 +11,9 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 /// In the order of the book: later pages read what earlier ones recorded.
 const TUTORIAL: [&str; 4] = ["first-comparison", "who-holds-the-memory", "find-a-leak", "write-an-allocator"];
 /// Pages of the guide without such a command, and what covers them.
-const OTHERWISE: [(&str, &str); 10] = [
+const OTHERWISE: [(&str, &str); 12] = [
+    ("artifact", "it reads an experiment of the reader's; its own tests make some"),
+    ("jvm", "it needs a virtual machine of Java; the slow tests of Java run one"),
     ("events", "it shows code; the tests of `programs/events` compile it"),
     ("gate", "it compares two builds of the reader's; the tests of the gate build some"),
     ("gate-ci", "its files' commands run in a test of their own"),
