@@ -128,18 +128,15 @@ impl Evidence {
         files.values().any(|files| files.page.read().is_ok_and(called))
     }
 
-    /// When a report was last written to, if one was.
+    /// When the file of reports was last written to, if there is a whole report in it. Lines of layers come before: a
+    /// process that was stopped between these and its report would be refused as one that never reported.
     pub fn reported(&self) -> Option<std::time::SystemTime> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = |files: &Files| {
-            files
-                .report
-                .metadata()
-                .ok()
-                .filter(|about| about.len() > 0)
-                .and_then(|about| about.modified().ok())
+        let written = |(&user, files): (&u32, &Files)| {
+            let whole = files.reports(user).is_ok_and(|reports| !reports.is_empty());
+            files.report.metadata().ok().filter(|_| whole).and_then(|about| about.modified().ok())
         };
-        files.values().filter_map(written).max()
+        files.iter().filter_map(written).max()
     }
 
     /// Everything that was left by the processes of `run`.
@@ -273,6 +270,21 @@ mod tests {
             watched: None,
             elapsed: Duration::ZERO,
         }
+    }
+
+    /// Before, a process that had called malloc while its report was being made was stopped, and refused.
+    #[test]
+    fn lines_of_layers_are_no_report() {
+        let evidence = Evidence::make().expect("made");
+        let write = |text: &str| {
+            let mut file = OpenOptions::new().append(true).open(report(&evidence.inner)).expect("opens");
+            std::io::Write::write_all(&mut file, text.as_bytes()).expect("writes");
+        };
+        write("forward\t7\t/layer.so\t/lib/libc.so.6\n");
+        write("report\t1\t7\tstart\t5\t/bin/x\n");
+        assert_eq!(evidence.reported(), None);
+        write("end\n");
+        assert!(evidence.reported().is_some());
     }
 
     #[test]

@@ -228,7 +228,10 @@ mod tests {
         }];
         let text = programs_table(&rows, &PLAIN);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(text.contains("cfrac    bundled  yes        1.2       1        quick, long  factors an integer"), "{text}");
+        assert!(
+            text.contains("cfrac    bundled  yes        1.2       1        quick, long  factors an integer"),
+            "{text}"
+        );
         let ascii = programs_table(&rows, &Style { unicode: false, ..PLAIN });
         assert!(ascii.is_ascii(), "{ascii}");
     }
