@@ -116,9 +116,11 @@ impl Handshake {
         if record.state.compare_exchange(requested, stopped, Ordering::SeqCst, Ordering::SeqCst).is_err() {
             return;
         }
+        // The stopper waits for states, not for this thread: it may have resumed the world and requested the next stop
+        // since. It increments the epoch before that.
         assert_internal!(
-            record.registers(epoch).is_some(),
-            "the registers of a thread that has stopped can be read"
+            record.registers(epoch).is_some() || self.epoch() != epoch,
+            "the registers of a thread that has stopped can be read until the world is resumed"
         );
         let arrived = self.arrived.fetch_add(1, Ordering::SeqCst) + 1;
         if arrived >= self.awaited.load(Ordering::SeqCst) {
