@@ -12,6 +12,8 @@ pub enum BenchError {
     Places(#[from] heaptoll_experiment::places::PlacesError),
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
+    #[error(transparent)]
+    Child(#[from] heaptoll_rig::child::ChildError),
     /// A profile cannot be read.
     #[error("{path}: {failure}")]
     Profile {
@@ -27,16 +29,6 @@ pub enum BenchError {
         what: String,
         /// The system's error.
         cause: std::io::Error,
-    },
-    /// A program ended badly.
-    #[error("`{command}` ended with {how}: {errors}")]
-    Ended {
-        /// The command.
-        command: String,
-        /// Its status.
-        how: String,
-        /// The end of its standard error.
-        errors: String,
     },
     /// Something is not what it must be.
     #[error("{0}")]

@@ -2,7 +2,6 @@
 //! of samples, against an exact recording of the same program.
 
 mod accuracy;
-mod child;
 mod cost;
 mod error;
 mod held;
@@ -15,6 +14,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use heaptoll_experiment::places::Places;
+use heaptoll_rig::child;
 use heaptoll_units::size_text;
 
 use accuracy::Accuracy;

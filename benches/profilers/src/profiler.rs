@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use heaptoll_experiment::places::Places;
+use heaptoll_rig::child;
 use heaptoll_sampling::layout::VARIABLE;
 use heaptoll_sampling::tool::{Folder, Settings};
 
-use crate::child;
 use crate::error::BenchError;
 use crate::subject::Subject;
 

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use heaptoll_catalog::{Catalog, Prepared, Size};
 use heaptoll_experiment::places::Places;
+use heaptoll_rig::child;
 
-use crate::child;
 use crate::error::BenchError;
 
 const SOURCE: &str = include_str!("../c/sites.c");

@@ -10,6 +10,8 @@ pub enum BenchError {
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
     #[error(transparent)]
+    Child(#[from] heaptoll_rig::child::ChildError),
+    #[error(transparent)]
     Trace(#[from] heaptoll_trace::TraceError),
     /// The system refused something.
     #[error("{what}: {cause}; is the temporary folder writable, and not full?")]
@@ -18,16 +20,6 @@ pub enum BenchError {
         what: String,
         /// The system's error.
         cause: std::io::Error,
-    },
-    /// A program or heaptoll ended badly.
-    #[error("`{command}` ended with {how}: {errors}")]
-    Ended {
-        /// The command.
-        command: String,
-        /// Its status.
-        how: String,
-        /// The end of its standard error.
-        errors: String,
     },
     /// An answer that is not what it should be.
     #[error("{0}")]

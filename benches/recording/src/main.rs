@@ -1,8 +1,8 @@
 //! What recording costs a program, how large its traces are, and how fast they are queried and replayed. `make bench`
 //! runs all three and prints each figure with its target.
 
-mod child;
 mod error;
+mod installation;
 mod overhead;
 mod queries;
 mod sizes;

@@ -1,12 +1,13 @@
 //! Wall time of recorded programs over plain ones, run by run in random order. heaptoll's own start and end are in it.
 
 use heaptoll_catalog::Size;
+use heaptoll_rig::child;
 use heaptoll_statistics::paired;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::child::{self, Installation};
+use crate::installation::Installation;
 use crate::{BenchError, print_figure};
 
 /// Program, options, and the target ratio.

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use heaptoll_catalog::Size;
+use heaptoll_rig::child;
 
-use crate::child::{self, Installation};
+use crate::installation::Installation;
 use crate::{BenchError, print_figure};
 
 /// A product of two primes of 21 and 22 digits.

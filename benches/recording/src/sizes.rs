@@ -1,8 +1,9 @@
 //! Bytes an event in the traces of the catalog's programs.
 
 use heaptoll_catalog::Size;
+use heaptoll_rig::child;
 
-use crate::child::{self, Installation};
+use crate::installation::Installation;
 use crate::{BenchError, print_figure};
 
 /// Bytes an event, at most.

@@ -1,5 +1,8 @@
-//! An experiment made for a bench: one program of the catalog under stacks given by hand, planned, interleaved and run
-//! by `heaptoll_experiment` like any other, but without preflight and without a file that is kept.
+//! What benches have in common: commands run to their end, and an experiment made for a bench, which is one program of
+//! the catalog under stacks given by hand, planned, interleaved and run by `heaptoll_experiment` like any other, but
+//! without preflight and without a file that is kept.
+
+pub mod child;
 
 use std::path::PathBuf;
 
