@@ -11,10 +11,18 @@ use crate::tables::site_table;
 /// Rows listed of a table.
 const LISTED: usize = 20;
 
-/// An interval; `exact` where it has no width; without the unit where both ends have the same: `1.20–3.41 MiB`.
-fn interval(value: Value) -> String {
+/// Whether sums count all samples, or some are missing: then they are lower limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    All,
+    SomeMissing,
+}
+
+/// An interval; `exact`, or `at least` where samples are missing, where it has no width; without the unit where both ends
+/// have the same: `1.20–3.41 MiB`.
+fn interval(value: Value, counted: Counted) -> String {
     if value.low >= value.high {
-        return "exact".into();
+        return if counted == Counted::All { "exact" } else { "at least" }.into();
     }
     let (low, high) = (bytes(value.low), bytes(value.high));
     match (low.split_once(' '), high.split_once(' ')) {
@@ -23,7 +31,7 @@ fn interval(value: Value) -> String {
     }
 }
 
-fn table(figures: &Figures, of: impl Fn(&Row) -> Estimated) -> Option<Item> {
+fn table(figures: &Figures, counted: Counted, of: impl Fn(&Row) -> Estimated) -> Option<Item> {
     let mut rows: Vec<(&Row, Estimated)> =
         figures.rows.iter().map(|row| (row, of(row))).filter(|(_, sums)| sums.samples > 0).collect();
     rows.sort_by(|a, b| b.1.bytes.estimate.total_cmp(&a.1.bytes.estimate));
@@ -37,7 +45,7 @@ fn table(figures: &Figures, of: impl Fn(&Row) -> Estimated) -> Option<Item> {
         vec![
             row.name.clone(),
             bytes(sums.bytes.estimate),
-            interval(sums.bytes),
+            interval(sums.bytes, counted),
             number(sums.objects.estimate.round() as u64),
             number(sums.samples),
         ]
@@ -46,13 +54,13 @@ fn table(figures: &Figures, of: impl Fn(&Row) -> Estimated) -> Option<Item> {
     site_table(&caption, &columns, cells.collect())
 }
 
-fn section(title: &str, sums: Estimated, item: Option<Item>) -> Section {
+fn section(title: &str, sums: Estimated, counted: Counted, item: Option<Item>) -> Section {
     let text = match sums.samples {
         0 => "Nothing was sampled.".to_owned(),
         samples => format!(
             "{} ({}), estimated from {} sample{}.",
             bytes(sums.bytes.estimate),
-            interval(sums.bytes),
+            interval(sums.bytes, counted),
             number(samples),
             if samples == 1 { "" } else { "s" }
         ),
@@ -70,7 +78,7 @@ fn warnings(figures: &Figures) -> Vec<String> {
     }
     if figures.not_followed > 0 {
         warnings.push(format!(
-            "{} samples do not count as in use, as there was no place to follow them",
+            "{} samples do not count as in use, as there was no place to follow them: what is in use is at least the estimate",
             number(figures.not_followed)
         ));
     }
@@ -79,7 +87,8 @@ fn warnings(figures: &Figures) -> Vec<String> {
 
 /// The whole document.
 pub fn document(figures: &Figures, profile: &Profile) -> Document {
-    let mut live = section("In use", figures.live, table(figures, |row| row.live));
+    let counted = if figures.not_followed == 0 { Counted::All } else { Counted::SomeMissing };
+    let mut live = section("In use", figures.live, counted, table(figures, counted, |row| row.live));
     live.items.push(Item::Flame(Flame {
         title: "Call stacks".into(),
         caption: "Estimates from samples: a stack with few samples may be off by much, as the tables show."
@@ -94,6 +103,8 @@ pub fn document(figures: &Figures, profile: &Profile) -> Document {
             bytes(figures.unseen_bytes)
         ));
     }
+    let allocated = table(figures, Counted::All, |row| row.allocated);
+    let allocated = section("Allocated", figures.allocated, Counted::All, allocated);
     let name = figures.exe.rsplit('/').next().unwrap_or(&figures.exe);
     Document {
         title: format!("Heap profile of {}", printable(name)),
@@ -109,7 +120,7 @@ pub fn document(figures: &Figures, profile: &Profile) -> Document {
             printable(&figures.manager)
         ),
         warnings: warnings(figures),
-        sections: vec![live, section("Allocated", figures.allocated, table(figures, |row| row.allocated))],
+        sections: vec![live, allocated],
         ..Document::default()
     }
 }
@@ -121,9 +132,32 @@ mod tests {
     #[test]
     fn an_interval_has_its_unit_once_where_it_has_one() {
         let value = |low: f64, high: f64| Value { estimate: low, low, high };
-        assert_eq!(interval(value(1.5 * 1048576.0, 3.0 * 1048576.0)), "1.50–3.00 MiB");
-        assert_eq!(interval(value(512.0 * 1024.0, 3.0 * 1048576.0)), "512 KiB–3.00 MiB");
-        assert_eq!(interval(value(7.0, 7.0)), "exact");
+        let all = |low, high| interval(value(low, high), Counted::All);
+        assert_eq!(all(1.5 * 1048576.0, 3.0 * 1048576.0), "1.50–3.00 MiB");
+        assert_eq!(all(512.0 * 1024.0, 3.0 * 1048576.0), "512 KiB–3.00 MiB");
+        assert_eq!(all(7.0, 7.0), "exact");
+    }
+
+    #[test]
+    fn samples_that_were_not_followed_make_sums_in_use_lower_limits() {
+        let sums = |bytes: f64| Estimated {
+            bytes: Value { estimate: bytes, low: bytes, high: bytes },
+            samples: 3,
+            ..Estimated::default()
+        };
+        let row = Row { name: "a".into(), live: sums(7.0), allocated: sums(9.0), ..Row::default() };
+        let figures = Figures {
+            mean_bytes: 1,
+            not_followed: 2,
+            live: sums(7.0),
+            allocated: sums(9.0),
+            rows: vec![row],
+            ..Figures::default()
+        };
+        let document = document(&figures, &Profile::default());
+        let texts: Vec<&str> = document.sections.iter().map(|section| section.text[0].as_str()).collect();
+        assert!(texts[0].contains("(at least)") && texts[1].contains("(exact)"), "{texts:?}");
+        assert!(document.warnings[0].contains("at least"), "{:?}", document.warnings);
     }
 
     #[test]
