@@ -121,6 +121,10 @@ fn what_means_nothing_is_refused_with_the_reason() {
         ("forward/bdw", "when a layer stands in front"),
         ("glibc,heap=1M", "`glibc` has no option `heap`; it has arenas, hugetlb, mmap, top_pad, trim"),
         ("knuth,heap=1M", "`knuth` has no option `heap`; it has none"),
+        (
+            "knuth,lea",
+            "`knuth` has no option `lea`; it has none; if it is a manager, give it by an -m of its own",
+        ),
         ("forward/nothing", "there is no manager `nothing`"),
         ("forward/./nothing.so", "manager ./nothing.so"),
     ] {

@@ -101,6 +101,20 @@ fn shown(bytes: u64) -> String {
     if text.ends_with(|last: char| last.is_ascii_digit()) { format!("{text}B") } else { text }
 }
 
+/// The error of an option that is not known, with those that are. A piece without a value may be meant as another
+/// manager.
+fn unknown(owner: &str, known: &[(&str, Values)], piece: &str, option: &str) -> StackError {
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    let mut text = match names.is_empty() {
+        true => "it has none".to_owned(),
+        false => format!("it has {}{}", names.join(", "), did_you_mean(option, names.iter().copied())),
+    };
+    if piece == option {
+        text.push_str("; if it is a manager, give it by an -m of its own");
+    }
+    StackError::Option { owner: owner.into(), option: option.into(), known: text }
+}
+
 /// Options as name, value handed on, value shown.
 pub(crate) fn read_options<'a>(
     owner: &str,
@@ -111,16 +125,7 @@ pub(crate) fn read_options<'a>(
     for piece in pieces {
         let (option, value) = piece.split_once('=').unwrap_or((piece, ""));
         let Some((_, values)) = known.iter().find(|(name, _)| *name == option) else {
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            return Err(StackError::Option {
-                owner: owner.into(),
-                option: option.into(),
-                known: if names.is_empty() {
-                    "it has none".into()
-                } else {
-                    format!("it has {}{}", names.join(", "), did_you_mean(option, names.iter().copied()))
-                },
-            });
+            return Err(unknown(owner, known, piece, option));
         };
         let setting = |allowed: String| StackError::Setting {
             owner: owner.into(),

@@ -85,6 +85,20 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Whether the file's disk is full or failing.
+    pub fn is_of_the_disk(&self) -> bool {
+        use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
+        match self {
+            StoreError::NotOnDisk { .. } => true,
+            StoreError::Sqlite { cause, .. } => {
+                matches!(cause.sqlite_error_code(), Some(DiskFull | SystemIoFailure))
+            }
+            _ => false,
+        }
+    }
+}
+
 fn advice(cause: &rusqlite::Error) -> &'static str {
     use rusqlite::ErrorCode;
     match cause.sqlite_error_code() {

@@ -181,6 +181,18 @@ pub enum ClusterError {
         /// The system's error.
         cause: io::Error,
     },
+    /// The disk of the scratch folder fails while a shard is measured.
+    #[error(
+        "shard {number} was not measured, and nothing of it is kept: the disk of {folder} is full or failing; free space \
+         there or give a folder on another disk (--scratch), and run it again",
+        folder = .folder.display()
+    )]
+    ScratchFull {
+        /// Its number.
+        number: u32,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A file to merge is no shard.
     #[error("{path} is no shard: it was measured by itself; merge takes the files of `heaptoll work`", path = .path.display())]
     NoShardFile {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_catalog::Size;
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_experiment::runner::Ending;
+use heaptoll_experiment::runner::{Ending, RunError};
 use heaptoll_experiment::shards::Shard;
 use heaptoll_experiment::store::{Store, StoreError};
 use heaptoll_experiment::{machine, own_cost};
@@ -95,11 +95,12 @@ pub fn work(request: &Request, context: &Context) -> Result<Worked, Failure> {
         machine: experiment.machine.clone(),
         own_cost: experiment.own_cost,
     }];
-    let scratch = scratch
-        .map_or_else(Scratch::make, |folder| Scratch::make_in(&folder))
-        .map_err(heaptoll_experiment::runner::RunError::Scratch)?;
+    let scratch =
+        scratch.map_or_else(Scratch::make, |folder| Scratch::make_in(&folder)).map_err(RunError::Scratch)?;
     let local = scratch.path().join(&name);
-    if measured(&mut experiment, &local, context)? == Ending::Interrupted {
+    let ending = measured(&mut experiment, &local, context)
+        .map_err(|failure| of_scratch(failure, request.shard, scratch.path()))?;
+    if ending == Ending::Interrupted {
         return Ok(Worked::Interrupted);
     }
     let published = publish(&local, &folder, &name).map_err(|cause| {
@@ -123,6 +124,17 @@ fn measured(experiment: &mut Experiment, local: &Path, context: &Context) -> Res
     experiment.complete = true;
     store.describe(experiment)?;
     Ok(Ending::Complete)
+}
+
+/// Names the scratch folder where its disk fails: the rows in it are lost with it.
+fn of_scratch(failure: Failure, number: u32, scratch: &Path) -> Failure {
+    match &failure {
+        Failure::Store(error) | Failure::Run(RunError::Store(error)) if error.is_of_the_disk() => {
+            let folder = scratch.parent().unwrap_or(scratch).to_path_buf();
+            Failure::Trouble(Box::new(ClusterError::ScratchFull { number, folder }))
+        }
+        _ => failure,
+    }
 }
 
 /// Whether a shard's file is there and whole. One that is cut or damaged is none; one of something else is not touched.
