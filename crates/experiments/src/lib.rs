@@ -48,6 +48,7 @@ pub mod run;
 pub mod same_work;
 pub mod sampled;
 pub mod schema;
+pub mod sealed;
 pub mod simulated_machine;
 pub mod stat;
 pub mod studied;

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use heaptoll_experiment::experiment::Experiment;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::error::ArtifactError;
 use super::format::{FORMAT, VERSION};
@@ -12,6 +11,7 @@ use super::packages::Package;
 use crate::cluster::MachineClass;
 use crate::cluster::digests::{self, FileDigest};
 use crate::cluster::role::Role;
+use crate::sealed::{self, Sealed, Unusable};
 
 /// Name of the description in the folder.
 pub const NAME: &str = "artifact.json";
@@ -70,29 +70,16 @@ pub struct Content {
     pub sha256: String,
 }
 
-/// What is read of a description of any version.
-#[derive(Deserialize)]
-struct Head {
-    format: String,
-    version: u64,
-    #[serde(default)]
-    heaptoll: String,
+impl Sealed for Description {
+    const FORMAT: &'static str = FORMAT;
+    const VERSION: u64 = VERSION;
+
+    fn identity(&mut self) -> &mut String {
+        &mut self.identity
+    }
 }
 
 impl Description {
-    /// The description with its identity.
-    ///
-    /// # Errors
-    /// It cannot be written as JSON.
-    pub fn sealed(self) -> Result<Description, serde_json::Error> {
-        Ok(Description { identity: self.computed_identity()?, ..self })
-    }
-
-    fn computed_identity(&self) -> Result<String, serde_json::Error> {
-        let unnamed = Description { identity: String::new(), ..self.clone() };
-        Ok(format!("{:x}", Sha256::digest(serde_json::to_vec(&unnamed)?)))
-    }
-
     /// Reads the description of an artifact and verifies all files of its folder.
     ///
     /// # Errors
@@ -104,20 +91,13 @@ impl Description {
             Ok(text) => text,
             Err(cause) => return Err(no_artifact(format!("{NAME}: {cause}"))),
         };
-        let head: Head =
-            serde_json::from_str(&text).map_err(|error| no_artifact(format!("{NAME}: {error}")))?;
-        if head.format != FORMAT {
-            return Err(no_artifact(format!("its format is `{}`", head.format)));
-        }
-        if head.version != VERSION {
-            let (path, found, written_by) = (folder.into(), head.version, head.heaptoll);
-            return Err(ArtifactError::OtherVersion { path, found, written_by });
-        }
-        let changed = || ArtifactError::Changed { path: path.clone() };
-        let described: Description = serde_json::from_str(&text).map_err(|_| changed())?;
-        if described.computed_identity().map_err(|_| changed())? != described.identity {
-            return Err(changed());
-        }
+        let described: Description = sealed::read(&text).map_err(|unusable| match unusable {
+            Unusable::Other(why) => no_artifact(format!("{NAME}: {why}")),
+            Unusable::OtherVersion { found, written_by } => {
+                ArtifactError::OtherVersion { path: folder.into(), found, written_by }
+            }
+            Unusable::Shape(_) | Unusable::Changed => ArtifactError::Changed { path: path.clone() },
+        })?;
         described.contents.iter().try_for_each(|content| content.verify(folder))?;
         Ok(described)
     }

@@ -14,6 +14,7 @@ use super::format::{FORMAT, VERSION};
 use super::{packages, script};
 use crate::cluster::digests::{self, FileDigest};
 use crate::cluster::{MachineClass, Plan};
+use crate::sealed;
 
 /// What to make an artifact of.
 #[derive(Debug, Clone)]
@@ -123,7 +124,7 @@ fn describe(
         contents,
     };
     let path = PathBuf::from(NAME);
-    described.sealed().map_err(|error| ArtifactError::Write { path, cause: error.into() })
+    sealed::seal(described).map_err(|error| ArtifactError::Write { path, cause: error.into() })
 }
 
 /// Whether a file was changed, or put where it is, after a time. Packages keep the times at which their files were built,

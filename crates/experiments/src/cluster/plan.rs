@@ -8,12 +8,12 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::shards::Part;
 use heaptoll_report::{ReportError, files};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::digests::FileDigest;
 use super::error::ClusterError;
 use super::format::{FORMAT, VERSION};
 use super::machine_class::MachineClass;
+use crate::sealed::{self, Sealed, Unusable};
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,13 +61,13 @@ pub struct PlannedShard {
     pub estimated_s: f64,
 }
 
-/// What is read first: a later version may have anything else.
-#[derive(Deserialize)]
-struct Head {
-    format: String,
-    version: u64,
-    #[serde(default)]
-    heaptoll: String,
+impl Sealed for Plan {
+    const FORMAT: &'static str = FORMAT;
+    const VERSION: u64 = VERSION;
+
+    fn identity(&mut self) -> &mut String {
+        &mut self.identity
+    }
 }
 
 impl Plan {
@@ -76,13 +76,7 @@ impl Plan {
     /// # Errors
     /// It cannot be written as JSON.
     pub fn sealed(self) -> Result<Plan, ReportError> {
-        Ok(Plan { identity: self.computed_identity()?, ..self })
-    }
-
-    fn computed_identity(&self) -> Result<String, ReportError> {
-        let unnamed = Plan { identity: String::new(), ..self.clone() };
-        let bytes = serde_json::to_vec(&unnamed).map_err(not_written)?;
-        Ok(format!("{:x}", Sha256::digest(bytes)))
+        sealed::seal(self).map_err(not_written)
     }
 
     /// Reads a plan of this version, whole and as it was written.
@@ -97,19 +91,13 @@ impl Plan {
 
     fn parse(text: &str, path: &Path) -> Result<Plan, ClusterError> {
         let path = path.to_path_buf();
-        let none = |why: String| ClusterError::NoPlan { path: path.clone(), why };
-        let head: Head = serde_json::from_str(text).map_err(|error| none(error.to_string()))?;
-        if head.format != FORMAT {
-            return Err(none(format!("its format is `{}`", head.format)));
-        }
-        if head.version != VERSION {
-            return Err(ClusterError::OtherVersion { path, found: head.version, written_by: head.heaptoll });
-        }
-        let plan: Plan = serde_json::from_str(text).map_err(|error| none(error.to_string()))?;
-        if plan.computed_identity().map_err(|error| none(error.to_string()))? != plan.identity {
-            return Err(ClusterError::Changed { path });
-        }
-        Ok(plan)
+        sealed::read(text).map_err(|unusable| match unusable {
+            Unusable::Other(why) | Unusable::Shape(why) => ClusterError::NoPlan { path, why },
+            Unusable::OtherVersion { found, written_by } => {
+                ClusterError::OtherVersion { path, found, written_by }
+            }
+            Unusable::Changed => ClusterError::Changed { path },
+        })
     }
 
     /// Writes the plan, whole or not at all.
