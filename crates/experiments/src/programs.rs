@@ -40,9 +40,7 @@ pub struct SetRow {
 impl Figures {
     /// A line on each set.
     pub fn sets_text(&self) -> String {
-        let line = |set: &SetRow| {
-            format!("set {} ({}): {}\n", set.name, set.about, set.programs.join(", "))
-        };
+        let line = |set: &SetRow| format!("set {} ({}): {}\n", set.name, set.about, set.programs.join(", "));
         let lines: String = self.sets.iter().map(line).collect();
         if lines.is_empty() { lines } else { format!("\n{lines}") }
     }

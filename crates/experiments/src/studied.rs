@@ -399,7 +399,10 @@ mod tests {
         let found = between_programs([one(1.0, 8), one(1.1, 8), one(1.21, 8), None]).expect("three programs");
         // t of two degrees of freedom at 97.5 % is 4.3027; the standard error of 0, l, 2l is l / sqrt 3.
         let half = 4.302_653 * 1.1f64.ln() / 3f64.sqrt();
-        assert!((found.ratio - 1.1).abs() < 1e-9 && (found.high / 1.1 - half.exp()).abs() < 1e-5, "{found:?}");
+        assert!(
+            (found.ratio - 1.1).abs() < 1e-9 && (found.high / 1.1 - half.exp()).abs() < 1e-5,
+            "{found:?}"
+        );
         assert!((found.low * found.high / 1.21 - 1.0).abs() < 1e-9);
         assert_eq!((found.pairs, found.differs), (3, false));
     }

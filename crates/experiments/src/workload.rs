@@ -181,9 +181,9 @@ impl Workload {
             }
         }
         match (prepared.is_empty(), &self.set) {
-            (true, Some(set)) => {
-                Err(Failure::Usage(format!("no program of the set `{set}` is installed: `heaptoll programs`")))
-            }
+            (true, Some(set)) => Err(Failure::Usage(format!(
+                "no program of the set `{set}` is installed: `heaptoll programs`"
+            ))),
             _ => Ok(prepared),
         }
     }

@@ -50,7 +50,8 @@ pub fn study(experiment: &Experiment) -> Delay {
         }
         all.push(compared);
     }
-    let mut means = if all.len() < 2 { vec![] } else { means(&all, &managers, &sizes, repetitions, experiment) };
+    let mut means =
+        if all.len() < 2 { vec![] } else { means(&all, &managers, &sizes, repetitions, experiment) };
     for mean in &mut means {
         mean.between_programs = between(&curves, mean);
     }

@@ -119,7 +119,9 @@ fn verdict(published: &Overhead, ours: Option<Interval>) -> &'static str {
         None if published.program.is_none() => "too few programs to judge",
         None => "",
         // The pairs of a mean are its programs.
-        Some(ours) if published.program.is_none() && ours.pairs < FEWEST_PROGRAMS => "too few programs to judge",
+        Some(ours) if published.program.is_none() && ours.pairs < FEWEST_PROGRAMS => {
+            "too few programs to judge"
+        }
         Some(ours) if (ours.pairs as usize) < heaptoll_statistics::FEWEST_PAIRS => "too few runs to judge",
         Some(ours) if theirs < ours.low => "more here",
         Some(ours) if theirs > ours.high => "less here",
