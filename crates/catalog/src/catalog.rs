@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use crate::entry::Entry;
 use crate::nearest::nearest;
-use crate::{CatalogError, Program};
+use crate::set;
+use crate::{CatalogError, Program, Set};
 
-/// All programs, each variant among them as `program:variant`.
+/// All programs, each variant among them as `program:variant`, and named sets of them.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     programs: BTreeMap<String, Program>,
+    sets: BTreeMap<String, Set>,
 }
 
 impl Catalog {
@@ -21,30 +23,44 @@ impl Catalog {
     /// # Errors
     /// When the folder cannot be read or holds no entry, or an entry is wrong: the error names file, field and remedy.
     pub fn load(folder: &Path) -> Result<Self, CatalogError> {
-        let mut catalog = Catalog { programs: BTreeMap::new() };
+        let mut catalog = Catalog { programs: BTreeMap::new(), sets: BTreeMap::new() };
         catalog.add(folder)?;
         Ok(catalog)
     }
 
-    /// Adds the entries of a further folder, a user's own for instance.
+    /// Adds the entries of a further folder, a user's own for instance, and the sets in its folder `sets`.
     ///
     /// # Errors
-    /// As [`Catalog::load`], and when a name is taken already.
+    /// As [`Catalog::load`], and when a name is taken already or a set names a program that is in no folder.
     pub fn add(&mut self, folder: &Path) -> Result<(), CatalogError> {
-        let read = |source| CatalogError::Read { path: folder.to_owned(), source };
-        let mut files: Vec<PathBuf> = Vec::new();
-        for item in fs::read_dir(folder).map_err(read)? {
-            let path = item.map_err(read)?.path();
-            if path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with("Cargo.toml")
-            {
-                files.push(path);
-            }
-        }
+        let files = descriptions(folder)?;
         if files.is_empty() {
             return Err(CatalogError::Empty { folder: folder.to_owned() });
         }
-        files.sort();
-        files.iter().try_for_each(|file| self.add_file(file))
+        files.iter().try_for_each(|file| self.add_file(file))?;
+        let sets = folder.join(set::FOLDER);
+        if !sets.is_dir() {
+            return Ok(());
+        }
+        descriptions(&sets)?.iter().try_for_each(|file| self.add_set(file))
+    }
+
+    fn add_set(&mut self, file: &Path) -> Result<(), CatalogError> {
+        let set = Set::read(file)?;
+        for name in &set.programs {
+            self.find(name).map_err(|error| {
+                CatalogError::field(file, "programs", error.to_string(), "correct the name")
+            })?;
+        }
+        if let Some(first) = self.sets.get(&set.name) {
+            return Err(CatalogError::Duplicate {
+                name: set.name,
+                first: first.file().to_owned(),
+                second: file.to_owned(),
+            });
+        }
+        self.sets.insert(set.name.clone(), set);
+        Ok(())
     }
 
     /// Adds one entry, given as a file.
@@ -94,4 +110,33 @@ impl Catalog {
             known: self.names().into_iter().map(str::to_owned).collect(),
         })
     }
+    /// Every set, by name.
+    pub fn sets(&self) -> impl Iterator<Item = &Set> {
+        self.sets.values()
+    }
+
+    /// The set called `name`.
+    ///
+    /// # Errors
+    /// When there is none; the error names those there are.
+    pub fn set(&self, name: &str) -> Result<&Set, CatalogError> {
+        self.sets.get(name).ok_or_else(|| CatalogError::UnknownSet {
+            name: name.to_owned(),
+            known: self.sets.keys().cloned().collect(),
+        })
+    }
+}
+
+/// The files of a folder that describe something, in alphabetical order.
+fn descriptions(folder: &Path) -> Result<Vec<PathBuf>, CatalogError> {
+    let read = |source| CatalogError::Read { path: folder.to_owned(), source };
+    let mut files: Vec<PathBuf> = Vec::new();
+    for item in fs::read_dir(folder).map_err(read)? {
+        let path = item.map_err(read)?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with("Cargo.toml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }

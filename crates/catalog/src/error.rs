@@ -70,6 +70,17 @@ pub enum CatalogError {
         /// All names.
         known: Vec<String>,
     },
+    /// No set has that name.
+    #[error("no set of programs is called `{name}`; {}", match known.is_empty() {
+        true => "no catalog here has one".to_owned(),
+        false => format!("there are: {}", known.join(", ")),
+    })]
+    UnknownSet {
+        /// What was requested.
+        name: String,
+        /// All names.
+        known: Vec<String>,
+    },
     /// No size has that name.
     #[error("no size is called `{size}`; give tiny, quick, demo or full")]
     UnknownSize {

@@ -27,6 +27,7 @@ mod nearest;
 mod placeholder;
 mod program;
 mod scratch_word;
+mod set;
 mod size;
 
 pub use catalog::Catalog;
@@ -36,4 +37,5 @@ pub use generate::Generator;
 pub use nearest::{did_you_mean, nearest};
 pub use program::{Places, Prepared, PreparedServe, Program};
 pub use scratch_word::fill_scratch;
+pub use set::Set;
 pub use size::Size;

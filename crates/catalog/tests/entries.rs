@@ -321,3 +321,49 @@ fn a_digest_of_another_version_does_not_count() {
     };
     assert_eq!(of("0.0-none"), None);
 }
+
+/// A set of our own, and what is refused of one.
+#[test]
+fn a_set_names_known_programs_once() {
+    let (folder, _) = load(GOOD);
+    let sets = folder.path().join("sets");
+    fs::create_dir(&sets).unwrap();
+    let with = |text: &str| {
+        fs::write(sets.join("few.toml"), text).unwrap();
+        Catalog::load(folder.path())
+    };
+    let set = |programs: &str| {
+        format!("name = \"few\"\nabout = \"a few\"\ncriteria = [\"small\"]\nprograms = [{programs}]\n")
+    };
+    let catalog = with(&set("\"demo:more\", \"demo\"")).unwrap();
+    assert_eq!(catalog.set("few").unwrap().programs, ["demo:more", "demo"]);
+    let message = catalog.set("fewer").unwrap_err().to_string();
+    assert_eq!(message, "no set of programs is called `fewer`; there are: few");
+    for (programs, problem) in [
+        ("\"dem\"", "did you mean `demo`"),
+        ("\"demo\", \"demo\"", "named twice"),
+        ("", "name one or more"),
+        ("demo", "few.toml"),
+    ] {
+        let message = with(&set(programs)).unwrap_err().to_string();
+        assert!(message.contains(problem) && message.contains("few.toml"), "{message}");
+    }
+    with(&set("\"demo\"")).unwrap();
+    fs::copy(sets.join("few.toml"), sets.join("other.toml")).unwrap();
+    let message = Catalog::load(folder.path()).unwrap_err().to_string();
+    assert!(message.contains("few.toml") && message.contains("other.toml"), "{message}");
+}
+
+/// What is promised of the set over which means are formed.
+#[test]
+fn the_set_of_twenty_has_twenty_programs_with_one_thread_and_a_quick_input() {
+    let share = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs");
+    let catalog = Catalog::load(&share).unwrap();
+    let programs = &catalog.set("twenty").unwrap().programs;
+    assert_eq!(programs.len(), 20);
+    for name in programs {
+        let program = catalog.find(name).unwrap();
+        assert!(!program.is_server() && !program.is_by_name() && program.threads() == 1, "{name}");
+        assert!(program.sizes().any(|size| size == Size::Quick), "{name}");
+    }
+}

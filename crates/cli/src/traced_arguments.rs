@@ -46,6 +46,9 @@ pub struct TracedArguments {
     /// Every program of the catalog that is installed, but for servers
     #[arg(long, conflicts_with_all = ["command", "program"])]
     pub all: bool,
+    /// The programs of a set of the catalog that are installed, but for servers (`heaptoll programs` names the sets)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "program", "all"])]
+    pub set: Option<String>,
     /// Input size of catalog programs
     #[arg(long, value_enum, default_value = "demo", value_name = "SIZE")]
     pub size: SizeArg,
@@ -84,6 +87,7 @@ impl TracedArguments {
         Workload {
             program: self.program.clone(),
             all: self.all,
+            set: self.set.clone(),
             size: if self.quick { heaptoll_catalog::Size::Quick } else { self.size.into() },
             catalog: self.catalog.clone(),
             stdin: self.stdin.clone(),

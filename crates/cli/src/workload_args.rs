@@ -40,6 +40,9 @@ pub struct WorkloadArgs {
     /// Every program of the catalog that is installed
     #[arg(long, conflicts_with_all = ["command", "serve", "program"])]
     pub all: bool,
+    /// The programs of a set of the catalog that are installed (`heaptoll programs` names the sets)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "serve", "program", "all"])]
+    pub set: Option<String>,
     /// Input size of catalog programs
     #[arg(long, value_enum, default_value = "full", value_name = "SIZE")]
     pub size: SizeArg,
@@ -79,6 +82,7 @@ impl WorkloadArgs {
         Workload {
             program: self.program.clone(),
             all: self.all,
+            set: self.set.clone(),
             size: if self.quick { Size::Quick } else { self.size.into() },
             catalog: self.catalog.clone(),
             stdin: self.stdin.clone(),

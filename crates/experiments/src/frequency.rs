@@ -60,7 +60,10 @@ pub type Figures = studied::Figures<Frequency, PublishedPair>;
 /// See [`studied::carry_out`]; a resumed file of another study.
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let stacks = if request.study.resume.is_some() { vec![] } else { stacks(request, context)? };
-    let most_often = request.every_bytes.iter().min().copied();
+    let workload = &request.study.workload;
+    // Of several programs one without collections is shown, and is in no mean; the others go on.
+    let is_only = !workload.is_many() && workload.program.len() < 2;
+    let most_often = request.every_bytes.iter().min().copied().filter(|_| is_only);
     let outcome = studied::carry_out(&request.study, context, &stacks, &subject, &|row| {
         without_collections(row, most_often?)
     })?;

@@ -19,6 +19,31 @@ pub const SCHEMA: &str = "heaptoll-programs/1";
 pub struct Figures {
     /// Its programs, by name.
     pub programs: Vec<ProgramRow>,
+    /// Its sets, by name.
+    #[serde(default)]
+    pub sets: Vec<SetRow>,
+}
+
+/// A named set of programs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SetRow {
+    /// By which `--set` selects it.
+    pub name: String,
+    /// One line on what it stands for.
+    pub about: String,
+    /// By what its programs were chosen, a sentence each.
+    pub criteria: Vec<String>,
+    /// Its programs, in the order in which they run.
+    pub programs: Vec<String>,
+}
+
+impl Figures {
+    /// A line on each set.
+    pub fn sets_text(&self) -> String {
+        let line = |set: &SetRow| format!("set {} ({}): {}\n", set.name, set.about, set.programs.join(", "));
+        let lines: String = self.sets.iter().map(line).collect();
+        if lines.is_empty() { lines } else { format!("\n{lines}") }
+    }
 }
 
 /// Every program of the catalog and of a folder of the user's own, with its variants and whether it is installed.
@@ -52,5 +77,11 @@ pub fn list(own: Option<&Path>, places: &Places) -> Result<Figures, Failure> {
             pools: program.pools().map(str::to_owned),
         })
         .collect();
-    Ok(Figures { programs })
+    let sets = catalog.sets().map(|set| SetRow {
+        name: set.name.clone(),
+        about: set.about.clone(),
+        criteria: set.criteria.clone(),
+        programs: set.programs.clone(),
+    });
+    Ok(Figures { programs, sets: sets.collect() })
 }

@@ -80,7 +80,7 @@ impl Findings {
 /// # Errors
 /// The request cannot be carried out, nothing could be measured, or Ctrl-C before a program was finished.
 pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure> {
-    if request.workload.all {
+    if request.workload.is_many() {
         return Err(Failure::Usage(
             "most programs of the catalog mark no requests: name those that do with -p (without any, the event programs)"
                 .into(),

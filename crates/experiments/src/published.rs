@@ -45,6 +45,8 @@ const TEXTS: &[(&str, &str)] = tables![
     "detlefs1994-table7-percent-allocation-instructions.csv",
     "detlefs1994-table8-execution-seconds.csv",
     "detlefs1994-table9-max-heap-kilobytes.csv",
+    "mimalloc2019-rss.csv",
+    "mimalloc2019-time.csv",
     "sareen2022-delay.csv",
     "sareen2022-frequency.csv",
     "sareen2022-headline-results.csv",

@@ -11,7 +11,7 @@ use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::observation::{Outcome, Phase};
 use heaptoll_experiment::runner::Ending;
 use heaptoll_report::format::{self, NONE, date, shell_command};
-use heaptoll_statistics::Interval;
+use heaptoll_statistics::{FEWEST_PAIRS, Interval, student};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -360,4 +360,57 @@ pub fn ratio_cell(interval: Option<Interval>) -> String {
 pub fn without_repeats(managers: Vec<Manager>) -> Vec<Manager> {
     let mut seen = std::collections::HashSet::new();
     managers.into_iter().filter(|manager| seen.insert(manager.name.clone())).collect()
+}
+
+/// The fewest programs that are taken as a sample of programs.
+const FEWEST_PROGRAMS: usize = 3;
+
+/// The geometric mean of one ratio a program, with its 95 % interval by Student's t on the programs' logarithms: what
+/// other programs of this kind would show, where an interval over repetitions is of these programs only. Programs with
+/// too few pairs are left out; `pairs` is the number of programs. `None` below three.
+pub fn between_programs(ratios: impl IntoIterator<Item = Option<Interval>>) -> Option<Interval> {
+    let of_enough = |interval: &Interval| interval.pairs as usize >= FEWEST_PAIRS && interval.ratio > 0.0;
+    let logs: Vec<f64> =
+        ratios.into_iter().flatten().filter(of_enough).map(|interval| interval.ratio.ln()).collect();
+    if logs.len() < FEWEST_PROGRAMS {
+        return None;
+    }
+    let (mean, half) = student::mean(&logs, 1)?;
+    let (low, high) = ((mean - half).exp(), (mean + half).exp());
+    Some(Interval {
+        ratio: mean.exp(),
+        low,
+        high,
+        differs: low > 1.0 || high < 1.0,
+        pairs: u32::try_from(logs.len()).unwrap_or(u32::MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(ratio: f64, pairs: u32) -> Option<Interval> {
+        Some(Interval { ratio, low: ratio, high: ratio, differs: false, pairs })
+    }
+
+    #[test]
+    fn an_interval_between_programs_is_students_on_their_logarithms() {
+        let found = between_programs([one(1.0, 8), one(1.1, 8), one(1.21, 8), None]).expect("three programs");
+        // t of two degrees of freedom at 97.5 % is 4.3027; the standard error of 0, l, 2l is l / sqrt 3.
+        let half = 4.302_653 * 1.1f64.ln() / 3f64.sqrt();
+        assert!(
+            (found.ratio - 1.1).abs() < 1e-9 && (found.high / 1.1 - half.exp()).abs() < 1e-5,
+            "{found:?}"
+        );
+        assert!((found.low * found.high / 1.21 - 1.0).abs() < 1e-9);
+        assert_eq!((found.pairs, found.differs), (3, false));
+    }
+
+    #[test]
+    fn programs_with_too_few_pairs_are_not_in_it_and_two_are_no_sample() {
+        assert_eq!(between_programs([one(1.0, 8), one(1.1, 8), one(9.0, 5)]), None);
+        let alike = between_programs([one(1.2, 8), one(1.21, 8), one(1.2, 6)]).expect("three programs");
+        assert!(alike.differs && alike.low > 1.1);
+    }
 }

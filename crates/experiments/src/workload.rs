@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use heaptoll_catalog::{Catalog, Places as CatalogPlaces, Prepared, Program, Size};
+use heaptoll_catalog::{Catalog, CatalogError, Places as CatalogPlaces, Prepared, Program, Size};
 use heaptoll_experiment::experiment::{ProgramInfo, ServeInfo};
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::serve::signal_number;
@@ -20,6 +20,8 @@ pub struct Workload {
     pub program: Vec<String>,
     /// Every entry of the catalog that is installed.
     pub all: bool,
+    /// Every program of a set of the catalog that is installed.
+    pub set: Option<String>,
     /// Size of the entries' input.
     pub size: Size,
     /// A folder with further entries.
@@ -72,6 +74,7 @@ impl Workload {
         Workload {
             program: names.iter().map(|name| (*name).to_owned()).collect(),
             all: false,
+            set: None,
             size,
             catalog: None,
             stdin: None,
@@ -83,7 +86,16 @@ impl Workload {
 
     /// Whether any program was named.
     pub fn is_empty(&self) -> bool {
-        self.program.is_empty() && !self.all && self.serve.is_none() && self.command.is_empty()
+        self.program.is_empty()
+            && !self.all
+            && self.set.is_none()
+            && self.serve.is_none()
+            && self.command.is_empty()
+    }
+
+    /// Whether programs were requested together, so that those that do not fit a command are left out and not refused.
+    pub fn is_many(&self) -> bool {
+        self.all || self.set.is_some()
     }
 
     /// Refuses a request that names nothing; `resumes` where the command serves and resumes as well.
@@ -91,7 +103,7 @@ impl Workload {
     /// # Errors
     /// No program was named.
     pub fn require(&self, resumes: bool) -> Result<(), Failure> {
-        let others = if resumes { "--all, --serve, or --resume" } else { "or --all" };
+        let others = if resumes { "--set, --all, --serve, or --resume" } else { "--set or --all" };
         match self.is_empty() {
             true => Err(Failure::Usage(format!(
                 "nothing to run: give a command after `--`, or --program NAME, {others}"
@@ -127,15 +139,13 @@ impl Workload {
         }
         let catalog = catalog(places, self.catalog.as_deref())?;
         let folders = catalog_places(places);
-        if self.all {
-            let mut prepared = Vec::new();
-            for program in catalog.programs().filter(|program| !program.is_by_name()) {
-                match program.missing(&folders) {
-                    Some(what) => messages.warning(&format!("{} is left out: {what}", program.name())),
-                    None => prepared.push(info(program.prepare(self.size, &folders)?)),
-                }
-            }
-            return Ok(prepared);
+        let many: Option<Vec<&Program>> = match (&self.set, self.all) {
+            (Some(set), _) => Some(of_set(&catalog, set)?),
+            (None, true) => Some(catalog.programs().filter(|program| !program.is_by_name()).collect()),
+            (None, false) => None,
+        };
+        if let Some(many) = many {
+            return self.installed(&many, &folders, messages);
         }
         let mut seen = std::collections::HashSet::new();
         let unique = self.program.iter().filter(|name| seen.insert(name.as_str()));
@@ -148,6 +158,34 @@ impl Workload {
                 }
             })
             .collect()
+    }
+
+    /// Those that are here, prepared; of the others a warning.
+    fn installed(
+        &self,
+        programs: &[&Program],
+        folders: &CatalogPlaces,
+        messages: &dyn Messages,
+    ) -> Result<Vec<ProgramInfo>, Failure> {
+        let mut prepared = Vec::new();
+        for program in programs {
+            match program.missing(folders) {
+                Some(what) => messages.warning(&format!("{} is left out: {what}", program.name())),
+                None => match program.prepare(self.size, folders) {
+                    Ok(one) => prepared.push(info(one)),
+                    Err(error @ CatalogError::NoSize { .. }) => {
+                        messages.warning(&format!("{} is left out: {error}", program.name()));
+                    }
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        }
+        match (prepared.is_empty(), &self.set) {
+            (true, Some(set)) => Err(Failure::Usage(format!(
+                "no program of the set `{set}` is installed: `heaptoll programs`"
+            ))),
+            _ => Ok(prepared),
+        }
     }
 
     fn plain_command(&self) -> Result<ProgramInfo, Failure> {
@@ -185,6 +223,12 @@ impl Workload {
             ..ProgramInfo::default()
         })
     }
+}
+
+/// The programs of a set, in its order.
+fn of_set<'c>(catalog: &'c Catalog, name: &str) -> Result<Vec<&'c Program>, Failure> {
+    let programs = catalog.set(name)?.programs.iter();
+    Ok(programs.map(|program| catalog.find(program)).collect::<Result<_, _>>()?)
 }
 
 /// The words of a command that an option gives as one shell-quoted string.

@@ -9,6 +9,7 @@ const STUDIES: &[(&str, &str)] = &[
     ("studies/detlefs1994.toml", include_str!("../../../studies/detlefs1994.toml")),
     ("studies/boehm-myths.toml", include_str!("../../../studies/boehm-myths.toml")),
     ("studies/sareen2022.toml", include_str!("../../../studies/sareen2022.toml")),
+    ("studies/mimalloc2019.toml", include_str!("../../../studies/mimalloc2019.toml")),
     ("studies/reclamation.toml", include_str!("../../../studies/reclamation.toml")),
 ];
 

@@ -31,7 +31,7 @@ fn the_studies_can_be_carried_out() {
     let studies = all().unwrap_or_else(|fault| panic!("{fault}"));
     assert_eq!(
         studies.iter().map(|study| study.name.as_str()).collect::<Vec<_>>(),
-        ["zorn1992", "detlefs1994", "boehm-myths", "sareen2022", "reclamation"]
+        ["zorn1992", "detlefs1994", "boehm-myths", "sareen2022", "mimalloc2019", "reclamation"]
     );
 }
 

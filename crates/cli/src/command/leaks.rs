@@ -165,6 +165,7 @@ fn recording(arguments: &Arguments, trace: &Path) -> graph::Request {
             workload: Workload {
                 program: arguments.program.iter().cloned().collect(),
                 all: false,
+                set: None,
                 size: arguments.size.unwrap_or(SizeArg::Quick).into(),
                 catalog: None,
                 stdin: None,

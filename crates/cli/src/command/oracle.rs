@@ -100,6 +100,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         workload: Workload {
             program: arguments.program.clone(),
             all: false,
+            set: None,
             size: if arguments.quick { heaptoll_catalog::Size::Quick } else { arguments.size.into() },
             catalog: arguments.catalog.clone(),
             stdin: arguments.stdin.clone(),

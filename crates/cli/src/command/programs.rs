@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         None => {
             arguments.output.check()?;
             let found = programs::list(arguments.catalog.as_deref(), &places)?;
-            let table = programs_table(&found.programs, &terminal::style());
+            let table = programs_table(&found.programs, &terminal::style()) + &found.sets_text();
             let written = arguments.output.deliver(&table, programs::SCHEMA, &found)?;
             Ok(if written { 0 } else { exit::TROUBLE })
         }

@@ -271,6 +271,7 @@ fn record_graph(arguments: &Arguments) -> Result<u8, Failure> {
             workload: Workload {
                 program: arguments.program.iter().cloned().collect(),
                 all: false,
+                set: None,
                 size: arguments.size.into(),
                 catalog: arguments.catalog.clone(),
                 stdin: None,

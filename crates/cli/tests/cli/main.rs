@@ -52,6 +52,7 @@ mod reporting;
 mod sampling;
 mod schemas;
 mod servers;
+mod sets;
 mod stacks;
 mod stopping;
 mod stored;

@@ -13,6 +13,7 @@ use heaptoll_statistics::{ALPHA, Interval, median, over_programs};
 
 use super::figures::{Curve, Delay, Mean, Medians, Point, Ratios};
 use super::part::part;
+use crate::studied::between_programs;
 
 /// The quarantine that delays nothing.
 pub const NO_DELAY: u64 = 1;
@@ -49,7 +50,11 @@ pub fn study(experiment: &Experiment) -> Delay {
         }
         all.push(compared);
     }
-    let means = if all.len() < 2 { vec![] } else { means(&all, &managers, &sizes, repetitions, experiment) };
+    let mut means =
+        if all.len() < 2 { vec![] } else { means(&all, &managers, &sizes, repetitions, experiment) };
+    for mean in &mut means {
+        mean.between_programs = between(&curves, mean);
+    }
     Delay { sizes_bytes: sizes.into_iter().collect(), managers, curves, means }
 }
 
@@ -175,8 +180,23 @@ fn means(
         size_bytes: *size,
         programs: counts.iter().copied().min().unwrap_or(0),
         ratios: Ratios { cpu: ratios[0], wall: ratios[1], peak_rss: ratios[2] },
+        between_programs: Ratios::default(),
     })
     .collect()
+}
+
+/// The mean's ratios with programs as the sample.
+fn between(curves: &[Curve], mean: &Mean) -> Ratios {
+    let of_program = |curve: &Curve| match mean.size_bytes {
+        None => Some(curve.layer),
+        Some(size) => {
+            curve.points.iter().find(|point| point.size_bytes == size).map(|point| point.over_no_delay)
+        }
+    };
+    let all: Vec<Ratios> =
+        curves.iter().filter(|curve| curve.manager == mean.manager).filter_map(of_program).collect();
+    let of = |metric: fn(&Ratios) -> Option<Interval>| between_programs(all.iter().map(metric));
+    Ratios { cpu: of(|it| it.cpu), wall: of(|it| it.wall), peak_rss: of(|it| it.peak_rss) }
 }
 
 #[cfg(test)]

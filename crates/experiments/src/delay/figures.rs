@@ -65,8 +65,13 @@ pub struct Mean {
     pub size_bytes: Option<u64>,
     /// Programs in it: those with enough good pairs for each metric.
     pub programs: u32,
-    /// Over the quarantine of one byte (for the layer itself: over no layer).
+    /// Over the quarantine of one byte (for the layer itself: over no layer). Intervals are over repetitions: of these
+    /// programs only.
     pub ratios: Ratios,
+    /// The same with intervals over programs (Student's t on their logarithms, each by itself): what other programs of
+    /// this kind would show. `pairs` is the number of programs; null below three.
+    #[serde(default)]
+    pub between_programs: Ratios,
 }
 
 /// The study.

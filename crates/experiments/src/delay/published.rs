@@ -17,9 +17,12 @@ pub struct PublishedPair {
     pub published: Overhead,
     /// The manager here.
     pub ours_manager: String,
-    /// The ratio here.
+    /// The ratio here; of a mean with its interval over programs, of which `pairs` is the number.
     pub ours: Option<Interval>,
 }
+
+/// Of fewer programs a mean's interval is too wide to compare a published mean with.
+const FEWEST_PROGRAMS: u32 = 6;
 
 /// The paper's figures that have one of ours to compare with: the same program, or the means.
 pub fn published_pairs(found: &Delay) -> Vec<PublishedPair> {
@@ -46,7 +49,8 @@ fn measured(found: &Delay, published: &Overhead, manager: &str) -> Option<Ratios
         None => {
             let size = (!layer).then_some(published.size_bytes);
             let mean = found.means.iter().find(|mean| mean.manager == manager && mean.size_bytes == size)?;
-            Some(mean.ratios)
+            // The paper's mean is of other programs: how far programs differ counts, not how often these were run.
+            Some(mean.between_programs)
         }
         Some(program) => {
             let same = |name: &str| name == *program || name == format!("{program}-server");
@@ -68,7 +72,8 @@ pub fn section(found: &Delay) -> Option<Section> {
         title: "Compared with Sareen and Blackburn (2022)".into(),
         text: vec![
             "Theirs are of a Ryzen 9 5950X with the quarantine built into the allocator, versions of 2022, and their \
-             inputs; means are over their programs, ours over the programs here. Their time is elapsed time, ours CPU, which \
+             inputs; means are over their programs, ours over the programs here, with an interval over programs: theirs \
+             lies within it where it is what other programs of our kind could show. Their time is elapsed time, ours CPU, which \
              other work on the machine disturbs less. Theirs come without an interval."
                 .into(),
         ],
@@ -103,14 +108,20 @@ fn row(one: &PublishedPair) -> Vec<String> {
         of.into(),
         format!("{:.3}", published.ratio()),
         ratio_cell(*ours),
-        verdict(published.ratio(), *ours).into(),
+        verdict(published, *ours).into(),
     ]
 }
 
 /// Whether their figure lies within our interval.
-fn verdict(theirs: f64, ours: Option<Interval>) -> &'static str {
+fn verdict(published: &Overhead, ours: Option<Interval>) -> &'static str {
+    let theirs = published.ratio();
     match ours {
+        None if published.program.is_none() => "too few programs to judge",
         None => "",
+        // The pairs of a mean are its programs.
+        Some(ours) if published.program.is_none() && ours.pairs < FEWEST_PROGRAMS => {
+            "too few programs to judge"
+        }
         Some(ours) if (ours.pairs as usize) < heaptoll_statistics::FEWEST_PAIRS => "too few runs to judge",
         Some(ours) if theirs < ours.low => "more here",
         Some(ours) if theirs > ours.high => "less here",
@@ -125,10 +136,22 @@ mod tests {
     #[test]
     fn a_verdict_is_whether_theirs_lies_within_ours() {
         let ours = |low, high, pairs| Some(Interval { ratio: 1.1, low, high, differs: true, pairs });
-        assert_eq!(verdict(1.26, ours(1.05, 1.15, 10)), "less here");
-        assert_eq!(verdict(1.01, ours(1.05, 1.15, 10)), "more here");
-        assert_eq!(verdict(1.1, ours(1.05, 1.15, 10)), "theirs lies within ours");
-        assert_eq!(verdict(1.5, ours(1.05, 1.15, 3)), "too few runs to judge");
-        assert_eq!(verdict(1.5, None), "");
+        let theirs = |ratio: f64, program: Option<&str>| Overhead {
+            suite: "mimalloc-bench".into(),
+            program: program.map(str::to_owned),
+            manager: "TCMalloc".into(),
+            size_bytes: 2 << 20,
+            quantity: Quantity::Time,
+            percent: (ratio - 1.0) * 100.0,
+        };
+        let of = |ratio: f64, ours| verdict(&theirs(ratio, Some("cfrac")), ours);
+        assert_eq!(of(1.26, ours(1.05, 1.15, 10)), "less here");
+        assert_eq!(of(1.01, ours(1.05, 1.15, 10)), "more here");
+        assert_eq!(of(1.1, ours(1.05, 1.15, 10)), "theirs lies within ours");
+        assert_eq!(of(1.5, ours(1.05, 1.15, 3)), "too few runs to judge");
+        assert_eq!(of(1.5, None), "");
+        let mean = |ours| verdict(&theirs(1.1, None), ours);
+        assert_eq!(mean(ours(1.05, 1.15, 20)), "theirs lies within ours");
+        assert_eq!([mean(ours(1.05, 1.15, 4)), mean(None)], ["too few programs to judge"; 2]);
     }
 }

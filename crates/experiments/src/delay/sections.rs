@@ -14,6 +14,10 @@ type RatioOf = fn(&Ratios) -> Option<Interval>;
 /// A ratio by manager and size.
 type RatioLookup<'a> = &'a dyn Fn(&str, u64, RatioOf) -> Option<Interval>;
 
+/// What the columns of a mean mean that take programs as the sample.
+pub const OTHER_PROGRAMS: &str = "Intervals are of these programs, over repetitions; those of \"other programs\" take the \
+     programs as a sample of their kind (Student's t on their logarithms, each at 95 % by itself).";
+
 /// The section to read first: means over programs, where there are several.
 pub fn findings(found: &Delay, verdicts: Vec<String>) -> Section {
     let mut text = verdicts;
@@ -45,8 +49,10 @@ fn means(found: &Delay) -> Table {
             size_label(size),
             mean.programs.to_string(),
             ratio_cell(mean.ratios.cpu),
+            ratio_cell(mean.between_programs.cpu),
             ratio_cell(mean.ratios.wall),
             ratio_cell(mean.ratios.peak_rss),
+            ratio_cell(mean.between_programs.peak_rss),
         ])
     });
     Table {
@@ -56,11 +62,13 @@ fn means(found: &Delay) -> Table {
             Column::figures("quarantine"),
             Column::figures("programs"),
             Column::figures("CPU"),
+            Column::figures("CPU, other programs"),
             Column::figures("time"),
             Column::figures("peak memory"),
+            Column::figures("memory, other programs"),
         ],
         rows: rows.collect(),
-        notes: vec![],
+        notes: vec![OTHER_PROGRAMS.into()],
     }
 }
 

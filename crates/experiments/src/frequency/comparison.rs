@@ -11,10 +11,11 @@ use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::side::{Side, Sides};
-use heaptoll_statistics::{ALPHA, median, over_programs};
+use heaptoll_statistics::{ALPHA, Interval, median, over_programs};
 
 use super::figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
 use super::period::{Period, Question, comparisons, part};
+use crate::studied::between_programs;
 
 /// With fewer collections than this at the shortest period, a program shows little of their frequency.
 pub const FEWEST_COLLECTIONS: f64 = 10.0;
@@ -129,7 +130,10 @@ pub fn study(experiment: &Experiment) -> Frequency {
         };
         counted.extend(compared.into_iter().filter(enough));
     }
-    let means = means(&counted, &collectors, repetitions, experiment.settings.seed);
+    let mut means = means(&counted, &collectors, repetitions, experiment.settings.seed);
+    for mean in &mut means {
+        mean.between_programs = between(&programs, mean);
+    }
     Frequency { collectors, programs, means }
 }
 
@@ -187,7 +191,23 @@ fn means(counted: &[Compared], collectors: &[String], repetitions: u32, seed: u6
     let (compared, counts): (Vec<Compared>, Vec<u32>) = all.into_iter().unzip();
     let ratios = intervals(&compared, seed);
     let each = compared.into_iter().zip(counts).zip(ratios);
-    each.map(|((one, programs), ratio)| Mean { collector: one.collector, programs, ratio }).collect()
+    each.map(|((one, programs), ratio)| Mean {
+        collector: one.collector,
+        programs,
+        ratio,
+        between_programs: None,
+    })
+    .collect()
+}
+
+/// The mean's ratio of the mutator's time, with programs as the sample.
+fn between(programs: &[Study], mean: &Mean) -> Option<Interval> {
+    let same = |ratio: &&Ratio| {
+        (ratio.question, ratio.period, ratio.over)
+            == (mean.ratio.question, mean.ratio.period, mean.ratio.over)
+    };
+    let counted = programs.iter().filter(|one| one.collector == mean.collector && one.often_enough);
+    between_programs(counted.map(|one| one.ratios.iter().find(same)?.of_mutator()))
 }
 
 #[cfg(test)]

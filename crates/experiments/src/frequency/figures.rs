@@ -94,9 +94,14 @@ pub struct Mean {
     pub collector: String,
     /// Programs in it.
     pub programs: u32,
-    /// The ratio.
+    /// The ratio. Its intervals are over repetitions: of these programs only.
     #[serde(flatten)]
     pub ratio: Ratio,
+    /// Of the mutator's time (CPU where the collector reports its own, else elapsed), with an interval over programs
+    /// (Student's t on their logarithms, by itself): what other programs of this kind would show. `pairs` is the
+    /// number of programs; null below three.
+    #[serde(default)]
+    pub between_programs: Option<Interval>,
 }
 
 /// The whole study.

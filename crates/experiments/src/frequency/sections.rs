@@ -69,6 +69,7 @@ pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
                 format!("{} over {}", period_label(question, period), period_label(question, over)),
                 mean.programs.to_string(),
                 ratio_cell(mean.ratio.mutator_cpu),
+                ratio_cell(mean.between_programs),
                 ratio_cell(mean.ratio.mutator_wall),
                 ratio_cell(mean.ratio.wall),
                 ratio_cell(mean.ratio.peak_rss),
@@ -83,12 +84,18 @@ pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
             Column::text("compared"),
             Column::figures("programs"),
             Column::figures("mutator CPU"),
+            Column::figures("other programs"),
             Column::figures("mutator time"),
             Column::figures("time with pauses"),
             Column::figures("peak memory"),
         ],
         rows,
-        notes: vec![],
+        notes: vec![
+            "Intervals are of these programs, over repetitions; that of \"other programs\" takes the programs as a sample of \
+             their kind (Student's t on their logarithms, each at 95 % by itself), of the mutator's CPU, or of its time where the \
+             collector reports no CPU."
+                .into(),
+        ],
     };
     let items = if found.means.is_empty() { vec![] } else { vec![Item::Table(table)] };
     Section { title: "What frequency costs".into(), text, items }

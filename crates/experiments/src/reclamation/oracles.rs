@@ -95,7 +95,7 @@ pub fn record(request: &Request, workload: &mut Workload, context: &Context) -> 
         context.messages.warning(reason);
     }
     if workload.command.is_empty() {
-        (workload.program, workload.all) = (kept, false);
+        (workload.program, workload.all, workload.set) = (kept, false, None);
     }
     Ok(recordings)
 }

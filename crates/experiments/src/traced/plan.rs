@@ -130,7 +130,7 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     let known = manager::known(places)?;
     let managers = choose(request, &known, context.messages)?;
     let programs =
-        without_servers(request.workload.resolve(places, context.messages)?, request.workload.all)?;
+        without_servers(request.workload.resolve(places, context.messages)?, request.workload.is_many())?;
     let mut experiment = begun(request, &managers, programs);
     let (words, programs) = (&request.manager, &request.workload.program);
     experiment.settings.named = Some(baseline::named(&known, words, &request.baseline, programs));
