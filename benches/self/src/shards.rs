@@ -26,7 +26,7 @@ const ARRAY: usize = 1001;
 
 /// What to make.
 pub struct Size {
-    /// The folder that gets the plan and the shards; it must not exist.
+    /// The folder that gets the plan and the shards.
     pub folder: PathBuf,
     /// Programs.
     pub programs: u32,
