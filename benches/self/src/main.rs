@@ -9,6 +9,7 @@ mod load;
 mod pairing;
 mod power;
 mod rig;
+mod shards;
 mod truth;
 
 use std::path::{Path, PathBuf};
@@ -94,6 +95,32 @@ enum Command {
         #[arg(long, default_value = "")]
         only: String,
     },
+    /// How large an experiment on many machines may be: its plan, its shards with synthetic rows, merge, report, export
+    Shards {
+        /// The folder that gets them; a million rows take 0.6 GB there
+        folder: PathBuf,
+        /// Programs
+        #[arg(long, default_value_t = 40)]
+        programs: u32,
+        /// Managers
+        #[arg(long, default_value_t = 10)]
+        managers: u32,
+        /// Repetitions on each class of machines
+        #[arg(long, default_value_t = 2500)]
+        repetitions: u32,
+        /// Classes of machines
+        #[arg(long, default_value_t = 1)]
+        classes: u32,
+        /// Repetitions of a shard
+        #[arg(long, default_value_t = 100)]
+        each: u32,
+        /// Nodes
+        #[arg(long, default_value_t = 20)]
+        nodes: u32,
+        /// The heaptoll to measure [default: the one next to this program]
+        #[arg(long)]
+        heaptoll: Option<PathBuf>,
+    },
     /// Touch memory and print the kernel's figure of it (run by `truth`)
     #[command(hide = true)]
     Touch {
@@ -128,6 +155,18 @@ fn main() -> std::process::ExitCode {
         }
         Command::Pairing { n, longer } => pairing::run(n, size(longer)),
         Command::Company { n, at_once, only } => company::run(&company::Plan { n, companies: at_once, only }),
+        Command::Shards { folder, programs, managers, repetitions, classes, each, nodes, heaptoll } => {
+            shards::run(&shards::Size {
+                folder,
+                programs,
+                managers,
+                repetitions,
+                classes,
+                each,
+                nodes,
+                heaptoll,
+            })
+        }
         Command::Touch { mib } => child::touch(mib),
         Command::Spin { ms } => child::spin(ms),
     };

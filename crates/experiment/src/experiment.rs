@@ -198,6 +198,13 @@ pub struct Part {
     pub class_first: u32,
     /// Number of its first warm-up; each shard has warm-ups of its own.
     pub first_warmup: u32,
+    /// Whether it is the exact counts and the recordings of a gate's program, which are no cells.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub counts: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A shard that was measured.

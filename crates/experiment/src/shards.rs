@@ -14,7 +14,7 @@ impl Part {
     /// Whether a cell of a program is of this part, where a round has `turns` repetitions and each shard `warmup`
     /// warm-ups.
     pub fn holds(&self, program: &str, phase: Phase, repetition: u32, turns: u32, warmup: u32) -> bool {
-        if self.program != program {
+        if self.program != program || self.counts {
             return false;
         }
         match phase {
@@ -47,7 +47,7 @@ impl<'a> ShardIndex<'a> {
     /// Indexes the shards of an experiment.
     pub fn new(experiment: &'a Experiment) -> ShardIndex<'a> {
         let mut programs: HashMap<&str, OfProgram> = HashMap::new();
-        for shard in &experiment.settings.shards {
+        for shard in experiment.settings.shards.iter().filter(|shard| !shard.part.counts) {
             let of_program = programs.entry(&shard.part.program).or_insert_with(|| OfProgram {
                 turns: experiment.turns(&shard.part.program),
                 ..OfProgram::default()
@@ -177,6 +177,7 @@ mod tests {
                 repetitions: *repetitions,
                 class_first: 0,
                 first_warmup: number,
+                counts: false,
             };
             first += repetitions;
             let node = (*node).into();

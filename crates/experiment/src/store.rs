@@ -1,5 +1,6 @@
 //! One SQLite file an experiment, appended after every invocation: whatever happens next, rows survive.
 
+mod attached;
 mod description;
 mod error;
 mod file;
@@ -83,6 +84,22 @@ impl Store {
     /// The file cannot be written.
     pub fn describe(&self, experiment: &Experiment) -> Result<(), StoreError> {
         description::write(&self.file, experiment)
+    }
+
+    /// Keeps a text under a name, in the place of one that has the name: what belongs to the experiment and is no row.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn attach(&self, name: &str, text: &str) -> Result<(), StoreError> {
+        attached::put(&self.file, name, text)
+    }
+
+    /// Reads a text that was kept under a name; `None` where there is none.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn read_attached(path: &Path, name: &str) -> Result<Option<String>, StoreError> {
+        attached::find(&ExperimentFile::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, name)
     }
 
     /// Appends one row; on disk when this returns.

@@ -5,11 +5,14 @@ pub mod check;
 pub mod description;
 pub mod document;
 mod error;
-mod format;
+pub mod format;
 pub mod make;
-mod packages;
+pub mod packages;
 mod script;
 pub mod verdicts;
 
 pub use description::Description;
 pub use error::ArtifactError;
+
+/// Format and version of `artifact.json`, as its schema is called.
+pub const TAG: &str = "heaptoll-artifact/1";

@@ -6,7 +6,7 @@
 pub mod cutting;
 pub mod digests;
 mod error;
-mod format;
+pub mod format;
 pub mod machine_class;
 pub mod merge;
 pub mod plan;
@@ -20,3 +20,6 @@ pub mod work;
 pub use error::ClusterError;
 pub use machine_class::MachineClass;
 pub use plan::Plan;
+
+/// Format and version of a plan, as its schema is called.
+pub const TAG: &str = "heaptoll-plan/1";

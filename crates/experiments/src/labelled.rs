@@ -1,11 +1,31 @@
 //! JSON that heaptoll wrote: its first fields are the name and version of its schema, and the version of heaptoll.
 
 use heaptoll_report::format::printable;
-use serde::Deserialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::version::is_later;
+
+/// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Envelope<F> {
+    /// Command and version of its schema: `heaptoll-stat/1`.
+    pub schema: String,
+    /// Version of heaptoll that wrote the file.
+    pub heaptoll: String,
+    /// The command's figures.
+    #[serde(flatten)]
+    pub figures: F,
+}
+
+impl<F> Envelope<F> {
+    /// Figures as this version of heaptoll writes them.
+    pub fn new(schema: &str, figures: F) -> Envelope<F> {
+        Envelope { schema: schema.to_owned(), heaptoll: env!("CARGO_PKG_VERSION").to_owned(), figures }
+    }
+}
 
 /// JSON that is not what it should be.
 #[derive(Debug, Error)]

@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod collector_options;
 pub mod conservatism;
 pub mod context;
+pub mod corpus;
 pub mod delay;
 pub mod diff;
 pub mod drag;

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::places::Places;
+use heaptoll_originals::spec::{self, SpecError};
 use heaptoll_originals::{Added, JarError, JarRecipe, OriginalsError, Recipe, add};
+use heaptoll_report::format::shell_path;
 
 use crate::context::Messages;
 use crate::failure::Failure;
@@ -24,12 +26,14 @@ pub struct Report {
     pub folder: PathBuf,
     /// Each program.
     pub programs: Vec<Added>,
+    /// Programs that were left out, as messages.
+    pub left_out: usize,
 }
 
 impl Report {
     /// Whether all programs are there, in all forms.
     pub fn is_whole(&self) -> bool {
-        self.programs.iter().all(Added::is_whole)
+        self.left_out == 0 && self.programs.iter().all(Added::is_whole)
     }
 
     /// Whether not one form could be added.
@@ -48,6 +52,9 @@ pub fn fetch_and_build(
     messages: &dyn Messages,
 ) -> Result<Report, Failure> {
     let refused = |error: OriginalsError| Failure::Refused(Box::new(error));
+    if request.recipe == spec::NAME {
+        return add_spec(request, messages);
+    }
     let from = folder(&request.recipe, places)?;
     if JarRecipe::is_in(&from) {
         return add_jars(&from, request, messages);
@@ -65,7 +72,7 @@ pub fn fetch_and_build(
     let programs = add(&wanted, &|text| progress.set_text(text)).map_err(refused)?;
     drop(progress);
     programs.iter().for_each(|program| report(program, messages));
-    Ok(Report { folder: into.join(recipe.name()), programs })
+    Ok(Report { folder: into.join(recipe.name()), programs, left_out: 0 })
 }
 
 /// Adds a program in Java. It is whole or an error.
@@ -78,7 +85,38 @@ fn add_jars(folder: &Path, request: &Request, messages: &dyn Messages) -> Result
     drop(progress);
     messages.note(&format!("{}: {}", recipe.name(), recipe.licence()));
     let (program, licence) = (recipe.name().to_owned(), recipe.licence().to_owned());
-    Ok(Report { folder, programs: vec![Added { program, licence, forms: Ok(vec![]) }] })
+    Ok(Report { folder, programs: vec![Added { program, licence, forms: Ok(vec![]) }], left_out: 0 })
+}
+
+/// Makes entries of the benchmarks of an installed SPEC CPU 2017.
+fn add_spec(request: &Request, messages: &dyn Messages) -> Result<Report, Failure> {
+    let from = request.from.as_deref().ok_or_else(|| {
+        Failure::Usage(format!(
+            "{} is on no network: name the folder that it was installed in (--from)",
+            spec::NAME
+        ))
+    })?;
+    let (folder, found) = spec::add(Path::new(from), &Places::added())
+        .map_err(|error: SpecError| Failure::Refused(Box::new(error)))?;
+    let mut report = Report { folder, programs: vec![], left_out: 0 };
+    for program in found {
+        match program.entry {
+            Ok((name, workloads)) => {
+                messages.note(&format!("{name}: {} ({})", program.benchmark, workloads.join(", ")));
+                let licence = "as you have licensed it from SPEC".to_owned();
+                report.programs.push(Added { program: name, licence, forms: Ok(vec![]) });
+            }
+            Err(why) => {
+                messages.error(&format!("{}: {why}", program.benchmark));
+                report.left_out += 1;
+            }
+        }
+    }
+    if let Some(first) = report.programs.first() {
+        let folder = shell_path(&report.folder);
+        messages.note(&format!("measure them with: heaptoll run --catalog {folder} -p {}", first.program));
+    }
+    Ok(report)
 }
 
 /// The folder of a recipe: a path has a slash in it.
@@ -89,7 +127,7 @@ fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
     let folder = places.recipe(recipe);
     folder.is_dir().then_some(folder).ok_or_else(|| {
         Failure::Usage(format!(
-            "no programs to be added are called `{recipe}`; there are: malloc-bench, lucene, h2"
+            "no programs to be added are called `{recipe}`; there are: malloc-bench, lucene, h2, spec2017"
         ))
     })
 }

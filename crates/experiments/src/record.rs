@@ -76,6 +76,18 @@ impl Prepared {
         &self.request.interrupt
     }
 
+    /// The same with output that goes nowhere.
+    pub fn silenced(mut self) -> Prepared {
+        self.request.stdout = Some("/dev/null".into());
+        self.request.stderr = Some("/dev/null".into());
+        self
+    }
+
+    /// What is recorded.
+    pub(crate) fn subject(&self) -> &heaptoll_record::Request {
+        &self.request
+    }
+
     /// Records the program to its end, and reports what is in the traces.
     ///
     /// # Errors

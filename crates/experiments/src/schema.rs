@@ -11,36 +11,23 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json as value};
 
+use crate::artifact::Description;
+use crate::cluster::Plan;
+pub use crate::labelled::Envelope;
 use crate::labelled::{self, Unreadable};
 use crate::{
-    bound, choose, conservatism, delay, diff, drag, frequency, gate, instructions, leaks, ledger, lifetimes,
-    locality, managers, minheap, oracle, programs, proximity, reclamation, replay, sampled, stat, tailor,
+    artifact, bound, choose, cluster, conservatism, corpus, delay, diff, drag, frequency, gate, instructions,
+    leaks, ledger, lifetimes, locality, managers, minheap, oracle, programs, proximity, reclamation, replay,
+    sampled, stat, tailor,
 };
-
-/// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Envelope<F> {
-    /// Command and version of its schema: `heaptoll-stat/1`.
-    pub schema: String,
-    /// Version of heaptoll that wrote the file.
-    pub heaptoll: String,
-    /// The command's figures.
-    #[serde(flatten)]
-    pub figures: F,
-}
-
-impl<F> Envelope<F> {
-    /// Figures as this version of heaptoll writes them.
-    pub fn new(schema: &str, figures: F) -> Envelope<F> {
-        Envelope { schema: schema.to_owned(), heaptoll: env!("CARGO_PKG_VERSION").to_owned(), figures }
-    }
-}
 
 /// The schema of one command's JSON.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandSchema {
     /// Command and version: `heaptoll-stat/1`.
     pub tag: &'static str,
+    /// Whether files have the parts of the tag as `format` and `version`, and not as `schema`.
+    is_format: bool,
     generate: fn() -> Schema,
     read_back: fn(&str, &'static str) -> Result<Value, Unreadable>,
 }
@@ -50,6 +37,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<bound::Figures>(bound::SCHEMA),
     CommandSchema::of::<choose::Figures>(choose::SCHEMA),
     CommandSchema::of::<conservatism::Figures>(conservatism::SCHEMA),
+    CommandSchema::of::<corpus::figures::Figures>(corpus::SCHEMA),
     CommandSchema::of::<delay::Figures>(delay::SCHEMA),
     CommandSchema::of::<diff::Figures>(diff::SCHEMA),
     CommandSchema::of::<diff::counts::Figures>(diff::counts::SCHEMA),
@@ -74,6 +62,8 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<stat::Figures>(stat::SCHEMA),
     CommandSchema::of::<tailor::Figures>(tailor::SCHEMA),
     CommandSchema::of_file::<json::ExperimentFile>(json::SCHEMA),
+    CommandSchema::of_format::<Description>(artifact::TAG),
+    CommandSchema::of_format::<Plan>(cluster::TAG),
 ];
 
 impl CommandSchema {
@@ -81,6 +71,7 @@ impl CommandSchema {
     pub const fn of<F: Serialize + DeserializeOwned + JsonSchema>(tag: &'static str) -> CommandSchema {
         CommandSchema {
             tag,
+            is_format: false,
             generate: generate::<Envelope<F>>,
             read_back: |text, tag| {
                 let figures: F = labelled::read(text, tag)?;
@@ -96,10 +87,24 @@ impl CommandSchema {
     pub const fn of_file<F: Serialize + DeserializeOwned + JsonSchema>(tag: &'static str) -> CommandSchema {
         CommandSchema {
             tag,
+            is_format: false,
             generate: generate::<F>,
             read_back: |text, tag| {
                 serde_json::to_value(labelled::read::<F>(text, tag)?)
                     .map_err(|error| Unreadable::of_shape(tag, error))
+            },
+        }
+    }
+
+    /// That of a file whose `format` and `version` are the two parts of the tag.
+    pub const fn of_format<F: Serialize + DeserializeOwned + JsonSchema>(tag: &'static str) -> CommandSchema {
+        CommandSchema {
+            tag,
+            is_format: true,
+            generate: generate::<F>,
+            read_back: |text, tag| {
+                let read = serde_json::from_str::<F>(text).and_then(serde_json::to_value);
+                read.map_err(|error| Unreadable::of_shape(tag, error))
             },
         }
     }
@@ -115,7 +120,13 @@ impl CommandSchema {
     pub fn schema(&self) -> Value {
         let mut schema = (self.generate)().to_value();
         schema["title"] = value!(self.tag);
-        schema["properties"]["schema"]["const"] = value!(self.tag);
+        match self.tag.rsplit_once('/') {
+            Some((format, version)) if self.is_format => {
+                schema["properties"]["format"]["const"] = value!(format);
+                schema["properties"]["version"]["const"] = value!(version.parse::<u64>().unwrap_or_default());
+            }
+            _ => schema["properties"]["schema"]["const"] = value!(self.tag),
+        }
         schema
     }
 
@@ -141,6 +152,19 @@ mod tests {
         let stat = ALL.iter().find(|known| known.tag == stat::SCHEMA).expect("stat").schema();
         assert_eq!(stat["properties"]["schema"]["const"], "heaptoll-stat/1");
         assert!(stat["required"].as_array().is_some_and(|fields| fields.contains(&value!("subject"))));
+    }
+
+    #[test]
+    fn a_file_with_a_format_of_its_own_has_its_two_parts() {
+        for (tag, format, version) in [
+            (artifact::TAG, artifact::format::FORMAT, artifact::format::VERSION),
+            (cluster::TAG, cluster::format::FORMAT, cluster::format::VERSION),
+        ] {
+            let schema = ALL.iter().find(|known| known.tag == tag).expect("is there").schema();
+            assert_eq!(schema["properties"]["format"]["const"], format);
+            assert_eq!(schema["properties"]["version"]["const"], version);
+            assert_eq!(schema["properties"].get("schema"), None);
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod path;
 mod process;
 mod proof;
 mod recipe;
+pub mod spec;
 
 pub use counted_run::Counts;
 pub use error::{OriginalsError, Refusal};

@@ -64,7 +64,7 @@ impl Tracer {
     }
 
     /// The executable.
-    pub(crate) fn tool(&self) -> &Path {
+    pub fn tool(&self) -> &Path {
         &self.tool
     }
 

@@ -1,6 +1,7 @@
 //! `heaptoll gate`: two builds, one verdict.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_experiments::failure::Failure;
@@ -28,7 +29,8 @@ const SKIPPED: u8 = 125;
 ///
 /// Programs and limits come from the command line, or from heaptoll.toml in the current folder:
 /// [gate.parse] with command = "./app in.xml" (or base = and new =) and limits = { instructions = "0.5%", cpu = "3%" }.
-/// docs/guide/gate.md explains it.
+/// docs/guide/gate.md explains it. `heaptoll plan gate` cuts a gate into shards for many machines; --merged decides over
+/// them (docs/guide/cluster.md).
 ///
 /// Exit status: 0 within limits; 1 a limit is broken, or the new build fails and the base does not; 2 it could not be
 /// run; 3 a limit could not be decided, with --strict; 130 interrupted. With --bisect all but 0, 1 and 130 are 125, what
@@ -43,6 +45,9 @@ const SKIPPED: u8 = 125;
 pub struct Arguments {
     #[command(flatten)]
     programs: ProgramArguments,
+    /// Decide over the merged shards of `heaptoll plan gate`, and run nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "ProgramArguments", help_heading = "Many machines")]
+    merged: Option<PathBuf>,
     /// A limit that could not be decided fails, too: exit status 3
     #[arg(long)]
     strict: bool,
@@ -76,9 +81,13 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 fn gated(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     arguments.gate_outputs.check()?;
-    let request = arguments.programs.request()?;
-    let session = Session::begin()?;
-    let found = gate::run(&request, &session.context())?;
+    let found = match &arguments.merged {
+        Some(path) => gate::sharded::decide(path)?,
+        None => {
+            let request = arguments.programs.request()?;
+            gate::run(&request, &Session::begin()?.context())?
+        }
+    };
     let document = found.document();
     let written = arguments.gate_outputs.write(&found.figures, &document, arguments.strict);
     let code = status(&found.figures, arguments.strict || arguments.bisect);

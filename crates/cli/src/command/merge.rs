@@ -61,13 +61,20 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         terminal::note(&format!("{others} of other classes than {class} left out"));
     }
     terminal::note(&format!(
-        "merged {} of {} in {}; show it with: heaptoll report {}",
+        "merged {} of {} in {}; {}{}",
         plural(merged.rows as usize, "row"),
         plural(merged.experiment.settings.shards.len(), "shard"),
         arguments.output.display(),
+        next(&merged),
         shell_path(&arguments.output)
     ));
     Ok(missing(&merged))
+}
+
+/// What shows it, up to the file's name.
+fn next(merged: &Merged) -> &'static str {
+    let is_gate = merged.experiment.settings.shards.iter().any(|shard| shard.part.counts);
+    if is_gate { "decide with: heaptoll gate --merged " } else { "show it with: heaptoll report " }
 }
 
 /// Prints which shards are missing; the exit status.

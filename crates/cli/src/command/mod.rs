@@ -6,6 +6,7 @@ pub mod bound;
 pub mod choose;
 pub mod compare;
 pub mod conservatism;
+pub mod corpus;
 pub mod delay;
 pub mod diff;
 pub mod drag;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use heaptoll_experiments::cluster::{ClusterError, MachineClass, Plan, planning};
 use heaptoll_experiments::failure::Failure;
 use heaptoll_report::ReportError;
@@ -11,6 +11,7 @@ use heaptoll_report::format::{and_list, plural, shell_path};
 use heaptoll_units::took;
 
 use crate::duration::duration;
+use crate::gate_programs::ProgramArguments;
 use crate::outputs::all_writable;
 use crate::run_settings::RunSettings;
 use crate::session::Session;
@@ -25,27 +26,28 @@ use crate::workload_args::WorkloadArgs;
 /// `heaptoll work` measures a shard, `heaptoll submit` gives all to Slurm or GNU parallel, `heaptoll merge` makes one
 /// experiment of them.
 ///
+/// `heaptoll plan gate` cuts a gate: two builds of a program, with one verdict over all shards.
+///
 /// Exit status: 0 all well; 2 the request cannot be carried out; 130 interrupted.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll plan -o exp.plan -n 40 --all\n  \
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  heaptoll plan -o exp.plan -n 40 --all\n  \
     heaptoll work exp.plan --shard 0 -o shards\n  \
     heaptoll submit exp.plan --slurm -o shards -- --partition=bench\n  \
     heaptoll merge all.db shards\n  \
     srun --exclusive heaptoll plan --machine -o node.json      (which machine is a compute node?)\n  \
-    heaptoll plan -o exp.plan --class zen=node.json -p cfrac")]
+    heaptoll plan -o exp.plan --class zen=node.json -p cfrac"
+)]
 pub struct Arguments {
     /// The plan to write; with --machine, the class of machines
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
-    /// How long a shard takes, roughly; it has one repetition at least
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
-    shard_time: f64,
-    /// A class of machines that measures the experiment, from a file of --machine; with several, each class measures all of
-    /// it and is reported by itself [default: the class of this machine]
-    #[arg(long, value_name = "[NAME=]FILE")]
-    class: Vec<String>,
+    #[arg(short, long, value_name = "FILE", required = true)]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    cut: CutArguments,
     /// Write what class of machines this one is, and plan nothing
-    #[arg(long, conflicts_with_all = ["class", "shard_time", "repetitions", "RunSettings", "WorkloadArgs"])]
+    #[arg(long, conflicts_with_all = ["CutArguments", "repetitions", "RunSettings", "WorkloadArgs"])]
     machine: bool,
     #[command(flatten)]
     settings: RunSettings,
@@ -54,6 +56,62 @@ pub struct Arguments {
     repetitions: Option<u32>,
     #[command(flatten)]
     workload: WorkloadArgs,
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+/// Into what it is cut.
+#[derive(Debug, Args)]
+struct CutArguments {
+    /// How long a shard takes, roughly; it has one repetition at least
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    shard_time: f64,
+    /// A class of machines that measures the experiment, from a file of --machine; with several, each class measures all of
+    /// it and is reported by itself [default: the class of this machine]
+    #[arg(long, value_name = "[NAME=]FILE")]
+    class: Vec<String>,
+}
+
+impl CutArguments {
+    /// The classes of machines that were given.
+    fn classes(&self) -> Result<Vec<MachineClass>, Failure> {
+        self.class.iter().map(|text| read_class(text)).collect()
+    }
+}
+
+/// What else is cut.
+#[derive(Debug, Subcommand)]
+enum What {
+    Gate(Box<GateArguments>),
+}
+
+/// Cut a gate into shards that many machines measure: two builds of a program, one verdict.
+///
+/// Takes the programs and limits of `heaptoll gate`. A shard is whole repetitions of both builds on one node, or the
+/// exact counts and the recordings of one program, which one node of each class makes. `heaptoll work` measures a shard,
+/// `heaptoll merge` makes one file of all, and `heaptoll gate --merged FILE` decides, with the limits of the plan. The
+/// number of repetitions is fixed: no shard sees the rows of the others. Commits (--base-ref) are not built: build both
+/// where all nodes see them.
+///
+/// Exit status: 0 all well; 2 the request cannot be carried out; 130 interrupted.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  heaptoll plan gate -o gate.plan -n 60 --base ./old --new ./new -- in.xml\n  \
+    heaptoll submit gate.plan --slurm -o shards\n  \
+    heaptoll merge gate.db shards\n  \
+    heaptoll gate --merged gate.db --strict"
+)]
+struct GateArguments {
+    /// The plan to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    cut: CutArguments,
+    /// Timed repetitions on each class of machines; below 6 no limit on a time can be decided
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repetitions: u32,
+    #[command(flatten)]
+    programs: ProgramArguments,
 }
 
 /// Runs the command.
@@ -61,20 +119,38 @@ pub struct Arguments {
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    all_writable(std::iter::once(arguments.output.as_path()))?;
-    if arguments.machine {
-        return write_class(&arguments.output);
+    if let Some(What::Gate(gate)) = &arguments.what {
+        return plan_gate(gate);
     }
-    let classes = arguments.class.iter().map(|text| read_class(text)).collect::<Result<_, _>>()?;
+    let output =
+        arguments.output.as_ref().ok_or_else(|| Failure::Usage("no plan to write: give -o FILE".into()))?;
+    all_writable(std::iter::once(output.as_path()))?;
+    if arguments.machine {
+        return write_class(output);
+    }
+    let classes = arguments.cut.classes()?;
     let session = Session::begin()?;
     let request = planning::Request {
         run: arguments.settings.request(&arguments.workload, arguments.repetitions),
-        shard_s: arguments.shard_time,
+        shard_s: arguments.cut.shard_time,
         classes,
     };
-    let plan = planning::plan(&request, &session.context())?;
-    plan.write(&arguments.output)?;
-    terminal::print(&summary(&plan, &arguments.output))?;
+    keep(&planning::plan(&request, &session.context())?, output)
+}
+
+fn plan_gate(arguments: &GateArguments) -> Result<u8, Failure> {
+    all_writable(std::iter::once(arguments.output.as_path()))?;
+    let (classes, gate) = (arguments.cut.classes()?, arguments.programs.request()?);
+    let session = Session::begin()?;
+    let (repetitions, shard_s) = (arguments.repetitions, arguments.cut.shard_time);
+    let request = planning::GateRequest { gate, repetitions, shard_s, classes };
+    keep(&planning::plan_gate(&request, &session.context())?, &arguments.output)
+}
+
+/// Writes a plan, and prints what to do with it.
+fn keep(plan: &Plan, output: &Path) -> Result<u8, Failure> {
+    plan.write(output)?;
+    terminal::print(&summary(plan, output))?;
     Ok(0)
 }
 

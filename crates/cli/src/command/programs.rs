@@ -44,17 +44,21 @@ enum Action {
 /// `lucene` and `h2` are jars of Maven Central, which are compared with a digest, and drivers of ours (docs/guide/jvm.md).
 /// They take curl and javac (default-jdk-headless).
 ///
+/// `spec2017` takes an installed SPEC CPU 2017 by its folder (--from): each benchmark that `runcpu --action=setup` has built
+/// and set up becomes an entry, with the workloads test, train and ref as sizes quick, demo and full. Nothing is copied.
+///
 /// Exit status: 0 all well; 1 a program or a form of one could not be added, the others were; 2 nothing could be.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll programs add malloc-bench\n  \
     heaptoll programs add malloc-bench --from ~/llvm-test-suite     (a clone, without network)\n  \
     heaptoll programs add lucene --from ~/jars                      (a folder with the jar)\n  \
+    heaptoll programs add spec2017 --from /opt/cpu2017              (what is built there)\n  \
     heaptoll run --program mb-cfrac --size quick                    (and measure one)")]
 struct AddArguments {
-    /// `malloc-bench`, `lucene`, `h2`, or the path of a folder with a recipe of your own
+    /// `malloc-bench`, `lucene`, `h2`, `spec2017`, or the path of a folder with a recipe of your own
     #[arg(value_name = "NAME")]
     recipe: String,
-    /// A git URL, or a clone, bare repository or folder here that has the sources (for Java: a folder with the jars)
+    /// A git URL, or a clone, bare repository or folder here that has the sources (for Java: a folder with the jars; for SPEC: where it is installed)
     /// [default: the project's repository, Maven Central]
     #[arg(long, value_name = "WHERE")]
     from: Option<String>,

@@ -56,7 +56,8 @@ pub fn run(arguments: Arguments) -> Result<u8, Failure> {
     let (text, code) = match work(&request, &session.context())? {
         Worked::Measured { path, rows, failed } => {
             let failed = if failed > 0 { format!(", {failed} of them failed runs") } else { String::new() };
-            (format!("shard {number}: {}{failed}, in {}", plural(rows, "row"), shell_path(&path)), 0)
+            let what = if rows == 0 { "counts of both builds".to_owned() } else { plural(rows, "row") };
+            (format!("shard {number}: {what}{failed}, in {}", shell_path(&path)), 0)
         }
         Worked::WasThere(path) => {
             (format!("shard {number} is there: {}; nothing to do", shell_path(&path)), 0)

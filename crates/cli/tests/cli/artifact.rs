@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::fixture::{CommandOutput, Fixture, read_json, text};
+use crate::schemas::validate;
 
 /// A program with some work for malloc.
 const WORK: &str = "int main(void) { long sum = 0; for (int i = 0; i < 20000; i++) { char *p = malloc(16 + i % 99); \
@@ -41,6 +42,7 @@ fn an_artifact_is_verified_and_its_script_measures_it_again() {
     let fixture = Fixture::new();
     let folder = artifact(&fixture);
     let described = read_json(&fixture.at("made/artifact.json"));
+    validate("artifact.json", &described.to_string());
     let roles = ["program", "library", "launcher", "object"];
     let files = described["files"].as_array().expect("files");
     for role in roles {

@@ -248,3 +248,52 @@ fn pointer_free_memory_is_recorded_in_front_of_any_manager() {
         assert!((1000..1100).contains(&objects), "{manager}: {objects}");
     }
 }
+
+/// A stand-in for an installed SPEC CPU 2017, of its shape: one benchmark built and set up for a workload, one not built.
+fn spec_tree(fixture: &Fixture) -> String {
+    let run = |benchmark: &str| format!("cpu2017/benchspec/CPU/{benchmark}/run/run_base_test_mine.0000");
+    let source = "int main(int c, char **v) { char t[99]; free(malloc(64)); FILE *f = fopen(v[1], \"r\"); \
+                  if (!f || !fgets(t, 99, f)) return 3; fputs(t, stdout); return 0; }";
+    for benchmark in ["505.mcf_r", "507.cactuBSSN_r"] {
+        std::fs::create_dir_all(fixture.path(&run(benchmark))).expect("a folder");
+    }
+    fixture.program(&format!("{}/mcf_r_base.mine", run("505.mcf_r")), source);
+    std::fs::write(fixture.path(&run("505.mcf_r")).join("inp.in"), "an input\n").expect("writes");
+    let line = |name: &str| {
+        format!(
+            "-C /built/there\n-o inp.out -e inp.err ../run_base_test_mine.0000/{name} inp.in > inp.out 2>> inp.err\n"
+        )
+    };
+    std::fs::write(fixture.path(&run("505.mcf_r")).join("speccmds.cmd"), line("mcf_r_base.mine"))
+        .expect("writes");
+    std::fs::write(fixture.path(&run("507.cactuBSSN_r")).join("speccmds.cmd"), line("cactus"))
+        .expect("writes");
+    fixture.at("cpu2017")
+}
+
+#[test]
+fn an_installed_spec_cpu_2017_is_measured_by_its_path() {
+    let fixture = Fixture::new();
+    let tree = spec_tree(&fixture);
+    fixture.heaptoll(&["programs", "add", "spec2017"]).exits(2).complains(&["--from"]);
+    fixture
+        .heaptoll(&["programs", "add", "spec2017", "--from", &fixture.at("no")])
+        .exits(2)
+        .complains(&["benchspec/CPU"]);
+    let added = fixture.heaptoll(&["programs", "add", "spec2017", "--from", &tree]);
+    added.exits(1).complains(&[
+        "spec-mcf_r: 505.mcf_r (test)",
+        "507.cactuBSSN_r: ",
+        "is not built",
+        "--catalog",
+    ]);
+    let entries = fixture.path("data").join("heaptoll/programs/spec2017").display().to_string();
+    let json = fixture.at("run.json");
+    let words =
+        ["run", "--catalog", &entries, "-p", "spec-mcf_r", "--size", "quick", "-m", "glibc", "-m", "knuth"];
+    fixture.heaptoll(&[&words[..], &["-n", "2", "--json", &json]].concat()).exits(0).shows(&["spec-mcf_r"]);
+    let rows = crate::fixture::read_json(&json);
+    let timed: Vec<_> = crate::fixture::rows(&rows).iter().filter(|row| row["phase"] == "timed").collect();
+    assert!(timed.iter().all(|row| row["output_bytes"] == 9 && row["outcome"]["kind"] == "ok"), "{timed:#?}");
+    assert!(!fixture.path("cpu2017/benchspec/CPU/505.mcf_r/run/run_base_test_mine.0000/inp.out").exists());
+}

@@ -21,8 +21,10 @@ fn validators() -> &'static HashMap<&'static str, (CommandSchema, Validator)> {
 #[track_caller]
 pub fn validate(name: &str, text: &str) {
     let json: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{name} is no JSON: {error}"));
-    let tag = json["schema"].as_str().unwrap_or_else(|| panic!("{name} names no schema"));
-    let Some((command, validator)) = validators().get(tag) else {
+    let of_format = || Some(format!("{}/{}", json["format"].as_str()?, json["version"].as_u64()?));
+    let tag = json["schema"].as_str().map(str::to_owned).or_else(of_format);
+    let tag = tag.unwrap_or_else(|| panic!("{name} names no schema"));
+    let Some((command, validator)) = validators().get(tag.as_str()) else {
         panic!("{name}: no schema {tag} in heaptoll_papers::schema");
     };
     let errors: Vec<String> = validator

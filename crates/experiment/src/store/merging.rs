@@ -5,10 +5,10 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::description;
 use super::error::StoreError;
 use super::file::ExperimentFile;
 use super::layout::ANONYMOUS_PEAK;
+use super::{attached, description};
 use crate::columns::stored;
 use crate::experiment::Experiment;
 use crate::shards::Part;
@@ -136,6 +136,7 @@ fn copy(connection: &Connection, next: i64) -> rusqlite::Result<u64> {
     let count = transaction.execute(&rows, [next - 1])?;
     transaction.execute(samples, [])?;
     transaction.execute(&marks, [])?;
+    attached::copy(&transaction)?;
     transaction.commit()?;
     Ok(count as u64)
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use heaptoll_experiment::experiment::Experiment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ArtifactError;
@@ -23,7 +24,7 @@ pub const PLAN: &str = "exp.plan";
 pub const REPLAY: &str = "replay";
 
 /// Everything but the rows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Description {
     /// [`FORMAT`].
     pub format: String,
@@ -48,7 +49,7 @@ pub struct Description {
 }
 
 /// A file that took part, and where it comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnedFile {
     /// The file and its digest.
     #[serde(flatten)]
@@ -60,7 +61,7 @@ pub struct OwnedFile {
 }
 
 /// A file of the folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Content {
     /// Its name.
     pub name: String,

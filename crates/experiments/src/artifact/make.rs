@@ -100,7 +100,7 @@ fn describe(
     let planned = plan.is_some();
     let (files, machines) = match plan {
         Some(plan) => (plan.files, plan.classes),
-        None => (digests::of_experiment(&experiment, places)?, vec![MachineClass::here()]),
+        None => (digests::of_experiment(&experiment, &[], places)?, vec![MachineClass::here()]),
     };
     let owners = packages::owners(files.iter().map(|file| file.path.as_str()));
     let owned = |file: FileDigest| OwnedFile {

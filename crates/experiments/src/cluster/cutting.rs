@@ -38,6 +38,7 @@ pub fn cut(
                     repetitions: length,
                     class_first,
                     first_warmup: *warmups,
+                    counts: false,
                 };
                 first += length;
                 *warmups += warmup;
@@ -47,6 +48,21 @@ pub fn cut(
         }
     }
     shards
+}
+
+/// The shards of a gate that count its programs, each with the time that it takes, s: one of each program for each class.
+pub fn counts(programs: &[(&str, f64)], classes: &[&str], repetitions: u32) -> Vec<PlannedShard> {
+    let of_class = |(class, name): (u32, &&str)| {
+        let class_first = class * repetitions;
+        let shard = |(program, estimated_s): &(&str, f64)| {
+            let (program, class) = ((*program).to_owned(), (*name).to_owned());
+            let part =
+                Part { program, class, first: class_first, class_first, counts: true, ..Part::default() };
+            PlannedShard { part, estimated_s: *estimated_s }
+        };
+        programs.iter().map(shard).collect::<Vec<_>>()
+    };
+    (0..).zip(classes).flat_map(of_class).collect()
 }
 
 /// How many repetitions a shard has, at most: one at least, however long it takes.
@@ -77,6 +93,17 @@ mod tests {
         assert_eq!(shards.iter().map(|shard| shard.part.repetitions).collect::<Vec<_>>(), [5, 5]);
         assert_eq!(shards.iter().map(|shard| shard.part.first_warmup).collect::<Vec<_>>(), [0, 1]);
         assert!((shards[0].estimated_s - 330.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_program_of_a_gate_is_counted_once_for_each_class() {
+        let shards = counts(&[("p", 2.0), ("q", 3.0)], &["a", "b"], 7);
+        let found: Vec<_> = shards
+            .iter()
+            .map(|shard| (shard.part.class.as_str(), shard.part.program.as_str(), shard.part.class_first))
+            .collect();
+        assert_eq!(found, [("a", "p", 0), ("a", "q", 0), ("b", "p", 7), ("b", "q", 7)]);
+        assert!(shards.iter().all(|shard| shard.part.counts && shard.part.repetitions == 0));
     }
 
     #[test]

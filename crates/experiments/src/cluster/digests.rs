@@ -11,9 +11,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use heaptoll_experiment::experiment::{Experiment, ProgramInfo};
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
 use heaptoll_experiment::places::Places;
 use heaptoll_preflight::inspect_program;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -21,7 +22,7 @@ use super::error::ClusterError;
 use super::role::Role;
 
 /// A file and what is in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileDigest {
     /// Its path, the same on each node.
     pub path: String,
@@ -39,75 +40,128 @@ struct Files {
     found: BTreeMap<PathBuf, Role>,
 }
 
-/// Finds the files of an experiment on this machine and digests them.
+/// Finds the files of an experiment on this machine and digests them, with `others` that take part.
 ///
 /// # Errors
 /// A file is missing or cannot be read, or the loader cannot serve a program or an object.
-pub fn of_experiment(experiment: &Experiment, places: &Places) -> Result<Vec<FileDigest>, ClusterError> {
+pub fn of_experiment(
+    experiment: &Experiment,
+    others: &[PathBuf],
+    places: &Places,
+) -> Result<Vec<FileDigest>, ClusterError> {
     let mut files = Files::default();
     files.add(&places.launcher(), Role::Launcher);
+    others.iter().for_each(|path| files.add(path, Role::Object));
     let mut objects = vec![places.start_layer()];
     let mut loaders = Vec::new();
     for program in &experiment.programs {
-        for (command, environment) in commands(program) {
-            files.add_command(&command, &environment, &mut loaders)?;
+        for run in commands(program, &experiment.stacks) {
+            files.add_command(&run, &mut loaders)?;
         }
         if let Some(stdin) = &program.stdin {
             files.add(Path::new(stdin), Role::Input);
         }
     }
     objects.extend(experiment.stacks.iter().flat_map(|stack| &stack.preload).map(PathBuf::from));
-    objects.sort();
-    objects.dedup();
-    for object in &objects {
-        files.add(object, Role::Object);
+    files.with_objects(objects, loaders)?;
+    files.digested()
+}
+
+/// The files of one command with this environment, and what is preloaded into it.
+///
+/// # Errors
+/// As [`of_experiment`].
+pub fn of_command(
+    words: &[OsString],
+    environment: Vec<(OsString, OsString)>,
+    stdin: Option<&Path>,
+    objects: &[PathBuf],
+) -> Result<Vec<FileDigest>, ClusterError> {
+    let (mut files, mut loaders) = (Files::default(), Vec::new());
+    files.add_command(&Run { words: words.to_vec(), environment, folder: None }, &mut loaders)?;
+    if let Some(stdin) = stdin {
+        files.add(stdin, Role::Input);
     }
-    // Any of the programs' loaders finds an object's libraries; they are one C library's.
-    if let Some((loader, _)) = loaders.first().cloned() {
-        loaders.extend(objects.into_iter().map(|object| (loader.clone(), object)));
-    }
-    loaders.sort();
-    loaders.dedup();
-    for (loader, binary) in &loaders {
-        files.add(loader, Role::Library);
-        for library in libraries(loader, binary)? {
-            files.add(&library, Role::Library);
-        }
-    }
-    files.found.into_iter().map(|(path, role)| digest(&path, role)).collect()
+    files.with_objects(objects.to_vec(), loaders)?;
+    files.digested()
 }
 
 /// Variables with their values.
 type Environment = Vec<(OsString, OsString)>;
 
-/// The commands of a program, each with its environment: its own, and the load of a server.
-fn commands(program: &ProgramInfo) -> Vec<(Vec<OsString>, Environment)> {
+/// A command that takes part.
+struct Run {
+    words: Vec<OsString>,
+    environment: Environment,
+    folder: Option<PathBuf>,
+}
+
+/// The commands of a program: its own or those of its builds, and the load of a server.
+fn commands(program: &ProgramInfo, stacks: &[StackInfo]) -> Vec<Run> {
     // No path is below it, so words with a scratch folder name no input.
     let scratch = Path::new("/nonexistent");
     let mut environment: Environment = std::env::vars_os().collect();
     let own = program.environment.iter();
     environment.extend(own.map(|(name, value)| (name.into(), program.filled(value, scratch).into())));
-    let mut commands = vec![(program.command_in(scratch), environment)];
+    let builds = stacks.iter().filter(|stack| stack.program == program.name && stack.own_command.is_some());
+    let mut commands: Vec<Run> = builds
+        .map(|stack| Run {
+            words: stack.command_in(program, scratch),
+            environment: environment.clone(),
+            folder: stack.directory().map(Path::to_path_buf),
+        })
+        .collect();
+    if commands.is_empty() {
+        commands.push(Run { words: program.command_in(scratch), environment, folder: None });
+    }
     if let Some(serve) = &program.serve {
-        commands.push((program.load_in(serve, scratch), std::env::vars_os().collect()));
+        let words = program.load_in(serve, scratch);
+        commands.push(Run { words, environment: std::env::vars_os().collect(), folder: None });
     }
     commands
 }
 
 impl Files {
+    /// Adds what is preloaded, and the libraries that the loader gives to it and to the programs: each with its loader.
+    fn with_objects(
+        &mut self,
+        mut objects: Vec<PathBuf>,
+        mut loaders: Vec<(PathBuf, PathBuf)>,
+    ) -> Result<(), ClusterError> {
+        objects.sort();
+        objects.dedup();
+        for object in &objects {
+            self.add(object, Role::Object);
+        }
+        // Any of the programs' loaders finds an object's libraries; they are one C library's.
+        if let Some((loader, _)) = loaders.first().cloned() {
+            loaders.extend(objects.into_iter().map(|object| (loader.clone(), object)));
+        }
+        loaders.sort();
+        loaders.dedup();
+        for (loader, binary) in &loaders {
+            self.add(loader, Role::Library);
+            for library in libraries(loader, binary)? {
+                self.add(&library, Role::Library);
+            }
+        }
+        Ok(())
+    }
+
+    /// All of them with their digests.
+    fn digested(self) -> Result<Vec<FileDigest>, ClusterError> {
+        self.found.into_iter().map(|(path, role)| digest(&path, role)).collect()
+    }
+
     /// Adds a file under the first role in which it was found.
     fn add(&mut self, path: &Path, role: Role) {
         self.found.entry(path.to_path_buf()).or_insert(role);
     }
 
     /// Adds what a command runs, and the files that its other words name. The loader of its binary is added to `loaders`.
-    fn add_command(
-        &mut self,
-        command: &[OsString],
-        environment: &[(OsString, OsString)],
-        loaders: &mut Vec<(PathBuf, PathBuf)>,
-    ) -> Result<(), ClusterError> {
-        let facts = inspect_program(command, environment, None).map_err(|refusal| {
+    fn add_command(&mut self, run: &Run, loaders: &mut Vec<(PathBuf, PathBuf)>) -> Result<(), ClusterError> {
+        let command = &run.words;
+        let facts = inspect_program(command, &run.environment, run.folder.as_deref()).map_err(|refusal| {
             let command = command.first().map_or("a command".into(), |word| word.to_string_lossy());
             ClusterError::Program { command: command.into_owned(), why: refusal.to_string() }
         })?;

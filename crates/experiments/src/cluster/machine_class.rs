@@ -5,6 +5,7 @@ use std::fmt;
 use heaptoll_experiment::machine;
 use heaptoll_locality::machine::Machine as Caches;
 use heaptoll_units::size_text;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Share of the class's memory that a machine must have, in eighths: firmware and the kernel keep some, and not the same
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 const LEAST_EIGHTHS: u64 = 7;
 
 /// What machines of one class have in common.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineClass {
     /// Its name in reports.
     pub name: String,

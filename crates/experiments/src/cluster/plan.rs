@@ -7,16 +7,18 @@ use std::path::Path;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::shards::Part;
 use heaptoll_report::{ReportError, files};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::digests::FileDigest;
 use super::error::ClusterError;
 use super::format::{FORMAT, VERSION};
 use super::machine_class::MachineClass;
+use crate::gate::sharded::PlannedGate;
 use crate::sealed::{self, Sealed, Unusable};
 
 /// A plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// [`FORMAT`].
     pub format: String,
@@ -32,6 +34,9 @@ pub struct Plan {
     pub environment: BTreeMap<String, String>,
     /// The catalog's entries among its programs, whose inputs a node can generate.
     pub catalog: Option<CatalogEntries>,
+    /// The gate that decides over its rows, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<PlannedGate>,
     /// The files that take part.
     pub files: Vec<FileDigest>,
     /// The classes of machines, each of which measures the whole experiment.
@@ -41,7 +46,7 @@ pub struct Plan {
 }
 
 /// Entries of the catalog.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CatalogEntries {
     /// Their names.
     pub names: Vec<String>,
@@ -52,7 +57,7 @@ pub struct CatalogEntries {
 }
 
 /// A shard before it is measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedShard {
     /// Its cells.
     #[serde(flatten)]
@@ -164,6 +169,7 @@ mod tests {
             experiment,
             environment: BTreeMap::new(),
             catalog: None,
+            gate: None,
             files: vec![],
             classes: vec![MachineClass { name: "a".into(), ..MachineClass::default() }],
             shards: vec![PlannedShard { part, estimated_s: 0.1 + 0.2 }],

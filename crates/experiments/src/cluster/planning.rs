@@ -21,13 +21,17 @@ use super::plan::{CatalogEntries, Plan};
 use super::role::Role;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::gate::sharded::{self, PlannedGate};
 use crate::preparation::settings_in_environment;
-use crate::{cells, measurement, run};
+use crate::{cells, gate, measurement, run};
 
 /// Seconds of a shard where nothing else is requested.
 pub const SHARD_S: f64 = 600.0;
 /// What a start-up run takes with its launcher, roughly, s.
 const STARTUP_S: f64 = 0.01;
+
+/// A traced run takes so many times a run, roughly; a gate makes three of them, and two recordings.
+const COUNTS: f64 = 150.0;
 
 /// What to plan.
 pub struct Request {
@@ -45,18 +49,64 @@ pub struct Request {
 /// The request cannot be carried out, the baseline fails, or Ctrl-C.
 pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     check(&request.run)?;
-    let mut experiment = run::describe(&request.run, context)?;
-    let before = files(&experiment, context)?;
+    let experiment = run::describe(&request.run, context)?;
+    let catalog = catalog(&request.run, &experiment);
+    cut(Described { experiment, catalog, gate: None }, request.shard_s, &request.classes, context)
+}
+
+/// A gate to plan.
+pub struct GateRequest {
+    /// The gate.
+    pub gate: gate::request::Request,
+    /// Repetitions on each class of machines.
+    pub repetitions: u32,
+    /// Time of a shard, s.
+    pub shard_s: f64,
+    /// The classes of machines; this machine's without any.
+    pub classes: Vec<MachineClass>,
+}
+
+/// Makes the plan of a gate; both builds of each program run twice: to see that they run, and for the time that it takes.
+///
+/// # Errors
+/// The request cannot be carried out, a build fails, or Ctrl-C.
+pub fn plan_gate(request: &GateRequest, context: &Context) -> Result<Plan, Failure> {
+    let (experiment, gate) = sharded::describe(&request.gate, request.repetitions, context)?;
+    let described = Described { experiment, catalog: None, gate: Some(gate) };
+    cut(described, request.shard_s, &request.classes, context)
+}
+
+/// What is cut.
+struct Described {
+    experiment: Experiment,
+    catalog: Option<CatalogEntries>,
+    gate: Option<PlannedGate>,
+}
+
+/// Cuts an experiment for these classes of machines.
+fn cut(
+    described: Described,
+    shard_s: f64,
+    classes: &[MachineClass],
+    context: &Context,
+) -> Result<Plan, Failure> {
+    let Described { mut experiment, catalog, gate } = described;
+    let others = gate.as_ref().map_or(vec![], |gate| gate.files(context.places));
+    let before = files(&experiment, &others, context)?;
     let times = try_out(&mut experiment, context)?;
     let files = without_outputs(before);
-    let classes = match request.classes.as_slice() {
+    let classes = match classes {
         [] => vec![MachineClass::here()],
         named => named.to_vec(),
     };
     check_names(&classes)?;
     let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
     let settings = &mut experiment.settings;
-    let shards = cutting::cut(&times, &names, settings.repetitions, settings.warmup, request.shard_s);
+    let mut shards = cutting::cut(&times, &names, settings.repetitions, settings.warmup, shard_s);
+    let counted = gate.iter().flat_map(|gate| &gate.programs);
+    let counted: Vec<(&str, f64)> =
+        counted.map(|program| (program.name.as_str(), COUNTS * program.run_s)).collect();
+    shards.extend(cutting::counts(&counted, &names, settings.repetitions));
     settings.repetitions *= names.len() as u32;
     let plan = Plan {
         format: FORMAT.into(),
@@ -64,7 +114,8 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
         heaptoll: env!("CARGO_PKG_VERSION").into(),
         identity: String::new(),
         environment: settings_in_environment::set(),
-        catalog: catalog(&request.run, &experiment),
+        catalog,
+        gate,
         files,
         experiment,
         classes,
@@ -120,9 +171,10 @@ fn catalog(request: &run::Request, experiment: &Experiment) -> Option<CatalogEnt
 /// The files that take part, each with the time of its last change.
 fn files(
     experiment: &Experiment,
+    others: &[PathBuf],
     context: &Context,
 ) -> Result<Vec<(FileDigest, Option<SystemTime>)>, Failure> {
-    let files = digests::of_experiment(experiment, context.places).map_err(refused)?;
+    let files = digests::of_experiment(experiment, others, context.places).map_err(refused)?;
     Ok(files.into_iter().map(|file| (changed(&file), file)).map(|(time, file)| (file, time)).collect())
 }
 

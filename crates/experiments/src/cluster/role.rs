@@ -1,9 +1,10 @@
 //! What a file is to an experiment.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a file is to the experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// What a command names: the program, its interpreters, the load of a server.

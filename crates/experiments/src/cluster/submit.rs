@@ -208,6 +208,7 @@ mod tests {
             experiment: experiment(&["prog"], &["glibc".into()], 1),
             environment: [].into(),
             catalog: None,
+            gate: None,
             files: vec![],
             classes: vec![],
             shards: vec![PlannedShard { part: Part::default(), estimated_s: 1.0 }],

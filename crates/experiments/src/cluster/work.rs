@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use heaptoll_catalog::Size;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::runner::{Ending, RunError};
-use heaptoll_experiment::shards::Shard;
+use heaptoll_experiment::shards::{Part, Shard};
 use heaptoll_experiment::store::{Store, StoreError};
 use heaptoll_experiment::{machine, own_cost};
+use heaptoll_report::ReportError;
 use heaptoll_scratch::Scratch;
+use serde::Serialize;
 
 use super::digests;
 use super::error::ClusterError;
@@ -18,6 +20,7 @@ use super::plan::{CatalogEntries, Plan};
 use super::publish::{Published, publish};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::gate::sharded::{self, PlannedGate};
 use crate::preparation::resume::go_where_it_began;
 use crate::preparation::settings_in_environment;
 use crate::workload::Workload;
@@ -98,7 +101,7 @@ pub fn work(request: &Request, context: &Context) -> Result<Worked, Failure> {
     let scratch =
         scratch.map_or_else(Scratch::make, |folder| Scratch::make_in(&folder)).map_err(RunError::Scratch)?;
     let local = scratch.path().join(&name);
-    let ending = measured(&mut experiment, &local, context)
+    let ending = measured(&plan, &mut experiment, &local, context)
         .map_err(|failure| of_scratch(failure, request.shard, scratch.path()))?;
     if ending == Ending::Interrupted {
         return Ok(Worked::Interrupted);
@@ -113,13 +116,27 @@ pub fn work(request: &Request, context: &Context) -> Result<Worked, Failure> {
     })
 }
 
-/// Measures the cells of the experiment's only shard into a file of this node, which is whole and closed then.
-fn measured(experiment: &mut Experiment, local: &Path, context: &Context) -> Result<Ending, Failure> {
+/// Measures the experiment's only shard into a file of this node, which is whole and closed then.
+fn measured(
+    plan: &Plan,
+    experiment: &mut Experiment,
+    local: &Path,
+    context: &Context,
+) -> Result<Ending, Failure> {
     let mut store = Store::create(local, experiment)?;
-    let made = experiment.settings.shards.first().map(|shard| cells::of_part(experiment, &shard.part));
-    let made = made.unwrap_or_default();
-    if measurement::measure_cells(experiment, &mut store, &made, context)? == Ending::Interrupted {
-        return Ok(Ending::Interrupted);
+    let part = experiment.settings.shards.first().map(|shard| shard.part.clone()).unwrap_or_default();
+    if let Some(gate) = &plan.gate {
+        store.attach(sharded::ATTACHED, &json(gate)?)?;
+    }
+    let ending = match &plan.gate {
+        Some(gate) if part.counts => counted(gate, experiment, &part, &store, context)?,
+        _ => {
+            let made = cells::of_part(experiment, &part);
+            measurement::measure_cells(experiment, &mut store, &made, context)?
+        }
+    };
+    if ending == Ending::Interrupted {
+        return Ok(ending);
     }
     experiment.complete = true;
     store.describe(experiment)?;
@@ -135,6 +152,30 @@ fn of_scratch(failure: Failure, number: u32, scratch: &Path) -> Failure {
         }
         _ => failure,
     }
+}
+
+/// Counts one program of a gate, and keeps what was counted in the shard's file.
+fn counted(
+    gate: &PlannedGate,
+    experiment: &Experiment,
+    part: &Part,
+    store: &Store,
+    context: &Context,
+) -> Result<Ending, Failure> {
+    let traces = Scratch::make().map_err(RunError::Scratch)?;
+    match sharded::count(gate, experiment, &part.program, traces.path(), context) {
+        Ok(found) => {
+            store.attach(&sharded::counts_of(&part.class, &part.program), &json(&found)?)?;
+            Ok(Ending::Complete)
+        }
+        Err(Failure::Interrupted) => Ok(Ending::Interrupted),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
+    let encoded = |error: serde_json::Error| ReportError::Encode { form: "JSON", detail: error.to_string() };
+    Ok(serde_json::to_string(value).map_err(encoded)?)
 }
 
 /// Whether a shard's file is there and whole. One that is cut or damaged is none; one of something else is not touched.
@@ -195,7 +236,8 @@ fn fits(plan: &Plan, class: &str, node: &str, context: &Context) -> Result<(), F
     if let Some(entries) = &plan.catalog {
         generate_inputs(entries, context)?;
     }
-    let files = digests::of_experiment(&plan.experiment, context.places).map_err(refused)?;
+    let others = plan.gate.as_ref().map_or(vec![], |gate| gate.files(context.places));
+    let files = digests::of_experiment(&plan.experiment, &others, context.places).map_err(refused)?;
     digests::compare(&plan.files, &files).map_err(refused)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::Observation;
-use heaptoll_experiment::shards::{Part, ShardIndex};
+use heaptoll_experiment::shards::{Part, Shard, ShardIndex};
 use heaptoll_experiment::store::Reader;
 use heaptoll_report::{ReportError, files, parquet};
 
@@ -42,12 +42,16 @@ pub fn write(request: &Request) -> Result<Written, Failure> {
     let mut described = reader.description()?;
     described.tracks.clear();
     let names: Vec<String> = described.programs.iter().map(|program| program.name.clone()).collect();
+    // Of ten thousand shards each file would have a copy.
+    let mut bare = described.clone();
+    bare.settings.shards.clear();
     let mut written = Written::default();
     for program in &names {
-        let mut files: BTreeMap<PathBuf, Vec<Observation>> = BTreeMap::new();
+        let mut files: BTreeMap<PathBuf, (Option<&Shard>, Vec<Observation>)> = BTreeMap::new();
         let index = ShardIndex::new(&described);
         for row in reader.rows_of(program)? {
-            let path = match index.of_row(&row) {
+            let shard = index.of_row(&row);
+            let path = match shard {
                 Some(shard) => place(short(&shard.plan), &shard.part, &shard.node, shard.number),
                 None if described.settings.shards.is_empty() => {
                     let stem = request.experiment.file_stem().unwrap_or_default().to_string_lossy();
@@ -61,12 +65,13 @@ pub fn write(request: &Request) -> Result<Written, Failure> {
                     return Err(Failure::Refused(Box::new(ClusterError::OtherRows { path, number: 0, why })));
                 }
             };
-            files.entry(path).or_default().push(row);
+            files.entry(path).or_insert((shard, vec![])).1.push(row);
         }
-        for (path, rows) in files {
+        for (path, (shard, rows)) in files {
             written.files += 1;
             written.rows += rows.len();
-            write_file(&request.folder.join(path), Experiment { observations: rows, ..described.clone() })?;
+            let experiment = Experiment { observations: rows, ..bare.clone() };
+            write_file(&request.folder.join(path), shard, experiment)?;
         }
     }
     Ok(written)
@@ -89,13 +94,11 @@ fn safe(name: &str) -> String {
     if name.trim_matches('.').is_empty() { "unknown".into() } else { name }
 }
 
-fn write_file(path: &Path, mut experiment: Experiment) -> Result<(), Failure> {
-    let own =
-        experiment.observations.first().and_then(|row| ShardIndex::new(&experiment).of_row(row).cloned());
-    // Of a thousand shards each file would describe all.
-    experiment.settings.shards = own.iter().cloned().collect();
+/// Writes the rows of one shard, whose file describes no other.
+fn write_file(path: &Path, own: Option<&Shard>, mut experiment: Experiment) -> Result<(), Failure> {
+    experiment.settings.shards = own.into_iter().cloned().collect();
     if let Some(shard) = own {
-        experiment.machine = shard.machine;
+        experiment.machine = shard.machine.clone();
     }
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|source| ReportError::file(path, source))?;

@@ -20,6 +20,7 @@ use heaptoll_reftrace_host::{
     FunctionCount, Image, ImageEnding, Options, Traced, TracedImage, Tracer, trace_with,
 };
 use heaptoll_scratch::Scratch;
+use serde::{Deserialize, Serialize};
 
 use super::followed::Followed;
 use super::metric::Metric;
@@ -38,13 +39,15 @@ const SLOWDOWN: f64 = 400.0;
 const TRACER_BYTES: u64 = 256 << 20;
 
 /// What one traced run counted.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// By metric; without those of the malloc family where none of its routines was recognised.
     pub metrics: BTreeMap<Metric, u64>,
-    /// Requests by size class.
+    /// Requests by size class; in no file.
+    #[serde(skip)]
     pub sizes: BTreeMap<SizeClass, Requested>,
-    /// Instructions of each function, with the name of its process image.
+    /// Instructions of each function, with the name of its process image; in no file.
+    #[serde(skip)]
     pub functions: Vec<(String, FunctionCount)>,
     /// Process images.
     pub images: usize,
@@ -57,6 +60,7 @@ pub struct Counts {
 }
 
 /// The three runs, each with its counts or the reason why it has none.
+#[derive(Serialize, Deserialize)]
 pub struct Counted {
     /// The base.
     pub base: Result<Counts, String>,

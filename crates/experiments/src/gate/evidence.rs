@@ -2,19 +2,16 @@
 
 use heaptoll_experiment::runner::RunError;
 
-use super::counted::Counted;
+use super::exact::Exact;
 use super::figures::Outputs;
-use super::recorded::Recordings;
-use super::timed::Timed;
+use super::measured::Measured;
 
 /// Everything that was counted and measured of a program.
 pub struct Evidence {
     /// The paired runs.
-    pub timed: Timed,
-    /// The traced runs; `None` without the tracer.
-    pub counted: Option<Counted>,
-    /// The recordings.
-    pub recordings: Recordings,
+    pub measured: Measured,
+    /// What was counted.
+    pub exact: Exact,
     /// How the outputs compare.
     pub outputs: Outputs,
     /// Why the paired runs were broken off, where they were.

@@ -5,8 +5,8 @@ use heaptoll_units::{count, took};
 
 use super::figures::{Change, MetricFigures, MetricVerdict, Verdict};
 use super::limits::{Limit, Limits};
+use super::measured::Pair;
 use super::metric::Metric;
-use super::timed::Pair;
 
 /// Two counts of the base that differ by more than this part of a limit show that no limit can be put on them.
 const STEADY: f64 = 0.1;
@@ -76,6 +76,35 @@ pub struct Effort {
     pub repetitions: u32,
     /// Seconds of a repetition.
     pub each_s: f64,
+    /// What gives more of them.
+    pub remedy: Remedy,
+}
+
+/// What gives more repetitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// More time: `--budget`.
+    Budget,
+    /// Another plan: `-n`.
+    Plan,
+}
+
+impl Remedy {
+    /// The option for so many repetitions, which take so many seconds.
+    fn option(self, repetitions: f64, seconds: f64) -> String {
+        match self {
+            Remedy::Budget => format!("--budget {}", option_s(seconds)),
+            Remedy::Plan => format!("a plan with -n {:.0}", repetitions.ceil()),
+        }
+    }
+
+    /// What narrows an interval.
+    fn more(self) -> &'static str {
+        match self {
+            Remedy::Budget => "a longer --budget",
+            Remedy::Plan => "a plan of more repetitions (-n)",
+        }
+    }
 }
 
 /// A measured metric; `missing` is the reason why there is no pair, where there is none.
@@ -124,8 +153,8 @@ fn beyond(limit: Limit, ratio: &Interval, effort: Effort) -> MetricVerdict {
 
 fn few(effort: Effort) -> String {
     format!(
-        "it takes {FEWEST_PAIRS} repetitions at least: --budget {}",
-        option_s(FEWEST_PAIRS as f64 * effort.each_s)
+        "it takes {FEWEST_PAIRS} repetitions at least: {}",
+        effort.remedy.option(FEWEST_PAIRS as f64, FEWEST_PAIRS as f64 * effort.each_s)
     )
 }
 
@@ -137,14 +166,14 @@ fn open(ratio: &Interval, edge: f64, effort: Effort) -> String {
     // An interim analysis has a stricter level than the one before.
     let needed = 1.2 * needed;
     if !needed.is_finite() || needed > TOO_MANY {
-        return "the change seen so far is about as large as the limit; a longer --budget narrows its interval"
-            .to_owned();
+        let more = effort.remedy.more();
+        return format!("the change seen so far is about as large as the limit; {more} narrows its interval");
     }
     let (seconds, repetitions) = (needed * effort.each_s, needed.ceil());
     format!(
-        "it takes about {repetitions:.0} repetitions in {}: --budget {}",
+        "it takes about {repetitions:.0} repetitions in {}: {}",
         took(seconds),
-        option_s(seconds)
+        effort.remedy.option(repetitions, seconds)
     )
 }
 
@@ -172,7 +201,7 @@ pub fn verdict(metrics: &[MetricFigures], failure: Option<&String>) -> Verdict {
 mod tests {
     use super::*;
 
-    const EFFORT: Effort = Effort { repetitions: 8, each_s: 0.5 };
+    const EFFORT: Effort = Effort { repetitions: 8, each_s: 0.5, remedy: Remedy::Budget };
 
     fn counts(base: u64, new: u64, again: u64) -> MetricFigures {
         let counts = Counts { base: Some(base), new: Some(new), again: Some(again) };
@@ -276,6 +305,12 @@ mod tests {
         let MetricVerdict::Undecided { why } = cpu(1.03, 0.03, 8) else { panic!("it holds 3 %") };
         assert!(why.contains("about as large as the limit"), "{why}");
         assert!(matches!(cpu(1.5, 0.01, 5), MetricVerdict::Undecided { .. }), "too few pairs");
+    }
+
+    #[test]
+    fn a_plan_gets_more_repetitions_by_another_plan() {
+        assert_eq!(Remedy::Plan.option(23.2, 11.6), "a plan with -n 24");
+        assert_eq!(Remedy::Budget.option(23.2, 11.6), "--budget 12s");
     }
 
     #[test]

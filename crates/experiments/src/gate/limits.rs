@@ -73,7 +73,7 @@ fn known() -> String {
 }
 
 /// The limits of one program.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits(BTreeMap<Metric, Limit>);
 
 impl Default for Limits {

@@ -1,5 +1,6 @@
 //! What the reader of a program's figures must know: what was seen, how it was measured, what is missing.
 
+use heaptoll_experiment::comparison::{Metric as Compared, NodeRatio};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_units::{count, percent, took};
@@ -7,22 +8,37 @@ use heaptoll_units::{count, percent, took};
 use super::counted;
 use super::evidence::Evidence;
 use super::figures::{Change, MetricFigures, Outputs};
+use super::measured::Measured;
 use super::metric::Metric;
-use super::timed::Timed;
 
 /// Growth of memory that is worth a warning.
 const GROWN: f64 = 1.1;
 
 /// The difference of CPU time that this machine can see now.
-pub fn sight(timed: &Timed, outputs_differ: bool) -> Option<String> {
-    let ratio = timed.table(outputs_differ)?.detectable_cpu_ratio?;
-    let repetitions = timed.experiment.settings.repetitions;
-    let seconds = timed.each_s() * f64::from(repetitions);
+pub fn sight(measured: &Measured, outputs_differ: bool) -> Option<String> {
+    let ratio = measured.table(outputs_differ)?.detectable_cpu_ratio?;
+    let repetitions = measured.experiment.settings.repetitions;
+    let seconds = measured.each_s() * f64::from(repetitions);
     Some(format!(
         "CPU differences of about {} are seen now in {repetitions} repetitions, which took {}",
         percent(ratio - 1.0),
         took(seconds)
     ))
+}
+
+/// A sentence on each node of whose ratio the others' differs: the pooled ratio is that of neither.
+pub fn nodes(measured: &Measured, outputs_differ: bool) -> Vec<String> {
+    let Some(table) = measured.table(outputs_differ) else { return vec![] };
+    let sentence = |node: &NodeRatio| {
+        let over = node.over_others.filter(|over| over.differs)?;
+        let what = if node.metric == Compared::Cpu { "CPU" } else { "memory" };
+        Some(format!(
+            "{} disagrees: its ratio of {what} is {:.3} ({:.3} to {:.3}) of that on the other nodes, and the pooled ratio is \
+             that of neither",
+            node.node, over.ratio, over.low, over.high
+        ))
+    };
+    table.nodes.iter().filter_map(sentence).collect()
 }
 
 /// A warning where resident memory grows for certain and live bytes do not: memory that malloc does not see.
@@ -43,9 +59,9 @@ pub fn unseen_memory(metrics: &[MetricFigures]) -> Option<String> {
 
 /// The sentences; `outputs_differ` where other output is allowed.
 pub fn of(evidence: &Evidence, outputs_differ: bool) -> Vec<String> {
-    let timed = &evidence.timed;
+    let measured = &evidence.measured;
     let mut notes = Vec::new();
-    if let Some(table) = timed.table(outputs_differ) {
+    if let Some(table) = measured.table(outputs_differ) {
         let loaded = table.disturbance.as_ref().filter(|found| found.loaded > 0);
         notes.extend(loaded.map(|found| {
             let others = percent(found.mean.other_work + found.mean.steal);
@@ -63,7 +79,7 @@ pub fn of(evidence: &Evidence, outputs_differ: bool) -> Vec<String> {
     });
     notes.extend(traced_notes(evidence));
     notes.extend(recorded_notes(evidence));
-    notes.extend(stack_notes(&timed.experiment));
+    notes.extend(stack_notes(&measured.experiment));
     notes
 }
 
@@ -73,7 +89,7 @@ fn stack_notes(experiment: &Experiment) -> Vec<String> {
 }
 
 fn traced_notes(evidence: &Evidence) -> Vec<String> {
-    let Some(counted) = &evidence.counted else { return vec![] };
+    let Some(counted) = &evidence.exact.counted else { return vec![] };
     let mut notes = vec![format!("counted by {}, with randomness and the clock pinned", counted.tracer)];
     for (name, run) in
         [("base", &counted.base), ("new", &counted.new), ("the second run of base", &counted.again)]
@@ -97,7 +113,7 @@ fn traced_notes(evidence: &Evidence) -> Vec<String> {
 }
 
 fn recorded_notes(evidence: &Evidence) -> Vec<String> {
-    let recordings = &evidence.recordings;
+    let recordings = &evidence.exact.recordings;
     let mut notes = Vec::new();
     if let Err(why) = recordings.base.as_ref().and(recordings.new.as_ref()) {
         notes.push(format!("no recording, so call sites are not compared: {why}"));
@@ -105,7 +121,7 @@ fn recorded_notes(evidence: &Evidence) -> Vec<String> {
     let counted = |run: &Result<counted::Counts, String>| {
         run.as_ref().ok().and_then(|counts| counts.metrics.get(&Metric::Live).copied())
     };
-    let Some(runs) = &evidence.counted else { return notes };
+    let Some(runs) = &evidence.exact.counted else { return notes };
     for (name, traced, recorded) in
         [("base", &runs.base, &recordings.base), ("new", &runs.new, &recordings.new)]
     {

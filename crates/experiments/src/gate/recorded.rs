@@ -15,6 +15,7 @@ use heaptoll_preflight::inspect_program;
 use heaptoll_record::{Interrupt, Progress, RecordingOptions, Request};
 use heaptoll_trace::EventKind;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
 
 use super::metric::Metric;
 use crate::context::Context;
@@ -22,15 +23,17 @@ use crate::record::manager_of;
 use crate::stat;
 
 /// One recording.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Recorded {
-    /// The traces of its process images, one each.
+    /// The traces of its process images, one each; in no file.
+    #[serde(skip)]
     pub traces: Vec<PathBuf>,
     /// What they count, summed as traced runs are.
     pub metrics: BTreeMap<Metric, u64>,
 }
 
 /// Both, each with its trace or the reason why there is none.
+#[derive(Serialize, Deserialize)]
 pub struct Recordings {
     /// Of the base.
     pub base: Result<Recorded, String>,
