@@ -50,6 +50,8 @@ pub struct Request {
     pub shape: Shape,
     /// Seed of the order; from the clock without one.
     pub seed: Option<u64>,
+    /// Whether the processor time of requests is recorded too.
+    pub cpu: bool,
     /// Time limit of a run, s.
     pub timeout_s: f64,
     /// Exit status of success.
@@ -111,6 +113,7 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure>
         repetitions: request.runs,
         shape: request.shape,
         seed,
+        cpu: request.cpu,
         expect_status: request.expect_status,
         progress: &*progress,
     };

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 pub const VARIABLE: &CStr = c"HEAPTOLL_EVENTS";
 /// The bytes "HTEVENTS".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HTEVENTS");
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 4096;
 /// Bytes of an entry of the table of processes.
@@ -29,6 +29,8 @@ pub const CHUNKS_AT: usize = HEADER_BYTES + PROCESSES * PROCESS_BYTES;
 pub const IN_USE: u32 = 1;
 /// Bit of [`Process::flags`]: ticks are the processor's time-stamp counter; otherwise ns of `CLOCK_MONOTONIC`.
 pub const COUNTER: u32 = 1;
+/// Bit of [`Header::made_flags`]: the layer records the processor time of requests.
+pub const CPU: u32 = 2;
 
 /// The sort of a chunk's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub struct Header {
     /// When the file was made, by the clock of the process that made it.
     pub made_ticks: AtomicU64,
     pub made_ns: AtomicU64,
-    /// [`COUNTER`]: the unit of `made_ticks`.
+    /// [`COUNTER`]: the unit of `made_ticks`; [`CPU`].
     pub made_flags: AtomicU32,
     /// Processes that found no entry left.
     pub lost_processes: AtomicU32,
@@ -110,6 +112,8 @@ pub struct RequestRecord {
     pub thread: AtomicU32,
     /// In ticks.
     pub end: AtomicU64,
+    /// Processor time of the thread from start to end in ns, plus one; 0: not recorded.
+    pub cpu: AtomicU64,
 }
 
 /// A collection. `end` is written last, and is 0 where there is no record yet.
@@ -152,7 +156,7 @@ layout!(Header, 64, magic 0, version 8, chunks 12, processes_claimed 16, chunks_
 layout!(Process, PROCESS_BYTES, state 0, pid 4, parent_pid 8, flags 12, observed 16, unobserved 20, claimed_ticks 24,
     claimed_ns 32, exe 40);
 layout!(Chunk, CHUNK_HEADER_BYTES, contents 0, process 4, claimed_ticks 8, claimed_ns 16);
-layout!(RequestRecord, 24, start 0, kind 8, thread 12, end 16);
+layout!(RequestRecord, 32, start 0, kind 8, thread 12, end 16, cpu 24);
 layout!(CollectionRecord, 40, start 0, number 8, live_bytes 16, collector 24, reason 28, end 32);
 
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);

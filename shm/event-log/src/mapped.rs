@@ -12,8 +12,9 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use heaptoll_assertions::assert_internal;
 
 use crate::layout::{
-    CHUNK_BYTES, CHUNKS_AT, COLLECTIONS, COUNTER, Chunk, CollectionRecord, Contents, EXE_BYTES, HEADER_BYTES,
-    Header, IN_USE, MAGIC, PROCESS_BYTES, PROCESSES, Process, REQUESTS, RequestRecord, VERSION, file_bytes,
+    CHUNK_BYTES, CHUNKS_AT, COLLECTIONS, COUNTER, CPU, Chunk, CollectionRecord, Contents, EXE_BYTES,
+    HEADER_BYTES, Header, IN_USE, MAGIC, PROCESS_BYTES, PROCESSES, Process, REQUESTS, RequestRecord, VERSION,
+    file_bytes,
 };
 
 /// The file, mapped permanently. The number of chunks, from which addresses are computed, is a copy that was compared
@@ -161,6 +162,11 @@ impl Mapped {
             let next = chunk.add(size_of::<Chunk>()).cast::<T>();
             Some(FreeRecords { next, end: next.add(records) })
         }
+    }
+
+    /// Whether the tool requests the processor time of requests.
+    pub fn wants_cpu(&self) -> bool {
+        self.header.made_flags.load(Relaxed) & CPU != 0
     }
 
     /// Counts a request that is not recorded.

@@ -53,6 +53,10 @@ pub struct Arguments {
     /// system
     #[arg(long, value_name = "TIMES", default_value_t = 10.0, value_parser = times)]
     cap: f64,
+    /// Record the processor time of each request too, for tables of their own: what other programs do on the machine is
+    /// hardly in it (two system calls a request, outside of its time)
+    #[arg(long)]
+    cpu: bool,
     /// Seed of the order of runs [default: from the clock, shown]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -91,6 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             cap: arguments.cap,
         },
         seed: arguments.seed,
+        cpu: arguments.cpu,
         timeout_s: arguments.timeout,
         expect_status: arguments.expect_status,
         command: own_arguments(),

@@ -9,6 +9,22 @@ pub struct Span {
     pub end_ns: u64,
 }
 
+/// A request as it was marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marked {
+    /// Its time.
+    pub span: Span,
+    /// Processor time of its thread, ns, where it was recorded.
+    pub cpu_ns: Option<u64>,
+}
+
+#[cfg(test)]
+impl From<Span> for Marked {
+    fn from(span: Span) -> Marked {
+        Marked { span, cpu_ns: None }
+    }
+}
+
 /// A request and where it lies between two collections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
@@ -16,6 +32,8 @@ pub struct Sample {
     pub distance_ns: u64,
     /// How long it took, less the collections in it, ns.
     pub time_ns: u64,
+    /// Processor time of its thread, ns, where it was recorded.
+    pub cpu_ns: Option<u64>,
     /// From its start to the start of the next collection, ns; `None` after the last one.
     pub gap_ns: Option<u64>,
     /// The run it is from.
@@ -53,10 +71,10 @@ fn apart(collections: &[Span]) -> Vec<Span> {
 }
 
 /// Relates requests to collections. Both may overlap: requests of several threads, collections of several processes.
-pub fn distances(requests: &[Span], collections: &[Span], run: u32) -> Distances {
+pub fn distances(requests: &[Marked], collections: &[Span], run: u32) -> Distances {
     let collections = apart(collections);
     let mut found = Distances::default();
-    for request in requests {
+    for Marked { span: request, cpu_ns } in requests {
         // Of those that began by then, the last.
         let begun = collections.partition_point(|collection| collection.start_ns <= request.start_ns);
         let Some(last) = begun.checked_sub(1).map(|at| collections[at]) else {
@@ -74,6 +92,7 @@ pub fn distances(requests: &[Span], collections: &[Span], run: u32) -> Distances
                 .end_ns
                 .saturating_sub(request.start_ns)
                 .saturating_sub(paused(request, &collections[begun..])),
+            cpu_ns: *cpu_ns,
             gap_ns: next.map(|next| next.start_ns - request.start_ns),
             run,
             cycle: u32::try_from(begun).unwrap_or(u32::MAX),
@@ -105,7 +124,8 @@ mod tests {
     fn a_request_is_as_far_as_the_end_of_the_last_collection() {
         let collections = [span(100, 110), span(200, 230)];
         let requests =
-            [span(5, 8), span(110, 120), span(150, 205), span(199, 200), span(240, 300), span(210, 240)];
+            [span(5, 8), span(110, 120), span(150, 205), span(199, 200), span(240, 300), span(210, 240)]
+                .map(Marked::from);
         let found = distances(&requests, &collections, 3);
         let whole: Vec<(u64, u64, Option<u64>)> =
             found.whole.iter().map(|sample| (sample.distance_ns, sample.time_ns, sample.gap_ns)).collect();
@@ -119,13 +139,17 @@ mod tests {
     #[test]
     fn collections_that_overlap_are_one() {
         let collections = [span(100, 200), span(110, 120), span(300, 310), span(305, 330)];
-        let found =
-            distances(&[span(150, 160), span(210, 220), span(320, 325), span(340, 341)], &collections, 0);
+        let found = distances(
+            &[span(150, 160), span(210, 220), span(320, 325), span(340, 341)].map(Marked::from),
+            &collections,
+            0,
+        );
         let whole: Vec<(u64, Option<u64>)> =
             found.whole.iter().map(|sample| (sample.distance_ns, sample.gap_ns)).collect();
         assert_eq!((whole, found.within), (vec![(10, Some(90)), (10, None)], 2));
         // The pauses in a request count once.
-        let interrupted = distances(&[span(10, 90), span(210, 400)], &collections, 0).interrupted;
+        let interrupted =
+            distances(&[span(10, 90), span(210, 400)].map(Marked::from), &collections, 0).interrupted;
         assert_eq!(interrupted.iter().map(|sample| sample.time_ns).collect::<Vec<_>>(), [160]);
     }
 
@@ -143,7 +167,8 @@ mod tests {
                 at += pause;
                 one
             }).collect();
-            let requests: Vec<Span> = requests.iter().map(|(start, length)| span(*start, start + length)).collect();
+            let requests: Vec<Marked> =
+                requests.iter().map(|(start, length)| span(*start, start + length).into()).collect();
             let found = distances(&requests, &collections, 0);
             let all = found.whole.len() as u64 + found.interrupted.len() as u64 + found.before_first + found.within;
             prop_assert_eq!(all, requests.len() as u64);

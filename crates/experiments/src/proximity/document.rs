@@ -90,6 +90,14 @@ fn section(program: &Program) -> Section {
         Item::Table(over_middle("Mean time over the middle's", program, |one| one.mean)),
         Item::Table(over_middle("Median time over the middle's", program, |one| one.median)),
     ];
+    if scales(program).flat_map(|(_, scale)| &scale.stretches).any(|one| one.cpu_mean.is_some()) {
+        items.push(Item::Table(over_middle("Mean processor time over the middle's", program, |one| {
+            one.cpu_mean
+        })));
+        items.push(Item::Table(over_middle("Median processor time over the middle's", program, |one| {
+            one.cpu_median
+        })));
+    }
     items.extend(charts(program).into_iter().map(Item::Chart));
     Section { title: program.program.clone(), text: sentences(program), items }
 }
@@ -178,8 +186,7 @@ fn over_middle(caption: &str, program: &Program, of: fn(&Portion) -> Option<Rati
         rows: scales(program).map(row).collect(),
         notes: vec![
             "Places are ranks between two collections, the last request before each left out; the middle is from \
-             20 to 80 %. Paired within runs; the 95 % intervals hold together over this table and that of the other \
-             figure; *: a difference is claimed."
+             20 to 80 %. Paired within runs; the 95 % intervals hold together over these tables; *: a difference is claimed."
                 .into(),
         ],
     }
@@ -187,8 +194,9 @@ fn over_middle(caption: &str, program: &Program, of: fn(&Portion) -> Option<Rati
 
 /// The paper's figures compared with ours; nothing where none can be.
 fn published_section(figures: &Figures) -> Option<Section> {
+    let with_cpu = figures.published.iter().any(|one| one.ours_cpu.is_some());
     let row = |one: &PublishedPair| {
-        let PublishedPair { published, program, stack, ours_of, ours } = one;
+        let PublishedPair { published, program, stack, ours_of, ours, ours_cpu } = one;
         vec![
             program.clone(),
             stack.clone(),
@@ -197,8 +205,11 @@ fn published_section(figures: &Figures) -> Option<Section> {
             format!("{}, {}", published.collectors, published.machine),
             interval(*ours),
         ]
+        .into_iter()
+        .chain(with_cpu.then(|| ours_cpu.map_or(NONE.to_owned(), interval)))
+        .collect()
     };
-    let columns = vec![
+    let columns = [
         Column::text("program"),
         Column::text("collector"),
         Column::text("requests"),
@@ -206,6 +217,7 @@ fn published_section(figures: &Figures) -> Option<Section> {
         Column::text("of"),
         Column::figures("ours, mean over the middle's"),
     ];
+    let columns = columns.into_iter().chain(with_cpu.then(|| Column::figures("of processor time"))).collect();
     (!figures.published.is_empty()).then(|| Section {
         title: "Compared with Sareen and Blackburn (2022)".into(),
         text: vec![

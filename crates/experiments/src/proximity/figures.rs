@@ -42,6 +42,9 @@ pub struct PublishedPair {
     pub ours_of: String,
     /// Mean time over the middle's.
     pub ours: Ratio,
+    /// Mean processor time over the middle's, where it was recorded.
+    #[serde(default)]
+    pub ours_cpu: Option<Ratio>,
 }
 
 impl Figures {
@@ -54,9 +57,16 @@ impl Figures {
                 let comparable =
                     |stack: &&Stack| !stack.stack.starts_with(JAVA) || published.collectors == BUMP;
                 let of = program.stacks.iter().filter(comparable).filter_map(|stack| {
-                    let (ours_of, ours) = stack.published_match(&published)?;
+                    let (ours_of, ours, ours_cpu) = stack.published_match(&published)?;
                     let (program, stack) = (program.program.clone(), stack.stack.clone());
-                    Some(PublishedPair { published: published.clone(), program, stack, ours_of, ours })
+                    Some(PublishedPair {
+                        published: published.clone(),
+                        program,
+                        stack,
+                        ours_of,
+                        ours,
+                        ours_cpu,
+                    })
                 });
                 all.extend(of);
             }
@@ -66,22 +76,22 @@ impl Figures {
 }
 
 impl Stack {
-    fn published_match(&self, published: &Nearness) -> Option<(String, Ratio)> {
+    fn published_match(&self, published: &Nearness) -> Option<(String, Ratio, Option<Ratio>)> {
         let means = self
             .scales
             .iter()
             .filter(|scale| published.collections.is_none_or(|aimed_at| aimed_at == scale.aimed_at))
             .flat_map(|scale| scale.stretches.iter().map(move |range| (scale, range)))
             .filter_map(|(scale, range)| {
-                Some((format!("{}, {} collections", range.name, scale.aimed_at), &range.name, range.mean?))
+                Some((format!("{}, {} collections", range.name, scale.aimed_at), range, range.mean?))
             });
         let found = match published.requests.as_str() {
             "any" => means
                 .filter(|(_, _, mean)| mean.differs)
                 .max_by(|(_, _, one), (_, _, other)| one.ratio.ln().abs().total_cmp(&other.ratio.ln().abs())),
-            name => means.into_iter().find(|(_, range, _)| *range == name),
+            name => means.into_iter().find(|(_, range, _)| range.name == name),
         };
-        found.map(|(of, _, mean)| (of, mean))
+        found.map(|(of, range, mean)| (of, mean, range.cpu_mean))
     }
 }
 
@@ -177,6 +187,8 @@ mod tests {
                 distance_ns: 1,
                 mean: Some(mean),
                 median: None,
+                cpu_mean: None,
+                cpu_median: None,
             };
             let stretches = vec![range("first 10 %", first), range("last 20 %", last)];
             Scale { stretches, ..Scale::new(aimed_at, 1) }

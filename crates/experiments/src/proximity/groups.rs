@@ -162,7 +162,7 @@ pub fn normalise(scales: &[&Grouped], figure: fn(&Group) -> f64) -> Option<f64> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::distance::{Span, distances};
+    use super::super::distance::{Marked, Span, distances};
     use super::*;
     use proptest::prelude::*;
     use rand::{Rng, SeedableRng};
@@ -189,7 +189,7 @@ mod tests {
             } else {
                 now = start + length;
             }
-            requests.push(Span { start_ns: start, end_ns: now });
+            requests.push(Marked::from(Span { start_ns: start, end_ns: now }));
             now += 100;
         }
         distances(&requests, &collections, number)
@@ -272,7 +272,7 @@ mod tests {
             groups in 1usize..50, fewest in 1usize..60,
         ) {
             let whole: Vec<Sample> = times.iter()
-                .map(|(distance_ns, time_ns, gap_ns)| Sample { distance_ns: *distance_ns, time_ns: *time_ns, gap_ns: *gap_ns, run: 0, cycle: 0 })
+                .map(|(distance_ns, time_ns, gap_ns)| Sample { distance_ns: *distance_ns, time_ns: *time_ns, cpu_ns: None, gap_ns: *gap_ns, run: 0, cycle: 0 })
                 .collect();
             let interrupted = whole.iter().copied().step_by(7).collect();
             let runs = [Distances { whole, interrupted, ..Distances::default() }];
@@ -313,6 +313,7 @@ mod tests {
             .map(|at| Sample {
                 distance_ns: at,
                 time_ns: if at % 1000 == 77 { 10_000_000 } else { 9_000 + at % 2000 },
+                cpu_ns: None,
                 gap_ns: None,
                 run: 0,
                 cycle: 0,

@@ -70,6 +70,7 @@ mod tests {
             end_ns: *end_ns,
             kind: 0,
             thread: 1,
+            cpu_ns: None,
         };
         ProcessEvents {
             pid,

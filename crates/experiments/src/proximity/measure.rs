@@ -12,7 +12,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::distance::{Distances, Span, distances};
+use super::distance::{Distances, Marked, Span, distances};
 use super::figures::{Program, Scale, Stack};
 use super::groups::{Shape, group, normalise};
 use super::java_pauses;
@@ -48,6 +48,8 @@ pub struct Plan<'a> {
     pub shape: Shape,
     /// Of the order of runs.
     pub seed: u64,
+    /// Whether the processor time of requests is recorded.
+    pub cpu: bool,
     /// Exit status of success.
     pub expect_status: i32,
     /// Progress.
@@ -181,8 +183,9 @@ impl Plan<'_> {
     fn run_events(&self, program: &ProgramInfo, mut set: Set, run: u32) -> Result<EventRun, Failure> {
         let no_scratch = |error| Failure::Run(heaptoll_experiment::runner::RunError::Scratch(error));
         let folder = heaptoll_scratch::Scratch::make().map_err(no_scratch)?;
-        let events = EventsFile::create(&folder.path().join("heaptoll-run.events"), LIMIT)
-            .map_err(|error| Failure::Trouble(Box::new(error)))?;
+        let path = folder.path().join("heaptoll-run.events");
+        let create = if self.cpu { EventsFile::create_with_cpu } else { EventsFile::create };
+        let events = create(&path, LIMIT).map_err(|error| Failure::Trouble(Box::new(error)))?;
         let file = (VARIABLE.to_owned(), events.path().display().to_string());
         set.environment.push(file.clone());
         let layer: PathBuf = self.runs.context.places.layer("events");
@@ -226,11 +229,11 @@ impl Plan<'_> {
                 own.iter().filter(counts).map(|span| span.end_ns - span.start_ns).sum::<u64>();
             run_events.unreported |= process.unobserved > 0;
             run_events.requests += process.requests.len() as u64;
-            let requests: Vec<Span> = process
-                .requests
-                .iter()
-                .map(|request| Span { start_ns: request.start_ns, end_ns: request.end_ns })
-                .collect();
+            let marked = |request: &heaptoll_event_log::Request| Marked {
+                span: Span { start_ns: request.start_ns, end_ns: request.end_ns },
+                cpu_ns: request.cpu_ns,
+            };
+            let requests: Vec<Marked> = process.requests.iter().map(marked).collect();
             let collections = if program.serve.is_some() { &everywhere } else { &own };
             let found = distances(&requests, collections, run);
             run_events.distances.whole.extend(found.whole);

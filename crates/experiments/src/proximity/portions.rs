@@ -30,6 +30,12 @@ pub struct Portion {
     pub mean: Option<Ratio>,
     /// The same of medians.
     pub median: Option<Ratio>,
+    /// Mean processor time over that of the middle, where it was recorded.
+    #[serde(default)]
+    pub cpu_mean: Option<Ratio>,
+    /// The same of medians.
+    #[serde(default)]
+    pub cpu_median: Option<Ratio>,
 }
 
 /// A ratio and its interval.
@@ -69,6 +75,7 @@ struct Placed {
     place: f64,
     distance_ns: u64,
     time_ns: f64,
+    cpu_ns: Option<f64>,
 }
 
 /// The requests of a run by place. What comes after the last collection is left out, for no end of it is known; and so is
@@ -85,6 +92,7 @@ fn placed(run: &Distances) -> Vec<Placed> {
                 place: (rank as f64 + 0.5) / cycle.len() as f64,
                 distance_ns: sample.distance_ns,
                 time_ns: sample.time_ns as f64,
+                cpu_ns: sample.cpu_ns.map(|cpu| cpu as f64),
             })
         })
         .collect()
@@ -98,6 +106,8 @@ pub struct Series {
     /// Logarithms of the ratios to the middle, one a run; `None` where either has too few requests.
     mean: Vec<Option<f64>>,
     median: Vec<Option<f64>>,
+    /// The same of processor time; `None` where it was not recorded.
+    cpu: Option<[Vec<Option<f64>>; 2]>,
 }
 
 /// Each portion of [`PORTIONS`] against the middle, in every run. In means a request counts for `cap_ns` at most.
@@ -108,11 +118,19 @@ pub fn series(runs: &[Distances], cap_ns: u64) -> Vec<Series> {
     }
     let cap_ns = cap_ns as f64;
     let mean = |values: &[f64]| values.iter().map(|time| time.min(cap_ns)).sum::<f64>() / values.len() as f64;
-    let each = PORTIONS.iter().map(|(name, from, to)| Series {
-        name,
-        distance_ns: distance(&runs, *from, *to),
-        mean: log_ratios(&runs, (*from, *to), &mean),
-        median: log_ratios(&runs, (*from, *to), &median),
+    let time = |one: &Placed| Some(one.time_ns);
+    let cpu = |one: &Placed| one.cpu_ns;
+    let recorded = runs.iter().flatten().all(|one| one.cpu_ns.is_some());
+    let each = PORTIONS.iter().map(|(name, from, to)| {
+        let range = (*from, *to);
+        Series {
+            name,
+            distance_ns: distance(&runs, *from, *to),
+            mean: log_ratios(&runs, range, &time, &mean),
+            median: log_ratios(&runs, range, &time, &median),
+            cpu: recorded
+                .then(|| [log_ratios(&runs, range, &cpu, &mean), log_ratios(&runs, range, &cpu, &median)]),
+        }
     });
     each.collect()
 }
@@ -121,24 +139,34 @@ pub fn series(runs: &[Distances], cap_ns: u64) -> Vec<Series> {
 /// at the level `1 - alpha`. The result is in the order of `shown`.
 pub fn portions(shown: &[&[Series]], alpha: f64, seed: u64) -> Vec<Vec<Portion>> {
     let all = shown.iter().flat_map(|scale| scale.iter());
-    let logs: Vec<Vec<Option<f64>>> = all.flat_map(|one| [one.mean.clone(), one.median.clone()]).collect();
-    let intervals = paired(&logs, alpha, seed);
-    let mut pairs = intervals.chunks(2);
+    let logs: Vec<Vec<Option<f64>>> = all
+        .flat_map(|one| [&one.mean, &one.median].into_iter().chain(one.cpu.iter().flatten()).cloned())
+        .collect();
+    let mut intervals = paired(&logs, alpha, seed).into_iter();
     let mut portion = |one: &Series| {
-        let of = pairs.next().unwrap_or_default();
-        let ratio = |at: usize| of.get(at).copied().flatten().map(Ratio::from);
-        Portion { name: one.name.into(), distance_ns: one.distance_ns, mean: ratio(0), median: ratio(1) }
+        let mut ratio = || intervals.next().flatten().map(Ratio::from);
+        let [mean, median] = [ratio(), ratio()];
+        let [cpu_mean, cpu_median] = if one.cpu.is_some() { [ratio(), ratio()] } else { [None, None] };
+        Portion { name: one.name.into(), distance_ns: one.distance_ns, mean, median, cpu_mean, cpu_median }
     };
     shown.iter().map(|scale| scale.iter().map(&mut portion).collect()).collect()
 }
 
-fn within(run: &[Placed], (from, to): (f64, f64)) -> Vec<f64> {
-    run.iter().filter(|one| (from..to).contains(&one.place)).map(|one| one.time_ns).collect()
+/// A time of a request, where it is known.
+type Time<'a> = &'a dyn Fn(&Placed) -> Option<f64>;
+
+fn within(run: &[Placed], (from, to): (f64, f64), time: Time<'_>) -> Vec<f64> {
+    run.iter().filter(|one| (from..to).contains(&one.place)).filter_map(time).collect()
 }
 
-fn log_ratios(runs: &[Vec<Placed>], portion: (f64, f64), figure: &dyn Fn(&[f64]) -> f64) -> Vec<Option<f64>> {
+fn log_ratios(
+    runs: &[Vec<Placed>],
+    portion: (f64, f64),
+    time: Time<'_>,
+    figure: &dyn Fn(&[f64]) -> f64,
+) -> Vec<Option<f64>> {
     let of = |run: &Vec<Placed>| {
-        let (here, middle) = (within(run, portion), within(run, MIDDLE));
+        let (here, middle) = (within(run, portion, time), within(run, MIDDLE, time));
         let enough = here.len() >= FEWEST && middle.len() >= FEWEST;
         enough.then(|| (figure(&here) / figure(&middle)).ln()).filter(|ratio| ratio.is_finite())
     };
@@ -175,7 +203,16 @@ mod tests {
                     let slower = if at < 10 { near } else { 1.0 };
                     let time = 10_000.0 * level * slower * rng.random_range(0.5..1.5);
                     let gap_ns = Some((1_000_000 - at * 10_000) as u64);
-                    whole.push(Sample { distance_ns: now as u64, time_ns: time as u64, gap_ns, run, cycle });
+                    // Other work takes the processor for a while, which processor time does not contain.
+                    let cpu_ns = Some((time / level) as u64);
+                    whole.push(Sample {
+                        distance_ns: now as u64,
+                        time_ns: time as u64,
+                        cpu_ns,
+                        gap_ns,
+                        run,
+                        cycle,
+                    });
                     now += time;
                 }
             }
@@ -190,6 +227,20 @@ mod tests {
         let near = found[1].mean.expect("ten runs");
         assert!(near.differs && near.low <= 1.08 && 1.08 <= near.high, "{near:?}");
         assert!(found[3].distance_ns > found[1].distance_ns * 5);
+    }
+
+    #[test]
+    fn processor_time_is_narrower_where_other_work_lengthens_requests() {
+        let found = one(&runs(10, 1.08, 1));
+        let (time, cpu) = (found[1].mean.expect("ten runs"), found[1].cpu_mean.expect("recorded"));
+        assert!(cpu.differs && cpu.low <= 1.08 && 1.08 <= cpu.high, "{cpu:?}");
+        assert!(cpu.high - cpu.low < time.high - time.low, "{cpu:?} {time:?}");
+        let mut runs = runs(10, 1.08, 1);
+        runs.iter_mut().flat_map(|run| &mut run.whole).for_each(|sample| sample.cpu_ns = None);
+        let without = one(&runs);
+        assert!(
+            without[1].cpu_mean.is_none() && without[1].cpu_median.is_none() && without[1].mean.is_some()
+        );
     }
 
     /// By time alone the farthest requests would be those of slow times, and appear slower by far.
@@ -234,7 +285,7 @@ mod tests {
                 for at in 0..20 {
                     let distance_ns = times[..at].iter().sum();
                     let gap_ns = Some(times[at..].iter().sum());
-                    whole.push(Sample { distance_ns, time_ns: times[at], gap_ns, run, cycle });
+                    whole.push(Sample { distance_ns, time_ns: times[at], cpu_ns: None, gap_ns, run, cycle });
                 }
             }
             Distances { whole, ..Distances::default() }

@@ -92,6 +92,8 @@ mod tests {
             distance_ns: 878_653,
             mean: of(mean),
             median: of(median),
+            cpu_mean: None,
+            cpu_median: None,
         };
         let stretches = vec![
             range("first 1 %", 1.07, 1.02),

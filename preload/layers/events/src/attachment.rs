@@ -62,6 +62,9 @@ fn attach() -> Option<()> {
         core::ffi::CStr::from_ptr(path)
     };
     let file = Mapped::open(path)?;
+    if file.wants_cpu() {
+        crate::cpu::record();
+    }
     if !prepare() {
         return None;
     }

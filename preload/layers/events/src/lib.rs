@@ -14,6 +14,7 @@
 #![no_std]
 
 mod attachment;
+mod cpu;
 mod listen;
 mod observed;
 mod process;
@@ -51,6 +52,8 @@ pub unsafe extern "C" fn heaptoll_event_begin_v1() {
         thread.started = 0;
         return;
     }
+    // Read outside of the time of the request, which this system call would lengthen.
+    thread.cpu_started = cpu::time().unwrap_or(0);
     thread.started = ticks();
 }
 
@@ -69,6 +72,7 @@ pub unsafe extern "C" fn heaptoll_event_end_v1(kind: u32) {
     if started == 0 || thread.process != process().entry.load(Ordering::Relaxed) {
         return;
     }
+    let cpu = cpu::time().map_or(0, |ended| ended.saturating_sub(thread.cpu_started) + 1);
     // Read once: a signal handler that runs from here on may have requests of its own, and writes to the record that
     // this one is about to write. Then one of the two is lost, and no other: [`Thread::advance`] keeps the handler's
     // progress.
@@ -84,6 +88,7 @@ pub unsafe extern "C" fn heaptoll_event_end_v1(kind: u32) {
         record.start.store(started, Ordering::Relaxed);
         record.kind.store(kind, Ordering::Relaxed);
         record.thread.store(thread.number, Ordering::Relaxed);
+        record.cpu.store(cpu, Ordering::Relaxed);
         record.end.store(now, Ordering::Release);
     }
     thread.advance(next);
@@ -110,7 +115,7 @@ fn ensure_chunk(thread: &mut Thread) -> bool {
         attachment::at_thread_end();
         // SAFETY: gettid takes no pointers and cannot fail.
         let number = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
-        *thread = Thread { started: 0, next, end, process: entry, number };
+        *thread = Thread { started: 0, cpu_started: 0, next, end, process: entry, number };
         true
     });
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.

@@ -15,6 +15,8 @@ thread_word! {
 pub struct Thread {
     /// When the request began, in ticks; 0: there is none.
     pub started: u64,
+    /// Processor time of the thread by then, ns, where it is recorded.
+    pub cpu_started: u64,
     /// The record that it will fill in.
     pub next: *mut RequestRecord,
     /// The end of the chunk.
@@ -52,6 +54,12 @@ impl Thread {
     }
 
     /// Without a chunk and without a request.
-    pub const NONE: Thread =
-        Thread { started: 0, next: ptr::null_mut(), end: ptr::null_mut(), process: 0, number: 0 };
+    pub const NONE: Thread = Thread {
+        started: 0,
+        cpu_started: 0,
+        next: ptr::null_mut(),
+        end: ptr::null_mut(),
+        process: 0,
+        number: 0,
+    };
 }

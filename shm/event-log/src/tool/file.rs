@@ -12,7 +12,7 @@ use heaptoll_tsc::Pair;
 
 use super::error::EventsError;
 use super::read::{self, Lost, ProcessEvents, half, word};
-use crate::layout::{CHUNKS_AT, COUNTER, HEADER_BYTES, MAGIC, VERSION, file_bytes};
+use crate::layout::{CHUNKS_AT, COUNTER, CPU, HEADER_BYTES, MAGIC, VERSION, file_bytes};
 
 /// Bytes whose memory is reserved before the program starts. Pages that the system has to find while the program runs
 /// cost more than the records on them: 2.5 us each on a virtual machine.
@@ -31,7 +31,7 @@ pub struct EventsFile {
 
 impl EventsFile {
     /// Makes a file of at most `limit` bytes at `path`, readable and writable by this user only. After its first 32 MiB
-    /// it is sparse: unused parts take no memory. A request takes 24 bytes, a collection 40, and each thread that has
+    /// it is sparse: unused parts take no memory. A request takes 32 bytes, a collection 40, and each thread that has
     /// requests at least 64 KiB while it runs.
     ///
     /// Collectors leave mappings of a file out of their roots whose name begins with `heaptoll-` and ends in
@@ -41,6 +41,19 @@ impl EventsFile {
     /// [`EventsError::Io`] when the file cannot be made, for example because it exists; [`EventsError::TooSmall`] when
     /// `limit` is smaller than a file of one chunk.
     pub fn create(path: &Path, limit: u64) -> Result<EventsFile, EventsError> {
+        EventsFile::make(path, limit, 0)
+    }
+
+    /// As [`EventsFile::create`]; the layer records the processor time of each request as well, which takes two system
+    /// calls a request.
+    ///
+    /// # Errors
+    /// As [`EventsFile::create`].
+    pub fn create_with_cpu(path: &Path, limit: u64) -> Result<EventsFile, EventsError> {
+        EventsFile::make(path, limit, CPU)
+    }
+
+    fn make(path: &Path, limit: u64, flags: u32) -> Result<EventsFile, EventsError> {
         let chunk = file_bytes(1) - file_bytes(0);
         let chunks = u32::try_from(limit.saturating_sub(file_bytes(0)) / chunk).unwrap_or(u32::MAX);
         if chunks == 0 {
@@ -57,7 +70,7 @@ impl EventsFile {
         let filled = file
             .set_len(file_bytes(chunks))
             .and_then(|()| write_zeroes(&file, 0, file_bytes(chunks).min(READY_BYTES)))
-            .and_then(|()| file.write_all_at(&header(chunks), 0));
+            .and_then(|()| file.write_all_at(&header(chunks, flags), 0));
         if let Err(error) = filled {
             // On a full disk, half a file is removed.
             let _ = std::fs::remove_file(path);
@@ -120,12 +133,13 @@ impl EventsFile {
         let failed = |error| EventsError::Io { path: self.path.clone(), error };
         self.check()?;
         let chunks = self.chunks;
-        let claimed = half(&self.bytes(0, HEADER_BYTES)?, 20).min(chunks);
+        let before = self.bytes(0, HEADER_BYTES)?;
+        let (claimed, flags) = (half(&before, 20).min(chunks), half(&before, 40) & CPU);
         // The memory after the part that is always reserved is released.
         let ready = file_bytes(chunks).min(READY_BYTES);
         self.file.set_len(ready).and_then(|()| self.file.set_len(file_bytes(chunks))).map_err(failed)?;
         write_zeroes(&self.file, 0, file_bytes(claimed).min(ready)).map_err(failed)?;
-        self.file.write_all_at(&header(chunks), 0).map_err(failed)
+        self.file.write_all_at(&header(chunks, flags), 0).map_err(failed)
     }
 
     /// The number of chunks that the header states; checks whether this is an events file.
@@ -176,8 +190,8 @@ fn write_zeroes(file: &File, from: u64, to: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The header of an empty file.
-fn header(chunks: u32) -> [u8; 56] {
+/// The header of an empty file, with `flags` but for [`COUNTER`].
+fn header(chunks: u32, flags: u32) -> [u8; 56] {
     heaptoll_tsc::choose();
     let Pair { ticks, ns } = heaptoll_tsc::pair();
     let mut header = [0u8; 56];
@@ -186,7 +200,7 @@ fn header(chunks: u32) -> [u8; 56] {
     header[12..16].copy_from_slice(&chunks.to_ne_bytes());
     header[24..32].copy_from_slice(&ticks.to_ne_bytes());
     header[32..40].copy_from_slice(&ns.to_ne_bytes());
-    let flags = if heaptoll_tsc::is_counter() { COUNTER } else { 0 };
+    let flags = flags | if heaptoll_tsc::is_counter() { COUNTER } else { 0 };
     header[40..44].copy_from_slice(&flags.to_ne_bytes());
     header
 }

@@ -24,6 +24,8 @@ pub struct Request {
     pub kind: u32,
     /// The kernel's number of the thread.
     pub thread: u32,
+    /// Processor time of the thread in it, ns; `None` where it was not requested.
+    pub cpu_ns: Option<u64>,
 }
 
 /// A collection, as the manager (or a layer) announced it.
@@ -197,6 +199,7 @@ fn requests(records: &[u8]) -> impl Iterator<Item = Request> {
         end_ns: word(record, 16),
         kind: half(record, 8),
         thread: half(record, 12),
+        cpu_ns: word(record, 24).checked_sub(1),
     })
 }
 

@@ -145,6 +145,7 @@ fn parts(requests: &[SimulatedRequest], which: usize) -> Vec<Distances> {
         parts[part as usize].whole.push(Sample {
             distance_ns: one.since,
             time_ns: one.cycles[which].saturating_mul(FINE) / one.accesses,
+            cpu_ns: None,
             gap_ns,
             run: 0,
             cycle: one.after,
