@@ -493,6 +493,12 @@ fn sareen_runs_in_its_shortest_form() {
     quick("sareen2022", &[]);
 }
 
+#[test]
+#[ignore = "slow: eight managers on five programs"]
+fn mimalloc_runs_in_its_shortest_form() {
+    quick("mimalloc2019", &[]);
+}
+
 /// Misses of the recorded stacks are in the slow form.
 #[test]
 fn the_points_of_reclamation_run_in_their_shortest_form() {
