@@ -28,6 +28,7 @@ mod placeholder;
 mod program;
 mod scratch_word;
 mod size;
+mod verified;
 
 pub use catalog::Catalog;
 pub use entry::Stat;

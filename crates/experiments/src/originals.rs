@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::places::Places;
-use heaptoll_originals::{Added, JarError, JarRecipe, OriginalsError, Recipe, add};
+use heaptoll_originals::{Added, GivenJar, GivenJarError, JarError, JarRecipe, OriginalsError, Recipe, add};
 
 use crate::context::Messages;
 use crate::failure::Failure;
@@ -15,6 +15,8 @@ pub struct Request {
     pub recipe: String,
     /// Where the sources are; the recipe's repository without one.
     pub from: Option<String>,
+    /// The digest that a jar which is given must have.
+    pub sha256: Option<String>,
 }
 
 /// What became of it.
@@ -49,6 +51,12 @@ pub fn fetch_and_build(
 ) -> Result<Report, Failure> {
     let refused = |error: OriginalsError| Failure::Refused(Box::new(error));
     let from = folder(&request.recipe, places)?;
+    if GivenJar::is_in(&from) {
+        return add_given(&from, request, messages);
+    }
+    if request.sha256.is_some() {
+        return Err(Failure::Usage("--sha256 is of a jar that you have: dacapo, renaissance".into()));
+    }
     if JarRecipe::is_in(&from) {
         return add_jars(&from, request, messages);
     }
@@ -81,6 +89,24 @@ fn add_jars(folder: &Path, request: &Request, messages: &dyn Messages) -> Result
     Ok(Report { folder, programs: vec![Added { program, licence, forms: Ok(vec![]) }] })
 }
 
+/// The virtual machine, as entries of the catalog start it.
+const JAVA: &str = "/usr/bin/java";
+
+/// Records a jar that the user has. It is whole or an error.
+fn add_given(folder: &Path, request: &Request, messages: &dyn Messages) -> Result<Report, Failure> {
+    let refused = |error: GivenJarError| Failure::Refused(Box::new(error));
+    let recipe = GivenJar::load(folder).map_err(refused)?;
+    let progress = messages.progress(None);
+    progress.set_text("reading the jar");
+    let from = request.from.as_deref().map(Path::new);
+    let added = recipe.add(from, request.sha256.as_deref(), &Places::added(), Path::new(JAVA));
+    drop(progress);
+    let (folder, digest) = added.map_err(refused)?;
+    messages.note(&format!("{}: SHA-256 {digest}; {}", recipe.name(), recipe.licence()));
+    let (program, licence) = (recipe.name().to_owned(), recipe.licence().to_owned());
+    Ok(Report { folder, programs: vec![Added { program, licence, forms: Ok(vec![]) }] })
+}
+
 /// The folder of a recipe: a path has a slash in it.
 fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
     if recipe.contains('/') {
@@ -89,7 +115,8 @@ fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
     let folder = places.recipe(recipe);
     folder.is_dir().then_some(folder).ok_or_else(|| {
         Failure::Usage(format!(
-            "no programs to be added are called `{recipe}`; there are: malloc-bench, lucene, h2"
+            "no programs to be added are called `{recipe}`; there are: malloc-bench, lucene, h2, dacapo, \
+             renaissance"
         ))
     })
 }
