@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     #[serde(default)]
     pub requires: Vec<String>,
     #[serde(default)]
+    pub verified_by: Vec<String>,
+    #[serde(default)]
     pub by_name: bool,
     #[serde(default = "one")]
     pub threads: u32,

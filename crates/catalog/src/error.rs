@@ -109,6 +109,31 @@ pub enum CatalogError {
         /// Why it failed.
         source: io::Error,
     },
+    /// A file that was recorded with its digest cannot be compared with it.
+    #[error("cannot compare {} with its digest: {source}; add its program again (heaptoll programs add)", path.display())]
+    Unverified {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is another one than was recorded.
+    #[error(
+        "{} is another file than the one that was added (SHA-256 {found}, not {expected}); put that one back, or remove {} \
+         and add this one (heaptoll programs add)",
+        path.display(),
+        list.parent().unwrap_or(list).display()
+    )]
+    OtherFile {
+        /// The file.
+        path: PathBuf,
+        /// Where its digest was recorded.
+        list: PathBuf,
+        /// Its digest.
+        found: String,
+        /// The recorded one.
+        expected: String,
+    },
     /// A path that a command needs as text is not UTF-8.
     #[error("the path {} is not UTF-8 and cannot stand in a command; move it to a folder with a plain name", path.display())]
     NotText {

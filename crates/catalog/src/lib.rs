@@ -29,6 +29,7 @@ mod program;
 mod scratch_word;
 mod set;
 mod size;
+mod verified;
 
 pub use catalog::Catalog;
 pub use entry::Stat;

@@ -9,6 +9,7 @@ use crate::entry::{AddedBy, Entry, Parameter, SizeEntry, Stat};
 use crate::installed_version::installed_version;
 use crate::placeholder::{Piece, Template};
 use crate::scratch_word;
+use crate::verified;
 use crate::{CatalogError, Generator, Size};
 
 /// A program (or a variant of one) that can be prepared at several sizes.
@@ -24,6 +25,8 @@ pub struct Program {
     digests_of: Option<String>,
     stat: Option<Stat>,
     requires: Vec<Template>,
+    /// Files of digests: what they name is compared before each use.
+    verified_by: Vec<Template>,
     threads: u32,
     by_name: bool,
     command: Vec<Template>,
@@ -200,6 +203,7 @@ impl Program {
         if requires.is_empty() {
             requires.extend(command.first().cloned());
         }
+        let verified_by = check.templates(&entry.verified_by, "verified_by")?;
         let environment = environment(&check, entry)?;
         if entry.sizes.is_empty() {
             return Err(check.error(
@@ -219,6 +223,7 @@ impl Program {
             digests_of: entry.digests_of.clone(),
             stat: entry.stat,
             requires,
+            verified_by,
             threads: entry.threads,
             by_name: entry.by_name,
             command,
@@ -332,7 +337,8 @@ impl Program {
     /// Generates the inputs that are not there yet and puts paths and parameters into the command.
     ///
     /// # Errors
-    /// When the program has no such size, or an input cannot be written.
+    /// When the program has no such size, an input cannot be written, or a file that was recorded with its digest is
+    /// another one.
     pub fn prepare(&self, size: Size, places: &Places) -> Result<Prepared, CatalogError> {
         let plan = self.sizes.get(&size).ok_or_else(|| CatalogError::NoSize {
             program: self.name.clone(),
@@ -340,6 +346,10 @@ impl Program {
             known: self.sizes.keys().map(Size::to_string).collect(),
             file: self.file.clone(),
         })?;
+        for list in &self.verified_by {
+            let list = list.render(|piece| self.folder(piece, places))?;
+            verified::verify(Path::new(&list))?;
+        }
         let mut paths = BTreeMap::new();
         for (name, generator) in &plan.inputs {
             paths.insert(name.as_str(), cache::provide(name, generator, &places.inputs_cache)?);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::places::Places;
 use heaptoll_originals::spec::{self, SpecError};
-use heaptoll_originals::{Added, JarError, JarRecipe, OriginalsError, Recipe, add};
+use heaptoll_originals::{Added, GivenJar, GivenJarError, JarError, JarRecipe, OriginalsError, Recipe, add};
 use heaptoll_report::format::shell_path;
 
 use crate::context::Messages;
@@ -17,6 +17,8 @@ pub struct Request {
     pub recipe: String,
     /// Where the sources are; the recipe's repository without one.
     pub from: Option<String>,
+    /// The digest that a jar which is given must have.
+    pub sha256: Option<String>,
 }
 
 /// What became of it.
@@ -56,6 +58,12 @@ pub fn fetch_and_build(
         return add_spec(request, messages);
     }
     let from = folder(&request.recipe, places)?;
+    if GivenJar::is_in(&from) {
+        return add_given(&from, request, messages);
+    }
+    if request.sha256.is_some() {
+        return Err(Failure::Usage("--sha256 is of a jar that you have: dacapo, renaissance".into()));
+    }
     if JarRecipe::is_in(&from) {
         return add_jars(&from, request, messages);
     }
@@ -119,6 +127,24 @@ fn add_spec(request: &Request, messages: &dyn Messages) -> Result<Report, Failur
     Ok(report)
 }
 
+/// The virtual machine, as entries of the catalog start it.
+const JAVA: &str = "/usr/bin/java";
+
+/// Records a jar that the user has. It is whole or an error.
+fn add_given(folder: &Path, request: &Request, messages: &dyn Messages) -> Result<Report, Failure> {
+    let refused = |error: GivenJarError| Failure::Refused(Box::new(error));
+    let recipe = GivenJar::load(folder).map_err(refused)?;
+    let progress = messages.progress(None);
+    progress.set_text("reading the jar");
+    let from = request.from.as_deref().map(Path::new);
+    let added = recipe.add(from, request.sha256.as_deref(), &Places::added(), Path::new(JAVA));
+    drop(progress);
+    let (folder, digest) = added.map_err(refused)?;
+    messages.note(&format!("{}: SHA-256 {digest}; {}", recipe.name(), recipe.licence()));
+    let (program, licence) = (recipe.name().to_owned(), recipe.licence().to_owned());
+    Ok(Report { folder, programs: vec![Added { program, licence, forms: Ok(vec![]) }], left_out: 0 })
+}
+
 /// The folder of a recipe: a path has a slash in it.
 fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
     if recipe.contains('/') {
@@ -127,7 +153,8 @@ fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
     let folder = places.recipe(recipe);
     folder.is_dir().then_some(folder).ok_or_else(|| {
         Failure::Usage(format!(
-            "no programs to be added are called `{recipe}`; there are: malloc-bench, lucene, h2, spec2017"
+            "no programs to be added are called `{recipe}`; there are: malloc-bench, lucene, h2, dacapo, \
+             renaissance, spec2017"
         ))
     })
 }

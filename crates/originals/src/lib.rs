@@ -1,6 +1,7 @@
 //! Programs of others that a user adds: fetched, checked, built and proved here, and never shipped.
 //!
-//! Those in Java are jars of Maven Central and a driver of ours ([`JarRecipe`]); what follows is of those in C.
+//! Those in Java are jars of Maven Central and a driver of ours ([`JarRecipe`]), or suites that the user has as a jar
+//! ([`GivenJar`]); what follows is of those in C.
 //!
 //! The programs that Zorn (1992) and Detlefs, Dosser and Zorn (1994) measured survive in a public repository, under
 //! licences that forbid one thing or another to those who pass them on. So heaptoll has a *recipe* of them only: the
@@ -14,6 +15,7 @@ mod compiler;
 mod counted_run;
 mod error;
 mod fetch;
+mod given_jar;
 mod install;
 mod jars;
 mod manifest;
@@ -25,6 +27,7 @@ pub mod spec;
 
 pub use counted_run::Counts;
 pub use error::{OriginalsError, Refusal};
+pub use given_jar::{GivenJar, GivenJarError};
 pub use install::{Added, AddedForm, Request, add};
 pub use jars::{JarError, JarRecipe};
 pub use recipe::Recipe;

@@ -15,7 +15,7 @@ use crate::{exit, terminal};
 /// List the programs of the catalog: what each does, which Debian package brings it, whether it is here.
 ///
 /// `heaptoll programs add malloc-bench` adds the programs of the papers, which heaptoll may not bring; `add lucene` and
-/// `add h2` add programs in Java.
+/// `add h2` add programs in Java, `add dacapo` and `add renaissance` suites that you have as a jar.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
@@ -47,21 +47,35 @@ enum Action {
 /// `spec2017` takes an installed SPEC CPU 2017 by its folder (--from): each benchmark that `runcpu --action=setup` has built
 /// and set up becomes an entry, with the workloads test, train and ref as sizes quick, demo and full. Nothing is copied.
 ///
+/// `dacapo` and `renaissance` are suites whose jar you have and name by --from. It stays where it is. Its digest is
+/// recorded, and another jar is refused from then on.
+///
 /// Exit status: 0 all well; 1 a program or a form of one could not be added, the others were; 2 nothing could be.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll programs add malloc-bench\n  \
     heaptoll programs add malloc-bench --from ~/llvm-test-suite     (a clone, without network)\n  \
     heaptoll programs add lucene --from ~/jars                      (a folder with the jar)\n  \
+    heaptoll programs add dacapo --from ~/dacapo-23.11-MR2-chopin.jar\n  \
     heaptoll programs add spec2017 --from /opt/cpu2017              (what is built there)\n  \
     heaptoll run --program mb-cfrac --size quick                    (and measure one)")]
 struct AddArguments {
-    /// `malloc-bench`, `lucene`, `h2`, `spec2017`, or the path of a folder with a recipe of your own
+    /// `malloc-bench`, `lucene`, `h2`, `dacapo`, `renaissance`, `spec2017`, or the path of a folder with a recipe of your own
     #[arg(value_name = "NAME")]
     recipe: String,
-    /// A git URL, or a clone, bare repository or folder here that has the sources (for Java: a folder with the jars; for SPEC: where it is installed)
+    /// A git URL, or a clone, bare repository or folder here that has the sources (for Java: a folder with the jars, or the
+    /// jar; for SPEC: where it is installed)
     /// [default: the project's repository, Maven Central]
     #[arg(long, value_name = "WHERE")]
     from: Option<String>,
+    /// The digest that the jar of a suite must have, as its authors or a paper state it
+    #[arg(long, value_name = "HEX", value_parser = digest)]
+    sha256: Option<String>,
+}
+
+/// A SHA-256 in hexadecimal.
+fn digest(text: &str) -> Result<String, String> {
+    let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_digest.then(|| text.to_ascii_lowercase()).ok_or_else(|| "give 64 hexadecimal digits".into())
 }
 
 /// Runs the command.
@@ -83,7 +97,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 fn add(arguments: &AddArguments, places: &Places) -> Result<u8, Failure> {
-    let request = originals::Request { recipe: arguments.recipe.clone(), from: arguments.from.clone() };
+    let request = originals::Request {
+        recipe: arguments.recipe.clone(),
+        from: arguments.from.clone(),
+        sha256: arguments.sha256.clone(),
+    };
     let report = originals::fetch_and_build(&request, places, &TerminalMessages::default())?;
     if report.is_empty() {
         return Ok(exit::REFUSED);

@@ -1,6 +1,8 @@
 //! Java programs under the collectors of their virtual machine. Most tests use a stand-in for `java`, which writes the
 //! log that is named by `JAVA_TOOL_OPTIONS`, so that no JDK is needed.
 
+use std::process::Command;
+
 use crate::fixture::{Fixture, outcomes, read_json, rows_of};
 
 /// Writes a log with two pauses, of 2 and 3 ms, under the collector and heap that the options name.
@@ -106,4 +108,90 @@ fn a_java_program_has_a_smallest_heap() {
     let (heap, failed) =
         (search["heap"].as_u64().expect("a heap"), search["failed_at"].as_u64().expect("a failure"));
     assert!(failed < heap && heap < 256 << 20, "{search}");
+}
+
+#[test]
+fn a_suite_is_taken_by_the_path_of_its_jar_and_only_with_the_digest_that_was_named() {
+    let fixture = Fixture::new();
+    let jar = fixture.at("dacapo.jar");
+    std::fs::write(&jar, "not that jar").expect("written");
+    let add = |words: &[&str]| fixture.heaptoll(&[&["programs", "add"], words].concat());
+    add(&["dacapo"]).exits(2).complains(&["https://www.dacapobench.org/", "--from PATH.jar"]);
+    add(&["renaissance", "--from", "/nowhere/r.jar"]).exits(2).complains(&["cannot read /nowhere/r.jar"]);
+    let zeroes = "0".repeat(64);
+    add(&["dacapo", "--from", &jar, "--sha256", &zeroes])
+        .exits(2)
+        .complains(&["dacapo.jar is another file (SHA-256 ", &zeroes]);
+    add(&["dacapo", "--from", &jar, "--sha256", "12"]).exits(2).complains(&["64 hexadecimal digits"]);
+    add(&["lucene", "--sha256", &zeroes]).exits(2).complains(&["a jar that you have"]);
+    assert!(!fixture.path("data/heaptoll/programs/dacapo").exists());
+    fixture
+        .heaptoll(&["run", "-m", "glibc", "-p", "dacapo", "--quick"])
+        .exits(2)
+        .complains(&["heaptoll programs add dacapo"]);
+}
+
+/// Lists programs and prints times as DaCapo does; the number in it makes one jar differ from another.
+const HARNESS: &str = r#"
+public final class Harness {
+    public static void main(String[] words) {
+        if (words[0].equals("-l")) {
+            System.out.println("fop h2 luindex lusearch pmd xalan");
+            return;
+        }
+        int iterations = 0;
+        for (int at = 0; at + 1 < words.length; at++)
+            if (words[at].equals("-n")) iterations = Integer.parseInt(words[at + 1]);
+        String name = words[words.length - 1];
+        for (int at = 1; at <= iterations; at++) {
+            byte[][] kept = new byte[64][];
+            for (int i = 0; i < 4000; i++) kept[i % 64] = new byte[NUMBER];
+            String what = at < iterations ? "completed warmup " + at : "PASSED";
+            System.err.println("===== DaCapo stand-in " + name + " " + what + " in " + (100 - at) + " msec =====");
+        }
+    }
+}
+"#;
+
+/// Compiles the stand-in and makes a jar of it at `jar`.
+fn make_jar(fixture: &Fixture, jar: &str, number: &str) {
+    let source = fixture.path("Harness.java");
+    std::fs::write(&source, HARNESS.replace("NUMBER", number)).expect("written");
+    let classes = fixture.at("classes");
+    let run = |command: &mut Command| {
+        assert!(command.status().is_ok_and(|status| status.success()), "{command:?}");
+    };
+    run(Command::new("javac").args(["--release", "17", "-d", &classes]).arg(&source));
+    run(Command::new("jar").args([
+        "--create",
+        "--file",
+        jar,
+        "--main-class",
+        "Harness",
+        "-C",
+        &classes,
+        ".",
+    ]));
+}
+
+/// A jar of DaCapo's shape, since the real one cannot be fetched by a test.
+#[test]
+#[ignore = "slow: needs a JDK (scripts/setup study)"]
+fn a_suite_runs_from_its_jar_and_another_jar_in_its_place_is_refused() {
+    let fixture = Fixture::new();
+    let (jar, file) = (fixture.at("da capo.jar"), fixture.at("dacapo.json"));
+    make_jar(&fixture, &jar, "5000");
+    fixture.heaptoll(&["programs", "add", "dacapo", "--from", &jar]).exits(0).complains(&["SHA-256 "]);
+    let options = ["run", "-m", "jvm-serial", "-n", "1", "--warmup", "0", "--quick", "--json", &file];
+    let run = |program: &str| fixture.heaptoll(&[&options[..], &["-p", program]].concat());
+    run("dacapo").exits(0);
+    let row = rows_of(&read_json(&file), "jvm-serial", "timed")[0].clone();
+    assert_eq!(
+        (&row["figures"]["first_round_ms"], &row["figures"]["last_round_ms"]),
+        (&99.0.into(), &98.0.into())
+    );
+    assert!(row["collections"]["count"].is_u64(), "{row}");
+    make_jar(&fixture, &jar, "6000");
+    run("dacapo:h2").exits(2).complains(&["da capo.jar is another file than the one that was added"]);
+    fixture.heaptoll(&["programs", "add", "dacapo", "--from", &jar]).exits(2).complains(&["remove "]);
 }

@@ -31,12 +31,13 @@ fn every_request_is_counted_and_collections_come_as_often_as_set() {
     let fixture = Fixture::new();
     let program = fixture.program("requests", REQUESTS);
     let (json, html) = (fixture.at("p.json"), fixture.at("p.html"));
-    let options =
-        ["-m", "sweep/glibc", "-m", "tithe-collect", "--collections", "100,10", "-n", "2", "--json", &json];
+    let stacks = ["--cpu", "-m", "sweep/glibc", "-m", "tithe-collect"];
+    let options = [&stacks[..], &["--collections", "100,10", "-n", "2", "--json", &json]].concat();
     fixture
         .heaptoll(&[&["proximity", "--html", &html], &options[..], &["--", &program]].concat())
         .exits(0)
-        .shows(&["Mean time over the middle's", "sweep/glibc", "survivor bias from"]);
+        .shows(&["Mean time over the middle's", "sweep/glibc", "survivor bias from"])
+        .shows(&["Mean processor time over the middle's", "Median processor time over the middle's"]);
     let found = read_json(&json);
     let one = &found["programs"][0];
     // Forty thousand blocks, and what the C library takes for its output.
@@ -46,6 +47,11 @@ fn every_request_is_counted_and_collections_come_as_often_as_set() {
         let aims: Vec<u64> = scales.iter().map(|scale| number(&scale["aimed_at"])).collect();
         assert_eq!(aims, [10, 100]);
         for scale in scales {
+            let first_tenth = &scale["stretches"][1];
+            assert!(
+                first_tenth["cpu_mean"]["ratio"].as_f64().is_some_and(|ratio| ratio > 0.0),
+                "{first_tenth}"
+            );
             let collections: Vec<u64> =
                 scale["collections"].as_array().expect("runs").iter().map(number).collect();
             let aimed_at = number(&scale["aimed_at"]);
