@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::experiment::{Experiment, Machine, ProgramInfo, Settings, StackInfo};
 use heaptoll_experiment::interrupt::Interrupt;
-use heaptoll_experiment::launch::{self, Ended, Invocation};
+use heaptoll_experiment::launch::{self, Invocation};
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::shards::{Part, Shard};
@@ -16,6 +16,7 @@ use heaptoll_experiment::store::Store;
 use heaptoll_experiments::cluster::cutting::{self, ProgramTime};
 use heaptoll_experiments::cluster::plan::PlannedShard;
 use heaptoll_experiments::cluster::{MachineClass, Plan, format};
+use heaptoll_launcher::Ended;
 use rusqlite::{Connection, params};
 use serde_json::json;
 
