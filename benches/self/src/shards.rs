@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::experiment::{Experiment, Machine, ProgramInfo, Settings, StackInfo};
 use heaptoll_experiment::interrupt::Interrupt;
-use heaptoll_experiment::launch::{self, Ended, Invocation};
+use heaptoll_experiment::launch::{self, Invocation};
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::shards::{Part, Shard};
@@ -16,6 +16,7 @@ use heaptoll_experiment::store::Store;
 use heaptoll_experiments::cluster::cutting::{self, ProgramTime};
 use heaptoll_experiments::cluster::plan::PlannedShard;
 use heaptoll_experiments::cluster::{MachineClass, Plan, format};
+use heaptoll_launcher::Ended;
 use rusqlite::{Connection, params};
 use serde_json::json;
 
@@ -271,4 +272,53 @@ fn total(folder: &Path) -> Result<(u64, u64), BenchError> {
 
 fn unexpected(error: impl std::fmt::Display) -> BenchError {
     BenchError::Unexpected(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heaptoll_experiments::cluster::merge::{Request, merge};
+
+    fn made(size: &Size) -> (Plan, PathBuf) {
+        let folder = size.folder.join("shards");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let plan = plan(size).expect("a plan");
+        make(size, &plan, &folder).expect("shards");
+        (plan, folder)
+    }
+
+    fn size(folder: &Path) -> Size {
+        Size {
+            folder: folder.to_path_buf(),
+            programs: 2,
+            managers: 3,
+            repetitions: 7,
+            classes: 2,
+            each: 3,
+            nodes: 5,
+            heaptoll: None,
+        }
+    }
+
+    #[test]
+    fn synthetic_shards_are_those_of_their_plan() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (plan, shards) = made(&size(folder.path()));
+        let output = folder.path().join("all.db");
+        let merged =
+            merge(&Request { output: output.clone(), shards: vec![shards], class: None }).expect("merges");
+        assert_eq!((merged.rows, merged.experiment.complete), (2 * 3 * 7 * 2, true));
+        assert_eq!(merged.experiment.settings.shards.len(), plan.shards.len());
+        let whole = Store::read(&output).expect("reads");
+        assert_eq!(whole.nodes().len(), 5);
+        let mut seconds = whole.into_classes().into_iter().map(|(_, class)| {
+            let rows = class.observations.iter().filter(|row| row.stack == manager(1));
+            rows.map(|row| row.user_s).sum::<f64>() / 14.0
+        });
+        let (first, second) = (seconds.next().expect("a class"), seconds.next().expect("a class"));
+        assert!(
+            (second / first - 2.0).abs() < 0.05,
+            "the second class has a true difference: {first} {second}"
+        );
+    }
 }

@@ -319,7 +319,7 @@ mod tests {
         };
         let mcf = "-C /elsewhere\n-o inp.out -e inp.err ../run_base_test_x.0000/mcf_r_base.x inp.in  > inp.out 2>> inp.err\n";
         run("505.mcf_r", "run_base_test_x.0000", mcf, Some("mcf_r_base.x"));
-        let two = "-E OMP_NUM_THREADS 4\n-i a.in -o 1.out ./mcf_r_base.x one>1.out\n./mcf_r_base.x 'two words' 2>>e\n";
+        let two = "-E OMP_NUM_THREADS 4\n-i a.in -o 1.out ./mcf_r_base.x one > 1.out\n./mcf_r_base.x 'two words' 2>>e\n";
         run("505.mcf_r", "run_base_refrate_x.0000", "gone", None);
         run("505.mcf_r", "run_base_refrate_x.0001", two, Some("mcf_r_base.x"));
         run("502.gcc_r", "run_base_test_x.0000", "-o a ../run_base_test_x.0000/cpugcc_r_base.x a.c\n", None);

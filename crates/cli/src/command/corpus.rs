@@ -14,7 +14,7 @@ use crate::{exit, terminal};
 
 /// Record twenty programs of the catalog into one folder: a corpus of traces for who studies allocation.
 ///
-/// Each is recorded with its call sites over its own malloc, at a size of input that makes a trace of some MiB. The folder
+/// Each is recorded with its call sites over its own malloc, at a size of input that makes a trace of some MiB at most. The folder
 /// has an index, corpus.json (commands, digests of all that took part, Debian packages, machine, events), and README.md. A
 /// program whose traces are there is not recorded again: to go on after a stop, or after a package was installed, run the
 /// same command.

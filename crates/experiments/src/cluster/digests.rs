@@ -316,10 +316,10 @@ mod tests {
 
     #[test]
     fn a_program_has_itself_its_loader_and_the_c_library() {
-        let command = vec![OsString::from("/bin/ls")];
-        let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let words = vec![OsString::from("/bin/ls")];
+        let run = Run { words, environment: std::env::vars_os().collect(), folder: None };
         let (mut files, mut loaders) = (Files::default(), vec![]);
-        files.add_command(&command, &environment, &mut loaders).expect("ls is there");
+        files.add_command(&run, &mut loaders).expect("ls is there");
         let (loader, binary) = &loaders[0];
         let found = libraries(loader, binary).expect("the loader lists");
         assert!(found.iter().any(|path| path.ends_with("libc.so.6")), "{found:?}");

@@ -82,9 +82,13 @@ mod tests {
         let missing = Missing { name: "q".into(), why: "q: install the package q".into() };
         let corpus = Figures { programs: vec![program], missing: vec![missing], ..Figures::default() };
         let page = text(&corpus);
-        for expected in
-            ["traces of 1 program", "12,345", "this \\| that", "install the package q", "stat p.heaptoll"]
-        {
+        for expected in [
+            "traces of 1 program",
+            count(12_345.0).as_str(),
+            "this \\| that",
+            "install the package q",
+            "stat p.heaptoll",
+        ] {
             assert!(page.contains(expected), "{expected}: {page}");
         }
     }

@@ -1,4 +1,5 @@
-//! The programs of the corpus: of many kinds, in many languages, and small enough that each takes a few MiB.
+//! The programs of the corpus: of many kinds, in many languages, with objects that are blocks of malloc (no pools of their
+//! own), and small enough that each takes some MiB at most.
 
 use heaptoll_catalog::Size;
 
@@ -18,7 +19,7 @@ pub const SELECTION: [(&str, Size); 20] = [
     ("gawk", Size::Quick),
     ("perl", Size::Quick),
     ("lua", Size::Quick),
-    ("tcl", Size::Quick),
+    ("python", Size::Quick),
     ("ruby", Size::Quick),
     ("php", Size::Quick),
     ("make", Size::Quick),
@@ -28,8 +29,8 @@ pub const SELECTION: [(&str, Size); 20] = [
     ("jq", Size::Quick),
     ("xmllint", Size::Quick),
     ("sqlite", Size::Quick),
-    ("gnuplot", Size::Quick),
-    ("glpsol", Size::Quick),
+    ("xsltproc", Size::Quick),
+    ("translate", Size::Quick),
     ("z3", Size::Quick),
     ("pdftotext", Size::Quick),
     ("kv", Size::Quick),
