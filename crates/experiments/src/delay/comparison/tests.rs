@@ -62,6 +62,19 @@ fn ratios_are_to_one_byte_and_the_layer_has_its_own() {
 }
 
 #[test]
+fn a_mean_of_three_programs_has_an_interval_over_programs_and_one_of_two_has_none() {
+    let mean = |programs: &[&str]| {
+        let found = study(&experiment(programs, &["m"], 1.05));
+        let of_size = found.means.into_iter().find(|mean| mean.size_bytes == Some(2 << 20));
+        of_size.expect("a mean").between_programs
+    };
+    let of_three = mean(&["a", "b", "c"]).cpu.expect("three are a sample");
+    assert!((of_three.ratio / 1.05f64.powi(2) - 1.0).abs() < 1e-3 && of_three.differs, "{of_three:?}");
+    assert_eq!(of_three.pairs, 3);
+    assert_eq!(mean(&["a", "b"]), Ratios::default());
+}
+
+#[test]
 fn managers_are_compared_with_themselves_alone() {
     let mut made = experiment(&["a"], &["m", "other"], 1.1);
     // Ten times slower altogether: nothing of it may show.
