@@ -208,7 +208,9 @@ fn steps_run_in_lockstep_where_a_claim_compares_the_cpu_time_of_managers_on_one_
             "detlefs1994-heaps",
             "detlefs1994-time-1992",
             "detlefs1994-cfrac",
-            "boehm-batch"
+            "boehm-batch",
+            "mimalloc2019-programs",
+            "mimalloc2019-redis"
         ]
     );
 }
