@@ -11,8 +11,10 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 /// In the order of the book: later pages read what earlier ones recorded.
 const TUTORIAL: [&str; 4] = ["first-comparison", "who-holds-the-memory", "find-a-leak", "write-an-allocator"];
 /// Pages of the guide without such a command, and what covers them.
-const OTHERWISE: [(&str, &str); 12] = [
+const OTHERWISE: [(&str, &str); 14] = [
     ("artifact", "it reads an experiment of the reader's; its own tests make some"),
+    ("corpus", "it records twenty programs; its own tests record one"),
+    ("send-a-run", "it prepares the whole catalog; the tests of plans cut a part of it"),
     ("jvm", "it needs a virtual machine of Java; the slow tests of Java run one"),
     ("events", "it shows code; the tests of `programs/events` compile it"),
     ("gate", "it compares two builds of the reader's; the tests of the gate build some"),
