@@ -28,6 +28,8 @@ mod placeholder;
 mod program;
 mod scratch_word;
 mod size;
+mod stdin;
+mod varying;
 
 pub use catalog::Catalog;
 pub use entry::Stat;
@@ -37,3 +39,4 @@ pub use nearest::{did_you_mean, nearest};
 pub use program::{Places, Prepared, PreparedServe, Program};
 pub use scratch_word::fill_scratch;
 pub use size::Size;
+pub use varying::Varying;
