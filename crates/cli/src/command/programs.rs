@@ -51,7 +51,7 @@ enum Action {
     heaptoll programs add lucene --from ~/jars                      (a folder with the jar)\n  \
     heaptoll run --program mb-cfrac --size quick                    (and measure one)")]
 struct AddArguments {
-    /// `malloc-bench`, `lucene`, `h2`, or the path of a folder with a recipe of your own
+    /// `malloc-bench`, `mimalloc-bench`, `lucene`, `h2`, or the path of a folder with a recipe of your own
     #[arg(value_name = "NAME")]
     recipe: String,
     /// A git URL, or a clone, bare repository or folder here that has the sources (for Java: a folder with the jars)
