@@ -29,6 +29,8 @@ mod program;
 mod scratch_word;
 mod set;
 mod size;
+mod stdin;
+mod varying;
 mod verified;
 
 pub use catalog::Catalog;
@@ -40,3 +42,4 @@ pub use program::{Places, Prepared, PreparedServe, Program};
 pub use scratch_word::fill_scratch;
 pub use set::Set;
 pub use size::Size;
+pub use varying::Varying;
