@@ -21,6 +21,7 @@ extern "C" {
 #define PLAIN "plain"     /* every manager */
 #define CONTROL "control" /* those that export heaptoll_control_v1 */
 #define MISUSE "misuse"   /* a defect of the program: its effect is recorded */
+#define SECURITY "security" /* a defect, and whether an attacker gains by it: a program of its own */
 
 struct test_case {
     const char *name, *kind, *about;

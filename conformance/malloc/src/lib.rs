@@ -11,6 +11,7 @@ pub mod glibc;
 pub mod misuse;
 pub mod outputs;
 pub mod process;
+pub mod security;
 pub mod suite;
 pub mod table;
 pub mod verdict;

@@ -9,7 +9,7 @@ use heaptoll_conformance::glibc::{self, Tests};
 use heaptoll_conformance::outputs::{self, Output};
 use heaptoll_conformance::suite::{self, Case, CaseKind, Suite};
 use heaptoll_conformance::verdict::{self, Cell};
-use heaptoll_conformance::{deviation, exceptions, misuse, table};
+use heaptoll_conformance::{deviation, exceptions, misuse, security, table};
 use heaptoll_experiment::manager::{self, Manager, ManagerError};
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::stack::StackError;
@@ -67,6 +67,28 @@ enum Subcommand {
         #[arg(long, value_name = "FILE")]
         heaptoll: Option<PathBuf>,
     },
+    /// Record whether an attacker gains by a program's defects under each stack: double and invalid frees, writes past
+    /// blocks and to freed ones, secrets read; detected, stopped, prevented, late (after its effect), or – (not at all)
+    ///
+    /// Nothing is judged: the exit status is 0 whatever the table shows, and 2 where it could not be made.
+    Security {
+        /// Managers and stacks of layers by name or by path, or a group [default: all known here, and the layers
+        /// quarantine and sweep in front of glibc and of mimalloc3]
+        #[arg(value_name = "STACK")]
+        stacks: Vec<String>,
+        /// Only this case; may be given several times
+        #[arg(long, value_name = "NAME")]
+        case: Vec<String>,
+        /// List the cases and run none
+        #[arg(long)]
+        list: bool,
+        /// Write cases, stacks and outcomes as JSON
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Folder with the suite's C sources
+        #[arg(long, value_name = "DIR", default_value_os_t = suite::sources())]
+        sources: PathBuf,
+    },
     /// Run glibc's own tests of malloc, from its unpacked source package (scripts/glibc-tests fetches it)
     Glibc {
         /// Managers and stacks of layers by name [default: glibc, all of this repository, both layers]
@@ -93,6 +115,22 @@ struct Report<'a> {
     misuse: Vec<misuse::Record>,
 }
 
+#[derive(Serialize)]
+struct SecurityReport<'a> {
+    schema: &'static str,
+    cases: Vec<&'a Case>,
+    stacks: Vec<(String, String)>,
+    attacks: Vec<security::Attack>,
+}
+
+/// Stacks with layers that are measured by default next to the managers.
+const LAYERED: [&str; 4] = [
+    "quarantine=1M,check=on,abort=on/glibc",
+    "quarantine=1M,check=on,abort=on/mimalloc3",
+    "sweep/glibc",
+    "sweep/mimalloc3",
+];
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
@@ -104,6 +142,9 @@ fn main() -> ExitCode {
             Ok(true)
         }
         Some(Subcommand::Glibc { managers, source, test, .. }) => pass_glibc_tests(managers, source, test),
+        Some(Subcommand::Security { stacks, case, list, json, sources }) => {
+            attack(stacks, case, *list, json.as_deref(), sources).map(|()| true)
+        }
         None => conform(&arguments),
     };
     match result {
@@ -192,6 +233,44 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
         file("write", path, std::fs::write(path, serde_json::to_string_pretty(&report)?))?;
     }
     Ok(well)
+}
+
+fn attack(
+    names: &[String],
+    only: &[String],
+    list: bool,
+    json: Option<&Path>,
+    sources: &Path,
+) -> Result<(), Error> {
+    let folder = tempfile::tempdir()
+        .map_err(|source| Error::Process { what: "a compiler in a temporary folder".into(), source })?;
+    let suite = Suite::build_security(sources, folder.path())?;
+    if list {
+        suite.cases.iter().for_each(|case| println!("{:26} {}", case.name, case.about));
+        return Ok(());
+    }
+    let cases: Vec<&Case> = match only {
+        [] => suite.cases.iter().collect(),
+        only => only.iter().map(|name| suite.case(name)).collect::<Result<_, _>>()?,
+    };
+    let places = Places::find()?;
+    let mut stacks = chosen(names, &places)?;
+    if names.is_empty() {
+        let known = manager::known(&places)?;
+        // One whose manager is not built here is left out, as that manager is.
+        stacks.extend(LAYERED.iter().filter_map(|name| manager::find(&known, name).ok()));
+    }
+    for stack in &stacks {
+        suite.check_bound(&stack.name, &stack.preload(&places), &stack.environment)?;
+    }
+    let attacks = security::run(&suite, &places, &stacks, &cases)?;
+    println!("{}", table::attacks(&attacks));
+    if let Some(path) = json {
+        let stacks = stacks.iter().map(|stack| (stack.name.clone(), stack.version.clone())).collect();
+        let report = SecurityReport { schema: "heaptoll.security/1", cases, stacks, attacks };
+        file("write", path, std::fs::write(path, serde_json::to_string_pretty(&report)?))?;
+    }
+    Ok(())
 }
 
 fn pass_glibc_tests(names: &[String], source: &Path, only: &[String]) -> Result<bool, Error> {

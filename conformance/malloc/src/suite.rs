@@ -19,6 +19,8 @@ pub enum CaseKind {
     Control,
     /// A defect of the program: its effect is recorded, not judged.
     Misuse,
+    /// A defect and its use to an attacker: recorded, not judged. These cases are a program of their own.
+    Security,
 }
 
 /// One case.
@@ -62,13 +64,7 @@ impl Suite {
     /// A compiler that is missing or fails, or a folder that cannot be used.
     pub fn build(from: &Path, work: &Path) -> Result<Suite, Error> {
         file("create", work, std::fs::create_dir_all(work))?;
-        let mut units: Vec<PathBuf> = file("read", from, std::fs::read_dir(from))?
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|end| end == "c" || end == "cc"))
-            .filter(|path| !LIBRARIES.iter().any(|name| path.file_stem().is_some_and(|stem| stem == *name)))
-            .collect();
-        units.sort();
+        let units = units(from)?;
         let (includes, headers) = (include(from), include(&headers()));
         for name in LIBRARIES {
             let object = work.join(format!("lib{name}.so"));
@@ -77,24 +73,27 @@ impl Suite {
             command.arg(format!("-Wl,-soname,lib{name}.so")).arg("-o").arg(&object);
             compile(command.arg(from.join(format!("{name}.c"))), "gcc")?;
         }
-        let objects: Vec<PathBuf> = units
-            .iter()
-            .map(|unit| work.join(unit.file_name().unwrap_or_default()).with_extension("o"))
-            .collect();
-        let jobs: Vec<_> = units.iter().zip(&objects).collect();
-        in_parallel(&jobs, |(unit, object)| {
-            let plus = unit.extension().is_some_and(|end| end == "cc");
-            let mut command = driver(plus);
-            command.args(FLAGS).arg(if plus { "-std=c++17" } else { "-std=c11" }).args([&includes, &headers]);
-            compile(command.arg("-c").arg("-o").arg(object).arg(unit), if plus { "g++" } else { "gcc" })
-        })
-        .into_iter()
-        .collect::<Result<Vec<()>, Error>>()?;
+        let objects = objects(&units, from, work)?;
         let program = work.join("suite");
         let mut command = driver(true);
         // The plugin uses the program's own helpers.
         command.args(["-pthread", "-rdynamic", "-Wl,-rpath,$ORIGIN", "-o"]).arg(&program).args(&objects);
         compile(command.arg("-L").arg(work).args(["-Wl,--no-as-needed", "-learly", "-ldl"]), "g++")?;
+        Ok(Suite { cases: list(&program)?, program })
+    }
+
+    /// Compiles the security cases, which are below `from`, into the folder `work`: a program without the other cases.
+    ///
+    /// # Errors
+    /// As [`Suite::build`].
+    pub fn build_security(from: &Path, work: &Path) -> Result<Suite, Error> {
+        file("create", work, std::fs::create_dir_all(work))?;
+        let mut units = units(&from.join("security"))?;
+        units.extend(["check.c", "main.c"].map(|name| from.join(name)));
+        let program = work.join("security");
+        let mut command = driver(true);
+        command.args(["-pthread", "-o"]).arg(&program).args(objects(&units, from, work)?).arg("-ldl");
+        compile(&mut command, "g++")?;
         Ok(Suite { cases: list(&program)?, program })
     }
 
@@ -151,6 +150,37 @@ impl Suite {
     }
 }
 
+/// The C and C++ sources in a folder, without those of libraries, in order.
+fn units(from: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut units: Vec<PathBuf> = file("read", from, std::fs::read_dir(from))?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "c" || end == "cc"))
+        .filter(|path| !LIBRARIES.iter().any(|name| path.file_stem().is_some_and(|stem| stem == *name)))
+        .collect();
+    units.sort();
+    Ok(units)
+}
+
+/// Compiles sources, several at once. Gives the object files.
+fn objects(units: &[PathBuf], from: &Path, work: &Path) -> Result<Vec<PathBuf>, Error> {
+    let (includes, headers) = (include(from), include(&headers()));
+    let objects: Vec<PathBuf> = units
+        .iter()
+        .map(|unit| work.join(unit.file_name().unwrap_or_default()).with_extension("o"))
+        .collect();
+    let jobs: Vec<_> = units.iter().zip(&objects).collect();
+    in_parallel(&jobs, |(unit, object)| {
+        let plus = unit.extension().is_some_and(|end| end == "cc");
+        let mut command = driver(plus);
+        command.args(FLAGS).arg(if plus { "-std=c++17" } else { "-std=c11" }).args([&includes, &headers]);
+        compile(command.arg("-c").arg("-o").arg(object).arg(unit), if plus { "g++" } else { "gcc" })
+    })
+    .into_iter()
+    .collect::<Result<Vec<()>, Error>>()?;
+    Ok(objects)
+}
+
 fn include(folder: &Path) -> String {
     format!("-I{}", folder.display())
 }
@@ -201,6 +231,7 @@ fn list(program: &Path) -> Result<Vec<Case>, Error> {
                 "plain" => CaseKind::Plain,
                 "control" => CaseKind::Control,
                 "misuse" => CaseKind::Misuse,
+                "security" => CaseKind::Security,
                 _ => return Err(unexpected(line)),
             };
             Ok(Case { name: name.into(), kind, about: about.into() })

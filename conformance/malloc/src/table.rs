@@ -3,6 +3,7 @@
 use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::misuse::Record;
+use crate::security::{Attack, Outcome};
 use crate::verdict::{Cell, Verdict};
 
 fn empty(head: &[String]) -> Table {
@@ -80,9 +81,51 @@ pub fn misuses(records: &[Record]) -> String {
     text
 }
 
+/// Attack by stack, a row of how many of them gained nothing, and the messages below.
+pub fn attacks(attacks: &[Attack]) -> String {
+    let mut grid: Vec<_> =
+        attacks.iter().map(|a| (a.case.clone(), a.stack.clone(), a.outcome.to_string())).collect();
+    for stack in names(attacks.iter().map(|attack| attack.stack.as_str())) {
+        let of_stack: Vec<Outcome> =
+            attacks.iter().filter(|attack| attack.stack == stack).map(|attack| attack.outcome).collect();
+        let count = |outcome: Outcome| of_stack.iter().filter(|one| **one == outcome).count();
+        let averted =
+            [Outcome::Detected, Outcome::Stopped, Outcome::Prevented].map(count).iter().sum::<usize>();
+        grid.push(("averted".into(), stack, format!("{averted} of {}", of_stack.len())));
+    }
+    let mut text = matrix("attack", &grid);
+    let reports = [Outcome::Detected, Outcome::DetectedLate];
+    for attack in attacks.iter().filter(|attack| reports.contains(&attack.outcome)) {
+        text.push_str(&format!(
+            "\n{} under {}: {}: {}",
+            attack.case, attack.stack, attack.outcome, attack.message
+        ));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attacks_are_counted_by_stack_and_messages_follow() {
+        let attack = |case: &str, stack: &str, outcome| Attack {
+            case: case.into(),
+            stack: stack.into(),
+            outcome,
+            message: "freed twice".into(),
+        };
+        let text = attacks(&[
+            attack("double_free", "glibc", Outcome::Detected),
+            attack("double_free", "bump", Outcome::Prevented),
+            attack("read_after_free", "glibc", Outcome::NotDetected),
+            attack("read_after_free", "bump", Outcome::Stopped),
+        ]);
+        let averted = text.lines().find(|line| line.contains("averted")).expect("a row");
+        assert!(averted.contains("1 of 2") && averted.contains("2 of 2"), "{text}");
+        assert!(text.ends_with("double_free under glibc: detected: freed twice"), "{text}");
+    }
 
     #[test]
     fn rows_and_columns_keep_their_order_and_holes() {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
-use crate::{CatalogError, Generator};
+use crate::{CatalogError, FileDigest, Generator};
 
 /// The path of the input, which is generated if it is not in `folder` yet.
 pub(crate) fn provide(name: &str, generator: &Generator, folder: &Path) -> Result<PathBuf, CatalogError> {
@@ -43,10 +43,7 @@ fn digest_path(path: &Path) -> PathBuf {
 /// Whether the file is there with the content of its digest. Any doubt means that it is written again.
 fn intact(path: &Path) -> bool {
     let Ok(noted) = fs::read_to_string(digest_path(path)) else { return false };
-    let Ok(mut file) = File::open(path) else { return false };
-    let mut hasher = Sha256::new();
-    io::copy(&mut file, &mut hasher).is_ok()
-        && noted.split_whitespace().next() == Some(hexadecimal(&hasher.finalize()).as_str())
+    FileDigest::read(path).is_ok_and(|found| noted.split_whitespace().next() == Some(found.sha256.as_str()))
 }
 
 fn write(generator: &Generator, folder: &Path, path: &Path) -> io::Result<()> {

@@ -17,6 +17,7 @@ pub(crate) struct Entry {
     pub command: Option<Vec<String>>,
     pub serve: Option<Serve>,
     pub figures: Option<String>,
+    pub varies: Option<String>,
     pub stdin: Option<String>,
     pub package: Option<String>,
     pub added_by: Option<AddedBy>,
@@ -67,6 +68,7 @@ pub(crate) struct Variant {
     pub about: Option<String>,
     pub command: Option<Vec<String>>,
     pub figures: Option<String>,
+    pub varies: Option<String>,
     pub stdin: Option<String>,
     pub package: Option<String>,
     pub requires: Option<Vec<String>>,
@@ -146,6 +148,7 @@ impl Entry {
         }
         entry.command = changed.command.or(entry.command);
         entry.figures = changed.figures.or(entry.figures);
+        entry.varies = changed.varies.or(entry.varies);
         entry.stdin = changed.stdin.or(entry.stdin);
         // A variant may be bundled where the entry is a package's.
         entry.package = changed.package.or(entry.package).filter(|package| !package.is_empty());

@@ -9,6 +9,7 @@ use crate::entry::{AddedBy, Entry, Parameter, SizeEntry, Stat};
 use crate::installed_version::installed_version;
 use crate::placeholder::{Piece, Template};
 use crate::scratch_word;
+use crate::stdin::Stdin;
 use crate::verified;
 use crate::{CatalogError, Generator, Size};
 
@@ -32,7 +33,8 @@ pub struct Program {
     command: Vec<Template>,
     serve: Option<ServeTemplates>,
     figures: Option<String>,
-    stdin: Option<String>,
+    varies: Option<String>,
+    stdin: Option<Stdin>,
     environment: Vec<(String, Template)>,
     sizes: BTreeMap<Size, Plan>,
 }
@@ -98,6 +100,9 @@ pub struct Prepared {
     pub threads: u32,
     /// A regular expression for what the program writes to standard error: each named group is one of its own figures.
     pub figures: Option<String>,
+    /// A regular expression for what of standard output differs from run to run: it is left out of the digest, and each
+    /// named group is one of the program's own figures.
+    pub varies: Option<String>,
     /// Present when the program is a server.
     pub serve: Option<PreparedServe>,
 }
@@ -199,6 +204,9 @@ impl Program {
                 return Err(check.error("figures", problem, "put the pattern into [serve]"));
             }
         }
+        if let Some(varies) = &entry.varies {
+            check.pattern(varies, "varies", false)?;
+        }
         let mut requires = check.templates(&entry.requires, "requires")?;
         if requires.is_empty() {
             requires.extend(command.first().cloned());
@@ -229,7 +237,8 @@ impl Program {
             command,
             serve,
             figures: entry.figures.clone(),
-            stdin: entry.stdin.clone(),
+            varies: entry.varies.clone(),
+            stdin: Stdin::of(&check, entry)?,
             environment,
             sizes: BTreeMap::new(),
         };
@@ -385,11 +394,16 @@ impl Program {
             about: self.about.clone(),
             command,
             environment,
-            stdin: self.stdin.as_ref().and_then(|name| paths.get(name.as_str()).cloned()),
+            stdin: match &self.stdin {
+                None => None,
+                Some(Stdin::Input(name)) => paths.get(name.as_str()).cloned(),
+                Some(Stdin::File(path)) => Some(PathBuf::from(render(path)?)),
+            },
             expected_digest: plan.digest.clone().filter(|_| self.digests_hold()),
             package: self.package.clone(),
             threads: self.threads,
             figures: self.figures.clone(),
+            varies: self.varies.clone(),
             serve,
         })
     }
@@ -407,7 +421,8 @@ impl Program {
     fn check_references(&self, check: &Check<'_>, plan: &Plan, size: Size) -> Result<(), CatalogError> {
         let fixed = self.environment.iter().map(|(_, value)| value);
         let load = self.serve.iter().flat_map(|serve| serve.load.iter().chain(serve.burst.iter().flatten()));
-        for piece in self.command.iter().chain(fixed).chain(load).flat_map(Template::pieces) {
+        let stdin = self.stdin.iter().filter_map(Stdin::file);
+        for piece in self.command.iter().chain(fixed).chain(load).chain(stdin).flat_map(Template::pieces) {
             match piece {
                 Piece::Input(name) if !plan.inputs.contains_key(name) => {
                     let problem = format!("{{input:{name}}} is used, but there is no such input");
@@ -422,7 +437,7 @@ impl Program {
             }
         }
         match &self.stdin {
-            Some(name) if !plan.inputs.contains_key(name) => Err(check.error(
+            Some(Stdin::Input(name)) if !plan.inputs.contains_key(name) => Err(check.error(
                 "stdin",
                 format!("there is no input `{name}`"),
                 format!("add [inputs.\"{name}\"]"),

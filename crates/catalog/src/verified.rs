@@ -1,13 +1,11 @@
 //! Files that a user has recorded with their digests, in the form of `sha256sum`: before a program runs they are compared,
 //! so that a file that was exchanged is not measured under the name of the old one.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
-use crate::CatalogError;
+use crate::{CatalogError, FileDigest};
 
 /// Compares every file that `list` names with its digest.
 ///
@@ -23,7 +21,7 @@ pub(crate) fn verify(list: &Path) -> Result<(), CatalogError> {
             return Err(unreadable(list, io::Error::new(io::ErrorKind::InvalidData, problem)));
         };
         let path = Path::new(name);
-        let found = digest(path).map_err(|error| unreadable(path, error))?;
+        let found = FileDigest::read(path).map_err(|error| unreadable(path, error))?.sha256;
         if found != expected {
             return Err(CatalogError::OtherFile {
                 path: path.to_owned(),
@@ -36,20 +34,6 @@ pub(crate) fn verify(list: &Path) -> Result<(), CatalogError> {
     Ok(())
 }
 
-/// The SHA-256 of a file, which may be large.
-fn digest(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            read => hash.update(&buffer[..read]),
-        }
-    }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,7 +43,7 @@ mod tests {
         let here = tempfile::tempdir().expect("a folder");
         let (jar, list) = (here.path().join("a b.jar"), here.path().join("jar.sha256"));
         fs::write(&jar, "a jar").expect("written");
-        let of = digest(&jar).expect("read");
+        let of = FileDigest::read(&jar).expect("read").sha256;
         assert_eq!(of.len(), 64);
         fs::write(&list, format!("{of}  {}\n", jar.display())).expect("written");
         verify(&list).expect("the same");

@@ -187,6 +187,29 @@ fn a_program_may_print_figures_and_run_only_by_name() {
 }
 
 #[test]
+fn what_varies_in_the_output_is_a_pattern_and_standard_input_may_be_a_file() {
+    let text = GOOD.replacen(
+        "command = [",
+        "varies = 'took (?<took_s>[0-9.]+)'\nstdin = \"{share}/words\"\ncommand = [",
+        1,
+    );
+    let (folder, catalog) = load(&text);
+    let prepared =
+        catalog.unwrap().find("demo").unwrap().prepare(Size::Quick, &places(folder.path())).unwrap();
+    assert_eq!(prepared.varies.as_deref(), Some("took (?<took_s>[0-9.]+)"));
+    assert!(prepared.stdin.unwrap().ends_with("words"));
+    for (wrong, field) in [
+        ("varies = '(took'", "`varies`"),
+        ("stdin = \"{nothing}/words\"", "parameters"),
+        ("stdin = \"{x\"", "`stdin`"),
+    ] {
+        let text = GOOD.replacen("command = [", &format!("{wrong}\ncommand = ["), 1);
+        let message = load(&text).1.unwrap_err().to_string();
+        assert!(message.contains(field), "{message}");
+    }
+}
+
+#[test]
 fn a_variant_may_have_a_variant() {
     let text = GOOD.replacen("[variants.more]", "[variants.\"more:still\"]", 1);
     assert_eq!(load(&text).1.unwrap().find("demo:more:still").unwrap().variant(), Some("more:still"));

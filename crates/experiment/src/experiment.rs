@@ -58,6 +58,10 @@ pub struct ProgramInfo {
     /// Regular expression with named groups; each match in what it writes to standard error is one of its own figures.
     #[serde(default)]
     pub figures: Option<String>,
+    /// Regular expression for what of its standard output differs from run to run, which is left out of the digest; its
+    /// named groups are figures of its own too. The output has 16 KiB at most.
+    #[serde(default)]
+    pub varies: Option<String>,
     /// For servers: the load command, the ready pattern.
     pub serve: Option<ServeInfo>,
     /// Whether `{tmp}` in its words stands for a scratch folder: in the catalog's and in a server's, not in a user's own

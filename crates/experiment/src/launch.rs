@@ -124,6 +124,13 @@ pub struct Finished {
     pub error_tail: String,
 }
 
+impl Finished {
+    /// All of standard output; `None` where only its head was kept.
+    pub fn whole_output(&self) -> Option<&[u8]> {
+        (self.output_head.len() as u64 == self.output_bytes).then_some(&self.output_head[..])
+    }
+}
+
 /// An invocation under way. Dropped before its end, it is cancelled: an error elsewhere leaves no server running.
 pub struct Running {
     launcher: Child,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use heaptoll_catalog::Varying;
 use heaptoll_launcher::{Ended, Thp};
 use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::{StatsPage, VARIABLE};
@@ -473,16 +474,23 @@ fn row(
 ) -> Result<Observation, RunError> {
     let [instructions, cycles, llc_misses, dtlb_misses] = finished.usage.counters;
     // Its own figures; a program that was stopped before main prints none.
-    let figures = match &program.figures {
+    let mut figures = match &program.figures {
         Some(pattern) => serve::read_figures(&Regex::new(pattern)?, &finished.error_tail),
         None => BTreeMap::new(),
     };
+    let of_run = Observation::of_run(cell.phase, (&program.name, &stack.name), finished, outcome);
+    let mut output_digest = of_run.output_digest.clone();
+    if let (Some(pattern), Some(head)) = (&program.varies, finished.whole_output()) {
+        figures.extend(serve::read_figures(&Regex::new(pattern)?, &String::from_utf8_lossy(head)));
+        output_digest = Varying::new(pattern).map_or(output_digest, |varying| varying.digest(head));
+    }
     Ok(Observation {
         repetition: cell.repetition,
         figures,
         counters: Counters { instructions, cycles, llc_misses, dtlb_misses },
         env_padding: cell.env_padding,
         serve,
-        ..Observation::of_run(cell.phase, (&program.name, &stack.name), finished, outcome)
+        output_digest,
+        ..of_run
     })
 }

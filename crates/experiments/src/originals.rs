@@ -153,14 +153,15 @@ fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
     let folder = places.recipe(recipe);
     folder.is_dir().then_some(folder).ok_or_else(|| {
         Failure::Usage(format!(
-            "no programs to be added are called `{recipe}`; there are: malloc-bench, lucene, h2, dacapo, \
-             renaissance, spec2017"
+            "no programs to be added are called `{recipe}`; there are: malloc-bench, mimalloc-bench, lucene, h2, \
+             dacapo, renaissance, spec2017"
         ))
     })
 }
 
 /// What became of a program, a line a form.
 fn report(added: &Added, messages: &dyn Messages) {
+    messages.note(&format!("{}: licence: {}", added.program, added.licence));
     match &added.forms {
         Err(refusal) => messages.error(&format!("{}: {refusal}", added.program)),
         Ok(forms) => {

@@ -286,6 +286,7 @@ fn info(prepared: Prepared) -> ProgramInfo {
         stdin: prepared.stdin.map(|path| path.display().to_string()),
         expected_digest: prepared.expected_digest,
         figures: prepared.figures,
+        varies: prepared.varies,
         serve: prepared.serve.map(|serve| ServeInfo {
             load: serve.load,
             ready: serve.ready,

@@ -3,16 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::compiler::Compiler;
+use crate::compiler::Compilers;
 use crate::path::last;
 use crate::process::quietly;
-use crate::recipe::{Form, Program};
+use crate::recipe::{Form, Program, is_cxx};
 use crate::{Recipe, Refusal};
 
 /// Where a form is built from, and to.
 pub(crate) struct Build<'a> {
     pub recipe: &'a Recipe,
-    pub compiler: &'a Compiler,
+    pub compilers: &'a Compilers,
     pub program: &'a Program,
     /// The program's folder, with its sources below.
     pub here: &'a Path,
@@ -33,7 +33,8 @@ impl Build<'_> {
         let mut objects = Vec::new();
         for source in &self.program.sources {
             let object = self.scratch.join(format!("{source}.o"));
-            let mut compile = self.compiler.command();
+            let compiler = if is_cxx(source) { self.compilers.cxx()? } else { &self.compilers.c };
+            let mut compile = compiler.command();
             compile
                 .current_dir(&home)
                 .args(&self.recipe.table.flags)
@@ -47,7 +48,8 @@ impl Build<'_> {
     }
 
     fn link(&self, form: &Form, objects: &[PathBuf], binary: &Path) -> Result<(), Refusal> {
-        let mut link = self.compiler.command();
+        let linker = if self.program.has_cxx() { self.compilers.cxx()? } else { &self.compilers.c };
+        let mut link = linker.command();
         link.arg("-O2").args(objects);
         // Ours are C of today.
         link.args(

@@ -1,16 +1,63 @@
-//! The C compiler, and whether it takes C as it was written before 1989.
+//! The compilers, and whether they take what is to be compiled: C as it was written before 1989, that of today, C++.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::OriginalsError;
 use crate::process::quietly;
+use crate::recipe::Dialect;
+use crate::{OriginalsError, Refusal};
 
 /// Functions whose parameters are declared after their names, and a call of one that is not declared at all: recent
 /// compilers refuse both unless a flag permits them.
 const OLD_STYLE: &str = "main(argc, argv) int argc; char **argv; { return undeclared(argc) - argc; }\n\
                          undeclared(number) { return number; }\n";
+/// A program that needs the header and the library of threads.
+const TODAY: &str = "#include <pthread.h>\nint main(void) { return pthread_self() == 0; }\n";
+const CXX: &str = "#include <thread>\nint main() { std::thread([] {}).join(); }\n";
+
+/// The compilers of a recipe.
+#[derive(Debug)]
+pub(crate) struct Compilers {
+    pub c: Compiler,
+    /// Why there is none of C++: a program that needs it is refused, and the others are not.
+    cxx: Result<Compiler, String>,
+}
+
+impl Compilers {
+    /// `$CC` or `cc`, and `$CXX` or `c++`.
+    ///
+    /// # Errors
+    /// That of C is not there, or does not compile the recipe's C with these flags.
+    pub(crate) fn find(
+        flags: &[String],
+        dialect: Dialect,
+        scratch: &Path,
+    ) -> Result<Compilers, OriginalsError> {
+        let c = Compiler::named("CC", "cc");
+        let (source, what, remedy) = match dialect {
+            Dialect::Old => (OLD_STYLE, "C of 1989", "a compiler that takes -std=gnu89"),
+            Dialect::Today => (TODAY, "C", "one that does"),
+        };
+        c.compiles(source, "probe.c", flags, scratch)?.map_err(|problem| OriginalsError::Compiler {
+            compiler: c.name.clone(),
+            what,
+            problem,
+            remedy,
+        })?;
+        let cxx = Compiler::named("CXX", "c++");
+        let cxx = cxx.compiles(CXX, "probe.cpp", flags, scratch)?.map(|()| cxx);
+        Ok(Compilers { c, cxx })
+    }
+
+    /// That of C++.
+    ///
+    /// # Errors
+    /// There is none that works.
+    pub(crate) fn cxx(&self) -> Result<&Compiler, Refusal> {
+        self.cxx.as_ref().map_err(|problem| Refusal::Cxx { problem: problem.clone() })
+    }
+}
 
 /// The command of a compiler that has been tried.
 #[derive(Debug)]
@@ -19,21 +66,25 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// `$CC`, or `cc`.
-    ///
-    /// # Errors
-    /// It is not there, or does not compile old C with these flags.
-    pub(crate) fn find(flags: &[String], scratch: &Path) -> Result<Compiler, OriginalsError> {
-        let named = std::env::var("CC").ok().filter(|name| !name.is_empty());
-        let compiler = Compiler { name: named.unwrap_or_else(|| "cc".to_owned()) };
-        let source = scratch.join("probe.c");
-        fs::write(&source, OLD_STYLE)
+    fn named(variable: &str, usual: &str) -> Compiler {
+        let named = std::env::var(variable).ok().filter(|name| !name.is_empty());
+        Compiler { name: named.unwrap_or_else(|| usual.to_owned()) }
+    }
+
+    /// Whether it compiles and links a program with these flags; the inner error is its first message.
+    fn compiles(
+        &self,
+        program: &str,
+        name: &str,
+        flags: &[String],
+        scratch: &Path,
+    ) -> Result<Result<(), String>, OriginalsError> {
+        let source = scratch.join(name);
+        fs::write(&source, program)
             .map_err(|error| OriginalsError::Write { path: source.clone(), source: error })?;
-        let mut probe = compiler.command();
-        probe.args(flags).arg(&source).arg("-o").arg(scratch.join("probe"));
-        quietly(&mut probe)
-            .map_err(|problem| OriginalsError::Compiler { compiler: compiler.name.clone(), problem })?;
-        Ok(compiler)
+        let mut probe = self.command();
+        probe.args(flags).arg(&source).arg("-o").arg(scratch.join("probe")).arg("-pthread");
+        Ok(quietly(&mut probe))
     }
 
     /// A command of it, in English.

@@ -46,12 +46,14 @@ pub enum OriginalsError {
         example: String,
     },
     /// There is no compiler of C as these programs are written in.
-    #[error(
-        "{compiler} compiles no C of 1989 ({problem}); install gcc, or set CC to a compiler that takes -std=gnu89"
-    )]
+    #[error("{compiler} compiles no {what} ({problem}); install gcc, or set CC to {remedy}")]
     Compiler {
         /// The command.
         compiler: String,
+        /// The dialect of C.
+        what: &'static str,
+        /// Which compiler would do.
+        remedy: &'static str,
         /// Its first message.
         problem: String,
     },
@@ -102,6 +104,12 @@ pub enum Refusal {
         /// Counted from 1.
         line: usize,
     },
+    /// There is no compiler of C++.
+    #[error("it is C++, and no compiler of that works ({problem}); install g++, or set CXX")]
+    Cxx {
+        /// The first message.
+        problem: String,
+    },
     /// The compiler or the linker refuses the form.
     #[error("it does not build: {problem}")]
     Build {
@@ -134,6 +142,16 @@ pub enum Refusal {
         found: u64,
         /// The recipe's.
         expected: u64,
+    },
+    /// Fewer calls than any run makes.
+    #[error("it was built and prints what it should, but makes {found} {what}, where {least} is the least")]
+    TooFew {
+        /// Which calls.
+        what: &'static str,
+        /// Counted.
+        found: u64,
+        /// The recipe's.
+        least: u64,
     },
     /// The system refuses something.
     #[error("cannot {what}: {source}")]

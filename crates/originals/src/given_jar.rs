@@ -5,13 +5,13 @@
 //! by the list of programs that it prints.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use heaptoll_catalog::FileDigest;
 use heaptoll_scratch::Scratch;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// The recipe's file.
@@ -154,7 +154,7 @@ impl GivenJar {
         let jar = from.ok_or_else(not_given)?;
         let unreadable = |source| GivenJarError::Read { path: jar.to_owned(), source };
         let jar = &jar.canonicalize().map_err(unreadable)?;
-        let found = digest(jar).map_err(unreadable)?;
+        let found = FileDigest::read(jar).map_err(unreadable)?.sha256;
         self.compare(jar, &found, expected, into)?;
         let name = jar.to_str().filter(|name| !name.contains(['\n', '\r']));
         let name = name.ok_or_else(|| GivenJarError::Name { path: jar.clone() })?;
@@ -227,20 +227,6 @@ impl GivenJar {
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
     File::create_new(path)?.write_all(text.as_bytes())
-}
-
-/// The SHA-256 of a file, which may be large.
-fn digest(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            read => hash.update(&buffer[..read]),
-        }
-    }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use heaptoll_scratch::Scratch;
 
 use crate::build::Build;
 use crate::change;
-use crate::compiler::Compiler;
+use crate::compiler::Compilers;
 use crate::counted_run::Counts;
 use crate::fetch::fetch;
 use crate::path::last;
@@ -75,10 +75,11 @@ pub fn add(request: &Request<'_>, progress: &dyn Fn(&str)) -> Result<Vec<Added>,
     fs::create_dir_all(&home).map_err(unwritable)?;
     // On the file system of the result, so that one rename completes it.
     let scratch = Scratch::make_in(&home).map_err(unwritable)?;
-    let compiler = Compiler::find(&request.recipe.table.flags, scratch.path())?;
+    let table = &request.recipe.table;
+    let compilers = Compilers::find(&table.flags, table.dialect, scratch.path())?;
     progress("fetching");
     let tree = fetch(request.recipe, request.from, scratch.path())?;
-    let adding = Adding { request, compiler: &compiler, tree: &tree, scratch: scratch.path(), home: &home };
+    let adding = Adding { request, compilers: &compilers, tree: &tree, scratch: scratch.path(), home: &home };
     let one = |(name, program): (&String, &Program)| {
         progress(&format!("building {name}"));
         Added {
@@ -93,7 +94,7 @@ pub fn add(request: &Request<'_>, progress: &dyn Fn(&str)) -> Result<Vec<Added>,
 /// What the programs of one recipe have in common.
 struct Adding<'a> {
     request: &'a Request<'a>,
-    compiler: &'a Compiler,
+    compilers: &'a Compilers,
     tree: &'a Path,
     scratch: &'a Path,
     home: &'a Path,
@@ -140,8 +141,13 @@ impl Adding<'_> {
             fs::create_dir_all(folder).map_err(Refusal::system(format!("make {}", folder.display())))?;
         }
         let binary = bin.join(form);
-        let build =
-            Build { recipe: self.request.recipe, compiler: self.compiler, program, here, scratch: &scratch };
+        let build = Build {
+            recipe: self.request.recipe,
+            compilers: self.compilers,
+            program,
+            here,
+            scratch: &scratch,
+        };
         build.form(settings, &binary)?;
         let proved = prove(&settings.proof, &binary, here, self.request.count_layer, &scratch);
         if proved.is_err() {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use heaptoll_catalog::Varying;
 use serde::Deserialize;
 
 use crate::OriginalsError;
@@ -31,10 +32,24 @@ pub(crate) struct Table {
     pub url: String,
     /// Its commit whose files the manifest describes.
     pub commit: String,
-    /// Flags of the C compiler for every program.
+    /// Flags of the compilers for every program.
     pub flags: Vec<String>,
+    /// What the C compiler is tried with.
+    #[serde(default)]
+    pub dialect: Dialect,
     /// By the name that a user knows each by.
     pub programs: BTreeMap<String, Program>,
+}
+
+/// The C that programs are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Dialect {
+    /// As before 1989, without prototypes.
+    #[default]
+    Old,
+    /// As compilers take it without a flag; files whose names end in `.cpp` are C++.
+    Today,
 }
 
 /// One program.
@@ -45,7 +60,7 @@ pub(crate) struct Program {
     pub licence: String,
     /// Folders of the repository that it needs; its sources are in the first.
     pub folders: Vec<String>,
-    /// Its C files, in the first folder.
+    /// Its C files, and those in C++ (`.cpp`), in the first folder.
     pub sources: Vec<String>,
     /// C files of the recipe's own that every form links.
     #[serde(default)]
@@ -109,12 +124,31 @@ pub(crate) struct Proof {
     pub arguments: Vec<String>,
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+    /// A file for standard input, with `{here}`.
+    #[serde(default)]
+    pub stdin: Option<String>,
     /// SHA-256 of standard output.
     pub output: String,
+    /// A regular expression for what of the output differs from run to run, which is left out of the digest.
+    #[serde(default)]
+    pub varies: Option<String>,
     /// Calls of malloc and calloc.
-    pub objects: u64,
+    pub objects: Count,
     /// Calls of realloc that resize a block.
-    pub resizes: u64,
+    pub resizes: Count,
+}
+
+/// How often a run makes a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Count {
+    /// So often, within a percent.
+    Known(u64),
+    /// So often or more: it depends on how threads take turns, or on how long it runs.
+    AtLeast {
+        /// The fewest.
+        least: u64,
+    },
 }
 
 impl Recipe {
@@ -183,6 +217,11 @@ impl Recipe {
 }
 
 impl Program {
+    /// Whether a source of it is C++, by which all is linked.
+    pub(crate) fn has_cxx(&self) -> bool {
+        self.sources.iter().any(|source| is_cxx(source))
+    }
+
     /// The folder with its sources.
     pub(crate) fn home(&self) -> &str {
         self.folders.first().map_or("", String::as_str)
@@ -191,6 +230,14 @@ impl Program {
     fn check(&self, recipe: &Recipe) -> Result<(), String> {
         if self.folders.is_empty() || self.forms.is_empty() || self.sources.is_empty() {
             return Err("it needs a folder, a source and a form".into());
+        }
+        let own =
+            self.forms.values().any(|form| !form.own_sources.is_empty()) || !self.own_sources.is_empty();
+        if self.has_cxx() && own {
+            return Err("own sources are C, which no compiler of C++ links; leave them out".into());
+        }
+        for form in self.forms.values() {
+            form.proof.varies.as_deref().map(Varying::new).transpose()?;
         }
         for path in
             self.folders.iter().map(String::as_str).chain(self.makes.iter().map(|made| made.path.as_str()))
@@ -210,4 +257,9 @@ impl Program {
         }
         Ok(())
     }
+}
+
+/// Whether a file is C++, by its name.
+pub(crate) fn is_cxx(source: &str) -> bool {
+    source.ends_with(".cpp")
 }

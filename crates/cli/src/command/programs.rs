@@ -59,7 +59,8 @@ enum Action {
     heaptoll programs add spec2017 --from /opt/cpu2017              (what is built there)\n  \
     heaptoll run --program mb-cfrac --size quick                    (and measure one)")]
 struct AddArguments {
-    /// `malloc-bench`, `lucene`, `h2`, `dacapo`, `renaissance`, `spec2017`, or the path of a folder with a recipe of your own
+    /// `malloc-bench`, `mimalloc-bench`, `lucene`, `h2`, `dacapo`, `renaissance`, `spec2017`, or the path of a folder with a
+    /// recipe of your own
     #[arg(value_name = "NAME")]
     recipe: String,
     /// A git URL, or a clone, bare repository or folder here that has the sources (for Java: a folder with the jars, or the

@@ -175,7 +175,7 @@ fn without_network_compiler_or_sources_nothing_is_added() {
     fixture
         .heaptoll(&["programs", "add", "malloc-branch"])
         .exits(2)
-        .complains(&["there are: malloc-bench, lucene"]);
+        .complains(&["there are: malloc-bench, mimalloc-bench, lucene"]);
 }
 
 #[test]

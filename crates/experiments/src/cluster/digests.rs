@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +15,6 @@ use heaptoll_experiment::places::Places;
 use heaptoll_preflight::inspect_program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::error::ClusterError;
 use super::role::Role;
@@ -225,17 +223,18 @@ fn listed(text: &str) -> Vec<PathBuf> {
 
 /// A file's length and digest.
 pub(crate) fn digest(path: &Path, role: Role) -> Result<FileDigest, ClusterError> {
-    let read = || -> io::Result<(u64, String)> {
+    let read = || {
         // To open a pipe waits for its writer, and a device has no end: a description of others may name either.
         if !path.metadata()?.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        let mut hasher = Sha256::new();
-        let bytes = io::copy(&mut File::open(path)?, &mut hasher)?;
-        Ok((bytes, format!("{:x}", hasher.finalize())))
+        heaptoll_catalog::FileDigest::read(path)
     };
     match read() {
-        Ok((bytes, sha256)) => Ok(FileDigest { path: path.display().to_string(), role, bytes, sha256 }),
+        Ok(found) => {
+            let path = path.display().to_string();
+            Ok(FileDigest { path, role, bytes: found.bytes, sha256: found.sha256 })
+        }
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
             Err(ClusterError::MissingFile { path: path.to_path_buf(), role })
         }

@@ -88,6 +88,7 @@ pub fn program(shape: Shape, name: &str, p: usize) -> ProgramInfo {
         environment: vec![("LC_ALL".into(), "C".into())],
         stdin: (p == 2).then(|| "/tmp/in put.txt".into()),
         expected_digest: (shape == Shape::Suite).then(|| "9f86d081884c7d659a2feaa0c55ad015".into()),
+        varies: None,
         figures: (p == 1).then(|| "pause (?<pause_ms>[0-9.]+) ms".into()),
         serve,
         scratch: shape == Shape::Suite,
