@@ -22,7 +22,8 @@ const NEEDS: [(&str, &str); 1] = [("redis-server", "/usr/bin/redis-server")];
 
 /// By the beginning of a command that would take a quarter of an hour or more as it stands, options by which it does
 /// the same in little.
-const IN_LITTLE: [(&str, &[&str]); 4] = [
+const IN_LITTLE: [(&str, &[&str]); 5] = [
+    ("choose", &["-n", "1", "-m", "glibc", "-m", "mimalloc3"]),
     ("proximity", &["-n", "1", "--collections", "10", "-p", "kv"]),
     ("minheap", &["--baseline", "mimalloc3", "--every", "16M", "--repeats", "1", "--tolerance", "20"]),
     ("run --exact", &["-n", "1", "--warmup", "0", "-m", "mimalloc3"]),
@@ -45,6 +46,8 @@ fn filled(word: &str, command: &str) -> String {
         // A search makes a hundred runs, in heaps that are collected all the time.
         "COMMAND" if command == "minheap" => "./small-program".into(),
         "COMMAND" | "PROGRAM" => "./your-program".into(),
+        // Each run of a choice waits so long after its load.
+        "1s,10s,60s" => "1s".into(),
         _ if command == "run" && word == "its" => "its".into(),
         _ => word.to_owned(),
     }
