@@ -1,9 +1,12 @@
 //! Options that a command adds to the collector of a stack.
 
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::stack::LayerKind;
+use heaptoll_experiment::stack::{LayerKind, Values};
 
 use crate::failure::Failure;
+
+/// The option that fixes the heap.
+const HEAP: &str = "heap";
 
 /// The stack with options of its collector added: `sweep,heap=2M/mimalloc3`, `tithe-collect,heap=2M`.
 ///
@@ -11,6 +14,19 @@ use crate::failure::Failure;
 /// The collector does not take these options.
 pub fn with(known: &[Manager], stack: &Manager, options: &str) -> Result<Manager, Failure> {
     Ok(manager::find(known, &name_with(stack, options))?)
+}
+
+/// The smallest heap that the collector of a stack takes, bytes; 0 where it states none.
+pub fn least_heap(stack: &Manager) -> u64 {
+    let of_sweep = || LayerKind::Sweep.options().into_iter().find(|(name, _)| *name == HEAP);
+    let values = match stack.layers.iter().any(|layer| layer.kind == LayerKind::Sweep) {
+        true => of_sweep().map(|(_, values)| values),
+        false => stack.options.get(HEAP).map(|option| option.values.clone()),
+    };
+    match values {
+        Some(Values::Size(least)) => least,
+        _ => 0,
+    }
 }
 
 fn name_with(stack: &Manager, options: &str) -> String {
@@ -50,5 +66,11 @@ mod tests {
         assert_eq!(word("sweep/glibc"), "sweep,heap=8192/glibc");
         assert_eq!(word("count/sweep,every=64K/glibc"), "count/sweep,every=64K,heap=8192/glibc");
         assert_eq!(name_with(&glibc(), "heap=8192"), "glibc,heap=8192");
+    }
+
+    #[test]
+    fn the_least_heap_is_that_of_the_collector_which_has_the_option() {
+        let swept = manager::find(&[glibc()], "sweep/glibc").expect("a stack");
+        assert_eq!((least_heap(&swept), least_heap(&glibc())), (4096, 0));
     }
 }

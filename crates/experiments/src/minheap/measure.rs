@@ -222,6 +222,7 @@ impl Plan<'_> {
         let mut search = Search::new(Question {
             start,
             ceiling: (start.max(mapped) * CEILING.0).max(CEILING.1),
+            least: collector_options::least_heap(stack),
             step,
             tolerance: self.tolerance,
             repeats: self.repeats,

@@ -30,6 +30,8 @@ pub struct Question {
     pub start: u64,
     /// No heap beyond this is tried, bytes.
     pub ceiling: u64,
+    /// No heap below this is tried, bytes: the least that the manager takes, or 0.
+    pub least: u64,
     /// Heaps are whole multiples of this, bytes.
     pub step: u64,
     /// The answer may be this share too large; it is never finer than one step.
@@ -145,6 +147,11 @@ impl Search {
         bytes.div_ceil(step).max(1) * step
     }
 
+    /// The largest heap below those that may be tried, bytes.
+    fn untried(&self) -> u64 {
+        self.rounded(self.question.least) - self.question.step.max(1)
+    }
+
     /// The largest bad heap (0 is bad without trying), and the smallest good one above it.
     fn edge(&self) -> (u64, Option<u64>) {
         let low = self.tried.values().filter(|tried| !tried.is_good()).map(|tried| tried.heap).max();
@@ -166,12 +173,14 @@ impl Search {
             }
             let next = if low == 0 { question.start } else { low.saturating_mul(2) };
             // A start below what is known to be bad would lead downwards.
-            return Step::Try(self.rounded(next).max(self.rounded(low + 1)).min(ceiling));
+            let above = self.rounded(low.max(self.untried()) + 1);
+            return Step::Try(self.rounded(next).max(above).min(ceiling.max(above)));
         };
         let step = question.step.max(1);
         let close = ((high as f64 * question.tolerance) as u64).max(step);
-        if high - low > close {
-            return Step::Try(self.rounded(low + (high - low) / 2).clamp(low + 1, high - 1));
+        let below = low.max(self.untried());
+        if high - below > close {
+            return Step::Try(self.rounded(below + (high - below) / 2).clamp(below + 1, high - 1));
         }
         let needs_more =
             |heap: u64| heap > 0 && self.tried.get(&heap).is_none_or(|tried| tried.runs() < question.repeats);
@@ -203,7 +212,15 @@ mod tests {
     const PAGE: u64 = 4096;
 
     fn question(start: u64) -> Question {
-        Question { start, ceiling: 1 << 32, step: PAGE, tolerance: 0.01, repeats: 3, most_runs: 500 }
+        Question {
+            start,
+            ceiling: 1 << 32,
+            least: 0,
+            step: PAGE,
+            tolerance: 0.01,
+            repeats: 3,
+            most_runs: 500,
+        }
     }
 
     /// Runs a search against a program.
@@ -301,5 +318,17 @@ mod tests {
     fn a_program_that_needs_nothing_has_the_smallest_heap() {
         let answer = search(question(1 << 20), needs(0));
         assert_eq!((answer.heap, answer.failed_at), (Some(PAGE), 0));
+    }
+
+    #[test]
+    fn no_heap_below_the_least_that_a_manager_takes_is_tried() {
+        for start in [1, 4 * PAGE, 1 << 20] {
+            let question = Question { least: 4 * PAGE, ..question(start) };
+            let small = search(question, needs(0));
+            assert_eq!((small.end, small.heap, small.failed_at), (End::Found, Some(4 * PAGE), 0));
+            assert!(small.tried.iter().all(|tried| tried.heap >= 4 * PAGE), "{small:?}");
+            let more = search(question, needs(6 * PAGE));
+            assert_eq!((more.heap, more.failed_at), (Some(6 * PAGE), 5 * PAGE));
+        }
     }
 }

@@ -17,6 +17,7 @@ pub fn search(prepared: &Prepared, tolerance: f64) -> Search {
     Search::new(Question {
         start: live.max(PAGE),
         ceiling: live.saturating_mul(CEILING.0).saturating_add(CEILING.1),
+        least: 0,
         step: PAGE,
         tolerance,
         // A replay behaves the same way twice.
