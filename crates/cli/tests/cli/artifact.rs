@@ -77,6 +77,20 @@ fn an_artifact_is_verified_and_its_script_measures_it_again() {
     compared.exits(2).complains(&["no program and manager of the artifact"]);
 }
 
+/// On another machine no input is where it was; that is no loss where heaptoll generates it.
+#[test]
+fn a_missing_input_that_heaptoll_generates_is_called_so() {
+    let fixture = Fixture::new();
+    let (db, folder) = (fixture.at("exp.db"), fixture.at("made"));
+    let of_catalog = ["-p", "perl", "--size", "quick", "-n", "1", "--warmup", "0", "-m", "glibc"];
+    fixture.heaptoll(&[&["run", "--db", &db], &of_catalog[..]].concat()).exits(0);
+    fixture.heaptoll(&["artifact", &db, "-o", &folder]).exits(0);
+    let check = || fixture.heaptoll(&["artifact", "--check", &folder]);
+    assert!(!check().out.contains("generates"), "it is here");
+    std::fs::remove_dir_all(fixture.path("cache")).expect("removes");
+    check().exits(1).shows(&["missing", "heaptoll generates 1 input: `replay` does."]);
+}
+
 #[test]
 fn what_is_not_here_is_named() {
     let fixture = Fixture::new();

@@ -60,6 +60,13 @@ pub struct OwnedFile {
     pub changed_since: bool,
 }
 
+impl OwnedFile {
+    /// Whether heaptoll generated it as a program's input, so that it is generated again where it is missing.
+    pub fn is_generated_input(&self) -> bool {
+        self.file.role == Role::Input && self.file.path.contains("/heaptoll/inputs/")
+    }
+}
+
 /// A file of the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Content {

@@ -54,7 +54,9 @@ fn changed_since(described: &Description) -> Option<String> {
 fn files(checked: &Checked) -> Section {
     let all = checked.files.len();
     let same = all - checked.others().count();
-    let text = format!("{same} of {} that took part are here, the same by SHA-256.", plural(all, "file"));
+    let mut text =
+        vec![format!("{same} of {} that took part are here, the same by SHA-256.", plural(all, "file"))];
+    text.extend(generated_again(checked));
     let row = |(file, here): (&super::description::OwnedFile, FileHere)| {
         let (words, tone) = match here {
             FileHere::Same => ("the same", Tone::Same),
@@ -68,7 +70,16 @@ fn files(checked: &Checked) -> Section {
     let columns = ["file", "what it is", "package", "here"].map(Column::text).to_vec();
     let grid = Grid { columns, rows: checked.others().map(row).collect(), wide: true, ..Grid::default() };
     let items = if same == all { vec![] } else { vec![Item::Grid(grid)] };
-    Section { title: "Files".into(), text: vec![text], items }
+    Section { title: "Files".into(), text, items }
+}
+
+/// What becomes of missing inputs that heaptoll generates.
+fn generated_again(checked: &Checked) -> Option<String> {
+    let missing = checked.others().filter(|(_, here)| *here == FileHere::Missing);
+    let inputs = missing.filter(|(file, _)| file.is_generated_input()).count();
+    (inputs > 0).then(|| {
+        format!("Of those that are missing, heaptoll generates {}: `replay` does.", plural(inputs, "input"))
+    })
 }
 
 fn packages(checked: &Checked) -> Section {
