@@ -71,11 +71,15 @@ pub fn judge(output: Output<'_>, assertion: &str, is_assertion: &dyn Fn(&str) ->
     Err(Missed::NoTest)
 }
 
-/// The first line of the first panic's message.
+/// What a heap's `check` prints before the invariant that does not hold.
+const DAMAGE: &str = "this does not hold: ";
+
+/// The first line of the first panic's message, less what stands before an invariant.
 fn first_panic(stderr: &str) -> Option<&str> {
     let mut lines = stderr.lines();
     lines.find(|line| line.contains("thread ") && line.contains(" panicked at "))?;
-    lines.next().map(str::trim_end)
+    let message = lines.next()?.trim_end();
+    Some(message.strip_prefix(DAMAGE).unwrap_or(message))
 }
 
 #[cfg(test)]
@@ -106,6 +110,12 @@ note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
     #[test]
     fn an_assertion_that_a_dying_process_prints_has_found_it() {
         assert_eq!(judged(false, "", &format!("{PANIC}error: test failed (signal: 6, SIGABRT)")), Ok(()));
+    }
+
+    #[test]
+    fn an_invariant_that_a_check_names_has_found_it() {
+        let checked = PANIC.replace(ASSERTION, &format!("this does not hold: {ASSERTION}"));
+        assert_eq!(judged(false, "running 1 test\n", &checked), Ok(()));
     }
 
     #[test]

@@ -107,6 +107,32 @@ fn an_address_that_moves_to_where_was_read_is_found() {
     fixture.audit();
 }
 
+/// A word that was read points to where no block is, and gets one before the collection ends.
+#[test]
+fn a_block_that_is_allocated_where_a_word_that_was_read_points_is_kept() {
+    let fixture = HeapFixture::incremental(Mode::Hybrid);
+    let hole = fixture.allocate_clear(300_000, false);
+    let list = list(&fixture, 4000, 200);
+    assert_eq!(fixture.free(hole), Ok(()));
+    let place = hole + 100;
+    set_word(list[0] + 8, place);
+    let roots = Box::new([list[0]]);
+    fixture.add_roots(&roots[..]);
+    let mut there = None;
+    fixture.collect_with(|| {
+        let marked = fixture.heap.collector.lock().increments.done();
+        if marked > 100_000 && there.is_none() {
+            let mut blocks = (0..2000).map(|_| fixture.allocate_clear(1000, false));
+            there = blocks.find(|&block| (block..block + 1000).contains(&place));
+            assert!(there.is_some(), "no block was allocated where a large one was freed");
+        }
+    });
+    assert!(there.is_some() || !fixture.has_increments());
+    fixture.heap.sweep_all();
+    assert!(there.is_none_or(|block| fixture.is_taken(block)));
+    fixture.audit();
+}
+
 #[test]
 fn blocks_that_are_allocated_and_freed_between_increments_are_counted() {
     let fixture = HeapFixture::incremental(Mode::Hybrid);
