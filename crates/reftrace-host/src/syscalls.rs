@@ -8,9 +8,10 @@ pub fn name(number: u32) -> String {
 }
 
 /// Whether a refusal changes nothing: the C library makes threads and processes with `clone` where there is no
-/// `clone3`, and the manager's path is the same. Every report of refused calls consults this.
+/// `clone3`, and our collectors find out with one call whether waits can be continued by `restart_syscall`. The manager's
+/// path is the same. Every report of refused calls consults this.
 pub fn changes_nothing(number: u32, errno: u32) -> bool {
-    i64::from(number) == libc::SYS_clone3 && errno == libc::ENOSYS as u32
+    [libc::SYS_clone3, libc::SYS_restart_syscall].contains(&i64::from(number)) && errno == libc::ENOSYS as u32
 }
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod tests {
         let (missing, full) = (libc::ENOSYS as u32, libc::EAGAIN as u32);
         assert!(changes_nothing(number(libc::SYS_clone3), missing));
         assert!(!changes_nothing(number(libc::SYS_clone3), full));
+        assert!(changes_nothing(number(libc::SYS_restart_syscall), missing));
         assert!(!changes_nothing(number(libc::SYS_rseq), missing));
     }
 
