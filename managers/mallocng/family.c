@@ -1,0 +1,68 @@
+/*
+ * What glibc's family has and mallocng has not: without these the calls would be served by glibc, with blocks that are
+ * not mallocng's. musl takes the allocator's lock over fork; outside of musl that is done here.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+extern void *realloc(void *, size_t);
+extern void *aligned_alloc(size_t, size_t);
+extern pthread_mutex_t malloc_lock __attribute__((visibility("hidden")));
+
+EXPORT void *
+reallocarray(void *block, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return realloc(block, bytes);
+}
+
+static size_t
+page(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+EXPORT void *
+valloc(size_t size)
+{
+	return aligned_alloc(page(), size);
+}
+
+EXPORT void *
+pvalloc(size_t size)
+{
+	size_t last = page() - 1;
+
+	if (__builtin_add_overflow(size, last, &size)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return aligned_alloc(page(), size & ~last);
+}
+
+static void
+take(void)
+{
+	pthread_mutex_lock(&malloc_lock);
+}
+
+static void
+give(void)
+{
+	pthread_mutex_unlock(&malloc_lock);
+}
+
+__attribute__((constructor)) static void
+over_fork(void)
+{
+	pthread_atfork(take, give, give);
+}
