@@ -87,11 +87,10 @@ fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
         return Ok(folder);
     }
     let entries = std::fs::read_dir(&recipes).map(|entries| entries.flatten().collect::<Vec<_>>());
-    let mut names: Vec<String> = entries
-        .unwrap_or_default()
-        .iter()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
+    let recipes =
+        entries.unwrap_or_default().into_iter().filter(|entry| entry.path().join("recipe.toml").is_file());
+    let mut names: Vec<String> =
+        recipes.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     Err(Failure::Usage(format!(
         "no managers to be added are called `{recipe}`; there are: {}. A recipe of your own is named by its path (with a `/`)",

@@ -41,7 +41,7 @@ enum Action {
 /// Fetch, check, build and prove allocators of others, for you alone.
 ///
 /// `hoard` is Berger's Hoard, `hardened_malloc` is GrapheneOS's in its default and its light configuration, `mallocng` is that
-/// of musl. Every file is compared with a digest; the licence is printed. What is built must pass the preflight and a run
+/// of musl, `mesh` is that of Powers, Tench, Berger and McGregor. Every file is compared with a digest; the licence is printed. What is built must pass the preflight and a run
 /// that allocates in every way, in threads, by every form of C++'s operators, and in a forked child. It takes git, a C and a
 /// C++ compiler (CC and CXX, else cc and c++) and some seconds, and writes to $XDG_DATA_HOME/heaptoll/managers only:
 /// NAME.so, NAME.toml, NAME.LICENSE. Remove these three to remove a manager.
@@ -57,7 +57,7 @@ enum Action {
     heaptoll managers add ./mine --from ~/mine          (a recipe of your own)\n  \
     heaptoll run -m glibc -m added -- ./program         (and compare all that were added)")]
 struct AddArguments {
-    /// `hoard`, `hardened_malloc`, `mallocng`, or the path of a folder with a recipe of your own
+    /// `hoard`, `hardened_malloc`, `mallocng`, `mesh`, or the path of a folder with a recipe of your own
     #[arg(value_name = "NAME")]
     recipe: String,
     /// A folder that has a folder, clone or bare repository for each repository, of its name; where there is only one

@@ -14,6 +14,9 @@ use crate::fetch::Wanted;
 use crate::manifest::Manifest;
 use crate::path::inside;
 
+/// The folder, next to the recipes', with C files of ours that several link.
+const SHARED: &str = "common";
+
 /// A recipe that has been read and checked.
 #[derive(Debug, Clone)]
 pub struct ManagerRecipe {
@@ -35,7 +38,7 @@ pub(crate) struct ManagerTable {
     pub repositories: Vec<Repository>,
     /// What is compiled, from the folder above the repositories'; its language by its ending.
     pub sources: Vec<String>,
-    /// C files of the recipe's own.
+    /// C files of the recipe's own, or of the folder `common` next to it.
     #[serde(default)]
     pub own_sources: Vec<String>,
     /// Folders for headers.
@@ -140,9 +143,10 @@ impl ManagerRecipe {
         self.table.checks_overflow
     }
 
-    /// A file of the recipe's own.
+    /// A file of the recipe's own, or one of those that recipes share.
     pub(crate) fn own_file(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        let own = self.folder.join(name);
+        if own.is_file() { own } else { self.folder.with_file_name(SHARED).join(name) }
     }
 }
 
@@ -213,6 +217,9 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../managers");
         for entry in fs::read_dir(folder).expect("the recipes") {
             let entry = entry.expect("an entry");
+            if entry.file_name() == SHARED {
+                continue;
+            }
             let recipe = ManagerRecipe::load(&entry.path()).expect("a recipe");
             assert_eq!(entry.file_name().to_str(), Some(recipe.name()));
             for own in &recipe.table.own_sources {

@@ -1,9 +1,8 @@
 /*
- * What glibc's family has and mallocng has not: without these the calls would be served by glibc, with blocks that are
- * not mallocng's. musl takes the allocator's lock over fork; outside of musl that is done here.
+ * What glibc's family has and some allocators have not: without these the calls would be served by glibc, with blocks that
+ * are not theirs.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <unistd.h>
 
@@ -11,7 +10,6 @@
 
 extern void *realloc(void *, size_t);
 extern void *aligned_alloc(size_t, size_t);
-extern pthread_mutex_t malloc_lock __attribute__((visibility("hidden")));
 
 EXPORT void *
 reallocarray(void *block, size_t count, size_t size)
@@ -47,22 +45,4 @@ pvalloc(size_t size)
 		return NULL;
 	}
 	return aligned_alloc(page(), size & ~last);
-}
-
-static void
-take(void)
-{
-	pthread_mutex_lock(&malloc_lock);
-}
-
-static void
-give(void)
-{
-	pthread_mutex_unlock(&malloc_lock);
-}
-
-__attribute__((constructor)) static void
-over_fork(void)
-{
-	pthread_atfork(take, give, give);
 }
