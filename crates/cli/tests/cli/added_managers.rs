@@ -231,3 +231,25 @@ fn without_a_compiler_nothing_is_added_and_what_was_added_earlier_stays() {
     add(&fixture, "trees").exits(2).complains(&["fine: it does not build"]);
     assert_eq!(added(&fixture), WHOLE);
 }
+
+#[test]
+#[ignore = "slow: half a minute of compiling; HEAPTOLL_MANAGERS names a folder with clones, each of its repository's name"]
+fn the_recipes_give_managers_that_serve() {
+    let Ok(from) = std::env::var("HEAPTOLL_MANAGERS") else {
+        eprintln!(
+            "left out: HEAPTOLL_MANAGERS names no folder with clones of Hoard, Heap-Layers and the others"
+        );
+        return;
+    };
+    let fixture = Fixture::new();
+    for recipe in ["hoard", "hardened_malloc", "mallocng", "mesh"] {
+        fixture.heaptoll(&["managers", "add", recipe, "--from", &from]).exits(0);
+    }
+    let json = fixture.at("o.json");
+    let words =
+        ["run", "-n", "1", "--warmup", "0", "--json", &json, "-m", "glibc", "-m", "added", "-p", "cfrac"];
+    fixture.heaptoll(&[&words[..], &["--size", "tiny"]].concat()).exits(0);
+    for name in ["hoard", "hardened_malloc", "hardened_malloc-light", "mallocng", "mesh"] {
+        assert_eq!(outcomes(&read_json(&json), name), ["ok"], "{name}");
+    }
+}
