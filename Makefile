@@ -98,6 +98,7 @@ stage:
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
 	@install -m 644 crates/allocator-symbols/allocator-symbols.toml $(SHARE)/
+	@rm -rf $(SHARE)/managers && cp -r managers $(SHARE)/managers
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
 
 peers-fast peers-slow: peers-%: tool
@@ -119,7 +120,7 @@ install:
 	install -m 644 include/heaptoll.h include/heaptoll_events.h include/tithe.h "$(INTO)/include/"
 	rm -rf $(foreach part,layers managers programs tracer,"$(INTO)/lib/heaptoll/$(part)")
 	cp -r $(LIB)/. "$(INTO)/lib/heaptoll/"
-	rm -rf "$(INTO)/share/heaptoll/programs"
+	rm -rf "$(INTO)/share/heaptoll/programs" "$(INTO)/share/heaptoll/managers"
 	cp -r $(SHARE)/. "$(INTO)/share/heaptoll/"
 	install -m 644 LICENSE-APACHE LICENSE-MIT NOTICE.md CITATION.cff "$(INTO)/share/doc/heaptoll/"
 	$(HEAPTOLL) shell-files "$(INTO)/share"

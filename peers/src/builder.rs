@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use heaptoll_callgrind::tools::{Compilers, Language, run};
+use heaptoll_smoke::Expected;
 
 use crate::error::{Error, IoContext};
 use crate::install::put_in_place;
@@ -16,7 +17,7 @@ use crate::note::{self, Note};
 use crate::peer::Peer;
 use crate::recipe::{self, Configure, EXPORT_MAP, Recipe, Text, Unit};
 use crate::source::Source;
-use crate::{licence, smoke, symbols};
+use crate::{licence, symbols};
 
 /// Where to build, and how.
 #[derive(Debug, Clone)]
@@ -271,7 +272,9 @@ impl<'a> Plan<'a> {
 
         let wanted: Vec<&str> = heaptoll_elf::family::replacement().collect();
         symbols::require(&built, &wanted)?;
-        smoke::prove(&settings.prover, &built, self.recipe.checks_overflow, &[])?;
+        let expected = Expected { overflow: self.recipe.checks_overflow, operators: true };
+        heaptoll_smoke::prove(&settings.prover, &built, expected, [])
+            .map_err(|message| Error::Smoke { path: built.clone(), message })?;
 
         let note = Note {
             name: name.to_string(),

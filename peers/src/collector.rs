@@ -10,10 +10,12 @@ use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use heaptoll_smoke::Expected;
+
 use crate::builder::Settings;
 use crate::error::{Error, IoContext};
 use crate::install::put_in_place;
-use crate::{note, smoke, symbols};
+use crate::{note, symbols};
 
 /// The word on the command line, and the object's name.
 pub const NAME: &str = "bdw";
@@ -176,7 +178,9 @@ pub fn build(settings: &Settings) -> Result<Outcome, Error> {
     let wanted: Vec<&str> = heaptoll_elf::family::replacement().collect();
     symbols::require(&object, &wanted)?;
     for (_, frees, _) in MODES {
-        smoke::prove(&settings.prover, &object, true, &[("BDW_FREES", frees)])?;
+        let expected = Expected { overflow: true, operators: true };
+        heaptoll_smoke::prove(&settings.prover, &object, expected, [("BDW_FREES", frees)])
+            .map_err(|message| Error::Smoke { path: object.clone(), message })?;
     }
 
     let sha256 = note::file_digest(&object)?;

@@ -22,7 +22,7 @@ use serde::Serialize;
 #[derive(Debug, Parser)]
 #[command(version, name = "heaptoll-conformance", args_conflicts_with_subcommands = true)]
 struct Arguments {
-    /// Managers by name or by path, or a group of them: modern, historic, collectors, all [default: all known here]
+    /// Managers by name or by path, or a group of them: modern, historic, collectors, all [default: all known here but those that were added]
     #[arg(value_name = "MANAGER")]
     managers: Vec<String>,
     /// Only this case; may be given several times
@@ -178,11 +178,10 @@ fn in_front_of(layers: &str, managers: Vec<Manager>, places: &Places) -> Result<
 }
 
 fn chosen(names: &[String], places: &Places) -> Result<Vec<Manager>, Error> {
-    let known = manager::known(places)?;
     if names.is_empty() {
-        return Ok(known);
+        return Ok(manager::installed(places)?);
     }
-    Ok(manager::choose(&known, names.iter().map(String::as_str))?)
+    Ok(manager::choose(&manager::known(places)?, names.iter().map(String::as_str))?)
 }
 
 fn conform(arguments: &Arguments) -> Result<bool, Error> {

@@ -42,7 +42,7 @@ const KNOWN_NAMES: [&str; 29] = [
 #[test]
 fn every_manager_conforms_but_for_what_is_known() {
     let places = Places::find().expect("heaptoll's own files");
-    let managers = manager::known(&places).expect("the managers can be listed");
+    let managers = manager::installed(&places).expect("the managers can be listed");
     assert!(
         managers.iter().any(|one| one.kind == Origin::Built),
         "no built manager in {}: run `make build`",

@@ -94,6 +94,8 @@ enum Command {
     Programs(command::programs::Arguments),
     #[command(hide = true)]
     ShellFiles(command::shell_files::Arguments),
+    #[command(name = heaptoll_smoke::WORD, hide = true)]
+    Smoke(command::smoke::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
@@ -165,5 +167,6 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Managers(arguments) => command::managers::run(&arguments),
         Command::Programs(arguments) => command::programs::run(&arguments),
         Command::ShellFiles(arguments) => command::shell_files::run(&arguments),
+        Command::Smoke(arguments) => command::smoke::run(&arguments),
     }
 }

@@ -1,4 +1,4 @@
-//! Managers by name: glibc, those built here, Debian's stand-ins, and any shared object by path.
+//! Managers by name: glibc, those built here or added by the user, Debian's stand-ins, and any shared object by path.
 
 mod built;
 mod debian;
@@ -15,5 +15,5 @@ mod tests;
 pub use definition::{Group, Manager, ManagerSource, filled, glibc};
 pub use error::ManagerError;
 pub use find::{find, stand_in, version_for};
-pub use known::known;
+pub use known::{installed, known};
 pub use selection::{choose, choose_with_baseline, default_set, everything, is_group, names_of};

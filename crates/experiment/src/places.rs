@@ -158,6 +158,16 @@ impl Places {
         base("XDG_DATA_HOME", ".local/share").join("heaptoll/programs")
     }
 
+    /// Managers that the user has added: `$XDG_DATA_HOME/heaptoll/managers`.
+    pub fn added_managers() -> PathBuf {
+        base("XDG_DATA_HOME", ".local/share").join("heaptoll/managers")
+    }
+
+    /// The recipes of managers of others, a folder each.
+    pub fn manager_recipes(&self) -> PathBuf {
+        self.root.join("share/heaptoll/managers")
+    }
+
     /// The recipe of programs of others that have this name.
     pub fn recipe(&self, name: &str) -> PathBuf {
         self.catalog().join("originals").join(name)

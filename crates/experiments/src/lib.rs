@@ -4,6 +4,7 @@
 //! Nothing here reads a command line, writes to the terminal or decides an exit status. What a user sees while an
 //! experiment runs goes through [`context::Messages`], whose implementation in [`context::Silent`] shows nothing.
 
+pub mod added_managers;
 pub mod artifact;
 pub mod attempt;
 pub mod bound;

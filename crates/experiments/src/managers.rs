@@ -58,7 +58,7 @@ pub fn find(named: &[String], context: &Context) -> Result<Figures, Failure> {
 }
 
 /// Whether a manager or a stack serves a small program, and a remark about it.
-fn tried(manager: &Manager, context: &Context) -> Result<(bool, String), Failure> {
+pub(crate) fn tried(manager: &Manager, context: &Context) -> Result<(bool, String), Failure> {
     let command = if java::is_java(manager) { ["java", "-version"] } else { ["ls", "/"] };
     let small = ProgramInfo {
         name: command[0].into(),

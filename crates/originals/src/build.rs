@@ -1,5 +1,6 @@
 //! Builds a form of a program.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,14 +35,9 @@ impl Build<'_> {
         for source in &self.program.sources {
             let object = self.scratch.join(format!("{source}.o"));
             let compiler = if is_cxx(source) { self.compilers.cxx()? } else { &self.compilers.c };
-            let mut compile = compiler.command();
-            compile
-                .current_dir(&home)
-                .args(&self.recipe.table.flags)
-                .args(&self.program.flags)
-                .args(&form.flags);
-            compile.arg("-include").arg(&header).arg("-c").arg(source).arg("-o").arg(&object);
-            quietly(&mut compile).map_err(|problem| Refusal::Build { problem })?;
+            let flags = [&self.recipe.table.flags[..], &self.program.flags, &form.flags];
+            let include = [OsStr::new("-include"), header.as_os_str()];
+            compiler.compile(&home, &flags, &include, Path::new(source), &object)?;
             objects.push(object);
         }
         self.link(form, &objects, binary)

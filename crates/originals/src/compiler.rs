@@ -1,5 +1,6 @@
 //! The compilers, and whether they take what is to be compiled: C as it was written before 1989, that of today, C++.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -85,6 +86,30 @@ impl Compiler {
         let mut probe = self.command();
         probe.args(flags).arg(&source).arg("-o").arg(scratch.join("probe")).arg("-pthread");
         Ok(quietly(&mut probe))
+    }
+
+    /// Compiles a source to an object, in the folder `home`, with flags and with `more` of them.
+    ///
+    /// # Errors
+    /// What it refuses.
+    pub(crate) fn compile(
+        &self,
+        home: &Path,
+        flags: &[&[String]],
+        more: &[&OsStr],
+        source: &Path,
+        object: &Path,
+    ) -> Result<(), Refusal> {
+        let mut compile = self.command();
+        compile.current_dir(home).args(flags.iter().copied().flatten()).args(more);
+        compile.arg("-c").arg(source).arg("-o").arg(object);
+        quietly(&mut compile).map_err(|problem| Refusal::Build { problem })
+    }
+
+    /// The first line of its `--version`.
+    pub(crate) fn version(&self) -> String {
+        let output = self.command().arg("--version").output().map(|output| output.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&output).lines().next().unwrap_or(&self.name).to_owned()
     }
 
     /// A command of it, in English.

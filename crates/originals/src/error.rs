@@ -45,6 +45,24 @@ pub enum OriginalsError {
         /// One of the folders that it would have.
         example: String,
     },
+    /// The sources are not those of the recipe.
+    #[error("{name}: {refusal}")]
+    Sources {
+        /// The recipe.
+        name: String,
+        /// What is wrong with them.
+        refusal: Box<Refusal>,
+    },
+    /// Several repositories are needed, and `--from` does not name a folder that has them.
+    #[error("{name} is in several repositories: {from} is no folder that has {} in folders of these names", folders.join(" and "))]
+    Several {
+        /// The recipe.
+        name: String,
+        /// As given.
+        from: String,
+        /// What is needed, by name.
+        folders: Vec<String>,
+    },
     /// There is no compiler of C as these programs are written in.
     #[error("{compiler} compiles no {what} ({problem}); install gcc, or set CC to {remedy}")]
     Compiler {
@@ -152,6 +170,15 @@ pub enum Refusal {
         found: u64,
         /// The recipe's.
         least: u64,
+    },
+    /// What was built is no manager.
+    #[error(
+        "it was built, but does not serve as a manager: {problem}; a C file of the recipe may supply what it lacks \
+         (own_sources)"
+    )]
+    NoManager {
+        /// What does not hold.
+        problem: String,
     },
     /// The system refuses something.
     #[error("cannot {what}: {source}")]

@@ -4,34 +4,51 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::OriginalsError;
 use crate::process::quietly;
-use crate::{OriginalsError, Recipe};
 
-/// The folder that has the sources: `from` itself, or one below `scratch`.
+/// What is fetched.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted<'a> {
+    /// What the user knows it by.
+    pub name: &'a str,
+    /// The repository that has it.
+    pub url: &'a str,
+    /// Its commit.
+    pub commit: &'a str,
+    /// Folders and files of it that are needed.
+    pub paths: Vec<&'a str>,
+}
+
+/// The folder that has the sources: `from` itself, or `tree`, which is made. `scratch` is for git's index.
 ///
 /// # Errors
 /// A repository that cannot be reached, or a folder without the sources.
-pub(crate) fn fetch(recipe: &Recipe, from: Option<&str>, scratch: &Path) -> Result<PathBuf, OriginalsError> {
-    let from = from.unwrap_or(&recipe.table.url);
+pub(crate) fn fetch(
+    wanted: &Wanted<'_>,
+    from: Option<&str>,
+    tree: &Path,
+    scratch: &Path,
+) -> Result<PathBuf, OriginalsError> {
+    let from = from.unwrap_or(wanted.url);
     let folder = Path::new(from);
-    if folder.is_dir() && recipe.folders().iter().any(|path| folder.join(path).is_dir()) {
+    if folder.is_dir() && wanted.paths.iter().any(|path| folder.join(path).exists()) {
         return Ok(folder.to_owned());
     }
-    let tree = scratch.join("tree");
-    fs::create_dir_all(&tree).map_err(|source| OriginalsError::Write { path: tree.clone(), source })?;
-    let source = Source { recipe, tree: &tree, scratch };
+    fs::create_dir_all(tree).map_err(|source| OriginalsError::Write { path: tree.to_owned(), source })?;
+    let source = Source { wanted, tree, scratch };
     match git_folder(folder) {
         Some(git) => source.local(from, &git)?,
         None if folder.is_dir() => {
             return Err(OriginalsError::Elsewhere {
                 folder: folder.to_owned(),
-                name: recipe.table.name.clone(),
-                example: recipe.folders().first().copied().unwrap_or_default().to_owned(),
+                name: wanted.name.to_owned(),
+                example: wanted.paths.first().copied().unwrap_or_default().to_owned(),
             });
         }
         None => source.remote(from)?,
     }
-    Ok(tree)
+    Ok(tree.to_owned())
 }
 
 /// A command of git that waits for no password.
@@ -54,7 +71,7 @@ fn git_folder(folder: &Path) -> Option<PathBuf> {
 }
 
 struct Source<'a> {
-    recipe: &'a Recipe,
+    wanted: &'a Wanted<'a>,
     tree: &'a Path,
     scratch: &'a Path,
 }
@@ -67,9 +84,9 @@ impl Source<'_> {
             let mut git = git();
             git.env("GIT_INDEX_FILE", self.scratch.join("index"));
             git.arg("--git-dir").arg(&repository).arg("--work-tree").arg(self.tree);
-            quietly(git.args(["checkout", "--quiet", commit, "--"]).args(self.recipe.folders()))
+            quietly(git.args(["checkout", "--quiet", commit, "--"]).args(&self.wanted.paths))
         };
-        checkout(&self.recipe.table.commit)
+        checkout(self.wanted.commit)
             .or_else(|_| checkout("HEAD"))
             .map_err(|problem| OriginalsError::Fetch { from: from.to_owned(), problem })
     }
@@ -82,9 +99,9 @@ impl Source<'_> {
         let all = || {
             run(&["init", "--quiet"])?;
             run(&["remote", "add", "origin", from])?;
-            fetch(&self.recipe.table.commit).or_else(|_| fetch("HEAD"))?;
+            fetch(self.wanted.commit).or_else(|_| fetch("HEAD"))?;
             let mut checkout = vec!["checkout", "--quiet", "FETCH_HEAD", "--"];
-            checkout.extend(self.recipe.folders());
+            checkout.extend(&self.wanted.paths);
             run(&checkout)
         };
         all().map_err(|problem| OriginalsError::Fetch { from: from.to_owned(), problem })

@@ -10,7 +10,7 @@ use crate::build::Build;
 use crate::change;
 use crate::compiler::Compilers;
 use crate::counted_run::Counts;
-use crate::fetch::fetch;
+use crate::fetch::{Wanted, fetch};
 use crate::path::last;
 use crate::proof::prove;
 use crate::recipe::Program;
@@ -78,7 +78,9 @@ pub fn add(request: &Request<'_>, progress: &dyn Fn(&str)) -> Result<Vec<Added>,
     let table = &request.recipe.table;
     let compilers = Compilers::find(&table.flags, table.dialect, scratch.path())?;
     progress("fetching");
-    let tree = fetch(request.recipe, request.from, scratch.path())?;
+    let wanted =
+        Wanted { name: &table.name, url: &table.url, commit: &table.commit, paths: request.recipe.folders() };
+    let tree = fetch(&wanted, request.from, &scratch.path().join("tree"), scratch.path())?;
     let adding = Adding { request, compilers: &compilers, tree: &tree, scratch: scratch.path(), home: &home };
     let one = |(name, program): (&String, &Program)| {
         progress(&format!("building {name}"));

@@ -1,4 +1,4 @@
-//! Programs of others that a user adds: fetched, checked, built and proved here, and never shipped.
+//! Programs and managers of others that a user adds: fetched, checked, built and proved here, and never shipped.
 //!
 //! Those in Java are jars of Maven Central and a driver of ours ([`JarRecipe`]), or suites that the user has as a jar
 //! ([`GivenJar`]); what follows is of those in C.
@@ -8,6 +8,8 @@
 //! digest of each file, the few changes that 64 bits need, the flags of each form, and how many objects each form
 //! allocates with one input. Counts prove more than outputs do: a function that is not declared can leave the output as
 //! it is and the allocations not.
+//!
+//! Managers are added in the same way ([`ManagerRecipe`]).
 
 mod build;
 mod change;
@@ -18,6 +20,7 @@ mod fetch;
 mod given_jar;
 mod install;
 mod jars;
+mod managers;
 mod manifest;
 mod path;
 mod process;
@@ -30,4 +33,5 @@ pub use error::{OriginalsError, Refusal};
 pub use given_jar::{GivenJar, GivenJarError};
 pub use install::{Added, AddedForm, Request, add};
 pub use jars::{JarError, JarRecipe};
+pub use managers::{AddedManager, ManagerRecipe, ManagerRequest, add_managers};
 pub use recipe::Recipe;

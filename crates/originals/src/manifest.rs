@@ -46,7 +46,15 @@ impl Manifest {
     /// # Errors
     /// The file is missing, cannot be read, or is another.
     pub(crate) fn read(&self, tree: &Path, path: &str) -> Result<Vec<u8>, Refusal> {
-        let content = fs::read(tree.join(path)).map_err(|source| match source.kind() {
+        self.read_as(&tree.join(path), path)
+    }
+
+    /// The content of `file`, when it is the one that the manifest names `path`.
+    ///
+    /// # Errors
+    /// As [`Manifest::read`].
+    pub(crate) fn read_as(&self, file: &Path, path: &str) -> Result<Vec<u8>, Refusal> {
+        let content = fs::read(file).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => Refusal::Missing { path: path.to_owned() },
             _ => Refusal::Unreadable { path: path.to_owned(), source },
         })?;

@@ -261,5 +261,5 @@ impl Program {
 
 /// Whether a file is C++, by its name.
 pub(crate) fn is_cxx(source: &str) -> bool {
-    source.ends_with(".cpp")
+    [".cpp", ".cc"].iter().any(|ending| source.ends_with(ending))
 }

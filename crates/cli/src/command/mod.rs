@@ -33,6 +33,7 @@ pub mod report;
 pub mod run;
 pub mod sample;
 pub mod shell_files;
+pub mod smoke;
 pub mod stat;
 pub mod study;
 pub mod submit;

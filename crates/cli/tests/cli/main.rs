@@ -3,6 +3,7 @@
 
 mod fixture;
 
+mod added_managers;
 mod arguments;
 mod artifact;
 mod choosing;

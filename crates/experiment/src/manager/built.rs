@@ -1,4 +1,4 @@
-//! Managers built here: an object, and the description next to it.
+//! Managers built here, with heaptoll or by the user: an object, and the description next to it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,8 @@ use super::definition::{Group, Manager, ManagerSource};
 use super::error::ManagerError;
 use crate::stack::ManagerOption;
 
-/// The content of `NAME.toml` next to a built manager. Written by the peer builder, which may use other keys as well.
+/// The content of `NAME.toml` next to a built manager. Written by the peer builder and by `heaptoll managers add`, which
+/// may use other keys as well.
 #[derive(Deserialize)]
 struct Description {
     name: String,
@@ -76,6 +77,16 @@ pub(super) fn built(description: &Path) -> Result<Manager, ManagerError> {
         options: parsed.options,
         set: vec![],
     })
+}
+
+/// The manager that a description in the user's own folder describes. Its group is its own.
+pub(super) fn added(description: &Path) -> Result<Manager, ManagerError> {
+    built(description)
+        .map(|manager| Manager { kind: ManagerSource::Added, group: Group::Added, ..manager })
+        .map_err(|error| match error {
+            ManagerError::Description { path, reason } => ManagerError::Added { path, reason },
+            other => other,
+        })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ struct DebianObject {
 }
 
 /// Debian's libtcmalloc is gperftools', not Google's present TCMalloc, and is named so.
-const DEBIAN: [DebianObject; 4] = [
+const DEBIAN: [DebianObject; 5] = [
     DebianObject {
         name: "debian-jemalloc",
         file: "libjemalloc.so.2",
@@ -41,6 +41,13 @@ const DEBIAN: [DebianObject; 4] = [
         file: "libtbbmalloc_proxy.so.2",
         package: "libtbbmalloc2",
         about: "oneTBB's scalable allocator as Debian builds it",
+        stands_for: None,
+    },
+    DebianObject {
+        name: "debian-scudo",
+        file: "llvm-19/lib/clang/19/lib/linux/libclang_rt.scudo_standalone-x86_64.so",
+        package: "libclang-rt-19-dev",
+        about: "LLVM's Scudo, the hardened allocator of Android, as Debian builds it",
         stands_for: None,
     },
 ];

@@ -17,6 +17,8 @@ pub enum ManagerSource {
     Built,
     /// A Debian package's shared object.
     Debian,
+    /// Fetched and built here for this user (`heaptoll managers add`).
+    Added,
     /// A shared object the user named.
     Path,
     /// A collector of the Java virtual machine that the program runs in; it serves no malloc.
@@ -35,6 +37,8 @@ pub enum Group {
     /// A collector, ours or another's, and the heap of ours without collections. Not among what a program could be
     /// shipped with: with frees ignored it takes several times the CPU time on some programs.
     Collectors,
+    /// Those that the user has added: in no other group, or what a group measures would depend on the user.
+    Added,
     /// The collectors of Java's virtual machine, which manage the heap of programs in Java and nothing else.
     Jvm,
 }
@@ -46,6 +50,7 @@ impl Group {
             Group::Modern => "modern",
             Group::Historic => "historic",
             Group::Collectors => "collectors",
+            Group::Added => "added",
             Group::Jvm => "jvm",
         }
     }

@@ -19,7 +19,7 @@ fn java_hint(name: &str) -> &'static str {
 pub enum ManagerError {
     /// Neither a known name nor a path.
     #[error(
-        "there is no manager `{name}`{suggestion}; {}known here: {known}; groups of them: modern, historic, collectors, all. A shared object of your own is named by its path (with a `/`)",
+        "there is no manager `{name}`{suggestion}; {}known here: {known}; groups of them: modern, historic, collectors, added, all. A shared object of your own is named by its path (with a `/`); `heaptoll managers add --help` names allocators of others that it builds",
         java_hint(.name)
     )]
     Unknown {
@@ -51,6 +51,14 @@ pub enum ManagerError {
         /// The path.
         path: String,
         /// The system's error.
+        reason: String,
+    },
+    /// The description of an added manager that cannot be read.
+    #[error("{path}: {reason}; add that manager again (`heaptoll managers add`), or remove the file")]
+    Added {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
         reason: String,
     },
     /// A built manager's description that cannot be read.

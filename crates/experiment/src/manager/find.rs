@@ -63,7 +63,7 @@ pub fn stand_in<'a>(known: &'a [Manager], name: &str) -> Option<&'a Manager> {
 
 /// That no manager has this name, with the nearest one.
 pub(super) fn unknown(known: &[Manager], name: &str) -> ManagerError {
-    let groups = [Group::Modern, Group::Historic, Group::Collectors].map(Group::as_str);
+    let groups = [Group::Modern, Group::Historic, Group::Collectors, Group::Added].map(Group::as_str);
     // What Debian's objects stand for is a name, too.
     let names = known.iter().flat_map(|manager| [Some(manager.name.as_str()), manager.stands_for]).flatten();
     ManagerError::Unknown {

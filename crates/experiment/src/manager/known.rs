@@ -1,8 +1,8 @@
 //! The managers of this machine, in the order in which they are listed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::built::built;
+use super::built::{added, built};
 use super::debian;
 use super::definition::{Manager, glibc};
 use super::error::ManagerError;
@@ -39,18 +39,43 @@ const ORDER: [&str; 24] = [
     "bump",
 ];
 
-/// Every manager known on this machine: glibc, then those built here, then Debian's.
+/// Every manager known on this machine: glibc, then those built here, then Debian's, then those that the user has added.
 ///
 /// # Errors
 /// A built manager whose description cannot be read.
 pub fn known(places: &Places) -> Result<Vec<Manager>, ManagerError> {
-    let mut descriptions: Vec<PathBuf> = std::fs::read_dir(places.managers())
-        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
-        .unwrap_or_default();
-    descriptions.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    known_with(places, &Places::added_managers())
+}
+
+/// [`known`], with another folder of added managers.
+pub(super) fn known_with(places: &Places, added_below: &Path) -> Result<Vec<Manager>, ManagerError> {
+    let installed = installed(places)?;
+    let mut added: Vec<Manager> =
+        descriptions(added_below).iter().map(|path| added(path)).collect::<Result<_, _>>()?;
+    // A later heaptoll, or a package, may bring a manager of that name.
+    added.retain(|one| installed.iter().all(|other| other.name != one.name));
+    added.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(installed.into_iter().chain(added.into_iter().map(with_settings)).collect())
+}
+
+/// Those that do not depend on the user.
+///
+/// # Errors
+/// As [`known`].
+pub fn installed(places: &Places) -> Result<Vec<Manager>, ManagerError> {
+    let descriptions = descriptions(&places.managers());
     let mut built: Vec<Manager> = descriptions.iter().map(|path| built(path)).collect::<Result<_, _>>()?;
     let rank = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
     built.sort_by(|a, b| rank(&a.name).cmp(&rank(&b.name)).then_with(|| a.name.cmp(&b.name)));
     let all = std::iter::once(glibc()).chain(built).chain(debian::installed());
     Ok(all.map(with_settings).collect())
+}
+
+/// The descriptions in a folder; none where there is no folder.
+fn descriptions(folder: &Path) -> Vec<PathBuf> {
+    let entries =
+        std::fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+    let mut descriptions: Vec<PathBuf> = entries.unwrap_or_default();
+    descriptions.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    descriptions
 }

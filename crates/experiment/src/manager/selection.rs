@@ -22,7 +22,7 @@ pub fn choose<'a>(
     known: &[Manager],
     words: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<Manager>, ManagerError> {
-    let grouped = everything(known).into_iter().chain(of_java(known).cloned()).collect::<Vec<_>>();
+    let grouped = everything(known).into_iter().chain(apart(known).cloned()).collect::<Vec<_>>();
     let mut chosen: Vec<Manager> = Vec::new();
     for word in words {
         let (layers, rest) = stack::layers(word)?;
@@ -30,8 +30,8 @@ pub fn choose<'a>(
             chosen.push(find(known, word)?);
             continue;
         }
-        // Java's serve no other program, so that they are not among all.
-        let all = |manager: &Manager| rest == EVERY_GROUP && manager.group != Group::Jvm;
+        let all =
+            |manager: &Manager| rest == EVERY_GROUP && !matches!(manager.group, Group::Jvm | Group::Added);
         let group = grouped.iter().filter(|manager| all(manager) || rest == manager.group.as_str());
         let stacks: Vec<_> = group.map(|manager| stacked(layers.clone(), manager.clone())).collect();
         // Members that the layers make no sense in front of are left out, since they were not named; it is an error
@@ -52,7 +52,7 @@ pub fn choose<'a>(
 pub fn is_group(known: &[Manager], word: &str) -> bool {
     let rest = stack::layers(word).map_or(word, |(_, rest)| rest);
     let all = everything(known);
-    rest == EVERY_GROUP || all.iter().chain(of_java(known)).any(|manager| rest == manager.group.as_str())
+    rest == EVERY_GROUP || all.iter().chain(apart(known)).any(|manager| rest == manager.group.as_str())
 }
 
 /// The names in rows of managers that were named one by one on the command line: `quarantine=2M/mimalloc3` for
@@ -82,9 +82,10 @@ pub fn choose_with_baseline(
     Ok(chosen)
 }
 
-/// The collectors of Java's virtual machine.
-fn of_java(known: &[Manager]) -> impl Iterator<Item = &Manager> {
-    known.iter().filter(|manager| manager.kind == ManagerSource::Java)
+/// Managers that only their own group and their names choose: Java's serve no other program, and of two users one has
+/// added a manager.
+fn apart(known: &[Manager]) -> impl Iterator<Item = &Manager> {
+    known.iter().filter(|manager| matches!(manager.kind, ManagerSource::Java | ManagerSource::Added))
 }
 
 /// glibc, everything built here, and Debian's objects that stand in for one that is not built.
@@ -95,7 +96,7 @@ pub fn everything(known: &[Manager]) -> Vec<Manager> {
         .iter()
         .filter(|manager| match manager.kind {
             ManagerSource::Debian => manager.stands_for.is_some_and(|name| !is_built(name)),
-            ManagerSource::Java => false,
+            ManagerSource::Java | ManagerSource::Added => false,
             _ => true,
         })
         .cloned()

@@ -106,6 +106,35 @@ fn a_description_may_share_an_object_and_set_variables() {
 }
 
 #[test]
+fn added_managers_are_in_their_own_group_only_and_give_way_to_those_that_are_installed() {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let added = home.path().join("added");
+    std::fs::create_dir_all(&added).expect("a folder");
+    for name in ["fine", "glibc"] {
+        std::fs::write(added.join(format!("{name}.so")), "").expect("writes");
+        let text = format!("name = '{name}'\nversion = '1'\norigin = 'o'\ngroup = 'modern'");
+        std::fs::write(added.join(format!("{name}.toml")), text).expect("writes");
+    }
+    let known = known::known_with(&Places::at(home.path()), &added).expect("it can be read");
+    let fine = find(&known, "fine").expect("it is there");
+    assert_eq!((fine.kind, fine.group), (ManagerSource::Added, Group::Added));
+    assert_eq!(find(&known, "glibc").map(|one| one.kind).ok(), Some(ManagerSource::Glibc));
+    let names = |words: &[&str]| -> Vec<String> {
+        let chosen = choose(&known, words.iter().copied()).expect("all are known");
+        chosen.into_iter().map(|manager| manager.name).collect()
+    };
+    assert_eq!(names(&["added"]), ["fine"]);
+    for group in ["modern", "all"] {
+        assert!(!names(&[group]).contains(&"fine".to_owned()), "{group}");
+    }
+    assert!(default_set(&known).iter().all(|one| one.name != "fine"));
+    assert!(is_group(&known, "forward/added") && !is_group(&[glibc()], "added"));
+    std::fs::remove_file(added.join("fine.so")).expect("removed");
+    let error = known::known_with(&Places::at(home.path()), &added).expect_err("it is refused").to_string();
+    assert!(error.contains("fine.so") && error.contains("or remove the file"), "{error}");
+}
+
+#[test]
 fn a_description_may_not_reach_outside_or_change_what_is_measured() {
     for (text, expected) in [
         ("object = '../one.so'", "not a file name"),

@@ -1,5 +1,9 @@
-//! The smoke run: this program, started again with the new object preloaded, allocates in every possible way and
-//! reports what does not hold. It also proves that each call is served by that object and no other.
+//! The smoke run: a program, started again with a new object preloaded, allocates in every possible way and reports what
+//! does not hold. It also proves that each call is served by that object and no other.
+//!
+//! The program is the caller's own: it has a hidden subcommand [`WORD`], which calls [`run`].
+
+mod operators;
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use libc::{c_int, c_void, size_t};
 
-use crate::error::Error;
 use heaptoll_elf::family;
 
 /// How long a smoke run may take before it counts as hung.
@@ -19,35 +22,46 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub const WORD: &str = "__smoke";
 /// Its flag for managers whose `calloc` does not check for overflow.
 const NO_OVERFLOW: &str = "--no-overflow";
+/// Its flag for managers that leave operators of C++ to the C++ library.
+const LIBRARY_OPERATORS: &str = "--library-operators";
+
+/// What is expected of a manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// `calloc` detects that its product overflows.
+    pub overflow: bool,
+    /// It has every form of `operator new` and `operator delete` itself. Where it does not, the C++ library's may serve,
+    /// which call the malloc family.
+    pub operators: bool,
+}
 
 unsafe extern "C" {
     fn valloc(size: size_t) -> *mut c_void;
     fn pvalloc(size: size_t) -> *mut c_void;
 }
 
-/// Starts `program __smoke OBJECT` with `object` preloaded and waits for its verdict. Overflow in `calloc` is tried if
-/// `checks_overflow`: the manager claims to detect it. `environment` is set besides.
+/// Starts `program __smoke OBJECT` with `object` preloaded and waits for its verdict. `environment` is set in addition.
 ///
 /// # Errors
-/// [`Error::Smoke`] with its message, or that it was killed or hung.
-pub fn prove(
+/// What does not hold, or that it was killed or hung.
+pub fn prove<'a>(
     program: &Path,
     object: &Path,
-    checks_overflow: bool,
-    environment: &[(&str, &str)],
-) -> Result<(), Error> {
-    let fail = |message: String| Error::Smoke { path: object.to_path_buf(), message };
+    expected: Expected,
+    environment: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<(), String> {
     let mut child = Command::new(program)
         .arg(WORD)
         .arg(object)
-        .args((!checks_overflow).then_some(NO_OVERFLOW))
+        .args((!expected.overflow).then_some(NO_OVERFLOW))
+        .args((!expected.operators).then_some(LIBRARY_OPERATORS))
         .env("LD_PRELOAD", object)
-        .envs(environment.iter().copied())
+        .envs(environment)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|e| fail(format!("cannot start {}: {e}", program.display())))?;
+        .map_err(|e| format!("cannot start {}: {e}", program.display()))?;
     let started = Instant::now();
     let status = loop {
         match child.try_wait() {
@@ -56,36 +70,54 @@ pub fn prove(
                 // The verdict is given either way; a child that cannot be killed is reaped by init.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(fail(format!("still running after {} s", LIMIT.as_secs())));
+                return Err(format!("still running after {} s", LIMIT.as_secs()));
             }
             Ok(None) => std::thread::sleep(Duration::from_millis(5)),
-            Err(e) => return Err(fail(format!("cannot wait for it: {e}"))),
+            Err(e) => return Err(format!("cannot wait for it: {e}")),
         }
     };
     if status.success() {
         return Ok(());
     }
     let output = child.wait_with_output().map(|out| String::from_utf8_lossy(&out.stderr).into_owned());
-    Err(fail(format!("{status}: {}", output.unwrap_or_default().trim())))
+    Err(format!("{status}: {}", output.unwrap_or_default().trim()))
 }
 
-/// The run itself: `Err` is what does not hold.
-pub fn run(object: &Path, checks_overflow: bool) -> Result<(), String> {
-    bound(object)?;
+/// The run itself.
+///
+/// # Errors
+/// What does not hold.
+pub fn run(object: &Path, expected: Expected) -> Result<(), String> {
+    bound(object, family::FAMILY)?;
+    let operators = family::NEW.into_iter().chain(family::NEW_ALIGNED).chain(family::DELETE);
+    if expected.operators {
+        bound(object, operators)?;
+    } else {
+        load_cxx_library();
+    }
     sizes()?;
     alignments()?;
-    if checks_overflow {
+    if expected.overflow {
         overflows()?;
     }
     threads()?;
-    operators()?;
+    // A machine without the C++ library has no program that calls an operator which the manager lacks.
+    if expected.operators || lookup("_ZnwmSt11align_val_tRKSt9nothrow_t").is_some() {
+        operators::try_all(lookup)?;
+    }
     fork()
 }
 
-/// Every function must come from `object`.
-fn bound(object: &Path) -> Result<(), String> {
+/// Brings the C++ library's operators, which a program in C++ has, after those of the manager.
+fn load_cxx_library() {
+    // SAFETY: the name is a C string; the library's constructors are those that every program in C++ runs.
+    unsafe { libc::dlopen(c"libstdc++.so.6".as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+}
+
+/// Each function must come from `object`.
+fn bound<'a>(object: &Path, names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
     let wanted = std::fs::canonicalize(object).map_err(|e| format!("cannot find the object: {e}"))?;
-    for name in family::replacement() {
+    for name in names {
         let address = lookup(name).ok_or_else(|| format!("{name} is nowhere"))?;
         // SAFETY: an all-zero Dl_info is a valid value of this plain C struct.
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
@@ -114,7 +146,7 @@ fn lookup(name: &str) -> Option<*mut c_void> {
 ///
 /// # Safety
 /// `block` has `size` writable bytes.
-unsafe fn fill(block: *mut c_void, size: usize, seed: usize) {
+pub(crate) unsafe fn fill(block: *mut c_void, size: usize, seed: usize) {
     for at in (0..size).step_by(61) {
         // SAFETY: `at < size`, and the caller promises `size` writable bytes.
         unsafe { block.cast::<u8>().add(at).write_volatile((at ^ seed) as u8) }
@@ -264,29 +296,6 @@ fn threads() -> Result<(), String> {
             .into_iter()
             .try_for_each(|worker| worker.join().map_err(|_| "a thread panicked".to_string())?)
     })
-}
-
-fn operators() -> Result<(), String> {
-    type New = unsafe extern "C" fn(size_t) -> *mut c_void;
-    type Delete = unsafe extern "C" fn(*mut c_void);
-    for (new, delete) in [("_Znwm", "_ZdlPv"), ("_Znam", "_ZdaPv")] {
-        let (Some(new), Some(delete)) = (lookup(new), lookup(delete)) else {
-            return Err(format!("{new} or {delete} is missing"));
-        };
-        // SAFETY: the Itanium C++ ABI gives these symbols exactly these types.
-        let (new, delete) = unsafe {
-            (std::mem::transmute::<*mut c_void, New>(new), std::mem::transmute::<*mut c_void, Delete>(delete))
-        };
-        for size in (1..5000).step_by(37) {
-            // SAFETY: `operator new` gives `size` bytes or throws (which aborts here); the block is deleted once.
-            unsafe {
-                let block = new(size);
-                fill(block, size, size);
-                delete(block);
-            }
-        }
-    }
-    Ok(())
 }
 
 /// A child of fork must be able to allocate.

@@ -1,0 +1,34 @@
+//! `heaptoll __smoke`: what `heaptoll managers add` starts with a new manager preloaded; it is not listed in the help.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_smoke::Expected;
+
+use crate::exit;
+
+/// Allocate in every way and check that OBJECT serves the calls.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The preloaded object
+    object: PathBuf,
+    /// Do not test calloc with a product that overflows
+    #[arg(long)]
+    no_overflow: bool,
+    /// Operators of C++ may be the C++ library's
+    #[arg(long)]
+    library_operators: bool,
+}
+
+/// Runs the command. What does not hold goes to standard error as it is, which the caller reports.
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    let expected = Expected { overflow: !arguments.no_overflow, operators: !arguments.library_operators };
+    match heaptoll_smoke::run(&arguments.object, expected) {
+        Ok(()) => Ok(0),
+        Err(problem) => {
+            eprintln!("{problem}");
+            Ok(exit::TROUBLE)
+        }
+    }
+}
