@@ -108,6 +108,30 @@ pub const DEVIATIONS: &[Deviation] = &[
         source: "seen by this suite",
     },
     Deviation {
+        managers: &["debian-scudo"],
+        cases: &["errno_huge_aligned"],
+        always: true,
+        hangs: false,
+        reason: "memalign that refuses leaves errno alone",
+        source: "seen by this suite",
+    },
+    Deviation {
+        managers: &["debian-scudo"],
+        cases: &["out_of_address_space", "out_of_data", "reuse_when_full"],
+        always: true,
+        hangs: false,
+        reason: "it reserves 180 GiB, and ends the program where it gets no memory",
+        source: "seen by this suite",
+    },
+    Deviation {
+        managers: &["debian-scudo"],
+        cases: &["cxx_bad_alloc", "cxx_new_handler"],
+        always: true,
+        hangs: false,
+        reason: "operator new gives null, and calls no new-handler",
+        source: "seen by this suite",
+    },
+    Deviation {
         managers: &["debian-tbb"],
         cases: &["errno_huge_aligned"],
         always: true,
@@ -180,7 +204,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         source: "seen by this suite",
     },
     Deviation {
-        managers: &["debian-jemalloc", "debian-gperftools", "debian-tbb"],
+        managers: &["debian-jemalloc", "debian-gperftools", "debian-tbb", "debian-scudo"],
         cases: &["binding"],
         always: true,
         hangs: false,
@@ -188,7 +212,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         source: "docs/guide/managers.md: export all eleven",
     },
     Deviation {
-        managers: &["debian-jemalloc", "jemalloc", "debian-gperftools"],
+        managers: &["debian-jemalloc", "jemalloc", "debian-gperftools", "debian-scudo"],
         cases: &["fork_streams"],
         always: false,
         hangs: true,
