@@ -26,6 +26,7 @@ const KNOWN_NAMES: [&str; 29] = [
     "debian-jemalloc",
     "debian-gperftools",
     "debian-mimalloc2",
+    "debian-scudo",
     "debian-tbb",
     "knuth",
     "bestfit",
