@@ -7,7 +7,7 @@ use heaptoll_experiment::manager::{self, ManagerSource as Origin};
 use heaptoll_experiment::places::Places;
 
 /// Every name that a deviation may use, built here or not.
-const KNOWN_NAMES: [&str; 29] = [
+const KNOWN_NAMES: [&str; 30] = [
     "glibc",
     "tithe",
     "tithe-collect",
