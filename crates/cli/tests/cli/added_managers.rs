@@ -1,12 +1,10 @@
 //! `heaptoll managers add`: a manager of others is checked, built and proved before it can be measured.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use crate::fixture::{CommandOutput, Fixture, outcomes, read_json};
+use crate::fixture::{CommandOutput, Fixture, git, outcomes, read_json};
 
 /// An allocator in two files: small blocks are cut from chunks and never reused, large ones are mappings of their own.
 const HEADER: &str = "#include <stddef.h>\nstruct head { size_t size, length; void *map; };\nvoid *take(size_t alignment, size_t size);\n";
@@ -186,13 +184,6 @@ fn other_sources_and_names_that_are_taken_are_refused() {
         .heaptoll(&["managers", "add", "horde"])
         .exits(2)
         .complains(&["`horde`; there are: hardened_malloc, hoard"]);
-}
-
-fn git(folder: &Path, arguments: &[&str]) {
-    let mut git = Command::new("git");
-    git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments).current_dir(folder);
-    let output = git.output().expect("git is there");
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

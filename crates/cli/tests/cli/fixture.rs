@@ -410,6 +410,15 @@ pub fn assert_described(json: &Value, page: &str) {
     }
 }
 
+/// Runs git in a folder, as an author of its own and without the user's configuration. Returns what it prints, trimmed.
+pub fn git(folder: &Path, words: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words);
+    let done = git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git runs");
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
+}
+
 /// A program in C that retains so many bytes in blocks of 256 and drops as much again, and reports a failed allocation.
 /// `first` is done before.
 pub fn retains(bytes: u64, first: &str) -> String {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, Fixture, read_json};
+use crate::fixture::{CommandOutput, Fixture, git, read_json};
 
 /// Work that is the same in each run: rounds of arithmetic, blocks that are freed at once but for some, and blocks that
 /// stay. `ROUNDS`, `LEAK` (0 or 1) and `KEPT` (bytes) are the builds' differences.
@@ -399,11 +399,7 @@ impl Repository<'_> {
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        let mut git = Command::new("git");
-        git.arg("-C").arg(&self.folder).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments);
-        let done = git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git runs");
-        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8_lossy(&done.stdout).into_owned()
+        git(&self.folder, arguments)
     }
 
     fn commit(&self, message: &str) {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use heaptoll_experiments::gate::sites;
 
-use crate::fixture::{CommandOutput, Fixture, read_json};
+use crate::fixture::{CommandOutput, Fixture, git, read_json};
 
 /// Allocates 20,000 times at `term`, of which one block in 10,000 leaks; holds 1,000 blocks of `node` at the end, 2 %
 /// larger in the new build; and executes 1 % more in `hot`.
@@ -157,18 +157,6 @@ fn of_github(file: &str, step: &str) -> String {
 fn of_gitlab(file: &str) -> String {
     let script = file.split_once("\n  script:\n").expect("the script").1;
     script.lines().map_while(|line| line.strip_prefix("    - ")).collect::<Vec<_>>().join("\n")
-}
-
-fn git(folder: &Path, words: &[&str]) -> String {
-    let done = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
-        .args(words)
-        .output()
-        .expect("git");
-    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8_lossy(&done.stdout).trim().to_owned()
 }
 
 /// Commits a program that does so many rounds, and returns the commit.

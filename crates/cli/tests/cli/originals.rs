@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use crate::fixture::{CommandOutput, Fixture, read_json};
+use crate::fixture::{CommandOutput, Fixture, git, read_json};
 
 /// C as it was written before 1989, which allocates an object for each argument and prints how many.
 const COUNT: &str = "char *keep();\nmain(argc, argv) int argc; char **argv; {\n    unsigned short i;\n    for (i = 0; i < 5000; i++) if (!keep(i)) return 1;\n    printf(\"%s %d\\n\", GREETING, i);\n    return 0;\n}\n";
@@ -134,13 +133,6 @@ fn a_change_that_fits_no_line_is_refused() {
     made_up(&fixture);
     write_recipe(&fixture, |recipe| *recipe = recipe.replacen("line = 3", "line = 4", 1));
     add(&fixture).exits(1).complains(&["good: line 4 of suite/good/count.c is not the line to be changed"]);
-}
-
-fn git(folder: &Path, arguments: &[&str]) {
-    let mut git = Command::new("git");
-    git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments).current_dir(folder);
-    let output = git.output().expect("git is there");
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
