@@ -40,11 +40,12 @@ enum Action {
 
 /// Fetch, check, build and prove allocators of others, for you alone.
 ///
-/// `hoard` is Berger's Hoard, `hardened_malloc` is GrapheneOS's in its default and its light configuration, `mallocng` is that
-/// of musl, `mesh` is that of Powers, Tench, Berger and McGregor. Every file is compared with a digest; the licence is printed. What is built must pass the preflight and a run
-/// that allocates in every way, in threads, by every form of C++'s operators, and in a forked child. It takes git, a C and a
-/// C++ compiler (CC and CXX, else cc and c++) and some seconds, and writes to $XDG_DATA_HOME/heaptoll/managers only:
-/// NAME.so, NAME.toml, NAME.LICENSE. Remove these three to remove a manager.
+/// `hoard` is Berger's Hoard, `hardened_malloc` is GrapheneOS's in its default and its light configuration, `mallocng`
+/// is that of musl, `mesh` is that of Powers, Tench, Berger and McGregor. Every file is compared with a digest; the
+/// licence is printed. What is built must pass the preflight and a run that allocates in every way, in threads, by
+/// every form of C++'s operators, and in a forked child. It takes git, a C and a C++ compiler (CC and CXX, else cc and
+/// c++) and some seconds, and writes to $XDG_DATA_HOME/heaptoll/managers only: NAME.so, NAME.toml, NAME.LICENSE. Remove
+/// these three to remove a manager.
 ///
 /// An added manager is listed by `heaptoll managers` and named as any other, `-m hoard`. It is in the group `added` and in no
 /// other, so that what `-m modern`, `-m all` and commands without `-m` measure stays as it is.
