@@ -188,7 +188,7 @@ lint-rest:
 	$(CARGO) fmt --all --check --manifest-path moving/Cargo.toml
 	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
 	cd scripts/release.d && python3 -B -m unittest -q test_parts
-	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/test-slurm scripts/part scripts/step scripts/quick scripts/speed scripts/commit scripts/release scripts/release.d/root scripts/release.d/within scripts/release.d/sources scripts/release.d/install preload/collectors/tithe/static/pack tracer/test/check
+	shellcheck .ci/run scripts/setup scripts/fresh scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/test-slurm scripts/part scripts/step scripts/quick scripts/speed scripts/commit scripts/release scripts/release.d/root scripts/release.d/within scripts/release.d/sources scripts/release.d/install preload/collectors/tithe/static/pack tracer/test/check
 
 lint: lint-rest
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
