@@ -35,6 +35,14 @@ pub enum OriginalsError {
         /// What git reports.
         problem: String,
     },
+    /// A repository on this machine has its objects in others, which may be another user's.
+    #[error("{from} takes objects from other repositories ({}); give a clone that has them all (git clone --no-local)", others.display())]
+    Borrowed {
+        /// The repository.
+        from: String,
+        /// The file that names them.
+        others: PathBuf,
+    },
     /// The folder given by `--from` has none of the sources.
     #[error("{} has none of the folders of {name} ({example}, ...); give the top of the repository", folder.display())]
     Elsewhere {
