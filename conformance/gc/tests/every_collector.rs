@@ -1,5 +1,5 @@
-//! Real programs print under each collector what they print under the C library's malloc. A program that is not
-//! installed is named and left out.
+//! Every collector: real programs print under it what they print under the C library's malloc, and random graphs of
+//! many seeds lose nothing.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,9 @@ use std::time::Duration;
 use heaptoll_conformance::process::{End, Ending, run};
 use heaptoll_conformance::suite::in_parallel;
 use heaptoll_proof::object::{Profile, built};
+use heaptoll_proof::program::Program;
 use heaptoll_proof::subject::Subject;
+use heaptoll_proof::verdict::Verdict;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -151,5 +153,33 @@ fn real_programs_print_under_each_collector_what_they_print_under_glibc() {
     .into_iter()
     .flatten()
     .collect();
+    assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), jobs.len());
+}
+
+#[test]
+#[ignore = "slow: 12 seeds of random graphs under 8 collectors, some minutes"]
+fn random_graphs_of_many_seeds_lose_nothing_under_any_collector() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = Program::build(folder.path()).expect("the program compiles");
+    let mut subjects = collectors();
+    subjects.push(Subject::glibc().with_layer("sweep", heaptoll_staged::file("layers/libheaptoll_sweep.so")));
+    let mut jobs = Vec::new();
+    for seed in 1..=12 {
+        for subject in &subjects {
+            let subject = subject.with("PROOF_SEED", &(seed * 7919).to_string());
+            let subject = subject.with("PROOF_THREADS", &(1 + seed % 5).to_string());
+            jobs.extend(["stress_graph", "stress_fork"].map(|case| (case, subject.clone())));
+        }
+    }
+    let verdicts =
+        in_parallel(&jobs, |(case, subject)| program.judge(case, subject, LIMIT).expect("it runs"));
+    let wrong: Vec<String> = jobs
+        .iter()
+        .zip(verdicts)
+        .filter(|(_, verdict)| !matches!(verdict, Verdict::Holds))
+        .map(|((case, subject), verdict)| {
+            format!("{case} under {} {:?}: {verdict:?}", subject.name, subject.environment)
+        })
+        .collect();
     assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), jobs.len());
 }
