@@ -58,8 +58,7 @@ pub use write_tracker::{Untracked, WriteScan, WriteTracker};
 pub enum Origin {
     /// The saved registers of a thread, its stack pointer among them.
     Registers,
-    /// A mapping that a thread's stack pointer points into: the used part of it where its extent is known, red zone
-    /// included.
+    /// A mapping that a thread's stack pointer points into.
     Stack,
     /// Writable data of a loaded object.
     Statics,
