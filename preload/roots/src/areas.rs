@@ -11,6 +11,7 @@ use heaptoll_runtime::MapsEntry;
 
 use crate::Origin;
 use crate::buffer::{Buffer, NoMemory};
+use crate::files;
 
 /// What the pages of a mapping are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,9 +20,10 @@ pub enum PageKind {
     Anonymous,
     /// A file's pages, until they are written to.
     PrivateFile,
-    /// Memory shared by processes, without a file on a disk. A forked child's page tables do not show what is there.
+    /// Memory shared by processes: of no file, of one without a disk, or of a device. A forked child's page tables do
+    /// not show what is there.
     SharedMemory,
-    /// A file's pages.
+    /// A file's pages, in memory or on a disk.
     SharedFile,
 }
 
@@ -42,13 +44,8 @@ const OURS: [&[u8]; 2] = [b"[anon:heaptoll", b"[anon_shmem:heaptoll"];
 /// times by the processor's counter, which may resemble addresses. Reading them all would take longer than a
 /// collection.
 const SHARED_BY_LAYERS: (&[u8], [&[u8]; 2]) = (b"heaptoll-", [b".rings", b".events"]);
-/// Shared memory without a file on a disk.
-const SHARED_MEMORY: [&[u8]; 6] =
-    [b"/dev/zero", b"/dev/shm/", b"/memfd:", b"/SYSV", b"/anon_hugepage", b"[anon_shmem:"];
-/// What reads differently each time, or not at all.
-const DEVICES: [&[u8]; 5] = [b"/dev/", b"/sys/", b"/proc/", b"anon_inode:", b"socket:"];
-/// The one of those that is memory: its entries hold what the program handed to the kernel.
-const RING: &[u8] = b"anon_inode:[io_uring]";
+/// Private memory of this device is anonymous.
+const ZERO: &[u8] = b"/dev/zero";
 
 fn begins(name: &[u8], with: &[&[u8]]) -> bool {
     with.iter().any(|beginning| name.starts_with(beginning))
@@ -64,25 +61,18 @@ fn is_a_layers(name: &[u8]) -> bool {
         && SHARED_BY_LAYERS.1.iter().any(|end| file.ends_with(end))
 }
 
-/// What kind of pages a mapping has; `None`: nothing that a program's pointers are kept in.
-fn kind(line: &MapsEntry<'_>) -> Option<PageKind> {
+/// The part of a mapping that may hold pointers, and the kind of its pages; `None`: nothing that a program's pointers are
+/// kept in.
+fn part(line: &MapsEntry<'_>) -> Option<(Range<usize>, PageKind)> {
     let name = line.name;
     if begins(name, &KERNEL) || begins(name, &OURS) || is_a_layers(name) {
         None
-    } else if begins(name, &SHARED_MEMORY) {
-        Some(match (line.private, name.starts_with(b"/dev/zero")) {
-            (false, _) => PageKind::SharedMemory,
-            (true, true) => PageKind::Anonymous,
-            (true, false) => PageKind::PrivateFile,
-        })
-    } else if begins(name, &DEVICES) {
-        (name == RING).then_some(PageKind::SharedFile)
-    } else if name.is_empty() || name.starts_with(b"[") {
-        Some(PageKind::Anonymous)
-    } else if line.private {
-        Some(PageKind::PrivateFile)
+    } else if !line.private {
+        files::shared_part(line)
+    } else if name.is_empty() || name.starts_with(b"[") || name.starts_with(ZERO) {
+        Some((line.range.clone(), PageKind::Anonymous))
     } else {
-        Some(PageKind::SharedFile)
+        Some((line.range.clone(), PageKind::PrivateFile))
     }
 }
 
@@ -115,9 +105,13 @@ impl<'a> Gatherer<'a> {
         if !line.readable {
             return Ok(());
         }
-        let Some(kind) = kind(line) else { return Ok(()) };
-        // Anonymous memory may have been protected after pointers were written to it.
-        if !(line.writable || line.private && kind == PageKind::Anonymous) {
+        let Some((part, kind)) = part(line) else { return Ok(()) };
+        // Other memory may have been protected after pointers were written to it.
+        if !line.writable && kind == PageKind::PrivateFile {
+            return Ok(());
+        }
+        let (start, end) = (start.max(part.start), part.end);
+        if start >= end {
             return Ok(());
         }
         let data = kind == PageKind::PrivateFile;
@@ -246,17 +240,15 @@ mod tests {
             ("rw-s", "/SYSV00000000 (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
             ("rw-p", "/usr/lib/x.so", Some((PageKind::PrivateFile, Origin::Statics))),
             ("rw-p", "/memfd:x (deleted)", Some((PageKind::PrivateFile, Origin::Statics))),
-            ("rw-s", "/var/db", Some((PageKind::SharedFile, Origin::Mapping))),
-            ("rw-s", "anon_inode:[io_uring]", Some((PageKind::SharedFile, Origin::Mapping))),
+            ("rw-s", "/var/db", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("r--s", "/memfd:x (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("rw-s", "/dev/dri/card0", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("rw-s", "anon_inode:[io_uring]", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("rw-p", "/dev/hugepages/x", Some((PageKind::PrivateFile, Origin::Statics))),
             ("r--p", "/usr/lib/x.so", None),
             ("r-xp", "/usr/lib/x.so", None),
-            ("r--s", "/dev/zero (deleted)", None),
             ("---p", "", None),
             ("-w-p", "", None),
-            ("rw-s", "/dev/dri/card0", None),
-            ("rw-s", "/sys/bus/pci/devices/0/resource0", None),
-            ("rw-s", "anon_inode:kvm-vcpu:0", None),
-            ("rw-s", "socket:[3]", None),
             ("r--p", "[vvar]", None),
             ("r--p", "[vvar_vclock]", None),
             ("r-xp", "[vdso]", None),

@@ -25,6 +25,7 @@ mod areas;
 mod buffer;
 mod descriptors;
 mod entries;
+mod files;
 mod handshake;
 mod kernel;
 mod leave;
