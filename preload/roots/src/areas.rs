@@ -25,6 +25,9 @@ pub enum PageKind {
     SharedMemory,
     /// A file's pages, in memory or on a disk.
     SharedFile,
+    /// Those of a large file that is mostly holes: to ask for every page whether it is in memory takes 25 ms a GiB, and
+    /// to read some has the kernel make more of the holes memory.
+    SparseFile,
 }
 
 /// A mapping that may hold pointers.

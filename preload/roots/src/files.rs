@@ -80,7 +80,7 @@ pub fn shared_part(line: &MapsEntry<'_>) -> Option<(Range<usize>, PageKind)> {
     let in_file = (status.st_size as usize).saturating_sub(line.offset).next_multiple_of(PAGE);
     let range = line.range.start..line.range.start + in_file.min(line.range.len());
     let on_disk = range.len() <= SMALL.max(2 * BLOCK * status.st_blocks as usize);
-    let kind = if on_disk { PageKind::SharedFile } else { PageKind::SharedMemory };
+    let kind = if on_disk { PageKind::SharedFile } else { PageKind::SparseFile };
     (!range.is_empty()).then_some((range, kind))
 }
 
@@ -170,7 +170,7 @@ mod tests {
         begin();
         assert_eq!(part(5 * PAGE - 1, 8 * PAGE), Some((5 * PAGE, PageKind::SharedFile)));
         assert_eq!(part(0, PAGE), None, "nothing can be read after a file's end");
-        assert_eq!(part(1 << 30, 1 << 30), Some((1 << 30, PageKind::SharedMemory)));
+        assert_eq!(part(1 << 30, 1 << 30), Some((1 << 30, PageKind::SparseFile)));
         // SAFETY: the call takes no pointers.
         assert_eq!(unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, 80 << 20) }, 0);
         assert_eq!(part(80 * MIB, 80 * MIB), Some((80 * MIB, PageKind::SharedFile)));

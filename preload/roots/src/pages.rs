@@ -124,7 +124,7 @@ impl<'a> Pages<'a> {
         match kind {
             PageKind::SharedMemory => return self.resident(pages, kind, &mut clipped),
             PageKind::SharedFile => return self.in_file(pages, &mut clipped),
-            PageKind::Anonymous | PageKind::PrivateFile => {}
+            PageKind::SparseFile | PageKind::Anonymous | PageKind::PrivateFile => {}
         }
         if self.method == ResidencyMethod::Core {
             if !self.swapped {
@@ -522,7 +522,7 @@ mod tests {
         one.write(30);
         file.set_len(10 * PAGE as u64).expect("a length");
         for method in ALL {
-            for kind in [PageKind::SharedMemory, PageKind::PrivateFile] {
+            for kind in [PageKind::SharedMemory, PageKind::SparseFile, PageKind::PrivateFile] {
                 assert!(other.pages(method, kind).iter().all(|&page| page == 7), "by {method:?}");
             }
         }
@@ -552,14 +552,16 @@ mod tests {
         let number = |text: &str| usize::from_str_radix(text, 16).expect("an address");
         let (start, rest) = line.split_once('-').expect("a range");
         let range = number(start)..number(rest.split(' ').next().expect("an end"));
-        for (method, kind) in ALL.into_iter().flat_map(|method| {
-            [PageKind::SharedMemory, PageKind::SharedFile, PageKind::PrivateFile].map(|kind| (method, kind))
-        }) {
-            let mut buffers = PageBuffers::new();
-            let mut pages = Pages::by(method, &mut buffers).expect("memory");
-            let mut shown = false;
-            pages.present(range.clone(), kind, &mut |_| shown = true).expect("memory");
-            assert!(!shown, "{kind:?} by {method:?}");
+        for method in ALL {
+            for kind in
+                [PageKind::SharedMemory, PageKind::SharedFile, PageKind::SparseFile, PageKind::PrivateFile]
+            {
+                let mut buffers = PageBuffers::new();
+                let mut pages = Pages::by(method, &mut buffers).expect("memory");
+                let mut shown = false;
+                pages.present(range.clone(), kind, &mut |_| shown = true).expect("memory");
+                assert!(!shown, "{kind:?} by {method:?}");
+            }
         }
         assert!(!kernel::is_copyable(range.start));
     }
