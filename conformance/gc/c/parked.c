@@ -391,7 +391,7 @@ CASE(PLAIN, altstack_above_data, "the same, the alternate stack lying above data
     join_thread(thread);
 }
 
-static void *beside_alternate(void *stack) {
+static void *with_unmapped_alternate(void *stack) {
     stack_t given = {.ss_sp = stack, .ss_size = STACK_BYTES}, none = {.ss_flags = SS_DISABLE};
     CHECK(sigaltstack(&given, NULL) == 0, "sigaltstack: errno %d", errno);
     munmap(stack, STACK_BYTES);
@@ -403,7 +403,7 @@ static void *beside_alternate(void *stack) {
 }
 
 CASE(PLAIN, altstack_gone, "a thread whose alternate stack was unmapped, and that has no handler which needs it") {
-    pthread_t thread = start_thread(beside_alternate, map(STACK_BYTES));
+    pthread_t thread = start_thread(with_unmapped_alternate, map(STACK_BYTES));
     await_flag(&ready, 1, "a thread to be ready");
     for (int i = 0; i < 3; i++)
         collect();

@@ -1,5 +1,5 @@
-//! What the kernel says of the file of a shared mapping: whether it may hold pointers of this process, and whether a disk
-//! may hold pages of it that memory does not.
+//! The file of a shared mapping: whether it may hold pointers of this process, and whether a disk may hold pages of it that
+//! memory does not.
 
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicI64, Ordering};
 
 use heaptoll_runtime::MapsEntry;
 
-use crate::areas::PageKind;
 use crate::kernel::{self, Error, PAGE};
+use crate::page_kind::PageKind;
 
 /// A longer path is not looked up: its file counts as one that was removed.
 const PATH_CAPACITY: usize = 512;
@@ -84,7 +84,7 @@ pub fn shared_part(line: &MapsEntry<'_>) -> Option<(Range<usize>, PageKind)> {
     (!range.is_empty()).then_some((range, kind))
 }
 
-/// The path of a mapping's file and what the kernel says of it, if the path still leads there.
+/// The path of a mapping's file and the file's status, if the path still leads there.
 fn look_up<'a>(line: &MapsEntry<'_>, path: &'a mut [u8; PATH_CAPACITY]) -> Option<(&'a CStr, libc::stat)> {
     if !line.name.starts_with(b"/") || line.name.contains(&b'\\') {
         return None;

@@ -8,8 +8,8 @@
 //! and working memory is mapped.
 //!
 //! What cannot be seen: pointers that only the kernel holds (epoll's data, timers, requests handed to io_uring),
-//! pages of shared memory that are swapped out, some pages of large files, memory that is not readable at the time, and the registers of other
-//! processes that share the address space without being threads.
+//! pages of shared memory that are swapped out, some pages of large files, memory that is not readable at the time, and
+//! the registers of other processes that share the address space without being threads.
 #![no_std]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -31,6 +31,7 @@ mod kernel;
 mod leave;
 mod mapping_query;
 mod maps;
+mod page_kind;
 mod pages;
 mod proc;
 mod registers;

@@ -11,9 +11,9 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 use heaptoll_assertions::assert_internal;
 
-use crate::areas::PageKind;
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel::{self, Error, File, PAGE};
+use crate::page_kind::PageKind;
 use crate::proc;
 use crate::scan::{self, REGIONS, Region, SCAN, Scan};
 

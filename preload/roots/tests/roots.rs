@@ -647,7 +647,7 @@ fn a_word_on_an_array_below_the_one_whose_coroutine_runs_is_found() {
 }
 
 /// Starts a thread with attributes of the C library's and runs `work` while it waits.
-fn beside_a_thread(attributes: impl FnOnce(&mut libc::pthread_attr_t), work: impl FnOnce()) {
+fn with_a_thread(attributes: impl FnOnce(&mut libc::pthread_attr_t), work: impl FnOnce()) {
     extern "C" fn wait(flags: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: the flags outlive the thread.
         let [ready, end] = unsafe { &*flags.cast::<[Flag; 2]>() };
@@ -688,7 +688,7 @@ fn a_word_in_a_mapping_that_is_joined_to_a_stack_without_a_guard_is_found() {
     map(stack);
     let secret = Secret::new();
     secret.write(data as *mut usize);
-    beside_a_thread(
+    with_a_thread(
         // SAFETY: the stack is the test's, and outlives the thread.
         |attributes| unsafe {
             assert_eq!(libc::pthread_attr_setstack(attributes, stack as *mut _, BYTES), 0);

@@ -517,7 +517,7 @@ fn reset_handlers() {
 }
 
 /// Registers an alternate stack that nothing needs, and computes until a flag is up.
-fn compute_beside(stack: libc::stack_t, flags: &[common::Flag; 2]) {
+fn compute_with(stack: libc::stack_t, flags: &[common::Flag; 2]) {
     // SAFETY: no handler of this process runs on alternate stacks.
     unsafe { assert_eq!(libc::sigaltstack(&stack, std::ptr::null_mut()), 0) };
     flags[0].raise();
@@ -525,7 +525,7 @@ fn compute_beside(stack: libc::stack_t, flags: &[common::Flag; 2]) {
         std::hint::spin_loop();
     }
     let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-    // SAFETY: as above.
+    // SAFETY: no handler of this process runs on alternate stacks.
     unsafe { assert_eq!(libc::sigaltstack(&none, std::ptr::null_mut()), 0) };
 }
 
@@ -544,7 +544,7 @@ fn threads_with_alternate_stacks_that_are_too_small_or_gone_stop_where_no_handle
             let shared = flags.clone();
             let thread = std::thread::spawn(move || {
                 let stack = libc::stack_t { ss_sp: start as *mut _, ss_flags: 0, ss_size: bytes };
-                compute_beside(stack, &shared);
+                compute_with(stack, &shared);
             });
             flags[0].wait();
             for _ in 0..10 {
