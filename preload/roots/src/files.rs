@@ -20,8 +20,13 @@ const TIME_ERROR: i64 = 10;
 /// Up to this size a mapping is read whole if its file has holes, bytes. Holes that are read become memory.
 const SMALL: usize = 64 << 20;
 
-/// Kinds of file systems (the kernel's `magic.h`) that have no disk: tmpfs, ramfs, hugetlbfs.
-const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
+/// Kinds of file systems (the kernel's `magic.h`) that have no disk: tmpfs, ramfs.
+const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+/// Of a huge page the kernel does not show whether it is in memory: all are read. A hole becomes memory, which the system
+/// has reserved for it.
+const HUGE: i64 = 0x9584_58f6;
+/// Shared huge pages without a file.
+const HUGE_ANONYMOUS: &[u8] = b"/anon_hugepage";
 /// Those that change a file's time when a mapping is written to, as all of block devices do: Btrfs and ZFS.
 const TIMED: [i64; 2] = [0x9123_683e, 0x2fc1_2fc1];
 /// overlayfs does so if its upper layer does, which may be in memory.
@@ -60,27 +65,32 @@ pub fn shared_part(line: &MapsEntry<'_>) -> Option<(Range<usize>, PageKind)> {
     let mut path = [0; PATH_CAPACITY];
     let Some((path, status)) = look_up(line, &mut path) else {
         let on_disk = on_block_device && line.range.len() <= SMALL;
-        let kind = if on_disk { PageKind::SharedFile } else { PageKind::SharedMemory };
+        let kind = if on_disk || line.name.starts_with(HUGE_ANONYMOUS) {
+            PageKind::SharedFile
+        } else {
+            PageKind::SharedMemory
+        };
         return Some((line.range.clone(), kind));
     };
     let in_memory = Some((line.range.clone(), PageKind::SharedMemory));
     if status.st_mode & libc::S_IFMT != libc::S_IFREG {
         return in_memory;
     }
-    let is_timed = on_block_device
-        || match file_system(path) {
-            None => return in_memory,
-            Some(system) if IN_MEMORY.contains(&system) => return in_memory,
-            Some(OVERLAY) => !line.writable,
-            Some(system) => TIMED.contains(&system),
-        };
+    let system = if on_block_device { None } else { file_system(path) };
+    let is_timed = match system {
+        None if !on_block_device => return in_memory,
+        Some(system) if IN_MEMORY.contains(&system) => return in_memory,
+        None => true,
+        Some(OVERLAY) => !line.writable,
+        Some(system) => TIMED.contains(&system),
+    };
     if is_timed && !is_changed(status.st_ctime) {
         return None;
     }
     let in_file = (status.st_size as usize).saturating_sub(line.offset).next_multiple_of(PAGE);
     let range = line.range.start..line.range.start + in_file.min(line.range.len());
-    let on_disk = range.len() <= SMALL.max(2 * BLOCK * status.st_blocks as usize);
-    let kind = if on_disk { PageKind::SharedFile } else { PageKind::SparseFile };
+    let is_small = range.len() <= SMALL.max(2 * BLOCK * status.st_blocks as usize);
+    let kind = if is_small || system == Some(HUGE) { PageKind::SharedFile } else { PageKind::SparseFile };
     (!range.is_empty()).then_some((range, kind))
 }
 
