@@ -1,15 +1,15 @@
 //! Roots: where the words are that keep objects alive, and how the program is stopped while they are read.
 //!
 //! Every collector of this project uses it: it finds the threads in `/proc/self/task`, stops them by a signal, and
-//! shows registers, stacks and every writable mapping of the process except those that the caller leaves out. A program
+//! shows registers, stacks and every writable or shared mapping of the process except those that the caller leaves out. A program
 //! may keep a pointer in memory that it mapped itself, so nothing less than all mappings will do.
 //!
 //! Nothing here allocates by malloc, takes a lock of the C library or changes `errno`: system calls are made directly,
 //! and working memory is mapped.
 //!
 //! What cannot be seen: pointers that only the kernel holds (epoll's data, timers, requests handed to io_uring),
-//! pages of shared memory that are swapped out, memory that is not readable at the time, and the registers of other
-//! processes that share the address space without being threads.
+//! pages of shared memory that are swapped out, some pages of large files, memory that is not readable at the time, and
+//! the registers of other processes that share the address space without being threads.
 #![no_std]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -25,11 +25,13 @@ mod areas;
 mod buffer;
 mod descriptors;
 mod entries;
+mod files;
 mod handshake;
 mod kernel;
 mod leave;
 mod mapping_query;
 mod maps;
+mod page_kind;
 mod pages;
 mod proc;
 mod registers;
@@ -58,8 +60,7 @@ pub use write_tracker::{Untracked, WriteScan, WriteTracker};
 pub enum Origin {
     /// The saved registers of a thread, its stack pointer among them.
     Registers,
-    /// A mapping that a thread's stack pointer points into: the used part of it where its extent is known, red zone
-    /// included.
+    /// A mapping that a thread's stack pointer points into.
     Stack,
     /// Writable data of a loaded object.
     Statics,

@@ -53,22 +53,13 @@ pub struct Registers {
     pub stack_pointer: usize,
     /// The thread pointer; it lies at the upper end of the stack that the C library made for the thread. 0: unknown.
     pub thread_pointer: usize,
-    /// The thread runs on its alternate signal stack: what lies below the stack pointer may be in use, since that
-    /// stack may be an array in a frame of the other one.
-    pub on_alternate: bool,
     /// Where the vector registers are saved. A memmove that overlaps may hold pointers nowhere else.
     pub vector: Range<usize>,
 }
 
 impl Registers {
     pub const fn new() -> Registers {
-        Registers {
-            general: [0; COUNT],
-            stack_pointer: 0,
-            thread_pointer: 0,
-            on_alternate: false,
-            vector: 0..0,
-        }
+        Registers { general: [0; COUNT], stack_pointer: 0, thread_pointer: 0, vector: 0..0 }
     }
 
     /// Those that a signal interrupted. They are valid until the handler returns.
@@ -85,7 +76,6 @@ impl Registers {
         }
         registers.stack_pointer = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
         registers.thread_pointer = thread_pointer();
-        registers.on_alternate = within(&context.uc_stack, registers.stack_pointer);
         let vector = context.uc_mcontext.fpregs as usize;
         if vector != 0 {
             // SAFETY: `context` is that of a running handler, which this function requires.
@@ -123,7 +113,6 @@ impl Registers {
         self.stack_pointer = self.general[6];
         assert_internal!(self.stack_pointer.is_multiple_of(8), "a stack pointer is a multiple of a word");
         self.thread_pointer = thread_pointer();
-        self.on_alternate = alternate_stack().is_some_and(|stack| within(&stack, self.stack_pointer));
     }
 }
 
@@ -152,19 +141,6 @@ impl Extended {
         let extended = unsafe { ((state + EXTENDED_AT) as *const Extended).read() };
         (extended.magic == EXTENDED_MAGIC).then_some(extended)
     }
-}
-
-/// Whether a thread with this stack pointer uses the stack as its alternate one.
-fn within(stack: &libc::stack_t, pointer: usize) -> bool {
-    stack.ss_flags & libc::SS_DISABLE == 0 && pointer.wrapping_sub(stack.ss_sp as usize) <= stack.ss_size
-}
-
-/// The calling thread's alternate signal stack.
-fn alternate_stack() -> Option<libc::stack_t> {
-    let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-    // SAFETY: the kernel writes to `stack` alone; the new stack is null, so that nothing is changed.
-    unsafe { crate::kernel::call(libc::SYS_sigaltstack, [0, &raw mut stack as usize, 0, 0, 0, 0]) }.ok()?;
-    Some(stack)
 }
 
 /// The thread pointer, read from the kernel: a thread that was made without one must not fault here.

@@ -81,9 +81,8 @@ impl<'a> StoppedWorld<'a> {
     /// vector registers are saved on its stack), and stay readable until the world is resumed.
     ///
     /// Shown are the registers of all threads; and of all mappings that are readable and writable, or anonymous and
-    /// readable, the pages that hold something. Of a stack: from its pointer on, red zone included, where its extent is
-    /// known. Also left out: what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the working
-    /// memory of this crate.
+    /// readable, the pages that hold something; of stacks too, below their pointers and above. Left out: what the kernel
+    /// or a device provides, mappings named `[anon:heaptoll...`, and the working memory of this crate.
     ///
     /// # Errors
     /// [`RootsError`]: not everything was shown.
@@ -114,7 +113,7 @@ impl<'a> StoppedWorld<'a> {
         caller.spill();
         let mut gatherer = Gatherer::new(areas);
         maps::read(text, &mut |line| gatherer.take(&line))?;
-        areas::note(areas.as_mut_slice(), caller);
+        areas::note(areas.as_mut_slice(), caller.stack_pointer);
         registers(caller, visit);
         let epoch = self.handshake.epoch();
         assert_internal!(epoch & 1 == 1, "roots are shown while the world is stopped");
@@ -125,7 +124,7 @@ impl<'a> StoppedWorld<'a> {
         );
         for (_, record) in self.handshake.records.iter() {
             if let Some(thread) = record.registers(epoch) {
-                areas::note(areas.as_mut_slice(), thread);
+                areas::note(areas.as_mut_slice(), thread.stack_pointer);
                 registers(thread, visit);
             }
         }
@@ -215,7 +214,7 @@ impl ScratchBuffers {
         let left_out = left_out.as_slice().get(..kept).unwrap_or_default();
         let mut pages = Pages::open(page_buffers)?;
         for area in areas.as_slice() {
-            areas::subtract(area.used(), left_out, &mut |piece| {
+            areas::subtract(area.start..area.end, left_out, &mut |piece| {
                 pages.present(piece, area.kind, &mut |found| {
                     let range = found.start.next_multiple_of(WORD)..found.end & !(WORD - 1);
                     if !range.is_empty() {
