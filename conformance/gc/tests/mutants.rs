@@ -33,7 +33,7 @@ const MUTANTS: &[(&str, &[&str])] = &[
     ("self_maps", &["thread_main_goes"]),
     (
         "keeps_all",
-        &["structure_ring", "place_static", "library_data", "kernel_epoll", "kernel_timer", "longjmp_frames"],
+        &["structure_ring", "place_static", "library_data", "held_unseen", "longjmp_frames"],
     ),
     ("keeps_memory", &["large_million"]),
     ("no_last_resort", &["limit_collects_first"]),

@@ -152,8 +152,13 @@ fn a_million_large_blocks_leave_few_mappings_and_little_memory() {
 
 #[test]
 fn every_case_applies_to_a_mode_that_it_is_about() {
-    for (case, mode) in [("stress_graph", "collect"), ("free_ignored", "collect"), ("roots_added", "hybrid")]
-    {
+    let about = [
+        ("stress_graph", "collect"),
+        ("free_ignored", "collect"),
+        ("held_unseen", "collect"),
+        ("roots_added", "hybrid"),
+    ];
+    for (case, mode) in about {
         assert_eq!(run(case, &release(mode)).ending, Ending::Status(0), "{case} in {mode}");
     }
 }

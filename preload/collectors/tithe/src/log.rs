@@ -205,6 +205,8 @@ pub enum Cause {
     Threads,
     /// The mappings or their pages could not be read.
     Roots,
+    /// No file descriptor was free to read `/proc/self` with.
+    Descriptors,
 }
 
 impl Cause {
@@ -215,6 +217,7 @@ impl Cause {
             Cause::Vfork => "vfork",
             Cause::Threads => "threads",
             Cause::Roots => "roots",
+            Cause::Descriptors => "descriptors",
         }
     }
 }
