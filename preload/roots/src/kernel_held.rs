@@ -10,12 +10,12 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_stats_page::UnreadPlaces;
 
 use crate::buffer::{Buffer, NoMemory};
 use crate::entries;
 use crate::kernel::{self, Error, File};
 use crate::stopped::RootsError;
-use crate::unseen::Unseen;
 use crate::{lines, queued_values};
 
 /// What the kernel writes of each descriptor of the calling thread; and the descriptors themselves. The second may be closed
@@ -79,12 +79,12 @@ pub struct HeldWords {
     words: Buffer<usize>,
     sets: Buffer<i32>,
     /// What could not be read.
-    pub unseen: Unseen,
+    pub unread: UnreadPlaces,
 }
 
 impl HeldWords {
     pub const fn new() -> HeldWords {
-        HeldWords { words: Buffer::new(), sets: Buffer::new(), unseen: Unseen::NONE }
+        HeldWords { words: Buffer::new(), sets: Buffer::new(), unread: UnreadPlaces::NONE }
     }
 
     /// The addresses that its buffers occupy.
@@ -122,7 +122,7 @@ impl HeldWords {
         }
         queued_values::visit(pending, &mut |value| self.words.push(value))?;
         if queued_values::are_lost() {
-            self.unseen.add(Unseen::SIGNALS);
+            self.unread.add(UnreadPlaces::SIGNALS);
         }
         let words = self.words.as_slice().as_ptr_range();
         Ok(words.start as usize..words.end as usize)
@@ -170,7 +170,7 @@ impl HeldWords {
         match read {
             Ok(()) => Ok(()),
             Err(Failure::Closed) => {
-                self.unseen.add(Unseen::CLOSED);
+                self.unread.add(UnreadPlaces::CLOSED);
                 Ok(())
             }
             Err(Failure::NoMemory) => Err(RootsError::NoMemory),

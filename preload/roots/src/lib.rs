@@ -44,7 +44,6 @@ mod signal;
 mod stopped;
 mod tasks;
 mod thread;
-mod unseen;
 mod userfault;
 mod world;
 mod write_tracker;
@@ -55,7 +54,6 @@ pub use buffer::{Buffer, NoMemory};
 pub use kernel::is_readable;
 pub use signal::DEFAULT_SIGNAL;
 pub use stopped::{RootsError, StoppedWorld};
-pub use unseen::Unseen;
 pub use world::{StopError, UnstoppedThread, World};
 pub use write_tracker::{Untracked, WriteScan, WriteTracker};
 

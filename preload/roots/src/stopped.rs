@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_runtime::SignalMaskGuard;
+use heaptoll_stats_page::UnreadPlaces;
 
 use crate::areas::{self, Gatherer};
 use crate::buffer::NoMemory;
@@ -15,7 +16,6 @@ use crate::maps::{self, MapsError};
 use crate::pages::Pages;
 use crate::registers::{RED_ZONE, Registers};
 use crate::scratch::{ScratchBuffers, ScratchGuard};
-use crate::unseen::Unseen;
 use crate::{Origin, Root, RootKinds};
 
 /// Bytes of a word.
@@ -125,7 +125,7 @@ impl<'a> StoppedWorld<'a> {
         caller.spill();
         let mut gatherer = Gatherer::new(areas);
         maps::read(text, &mut |line| {
-            held.unseen.add(Unseen::of_mapping(line.name));
+            held.unread.add(UnreadPlaces::of_mapping(line.name));
             gatherer.take(&line)
         })?;
         areas::note(areas.as_mut_slice(), caller);
@@ -156,8 +156,8 @@ impl<'a> StoppedWorld<'a> {
     }
 
     /// Places in use by the program that no collection can read, as far as was noticed until the roots were shown last.
-    pub fn unseen(&self) -> Unseen {
-        self.scratch.borrow().held.unseen
+    pub fn unread(&self) -> UnreadPlaces {
+        self.scratch.borrow().held.unread
     }
 
     /// Shows the thread pointers of all threads that were stopped, not the caller's: thread-local storage lies at fixed

@@ -252,6 +252,14 @@ pub fn write_untracked(sink: &Sink, cause: Untracked) -> bool {
     sink.write(untracked(process(), cause).bytes())
 }
 
+/// Writes that the program uses a place which collections cannot read. False as for [`Sink::write`].
+pub fn write_unread(sink: &Sink, place: &str) -> bool {
+    let mut line = LogLine::new();
+    line.number("pid", process());
+    line.text("unread", place);
+    sink.write(line.end().bytes())
+}
+
 fn untracked(pid: u64, cause: Untracked) -> LogLine {
     let mut line = LogLine::new();
     line.number("pid", pid);

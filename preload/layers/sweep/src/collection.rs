@@ -171,6 +171,7 @@ impl Collection {
         self.number = number;
         SINCE.store(self.policy.carried(SINCE.load(Ordering::Relaxed)), Ordering::Relaxed);
         REPORTER.phase(number, Phase::Resume);
+        REPORTER.unread(stopped.unread());
         drop(stopped);
         gate::open();
         let pause_ns = now_ns() - started;

@@ -197,7 +197,7 @@ fn any_cause() -> impl Strategy<Value = Cause> {
         },
     );
     let others = [Cause::Memory, Cause::Vfork, Cause::Threads, Cause::Roots, Cause::Descriptors];
-    prop_oneof![thread, prop::sample::select(&others[..])]
+    prop_oneof![thread, prop::sample::select(others.to_vec())]
 }
 
 proptest! {
