@@ -301,6 +301,19 @@ fn exit_runs_no_collection() {
 }
 
 #[test]
+fn the_log_names_each_place_that_is_not_read_once() {
+    let log = FIXTURE.folder.path().join("unread.log");
+    let end = run("held_unseen", &release("hybrid").with("TITHE_LOG", &log.display().to_string()));
+    assert_eq!(end.ending, Ending::Status(0), "{}", end.stderr);
+    let text = std::fs::read_to_string(&log).expect("the log was written");
+    for place in ["io_uring", "io_submit"] {
+        let tried = !end.stdout.contains(&format!("not tried: {}", place.replace("submit", "setup")));
+        let lines = text.lines().filter(|line| line.ends_with(&format!(" unread={place}"))).count();
+        assert_eq!(lines, usize::from(tried), "{place}: {text}");
+    }
+}
+
+#[test]
 fn a_thread_that_does_not_stop_is_named_once() {
     for mode in ["hybrid", "collect"] {
         // Only the collections that the case requests: each waits with the thread spinning.
