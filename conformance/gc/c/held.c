@@ -275,14 +275,14 @@ static void give_locked(void) {
     madvise(at, PAGE, MADV_DONTDUMP);
 }
 
-/* The page beside it is a guard, which a reader must not touch. */
-static void give_beside_guard(void) {
+/* The page after it is a guard, which a reader must not touch. */
+static void give_at_guard(void) {
     enum { GUARD_INSTALL = 102 };
     char *at = mmap(NULL, 2 * PAGE, BOTH, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     HAVE(at != MAP_FAILED && madvise(at + PAGE, PAGE, GUARD_INSTALL) == 0, "MADV_GUARD_INSTALL");
     give_mapping(at);
 }
-static void take_beside_guard(void) {
+static void take_at_guard(void) {
     mapped[3] = NULL;
     munmap((void *)mapped, 2 * PAGE);
 }
@@ -428,7 +428,7 @@ static const struct place {
     {"secret memory (`memfd_secret`)", HELD, give_secret, take_mapping, 0},
     {"huge pages (`MAP_HUGETLB`)", HELD, give_huge, take_huge, 0},
     {"memory that is locked, not inherited and not dumped", HELD, give_locked, take_mapping, 0},
-    {"memory beside a guard page (`MADV_GUARD_INSTALL`)", HELD, give_beside_guard, take_beside_guard, 0},
+    {"memory next to a guard page (`MADV_GUARD_INSTALL`)", HELD, give_at_guard, take_at_guard, 0},
     {"the user data of a request that io_uring has taken", REPORTED, give_request_under_way, take_ring, 0},
     {"the data of a request that `io_submit` has taken", REPORTED, give_io_submit, take_io_submit, 0},
     {"a pipe", LOST, give_pipe, close_all, 0},

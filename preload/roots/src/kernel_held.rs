@@ -12,10 +12,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use heaptoll_assertions::assert_internal;
 use heaptoll_stats_page::UnreadPlaces;
 
-use crate::buffer::{Buffer, NoMemory};
+use crate::buffer::Buffer;
 use crate::entries;
-use crate::kernel::{self, Error, File};
-use crate::stopped::RootsError;
+use crate::kernel::{self, File};
+use crate::maps::MapsError;
 use crate::{lines, queued_values};
 
 /// What the kernel writes of each descriptor of the calling thread; and the descriptors themselves. The second may be closed
@@ -53,26 +53,6 @@ pub fn makes_timer<T>(call: impl FnOnce() -> T) -> T {
     call()
 }
 
-/// Why a file could not be read.
-enum Failure {
-    NoMemory,
-    NoDescriptor,
-    /// It is not there, or closed to this process.
-    Closed,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        if error.is_out_of_descriptors() { Failure::NoDescriptor } else { Failure::Closed }
-    }
-}
-
-impl From<NoMemory> for Failure {
-    fn from(_: NoMemory) -> Failure {
-        Failure::NoMemory
-    }
-}
-
 /// The words, and the descriptors that are sets, or may be.
 #[derive(Debug)]
 pub struct HeldWords {
@@ -96,13 +76,13 @@ impl HeldWords {
     /// thread. `text` and `entries` are scratch memory.
     ///
     /// # Errors
-    /// [`RootsError`]: not all could be read. Files that are closed to this process are left out.
+    /// [`MapsError`]: not all could be read. Files that are closed to this process are left out.
     pub fn read(
         &mut self,
         pending: u64,
         text: &mut Buffer<u8>,
         entries: &mut Buffer<u8>,
-    ) -> Result<Range<usize>, RootsError> {
+    ) -> Result<Range<usize>, MapsError> {
         self.words.clear();
         let is_interposed = INTERPOSED.load(Ordering::Relaxed);
         if !is_interposed || TIMER_MADE.load(Ordering::SeqCst) {
@@ -134,7 +114,7 @@ impl HeldWords {
     }
 
     /// Finds the sets among the descriptors.
-    fn find_sets(&mut self, entries: &mut Buffer<u8>) -> Result<(), Failure> {
+    fn find_sets(&mut self, entries: &mut Buffer<u8>) -> Result<(), MapsError> {
         let HeldWords { sets, .. } = self;
         sets.clear();
         entries.reserve(entries::CAPACITY)?;
@@ -156,7 +136,7 @@ impl HeldWords {
     }
 
     /// Reads the data of the sets' entries.
-    fn read_sets(&mut self, text: &mut Buffer<u8>) -> Result<(), Failure> {
+    fn read_sets(&mut self, text: &mut Buffer<u8>) -> Result<(), MapsError> {
         let facts = File::open(FACTS)?;
         for &descriptor in self.sets.as_slice() {
             let set = facts.entry(descriptor)?;
@@ -166,20 +146,16 @@ impl HeldWords {
     }
 
     /// Goes on without what is closed to this process.
-    fn pass(&mut self, read: Result<(), Failure>) -> Result<(), RootsError> {
-        match read {
-            Ok(()) => Ok(()),
-            Err(Failure::Closed) => {
-                self.unread.add(UnreadPlaces::CLOSED);
-                Ok(())
-            }
-            Err(Failure::NoMemory) => Err(RootsError::NoMemory),
-            Err(Failure::NoDescriptor) => Err(RootsError::NoDescriptor),
+    fn pass(&mut self, read: Result<(), MapsError>) -> Result<(), MapsError> {
+        if read == Err(MapsError::Unreadable) {
+            self.unread.add(UnreadPlaces::CLOSED);
+            return Ok(());
         }
+        read
     }
 
     /// Reads the values of the timers.
-    fn read_timers(&mut self, text: &mut Buffer<u8>) -> Result<(), Failure> {
+    fn read_timers(&mut self, text: &mut Buffer<u8>) -> Result<(), MapsError> {
         read_words(&File::open(TIMERS)?, text, &mut self.words, b"signal:", b"/")
     }
 }
@@ -196,8 +172,8 @@ fn read_words(
     words: &mut Buffer<usize>,
     begins: &[u8],
     mark: &[u8],
-) -> Result<(), Failure> {
-    lines::each::<Failure>(text, |to| file.read(to), &mut |line| {
+) -> Result<(), MapsError> {
+    lines::each::<MapsError>(text, |to| file.read(to), &mut |line| {
         if line.starts_with(begins)
             && let Some(word) = number_after(line, mark)
         {

@@ -29,7 +29,7 @@ static USED: AtomicBool = AtomicBool::new(false);
 /// There was no space for a value.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Whether the program has queued values: if so, stops ask the kernel which signals wait.
+/// Whether the program has queued values: if so, stops read from the kernel which signals wait.
 pub fn are_used() -> bool {
     USED.load(Ordering::SeqCst)
 }

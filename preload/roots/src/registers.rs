@@ -65,7 +65,7 @@ pub struct Registers {
     pub on_alternate: bool,
     /// Where the vector registers are saved. A memmove that overlaps may hold pointers nowhere else.
     pub vector: Range<usize>,
-    /// The signals that wait to be unblocked by the thread, or by any; all of them where that was not asked.
+    /// The signals that wait to be unblocked by the thread, or by any; all of them where that is not known.
     pub pending: u64,
 }
 
@@ -213,7 +213,7 @@ pub fn prepare() {
     let _ = has_base_instructions();
 }
 
-/// Whether programs may execute `rdfsbase` and `rdgsbase` (Linux 5.9 and later), which is not asked again.
+/// Whether programs may execute `rdfsbase` and `rdgsbase` (Linux 5.9 and later), found out once.
 fn has_base_instructions() -> bool {
     const HWCAP2_FSGSBASE: u64 = 1 << 1;
     const UNKNOWN: u8 = 2;

@@ -54,7 +54,7 @@ fn the_data_of_an_entry_of_epoll_is_found_as_long_as_the_set_is_open() {
 }
 
 #[test]
-fn roots_of_kinds_that_are_not_asked_for_are_not_shown() {
+fn roots_of_kinds_that_are_not_requested_are_not_shown() {
     let _alone = alone(None, 5000);
     let secret = Secret::new();
     let _open = set_with(secret);

@@ -16,7 +16,7 @@ impl UnreadPlaces {
     /// Epoll's data and timers, in files of `/proc` that are closed to the process.
     pub const CLOSED: UnreadPlaces = UnreadPlaces(1 << 3);
 
-    /// All, with the names that logs have, and what reports say.
+    /// All, with the names that logs have, and what reports have.
     const NAMES: [(UnreadPlaces, &str, &str); 4] = [
         (UnreadPlaces::IO_URING, "io_uring", "requests that io_uring has taken"),
         (UnreadPlaces::IO_SUBMIT, "io_submit", "requests that io_submit has taken"),
@@ -60,7 +60,7 @@ impl UnreadPlaces {
         self.each().map(|(_, name, _)| name)
     }
 
-    /// What reports say.
+    /// What reports have.
     pub fn texts(self) -> impl Iterator<Item = &'static str> {
         self.each().map(|(.., text)| text)
     }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_told_from_the_names_of_mappings_and_from_bits() {
+    fn places_follow_from_the_names_of_mappings_and_from_bits() {
         let of = UnreadPlaces::of_mapping;
         assert_eq!(of(b"anon_inode:[io_uring]"), UnreadPlaces::IO_URING);
         assert_eq!(of(b"/[aio] (deleted)"), UnreadPlaces::IO_SUBMIT);
