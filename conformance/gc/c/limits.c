@@ -343,12 +343,12 @@ CASE(PLAIN, roots_added, "words in memory that is not scanned keep nothing, unle
     memcpy(&take, &symbols[1], sizeof take);
     if (!add || !take || !collects())
         not_applicable("it has no function to add roots");
-    /* A file that is mapped shared and read-only: the program has written it by write. */
+    /* A file that is mapped privately: the program has written it by write. */
     int file = memfd_create("proof", MFD_CLOEXEC);
     CHECK(file >= 0, "memfd_create: errno %d", errno);
     keep(&kept, "roots that were added", static_words, KEPT, 0, 9);
     CHECK(write(file, (const void *)static_words, sizeof static_words) == sizeof static_words, "write: errno %d", errno);
-    void *seen = mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0);
+    void *seen = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
     CHECK(seen != MAP_FAILED, "mmap: errno %d", errno);
     CHECK(add(seen, (char *)seen + sizeof static_words) == 0, "tithe_add_roots");
     for (int i = 0; i < KEPT; i++)

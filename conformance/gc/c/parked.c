@@ -261,7 +261,10 @@ CASE(PLAIN, stack_block, "a thread whose stack is a block of malloc that nothing
 
 CASE(PLAIN, stack_above_data, "a thread whose stack lies above data in the same mapping") {
     static struct kept below;
-    char *area = map(4 * STACK_BYTES);
+    char *area = map(5 * STACK_BYTES);
+    /* What is below it resembles the guard of a stack. */
+    CHECK(mprotect(area, STACK_BYTES, PROT_NONE) == 0, "mprotect: errno %d", errno);
+    area += STACK_BYTES;
     keep(&below, "data below a stack in the same mapping", (void *volatile *)(void *)area, KEPT, 0, 11);
     on_given_stack("a stack above data", area + STACK_BYTES);
     check_kept(&below);
@@ -388,6 +391,26 @@ CASE(PLAIN, altstack_above_data, "the same, the alternate stack lying above data
     join_thread(thread);
 }
 
+static void *beside_alternate(void *stack) {
+    stack_t given = {.ss_sp = stack, .ss_size = STACK_BYTES}, none = {.ss_flags = SS_DISABLE};
+    CHECK(sigaltstack(&given, NULL) == 0, "sigaltstack: errno %d", errno);
+    munmap(stack, STACK_BYTES);
+    set_flag(&ready, 1);
+    while (!get_flag(&released))
+        __asm__ volatile("pause" ::: "memory");
+    sigaltstack(&none, NULL);
+    return NULL;
+}
+
+CASE(PLAIN, altstack_gone, "a thread whose alternate stack was unmapped, and that has no handler which needs it") {
+    pthread_t thread = start_thread(beside_alternate, map(STACK_BYTES));
+    await_flag(&ready, 1, "a thread to be ready");
+    for (int i = 0; i < 3; i++)
+        collect();
+    set_flag(&released, 1);
+    join_thread(thread);
+}
+
 /* --- contexts -------------------------------------------------------------------------------------------------- */
 
 static ucontext_t home, away[2];
@@ -462,6 +485,33 @@ CASE(PLAIN, context_together, "contexts on stacks in one mapping: the lower is s
 
 CASE(PLAIN, context_block, "contexts on stacks that are blocks of malloc, held by the suspended context only") {
     with_contexts("a context on a stack in a block", malloc(STACK_BYTES), malloc(STACK_BYTES));
+}
+
+static void collects_above(void) {
+    scrub_stack(SCRUB / 2);
+    check_kept(&kept);
+    swapcontext(&away[0], &home);
+}
+
+APART static void switches_from_below(void) {
+    void *volatile words[KEPT];
+    keep(&kept, "a frame below the array on which a context runs", words, KEPT, 0, 52);
+    swapcontext(&home, &away[0]);
+    check_whole(&kept);
+    clear(words, KEPT);
+}
+
+CASE(PLAIN, context_automatic, "a context on an array of a frame: the frames that switch to it lie below") {
+    char stack[STACK_BYTES];
+    CHECK(getcontext(&away[0]) == 0, "getcontext");
+    away[0].uc_stack.ss_sp = stack;
+    away[0].uc_stack.ss_size = sizeof stack;
+    makecontext(&away[0], collects_above, 0);
+    switches_from_below();
+    memset(stack, 0, sizeof stack);
+    hidden_pointer(stack);
+    scrub_stack(SCRUB);
+    check_gone(&kept, SPARED);
 }
 
 static disguised lonely_stack;

@@ -122,16 +122,60 @@ CASE(PLAIN, place_mapped_twice, "pointers written through one mapping of a file 
     check_gone(&kept, SPARED);
 }
 
-CASE(PLAIN, place_shared_in_child, "pointers in shared memory, in a child of fork that has not touched it") {
-    void *volatile *words = map(4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
-    keep(&kept, "shared memory in a child of fork", words, KEPT, 0, 43);
-    scrub_stack(SCRUB);
-    int child = fork();
-    if (child == 0) {
-        check_kept(&kept);
-        _exit(0);
+/* A file on a disk, as a rule. */
+static int disk_file(size_t bytes) {
+    char name[] = "/tmp/proof-XXXXXX";
+    int file = mkstemp(name);
+    CHECK(file >= 0 && ftruncate(file, (off_t)bytes) == 0, "mkstemp: errno %d", errno);
+    unlink(name);
+    return file;
+}
+
+static int (*const files[2])(size_t) = {memory_file, disk_file};
+
+CASE(PLAIN, place_shared_in_child, "pointers in shared memory and in shared files, in a child of fork that has not touched them") {
+    for (int i = 0; i < 3; i++) {
+        int file = i ? files[i - 1](4 * PAGE) : -1;
+        void *volatile *words = map(4 * PAGE, PROT_READ | PROT_WRITE, i ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, file);
+        keep(&kept, "shared memory in a child of fork", words, KEPT, 0, 43);
+        scrub_stack(SCRUB);
+        int child = fork();
+        if (child == 0) {
+            check_kept(&kept);
+            _exit(0);
+        }
+        reap(child, 20, "the child");
+        clear(words, KEPT);
     }
-    reap(child, 20, "the child");
+}
+
+CASE(PLAIN, place_let_go, "pointers in pages of shared files that the page tables, or memory, have let go") {
+    static const int advice[2] = {MADV_DONTNEED, 21 /* MADV_PAGEOUT */};
+    for (int i = 0; i < 4; i++) {
+        void *volatile *words = map(4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, files[i / 2](4 * PAGE));
+        keep(&kept, "a page that was let go", words + PAGE / 8, KEPT, 0, 44);
+        CHECK(msync((void *)words, 4 * PAGE, MS_SYNC) == 0, "msync: errno %d", errno);
+        madvise((void *)words, 4 * PAGE, advice[i % 2]);
+        scrub_stack(SCRUB);
+        check_kept(&kept);
+        clear(words + PAGE / 8, KEPT);
+        check_gone(&kept, SPARED);
+    }
+}
+
+CASE(PLAIN, place_view, "pointers in shared files that can only be read, written through a mapping that is gone") {
+    static const char zeros[PAGE];
+    for (int i = 0; i < 2; i++) {
+        int file = files[i](PAGE);
+        void *volatile *words = map(PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file);
+        map(PAGE, PROT_READ, MAP_SHARED, file);
+        keep(&kept, "a view of a file", words, KEPT, 0, 45);
+        munmap((void *)words, PAGE);
+        scrub_stack(SCRUB);
+        check_kept(&kept);
+        CHECK(pwrite(file, zeros, PAGE, 0) == PAGE, "pwrite: errno %d", errno);
+        check_gone(&kept, SPARED);
+    }
 }
 
 CASE(PLAIN, place_sparse, "one pointer at the end of 256 GiB of untouched memory, found without reading all of it") {

@@ -1,4 +1,8 @@
-//! Which mappings may hold pointers, and the address from which each is read.
+//! Which mappings may hold pointers.
+//!
+//! A stack is read whole, what lies below its pointer too: a stack pointer does not show which of the memory below is in
+//! use. It may lie on a stack that is an array in a frame of another one, which an assembly routine has switched to, and
+//! the kernel joins mappings that are alike, those of a thread's stack and of the program's own.
 
 use core::ops::Range;
 
@@ -7,7 +11,7 @@ use heaptoll_runtime::MapsEntry;
 
 use crate::Origin;
 use crate::buffer::{Buffer, NoMemory};
-use crate::registers::{RED_ZONE, Registers};
+use crate::files;
 
 /// What the pages of a mapping are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +20,10 @@ pub enum PageKind {
     Anonymous,
     /// A file's pages, until they are written to.
     PrivateFile,
-    /// Memory shared by processes, without a file on a disk. A forked child's page tables do not show what is there.
+    /// Memory shared by processes: of no file, of one without a disk, or of a device. A forked child's page tables do
+    /// not show what is there.
     SharedMemory,
-    /// A file's pages.
+    /// A file's pages, in memory or on a disk.
     SharedFile,
 }
 
@@ -29,16 +34,6 @@ pub struct Area {
     pub end: usize,
     pub kind: PageKind,
     pub origin: Origin,
-    /// The main thread's stack.
-    main_stack: bool,
-    /// Nothing may be read or written directly below: the guard of a thread's stack.
-    guarded: bool,
-    /// The lowest stack pointer in it; `usize::MAX`: none.
-    lowest: usize,
-    /// Nothing below `lowest` is in use.
-    trimmed: bool,
-    /// A thread runs on an alternate signal stack in it.
-    alternate: bool,
 }
 
 /// Names of memory that the kernel provides.
@@ -49,13 +44,8 @@ const OURS: [&[u8]; 2] = [b"[anon:heaptoll", b"[anon_shmem:heaptoll"];
 /// times by the processor's counter, which may resemble addresses. Reading them all would take longer than a
 /// collection.
 const SHARED_BY_LAYERS: (&[u8], [&[u8]; 2]) = (b"heaptoll-", [b".rings", b".events"]);
-/// Shared memory without a file on a disk.
-const SHARED_MEMORY: [&[u8]; 6] =
-    [b"/dev/zero", b"/dev/shm/", b"/memfd:", b"/SYSV", b"/anon_hugepage", b"[anon_shmem:"];
-/// What reads differently each time, or not at all.
-const DEVICES: [&[u8]; 5] = [b"/dev/", b"/sys/", b"/proc/", b"anon_inode:", b"socket:"];
-/// The one of those that is memory: its entries hold what the program handed to the kernel.
-const RING: &[u8] = b"anon_inode:[io_uring]";
+/// Private memory of this device is anonymous.
+const ZERO: &[u8] = b"/dev/zero";
 
 fn begins(name: &[u8], with: &[&[u8]]) -> bool {
     with.iter().any(|beginning| name.starts_with(beginning))
@@ -71,25 +61,18 @@ fn is_a_layers(name: &[u8]) -> bool {
         && SHARED_BY_LAYERS.1.iter().any(|end| file.ends_with(end))
 }
 
-/// What kind of pages a mapping has; `None`: nothing that a program's pointers are kept in.
-fn kind(line: &MapsEntry<'_>) -> Option<PageKind> {
+/// The part of a mapping that may hold pointers, and the kind of its pages; `None`: nothing that a program's pointers are
+/// kept in.
+fn part(line: &MapsEntry<'_>) -> Option<(Range<usize>, PageKind)> {
     let name = line.name;
     if begins(name, &KERNEL) || begins(name, &OURS) || is_a_layers(name) {
         None
-    } else if begins(name, &SHARED_MEMORY) {
-        Some(match (line.private, name.starts_with(b"/dev/zero")) {
-            (false, _) => PageKind::SharedMemory,
-            (true, true) => PageKind::Anonymous,
-            (true, false) => PageKind::PrivateFile,
-        })
-    } else if begins(name, &DEVICES) {
-        (name == RING).then_some(PageKind::SharedFile)
-    } else if name.is_empty() || name.starts_with(b"[") {
-        Some(PageKind::Anonymous)
-    } else if line.private {
-        Some(PageKind::PrivateFile)
+    } else if !line.private {
+        files::shared_part(line)
+    } else if name.is_empty() || name.starts_with(b"[") || name.starts_with(ZERO) {
+        Some((line.range.clone(), PageKind::Anonymous))
     } else {
-        Some(PageKind::SharedFile)
+        Some((line.range.clone(), PageKind::PrivateFile))
     }
 }
 
@@ -97,8 +80,6 @@ fn kind(line: &MapsEntry<'_>) -> Option<PageKind> {
 #[derive(Debug)]
 pub struct Gatherer<'a> {
     areas: &'a mut Buffer<Area>,
-    /// End of the last line, if that was inaccessible memory.
-    guard_end: usize,
     /// End of the last line, if that was writable data of a file: what follows without a name is its zeroed data.
     data_end: usize,
 }
@@ -106,7 +87,7 @@ pub struct Gatherer<'a> {
 impl<'a> Gatherer<'a> {
     pub fn new(areas: &'a mut Buffer<Area>) -> Gatherer<'a> {
         areas.clear();
-        Gatherer { areas, guard_end: 0, data_end: 0 }
+        Gatherer { areas, data_end: 0 }
     }
 
     pub fn take(&mut self, line: &MapsEntry<'_>) -> Result<(), NoMemory> {
@@ -119,16 +100,18 @@ impl<'a> Gatherer<'a> {
             return Ok(());
         }
         let start = start.max(taken);
-        let guarded = self.guard_end == start;
         let follows_data = self.data_end == start;
-        let inaccessible = !line.readable && !line.writable && !line.executable;
-        (self.guard_end, self.data_end) = (if inaccessible { end } else { 0 }, 0);
+        self.data_end = 0;
         if !line.readable {
             return Ok(());
         }
-        let Some(kind) = kind(line) else { return Ok(()) };
-        // Anonymous memory may have been protected after pointers were written to it.
-        if !(line.writable || line.private && kind == PageKind::Anonymous) {
+        let Some((part, kind)) = part(line) else { return Ok(()) };
+        // Other memory may have been protected after pointers were written to it.
+        if !line.writable && kind == PageKind::PrivateFile {
+            return Ok(());
+        }
+        let (start, end) = (start.max(part.start), part.end);
+        if start >= end {
             return Ok(());
         }
         let data = kind == PageKind::PrivateFile;
@@ -142,69 +125,21 @@ impl<'a> Gatherer<'a> {
         } else {
             Origin::Mapping
         };
-        self.areas.push(Area {
-            start,
-            end,
-            kind,
-            origin,
-            main_stack: line.name == b"[stack]",
-            guarded,
-            lowest: usize::MAX,
-            trimmed: false,
-            alternate: false,
-        })
+        self.areas.push(Area { start, end, kind, origin })
     }
 }
 
-impl Area {
-    /// The range of words that may be in use.
-    pub fn used(&self) -> Range<usize> {
-        let start = if self.trimmed && !self.alternate {
-            self.start.max(self.lowest.saturating_sub(RED_ZONE) & !7)
-        } else {
-            self.start
-        };
-        assert_internal!(self.start <= start && start <= self.end, "what is used of an area lies in it");
-        assert_internal!(
-            !self.trimmed || self.lowest >= self.start && self.lowest < self.end,
-            "a stack that is shown in part has its lowest stack pointer in it"
-        );
-        start..self.end
-    }
-
-    /// Whether a stack's extent is known well enough to leave out what lies below its pointer. The main thread's is:
-    /// the kernel has made it. Another's is if the thread pointer lies above and a guard below, as the C library
-    /// arranges the stacks that it makes; a program's own (those of coroutines) may have other stacks below.
-    fn is_stack_of(&self, thread: &Registers) -> bool {
-        let Registers { stack_pointer, thread_pointer, .. } = *thread;
-        self.main_stack || self.guarded && (stack_pointer..self.end).contains(&thread_pointer)
-    }
-
-    fn note(&mut self, thread: &Registers) {
-        assert_internal!(
-            (self.start..self.end).contains(&thread.stack_pointer),
-            "a stack pointer is recorded in the area that it points into"
-        );
-        self.origin = Origin::Stack;
-        self.alternate |= thread.on_alternate;
-        if thread.stack_pointer < self.lowest {
-            self.lowest = thread.stack_pointer;
-            self.trimmed = self.is_stack_of(thread);
-        }
-    }
-}
-
-/// Records in the areas, which are in order, where a thread's stack pointer is.
-pub fn note(areas: &mut [Area], thread: &Registers) {
+/// Records in the areas, which are in order, where a thread's stack is.
+pub fn note(areas: &mut [Area], stack_pointer: usize) {
     assert_expensive!(
         areas.windows(2).all(|pair| pair[0].end <= pair[1].start),
         "areas are ordered and disjoint"
     );
-    let at = areas.partition_point(|area| area.end <= thread.stack_pointer);
+    let at = areas.partition_point(|area| area.end <= stack_pointer);
     if let Some(area) = areas.get_mut(at)
-        && area.start <= thread.stack_pointer
+        && area.start <= stack_pointer
     {
-        area.note(thread);
+        area.origin = Origin::Stack;
     }
 }
 
@@ -292,10 +227,6 @@ mod tests {
         areas
     }
 
-    fn thread(stack_pointer: usize, thread_pointer: usize) -> Registers {
-        Registers { stack_pointer, thread_pointer, ..Registers::new() }
-    }
-
     #[test]
     fn kinds_follow_from_names_and_access() {
         let cases = [
@@ -309,17 +240,15 @@ mod tests {
             ("rw-s", "/SYSV00000000 (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
             ("rw-p", "/usr/lib/x.so", Some((PageKind::PrivateFile, Origin::Statics))),
             ("rw-p", "/memfd:x (deleted)", Some((PageKind::PrivateFile, Origin::Statics))),
-            ("rw-s", "/var/db", Some((PageKind::SharedFile, Origin::Mapping))),
-            ("rw-s", "anon_inode:[io_uring]", Some((PageKind::SharedFile, Origin::Mapping))),
+            ("rw-s", "/var/db", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("r--s", "/memfd:x (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("rw-s", "/dev/dri/card0", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("rw-s", "anon_inode:[io_uring]", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("rw-p", "/dev/hugepages/x", Some((PageKind::PrivateFile, Origin::Statics))),
             ("r--p", "/usr/lib/x.so", None),
             ("r-xp", "/usr/lib/x.so", None),
-            ("r--s", "/dev/zero (deleted)", None),
             ("---p", "", None),
             ("-w-p", "", None),
-            ("rw-s", "/dev/dri/card0", None),
-            ("rw-s", "/sys/bus/pci/devices/0/resource0", None),
-            ("rw-s", "anon_inode:kvm-vcpu:0", None),
-            ("rw-s", "socket:[3]", None),
             ("r--p", "[vvar]", None),
             ("r--p", "[vvar_vclock]", None),
             ("r-xp", "[vdso]", None),
@@ -351,50 +280,18 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_with_guard_and_thread_pointer_is_shown_from_the_lowest_pointer_on() {
-        let lines = [line(0x1000..0x2000, "---p", ""), line(0x2000..0x9000, "rw-p", "")];
-        let with = |threads: &[Registers]| {
-            let mut areas = areas(&lines);
-            for thread in threads {
-                note(areas.as_mut_slice(), thread);
-            }
-            areas.as_slice()[0].used()
-        };
-        assert_eq!(with(&[]), 0x2000..0x9000);
-        assert_eq!(with(&[thread(0x5004, 0x8f00)]), 0x4f80..0x9000);
-        assert_eq!(with(&[thread(0x5000, 0x8f00), thread(0x7000, 0)]), 0x4f80..0x9000);
-        assert_eq!(with(&[thread(0x7000, 0), thread(0x5000, 0x8f00)]), 0x4f80..0x9000);
-        // The red zone does not reach below the mapping.
-        assert_eq!(with(&[thread(0x2010, 0x8f00)]), 0x2000..0x9000);
-        // A stack of the program's own, or one above the thread pointer: others may be below.
-        assert_eq!(with(&[thread(0x5000, 0x10_0000)]), 0x2000..0x9000);
-        assert_eq!(with(&[thread(0x5000, 0x3000)]), 0x2000..0x9000);
-        assert_eq!(with(&[thread(0x4000, 0), thread(0x5000, 0x8f00)]), 0x2000..0x9000);
-        // Frames of the stack may lie below an alternate one that is an array in it.
-        let alternate = Registers { on_alternate: true, ..thread(0x5000, 0x8f00) };
-        assert_eq!(with(&[alternate]), 0x2000..0x9000);
-    }
-
-    #[test]
-    fn without_a_guard_directly_below_a_stack_is_shown_whole() {
-        let mut areas = areas(&[line(0x1000..0x1800, "---p", ""), line(0x2000..0x9000, "rw-p", "")]);
-        note(areas.as_mut_slice(), &thread(0x5000, 0x8f00));
-        assert_eq!(areas.as_slice()[0].used(), 0x2000..0x9000);
-        assert_eq!(areas.as_slice()[0].origin, Origin::Stack);
-    }
-
-    #[test]
-    fn the_main_stack_needs_no_guard() {
-        let mut areas = areas(&[line(0x2000..0x9000, "rw-p", "[stack]")]);
-        note(areas.as_mut_slice(), &thread(0x5000, 0x77_0000));
-        assert_eq!(areas.as_slice()[0].used(), 0x4f80..0x9000);
+    fn a_mapping_that_a_stack_pointer_leads_into_is_a_stack() {
+        let mut areas = areas(&[line(0x2000..0x9000, "rw-p", ""), line(0x9000..0xa000, "rw-p", "")]);
+        note(areas.as_mut_slice(), 0x5004);
+        let found = areas.as_slice().iter().map(|area| (area.start..area.end, area.origin));
+        assert!(found.eq([(0x2000..0x9000, Origin::Stack), (0x9000..0xa000, Origin::Mapping)]));
     }
 
     #[test]
     fn stack_pointers_outside_all_areas_belong_to_none() {
         let mut areas = areas(&[line(0x2000..0x9000, "rw-p", "[stack]")]);
         for pointer in [0, 0x1fff, 0x9000, usize::MAX] {
-            note(areas.as_mut_slice(), &thread(pointer, 0));
+            note(areas.as_mut_slice(), pointer);
         }
         assert_eq!(areas.as_slice()[0].origin, Origin::Mapping);
     }

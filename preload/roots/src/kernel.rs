@@ -53,9 +53,17 @@ pub fn now_us() -> u64 {
 pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel overwrites `time`, which outlives the call.
-    let _ = unsafe { write_time(&raw mut time as usize) };
+    let _ = unsafe { write_time(libc::CLOCK_MONOTONIC, &raw mut time as usize) };
     assert_internal!((0..1_000_000_000).contains(&time.tv_nsec), "parts of a second are less than one");
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Whole seconds of a clock.
+pub fn seconds(clock: c_int) -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel overwrites `time`, which outlives the call.
+    let _ = unsafe { write_time(clock, &raw mut time as usize) };
+    time.tv_sec
 }
 
 /// Whether a time, two words, can be written to an address: the kernel writes one there to find out.
@@ -64,16 +72,16 @@ pub fn now_ns() -> u64 {
 /// What is at `address` is not needed: it may be overwritten.
 pub unsafe fn is_time_writable(address: usize) -> bool {
     // SAFETY: what is at `address` may be overwritten, which this function requires.
-    unsafe { write_time(address) }.is_ok()
+    unsafe { write_time(libc::CLOCK_MONOTONIC, address) }.is_ok()
 }
 
-/// Makes the kernel write the time of the monotonic clock.
+/// Makes the kernel write the time of a clock.
 ///
 /// # Safety
 /// What is at `address` is not needed: it may be overwritten.
-unsafe fn write_time(address: usize) -> Result<usize, Error> {
+unsafe fn write_time(clock: c_int, address: usize) -> Result<usize, Error> {
     // SAFETY: what is at `address` may be overwritten, as this function requires; the kernel checks that it can be.
-    unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, address, 0, 0, 0, 0]) }
+    unsafe { call(libc::SYS_clock_gettime, [clock as usize, address, 0, 0, 0, 0]) }
 }
 
 /// The signals that wait to be unblocked by the calling thread, or by any of the process.
@@ -125,6 +133,17 @@ pub fn is_readable(word: usize) -> bool {
     // SAFETY: the kernel only reads the word, if it can, and changes nothing for a command that it does not know.
     let status = unsafe { call(libc::SYS_rt_sigprocmask, [NOTHING_KNOWN, word, 0, size_of::<u64>(), 0, 0]) };
     status != Err(Error(libc::EFAULT))
+}
+
+/// Whether a byte can be read without touching a device: the kernel copies it, and copies none from a device's registers.
+pub fn is_copyable(byte: usize) -> bool {
+    let mut copy = 0_u8;
+    let to = libc::iovec { iov_base: (&raw mut copy).cast(), iov_len: 1 };
+    let from = libc::iovec { iov_base: byte as *mut _, iov_len: 1 };
+    let (to, from) = (&raw const to as usize, &raw const from as usize);
+    // SAFETY: the kernel writes to `copy` alone, and checks that `byte` can be read.
+    let copied = unsafe { call(libc::SYS_process_vm_readv, [process() as usize, to, 1, from, 1, 0]) };
+    copied == Ok(1)
 }
 
 /// A number in decimal, with the zero byte after it.

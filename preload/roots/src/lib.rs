@@ -25,6 +25,7 @@ mod areas;
 mod buffer;
 mod descriptors;
 mod entries;
+mod files;
 mod handshake;
 mod kernel;
 pub mod kernel_calls;
@@ -62,8 +63,7 @@ pub use write_tracker::{Untracked, WriteScan, WriteTracker};
 pub enum Origin {
     /// The saved registers of a thread, its stack pointer among them.
     Registers,
-    /// A mapping that a thread's stack pointer points into: the used part of it where its extent is known, red zone
-    /// included.
+    /// A mapping that a thread's stack pointer points into.
     Stack,
     /// Writable data of a loaded object.
     Statics,

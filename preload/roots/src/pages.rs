@@ -121,24 +121,39 @@ impl<'a> Pages<'a> {
                 each(found);
             }
         };
-        if kind == PageKind::SharedMemory {
-            return self.resident(pages, true, &mut clipped);
+        match kind {
+            PageKind::SharedMemory => return self.resident(pages, kind, &mut clipped),
+            PageKind::SharedFile => return self.in_file(pages, &mut clipped),
+            PageKind::Anonymous | PageKind::PrivateFile => {}
         }
+        if self.method == ResidencyMethod::Core {
+            if !self.swapped {
+                return self.resident(pages, kind, &mut clipped);
+            }
+            let _ = readable(pages, kind == PageKind::Anonymous, &mut clipped);
+            return Ok(());
+        }
+        self.mapped(pages, kind, &mut clipped)
+    }
+
+    /// Shows the pages that the page tables have, and that are no device's; none, where these are not to be had.
+    fn mapped(
+        &mut self,
+        pages: Range<usize>,
+        kind: PageKind,
+        each: &mut dyn FnMut(Range<usize>),
+    ) -> Result<(), NoMemory> {
         match self.method {
-            ResidencyMethod::Scan => match self.scan(pages.clone(), kind, &mut clipped) {
+            ResidencyMethod::Scan => match self.scan(pages.clone(), kind, each) {
                 Ok(()) => Ok(()),
                 Err(from) => {
                     self.method = ResidencyMethod::Words;
                     BEST.store(ResidencyMethod::Words as u8, Ordering::Relaxed);
-                    self.words(from..pages.end, kind, &mut clipped)
+                    self.words(from..pages.end, kind, each)
                 }
             },
-            ResidencyMethod::Words => self.words(pages, kind, &mut clipped),
-            ResidencyMethod::Core if self.swapped => {
-                readable(pages, kind == PageKind::Anonymous, &mut clipped);
-                Ok(())
-            }
-            ResidencyMethod::Core => self.resident(pages, kind != PageKind::Anonymous, &mut clipped),
+            ResidencyMethod::Words => self.words(pages, kind, each),
+            ResidencyMethod::Core => Ok(()),
         }
     }
 
@@ -179,7 +194,7 @@ impl<'a> Pages<'a> {
                 if region.categories & scan::SWAPPED == 0 {
                     each(found);
                 } else {
-                    readable(found, kind == PageKind::Anonymous, each);
+                    let _ = readable(found, kind == PageKind::Anonymous, each);
                 }
             }
             let end = request.walk_end as usize;
@@ -208,7 +223,7 @@ impl<'a> Pages<'a> {
             let got = self.pagemap.as_ref().and_then(|file| file.read_at(words, position).ok()).unwrap_or(0);
             if got < size_of::<u64>() {
                 // What cannot be determined is shown.
-                readable(at..pages.end, kind == PageKind::Anonymous, each);
+                let _ = readable(at..pages.end, kind == PageKind::Anonymous, each);
                 return Ok(());
             }
             assert_internal!(got <= size_of_val(words), "no more words are read than pages were requested");
@@ -225,7 +240,9 @@ impl<'a> Pages<'a> {
                     match held {
                         0 => {}
                         1 => each(found),
-                        _ => readable(found, kind == PageKind::Anonymous, each),
+                        _ => {
+                            let _ = readable(found, kind == PageKind::Anonymous, each);
+                        }
                     }
                 },
             );
@@ -234,14 +251,23 @@ impl<'a> Pages<'a> {
         Ok(())
     }
 
-    /// By `mincore`. `checked`: that a page is in memory does not mean that it may be read.
+    /// All pages of a file, those too that only a disk has.
+    fn in_file(&mut self, pages: Range<usize>, each: &mut dyn FnMut(Range<usize>)) -> Result<(), NoMemory> {
+        match readable(pages.clone(), false, each) {
+            Ok(()) => Ok(()),
+            Err(Refused) => self.mapped(pages, PageKind::SharedFile, each),
+        }
+    }
+
+    /// By `mincore`. That a file's page is in memory does not mean that it may be read.
     fn resident(
         &mut self,
         pages: Range<usize>,
-        checked: bool,
+        kind: PageKind,
         each: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), NoMemory> {
         self.buffers.flags.reserve(BLOCK)?;
+        let mut refused = false;
         let mut at = pages.start;
         while at < pages.end {
             let count = ((pages.end - at) / PAGE).min(BLOCK);
@@ -254,20 +280,23 @@ impl<'a> Pages<'a> {
                 // What cannot be determined is shown.
                 flags.fill(1);
             }
-            let checked = checked || got.is_err();
+            let checked = kind != PageKind::Anonymous || got.is_err();
             runs(
                 flags,
                 |flag| flag & 1,
                 |run, held| {
                     let found = at + run.start * PAGE..at + run.end * PAGE;
-                    if held == 0 {
+                    if held == 0 || refused {
                     } else if checked {
-                        readable(found, false, each);
+                        refused = readable(found, false, each) == Err(Refused);
                     } else {
                         each(found);
                     }
                 },
             );
+            if refused {
+                return self.mapped(at..pages.end, kind, each);
+            }
             at += count * PAGE;
         }
         Ok(())
@@ -287,30 +316,44 @@ fn runs<T>(values: &[T], class: impl Fn(&T) -> u8, mut each: impl FnMut(Range<us
     assert_internal!(start == values.len(), "every page is in one run");
 }
 
+/// The kernel brings no page of the mapping in for others: it is a device's, or secret (`memfd_secret`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Refused;
+
 /// Shows what of a range can be read, by having the kernel bring it in: a page may be a guard (`MADV_GUARD_INSTALL`,
 /// which some kernels show as swapped), lie beyond a file's end or be damaged. Kernels without that call (before 5.14)
 /// have no guards either: there anonymous memory can be read.
-fn readable(range: Range<usize>, anonymous: bool, each: &mut dyn FnMut(Range<usize>)) {
+///
+/// # Errors
+/// [`Refused`]: nothing was shown.
+fn readable(range: Range<usize>, anonymous: bool, each: &mut dyn FnMut(Range<usize>)) -> Result<(), Refused> {
     let populate = |range: &Range<usize>| {
         // SAFETY: the call reads the pages and changes nothing in them.
         unsafe { kernel::call(libc::SYS_madvise, [range.start, range.len(), MADV_POPULATE_READ, 0, 0, 0]) }
     };
     match populate(&range) {
-        Ok(_) => return each(range),
+        Ok(_) => {
+            each(range);
+            return Ok(());
+        }
         Err(Error(libc::EINVAL | libc::ENOSYS)) => {
             if anonymous {
                 each(range);
+                return Ok(());
             }
-            return;
+            // Of no bytes, it fails only where it does not exist.
+            if populate(&(range.start..range.start)).is_ok() {
+                return Err(Refused);
+            }
         }
         Err(_) => {}
     }
     for start in range.step_by(PAGE) {
-        let page = start..start + PAGE;
-        if populate(&page).is_ok() {
-            each(page);
+        if kernel::is_copyable(start) {
+            each(start..start + PAGE);
         }
     }
+    Ok(())
 }
 
 /// Whether some page of the process may be swapped.
@@ -479,9 +522,12 @@ mod tests {
         one.write(30);
         file.set_len(10 * PAGE as u64).expect("a length");
         for method in ALL {
-            for kind in [PageKind::SharedMemory, PageKind::SharedFile, PageKind::PrivateFile] {
+            for kind in [PageKind::SharedMemory, PageKind::PrivateFile] {
                 assert!(other.pages(method, kind).iter().all(|&page| page == 7), "by {method:?}");
             }
+        }
+        for method in ALL {
+            assert!(other.pages(method, PageKind::SharedFile).into_iter().eq(0..10), "by {method:?}");
         }
     }
 
@@ -496,6 +542,26 @@ mod tests {
             .present(mapping.range(), PageKind::PrivateFile, &mut |range| found.extend(range))
             .expect("memory");
         assert!(found.into_iter().eq(mapping.0..mapping.0 + 10 * PAGE));
+    }
+
+    /// The kernel's page of times is mapped as a device's registers are.
+    #[test]
+    fn no_page_of_a_device_is_shown() {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("the list");
+        let line = maps.lines().find(|line| line.ends_with("[vvar]")).expect("the kernel's page");
+        let number = |text: &str| usize::from_str_radix(text, 16).expect("an address");
+        let (start, rest) = line.split_once('-').expect("a range");
+        let range = number(start)..number(rest.split(' ').next().expect("an end"));
+        for (method, kind) in ALL.into_iter().flat_map(|method| {
+            [PageKind::SharedMemory, PageKind::SharedFile, PageKind::PrivateFile].map(|kind| (method, kind))
+        }) {
+            let mut buffers = PageBuffers::new();
+            let mut pages = Pages::by(method, &mut buffers).expect("memory");
+            let mut shown = false;
+            pages.present(range.clone(), kind, &mut |_| shown = true).expect("memory");
+            assert!(!shown, "{kind:?} by {method:?}");
+        }
+        assert!(!kernel::is_copyable(range.start));
     }
 
     #[test]

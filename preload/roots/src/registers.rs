@@ -60,9 +60,6 @@ pub struct Registers {
     pub stack_pointer: usize,
     /// The thread pointer; it lies at the upper end of the stack that the C library made for the thread. 0: unknown.
     pub thread_pointer: usize,
-    /// The thread runs on its alternate signal stack: what lies below the stack pointer may be in use, since that
-    /// stack may be an array in a frame of the other one.
-    pub on_alternate: bool,
     /// Where the vector registers are saved. A memmove that overlaps may hold pointers nowhere else.
     pub vector: Range<usize>,
     /// The signals that wait to be unblocked by the thread, or by any; all of them where that is not known.
@@ -75,7 +72,6 @@ impl Registers {
             general: [0; COUNT + HELD],
             stack_pointer: 0,
             thread_pointer: 0,
-            on_alternate: false,
             vector: 0..0,
             pending: u64::MAX,
         }
@@ -139,7 +135,6 @@ impl Registers {
     fn hold(&mut self, alternate: libc::stack_t) {
         let [fs, gs] = segment_bases();
         self.thread_pointer = fs;
-        self.on_alternate = within(&alternate, self.stack_pointer);
         self.general[COUNT..].copy_from_slice(&[fs, gs, alternate.ss_sp as usize]);
         self.pending = if queued_values::are_used() { kernel::pending() } else { u64::MAX };
     }
@@ -170,11 +165,6 @@ impl Extended {
         let extended = unsafe { ((state + EXTENDED_AT) as *const Extended).read() };
         (extended.magic == EXTENDED_MAGIC).then_some(extended)
     }
-}
-
-/// Whether a thread with this stack pointer uses the stack as its alternate one.
-fn within(stack: &libc::stack_t, pointer: usize) -> bool {
-    stack.ss_flags & libc::SS_DISABLE == 0 && pointer.wrapping_sub(stack.ss_sp as usize) <= stack.ss_size
 }
 
 /// The calling thread's alternate signal stack.

@@ -4,6 +4,10 @@
 //! signals, as programs with a thread for signals do, does not receive it, since `sigfillset` leaves it out and
 //! `sigprocmask`, `sigaction` and `sigwait` ignore it. A signal that is not this crate's is passed on to the handler
 //! that was installed before.
+//!
+//! The handler runs where the program's own handlers run. Languages with small stacks have theirs run on alternate
+//! stacks, since no frame of a signal fits on the others. Other programs may have alternate stacks on which none fits, or
+//! which they have freed: a stack that no handler uses is never missed.
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
@@ -40,6 +44,13 @@ struct Action {
 }
 
 const SA_RESTORER: u64 = 0x0400_0000;
+const ON_ALTERNATE: u64 = libc::SA_ONSTACK as u64;
+
+impl Action {
+    fn has_handler(&self) -> bool {
+        self.handler != libc::SIG_DFL && self.handler != libc::SIG_IGN
+    }
+}
 
 /// What was installed before, 0 if nothing, and whether it takes three arguments.
 static FORMER: AtomicUsize = AtomicUsize::new(0);
@@ -102,23 +113,40 @@ pub fn install(signal: c_int) -> Result<(), Error> {
     if !(FIRST_REAL_TIME..=LAST).contains(&signal) {
         return Err(Error(libc::EINVAL));
     }
-    let mut former = Action { handler: 0, flags: 0, restorer: 0, mask: 0 };
-    action(signal, None, Some(&mut former))?;
-    if former.handler == handler as *const () as usize {
+    let former = installed(signal)?;
+    let is_ours = former.handler == handler as *const () as usize;
+    // Some languages add the flag to the handlers of others.
+    let on_alternate = is_ours && former.flags & ON_ALTERNATE != 0 || has_handlers_on_alternate_stacks();
+    if is_ours && (former.flags & ON_ALTERNATE != 0) == on_alternate {
         return Ok(());
     }
-    if former.handler != libc::SIG_DFL && former.handler != libc::SIG_IGN {
+    if !is_ours && former.has_handler() {
         FORMER_FLAGS.store(former.flags as usize, Ordering::Relaxed);
         FORMER.store(former.handler, Ordering::Release);
     }
-    let installed = Action {
+    let flags = (libc::SA_SIGINFO | libc::SA_RESTART) as u64 | SA_RESTORER;
+    let new = Action {
         handler: handler as *const () as usize,
-        flags: (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | SA_RESTORER,
+        flags: flags | if on_alternate { ON_ALTERNATE } else { 0 },
         restorer: restorer as *const () as usize,
         // No other handler runs on a stopped thread.
         mask: u64::MAX,
     };
-    action(signal, Some(&installed), None)
+    action(signal, Some(&new), None)
+}
+
+/// Whether the program has a handler that runs on alternate stacks.
+fn has_handlers_on_alternate_stacks() -> bool {
+    // The first is the one that most such programs have.
+    [libc::SIGSEGV].into_iter().chain(1..FIRST_REAL_TIME).any(|signal| {
+        installed(signal).is_ok_and(|action| action.has_handler() && action.flags & ON_ALTERNATE != 0)
+    })
+}
+
+fn installed(signal: c_int) -> Result<Action, Error> {
+    let mut installed = Action { handler: 0, flags: 0, restorer: 0, mask: 0 };
+    action(signal, None, Some(&mut installed))?;
+    Ok(installed)
 }
 
 fn action(signal: c_int, new: Option<&Action>, old: Option<&mut Action>) -> Result<(), Error> {

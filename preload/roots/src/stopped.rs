@@ -84,10 +84,10 @@ impl<'a> StoppedWorld<'a> {
     /// Shows every range of words of these kinds that may hold a pointer, but those of `left_out`. Ranges may overlap (a thread's
     /// vector registers are saved on its stack), and stay readable until the world is resumed.
     ///
-    /// Shown are, of all kinds, the registers of all threads; what only the kernel holds; and of all mappings that are readable and writable, or anonymous and
-    /// readable, the pages that hold something. Of a stack: from its pointer on, red zone included, where its extent is
-    /// known. Also left out: what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the working
-    /// memory of this crate.
+    /// Shown are, of all kinds, the registers of all threads; what only the kernel holds; and of all mappings that are
+    /// readable and writable, or anonymous and readable, the pages that hold something; of stacks too, below their pointers
+    /// and above. Left out: what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the working memory
+    /// of this crate.
     ///
     /// # Errors
     /// [`RootsError`]: not everything was shown.
@@ -128,7 +128,7 @@ impl<'a> StoppedWorld<'a> {
             held.unread.add(UnreadPlaces::of_mapping(line.name));
             gatherer.take(&line)
         })?;
-        areas::note(areas.as_mut_slice(), caller);
+        areas::note(areas.as_mut_slice(), caller.stack_pointer);
         registers(caller, visit);
         let mut pending = caller.pending;
         let epoch = self.handshake.epoch();
@@ -140,7 +140,7 @@ impl<'a> StoppedWorld<'a> {
         );
         for (_, record) in self.handshake.records.iter() {
             if let Some(thread) = record.registers(epoch) {
-                areas::note(areas.as_mut_slice(), thread);
+                areas::note(areas.as_mut_slice(), thread.stack_pointer);
                 registers(thread, visit);
                 pending |= thread.pending;
             }
@@ -243,7 +243,7 @@ impl ScratchBuffers {
         let left_out = left_out.as_slice().get(..kept).unwrap_or_default();
         let mut pages = Pages::open(page_buffers)?;
         for area in areas.as_slice().iter().filter(|area| kinds.have(area.origin)) {
-            areas::subtract(area.used(), left_out, &mut |piece| {
+            areas::subtract(area.start..area.end, left_out, &mut |piece| {
                 pages.present(piece, area.kind, &mut |found| {
                     let range = found.start.next_multiple_of(WORD)..found.end & !(WORD - 1);
                     if !range.is_empty() {

@@ -9,6 +9,7 @@ use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_runtime::SignalMaskGuard;
 
 use crate::buffer::NoMemory;
+use crate::files;
 use crate::handshake::Handshake;
 use crate::kernel;
 use crate::proc::{self, ThreadState};
@@ -112,6 +113,7 @@ impl World {
         assert_internal!(self.handshake.epoch() & 1 == 0, "a world starts while its threads run");
         self.signal.store(signal, Ordering::Relaxed);
         self.patience_ms.store(patience_ms, Ordering::Relaxed);
+        files::begin();
         self.process.store(kernel::process(), Ordering::Relaxed);
         self.handshake.publish();
         registers::prepare();

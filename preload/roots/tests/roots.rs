@@ -218,36 +218,20 @@ fn a_word_in_the_red_zone_of_another_thread_is_found() {
     }
 }
 
+/// What lies there may be in use: see the coroutines below.
 #[test]
-fn a_word_below_the_stack_pointer_of_another_thread_is_not_found() {
+fn words_below_stack_pointers_are_found() {
     let _alone = alone(None, 5000);
     let secret = Secret::new();
-    let ends: [fn(Secret, &Flag, &Flag); 2] = [
-        // Far enough not to be written over by the signal's frame.
-        |secret, ready, end| {
-            hold!(secret, ready, end, "mov [rsp - 65536], rax", "mov qword ptr [rsp - 65536], 0",)
-        },
-        |secret, ready, end| {
-            hold!(secret, ready, end, "mov [rsp - 32768], rax", "mov qword ptr [rsp - 32768], 0",)
-        },
-    ];
-    for hide in ends {
-        let hider = Hider::new(move |ready, end| hide(secret, ready, end));
-        assert!(!search(secret).any());
-        hider.finish();
-    }
-}
-
-#[test]
-fn a_word_below_the_stack_pointer_of_the_caller_is_not_found() {
-    let _alone = alone(None, 5000);
-    let secret = Secret::new();
+    // Far enough not to be written over by the signal's frame.
+    let hider = Hider::new(move |ready, end| {
+        hold!(secret, ready, end, "mov [rsp - 65536], rax", "mov qword ptr [rsp - 65536], 0",)
+    });
+    assert_eq!(search(secret), Occurrences { stack: 1, ..Occurrences::default() });
+    hider.finish();
     let place = (&raw const secret as usize - (48 << 10)) & !7;
     secret.write(place as *mut usize);
-    assert!(!search(secret).any());
-    // SAFETY: the word was written above, and no frame uses its location now.
-    let word = unsafe { (place as *const usize).read_volatile() };
-    assert_eq!(!word, secret.hidden(), "it was there all the time");
+    assert_eq!(search(secret), Occurrences { stack: 1, ..Occurrences::default() });
     secret.erase(place as *mut usize);
 }
 
@@ -629,6 +613,88 @@ fn a_word_on_the_stack_of_a_coroutine_below_that_of_the_one_that_runs_is_found()
     let mut running = Coroutine::new(secret);
     running.enter(stop_and_search, upper);
     assert_eq!(running.found.stack, 1, "{:?}", running.found);
+}
+
+/// Enters a coroutine from below the array that is its stack.
+#[inline(never)]
+fn enter_from_deeper(coroutine: &mut Coroutine, stack: &mut [u8]) {
+    let mut word = 0;
+    coroutine.secret.write(&mut word);
+    assert!((&raw const word).addr() < stack.as_ptr().addr());
+    coroutine.enter(stop_and_search, stack);
+    std::hint::black_box(&mut word);
+}
+
+#[test]
+fn a_word_below_an_array_that_is_the_stack_of_the_coroutine_that_runs_is_found() {
+    let _alone = alone(None, 5000);
+    let mut array = [0_u8; 256 << 10];
+    let mut running = Coroutine::new(Secret::new());
+    enter_from_deeper(&mut running, std::hint::black_box(&mut array));
+    assert_eq!(running.found.stack, 1, "{:?}", running.found);
+}
+
+#[test]
+fn a_word_on_an_array_below_the_one_whose_coroutine_runs_is_found() {
+    let _alone = alone(None, 5000);
+    let mut arrays = [0_u8; 512 << 10];
+    let (lower, upper) = std::hint::black_box(&mut arrays).split_at_mut(256 << 10);
+    let secret = Secret::new();
+    Coroutine::new(secret).enter(hide_and_leave, lower);
+    let mut running = Coroutine::new(secret);
+    running.enter(stop_and_search, upper);
+    assert_eq!(running.found.stack, 1, "{:?}", running.found);
+}
+
+/// Starts a thread with attributes of the C library's and runs `work` while it waits.
+fn beside_a_thread(attributes: impl FnOnce(&mut libc::pthread_attr_t), work: impl FnOnce()) {
+    extern "C" fn wait(flags: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: the flags outlive the thread.
+        let [ready, end] = unsafe { &*flags.cast::<[Flag; 2]>() };
+        ready.raise();
+        end.wait();
+        std::ptr::null_mut()
+    }
+    let flags = [const { Flag::new() }; 2];
+    // SAFETY: attributes and flags outlive their use.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        assert_eq!(libc::pthread_attr_init(&mut all), 0);
+        attributes(&mut all);
+        let mut thread = 0;
+        let argument = (&raw const flags).cast_mut().cast();
+        assert_eq!(libc::pthread_create(&mut thread, &all, wait, argument), 0);
+        flags[0].wait();
+        work();
+        flags[1].raise();
+        assert_eq!(libc::pthread_join(thread, std::ptr::null_mut()), 0);
+        libc::pthread_attr_destroy(&mut all);
+    }
+}
+
+#[test]
+fn a_word_in_a_mapping_that_is_joined_to_a_stack_without_a_guard_is_found() {
+    let _alone = alone(None, 5000);
+    const BYTES: usize = 1 << 20;
+    let area = Mapping::new(2 * BYTES + PAGE, libc::PROT_NONE, PRIVATE, -1);
+    let (data, stack) = (area.start + PAGE, area.start + PAGE + BYTES);
+    let map = |start: usize| {
+        let flags = PRIVATE | libc::MAP_FIXED | libc::MAP_STACK;
+        // SAFETY: the area is the test's.
+        let made = unsafe { libc::mmap(start as *mut _, BYTES, READ_WRITE, flags, -1, 0) };
+        assert_eq!(made as usize, start);
+    };
+    map(data);
+    map(stack);
+    let secret = Secret::new();
+    secret.write(data as *mut usize);
+    beside_a_thread(
+        // SAFETY: the stack is the test's, and outlives the thread.
+        |attributes| unsafe {
+            assert_eq!(libc::pthread_attr_setstack(attributes, stack as *mut _, BYTES), 0);
+        },
+        || assert_eq!(search(secret), Occurrences { stack: 1, ..Occurrences::default() }),
+    );
 }
 
 #[test]

@@ -17,20 +17,6 @@ fn one_thread() {
     assert_eq!(search(secret), Occurrences { stack: 1, ..Occurrences::default() });
     secret.erase(&mut word);
     assert!(!search(secret).any());
-    let below = (&raw const word as usize - (64 << 10)) & !7;
-    // SAFETY: the main stack grows when it is touched.
-    unsafe { grow(&mut word) };
-    secret.write(below as *mut usize);
-    assert!(!search(secret).any(), "below the stack pointer");
-    secret.erase(below as *mut usize);
-}
-
-/// Makes the stack reach well below this frame.
-#[inline(never)]
-unsafe fn grow(word: &mut usize) {
-    let mut frame = [0_u8; 256 << 10];
-    std::hint::black_box(&mut frame);
-    std::hint::black_box(word);
 }
 
 /// In a child with one thread.

@@ -494,6 +494,93 @@ fn a_thread_without_a_usable_stack_stops_on_its_alternate_one() {
     thread.join().expect("the thread");
 }
 
+/// The flags of the stop's handler.
+fn flags_of_the_handler() -> i32 {
+    let mut action = [0_usize; 4];
+    let place = action.as_mut_ptr();
+    // SAFETY: the kernel writes four words; the C library hides this signal.
+    let got = unsafe {
+        libc::syscall(libc::SYS_rt_sigaction, heaptoll_roots::DEFAULT_SIGNAL, 0_usize, place, 8_usize)
+    };
+    assert_eq!(got, 0);
+    action[1] as i32
+}
+
+/// Takes away the handlers that the standard library and earlier stops have installed.
+fn reset_handlers() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS, heaptoll_roots::DEFAULT_SIGNAL] {
+        let (default, place) = ([0_usize; 4], 0_usize);
+        // SAFETY: the action is valid: the default has neither flags nor a mask.
+        let got = unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), place, 8_usize) };
+        assert_eq!(got, 0);
+    }
+}
+
+/// Registers an alternate stack that nothing needs, and computes until a flag is up.
+fn compute_beside(stack: libc::stack_t, flags: &[common::Flag; 2]) {
+    // SAFETY: no handler of this process runs on alternate stacks.
+    unsafe { assert_eq!(libc::sigaltstack(&stack, std::ptr::null_mut()), 0) };
+    flags[0].raise();
+    while !flags[1].is_up() {
+        std::hint::spin_loop();
+    }
+    let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+    // SAFETY: as above.
+    unsafe { assert_eq!(libc::sigaltstack(&none, std::ptr::null_mut()), 0) };
+}
+
+#[test]
+fn threads_with_alternate_stacks_that_are_too_small_or_gone_stop_where_no_handler_uses_them() {
+    let _alone = alone(None, 5000);
+    let status = in_child(|| {
+        reset_handlers();
+        let gone = {
+            let mapping = common::Mapping::anonymous(64 << 10);
+            (mapping.start, mapping.bytes)
+        };
+        let mut small = vec![0_u8; libc::MINSIGSTKSZ];
+        for (start, bytes) in [(small.as_mut_ptr() as usize, small.len()), gone] {
+            let flags = Arc::new([const { common::Flag::new() }; 2]);
+            let shared = flags.clone();
+            let thread = std::thread::spawn(move || {
+                let stack = libc::stack_t { ss_sp: start as *mut _, ss_flags: 0, ss_size: bytes };
+                compute_beside(stack, &shared);
+            });
+            flags[0].wait();
+            for _ in 0..10 {
+                assert!(WORLD.stop().is_ok());
+            }
+            flags[1].raise();
+            thread.join().expect("the thread");
+        }
+        i32::from(flags_of_the_handler() & libc::SA_ONSTACK != 0 || small.iter().any(|&byte| byte != 0))
+    });
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn the_handler_runs_on_alternate_stacks_once_one_of_the_program_does() {
+    extern "C" fn handle(_: i32) {}
+    let _alone = alone(None, 5000);
+    let status = in_child(|| {
+        reset_handlers();
+        let workers = Workers::new(1, |_| std::hint::spin_loop());
+        let stop = || WORLD.stop().map(drop).is_ok();
+        assert!(stop() && flags_of_the_handler() & libc::SA_ONSTACK == 0);
+        // SAFETY: the action is valid, and its handler does nothing.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = handle as *const () as usize;
+            action.sa_flags = libc::SA_ONSTACK;
+            assert_eq!(libc::sigaction(libc::SIGUSR2, &action, std::ptr::null_mut()), 0);
+        }
+        assert!(stop() && flags_of_the_handler() & libc::SA_ONSTACK != 0);
+        workers.finish();
+        0
+    });
+    assert_eq!(status, 0);
+}
+
 #[test]
 fn signals_of_the_caller_wait_until_all_run_again() {
     static RECEIVED: AtomicU32 = AtomicU32::new(0);

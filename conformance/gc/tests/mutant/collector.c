@@ -148,7 +148,7 @@ static void start(void) {
         break;
     }
     struct sigaction action = {.sa_sigaction = on_stop,
-                               .sa_flags = SA_SIGINFO | SA_ONSTACK | (is("no_restart") ? 0 : SA_RESTART)};
+                               .sa_flags = SA_SIGINFO | (is("on_alternate") ? SA_ONSTACK : 0) | (is("no_restart") ? 0 : SA_RESTART)};
     sigaction(SIGNAL, &action, NULL);
     pthread_atfork(lock, unlock, unlock_child);
 }
@@ -496,7 +496,7 @@ static void scan_maps(uintptr_t own_sp) {
         line = end + 1;
         if (low < (uintptr_t)(chunks + chunk_count) && high > (uintptr_t)heap)
             continue;
-        if (!readable || special || (!writable && (shared || !anonymous)))
+        if (!readable || special || (!writable && !shared && !anonymous))
             continue;
         if ((is("no_data") && name && !shared) || (is("no_shared") && shared) || (is("no_stack") && stack) ||
             (is("no_mapped") && anonymous && !stack) || (is("no_read_only") && !writable))

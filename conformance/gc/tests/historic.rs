@@ -1,0 +1,34 @@
+//! The historic collectors under the cases about what all collectors share: where roots are read, and how threads stop.
+
+use std::time::Duration;
+
+use heaptoll_conformance::suite::in_parallel;
+use heaptoll_proof::program::Program;
+use heaptoll_proof::subject::Subject;
+use heaptoll_proof::verdict::Verdict;
+
+/// A case needs a second at most on an idle machine.
+const LIMIT: Duration = Duration::from_secs(60);
+const COLLECTORS: [&str; 3] = ["bw16", "bw26", "treadmill"];
+const CASES: [&str; 6] = [
+    "stack_above_data",
+    "altstack_gone",
+    "context_automatic",
+    "place_shared_in_child",
+    "place_let_go",
+    "place_view",
+];
+
+#[test]
+fn what_lies_on_stacks_and_in_shared_files_is_kept() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = Program::build(folder.path()).expect("the program compiles");
+    let jobs: Vec<_> = COLLECTORS.iter().flat_map(|collector| CASES.map(|case| (*collector, case))).collect();
+    let verdicts = in_parallel(&jobs, |(collector, case)| {
+        let object = heaptoll_staged::file(&format!("managers/{collector}.so"));
+        program.judge(case, &Subject::of(collector, object), LIMIT).expect("the case can be run")
+    });
+    let failures: Vec<_> =
+        jobs.iter().zip(verdicts).filter(|(_, verdict)| *verdict != Verdict::Holds).collect();
+    assert!(failures.is_empty(), "{failures:#?}");
+}
