@@ -208,7 +208,10 @@ struct heaptoll_stats_slot {
     uint64_t written_after_free;  /* blocks found changed when they left a quarantine */
     uint64_t refused_calls;       /* of failed_calls, those that failed because the heap has a limit */
     uint64_t collector_cpu_ns;    /* processor time of collections, on all threads that took part, ns */
-    uint64_t reserved_1[6];
+    uint64_t unread_places;       /* bits: places in use by the program in which it may keep its only pointer to a block and
+                                   * which collections cannot read: 1 requests of io_uring, 2 of io_submit, 4 values of
+                                   * signals, 8 epoll and timers in files that are closed to the process */
+    uint64_t reserved_1[5];
 };
 
 HEAPTOLL_ASSERT(sizeof(struct heaptoll_stats_header) == 4096, "the header is one page");

@@ -271,48 +271,10 @@ CASE(PLAIN, call_waits, "threads wait in epoll, poll, sleeps, futexes, pipes and
             note("%s: %zu times EINTR or woken", CALLS[i].name, interrupted[i]);
 }
 
-/* --- addresses held only by the kernel -------------------------------------------------------------------------- */
+/* --- a timer with a thread ---------------------------------------------------------------------------------------- */
 
 static struct kept kept;
 static void *volatile words[KEPT];
-
-APART static void give_to_epoll(int set, int file) {
-    keep(&kept, "data.ptr of epoll", words, 0, 0, 1);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = words[0]};
-    CHECK(epoll_ctl(set, EPOLL_CTL_ADD, file, &event) == 0, "epoll_ctl: errno %d", errno);
-    memset(&event, 0, sizeof event);
-    hidden_pointer(&event);
-}
-
-CASE(PLAIN, kernel_epoll, "an address that only epoll has does not keep its block: it must be kept elsewhere too") {
-    int set = epoll_create1(0);
-    CHECK(pipe(pipe_ends) == 0, "pipe: errno %d", errno);
-    give_to_epoll(set, pipe_ends[0]);
-    scrub_stack(SCRUB);
-    check_kept(&kept);
-    words[0] = NULL;
-    check_gone(&kept, KEPT / 4);
-    close(set);
-}
-
-APART static timer_t give_to_timer(void) {
-    keep(&kept, "sigev_value of a timer", words, 0, 0, 2);
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1, .sigev_value.sival_ptr = words[0]};
-    timer_t timer;
-    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0, "timer_create: errno %d", errno);
-    memset(&event, 0, sizeof event);
-    hidden_pointer(&event);
-    return timer;
-}
-
-CASE(PLAIN, kernel_timer, "the same of the value of a timer") {
-    timer_t timer = give_to_timer();
-    scrub_stack(SCRUB);
-    check_kept(&kept);
-    words[0] = NULL;
-    check_gone(&kept, KEPT / 4);
-    timer_delete(timer);
-}
 
 static void on_timer(union sigval value) { set_flag(value.sival_ptr, 1); }
 

@@ -372,3 +372,17 @@ CASE(PLAIN, limit_refused_takes_nothing, "a request far beyond the limit fails a
     CHECK(taken < 16 * 1024, "a refused request took %zu KiB", taken);
     free(block);
 }
+
+CASE(PLAIN, limit_descriptors, "no file descriptor is free: a collection is abandoned, and the next one succeeds when there is one") {
+    struct rlimit few = {64, 64};
+    int files[64], count = 0;
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0, "setrlimit: errno %d", errno);
+    keep(&kept, "static data, with no free descriptor", static_words, KEPT, 0, 10);
+    while ((files[count] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        count++;
+    CHECK(!collects() || try_collect() == EAGAIN, "a collection does not need a descriptor");
+    check_whole(&kept);
+    while (count > 0)
+        close(files[--count]);
+    check_kept(&kept);
+}

@@ -23,8 +23,7 @@ const CASES: [&str; 6] = [
 fn what_lies_on_stacks_and_in_shared_files_is_kept() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = Program::build(folder.path()).expect("the program compiles");
-    let jobs: Vec<_> =
-        COLLECTORS.iter().flat_map(|collector| CASES.map(|case| (*collector, case))).collect();
+    let jobs: Vec<_> = COLLECTORS.iter().flat_map(|collector| CASES.map(|case| (*collector, case))).collect();
     let verdicts = in_parallel(&jobs, |(collector, case)| {
         let object = heaptoll_staged::file(&format!("managers/{collector}.so"));
         program.judge(case, &Subject::of(collector, object), LIMIT).expect("the case can be run")

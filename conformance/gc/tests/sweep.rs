@@ -106,6 +106,16 @@ fn malloc_comes_from_the_layer() {
     }
 }
 
+/// The historic collectors have no layer in front of them, and find roots by the same code.
+#[test]
+fn the_historic_collectors_keep_what_only_the_kernel_or_unusual_memory_holds() {
+    let collectors = ["bw16", "bw26", "treadmill"];
+    let subject = |name: &str| Subject::of(name, heaptoll_staged::file(&format!("managers/{name}.so")));
+    let jobs: Vec<_> = collectors.iter().map(|name| ("held_by_the_kernel", subject(name))).collect();
+    let failures = failures(&jobs);
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
 /// Cases that depend on the manager more than on the layer.
 fn manager_cases(subject: &Subject) -> impl Iterator<Item = &'static str> {
     applicable(subject).filter(|case| ABOUT_THE_MANAGER.iter().any(|start| case.starts_with(start)))

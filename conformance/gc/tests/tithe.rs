@@ -152,8 +152,13 @@ fn a_million_large_blocks_leave_few_mappings_and_little_memory() {
 
 #[test]
 fn every_case_applies_to_a_mode_that_it_is_about() {
-    for (case, mode) in [("stress_graph", "collect"), ("free_ignored", "collect"), ("roots_added", "hybrid")]
-    {
+    let about = [
+        ("stress_graph", "collect"),
+        ("free_ignored", "collect"),
+        ("held_unseen", "collect"),
+        ("roots_added", "hybrid"),
+    ];
+    for (case, mode) in about {
         assert_eq!(run(case, &release(mode)).ending, Ending::Status(0), "{case} in {mode}");
     }
 }
@@ -292,6 +297,19 @@ fn exit_runs_no_collection() {
         assert_eq!(end.ending, Ending::Status(0), "{}", end.stderr);
         let text = std::fs::read_to_string(&log).expect("the log was written");
         assert_eq!(text.lines().count(), 3, "three collections were requested: {text}");
+    }
+}
+
+#[test]
+fn the_log_names_each_place_that_is_not_read_once() {
+    let log = FIXTURE.folder.path().join("unread.log");
+    let end = run("held_unseen", &release("hybrid").with("TITHE_LOG", &log.display().to_string()));
+    assert_eq!(end.ending, Ending::Status(0), "{}", end.stderr);
+    let text = std::fs::read_to_string(&log).expect("the log was written");
+    for place in ["io_uring", "io_submit"] {
+        let tried = !end.stdout.contains(&format!("not tried: {}", place.replace("submit", "setup")));
+        let lines = text.lines().filter(|line| line.ends_with(&format!(" unread={place}"))).count();
+        assert_eq!(lines, usize::from(tried), "{place}: {text}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tables from made-up rows with known answers.
 
 use super::*;
-use crate::observation::Phase;
+use crate::observation::{Collections, Phase};
 use crate::testing::{experiment, row, stack};
 
 /// `fast` takes 0.8 of the baseline's CPU and twice its memory, `same` equals it.
@@ -211,7 +211,7 @@ fn experiments_are_compared_where_they_overlap() {
 }
 
 #[test]
-fn writes_after_free_and_refused_calls_are_notes_of_the_table() {
+fn writes_after_free_refused_calls_and_unread_places_are_notes_of_the_table() {
     let mut made = three_stacks();
     for row in made.observations.iter_mut().filter(|row| row.stack == "fast" && row.repetition < 3) {
         row.written_after_free = Some(2);
@@ -220,6 +220,8 @@ fn writes_after_free_and_refused_calls_are_notes_of_the_table() {
     for row in made.observations.iter_mut().filter(|row| row.stack == "same") {
         row.written_after_free = Some(0);
         row.refused_calls = Some(u64::from(row.repetition == 1) * 5);
+        let unread_places = u64::from(row.repetition == 1) | u64::from(row.repetition == 2) << 1;
+        row.collections = Some(Collections { unread_places, ..Collections::default() });
     }
     let notes = &compare(&made).tables[0].notes;
     let one = |part: &str| {
@@ -232,6 +234,9 @@ fn writes_after_free_and_refused_calls_are_notes_of_the_table() {
     assert!(written.ends_with("the first: 1 byte at offset 56"), "{written}");
     let refused = one("refused");
     assert!(refused.starts_with("under same ") && refused.contains("in 1 of 8 runs, 5 at most"), "{refused}");
+    let unread = one("cannot read");
+    let places = "requests that io_uring has taken, requests that io_submit has taken:";
+    assert!(unread.starts_with("under same ") && unread.contains(places), "{unread}");
 }
 
 /// Glibc and another in lockstep, and by themselves at other ratios.

@@ -142,6 +142,11 @@ documented! {
         /// Processes that collected; 0 in files from before it was reported.
         #[serde(default)]
         pub processes: u32,
+        /// Places in use by a process that collections cannot read, and in which it may keep its only pointer to a block:
+        /// the sum of 1 (requests of io_uring), 2 (of io_submit), 4 (values of signals) and 8 (epoll and timers, where
+        /// `/proc` is closed to the user).
+        #[serde(default)]
+        pub unread_places: u64,
     }
 }
 

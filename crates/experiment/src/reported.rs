@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use heaptoll_stats_page::{SlotRecord, StatsPage, WriterKind};
+use heaptoll_stats_page::{SlotRecord, StatsPage, UnreadPlaces, WriterKind};
 
 use crate::java;
 use crate::launch::Finished;
@@ -58,6 +58,10 @@ impl ReportedFigures {
                 .map(|slot| slot.pid)
                 .collect::<BTreeSet<_>>()
                 .len() as u32,
+            unread_places: UnreadPlaces::of_bits(
+                collectors().fold(0, |places, slot| places | slot.unread_places),
+            )
+            .bits(),
         });
         // A manager may leave alone a counter that it does not keep: a zero is then unknown, except that no collections
         // take no processor time.
@@ -143,6 +147,7 @@ mod tests {
             used_high_bytes,
             collector_cpu_ns: 7,
             refused_calls: 1,
+            unread_places: 1 << pid | 1 << 40,
             ..layer("sweep")
         };
         let two = [swept(1, 2, 30, 4096), swept(2, 3, 20, 8192)];
@@ -153,6 +158,7 @@ mod tests {
             pause_max_ns: 30,
             reclaimed_bytes: 200,
             processes: 2,
+            unread_places: 1 << 1 | 1 << 2,
         };
         assert_eq!(
             reported,

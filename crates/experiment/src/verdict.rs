@@ -9,6 +9,7 @@ use crate::observation::{Observation, Outcome, Phase};
 use crate::side::Startup;
 use heaptoll_statistics::Interval;
 use heaptoll_statistics::{FEWEST_PAIRS, median};
+use heaptoll_stats_page::UnreadPlaces;
 use heaptoll_units::percent_off;
 
 /// Start-up above this share of a run's CPU is worth a sentence.
@@ -209,6 +210,14 @@ fn reported_notes(experiment: &Experiment, program: &str) -> Vec<String> {
             notes.push(format!(
                 "under {stack} the heap was too small: calls were refused in {bad} of {} runs, {most} at most",
                 runs.len()
+            ));
+        }
+        let unread = runs.iter().filter_map(|row| row.collections).fold(0, |all, of| all | of.unread_places);
+        let unread: Vec<&str> = UnreadPlaces::of_bits(unread).texts().collect();
+        if !unread.is_empty() {
+            notes.push(format!(
+                "under {stack} collections cannot read {}: a block to which the only pointer is there may be reclaimed",
+                unread.join(", ")
             ));
         }
     }

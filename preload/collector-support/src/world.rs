@@ -3,13 +3,15 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use heaptoll_roots::{StopError, World};
+use heaptoll_roots::{RootKinds, RootsError, StopError, World};
 use heaptoll_runtime::Message;
 
 use crate::{Aborted, Mutators, Visitor};
 
 /// How long a stop waits for the program's threads, ms.
 const PATIENCE_MS: u32 = 2000;
+
+const NO_DESCRIPTOR: &str = "no file descriptor is free to read /proc/self with";
 
 /// Whether an aborted collection was reported.
 static REPORTED: AtomicBool = AtomicBool::new(false);
@@ -42,6 +44,7 @@ impl Mutators for World {
                 match refused {
                     StopError::Thread(one) => report_once("this thread did not stop: ", Some(&one.name)),
                     StopError::NoMemory => report_once("there is no memory for a list of the threads", None),
+                    StopError::NoDescriptor => report_once(NO_DESCRIPTOR, None),
                     StopError::ProcUnreadable => {
                         report_once("/proc/self/task cannot be read; is /proc mounted?", None)
                     }
@@ -52,9 +55,16 @@ impl Mutators for World {
                 return Err(Aborted);
             }
         };
-        if stopped.roots(left_out, &mut |root| visitor.root(root)).is_err() {
+        if let Err(failed) = stopped.roots(RootKinds::ALL, left_out, &mut |root| visitor.root(root)) {
             drop(stopped);
-            report_once("/proc/self/maps cannot be read; is /proc mounted?", None);
+            report_once(
+                match failed {
+                    RootsError::NoDescriptor => NO_DESCRIPTOR,
+                    RootsError::NoMemory => "there is no memory for a list of the mappings",
+                    RootsError::Maps => "/proc/self/maps cannot be read; is /proc mounted?",
+                },
+                None,
+            );
             return Err(Aborted);
         }
         visitor.finish();

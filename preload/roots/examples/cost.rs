@@ -8,9 +8,11 @@ use std::hint::black_box;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
-use heaptoll_roots::{World, WriteTracker};
+use heaptoll_roots::{RootKinds, World, WriteTracker};
 
 static WORLD: World = World::new();
+
+heaptoll_roots::interpose_kernel_calls!();
 
 /// `NaN`: there are none.
 fn median(mut times: Vec<f64>) -> f64 {
@@ -74,7 +76,7 @@ fn main() {
         }
         let tracked = Instant::now();
         stopped
-            .roots(&[], &mut |root| {
+            .roots(RootKinds::ALL, &[], &mut |root| {
                 ranges += 1;
                 bytes += black_box(root.range.len());
             })

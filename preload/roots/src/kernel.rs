@@ -14,6 +14,13 @@ pub const PAGE: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error(pub c_int);
 
+impl Error {
+    /// No descriptor is free, in the process or in the system: there may be one at the next collection.
+    pub fn is_out_of_descriptors(self) -> bool {
+        matches!(self.0, libc::EMFILE | libc::ENFILE)
+    }
+}
+
 /// Any system call.
 ///
 /// # Safety
@@ -152,6 +159,20 @@ fn decimal(mut number: u32, digits: &mut [u8; 12]) -> &[u8] {
     }
 }
 
+/// What a descriptor of the calling thread refers to, as far as its kind goes; `None`: it is not open.
+pub fn file_mode(descriptor: i32) -> Option<u32> {
+    Some(status(descriptor as usize).ok()?.st_mode)
+}
+
+fn status(descriptor: usize) -> Result<libc::stat, Error> {
+    let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the kernel writes to `status` alone, and fills it if the call succeeds.
+    unsafe {
+        call(libc::SYS_fstat, [descriptor, status.as_mut_ptr() as usize, 0, 0, 0, 0])?;
+        Ok(status.assume_init())
+    }
+}
+
 /// A file, closed when dropped.
 #[derive(Debug)]
 pub struct File(usize);
@@ -159,12 +180,23 @@ pub struct File(usize);
 impl File {
     /// Opens a file or directory for reading.
     pub fn open(path: &CStr) -> Result<File, Error> {
+        // SAFETY: a zero byte ends the path.
+        unsafe { File::open_at(libc::AT_FDCWD as usize, path.as_ptr() as usize) }
+    }
+
+    /// Opens an entry of this directory, whose name is a number.
+    pub fn entry(&self, name: i32) -> Result<File, Error> {
+        let mut digits = [0; 12];
+        // SAFETY: a zero byte ends the digits.
+        unsafe { File::open_at(self.0, decimal(name.unsigned_abs(), &mut digits).as_ptr() as usize) }
+    }
+
+    /// # Safety
+    /// The path is a string that a zero byte ends.
+    unsafe fn open_at(directory: usize, path: usize) -> Result<File, Error> {
         let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
-        // SAFETY: the kernel reads `path`, which a zero byte ends.
-        let fd = unsafe {
-            call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags, 0, 0, 0])
-        };
-        fd.map(File)
+        // SAFETY: the kernel reads the path, which a zero byte ends, as this function requires.
+        unsafe { call(libc::SYS_openat, [directory, path, flags, 0, 0, 0]) }.map(File)
     }
 
     /// Reads on from where the last reading ended; 0 bytes: the end.
@@ -208,12 +240,7 @@ impl File {
 
     /// The number of names that the file has.
     pub fn links(&self) -> Result<usize, Error> {
-        let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
-        // SAFETY: the kernel writes to `status` alone, and fills it if the call succeeds.
-        unsafe {
-            call(libc::SYS_fstat, [self.0, status.as_mut_ptr() as usize, 0, 0, 0, 0])?;
-            Ok(status.assume_init().st_nlink as usize)
-        }
+        Ok(status(self.0)?.st_nlink as usize)
     }
 
     /// A control call with one structure.

@@ -7,9 +7,9 @@
 //! Nothing here allocates by malloc, takes a lock of the C library or changes `errno`: system calls are made directly,
 //! and working memory is mapped.
 //!
-//! What cannot be seen: pointers that only the kernel holds (epoll's data, timers, requests handed to io_uring),
-//! pages of shared memory that are swapped out, some pages of large files, memory that is not readable at the time, and
-//! the registers of other processes that share the address space without being threads.
+//! What cannot be seen: pointers that only the kernel holds and does not show (`docs/method/limits.md` lists them), pages of
+//! shared memory that are swapped out, some pages of large files, memory that is not readable at the time, and the
+//! registers of other processes that share the address space without being threads.
 #![no_std]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -28,12 +28,16 @@ mod entries;
 mod files;
 mod handshake;
 mod kernel;
+pub mod kernel_calls;
+mod kernel_held;
 mod leave;
+mod lines;
 mod mapping_query;
 mod maps;
 mod page_kind;
 mod pages;
 mod proc;
+mod queued_values;
 mod registers;
 mod restart;
 mod scan;
@@ -69,6 +73,34 @@ pub enum Origin {
     /// A mapping that can be executed: code made by the program, with addresses as operands of instructions, at any
     /// byte.
     Code,
+    /// What only the kernel holds: the data of epoll's entries, the values of timers and of signals that wait.
+    Kernel,
+}
+
+/// Which words are roots, besides the registers and stacks of all threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RootKinds {
+    /// Those of [`Origin::Statics`].
+    pub statics: bool,
+    /// Those of [`Origin::Mapping`] and [`Origin::Code`].
+    pub mappings: bool,
+    /// Those of [`Origin::Kernel`].
+    pub kernel: bool,
+}
+
+impl RootKinds {
+    /// Wherever a program may keep a pointer.
+    pub const ALL: RootKinds = RootKinds { statics: true, mappings: true, kernel: true };
+
+    /// Whether words from there are roots.
+    pub const fn have(self, origin: Origin) -> bool {
+        match origin {
+            Origin::Registers | Origin::Stack => true,
+            Origin::Statics => self.statics,
+            Origin::Mapping | Origin::Code => self.mappings,
+            Origin::Kernel => self.kernel,
+        }
+    }
 }
 
 /// Words to be read: `start` and `end` are multiples of 8; every page of it is readable.

@@ -8,22 +8,20 @@ use core::ffi::CStr;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::MapsEntry;
 
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel::{Error, File};
+use crate::lines;
 use crate::mapping_query::{self, NAME_CAPACITY, QueryError, SHARED};
 
 const LIST: &CStr = c"/proc/thread-self/maps";
-
-/// Initial capacity for the text, bytes; a longer line makes it grow.
-const INITIAL_CAPACITY: usize = 32 << 10;
 
 /// Why there is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapsError {
     NoMemory,
+    NoDescriptor,
     Unreadable,
 }
 
@@ -34,8 +32,8 @@ impl From<NoMemory> for MapsError {
 }
 
 impl From<Error> for MapsError {
-    fn from(_: Error) -> MapsError {
-        MapsError::Unreadable
+    fn from(error: Error) -> MapsError {
+        if error.is_out_of_descriptors() { MapsError::NoDescriptor } else { MapsError::Unreadable }
     }
 }
 
@@ -45,7 +43,6 @@ pub fn read(
     each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
 ) -> Result<(), MapsError> {
     let list = File::open(LIST)?;
-    text.reserve(INITIAL_CAPACITY)?;
     split(text, |to| list.read(to), each)
 }
 
@@ -108,42 +105,16 @@ fn query_part(
     Ok(shared.and_then(|()| mapping_query::walk(&list, name, memory.clone(), 0, each)))
 }
 
-/// Takes text from a source, in pieces of any size, until it gives nothing, and shows the lines.
+/// Shows the mappings in a text.
 fn split(
     text: &mut Buffer<u8>,
-    mut source: impl FnMut(&mut [u8]) -> Result<usize, Error>,
+    source: impl FnMut(&mut [u8]) -> Result<usize, Error>,
     each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
 ) -> Result<(), MapsError> {
-    // What has been read and not shown: the beginning of a line.
-    let mut kept = 0;
-    loop {
-        if kept == text.capacity_mut().len() {
-            text.reserve(kept + 1)?;
-        }
-        let got = source(text.capacity_mut().get_mut(kept..).unwrap_or_default())?;
-        let filled = kept + got;
-        assert_internal!(
-            filled <= text.capacity_mut().len(),
-            "a source gives no more text than there is space for"
-        );
-        let bytes = text.capacity_mut().get(..filled).ok_or(MapsError::Unreadable)?;
-        let mut done = 0;
-        while let Some(length) = bytes[done..].iter().position(|&byte| byte == b'\n') {
-            each(MapsEntry::parse(&bytes[done..done + length]).ok_or(MapsError::Unreadable)?)?;
-            done += length + 1;
-            assert_internal!(bytes[done - 1] == b'\n', "a line begins where the one before has ended");
-        }
-        assert_internal!(done <= filled, "lines that are shown were read");
-        text.capacity_mut().copy_within(done..filled, 0);
-        kept = filled - done;
-        assert_internal!(
-            !text.capacity_mut()[..kept].contains(&b'\n'),
-            "what is kept of a text is the beginning of one line"
-        );
-        if got == 0 {
-            return if kept == 0 { Ok(()) } else { Err(MapsError::Unreadable) };
-        }
-    }
+    let is_whole = lines::each::<MapsError>(text, source, &mut |line| {
+        Ok(each(MapsEntry::parse(line).ok_or(MapsError::Unreadable)?)?)
+    })?;
+    if is_whole { Ok(()) } else { Err(MapsError::Unreadable) }
 }
 
 #[cfg(test)]
@@ -265,7 +236,7 @@ mod tests {
         let mapping = OwnedEntry {
             range: 4096..8192,
             access: [true; 4],
-            name: [&b"/"[..], &[b'a'; 3 * INITIAL_CAPACITY]].concat(),
+            name: [&b"/"[..], &[b'a'; 3 * lines::INITIAL_CAPACITY]].concat(),
         };
         let text = mapping.text(0, (8, 1), 99);
         assert_eq!(lines(&text, &[4096]), Ok(std::vec![mapping]));

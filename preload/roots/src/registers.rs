@@ -3,8 +3,11 @@
 
 use core::arch::asm;
 use core::ops::Range;
+use core::sync::atomic::{AtomicU8, Ordering};
 
 use heaptoll_assertions::assert_internal;
+
+use crate::{kernel, queued_values};
 
 /// General registers kept of a thread.
 pub const COUNT: usize = 16;
@@ -29,6 +32,10 @@ const GENERAL: [libc::c_int; COUNT] = [
     libc::REG_RSP,
 ];
 
+/// Words more that the kernel holds for a thread, or a register that no instruction of the program reads: the bases of the
+/// two segments and the thread's alternate signal stack.
+const HELD: usize = 3;
+
 /// Bytes below the stack pointer that a function may use without moving it (System V ABI, x86-64, 3.2.2).
 pub const RED_ZONE: usize = 128;
 
@@ -47,19 +54,27 @@ const _: () = {
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct Registers {
-    /// The general registers, the stack pointer among them.
-    pub general: [usize; COUNT],
+    /// The general registers, the stack pointer among them, and after them what the kernel holds for the thread.
+    pub general: [usize; COUNT + HELD],
     /// The stack pointer.
     pub stack_pointer: usize,
     /// The thread pointer; it lies at the upper end of the stack that the C library made for the thread. 0: unknown.
     pub thread_pointer: usize,
     /// Where the vector registers are saved. A memmove that overlaps may hold pointers nowhere else.
     pub vector: Range<usize>,
+    /// The signals that wait to be unblocked by the thread, or by any; all of them where that is not known.
+    pub pending: u64,
 }
 
 impl Registers {
     pub const fn new() -> Registers {
-        Registers { general: [0; COUNT], stack_pointer: 0, thread_pointer: 0, vector: 0..0 }
+        Registers {
+            general: [0; COUNT + HELD],
+            stack_pointer: 0,
+            thread_pointer: 0,
+            vector: 0..0,
+            pending: u64::MAX,
+        }
     }
 
     /// Those that a signal interrupted. They are valid until the handler returns.
@@ -75,7 +90,7 @@ impl Registers {
             *kept = context.uc_mcontext.gregs[register as usize] as usize;
         }
         registers.stack_pointer = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
-        registers.thread_pointer = thread_pointer();
+        registers.hold(context.uc_stack);
         let vector = context.uc_mcontext.fpregs as usize;
         if vector != 0 {
             // SAFETY: `context` is that of a running handler, which this function requires.
@@ -112,7 +127,16 @@ impl Registers {
         }
         self.stack_pointer = self.general[6];
         assert_internal!(self.stack_pointer.is_multiple_of(8), "a stack pointer is a multiple of a word");
-        self.thread_pointer = thread_pointer();
+        self.hold(alternate_stack());
+    }
+
+    /// Records what the kernel holds for the calling thread, which has this alternate signal stack.
+    #[inline(always)]
+    fn hold(&mut self, alternate: libc::stack_t) {
+        let [fs, gs] = segment_bases();
+        self.thread_pointer = fs;
+        self.general[COUNT..].copy_from_slice(&[fs, gs, alternate.ss_sp as usize]);
+        self.pending = if queued_values::are_used() { kernel::pending() } else { u64::MAX };
     }
 }
 
@@ -143,13 +167,53 @@ impl Extended {
     }
 }
 
-/// The thread pointer, read from the kernel: a thread that was made without one must not fault here.
-fn thread_pointer() -> usize {
-    const ARCH_GET_FS: usize = 0x1003;
-    let mut pointer = 0_usize;
-    // SAFETY: the kernel writes to `pointer` alone.
-    let _ = unsafe {
-        crate::kernel::call(libc::SYS_arch_prctl, [ARCH_GET_FS, &raw mut pointer as usize, 0, 0, 0, 0])
-    };
-    pointer
+/// The calling thread's alternate signal stack.
+fn alternate_stack() -> libc::stack_t {
+    let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+    // SAFETY: the kernel writes to `stack` alone; the new stack is null, so that nothing is changed.
+    let _ = unsafe { kernel::call(libc::SYS_sigaltstack, [0, &raw mut stack as usize, 0, 0, 0, 0]) };
+    stack
+}
+
+/// The bases of the segments FS, which is the thread pointer, and GS; 0: unknown. A thread that was made without a thread
+/// pointer must not fault here.
+fn segment_bases() -> [usize; 2] {
+    if has_base_instructions() {
+        let (fs, gs);
+        // SAFETY: the kernel has announced the instructions, which read two registers.
+        unsafe {
+            asm!("rdfsbase {}", "rdgsbase {}", out(reg) fs, out(reg) gs, options(nomem, nostack, preserves_flags));
+        }
+        return [fs, gs];
+    }
+    [ARCH_GET_FS, ARCH_GET_GS].map(|command| {
+        let mut base = 0_usize;
+        // SAFETY: the kernel writes to `base` alone.
+        let _ = unsafe { kernel::call(libc::SYS_arch_prctl, [command, &raw mut base as usize, 0, 0, 0, 0]) };
+        base
+    })
+}
+
+/// The kernel's commands of `arch_prctl`.
+const ARCH_GET_FS: usize = 0x1003;
+const ARCH_GET_GS: usize = 0x1004;
+
+/// Finds out what the handler of a stop needs: a thread that was made without a thread pointer cannot call the C library.
+pub fn prepare() {
+    let _ = has_base_instructions();
+}
+
+/// Whether programs may execute `rdfsbase` and `rdgsbase` (Linux 5.9 and later), found out once.
+fn has_base_instructions() -> bool {
+    const HWCAP2_FSGSBASE: u64 = 1 << 1;
+    const UNKNOWN: u8 = 2;
+    static ANNOUNCED: AtomicU8 = AtomicU8::new(UNKNOWN);
+    let known = ANNOUNCED.load(Ordering::Relaxed);
+    if known != UNKNOWN {
+        return known == 1;
+    }
+    // SAFETY: the function reads what the kernel passed to the process.
+    let announced = unsafe { libc::getauxval(libc::AT_HWCAP2) } & HWCAP2_FSGSBASE != 0;
+    ANNOUNCED.store(announced.into(), Ordering::Relaxed);
+    announced
 }

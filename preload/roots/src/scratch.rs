@@ -8,6 +8,7 @@ use heaptoll_assertions::assert_internal;
 
 use crate::areas::Area;
 use crate::buffer::Buffer;
+use crate::kernel_held::HeldWords;
 use crate::pages::PageBuffers;
 use crate::registers::Registers;
 
@@ -20,6 +21,7 @@ pub struct ScratchBuffers {
     /// Start and end.
     pub left_out: Buffer<(usize, usize)>,
     pub page_buffers: PageBuffers,
+    pub held: HeldWords,
     pub caller: Registers,
 }
 
@@ -27,7 +29,8 @@ impl ScratchBuffers {
     /// The addresses that its buffers occupy.
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + Clone {
         let lists = [self.tids.range(), self.entries.range(), self.text.range(), self.areas.range()];
-        lists.into_iter().chain([self.left_out.range()]).chain(self.page_buffers.ranges())
+        let lists = lists.into_iter().chain([self.left_out.range()]).chain(self.held.ranges());
+        lists.chain(self.page_buffers.ranges())
     }
 }
 
@@ -51,6 +54,7 @@ impl Scratch {
                 areas: Buffer::new(),
                 left_out: Buffer::new(),
                 page_buffers: PageBuffers::new(),
+                held: HeldWords::new(),
                 caller: Registers::new(),
             }),
             busy: AtomicBool::new(false),

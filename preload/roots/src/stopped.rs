@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_runtime::SignalMaskGuard;
+use heaptoll_stats_page::UnreadPlaces;
 
 use crate::areas::{self, Gatherer};
 use crate::buffer::NoMemory;
@@ -15,7 +16,7 @@ use crate::maps::{self, MapsError};
 use crate::pages::Pages;
 use crate::registers::{RED_ZONE, Registers};
 use crate::scratch::{ScratchBuffers, ScratchGuard};
-use crate::{Origin, Root};
+use crate::{Origin, Root, RootKinds};
 
 /// Bytes of a word.
 const WORD: usize = size_of::<usize>();
@@ -30,6 +31,8 @@ pub enum RootsError {
     Maps,
     /// No memory for a list of the mappings.
     NoMemory,
+    /// No file descriptor is free to read `/proc/thread-self` with: there may be one at the next stop.
+    NoDescriptor,
 }
 
 impl From<NoMemory> for RootsError {
@@ -42,6 +45,7 @@ impl From<MapsError> for RootsError {
     fn from(failure: MapsError) -> RootsError {
         match failure {
             MapsError::NoMemory => RootsError::NoMemory,
+            MapsError::NoDescriptor => RootsError::NoDescriptor,
             MapsError::Unreadable => RootsError::Maps,
         }
     }
@@ -77,17 +81,23 @@ impl<'a> StoppedWorld<'a> {
         self.threads
     }
 
-    /// Shows every range of words that may hold a pointer, but those of `left_out`. Ranges may overlap (a thread's
+    /// Shows every range of words of these kinds that may hold a pointer, but those of `left_out`. Ranges may overlap (a thread's
     /// vector registers are saved on its stack), and stay readable until the world is resumed.
     ///
-    /// Shown are the registers of all threads; and of all mappings that are readable and writable, or anonymous and
-    /// readable, the pages that hold something; of stacks too, below their pointers and above. Left out: what the kernel
-    /// or a device provides, mappings named `[anon:heaptoll...`, and the working memory of this crate.
+    /// Shown are, of all kinds, the registers of all threads; what only the kernel holds; and of all mappings that are
+    /// readable and writable, or anonymous and readable, the pages that hold something; of stacks too, below their pointers
+    /// and above. Left out: what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the working memory
+    /// of this crate.
     ///
     /// # Errors
     /// [`RootsError`]: not everything was shown.
-    pub fn roots(&self, left_out: &[Range<usize>], visit: &mut dyn FnMut(Root)) -> Result<(), RootsError> {
-        self.show(&mut left_out.iter().map(|range| (range.start, range.end)), visit)
+    pub fn roots(
+        &self,
+        kinds: RootKinds,
+        left_out: &[Range<usize>],
+        visit: &mut dyn FnMut(Root),
+    ) -> Result<(), RootsError> {
+        self.show(kinds, &mut left_out.iter().map(|range| (range.start, range.end)), visit)
     }
 
     /// As [`StoppedWorld::roots`], with what is left out as start and end.
@@ -96,25 +106,31 @@ impl<'a> StoppedWorld<'a> {
     /// As [`StoppedWorld::roots`].
     pub fn roots_except(
         &self,
+        kinds: RootKinds,
         left_out: &[(usize, usize)],
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), RootsError> {
-        self.show(&mut left_out.iter().copied(), visit)
+        self.show(kinds, &mut left_out.iter().copied(), visit)
     }
 
     #[inline(never)]
     fn show(
         &self,
+        kinds: RootKinds,
         left_out: &mut dyn Iterator<Item = (usize, usize)>,
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), RootsError> {
         let mut scratch = self.scratch.borrow_mut();
-        let ScratchBuffers { text, areas, caller, .. } = &mut **scratch;
+        let ScratchBuffers { text, entries, areas, caller, held, .. } = &mut **scratch;
         caller.spill();
         let mut gatherer = Gatherer::new(areas);
-        maps::read(text, &mut |line| gatherer.take(&line))?;
+        maps::read(text, &mut |line| {
+            held.unread.add(UnreadPlaces::of_mapping(line.name));
+            gatherer.take(&line)
+        })?;
         areas::note(areas.as_mut_slice(), caller.stack_pointer);
         registers(caller, visit);
+        let mut pending = caller.pending;
         let epoch = self.handshake.epoch();
         assert_internal!(epoch & 1 == 1, "roots are shown while the world is stopped");
         assert_expensive!(
@@ -126,10 +142,22 @@ impl<'a> StoppedWorld<'a> {
             if let Some(thread) = record.registers(epoch) {
                 areas::note(areas.as_mut_slice(), thread.stack_pointer);
                 registers(thread, visit);
+                pending |= thread.pending;
+            }
+        }
+        if kinds.kernel {
+            let range = held.read(pending, text, entries)?;
+            if !range.is_empty() {
+                visit(Root { range, origin: Origin::Kernel });
             }
         }
         let own = self.handshake.records.ranges().chain([self.world.clone()]);
-        scratch.mappings(own, left_out, visit)
+        scratch.mappings(kinds, own, left_out, visit)
+    }
+
+    /// Places in use by the program that no collection can read, as far as was noticed until the roots were shown last.
+    pub fn unread(&self) -> UnreadPlaces {
+        self.scratch.borrow().held.unread
     }
 
     /// Shows the thread pointers of all threads that were stopped, not the caller's: thread-local storage lies at fixed
@@ -188,9 +216,10 @@ fn registers(thread: &Registers, visit: &mut dyn FnMut(Root)) {
 }
 
 impl ScratchBuffers {
-    /// Shows what the areas hold. `own` are ranges of this crate besides the buffers.
+    /// Shows what the areas of these kinds hold. `own` are ranges of this crate besides the buffers.
     fn mappings(
         &mut self,
+        kinds: RootKinds,
         own: impl Iterator<Item = Range<usize>>,
         left_out: &mut dyn Iterator<Item = (usize, usize)>,
         visit: &mut dyn FnMut(Root),
@@ -213,7 +242,7 @@ impl ScratchBuffers {
         let ScratchBuffers { areas, page_buffers, left_out, .. } = self;
         let left_out = left_out.as_slice().get(..kept).unwrap_or_default();
         let mut pages = Pages::open(page_buffers)?;
-        for area in areas.as_slice() {
+        for area in areas.as_slice().iter().filter(|area| kinds.have(area.origin)) {
             areas::subtract(area.start..area.end, left_out, &mut |piece| {
                 pages.present(piece, area.kind, &mut |found| {
                     let range = found.start.next_multiple_of(WORD)..found.end & !(WORD - 1);

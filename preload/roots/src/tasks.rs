@@ -13,6 +13,7 @@ const LIST: &CStr = c"/proc/self/task";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TasksError {
     NoMemory,
+    NoDescriptor,
     Unreadable,
 }
 
@@ -23,8 +24,8 @@ impl From<NoMemory> for TasksError {
 }
 
 impl From<Error> for TasksError {
-    fn from(_: Error) -> TasksError {
-        TasksError::Unreadable
+    fn from(error: Error) -> TasksError {
+        if error.is_out_of_descriptors() { TasksError::NoDescriptor } else { TasksError::Unreadable }
     }
 }
 

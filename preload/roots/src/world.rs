@@ -13,6 +13,7 @@ use crate::files;
 use crate::handshake::Handshake;
 use crate::kernel;
 use crate::proc::{self, ThreadState};
+use crate::registers;
 use crate::restart;
 use crate::scratch::{Scratch, ScratchBuffers};
 use crate::signal::{self, DEFAULT_SIGNAL, SendResult};
@@ -53,7 +54,9 @@ pub enum StopError {
     /// This process is not the one that the world was started in: a child of vfork, or of a fork after which
     /// [`World::after_fork_in_child`] was not called. Or another thread collects already.
     NotOurProcess,
-    /// `/proc/self/task` cannot be opened (no `/proc`, no free file descriptor), or lists another namespace's threads.
+    /// No file descriptor is free for `/proc/self/task`: there may be one at the next stop.
+    NoDescriptor,
+    /// `/proc/self/task` cannot be opened (no `/proc`), or lists another namespace's threads.
     ProcUnreadable,
     /// The signal's handler cannot be installed: there is no such real-time signal.
     NoSignal,
@@ -69,6 +72,7 @@ impl From<TasksError> for StopError {
     fn from(failure: TasksError) -> StopError {
         match failure {
             TasksError::NoMemory => StopError::NoMemory,
+            TasksError::NoDescriptor => StopError::NoDescriptor,
             TasksError::Unreadable => StopError::ProcUnreadable,
         }
     }
@@ -112,6 +116,7 @@ impl World {
         files::begin();
         self.process.store(kernel::process(), Ordering::Relaxed);
         self.handshake.publish();
+        registers::prepare();
         if signal::install(signal).is_ok() {
             restart::learn(|| signal::take_one(signal));
         }

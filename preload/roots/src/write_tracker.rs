@@ -72,7 +72,7 @@ impl From<MapsError> for Untracked {
     fn from(error: MapsError) -> Untracked {
         match error {
             MapsError::NoMemory => Untracked::NoMemory,
-            MapsError::Unreadable => Untracked::Proc,
+            MapsError::NoDescriptor | MapsError::Unreadable => Untracked::Proc,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use common::{Flag, Mapping, Occurrences, Secret, WORLD, alone, in_child, search, search_without};
-use heaptoll_roots::Origin;
+use heaptoll_roots::{Origin, RootKinds};
 
 const PAGE: usize = 4096;
 const READ: i32 = libc::PROT_READ;
@@ -325,7 +325,7 @@ fn shown(mapping: &Mapping) -> Vec<(usize, usize)> {
     let mut ranges = Vec::with_capacity(1000);
     let stopped = WORLD.stop().expect("all stop");
     stopped
-        .roots(&[], &mut |root| {
+        .roots(RootKinds::ALL, &[], &mut |root| {
             // The kernel joins a mapping with its neighbours where these are alike.
             let (start, end) =
                 (root.range.start.max(mapping.range().start), root.range.end.min(mapping.range().end));
@@ -707,9 +707,9 @@ fn working_memory_is_not_shown() {
     let mut kept = Vec::with_capacity(1000);
     let mut mapped = Vec::with_capacity(10_000);
     let stopped = WORLD.stop().expect("all stop");
-    let shown = stopped.roots(&[], &mut |root| {
+    let shown = stopped.roots(RootKinds::ALL, &[], &mut |root| {
         // General registers are kept in memory of the library; others, of another length, are on stacks.
-        let list = if root.origin == Origin::Registers && root.range.len() == 16 * 8 {
+        let list = if root.origin == Origin::Registers && root.range.len() == 19 * 8 {
             &mut kept
         } else {
             &mut mapped
@@ -743,7 +743,7 @@ fn a_word_belongs_to_the_thread_on_whose_stack_it_is() {
     });
     let (own, global) = (0_usize, Mapping::anonymous(PAGE));
     let stopped = WORLD.stop().expect("all stop");
-    let shown = stopped.roots(&[], &mut |_| {});
+    let shown = stopped.roots(RootKinds::ALL, &[], &mut |_| {});
     let of = [place.load(Ordering::SeqCst), &raw const own as usize, global.start]
         .map(|word| stopped.thread_of(word));
     drop(stopped);

@@ -12,7 +12,7 @@ use common::{Mapping, Occurrences, Secret, alone, in_child, search};
 const PAGE: usize = 4096;
 const READ: i32 = libc::PROT_READ;
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
-const FOUND: Occurrences = Occurrences { registers: 0, stack: 0, statics: 0, mapping: 1 };
+const FOUND: Occurrences = Occurrences { registers: 0, stack: 0, statics: 0, mapping: 1, kernel: 0 };
 
 /// A file of some pages, in this folder, removed when dropped.
 struct Temporary(std::path::PathBuf, File);

@@ -426,7 +426,7 @@ fn without_a_free_descriptor_it_is_refused() {
             libc::dup(1);
             assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &none), 0);
         }
-        i32::from(WORLD.stop().err() != Some(StopError::ProcUnreadable))
+        i32::from(WORLD.stop().err() != Some(StopError::NoDescriptor))
     });
     assert_eq!(status, 0);
 }

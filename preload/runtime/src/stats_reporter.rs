@@ -5,7 +5,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use heaptoll_assertions::assert_internal;
-use heaptoll_stats_page::{Slot, Writer, WriterKind};
+use heaptoll_stats_page::{Slot, UnreadPlaces, Writer, WriterKind};
 
 use crate::Search;
 use crate::contract::{
@@ -125,6 +125,13 @@ impl StatsReporter {
     pub fn shrunk(&self, mapped_bytes: usize) {
         self.mapped(mapped_bytes);
         self.event(HEAP_SHRUNK, 0, mapped_bytes as u64);
+    }
+
+    /// Collections cannot read these places, which the program uses.
+    pub fn unread(&self, places: UnreadPlaces) {
+        if places != UnreadPlaces::NONE {
+            self.slot().unread_places.fetch_or(places.bits(), Ordering::Relaxed);
+        }
     }
 
     /// A call returned null.
@@ -276,9 +283,17 @@ mod tests {
         reporter.collector_cpu(5);
         reporter.collector_cpu(6);
         reporter.refused();
+        reporter.unread(UnreadPlaces::IO_URING);
+        reporter.unread(UnreadPlaces::NONE);
         let slot = reporter.slot();
-        let counters = [&slot.used_bytes, &slot.used_high_bytes, &slot.collector_cpu_ns, &slot.refused_calls];
-        assert_eq!(counters.map(|counter| counter.load(Ordering::Relaxed)), [4096, 8192, 11, 1]);
+        let counters = [
+            &slot.used_bytes,
+            &slot.used_high_bytes,
+            &slot.collector_cpu_ns,
+            &slot.refused_calls,
+            &slot.unread_places,
+        ];
+        assert_eq!(counters.map(|counter| counter.load(Ordering::Relaxed)), [4096, 8192, 11, 1, 1]);
     }
 
     #[test]

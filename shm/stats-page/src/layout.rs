@@ -120,8 +120,10 @@ pub struct Slot {
     pub refused_calls: AtomicU64,
     /// Processor time of collections, on all threads that took part, ns.
     pub collector_cpu_ns: AtomicU64,
+    /// Bits of [`crate::UnreadPlaces`].
+    pub unread_places: AtomicU64,
     /// Zero.
-    pub reserved_1: [AtomicU64; 6],
+    pub reserved_1: [AtomicU64; 5],
 }
 
 const fn zero() -> AtomicU64 {
@@ -166,7 +168,8 @@ impl Slot {
             written_after_free: zero(),
             refused_calls: zero(),
             collector_cpu_ns: zero(),
-            reserved_1: [const { zero() }; 6],
+            unread_places: zero(),
+            reserved_1: [const { zero() }; 5],
         }
     }
 }
@@ -188,4 +191,4 @@ layout!(Slot, SLOT_BYTES, state 0, kind 4, pid 8, parent_pid 12, claimed_ns 16, 
     free_calls 304, new_calls 312, delete_calls 320, failed_calls 328, requested_bytes 336, collections 344,
     pause_total_ns 352, pause_max_ns 360, collected_bytes 368, searches 376, search_steps 384, search_longest 392,
     used_bytes 400, used_high_bytes 408, held_bytes 416, held_high_bytes 424, held_releases 432, written_after_free 440,
-    refused_calls 448, collector_cpu_ns 456, reserved_1 464);
+    refused_calls 448, collector_cpu_ns 456, unread_places 464, reserved_1 472);

@@ -10,9 +10,11 @@ mod mapping;
 #[cfg(feature = "tool")]
 mod page;
 pub mod shared;
+mod unread_places;
 mod writer;
 
 pub use layout::{HEADER_BYTES, Header, IN_USE, MAGIC, SLOT_BYTES, Slot, VARIABLE, VERSION, WriterKind};
 #[cfg(feature = "tool")]
 pub use page::{PageError, SlotRecord, StatsPage};
+pub use unread_places::UnreadPlaces;
 pub use writer::Writer;

@@ -110,6 +110,8 @@ pub struct SlotRecord {
     pub refused_calls: u64,
     /// Processor time of collections, on all threads that took part, ns.
     pub collector_cpu_ns: u64,
+    /// Places in use by the program that no collection could read: bits of [`crate::UnreadPlaces`].
+    pub unread_places: u64,
 }
 
 /// A page made by the tool. The file stays when this is dropped; it belongs in a temporary directory.
@@ -259,5 +261,6 @@ fn record(slot: &[u8]) -> Option<SlotRecord> {
         written_after_free: word(slot, 440),
         refused_calls: word(slot, 448),
         collector_cpu_ns: word(slot, 456),
+        unread_places: word(slot, 464),
     })
 }

@@ -8,7 +8,7 @@ use heaptoll_stats_page::{StatsPage, Writer, WriterKind};
 /// Every member of the Rust side's slot, to be compared with the C header.
 const MEMBERS: &str = "state kind pid parent_pid claimed_ns reserved_0 writer exe mapped_bytes mapped_high_bytes \
     live_bytes live_high_bytes malloc_calls realloc_calls free_calls new_calls delete_calls failed_calls \
-    requested_bytes collections pause_total_ns pause_max_ns collected_bytes searches search_steps search_longest used_bytes used_high_bytes held_bytes held_high_bytes held_releases written_after_free refused_calls collector_cpu_ns reserved_1";
+    requested_bytes collections pause_total_ns pause_max_ns collected_bytes searches search_steps search_longest used_bytes used_high_bytes held_bytes held_high_bytes held_releases written_after_free refused_calls collector_cpu_ns unread_places reserved_1";
 
 fn include() -> String {
     format!("-I{}/../../include", env!("CARGO_MANIFEST_DIR"))
@@ -45,7 +45,7 @@ fn c_and_rust_agree_on_every_offset() {
     }
     let mut expected = offsets!(state kind pid parent_pid claimed_ns reserved_0 writer exe mapped_bytes
         mapped_high_bytes live_bytes live_high_bytes malloc_calls realloc_calls free_calls new_calls delete_calls
-        failed_calls requested_bytes collections pause_total_ns pause_max_ns collected_bytes searches search_steps search_longest used_bytes used_high_bytes held_bytes held_high_bytes held_releases written_after_free refused_calls collector_cpu_ns reserved_1);
+        failed_calls requested_bytes collections pause_total_ns pause_max_ns collected_bytes searches search_steps search_longest used_bytes used_high_bytes held_bytes held_high_bytes held_releases written_after_free refused_calls collector_cpu_ns unread_places reserved_1);
     expected.push(offset_of!(Header, claimed));
     for (compiler, standard, file) in [("cc", "-std=c11", "a.c"), ("c++", "-std=c++11", "b.cc")] {
         let program = compile(directory.path(), compiler, standard, file, &source);

@@ -39,6 +39,7 @@ fn what_is_stored_comes_back() {
                 pause_max_ns: 4,
                 reclaimed_bytes: 1 << 40,
                 processes: 2,
+                unread_places: 3,
             }),
             collector_cpu_ns: (index == 0).then_some(6_000_000_000),
             used_high_bytes: (index == 1).then_some(4096),

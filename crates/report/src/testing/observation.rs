@@ -31,6 +31,7 @@ const COLLECTIONS: Collections = Collections {
     pause_max_ns: 3_100_000,
     reclaimed_bytes: 5 << 20,
     processes: 1,
+    unread_places: 0,
 };
 
 /// About what this program takes under this stack: CPU seconds and peak KiB.

@@ -8,3 +8,4 @@ use heaptoll_runtime::Shell;
 static WORLD: World = World::new();
 
 heaptoll_runtime::preload!(static SHELL: Shell<heaptoll_bw26::Bw26> = Shell::new(Boehm::of(&WORLD)));
+heaptoll_roots::interpose_kernel_calls!();

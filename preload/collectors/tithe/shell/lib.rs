@@ -6,3 +6,4 @@ heaptoll_runtime::preload!(static TITHE: heaptoll_tithe::Process = {
     unsafe { heaptoll_tithe::Process::new() }
 });
 heaptoll_tithe::tithe_api!(TITHE);
+heaptoll_roots::interpose_kernel_calls!();

@@ -3,7 +3,7 @@
 
 use core::sync::atomic::Ordering;
 
-use heaptoll_roots::{StopError, UnstoppedThread};
+use heaptoll_roots::{RootsError, StopError, UnstoppedThread};
 use heaptoll_runtime::{Message, now_ns};
 
 use crate::collector::Collector;
@@ -23,7 +23,11 @@ impl Heap {
         cause: Cause,
     ) -> Result<(), NotCollected> {
         collector.statistics.abandoned += 1;
-        let budget = collector.policy.abandoned();
+        let budget = match cause {
+            // It took no time, and the next may succeed.
+            Cause::Descriptors => collector.policy.postponed(),
+            _ => collector.policy.abandoned(),
+        };
         self.set_budget(collector, budget, self.allocated_since_gc.load(Ordering::Relaxed));
         if !core::mem::replace(&mut collector.warned, true) {
             let line = Message::new().text("tithe: ");
@@ -36,6 +40,10 @@ impl Heap {
                 }
                 Cause::Memory => line.text("no memory for a collection; the heap grows instead"),
                 Cause::Vfork => line.text("no collection in a child of vfork; the heap grows instead"),
+                Cause::Descriptors => line.text(
+                    "no file descriptor is free to read /proc/self with, so there is no collection until there is one; \
+                     the heap grows instead",
+                ),
                 Cause::Threads | Cause::Roots => {
                     line.text("/proc/self is not readable, so there is no collection; the heap grows instead")
                 }
@@ -58,6 +66,15 @@ impl Heap {
     }
 }
 
+/// Why roots that were not all read end the collection.
+pub fn cause_of_roots(error: RootsError) -> Cause {
+    match error {
+        RootsError::NoDescriptor => Cause::Descriptors,
+        RootsError::NoMemory => Cause::Memory,
+        RootsError::Maps => Cause::Roots,
+    }
+}
+
 /// Why a stop that failed ends the collection.
 pub fn cause(error: &StopError) -> Cause {
     match *error {
@@ -66,6 +83,7 @@ pub fn cause(error: &StopError) -> Cause {
         }
         StopError::NoMemory => Cause::Memory,
         StopError::NotOurProcess => Cause::Vfork,
+        StopError::NoDescriptor => Cause::Descriptors,
         StopError::ProcUnreadable | StopError::NoSignal => Cause::Threads,
     }
 }

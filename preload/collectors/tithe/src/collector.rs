@@ -3,6 +3,7 @@
 use heaptoll_assertions::assert_internal;
 use heaptoll_marking::MarkStack;
 use heaptoll_roots::World;
+use heaptoll_stats_page::UnreadPlaces;
 
 use crate::added::AddedRoots;
 use crate::generations::Generations;
@@ -43,6 +44,8 @@ pub struct Collector {
     pub(crate) busy: bool,
     /// An abandoned collection has been reported.
     pub(crate) warned: bool,
+    /// Places that collections cannot read, which the log has.
+    pub(crate) unread: UnreadPlaces,
 }
 
 /// Counters since the start.
@@ -94,6 +97,7 @@ impl Collector {
             ended_ns: 0,
             busy: false,
             warned: false,
+            unread: UnreadPlaces::NONE,
         }
     }
 

@@ -205,6 +205,8 @@ pub enum Cause {
     Threads,
     /// The mappings or their pages could not be read.
     Roots,
+    /// No file descriptor was free to read `/proc/self` with.
+    Descriptors,
 }
 
 impl Cause {
@@ -215,6 +217,7 @@ impl Cause {
             Cause::Vfork => "vfork",
             Cause::Threads => "threads",
             Cause::Roots => "roots",
+            Cause::Descriptors => "descriptors",
         }
     }
 }
@@ -247,6 +250,14 @@ pub fn write_abandoned(sink: &Sink, abandoned: &Abandoned) -> bool {
 /// Writes that all collections are full, and why. False as for [`Sink::write`].
 pub fn write_untracked(sink: &Sink, cause: Untracked) -> bool {
     sink.write(untracked(process(), cause).bytes())
+}
+
+/// Writes that the program uses a place which collections cannot read. False as for [`Sink::write`].
+pub fn write_unread(sink: &Sink, place: &str) -> bool {
+    let mut line = LogLine::new();
+    line.number("pid", process());
+    line.text("unread", place);
+    sink.write(line.end().bytes())
 }
 
 fn untracked(pid: u64, cause: Untracked) -> LogLine {

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use heaptoll_assertions::assert_internal;
 use heaptoll_marking::{Grey, Heap as _, MarkOutcome, MarkStack, Pool, Work, Workers, help};
-use heaptoll_roots::{Buffer, Origin, Root, RootsError, StoppedWorld};
+use heaptoll_roots::{Buffer, Origin, Root, RootKinds, RootsError, StoppedWorld};
 
 use crate::added::AddedRoots;
 use crate::mark::{Marker, Marks, Trace};
@@ -208,7 +208,7 @@ impl Roots<'_> {
             readable(range, &mut |range| visit(Root { range, origin: Origin::Mapping }));
         }
         if let Some(stopped) = self.stopped {
-            stopped.roots(self.excluded_ranges, &mut |root| {
+            stopped.roots(RootKinds::ALL, self.excluded_ranges, &mut |root| {
                 assert_internal!(
                     root.origin == Origin::Registers || !self.is_excluded(&root.range),
                     "no root that was found lies in what the heap excludes"

@@ -176,6 +176,11 @@ impl Policy {
         self.budget
     }
 
+    /// The budget after a collection that could not begin and may succeed when it is tried again, bytes: as it was.
+    pub fn postponed(&self) -> usize {
+        if self.collects { self.budget } else { usize::MAX }
+    }
+
     /// The budget after an abandoned collection, bytes. It doubles each time: waiting for a thread in vain costs the
     /// whole patience, and the next collection is unlikely to succeed.
     pub fn abandoned(&mut self) -> usize {

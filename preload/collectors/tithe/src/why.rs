@@ -216,6 +216,7 @@ fn write_root(stopped_heap: &StoppedHeap<'_>, entry: Entry, text: &mut Text<'_>)
             text.text(" at ");
             text.address(entry.word);
         }
+        Source::Kernel => text.text("word that the kernel holds for epoll, a timer or a signal"),
         Source::Added => {
             text.text("added root at ");
             text.address(entry.word);
@@ -274,7 +275,7 @@ fn shares(stopped_heap: &StoppedHeap<'_>) -> Result<Shares, Unavailable> {
     Ok(Shares {
         stacks: all - without(&[Source::Stack])?,
         statics: all - without(&[Source::Statics])?,
-        mappings: all - without(&[Source::Mapping, Source::Code, Source::Added])?,
+        mappings: all - without(&[Source::Mapping, Source::Code, Source::Added, Source::Kernel])?,
         registers: all - without(&[Source::Registers])?,
     })
 }

@@ -8,3 +8,4 @@ use heaptoll_treadmill::Treadmill;
 static WORLD: World = World::new();
 
 heaptoll_runtime::preload!(static SHELL: Shell<Treadmill> = Shell::new(Treadmill::of(&WORLD)));
+heaptoll_roots::interpose_kernel_calls!();

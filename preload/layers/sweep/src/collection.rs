@@ -7,7 +7,9 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use heaptoll_next::forward;
-use heaptoll_roots::{Buffer, DEFAULT_SIGNAL, NoMemory, Origin, StopError, StoppedWorld, World};
+use heaptoll_roots::{
+    Buffer, DEFAULT_SIGNAL, NoMemory, Origin, RootKinds, RootsError, StopError, StoppedWorld, World,
+};
 use heaptoll_runtime::{
     Collected, Lock, Message, Phase, Reason, SignalMaskGuard, now_ns, single_threaded, thread_cpu_ns,
 };
@@ -87,7 +89,7 @@ enum Aborted {
     World(StopError),
     Inside,
     Memory,
-    Roots,
+    Roots(RootsError),
 }
 
 impl From<NoMemory> for Aborted {
@@ -169,6 +171,7 @@ impl Collection {
         self.number = number;
         SINCE.store(self.policy.carried(SINCE.load(Ordering::Relaxed)), Ordering::Relaxed);
         REPORTER.phase(number, Phase::Resume);
+        REPORTER.unread(stopped.unread());
         drop(stopped);
         gate::open();
         let pause_ns = now_ns() - started;
@@ -200,7 +203,7 @@ impl Collection {
         let (read, marked) = unsafe {
             self.marking.mark(&TABLES, self.markers, |roots: &mut dyn Roots| {
                 roots.range(pinned::words());
-                stopped.roots_except(left_out, &mut |root| {
+                stopped.roots_except(RootKinds::ALL, left_out, &mut |root| {
                     bytes += root.range.len();
                     match root.origin {
                         Origin::Code => roots.bytes(root.range),
@@ -210,11 +213,11 @@ impl Collection {
             })
         };
         self.helpers_cpu_ns = marked.helpers_cpu_ns;
-        if read.is_err() {
+        if let Err(error) = read {
             // Marking is incomplete: nothing may be reclaimed by it.
             // SAFETY: all other threads are stopped, none of them inside.
             unsafe { TABLES.clear_marks() };
-            return Err(Aborted::Roots);
+            return Err(Aborted::Roots(error));
         }
         wipe_stack();
         REPORTER.phase(number, Phase::Sweep);
@@ -290,10 +293,15 @@ impl Collection {
             Aborted::World(StopError::NotOurProcess) => {
                 line.text("no collection in a child of vfork; the heap grows instead")
             }
-            Aborted::World(StopError::NoMemory) | Aborted::Memory => {
+            Aborted::World(StopError::NoMemory) | Aborted::Roots(RootsError::NoMemory) | Aborted::Memory => {
                 line.text("no memory for a collection; the heap grows instead")
             }
-            Aborted::World(StopError::ProcUnreadable | StopError::NoSignal) | Aborted::Roots => {
+            Aborted::World(StopError::NoDescriptor) | Aborted::Roots(RootsError::NoDescriptor) => line.text(
+                "no file descriptor is free to read /proc/self with, so there is no collection until there is one; \
+                 the heap grows instead",
+            ),
+            Aborted::World(StopError::ProcUnreadable | StopError::NoSignal)
+            | Aborted::Roots(RootsError::Maps) => {
                 line.text("/proc/self is not readable, so there is no collection; the heap grows instead")
             }
             Aborted::Inside => line

@@ -27,6 +27,8 @@ mod start;
 mod thread_creation;
 mod thread_exit;
 
+heaptoll_roots::interpose_kernel_calls!();
+
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
     heaptoll_next::family::fatal(c"heaptoll: a defect in the sweep layer; please report it\n")

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::thread::JoinHandle;
 
-use heaptoll_roots::{Origin, Root, StoppedWorld, World};
+use heaptoll_roots::{Origin, Root, RootKinds, StoppedWorld, World};
 
 pub static WORLD: World = World::new();
 
@@ -82,6 +82,7 @@ pub struct Occurrences {
     pub stack: usize,
     pub statics: usize,
     pub mapping: usize,
+    pub kernel: usize,
 }
 
 impl Occurrences {
@@ -93,7 +94,8 @@ impl Occurrences {
 /// Searches all roots for a word. Allocates nothing: another thread may have been stopped in the middle of malloc.
 pub fn seek(stopped: &StoppedWorld<'_>, left_out: &[Range<usize>], secret: Secret) -> Occurrences {
     let mut occurrences = Occurrences::default();
-    let result = stopped.roots(left_out, &mut |root| seek_in(&root, secret, &mut occurrences));
+    let result =
+        stopped.roots(RootKinds::ALL, left_out, &mut |root| seek_in(&root, secret, &mut occurrences));
     result.expect("roots are readable");
     occurrences
 }
@@ -113,6 +115,7 @@ fn seek_in(root: &Root, secret: Secret, occurrences: &mut Occurrences) {
         Origin::Stack => occurrences.stack += count,
         Origin::Statics => occurrences.statics += count,
         Origin::Mapping | Origin::Code => occurrences.mapping += count,
+        Origin::Kernel => occurrences.kernel += count,
     }
 }
 

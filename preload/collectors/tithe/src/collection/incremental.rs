@@ -14,6 +14,7 @@ use heaptoll_runtime::{Phase, now_ns};
 
 use super::passes::Interrupted;
 use super::whole::Stop;
+use crate::abandoned::cause_of_roots;
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
 use crate::increments::{Increments, Stage};
@@ -86,7 +87,7 @@ impl Heap {
                         }
                         self.collect_stopped(collector, Reason::Budget)
                     }
-                    Interrupted::Roots => self.abandon(collector, &progress, Cause::Roots),
+                    Interrupted::Roots(error) => self.abandon(collector, &progress, cause_of_roots(error)),
                     Interrupted::Memory => self.abandon(collector, &progress, Cause::Memory),
                 }
             }

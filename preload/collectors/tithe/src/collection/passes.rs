@@ -31,7 +31,7 @@ pub(super) enum Interrupted {
     /// It is not known what was written.
     Untracked(Untracked),
     /// Roots could not be read.
-    Roots,
+    Roots(RootsError),
     /// There is no memory for the mark stack.
     Memory,
 }
@@ -43,8 +43,8 @@ impl From<Untracked> for Interrupted {
 }
 
 impl From<RootsError> for Interrupted {
-    fn from(_: RootsError) -> Interrupted {
-        Interrupted::Roots
+    fn from(error: RootsError) -> Interrupted {
+        Interrupted::Roots(error)
     }
 }
 

@@ -6,6 +6,7 @@ use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
 use heaptoll_roots::StoppedWorld;
 use heaptoll_runtime::{Phase, now_ns};
 
+use crate::abandoned::cause_of_roots;
 use crate::collector::Collector;
 use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
@@ -58,13 +59,16 @@ impl Heap {
             Ok(()) => unsafe { workers.mark(markers, &self.reservation, stack, epoch, &roots) },
             Err(error) => Err(error),
         };
-        let Ok(marked) = marked else {
-            // Marks are missing: nothing may be reclaimed by them.
-            if is_aged {
-                self.show_cached(guards);
+        let marked = match marked {
+            Ok(marked) => marked,
+            Err(error) => {
+                // Marks are missing: nothing may be reclaimed by them.
+                if is_aged {
+                    self.show_cached(guards);
+                }
+                self.clear_marks();
+                return Err(cause_of_roots(error));
             }
-            self.clear_marks();
-            return Err(Cause::Roots);
         };
         wipe_stack();
         self.reporter.collector_cpu(marked.helpers_cpu_ns);

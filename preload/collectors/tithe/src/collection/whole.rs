@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 use heaptoll_marking::KEPT;
 use heaptoll_roots::StoppedWorld;
 use heaptoll_runtime::{Phase, Reason as EventReason, now_ns};
+use heaptoll_stats_page::UnreadPlaces;
 
 use crate::abandoned::cause;
 use crate::collector::Collector;
@@ -58,8 +59,10 @@ impl Heap {
         self.sweep_stopped(collector, &mut guards, &mut progress);
         let budget = self.plan_next(collector, &mut guards, &progress, found, reclaimed);
         self.reporter.phase(progress.number, Phase::Resume);
+        let unread = stopped.as_ref().map_or(UnreadPlaces::NONE, StoppedWorld::unread);
         drop(stopped);
         progress.times.resumed = now_ns();
+        self.reporter.unread(unread);
         collector.stack.shrink(KEPT);
         self.count(collector, &progress, found, reclaimed);
         drop(guards);
@@ -69,6 +72,10 @@ impl Heap {
             if let Some(cause) = collector.generations.take_unreported() {
                 log::write_untracked(sink, cause);
             }
+            for place in unread.without(collector.unread).names() {
+                log::write_unread(sink, place);
+            }
+            collector.unread = unread;
         }
     }
 

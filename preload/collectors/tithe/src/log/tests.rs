@@ -131,6 +131,7 @@ fn parse_abandoned(line: &str) -> Abandoned {
         "vfork" => Cause::Vfork,
         "threads" => Cause::Threads,
         "roots" => Cause::Roots,
+        "descriptors" => Cause::Descriptors,
         other => panic!("{other}"),
     };
     Abandoned {
@@ -195,7 +196,8 @@ fn any_cause() -> impl Strategy<Value = Cause> {
             Cause::Thread { tid, name, state }
         },
     );
-    prop_oneof![thread, Just(Cause::Memory), Just(Cause::Vfork), Just(Cause::Threads), Just(Cause::Roots)]
+    let others = [Cause::Memory, Cause::Vfork, Cause::Threads, Cause::Roots, Cause::Descriptors];
+    prop_oneof![thread, prop::sample::select(others.to_vec())]
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use core::ops::Range;
 use core::slice;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
-use heaptoll_roots::{Origin, Root, StoppedWorld, World};
+use heaptoll_roots::{Origin, Root, RootKinds, StoppedWorld, World};
 use heaptoll_runtime::{PAGE, Region};
 
 use super::frame::Frame;
@@ -190,9 +190,10 @@ impl<'a> StoppedHeap<'a> {
                 Origin::Statics => visit(range, Source::Statics, is_own),
                 Origin::Mapping => visit(range, Source::Mapping, is_own),
                 Origin::Code => visit(range, Source::Code, is_own),
+                Origin::Kernel => visit(range, Source::Kernel, false),
             }
         };
-        stopped.roots(&self.excluded_ranges, each).map_err(|_| Unavailable)
+        stopped.roots(RootKinds::ALL, &self.excluded_ranges, each).map_err(|_| Unavailable)
     }
 
     /// The thread in whose registers or on whose stack a word lies.

@@ -25,6 +25,7 @@ pub enum Source {
     Mapping,
     Code,
     Added,
+    Kernel,
 }
 
 /// A block that is allocated, or in a cache.
