@@ -17,6 +17,9 @@
 #include "routine.h"
 #include "thread.h"
 
+/* Of the core, not in its public headers: the auxiliary vector, which lies at the end of the first thread's stack. */
+extern UWord *VG_(client_auxv);
+
 /* Bytes below the stack pointer that a function may use. */
 #if defined(VGA_amd64)
 #define RED_ZONE 128
@@ -38,13 +41,16 @@ typedef struct {
 typedef struct {
    Range *ranges;
    UInt used, capacity;
+   Bool apart; /* ranges that touch are not joined */
 } Ranges;
 
-static Ranges managers, dead_stacks;
+/* The core joins neighbouring segments: `made` has the mappings as system calls made them, but for managers', and `given`
+ * those that pthread_create made for stacks. */
+static Ranges managers, made = { .apart = True }, given = { .apart = True }, dead_stacks, living_stacks;
 
 static void add(Ranges *all, Addr start, Addr end)
 {
-   for (UInt i = 0; i < all->used; i++)
+   for (UInt i = 0; i < all->used && !all->apart; i++)
       if (all->ranges[i].start <= end && start <= all->ranges[i].end) {
          /* They touch: what they make together may touch others. */
          if (all->ranges[i].start < start)
@@ -95,48 +101,92 @@ static Bool outside(const Ranges *all, Addr *start, Addr *end)
    return *start < *end;
 }
 
-static Bool contains(const Ranges *all, Addr address)
+/* The range that has this address; NULL if none has. */
+static const Range *find(const Ranges *all, Addr address)
 {
    static UInt last;
    if (last < all->used && all->ranges[last].start <= address && address < all->ranges[last].end)
-      return True;
+      return &all->ranges[last];
    for (UInt i = 0; i < all->used; i++)
       if (all->ranges[i].start <= address && address < all->ranges[i].end) {
          last = i;
-         return True;
+         return &all->ranges[i];
       }
-   return False;
+   return NULL;
+}
+
+static Bool contains(const Ranges *all, Addr address)
+{
+   return find(all, address) != NULL;
 }
 
 /* ---- Whose memory it is ---- */
+
+/* Whether the system call under way is made by pthread_create, which maps a stack with the thread's own data at its end. */
+static Bool by_thread_creation(ThreadId tid)
+{
+   Addr frames[3];
+   const UInt count = VG_(get_StackTrace)(tid, frames, 3, NULL, NULL, 0);
+   for (UInt i = 1; i < count; i++) {
+      const HChar *name;
+      if (VG_(get_fnname)(VG_(current_DiEpoch)(), frames[i], &name) && VG_(strstr)(name, "pthread_create") != NULL)
+         return True;
+   }
+   return False;
+}
+
+static void forget(Addr start, Addr end)
+{
+   take(&managers, start, end);
+   take(&made, start, end);
+   take(&given, start, end);
+   take(&dead_stacks, start, end);
+}
 
 void ht_roots_mapped(Addr address, SizeT length)
 {
    if (!ht_options.graph)
       return;
    const ThreadId tid = VG_(get_running_tid)();
-   take(&dead_stacks, address, address + length);
-   if (tid != VG_INVALID_THREADID && ht_thread_in_routine(tid))
-      add(&managers, VG_PGROUNDDN(address), VG_PGROUNDUP(address + length));
-   else
-      take(&managers, address, address + length);
+   const Addr start = VG_PGROUNDDN(address), end = VG_PGROUNDUP(address + length);
+   forget(address, address + length);
+   if (tid != VG_INVALID_THREADID && ht_thread_in_routine(tid)) {
+      add(&managers, start, end);
+      return;
+   }
+   add(&made, start, end);
+   if (tid != VG_INVALID_THREADID && by_thread_creation(tid))
+      add(&given, start, end);
 }
 
 void ht_roots_unmapped(Addr address, SizeT length)
 {
-   if (!ht_options.graph)
-      return;
-   take(&managers, address, address + length);
-   take(&dead_stacks, address, address + length);
+   if (ht_options.graph)
+      forget(address, address + length);
+}
+
+/* The address from which a thread's stack is not dead when it has ended: its descriptor, which has the result until the
+ * thread is joined. */
+static Addr descriptor(ThreadId tid)
+{
+   HtGuest guest;
+   VG_(get_shadow_regs_area)(tid, (UChar *)&guest, 0, 0, sizeof guest);
+#if defined(VGA_amd64)
+   return guest.guest_FS_CONST;
+#else
+   /* It lies before the thread pointer, and its length is the C library's secret. */
+   return guest.guest_XSP;
+#endif
 }
 
 void ht_roots_thread_ended(ThreadId tid)
 {
    if (!ht_options.graph)
       return;
-   const NSegment *const segment = VG_(am_find_nsegment)(VG_(get_SP)(tid));
-   if (segment != NULL && segment->kind == SkAnonC && !contains(&managers, segment->start))
-      add(&dead_stacks, segment->start, segment->end + 1);
+   const Range *const stack = find(&given, VG_(get_SP)(tid));
+   const Addr end = descriptor(tid);
+   if (stack != NULL && stack->start < end && end < stack->end)
+      add(&dead_stacks, stack->start, end);
 }
 
 static Bool begins_with(const HChar *text, const HChar *start)
@@ -263,9 +313,25 @@ typedef struct {
    Addr low, high; /* of its stack in use */
 } Stack;
 
+/* The mapping of the stack that this pointer is in, if nothing else lies in it: that of the first thread, or one that
+ * pthread_create made. Empty for others, such as coroutines' and those that a program gives its threads: what they share a
+ * mapping with is not known. */
+static Range bounds_of_stack(Addr sp)
+{
+   const Range *const block = find(&given, sp);
+   const NSegment *const segment = VG_(am_find_nsegment)(sp);
+   const Addr first = (Addr)VG_(client_auxv);
+   if (block != NULL)
+      return *block;
+   if (segment != NULL && segment->start <= first && first <= segment->end)
+      return (Range){ segment->start, segment->end + 1 };
+   return (Range){ 0, 0 };
+}
+
 /* The stacks of all threads; returns how many. */
 static UInt find_stacks(Stack **found)
 {
+   living_stacks.used = 0;
    static Stack *stacks;
    static UInt capacity;
    UInt used = 0;
@@ -278,14 +344,15 @@ static UInt find_stacks(Stack **found)
          stacks = VG_(realloc)("ht.roots.stacks", stacks, capacity * sizeof(Stack));
       }
       const Addr sp = VG_(get_SP)(tid);
-      const NSegment *const segment = VG_(am_find_nsegment)(sp);
+      const Range bounds = bounds_of_stack(sp);
       Stack *const stack = &stacks[used++];
       *stack = (Stack){ .sp = sp };
-      if (segment == NULL)
+      if (bounds.start == bounds.end)
          continue;
-      stack->low = sp - RED_ZONE < segment->start ? segment->start : sp - RED_ZONE;
-      stack->high = segment->end + 1;
-      take(&dead_stacks, segment->start, segment->end + 1);
+      stack->low = sp - RED_ZONE < bounds.start ? bounds.start : sp - RED_ZONE;
+      stack->high = bounds.end;
+      take(&dead_stacks, bounds.start, bounds.end);
+      add(&living_stacks, bounds.start, bounds.end);
    }
    *found = stacks;
    return used;
@@ -327,7 +394,7 @@ static void registers(ThreadId tid, Where where)
       words(vectors, vectors_end, HT_ROOT_REGISTER);
 }
 
-/* Scans a segment but for what is a dead stack, or the manager's. */
+/* Scans a segment but for what is a stack, or the manager's. */
 static void scan_segment(const NSegment *segment, UInt kind)
 {
    Addr start = segment->start;
@@ -335,24 +402,17 @@ static void scan_segment(const NSegment *segment, UInt kind)
       Addr end = segment->end + 1;
       if (!outside(&managers, &start, &end))
          return;
-      if (!outside(&dead_stacks, &start, &end) || contains(&managers, start))
+      if (!outside(&dead_stacks, &start, &end) || !outside(&living_stacks, &start, &end)
+          || contains(&managers, start) || contains(&dead_stacks, start))
          continue;
       range(start, end, kind);
       start = end;
    }
 }
 
-static const Stack *stack_in(const NSegment *segment, const Stack *stacks, UInt count)
-{
-   for (UInt i = 0; i < count; i++)
-      if (segment->start <= stacks[i].sp && stacks[i].sp <= segment->end)
-         return &stacks[i];
-   return NULL;
-}
-
 /* Writable memory besides the stacks: data of the program and its libraries, and mappings. Memory without a file that
  * follows an object's data at once is that object's too. */
-static void memory(const Stack *stacks, UInt count)
+static void memory(void)
 {
    static Addr *starts;
    static Int capacity = 1024;
@@ -377,7 +437,7 @@ static void memory(const Stack *stacks, UInt count)
          kind = HT_ROOT_STATIC;
          object_end = here->end + 1;
       }
-      if (!here->hasR || !here->hasW || (kind == HT_ROOT_STATIC && of_manager) || stack_in(here, stacks, count) != NULL)
+      if (!here->hasR || !here->hasW || (kind == HT_ROOT_STATIC && of_manager))
          continue;
       scan_segment(here, kind);
    }
@@ -399,7 +459,7 @@ static void record_point(ThreadId running)
    for (UInt i = 0; i < count; i++)
       if (!contains(&managers, stacks[i].sp))
          range(stacks[i].low, stacks[i].high, HT_ROOT_STACK);
-   memory(stacks, count);
+   memory();
    ht_ring_event(HT_ROOTS, 0, NULL, 0);
 }
 
@@ -413,7 +473,10 @@ void ht_roots_allocated(ThreadId tid, Addr block, ULong size)
       return;
    if (!contains(&managers, block)) {
       const NSegment *const segment = VG_(am_find_nsegment)(block);
-      if (segment != NULL)
+      const Range *const mapping = find(&made, block);
+      if (mapping != NULL)
+         add(&managers, mapping->start, mapping->end);
+      else if (segment != NULL)
          add(&managers, segment->start, segment->end + 1);
    }
    if (distance == 0)
