@@ -179,16 +179,6 @@ static Addr descriptor(ThreadId tid)
 #endif
 }
 
-void ht_roots_thread_ended(ThreadId tid)
-{
-   if (!ht_options.graph)
-      return;
-   const Range *const stack = find(&given, VG_(get_SP)(tid));
-   const Addr end = descriptor(tid);
-   if (stack != NULL && stack->start < end && end < stack->end)
-      add(&dead_stacks, stack->start, end);
-}
-
 static Bool begins_with(const HChar *text, const HChar *start)
 {
    return VG_(strncmp)(text, start, VG_(strlen)(start)) == 0;
@@ -326,6 +316,17 @@ static Range bounds_of_stack(Addr sp)
    if (segment != NULL && segment->start <= first && first <= segment->end)
       return (Range){ segment->start, segment->end + 1 };
    return (Range){ 0, 0 };
+}
+
+void ht_roots_thread_ended(ThreadId tid, Bool exits)
+{
+   if (!ht_options.graph)
+      return;
+   const Addr sp = VG_(get_SP)(tid);
+   const Range stack = bounds_of_stack(sp);
+   const Addr end = exits && contains(&given, sp) ? descriptor(tid) : sp - RED_ZONE;
+   if (stack.start < end && end < stack.end)
+      add(&dead_stacks, stack.start, end);
 }
 
 /* The stacks of all threads; returns how many. */
