@@ -199,6 +199,31 @@ fn what_lies_beside_a_stack_in_one_mapping_is_reachable() {
     assert_eq!(ours, of_memcheck(&program).0);
 }
 
+/// The frame that started the coroutine lies below the coroutine's stack, and memcheck calls what it holds lost.
+#[test]
+fn a_frame_below_the_stack_of_a_coroutine_in_an_automatic_array_is_in_use() {
+    let source = r#"
+        #include <ucontext.h>
+        #include <unistd.h>
+        static ucontext_t here, waits, ends;
+        static void *volatile out;
+        __attribute__((noinline)) static void case_waits(void) {
+            void *volatile p = malloc(401); swapcontext(&waits, &here); out = p; }
+        __attribute__((noinline)) static void case_ends(void) { void *volatile p = malloc(402); _exit(p == 0); }
+        static void start(ucontext_t *one, char *own, void (*code)(void)) {
+            getcontext(one); one->uc_stack.ss_sp = own; one->uc_stack.ss_size = 65536;
+            makecontext(one, code, 0); swapcontext(&here, one); }
+        __attribute__((noinline)) static void case_starts(char *own) {
+            void *volatile p = malloc(403); start(&waits, own, case_waits); start(&ends, own + 65536, case_ends); out = p; }
+        int main(void) { char own[2 * 65536]; case_starts(own); return 0; }
+    "#;
+    let fixture = Fixture::new();
+    let (program, json) = (fixture.program("coroutines", source), fixture.at("a.json"));
+    fixture.heaptoll(&["leaks", "--json", &json, "--", &program]).exits(0);
+    let kinds = &read_json(&json)["kinds"];
+    assert_eq!(kinds["reachable"], serde_json::json!({"objects": 3, "bytes": 401 + 402 + 403}), "{kinds:#}");
+}
+
 /// Before, every program that had started a thread failed `--fail-on definite`.
 #[test]
 fn what_the_c_library_keeps_for_itself_is_named_and_fails_no_gate() {
