@@ -11,6 +11,7 @@
 #include "libvex_guest_amd64.h"
 typedef VexGuestAMD64State HtGuest;
 #define HT_GUEST_SP offsetof(HtGuest, guest_RSP)
+#define HT_GUEST_FRAME offsetof(HtGuest, guest_RBP)
 #define HT_GUEST_RESULT offsetof(HtGuest, guest_RAX)
 #define HT_GUEST_ARGUMENT_0 offsetof(HtGuest, guest_RDI)
 #define HT_GUEST_ARGUMENT_1 offsetof(HtGuest, guest_RSI)
@@ -23,6 +24,7 @@ typedef VexGuestAMD64State HtGuest;
 #include "libvex_guest_arm64.h"
 typedef VexGuestARM64State HtGuest;
 #define HT_GUEST_SP offsetof(HtGuest, guest_XSP)
+#define HT_GUEST_FRAME offsetof(HtGuest, guest_X29)
 #define HT_GUEST_RESULT offsetof(HtGuest, guest_X0)
 #define HT_GUEST_ARGUMENT_0 offsetof(HtGuest, guest_X0)
 #define HT_GUEST_ARGUMENT_1 offsetof(HtGuest, guest_X1)

@@ -17,6 +17,7 @@
 #include "options.h"
 #include "ring.h"
 #include "routine.h"
+#include "switch.h"
 #include "thread.h"
 
 typedef struct {
@@ -304,7 +305,16 @@ static void load_linked_store_conditional(Block *block, const IRStmt *statement)
    }
 }
 
-static void statement(Block *block, IRStmt *st)
+/* The stack pointer gets a value. */
+static void stack_pointer(Block *block, const IRSB *in, IRExpr *value)
+{
+   const HtMove move = ht_switch_move(in, value);
+   if (move != HT_OF_FRAME)
+      call(block, "ht_switch_happens", &ht_switch_happens,
+           mkIRExprVec_3(get(block, HT_GUEST_SP), value, number(move)), NULL);
+}
+
+static void statement(Block *block, const IRSB *in, IRStmt *st)
 {
    const IRTypeEnv *const types = block->sb->tyenv;
    IRType type, wide;
@@ -353,6 +363,10 @@ static void statement(Block *block, IRStmt *st)
    case Ist_LLSC:
       load_linked_store_conditional(block, st);
       return;
+   case Ist_Put:
+      if (ht_options.graph && st->Ist.Put.offset == HT_GUEST_SP)
+         stack_pointer(block, in, st->Ist.Put.data);
+      break;
    case Ist_Exit:
       write_registers(block);
       break;
@@ -458,7 +472,7 @@ IRSB *ht_instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *
                          "calls are not recorded",
                          routine->path);
       }
-      statement(&block, st);
+      statement(&block, in, st);
    }
    write_registers(&block);
    /* Stubs of the procedure linkage table jump, so the caller stays. */

@@ -100,6 +100,8 @@ static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
    exits = number == __NR_exit_group || number == __NR_exit;
    if (exits)
       exit_status = (Int)(arguments[0] & 0xff);
+   if (number == __NR_exit)
+      ht_roots_thread_ended(tid, True);
    if (number == __NR_exit_group)
       ht_roots_ending();
    ht_exec_before(number, arguments);

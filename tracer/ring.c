@@ -143,17 +143,19 @@ void ht_ring_turn(void)
    ULong *const end = block(published) + HT_RING_BLOCK_WORDS;
    for (ULong *word = ht_ring_place->next; word < end; word++)
       *word = 0;
+   /* Before the block is published: the consumer reads the one after it where this process dies. */
+   if (published + 1 < HT_RING_BLOCKS && !has_memory(block(published + 1), BLOCK_BYTES)) {
+      VG_(umsg)("heaptoll: there is no more space in %s; what process %d does from here on is not recorded; free some, "
+                "or set TMPDIR to a folder with more\n",
+                ht_options.ring_dir, VG_(getpid)());
+      stop(PRODUCER_STOPPED);
+      return;
+   }
    published++;
    __atomic_store_n(&header->published, published, __ATOMIC_RELEASE);
    __atomic_add_fetch(&header->consumer_waits_on, 1, __ATOMIC_RELEASE);
    HT_SYSCALL(__NR_futex, &header->consumer_waits_on, FUTEX_WAKE, 1, 0, 0, 0);
    if (!await_block()) {
-      stop(PRODUCER_STOPPED);
-      return;
-   }
-   if (published < HT_RING_BLOCKS && !has_memory(block(published), BLOCK_BYTES)) {
-      VG_(umsg)("heaptoll: there is no more space in %s; what process %d does from here on is not recorded\n",
-                ht_options.ring_dir, VG_(getpid)());
       stop(PRODUCER_STOPPED);
       return;
    }
@@ -288,16 +290,22 @@ static void make(void)
    SysRes mapped = HT_SYSCALL(__NR_ftruncate, fd, RING_BYTES, 0, 0, 0, 0);
    if (!sr_isError(mapped))
       mapped = VG_(am_shared_mmap_file_float_valgrind)(RING_BYTES, VKI_PROT_READ | VKI_PROT_WRITE, fd, 0);
-   VG_(close)(fd);
    if (sr_isError(mapped)) {
+      VG_(close)(fd);
       VG_(umsg)("heaptoll: the ring of process %d cannot be mapped (error %lu); what it does is not recorded\n",
                 VG_(getpid)(), sr_Err(mapped));
       return;
    }
    header = (Header *)(Addr)sr_Res(mapped);
    published = 0;
-   if (!has_memory(header, HT_RING_HEADER_BYTES + BLOCK_BYTES)) {
-      VG_(umsg)("heaptoll: there is no space in %s for a ring; what process %d does is not recorded\n",
+   const Bool has_space = has_memory(header, HT_RING_HEADER_BYTES + BLOCK_BYTES);
+   /* What it has taken is left to others. */
+   if (!has_space)
+      HT_SYSCALL(__NR_ftruncate, fd, 0, 0, 0, 0, 0);
+   VG_(close)(fd);
+   if (!has_space) {
+      VG_(umsg)("heaptoll: there is no space in %s for a ring; what process %d does is not recorded; free some, or set "
+                "TMPDIR to a folder with more (4 MiB a process)\n",
                 ht_options.ring_dir, VG_(getpid)());
       VG_(am_munmap_valgrind)((Addr)header, RING_BYTES);
       header = NULL;

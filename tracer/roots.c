@@ -13,9 +13,13 @@
 #include "call.h"
 #include "guest.h"
 #include "options.h"
+#include "ranges.h"
 #include "ring.h"
 #include "routine.h"
 #include "thread.h"
+
+/* Of the core, not in its public headers: the auxiliary vector, which lies at the end of the first thread's stack. */
+extern UWord *VG_(client_auxv);
 
 /* Bytes below the stack pointer that a function may use. */
 #if defined(VGA_amd64)
@@ -28,115 +32,68 @@
  * that allocates more than MOST_AT_ONE times the first distance has that many, and a long one some hundreds. */
 enum { FIRST_DISTANCE = 1024, MOST_AT_ONE = 128 };
 
-/* ---- Ranges of addresses ---- */
+/* ---- Whose memory it is ---- */
 
-typedef struct {
-   Addr start, end;
-} Range;
+/* The core joins neighbouring segments: `made` has the mappings as system calls made them, but for managers', and `given`
+ * those that pthread_create made for stacks. In `divided` ones coroutines have parts. */
+static HtRanges managers, made = { .apart = True }, given = { .apart = True }, dead_stacks, living_stacks, divided;
 
-/* Not in order: they are few. */
-typedef struct {
-   Range *ranges;
-   UInt used, capacity;
-} Ranges;
-
-static Ranges managers, dead_stacks;
-
-static void add(Ranges *all, Addr start, Addr end)
+/* Whether the system call under way is made by pthread_create, which maps a stack with the thread's own data at its end. */
+static Bool by_thread_creation(ThreadId tid)
 {
-   for (UInt i = 0; i < all->used; i++)
-      if (all->ranges[i].start <= end && start <= all->ranges[i].end) {
-         /* They touch: what they make together may touch others. */
-         if (all->ranges[i].start < start)
-            start = all->ranges[i].start;
-         if (all->ranges[i].end > end)
-            end = all->ranges[i].end;
-         all->ranges[i] = all->ranges[--all->used];
-         i = (UInt)-1;
-      }
-   if (all->used == all->capacity) {
-      all->capacity = all->capacity == 0 ? 64 : 2 * all->capacity;
-      all->ranges = VG_(realloc)("ht.roots.ranges", all->ranges, all->capacity * sizeof(Range));
-   }
-   all->ranges[all->used++] = (Range){ start, end };
-}
-
-static void take(Ranges *all, Addr start, Addr end)
-{
-   for (UInt i = 0; i < all->used; i++) {
-      const Range old = all->ranges[i];
-      if (end <= old.start || old.end <= start)
-         continue;
-      all->ranges[i] = all->ranges[--all->used];
-      if (old.start < start)
-         add(all, old.start, start);
-      if (end < old.end)
-         add(all, end, old.end);
-      /* Their order may be another. What is left of this one does not overlap, so that ends. */
-      i = (UInt)-1;
-   }
-}
-
-/* The first part of the range from `start` to `end` that none of them has; False if there is none. */
-static Bool outside(const Ranges *all, Addr *start, Addr *end)
-{
-   Bool moved = True;
-   while (moved) {
-      moved = False;
-      for (UInt i = 0; i < all->used; i++)
-         if (all->ranges[i].start <= *start && *start < all->ranges[i].end) {
-            *start = all->ranges[i].end;
-            moved = True;
-         }
-   }
-   for (UInt i = 0; i < all->used; i++)
-      if (*start < all->ranges[i].start && all->ranges[i].start < *end)
-         *end = all->ranges[i].start;
-   return *start < *end;
-}
-
-static Bool contains(const Ranges *all, Addr address)
-{
-   static UInt last;
-   if (last < all->used && all->ranges[last].start <= address && address < all->ranges[last].end)
-      return True;
-   for (UInt i = 0; i < all->used; i++)
-      if (all->ranges[i].start <= address && address < all->ranges[i].end) {
-         last = i;
+   Addr frames[3];
+   const UInt count = VG_(get_StackTrace)(tid, frames, 3, NULL, NULL, 0);
+   for (UInt i = 1; i < count; i++) {
+      const HChar *name;
+      if (VG_(get_fnname)(VG_(current_DiEpoch)(), frames[i], &name) && VG_(strstr)(name, "pthread_create") != NULL)
          return True;
-      }
+   }
    return False;
 }
 
-/* ---- Whose memory it is ---- */
+static void forget(Addr start, Addr end)
+{
+   ht_ranges_take(&managers, start, end);
+   ht_ranges_take(&made, start, end);
+   ht_ranges_take(&given, start, end);
+   ht_ranges_take(&dead_stacks, start, end);
+   ht_ranges_take(&divided, start, end);
+}
 
 void ht_roots_mapped(Addr address, SizeT length)
 {
    if (!ht_options.graph)
       return;
    const ThreadId tid = VG_(get_running_tid)();
-   take(&dead_stacks, address, address + length);
-   if (tid != VG_INVALID_THREADID && ht_thread_in_routine(tid))
-      add(&managers, VG_PGROUNDDN(address), VG_PGROUNDUP(address + length));
-   else
-      take(&managers, address, address + length);
+   const Addr start = VG_PGROUNDDN(address), end = VG_PGROUNDUP(address + length);
+   forget(address, address + length);
+   if (tid != VG_INVALID_THREADID && ht_thread_in_routine(tid)) {
+      ht_ranges_add(&managers, start, end);
+      return;
+   }
+   ht_ranges_add(&made, start, end);
+   if (tid != VG_INVALID_THREADID && by_thread_creation(tid))
+      ht_ranges_add(&given, start, end);
 }
 
 void ht_roots_unmapped(Addr address, SizeT length)
 {
-   if (!ht_options.graph)
-      return;
-   take(&managers, address, address + length);
-   take(&dead_stacks, address, address + length);
+   if (ht_options.graph)
+      forget(address, address + length);
 }
 
-void ht_roots_thread_ended(ThreadId tid)
+/* The address from which a thread's stack is not dead when it has ended: its descriptor, which has the result until the
+ * thread is joined. */
+static Addr descriptor(ThreadId tid)
 {
-   if (!ht_options.graph)
-      return;
-   const NSegment *const segment = VG_(am_find_nsegment)(VG_(get_SP)(tid));
-   if (segment != NULL && segment->kind == SkAnonC && !contains(&managers, segment->start))
-      add(&dead_stacks, segment->start, segment->end + 1);
+   HtGuest guest;
+   VG_(get_shadow_regs_area)(tid, (UChar *)&guest, 0, 0, sizeof guest);
+#if defined(VGA_amd64)
+   return guest.guest_FS_CONST;
+#else
+   /* It lies before the thread pointer, and its length is the C library's secret. */
+   return guest.guest_XSP;
+#endif
 }
 
 static Bool begins_with(const HChar *text, const HChar *start)
@@ -209,7 +166,7 @@ static void find_arena(Addr start, Addr end)
       for (Addr bins = first; bins >= start + BEFORE_BINS && first - bins < BINS * BIN; bins -= BIN)
          if (follows_top(bins)) {
             const Addr arena_end = bins + BINS * BIN + AFTER_BINS;
-            add(&managers, bins - BEFORE_BINS, arena_end < end ? arena_end : end);
+            ht_ranges_add(&managers, bins - BEFORE_BINS, arena_end < end ? arena_end : end);
             return;
          }
       return;
@@ -263,9 +220,45 @@ typedef struct {
    Addr low, high; /* of its stack in use */
 } Stack;
 
+/* The mapping of the stack that this pointer is in, if nothing else lies in it: that of the first thread, or one that
+ * pthread_create made. Empty for others, such as coroutines' and those that a program gives its threads: what they share a
+ * mapping with is not known. */
+static HtRange bounds_of_stack(Addr sp)
+{
+   const HtRange *const block = ht_ranges_find(&given, sp);
+   const NSegment *const segment = VG_(am_find_nsegment)(sp);
+   const Addr first = (Addr)VG_(client_auxv);
+   if (block != NULL)
+      return *block;
+   if (segment != NULL && segment->start <= first && first <= segment->end)
+      return (HtRange){ segment->start, segment->end + 1 };
+   return (HtRange){ 0, 0 };
+}
+
+void ht_roots_switched(Addr from, Addr to)
+{
+   const HtRange stack = bounds_of_stack(to);
+   if (stack.start <= from && from < stack.end)
+      ht_ranges_add(&divided, stack.start, stack.end);
+}
+
+void ht_roots_thread_ended(ThreadId tid, Bool exits)
+{
+   if (!ht_options.graph)
+      return;
+   const Addr sp = VG_(get_SP)(tid);
+   const HtRange stack = bounds_of_stack(sp);
+   const Addr end = exits && ht_ranges_contains(&given, sp) ? descriptor(tid) : ht_ranges_contains(&divided, sp) ? 0 : sp - RED_ZONE;
+   if (stack.start < end && end < stack.end)
+      ht_ranges_add(&dead_stacks, stack.start, end);
+   if (exits)
+      ht_ranges_take(&divided, stack.start, stack.end);
+}
+
 /* The stacks of all threads; returns how many. */
 static UInt find_stacks(Stack **found)
 {
+   living_stacks.used = 0;
    static Stack *stacks;
    static UInt capacity;
    UInt used = 0;
@@ -278,14 +271,16 @@ static UInt find_stacks(Stack **found)
          stacks = VG_(realloc)("ht.roots.stacks", stacks, capacity * sizeof(Stack));
       }
       const Addr sp = VG_(get_SP)(tid);
-      const NSegment *const segment = VG_(am_find_nsegment)(sp);
+      const HtRange bounds = bounds_of_stack(sp);
       Stack *const stack = &stacks[used++];
       *stack = (Stack){ .sp = sp };
-      if (segment == NULL)
+      if (bounds.start == bounds.end)
          continue;
-      stack->low = sp - RED_ZONE < segment->start ? segment->start : sp - RED_ZONE;
-      stack->high = segment->end + 1;
-      take(&dead_stacks, segment->start, segment->end + 1);
+      const Addr low = ht_ranges_contains(&divided, sp) ? bounds.start : sp - RED_ZONE;
+      stack->low = low < bounds.start ? bounds.start : low;
+      stack->high = bounds.end;
+      ht_ranges_take(&dead_stacks, bounds.start, bounds.end);
+      ht_ranges_add(&living_stacks, bounds.start, bounds.end);
    }
    *found = stacks;
    return used;
@@ -327,32 +322,25 @@ static void registers(ThreadId tid, Where where)
       words(vectors, vectors_end, HT_ROOT_REGISTER);
 }
 
-/* Scans a segment but for what is a dead stack, or the manager's. */
+/* Scans a segment but for what is a stack, or the manager's. */
 static void scan_segment(const NSegment *segment, UInt kind)
 {
    Addr start = segment->start;
    while (start <= segment->end) {
       Addr end = segment->end + 1;
-      if (!outside(&managers, &start, &end))
+      if (!ht_ranges_outside(&managers, &start, &end))
          return;
-      if (!outside(&dead_stacks, &start, &end) || contains(&managers, start))
+      if (!ht_ranges_outside(&dead_stacks, &start, &end) || !ht_ranges_outside(&living_stacks, &start, &end)
+          || ht_ranges_contains(&managers, start) || ht_ranges_contains(&dead_stacks, start))
          continue;
       range(start, end, kind);
       start = end;
    }
 }
 
-static const Stack *stack_in(const NSegment *segment, const Stack *stacks, UInt count)
-{
-   for (UInt i = 0; i < count; i++)
-      if (segment->start <= stacks[i].sp && stacks[i].sp <= segment->end)
-         return &stacks[i];
-   return NULL;
-}
-
 /* Writable memory besides the stacks: data of the program and its libraries, and mappings. Memory without a file that
  * follows an object's data at once is that object's too. */
-static void memory(const Stack *stacks, UInt count)
+static void memory(void)
 {
    static Addr *starts;
    static Int capacity = 1024;
@@ -377,7 +365,7 @@ static void memory(const Stack *stacks, UInt count)
          kind = HT_ROOT_STATIC;
          object_end = here->end + 1;
       }
-      if (!here->hasR || !here->hasW || (kind == HT_ROOT_STATIC && of_manager) || stack_in(here, stacks, count) != NULL)
+      if (!here->hasR || !here->hasW || (kind == HT_ROOT_STATIC && of_manager))
          continue;
       scan_segment(here, kind);
    }
@@ -397,9 +385,9 @@ static void record_point(ThreadId running)
    while (VG_(thread_stack_next)(&tid, &low, &high))
       registers(tid, running == VG_INVALID_THREADID ? ENDING : tid == running ? RETURNED : RUNNING);
    for (UInt i = 0; i < count; i++)
-      if (!contains(&managers, stacks[i].sp))
+      if (!ht_ranges_contains(&managers, stacks[i].sp))
          range(stacks[i].low, stacks[i].high, HT_ROOT_STACK);
-   memory(stacks, count);
+   memory();
    ht_ring_event(HT_ROOTS, 0, NULL, 0);
 }
 
@@ -411,10 +399,13 @@ void ht_roots_allocated(ThreadId tid, Addr block, ULong size)
    static UInt points;
    if (!ht_options.graph)
       return;
-   if (!contains(&managers, block)) {
+   if (!ht_ranges_contains(&managers, block)) {
       const NSegment *const segment = VG_(am_find_nsegment)(block);
-      if (segment != NULL)
-         add(&managers, segment->start, segment->end + 1);
+      const HtRange *const mapping = ht_ranges_find(&made, block);
+      if (mapping != NULL)
+         ht_ranges_add(&managers, mapping->start, mapping->end);
+      else if (segment != NULL)
+         ht_ranges_add(&managers, segment->start, segment->end + 1);
    }
    if (distance == 0)
       distance = ht_options.roots_every != 0 ? (ULong)ht_options.roots_every : FIRST_DISTANCE;

@@ -11,8 +11,11 @@
 /* Memory became accessible, or was unmapped. What a routine of the malloc family maps is its manager's. */
 void ht_roots_mapped(Addr address, SizeT length);
 void ht_roots_unmapped(Addr address, SizeT length);
-/* A thread has ended: its stack is dead until another thread has it. */
-void ht_roots_thread_ended(ThreadId tid);
+/* A thread ends. Where it exits its stack is dead until another thread has it; where the process ends with it, only what
+ * lies below the stack pointer is. */
+void ht_roots_thread_ended(ThreadId tid, Bool exits);
+/* The stack pointer is moved by a switch of stacks. */
+void ht_roots_switched(Addr from, Addr to);
 /* A call of the malloc family has returned a block to the program. Records a root point if it is time for one. */
 void ht_roots_allocated(ThreadId tid, Addr block, ULong size);
 /* The process ends now, with all its threads: the last root point, once. */

@@ -201,7 +201,7 @@ static void on_exit(ThreadId tid)
 {
    HtThread *const thread = ht_thread(tid);
    ht_rseq_ended(tid);
-   ht_roots_thread_ended(tid);
+   ht_roots_thread_ended(tid, False);
    /* The work of the last one is recorded at the end of the process. */
    if (is_last(tid))
       return;

@@ -6,6 +6,7 @@
 
 mod end;
 mod frame;
+mod kept;
 mod own;
 mod path;
 mod row;
@@ -15,6 +16,7 @@ mod variant;
 
 pub use end::whole;
 pub use frame::{Frame, WholeFrame};
+pub use kept::kept_by;
 pub use own::{is_folded, is_own};
 pub use path::{Paths, Steps};
 pub use row::Row;

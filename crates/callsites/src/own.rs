@@ -7,7 +7,7 @@ use crate::frame::{Frame, file_name};
 
 /// Libraries by the beginning of their file names: C, C++, Rust, the dynamic linker, allocators, and what
 /// heaptoll preloads.
-const LIBRARIES: [&str; 16] = [
+pub(crate) const LIBRARIES: [&str; 16] = [
     "libc.so",
     "libc-2.",
     "libm.so",

@@ -12,6 +12,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -93,7 +94,9 @@ impl Ring {
     pub fn open(path: &Path) -> io::Result<Option<Ring>> {
         let file = File::options().read(true).write(true).open(path)?;
         let length = file.metadata()?.len();
-        if length < HEADER as u64 {
+        // A ring for which there was no space is a hole, and to touch a mapped hole of a full folder is a fault.
+        let mut magic = [0; 8];
+        if length < HEADER as u64 || file.read_at(&mut magic, 0)? < magic.len() || magic == [0; 8] {
             return Ok(None);
         }
         let bytes = usize::try_from(length).map_err(io::Error::other)?;

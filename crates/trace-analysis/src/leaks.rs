@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use heaptoll_trace::graph::Event;
 
-pub use figures::{Growing, Kinds, LeakFigures, SiteLeaks, Suppressed};
+pub use figures::{Growing, KeptSite, Kinds, LeakFigures, SiteLeaks, Suppressed};
 pub use found::Found;
 pub use growth::{Rise, Slope};
 pub use plain::{EACH_OBJECT, NeverFreedOf};

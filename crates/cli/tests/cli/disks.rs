@@ -216,3 +216,27 @@ fn a_temporary_folder_that_fills_up_ends_the_run_with_the_rows_so_far() {
     output.exits(1).shows(&["baseline"]).complains(&["cannot make a scratch folder"]);
     assert!(!rows(&fixture.json(&db)).is_empty());
 }
+
+/// Before, heaptoll died of SIGBUS in the ring of a process for which there was no space, without a word, and left its
+/// folders.
+#[test]
+fn a_folder_without_space_for_each_process_costs_their_events_and_nothing_else() {
+    if !mounts() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let several = "#include <unistd.h>\n#include <sys/wait.h>\nint main(void) { int hold[2]; if (pipe(hold)) return 2; \
+        for (int i = 0; i < 8; i++) if (!fork()) { char c; close(hold[1]); free(malloc(100)); return read(hold[0], &c, 1); } \
+        usleep(200000); close(hold[1]); while (wait(0) > 0); return 0; }";
+    let script = "mount -t tmpfs -o size=400k heaptoll-test /dev/shm && mount -t tmpfs -o size=800k heaptoll-test \"$TMPDIR\" \
+        && { \"$HT\" leaks -- \"$PROGRAM\"; code=$?; ls \"$TMPDIR\" /dev/shm >\"$LEFT\"; exit $code; }";
+    std::fs::create_dir(fixture.path("mnt")).expect("makes");
+    let mut command = Command::new("unshare");
+    fixture.prepare(&mut command);
+    command.args(["--mount", "sh", "-c", script]).env("HT", env!("CARGO_BIN_EXE_heaptoll"));
+    command.env("PROGRAM", fixture.program("several", several)).env("LEFT", fixture.path("left"));
+    let output: CommandOutput = command.env("TMPDIR", fixture.path("mnt")).output().expect("runs").into();
+    output.shows(&["What leaks in"]).complains(&["there is no space in", "TMPDIR"]);
+    let left = std::fs::read_to_string(fixture.path("left")).expect("a list");
+    assert!(!left.contains("scratch"), "{left}");
+}

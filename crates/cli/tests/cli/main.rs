@@ -28,6 +28,7 @@ mod importing;
 mod instructions;
 mod java;
 mod launcher;
+mod leak_owners;
 mod leaks;
 mod ledgers;
 mod locality;

@@ -25,6 +25,7 @@ pub fn document(figures: &Figures, trace: &Path, command: &str) -> Document {
         sections::growing(figures),
         sections::idle(figures),
         sections::unjudged(figures),
+        sections::kept(figures),
     ];
     let ended = figures.subject.ended.clone();
     let mut facts = subject::facts(&figures.subject, trace, 0);

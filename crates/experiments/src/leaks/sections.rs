@@ -51,6 +51,9 @@ pub fn kinds(figures: &Figures) -> Vec<Item> {
     } else {
         rows.push(cells("never freed", kinds.never_freed(), all));
     }
+    if !figures.kept.is_empty() {
+        rows.push(cells("kept by the C library", figures.kept_by_library(), all));
+    }
     if figures.suppressed.stacks > 0 {
         let suppressed = &figures.suppressed.kinds;
         rows.push(cells("suppressed", suppressed.never_freed(), all));
@@ -139,6 +142,18 @@ pub fn unjudged(figures: &Figures) -> Option<Section> {
     let item =
         listed(figures, &["objects", "bytes"], |row| of(&row.kinds), |row| sum(of(&row.kinds)).to_vec());
     section("Never freed", "", item)
+}
+
+/// What the C library keeps for itself.
+pub fn kept(figures: &Figures) -> Option<Section> {
+    let rows = figures
+        .kept
+        .iter()
+        .take(LISTED)
+        .map(|site| [[site.caller.clone(), site.name.clone()], sum(site.kinds.never_freed())].concat());
+    let columns = ["function", "for", "objects", "bytes"];
+    let text = "The C library allocated these for itself; no program can free them. They are no leaks.";
+    section("Kept by the C library", text, table_item("", &columns, rows.collect()))
 }
 
 /// What grows without bound.

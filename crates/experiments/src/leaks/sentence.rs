@@ -72,6 +72,9 @@ pub fn worst(figures: &LeakFigures) -> String {
     let left = figures.kinds.never_freed();
     match (left.objects, figures.judged_at_bytes) {
         (0, _) if figures.allocated.objects == 0 => "No object is in the trace.".to_owned(),
+        (0, _) if !figures.kept.is_empty() => {
+            "Nothing is lost: the C library keeps all that was never freed.".to_owned()
+        }
         (0, _) if figures.suppressed.stacks > 0 => "All that was never freed is suppressed.".to_owned(),
         (0, _) => "Everything was freed.".to_owned(),
         (_, Some(_)) => format!("Nothing is lost: {} are reachable at the end.", amount(left)),

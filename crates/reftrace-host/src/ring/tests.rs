@@ -204,3 +204,14 @@ fn a_geometry_that_no_tracer_has_is_refused_though_its_file_is_as_long() {
     file.set_len(HEADER as u64 + words * blocks * 8).expect("grows");
     assert!(Ring::open(&producer.path).is_err());
 }
+
+#[test]
+fn a_ring_for_which_there_was_no_space_is_not_touched() {
+    use std::os::unix::fs::MetadataExt;
+    let memory = rustix::fs::memfd_create("ring", rustix::fs::MemfdFlags::empty()).expect("a file in memory");
+    let file = std::fs::File::from(memory);
+    file.set_len(1 << 20).expect("its length");
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    assert!(Ring::open(Path::new(&path)).expect("opens").is_none());
+    assert_eq!(file.metadata().expect("its state").blocks(), 0);
+}

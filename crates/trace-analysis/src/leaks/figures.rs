@@ -83,6 +83,17 @@ pub struct Growing {
     pub rise: Rise,
 }
 
+/// What the C library keeps for itself, which no program can free.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptSite {
+    /// Its function that allocated.
+    pub caller: String,
+    /// The text of the call stacks.
+    pub name: String,
+    /// Their objects.
+    pub kinds: Kinds,
+}
+
 /// What suppressions left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Suppressed {
@@ -90,6 +101,13 @@ pub struct Suppressed {
     pub stacks: u64,
     /// Their objects.
     pub kinds: Kinds,
+}
+
+impl LeakFigures {
+    /// All that the C library keeps for itself.
+    pub fn kept_by_library(&self) -> Sum {
+        self.kept.iter().fold(Sum::default(), |sum, site| sum.plus(site.kinds.never_freed()))
+    }
 }
 
 /// All figures.
@@ -109,7 +127,7 @@ pub struct LeakFigures {
     pub judged_at_bytes: Option<u64>,
     /// Whether the program went on after it.
     pub goes_on: bool,
-    /// All that was never freed and is not suppressed.
+    /// All that was never freed, is not suppressed, and is not the C library's own.
     pub kinds: Kinds,
     /// By call site: most bytes lost first, then possibly lost, idle, of unknown kind, reachable.
     pub rows: Vec<SiteLeaks>,
@@ -121,6 +139,8 @@ pub struct LeakFigures {
     pub rise_of_all: Option<Rise>,
     /// The run is too short to see growth.
     pub is_short: bool,
+    /// What the C library keeps for itself, most bytes first: in no other sum, and no leak.
+    pub kept: Vec<KeptSite>,
     /// What suppressions left out.
     pub suppressed: Suppressed,
     /// Events that name objects that are not there.

@@ -1,10 +1,11 @@
 //! Call stacks as rows, those that read alike together: what they never freed, and how they grow.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-use heaptoll_callsites::WholeFrame;
+use heaptoll_callsites::{WholeFrame, kept_by};
 
-use super::figures::{Growing, LeakFigures, SiteLeaks};
+use super::figures::{Growing, KeptSite, Kinds, LeakFigures, SiteLeaks};
 use super::found::{Found, SiteSums};
 use super::growth::{may_grow, rise};
 use super::series::{LiveSeries, PARTS};
@@ -39,6 +40,8 @@ struct Row {
     largest: Option<(u32, u64)>,
     /// All sites of which something was ever live.
     sites: Vec<u32>,
+    /// What is live of them at the end, the C library's own objects too.
+    at_end: Sum,
 }
 
 impl Found {
@@ -75,27 +78,52 @@ impl Found {
         figures: &mut LeakFigures,
     ) {
         let last = self.sums.keys().max().map_or(0, |last| last + 1);
-        let mut rows: Vec<Row> = Vec::new();
+        let (mut rows, mut kept): (Vec<Row>, KeptKinds) = Default::default();
         for site in 0..self.series.sites().max(last) {
             let sums = self.sums.get(&site).copied().unwrap_or_default();
             let bytes = sums.kinds.never_freed();
-            if suppress(&call_sites.whole(site)) {
+            let stack = call_sites.whole(site);
+            if suppress(&stack) {
                 figures.suppressed.stacks += u64::from(bytes.objects > 0);
                 figures.suppressed.kinds = figures.suppressed.kinds.plus(&sums.kinds);
                 continue;
             }
-            figures.kinds = figures.kinds.plus(&sums.kinds);
             let row = call_sites.row(site);
             if row >= rows.len() {
                 rows.resize_with(row + 1, Row::default);
             }
-            rows[row].add(site, &sums, bytes);
+            rows[row].at_end = rows[row].at_end.plus(bytes);
+            match kept_by(&stack) {
+                Some(caller) => {
+                    rows[row].sites.push(site);
+                    if bytes.objects > 0 {
+                        let of = kept.entry((caller, row)).or_default();
+                        *of = of.plus(&sums.kinds);
+                    }
+                }
+                None => {
+                    figures.kinds = figures.kinds.plus(&sums.kinds);
+                    rows[row].add(site, &sums, bytes);
+                }
+            }
         }
+        figures.kept = kept_sites(kept, call_sites);
         if let Some(ends) = ends {
             figures.growing = growing(&rows, &self.series, ends, self.has_time, call_sites);
         }
         leaks(&rows, self.clock_bytes, call_sites, figures);
     }
+}
+
+/// What the C library keeps for itself, by its function and the row that called it.
+type KeptKinds = BTreeMap<(String, usize), Kinds>;
+
+fn kept_sites(kept: KeptKinds, call_sites: &CallSites<'_>) -> Vec<KeptSite> {
+    let sites =
+        kept.into_iter().map(|((caller, row), kinds)| KeptSite { caller, name: call_sites.name(row), kinds });
+    let mut sites: Vec<KeptSite> = sites.collect();
+    sites.sort_by_key(|site| Reverse(site.kinds.never_freed().bytes));
+    sites
 }
 
 impl Row {
@@ -164,7 +192,7 @@ fn growing(
         Some(Growing {
             name: call_sites.name(number),
             stack: site.map_or_else(Vec::new, |site| call_sites.whole(site)),
-            at_end: row.sums.kinds.never_freed(),
+            at_end: row.at_end,
             rise: rise(&floors, ends, has_time)?,
         })
     });

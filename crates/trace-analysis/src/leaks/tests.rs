@@ -101,3 +101,23 @@ fn a_site_that_grows_is_found_among_those_that_do_not() {
     assert_eq!(found.growing[0].rise.per_s, None);
     assert!(found.rise_of_all.is_some());
 }
+
+#[test]
+fn what_the_c_library_keeps_is_in_no_row_and_grows_all_the_same() {
+    let mut sites = sites();
+    sites.frames[0].function = "_dl_allocate_tls".into();
+    sites.frames[0].object = "/lib64/ld-linux-x86-64.so.2".into();
+    sites.sites[1].frames = vec![0, 1];
+    let mut leaks = GraphLeaks::default();
+    leaks.events(&some(), false);
+    let mut call_sites = CallSites::new(&sites, 3);
+    let found = leaks.finish().figures(By { call_sites: Some(&mut call_sites), suppress: LEAVE_NONE_OUT });
+    let kept: Vec<_> = found
+        .kept
+        .iter()
+        .map(|site| (site.caller.as_str(), site.name.as_str(), site.kinds.definite))
+        .collect();
+    assert_eq!(kept[0], ("_dl_allocate_tls", "g", Sum { objects: 1, bytes: 10 }));
+    assert!(found.rows.iter().all(|row| row.kinds.definite.bytes != 10), "{:?}", found.rows);
+    assert_eq!(found.kinds.never_freed().plus(found.kept_by_library()), Sum { objects: 4, bytes: 1080 });
+}
