@@ -78,7 +78,7 @@ impl Found {
         let mut rows: Vec<Row> = Vec::new();
         for site in 0..self.series.sites().max(last) {
             let sums = self.sums.get(&site).copied().unwrap_or_default();
-            let bytes = sums.kinds.never_freed();
+            let bytes = sums.kinds.live_at_exit();
             if suppress(&call_sites.whole(site)) {
                 figures.suppressed.stacks += u64::from(bytes.objects > 0);
                 figures.suppressed.kinds = figures.suppressed.kinds.plus(&sums.kinds);
@@ -99,28 +99,28 @@ impl Found {
 }
 
 impl Row {
-    fn add(&mut self, site: u32, sums: &SiteSums, never_freed: Sum) {
+    fn add(&mut self, site: u32, sums: &SiteSums, live: Sum) {
         self.sites.push(site);
-        if never_freed.objects == 0 {
+        if live.objects == 0 {
             return;
         }
         self.stacks += 1;
         self.sums.kinds = self.sums.kinds.plus(&sums.kinds);
         self.sums.led = self.sums.led.plus(sums.led);
         self.sums.idle_area += sums.idle_area;
-        if self.largest.is_none_or(|(_, most)| never_freed.bytes > most) {
-            self.largest = Some((site, never_freed.bytes));
+        if self.largest.is_none_or(|(_, most)| live.bytes > most) {
+            self.largest = Some((site, live.bytes));
         }
     }
 }
 
-/// What rows never freed, worst first.
+/// What was live of rows, worst first.
 fn leaks(rows: &[Row], clock_bytes: u64, call_sites: &CallSites<'_>, figures: &mut LeakFigures) {
     let mut all: Vec<(usize, &Row)> = rows.iter().enumerate().filter(|(_, row)| row.stacks > 0).collect();
     all.sort_by_key(|(number, row)| {
         let kinds = &row.sums.kinds;
         let lost = kinds.definite.plus(row.sums.led).bytes * u64::from(kinds.definite.objects > 0);
-        let others = [kinds.possible, kinds.idle, kinds.unjudged, kinds.never_freed()];
+        let others = [kinds.possible, kinds.idle, kinds.never_freed(), kinds.live_at_exit()];
         (Reverse(lost), others.map(|sum| Reverse(sum.bytes)), *number)
     });
     figures.other_rows = all.len().saturating_sub(ROWS) as u64;
@@ -164,7 +164,7 @@ fn growing(
         Some(Growing {
             name: call_sites.name(number),
             stack: site.map_or_else(Vec::new, |site| call_sites.whole(site)),
-            at_end: row.sums.kinds.never_freed(),
+            at_end: row.sums.kinds.live_at_exit(),
             rise: rise(&floors, ends, has_time)?,
         })
     });

@@ -69,7 +69,13 @@ pub fn start() -> u64 {
 
 /// Where memory is read, it is read once more before it goes: a program that only grows is largest at its end.
 fn at_end(ending: Ending) {
-    if mode() & (STARTING | DETACHED) == 0 && RINGS.flags().ledger {
+    if mode() & (STARTING | DETACHED) != 0 {
+        return;
+    }
+    if ending == Ending::Handlers {
+        RINGS.exit_begins();
+    }
+    if RINGS.flags().ledger {
         RINGS.end(ending == Ending::Handlers);
     }
 }
