@@ -11,6 +11,7 @@ use crate::file::{ProcessFile, Records};
 use crate::filter::{Filter, GROUP_BYTES};
 use crate::live::{Live, LiveSample};
 use crate::observer::Observer;
+use crate::system;
 
 const NEW: u32 = 0;
 const BEGINNING: u32 = 1;
