@@ -426,7 +426,8 @@ impl<W: Output> Sink for Recorder<W> {
                 self.roots(begin);
             }
             Event::Root { value, place } => self.root(value, place),
-            Event::Exit => {
+            // A handler may call exit again.
+            Event::Exit if self.after_exit == 0 => {
                 self.settle();
                 self.after_exit = self.writer.objects();
                 self.writer.exit_begins();
