@@ -52,7 +52,11 @@ pub fn kinds(figures: &Figures) -> Vec<Item> {
         rows.push(cells("never freed", kinds.never_freed(), all));
     }
     if kinds.freed_after_exit.objects > 0 {
-        rows.push(cells("live when exit began, freed after exit", kinds.freed_after_exit, all));
+        let name = match figures.judged_at_bytes {
+            Some(_) => "  of all these, freed after exit",
+            None => "live when exit began, freed after exit",
+        };
+        rows.push(cells(name, kinds.freed_after_exit, all));
     }
     if figures.suppressed.stacks > 0 {
         let suppressed = &figures.suppressed.kinds;
