@@ -222,6 +222,13 @@ void ht_call_announced(ULong event)
    ht_thread_event(VG_(get_running_tid)(), HT_ANNOUNCED, kind, &value, 1);
 }
 
+void ht_call_exits(void)
+{
+   /* What is lost is decided before handlers and destructors run. */
+   ht_roots_ending();
+   ht_ring_event(HT_EXIT, 0, NULL, 0);
+}
+
 void ht_call_request(ULong begins)
 {
    ht_ring_event(HT_REQUEST, begins, NULL, 0);

@@ -22,6 +22,8 @@ void ht_call_returned(ULong sp, ULong target, ULong result);
 void ht_call_starts(ULong main);
 /* The program's main begins. */
 void ht_call_main(void);
+/* exit begins: no matter who called it, also within the C library. */
+void ht_call_exits(void);
 /* The manager announced an event. */
 void ht_call_announced(ULong event);
 /* The program marks that a request begins (1) or ends (0). */

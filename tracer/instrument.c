@@ -422,6 +422,10 @@ static void entry(Block *block, HtRoutine *routine)
       call(block, "ht_call_main", &ht_call_main, mkIRExprVec_0(), NULL);
       return;
    }
+   if (routine->number == HT_EXIT_FUNCTION) {
+      call(block, "ht_call_exits", &ht_call_exits, mkIRExprVec_0(), NULL);
+      return;
+   }
    IRExpr *const of_routine = number((ULong)(Addr)routine), *const sp = get(block, HT_GUEST_SP);
    IRExpr *const a = get(block, HT_GUEST_ARGUMENT_0), *const b = get(block, HT_GUEST_ARGUMENT_1);
    IRExpr *const c = get(block, HT_GUEST_ARGUMENT_2), *const d = get(block, HT_GUEST_ARGUMENT_3);

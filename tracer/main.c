@@ -88,7 +88,7 @@ static Int exit_status;
 
 static void on_end(Int unknown)
 {
-   /* Where a signal ends it; a request to end has its point before other threads are gone. */
+   /* Where a signal ends it; exit and a request to end have their point before other threads are gone. */
    ht_roots_ending();
    ht_functions_report();
    ht_thread_end(exits, exit_status);

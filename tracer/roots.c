@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Root points. They are recorded when a block was returned, so no routine of the thread that runs is under way, and
- * where the program ends: what is lost is decided there. Words whose value lies in the range of the heap are recorded, one event each; which of them lead to live blocks, the
+ * where the program ends (where exit begins, before handlers and destructors): what is lost is decided there. Words whose value lies in the range of the heap are recorded, one event each; which of them lead to live blocks, the
  * consumer knows.
  *
  * A manager's own memory is left out: its tables know every block. That is what its routines map, what contains a block,

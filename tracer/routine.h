@@ -29,6 +29,8 @@ typedef struct HtRoutine {
 /* Nor these: the functions by which a program marks its requests (include/heaptoll_events.h). */
 #define HT_REQUEST_BEGIN (HT_ROUTINES + 4)
 #define HT_REQUEST_END (HT_ROUTINES + 5)
+/* Nor these: the functions that end a program, which call its handlers and destructors. */
+#define HT_EXIT_FUNCTION (HT_ROUTINES + 6)
 /* Nor this: a function that only routines of its family call, so that a call from elsewhere shows an inlined one. */
 #define HT_INSIDE (HT_ROUTINES + 3)
 

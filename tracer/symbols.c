@@ -75,6 +75,8 @@ static const struct {
    { "heaptoll_event_begin_v1", HT_REQUEST_BEGIN },
    { "heaptoll_event_end_v1", HT_REQUEST_END },
    { "__libc_start_main", HT_STARTER },
+   { "exit", HT_EXIT_FUNCTION },
+   { "quick_exit", HT_EXIT_FUNCTION },
 };
 
 typedef struct Name {

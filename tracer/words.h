@@ -56,7 +56,8 @@ enum {
    HT_WORD_AT = 26,         /* payload: the pointer in a word that the kernel wrote; the word's address */
    HT_ROOTS = 27,           /* payload: 1: a root point begins, 0: it ends */
    HT_ROOT = 28,            /* payload: a word that may be a pointer + 2^48 x HT_ROOT_... */
-   HT_REQUEST = 29          /* payload: 1: a request begins, 0: it ends */
+   HT_REQUEST = 29,         /* payload: 1: a request begins, 0: it ends */
+   HT_EXIT = 30             /* exit begins */
 };
 
 /* Flag of the thread that started another: code of the manager did, also outside of its routines. */

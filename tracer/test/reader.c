@@ -15,7 +15,7 @@
 typedef unsigned long long ULong;
 #include "../words.h"
 
-enum { KINDS = HT_MAIN + 1 };
+enum { KINDS = HT_EXIT + 1 };
 enum { HEADER = 4096, BLOCK = 32768, BLOCKS = 16 };
 
 static uint64_t ring[HEADER / 8 + BLOCK * BLOCKS];
@@ -29,7 +29,7 @@ static size_t following(unsigned kind, uint64_t payload)
       [HT_ENTER] = 5,     [HT_LEAVE] = 3,       [HT_ABANDON] = 2,      [HT_SIGNAL] = 2,     [HT_SIGNAL_END] = 2,
       [HT_ANNOUNCED] = 3, [HT_MAP] = 2,         [HT_UNMAP] = 2,        [HT_PROTECT] = 2,    [HT_KERNEL_LOAD] = 1,
       [HT_TICK] = 2,      [HT_KERNEL_STORE] = 1, [HT_THREAD_START] = 1, [HT_THREAD_END] = 2, [HT_EXEC] = 2,
-      [HT_END] = 2,       [HT_MAIN] = 2,
+      [HT_END] = 2,       [HT_MAIN] = 2,        [HT_WORD_AT] = 1,
    };
    switch (kind) {
    case HT_SITE_DEFINITION:

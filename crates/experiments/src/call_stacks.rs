@@ -4,7 +4,7 @@ use std::io::Read;
 
 use heaptoll_profiles::{Measure, Profile};
 use heaptoll_report::document::{Flame, Item};
-use heaptoll_trace::{Event, Memory, Reader, Sites};
+use heaptoll_trace::{Batch, Memory, Reader, Sites};
 use heaptoll_trace_analysis::profile::{EACH_OBJECT, StackSums, Window};
 
 /// Sums of a trace by call stack, where they are requested and the trace has stacks.
@@ -22,9 +22,9 @@ impl CallStacks {
     }
 
     /// Consumes the next events.
-    pub fn events(&mut self, events: &[Event]) {
+    pub fn batch(&mut self, batch: &Batch) {
         if let Some(sums) = &mut self.0 {
-            sums.events(events);
+            sums.batch(batch);
         }
     }
 

@@ -53,7 +53,10 @@ fn of_plain(trace: &Path, request: &Request) -> Result<Figures, Failure> {
     let mut leaks = NeverFreedOf::default();
     let mut time_ns = 0;
     let reader = feed(reader, |batch| {
-        leaks.events(&batch.events);
+        match batch.after_exit {
+            true => leaks.events_after_exit(&batch.events),
+            false => leaks.events(&batch.events),
+        }
         time_ns = batch.events.last().map_or(time_ns, |event| event.time_ns);
     });
     let reader = reader.map_err(trace_source::refused)?;
@@ -66,7 +69,10 @@ fn of_graph(trace: &Path, request: &Request) -> Result<Figures, Failure> {
     let mut reader = trace_source::open_graph(trace, memory)?;
     let (mut leaks, mut batch) = (GraphLeaks::default(), Batch::default());
     while reader.read(&mut batch).map_err(trace_source::refused)? {
-        leaks.events(&batch.events, batch.after_gap);
+        match batch.after_exit {
+            true => leaks.events_after_exit(&batch.events),
+            false => leaks.events(&batch.events, batch.after_gap),
+        }
     }
     let header = reader.header().clone();
     let tables = reader.into_tables();

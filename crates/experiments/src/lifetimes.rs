@@ -69,7 +69,7 @@ pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profil
     let mut stacks = CallStacks::new(request.stacks, &mut reader, memory);
     let reader = feed(reader, |batch| {
         lifetimes.batch(batch);
-        stacks.events(&batch.events);
+        stacks.batch(batch);
     })
     .map_err(trace_source::refused)?;
     let subject =

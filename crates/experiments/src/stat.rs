@@ -70,8 +70,11 @@ fn of_reader(
     let mut stat = Stat::new(reader.header().latency, reader.header().sites);
     let mut stacks = CallStacks::new(request.stacks, &mut reader, memory(request));
     let reader = feed(reader, |batch| {
+        if batch.after_exit {
+            stat.exit_begins();
+        }
         stat.events(&batch.events);
-        stacks.events(&batch.events);
+        stacks.batch(batch);
     })
     .map_err(trace_source::refused)?;
     let subject =

@@ -10,7 +10,7 @@ pub(crate) struct Block {
     /// Its number.
     pub number: u64,
     pub size: u64,
-    /// The last touch so far.
+    /// The last touch so far, before `exit` began.
     pub last_touch: Option<LastTouch>,
     /// Root points when it was allocated, or touched first after one.
     pub point: u64,
@@ -28,6 +28,14 @@ const CROWDED: usize = 64;
 impl Block {
     pub fn new(number: u64, size: u64, point: u64) -> Block {
         Block { number, size, point, crowded: CROWDED, ..Block::default() }
+    }
+
+    /// The program touches it; not counted of an object that was there when `exit` began, whose number is below
+    /// `after_exit`.
+    pub fn touched(&mut self, touch: LastTouch, after_exit: u64) {
+        if self.number >= after_exit {
+            self.last_touch = Some(touch);
+        }
     }
 
     /// Notes a word that points to it. True when the list should be thinned by [`Block::thin`].

@@ -71,6 +71,8 @@ pub struct Recorder<W> {
     pub(crate) kept: Kept,
     roots: FxHashMap<(RootKind, u64), u64>,
     references: bool,
+    /// Objects with lower numbers were there when `exit` began: what touches them afterwards is no use of them.
+    after_exit: u64,
     /// Threads in a request.
     requests: BTreeSet<u32>,
     sites: SiteNames,
@@ -93,6 +95,7 @@ impl<W: Output> Recorder<W> {
             kept: Kept::default(),
             roots: FxHashMap::default(),
             references,
+            after_exit: 0,
             requests: BTreeSet::new(),
             sites: SiteNames::default(),
             counts: Counts::default(),
@@ -144,8 +147,9 @@ impl<W: Output> Recorder<W> {
     #[inline]
     fn touch(&mut self, index: Index) {
         let now = LastTouch { event: self.writer.position(), clock_bytes: self.writer.clock_bytes() };
+        let after_exit = self.after_exit;
         let block = self.objects.get_mut(index);
-        block.last_touch = Some(now);
+        block.touched(now, after_exit);
         if block.point == self.counts.root_points {
             return;
         }
@@ -153,7 +157,7 @@ impl<W: Output> Recorder<W> {
         let number = block.number;
         self.writer.touch(number);
         // That event is before the touch, which goes on until the next one.
-        self.objects.get_mut(index).last_touch = Some(LastTouch { event: now.event + 1, ..now });
+        self.objects.get_mut(index).touched(LastTouch { event: now.event + 1, ..now }, after_exit);
     }
 
     #[cold]
@@ -167,8 +171,9 @@ impl<W: Output> Recorder<W> {
             thread: self.thread_index(),
         });
         let event = self.writer.position();
-        if let Some(touch) = &mut self.objects.get_mut(index).last_touch {
-            touch.event = event;
+        let block = self.objects.get_mut(index);
+        if let Some(touch) = block.last_touch {
+            block.touched(LastTouch { event, ..touch }, self.after_exit);
         }
     }
 
@@ -421,6 +426,12 @@ impl<W: Output> Sink for Recorder<W> {
                 self.roots(begin);
             }
             Event::Root { value, place } => self.root(value, place),
+            // A handler may call exit again.
+            Event::Exit if self.after_exit == 0 => {
+                self.settle();
+                self.after_exit = self.writer.objects();
+                self.writer.exit_begins();
+            }
             Event::Request { begin } if self.references => self.request(begin),
             Event::Unmap { address, length } => self.unmapped(address, length),
             Event::Site { site, frames } => self.sites.define(site, frames),

@@ -129,6 +129,7 @@ impl<W: Output> EventConsumer<W> {
             RingEvent::Failed { size, site, latency_ns, .. } => {
                 self.resolver.failed(&call(EventKind::Failed, size, 0, site, latency_ns));
             }
+            RingEvent::ExitBegins => self.resolver.writer().exit_begins(),
             RingEvent::Time { ns } => self.resolver.writer().stamp(ns.saturating_sub(self.begun_ns)),
             RingEvent::SiteDefinition { site, frames } => {
                 if let Some(symbols) = &mut self.symbols {

@@ -131,6 +131,8 @@ pub enum Event<'a> {
     Root { value: u64, place: Place },
     /// The program marks that a request of the running thread begins or ends.
     Request { begin: bool },
+    /// `exit` begins: handlers and destructors follow.
+    Exit,
     /// A child process was started, which has a stream of its own.
     Fork { child: u32 },
     /// The program's `main` begins, with what each owner has executed before, by number of owner: the loader's and the

@@ -123,6 +123,8 @@ pub enum EventKind {
     Root = 28,
     /// Payload: 1: a request that the program marks begins, 0: it ends. Nothing.
     Request = 29,
+    /// `exit` begins: handlers and destructors follow. Nothing.
+    Exit = 30,
 }
 
 /// Where a root lies.
@@ -192,7 +194,7 @@ impl Text {
 }
 
 impl EventKind {
-    const ALL: [EventKind; 30] = [
+    const ALL: [EventKind; 31] = [
         EventKind::Nothing,
         EventKind::Thread,
         EventKind::Enter,
@@ -223,6 +225,7 @@ impl EventKind {
         EventKind::Roots,
         EventKind::Root,
         EventKind::Request,
+        EventKind::Exit,
     ];
 
     /// The kind of a number.
@@ -241,7 +244,8 @@ impl EventKind {
             | EventKind::Fork
             | EventKind::Roots
             | EventKind::Root
-            | EventKind::Request => 0,
+            | EventKind::Request
+            | EventKind::Exit => 0,
             EventKind::KernelLoad | EventKind::KernelStore | EventKind::ThreadStart | EventKind::WordAt => 1,
             EventKind::Abandon
             | EventKind::Signal

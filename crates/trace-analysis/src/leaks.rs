@@ -22,7 +22,7 @@ pub use sites::{By, LEAVE_NONE_OUT};
 
 use crate::graph::lost::{Kind, Lost};
 use crate::sum::Sum;
-use found::SiteSums;
+use found::{SiteSums, add_freed_after_exit};
 use series::LiveSeries;
 
 /// Of an object that is reachable, the last touch lies so far back: this part of the run.
@@ -37,6 +37,8 @@ pub struct GraphLeaks {
     live: HashMap<u64, (u32, u64)>,
     allocated: Sum,
     clock_bytes: u64,
+    /// By call stack.
+    freed_after_exit: HashMap<u32, Sum>,
 }
 
 impl GraphLeaks {
@@ -59,6 +61,21 @@ impl GraphLeaks {
                 Event::RootsBegin { clock_bytes } => {
                     self.clock_bytes = self.clock_bytes.max(clock_bytes);
                 }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes the events of a batch after `exit` had begun: of what was live then, only what is freed.
+    pub fn events_after_exit(&mut self, events: &[Event]) {
+        for event in events {
+            match *event {
+                Event::Free { object, last_touch, .. } => {
+                    let Some((site, size)) = self.live.remove(&object) else { continue };
+                    self.freed_after_exit.entry(site).or_default().add(size);
+                    self.lost.take(&Event::Kept { object, last_touch });
+                }
+                Event::Kept { .. } => self.lost.take(event),
                 _ => {}
             }
         }
@@ -92,6 +109,7 @@ impl GraphLeaks {
                 sums.entry(leader_site).or_default().led.add(object.size);
             }
         }
+        add_freed_after_exit(&self.freed_after_exit, &mut sums);
         Found {
             sums,
             series: self.series,

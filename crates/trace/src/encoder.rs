@@ -197,6 +197,11 @@ impl Encoder {
         payload
     }
 
+    /// Time of the next event.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
     /// Thread and time at which the next chunk begins.
     pub(crate) fn position(&self) -> (u32, u64) {
         (self.thread, self.time_ns)

@@ -48,6 +48,7 @@ pub(crate) mod chunk {
     pub(crate) const SITES: u8 = 5;
     pub(crate) const EXTRA: u8 = 6;
     pub(crate) const ENDING: u8 = 7;
+    pub(crate) const EXIT: u8 = 8;
 }
 
 /// Contents of columns.

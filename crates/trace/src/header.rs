@@ -113,6 +113,16 @@ pub struct Sample {
     pub heap_kib: u64,
 }
 
+/// The moment when `exit` began: what follows are the program's handlers and destructors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Exit {
+    /// Number of the first event after it.
+    pub event: u64,
+    /// ns from the beginning; 0 in a trace with pointers, which has no times.
+    pub time_ns: u64,
+}
+
 /// A hole: events that could not be kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

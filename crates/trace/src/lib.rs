@@ -31,7 +31,9 @@ mod writer;
 pub use error::TraceError;
 pub use event::{Event, EventKind};
 pub use format::VERSION;
-pub use header::{Ending, Frame, Gap, GraphSettings, Header, Imported, Sample, Site, Sites, SitesSoFar};
+pub use header::{
+    Ending, Exit, Frame, Gap, GraphSettings, Header, Imported, Sample, Site, Sites, SitesSoFar,
+};
 pub use memory::{MEMORY_LIMIT, Memory};
 pub use output::{Output, Stream, TraceFile};
 pub use reader::{Batch, Reader};

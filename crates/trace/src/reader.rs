@@ -32,6 +32,8 @@ pub struct Batch {
     pub slots: u32,
     /// Before this batch, events are missing (damage, or a gap that the recorder left).
     pub after_gap: bool,
+    /// `exit` had begun before this batch.
+    pub after_exit: bool,
     /// Bytes allocated before the first event of this batch's chunk, by the recorder's clock: it shows how much was
     /// allocated within a gap.
     pub chunk_clock_bytes: u64,
@@ -162,6 +164,7 @@ impl<R: Read> Reader<R> {
                 if !batch.events.is_empty() {
                     batch.slots = self.state.live.slots();
                     batch.after_gap = after_gap;
+                    batch.after_exit = self.tables.exit.is_some();
                     return Ok(true);
                 }
                 self.gap |= after_gap;

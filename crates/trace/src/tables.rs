@@ -12,7 +12,7 @@ use crate::file_head;
 use crate::file_kind::FileKind;
 use crate::format::{CHUNK_HEAD, ChunkHead, TEXT_MAX, chunk};
 use crate::frame::{Framer, StreamItem};
-use crate::header::{Ending, Gap, Header, Sample, Sites};
+use crate::header::{Ending, Exit, Gap, Header, Sample, Sites};
 use crate::{TraceError, sites, text};
 
 /// Memory that all tables of a trace may take, bytes: what a hostile file can cost.
@@ -27,6 +27,8 @@ pub struct Tables {
     pub header: Header,
     /// How it ended; none when it was cut off.
     pub ending: Option<Ending>,
+    /// When `exit` began; none where the program ended otherwise, or the trace is of an older version.
+    pub exit: Option<Exit>,
     /// Call stacks; none when there are none.
     pub sites: Option<Sites>,
     /// Samples of the process, in order.
@@ -132,7 +134,7 @@ impl Tables {
 
     /// Takes a chunk that is not one of events.
     pub(crate) fn take(&mut self, head: &ChunkHead, payload: &[u8]) {
-        if !matches!(head.kind, chunk::HEADER | chunk::SAMPLES..=chunk::ENDING) {
+        if !matches!(head.kind, chunk::HEADER | chunk::SAMPLES..=chunk::EXIT) {
             // A chunk of a later version.
             return;
         }
@@ -207,6 +209,9 @@ impl Tables {
                 if self.memory + cost <= MEMORY_MAX {
                     self.extras.insert(name, bytes);
                 }
+            }
+            chunk::EXIT => {
+                self.exit.get_or_insert(serde_json::from_slice(&bytes).ok()?);
             }
             _ => self.ending = Some(serde_json::from_slice(&bytes).ok()?),
         }

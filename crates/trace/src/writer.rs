@@ -10,7 +10,7 @@ use crate::chunks::Chunks;
 use crate::encoder::{Call, Encoder, op_of};
 use crate::event::EventKind;
 use crate::format::{self, EVENTS_MAX, EventsHead, SIZE_MAX, chunk};
-use crate::header::{Ending, Gap, Header, Sample, Sites, SitesSoFar};
+use crate::header::{Ending, Exit, Gap, Header, Sample, Sites, SitesSoFar};
 use crate::output::Output;
 use crate::sites::WrittenSites;
 
@@ -222,6 +222,18 @@ impl<W: Output> Writer<W> {
         // Events after the gap are in a chunk of their own.
         self.cut();
         self.chunks.put(chunk::GAP, "", gap);
+        self.chunks.write_pending();
+    }
+
+    /// `exit` begins at this position; a second time counts for nothing.
+    pub fn exit_begins(&mut self) {
+        // Events after it are in a chunk of their own.
+        self.cut();
+        self.chunks.put(
+            chunk::EXIT,
+            "",
+            &Exit { event: self.head.first_event, time_ns: self.encoder.now_ns() },
+        );
         self.chunks.write_pending();
     }
 

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use common::{call, read, trace};
 use heaptoll_trace::{
-    Allocation, Batch, Ending, EventKind, Frame, Gap, Header, Output, Reader, Sample, Settings, Site, Sites,
-    SitesSoFar, Stream, TraceError, TraceFile, Writer, graph, tables,
+    Allocation, Batch, Ending, EventKind, Exit, Frame, Gap, Header, Output, Reader, Sample, Settings, Site,
+    Sites, SitesSoFar, Stream, TraceError, TraceFile, Writer, graph, tables,
 };
 
 /// An output that takes a number of bytes, then refuses for a while, then takes again.
@@ -383,4 +383,23 @@ fn a_trace_that_is_cut_anywhere_has_the_call_stacks_that_were_written_before() {
     let whole = reader.sites().expect("call stacks");
     assert_eq!(whole.frames.len(), 3, "frames without names are left out");
     assert!(whole.frames.iter().all(|frame| !frame.function.is_empty()));
+}
+
+#[test]
+fn batches_after_exit_are_marked_and_only_the_first_exit_counts() {
+    let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).unwrap();
+    let slots = [(); 3].map(|()| writer.allocate(&call(EventKind::Malloc, 24)).unwrap());
+    writer.stamp(70);
+    writer.exit_begins();
+    for slot in slots {
+        writer.free(slot, EventKind::Free, 0, 0).unwrap();
+        writer.exit_begins();
+    }
+    let bytes = writer.finish(&Ending::default()).unwrap();
+    let (mut reader, mut batch, mut found) = (Reader::new(&bytes[..]).unwrap(), Batch::default(), Vec::new());
+    while reader.read(&mut batch).unwrap() {
+        found.extend(batch.events.iter().map(|event| (event.kind.frees(), batch.after_exit)));
+    }
+    assert_eq!(found, [[(false, false); 3], [(true, true); 3]].concat());
+    assert_eq!(reader.tables().exit, Some(Exit { event: 3, time_ns: 70 }));
 }

@@ -14,8 +14,8 @@ use crate::state::State;
 use crate::sys::Errno;
 use crate::thread_word::{ThreadWord, mark};
 use crate::word::{
-    ADDRESS_BITS, ADDRESS_MASK, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, NEW, PREDICTED,
-    RESIZE_BEGIN, RESIZE_END, SHORT_SIZES, note, note_word, plain, prefix, prefix_word, tagged,
+    ADDRESS_BITS, ADDRESS_MASK, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_EXIT, KIND_NEW, NEW,
+    PREDICTED, RESIZE_BEGIN, RESIZE_END, SHORT_SIZES, note, note_word, plain, prefix, prefix_word, tagged,
 };
 
 /// Maximum number of frames of a call stack.
@@ -71,7 +71,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         }
     }
 
-    /// Records that any call for a new block returned `block`; `kind` is below 16. Called after the manager returned.
+    /// Records that any call for a new block returned `block`; `kind` is below [`KIND_EXIT`]. Called after the manager returned.
     #[inline(always)]
     pub fn alloc_long(&mut self, block: usize, size: usize, usable: usize, kind: u8, align_log2: u8) {
         if kind == KIND_NEW && align_log2 == 0 {
@@ -120,6 +120,12 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     fn failed_general(mut self, kind: u8, size: usize) {
         let word = tagged(ALLOC_LONG, u64::from(kind & 15) << ADDRESS_BITS);
         self.emit(&Event { word, data: Some((size as u64).min(DATA_MASK)), ..self.event(ALLOC_LONG, 0) });
+    }
+
+    /// Records that `exit` begins.
+    #[cold]
+    pub fn exit_begins(self) {
+        self.failed_general(KIND_EXIT, 0);
     }
 
     /// Records how long this thread's last [`Producer::free`] took, ns. Called after each free if the tool wants

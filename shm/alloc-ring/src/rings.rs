@@ -7,9 +7,10 @@ use crate::atomic::Ordering;
 use crate::attachment::{Attachment, FactsHook, stage};
 use crate::execs::ExecNote;
 use crate::flags::Flags;
-use crate::layout::exec_state;
+use crate::layout::{Process, exec_state};
 use crate::producer::Producer;
 use crate::state::State;
+use crate::sys;
 use crate::thread_word::{ThreadWord, mark};
 
 /// The rings of this process. The layer has one static of it.
@@ -84,19 +85,36 @@ impl<W: ThreadWord> Rings<W> {
         self.attachment.state_of(word).map(|state| unsafe { &*state })
     }
 
-    /// Called when the process is about to end, by a thread that records no more: waits until the tool has read its
-    /// memory. A process without an entry of its own, such as a child of fork that has recorded nothing, does not.
-    pub fn end(&self) {
+    /// Records that `exit` begins, in a process that has recorded something.
+    pub fn exit_begins(&self) {
+        if self.own_process().is_some()
+            && let Some(producer) = self.thread()
+        {
+            producer.exit_begins();
+        }
+    }
+
+    /// Called when the process is about to end: waits until the tool has read its memory. A process that has recorded
+    /// nothing does not.
+    ///
+    /// `answers`: it answers requests for facts meanwhile, so it is not inside the manager.
+    pub fn end(&self, answers: bool) {
+        if let Some(process) = self.own_process() {
+            self.attachment.wait_at_end(process, answers);
+        }
+    }
+
+    /// The entry of this process; none of a child of fork that has recorded nothing, and of a child of vfork, which has
+    /// its parent's.
+    fn own_process(&self) -> Option<&Process> {
         let local = self.attachment.local();
         if local.is_null() || self.detached() {
-            return;
+            return None;
         }
         // SAFETY: `local` is not null, and the private memory and the entries stay mapped.
         unsafe {
-            let process = (*local).process.load(Ordering::Acquire);
-            if !process.is_null() {
-                self.attachment.wait_at_end(&*process);
-            }
+            let is_own = (*local).pid.load(Ordering::Relaxed) == sys::getpid() as u32;
+            (*local).process.load(Ordering::Acquire).as_ref().filter(|_| is_own)
         }
     }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `ALLOC` | address / 8 in bits 0-43, size in bits 44-59: a plain `malloc` of less than 64 KiB |
 //! | `FREE` | address / 8, bits 44-59: [`FREE_DELETE`] |
-//! | `ALLOC_LONG` | address / 8, bits 44-47 kind, 48-53 log2 of the alignment (0: none requested); then `DATA` size. Address 0: the call failed |
+//! | `ALLOC_LONG` | address / 8, bits 44-47 kind, 48-53 log2 of the alignment (0: none requested); then `DATA` size. Address 0: the call failed, or, of kind [`KIND_EXIT`], `exit` begins |
 //! | `RESIZE_BEGIN` | address / 8 of the block, before the manager is called |
 //! | `RESIZE_END` | address / 8 of the block after it (0: null, nothing or freed); then `DATA` size |
 //! | `DATA` | 60 bits that belong to the preceding word |
@@ -38,6 +38,8 @@ pub const DATA: u64 = 5;
 pub const NEW: u64 = 5;
 /// The kind of an `operator new`.
 pub const KIND_NEW: u8 = 3;
+/// The kind of no call: `exit` begins.
+pub const KIND_EXIT: u8 = 15;
 /// See the table.
 pub const PREFIX: u64 = 6;
 /// See the table.

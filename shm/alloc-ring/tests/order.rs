@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use heaptoll_alloc_ring::word::KIND_EXIT;
 use heaptoll_alloc_ring::{Flags, Options, Tap};
 use proptest::prelude::*;
 
@@ -62,7 +63,8 @@ fn event(latency: bool) -> impl Strategy<Value = Event> {
                 address, size, usable: usable(size, odd), site, latency_ns
             }
         ),
-        1 => (0u8..16, size(), site(), ns()).prop_map(|(kind, size, site, latency_ns)| Event::Failed {
+        1 => Just(Event::ExitBegins),
+        1 => (0..KIND_EXIT, size(), site(), ns()).prop_map(|(kind, size, site, latency_ns)| Event::Failed {
             kind, size, site, latency_ns
         }),
         1 => (any::<u32>(), proptest::collection::vec(0u64..1 << 57, 0..60)).prop_map(|(site, frames)| {

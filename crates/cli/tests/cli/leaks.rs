@@ -246,6 +246,47 @@ fn a_plain_trace_shows_what_was_never_freed_and_what_grows_and_fails_no_gate_on_
     fixture.heaptoll(&["leaks", &bare, "--fail-on", "never-freed"]).exits(1);
 }
 
+/// Before, what destructors free was gone when growth was judged: a clean end hid what `_exit` showed.
+#[test]
+fn what_destructors_free_grows_and_is_live_when_exit_begins() {
+    let fixture = Fixture::new();
+    let source = r#"
+        #include <unistd.h>
+        static struct cell { struct cell *next; char rest[192]; } *all;
+        __attribute__((destructor)) static void drop(void) {
+            while (all) { void *next = all->next; free(all); all = next; }
+        }
+        int main(int count, char **ways) {
+            for (int i = 0; i < 3000; i++) {
+                free(malloc(300));
+                struct cell *one = malloc(sizeof *one);
+                one->next = all;
+                all = one;
+            }
+            if (count > 1) _exit(0);
+            return 0;
+        }"#;
+    let program = fixture.program("cache", source);
+    let (trace, json) = (fixture.at("cache.heaptoll"), fixture.at("cache.json"));
+    let judge = |leaks: &[&str], freed: u64| {
+        let arguments = [&["leaks", "--fail-on", "growing", "--json", &json], leaks].concat();
+        fixture.heaptoll(&arguments).exits(1).shows(&["main", "grows over the whole run"]);
+        let figures = read_json(&json);
+        assert_eq!(figures["growing"][0]["at_end"]["objects"], 3000);
+        assert_eq!(figures["kinds"]["freed_after_exit"]["objects"], freed);
+        figures
+    };
+    fixture.heaptoll(&["record", "--sites", "-f", "-o", &trace, "--", &program, "now"]).exits(0);
+    judge(&[&trace], 0);
+    fixture.heaptoll(&["record", "--sites", "-f", "-o", &trace, "--", &program]).exits(0);
+    judge(&[&trace], 3000);
+    fixture.heaptoll(&["leaks", "--fail-on", "never-freed", &trace]).exits(0).shows(&["freed after exit"]);
+    fixture.heaptoll(&["stat", &trace]).exits(0).shows(&["when exit begins"]);
+    let kinds = &judge(&["--", &program], 3000)["kinds"];
+    assert_eq!((&kinds["reachable"]["objects"], &kinds["definite"]["objects"]), (&3000.into(), &0.into()));
+    assert!(kinds["idle"]["objects"].as_u64().is_some_and(|idle| idle > 1000), "{kinds:#}");
+}
+
 #[test]
 fn a_stripped_program_that_crashes_and_a_damaged_trace_have_what_is_there() {
     let source = "int main(void) { for (int i = 0; i < 40; i++) *(char *volatile *)&(char *){0} = malloc(1000); abort(); }";

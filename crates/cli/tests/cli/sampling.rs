@@ -99,6 +99,8 @@ fn a_distance_of_one_byte_is_exact_for_all_of_the_family() {
             kept[4] = memalign(32, 320); free(valloc(5000)); }
         __attribute__((noinline)) static void arrays(void) { kept[5] = calloc(7, 9); kept[6] = reallocarray(0, 5, 5); }
         __attribute__((noinline)) static void gone(void) { free(realloc(malloc(24), 48)); free(0); free(malloc(0)); }
+        __attribute__((destructor)) static void late(void) {
+            free(kept[0]); free(kept[5]); kept[5] = realloc(kept[6], 1 << 20); kept[6] = malloc(1 << 20); }
         int main(void) { errno = 5; grown(); aligned(); arrays(); gone(); return 0; }
     "#;
     let fixture = Fixture::new();
@@ -117,6 +119,8 @@ fn a_distance_of_one_byte_is_exact_for_all_of_the_family() {
     assert_eq!((of("aligned", "allocated"), of("aligned", "live")), ((4.0, 6960.0), (3.0, 1960.0)));
     assert_eq!(of("arrays", "live"), (2.0, 88.0));
     assert_eq!((of("gone", "allocated"), of("gone", "live")), ((2.0, 72.0), (0.0, 0.0)));
+    // What the destructor frees was live when exit began, and what it allocates is none of the program's.
+    assert!(!figures["rows"].to_string().contains("late"), "{figures:#}");
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn profile(request: &Request) -> Result<(Profile, Tracks, Tables), Failure> {
     let mut has_events = false;
     let reader = feed(reader, |batch| {
         has_events |= !batch.events.is_empty();
-        sums.events(&batch.events);
+        sums.batch(batch);
     });
     let reader = reader.map_err(trace_source::refused)?;
     let tables = reader.into_tables();

@@ -249,6 +249,9 @@ fn sums(trace: &Path, until_ns: u64, rows: &[u32]) -> Result<(StatFigures, Vec<(
             }
             events.push(Event { site: row, ..*event });
         }
+        if batch.after_exit {
+            stat.exit_begins();
+        }
         stat.events(&events);
     })
     .map_err(trace_source::refused)?;

@@ -54,6 +54,13 @@ pub fn kinds(figures: &Figures) -> Vec<Item> {
     if !figures.kept.is_empty() {
         rows.push(cells("kept by the C library", figures.kept_by_library(), all));
     }
+    if kinds.freed_after_exit.objects > 0 {
+        let name = match figures.judged_at_bytes {
+            Some(_) => "  of all these, freed after exit",
+            None => "live when exit began, freed after exit",
+        };
+        rows.push(cells(name, kinds.freed_after_exit, all));
+    }
     if figures.suppressed.stacks > 0 {
         let suppressed = &figures.suppressed.kinds;
         rows.push(cells("suppressed", suppressed.never_freed(), all));
@@ -136,9 +143,14 @@ pub fn idle(figures: &Figures) -> Option<Section> {
     section("Reachable, and not touched in the second half of the run", "", item)
 }
 
+/// Of the kinds of a row, what was never freed and has no kind.
+pub fn of_no_kind(figures: &Figures) -> fn(&Kinds) -> Sum {
+    if figures.judged_at_bytes.is_some() { |kinds| kinds.unjudged } else { Kinds::never_freed }
+}
+
 /// What was never freed and has no kind.
 pub fn unjudged(figures: &Figures) -> Option<Section> {
-    let of = |kinds: &Kinds| kinds.unjudged;
+    let of = of_no_kind(figures);
     let item =
         listed(figures, &["objects", "bytes"], |row| of(&row.kinds), |row| sum(of(&row.kinds)).to_vec());
     section("Never freed", "", item)
@@ -159,7 +171,7 @@ pub fn kept(figures: &Figures) -> Option<Section> {
 /// What grows without bound.
 pub fn growing(figures: &Figures) -> Option<Section> {
     let has_time = figures.growing.iter().any(|one| one.rise.per_s.is_some());
-    let mut columns = vec!["call site", "live at the end", "growth a MiB allocated", "95 % interval"];
+    let mut columns = vec!["call site", "live when exit began", "growth a MiB allocated", "95 % interval"];
     if has_time {
         columns.extend(["growth a second", "95 % interval"]);
     }

@@ -5,6 +5,8 @@ use heaptoll_trace_analysis::Sum;
 use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures, SiteLeaks};
 use heaptoll_units::{bytes, objects, whole_bytes};
 
+use super::sections::of_no_kind;
+
 /// `365 objects` with their bytes: `22.0 MiB in 365 objects`.
 fn amount(sum: Sum) -> String {
     format!("{} in {}", whole_bytes(sum.bytes), objects(sum.objects))
@@ -66,16 +68,17 @@ pub fn worst(figures: &LeakFigures) -> String {
             amount(idle)
         );
     }
-    if let Some((row, left)) = most(figures, |kinds| kinds.unjudged) {
+    if let Some((row, left)) = most(figures, of_no_kind(figures)) {
         return format!("{} never freed {}.", place(&row.name), amount(left));
     }
-    let left = figures.kinds.never_freed();
+    let (left, freed) = (figures.kinds.never_freed(), figures.kinds.freed_after_exit);
     match (left.objects, figures.judged_at_bytes) {
         (0, _) if figures.allocated.objects == 0 => "No object is in the trace.".to_owned(),
         (0, _) if !figures.kept.is_empty() => {
             "Nothing is lost: the C library keeps all that was never freed.".to_owned()
         }
         (0, _) if figures.suppressed.stacks > 0 => "All that was never freed is suppressed.".to_owned(),
+        (0, _) if freed.objects > 0 => format!("Everything was freed: {} after exit began.", amount(freed)),
         (0, _) => "Everything was freed.".to_owned(),
         (_, Some(_)) => format!("Nothing is lost: {} are reachable at the end.", amount(left)),
         (_, None) => format!("{} were never freed.", amount(left)),

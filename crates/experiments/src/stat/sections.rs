@@ -295,9 +295,11 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
         ),
     ];
     let most = figures.resident.iter().max_by_key(|(_, kib)| *kib);
+    let at_exit = figures.when_exit_began.filter(|live| *live != figures.at_exit);
     let mut text = vec![format!(
-        "At most {} are alive, at the end {}.",
+        "At most {} are alive,{} at the end {}.",
         whole_bytes(figures.peak.live_bytes),
+        at_exit.map_or_else(String::new, |live| format!(" {} when exit begins,", whole_bytes(live.bytes))),
         whole_bytes(figures.at_exit.bytes)
     )];
     if let Some((ns, kib)) = most {

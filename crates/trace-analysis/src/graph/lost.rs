@@ -94,7 +94,8 @@ impl Lost {
         events.iter().for_each(|event| self.take(event));
     }
 
-    fn take(&mut self, event: &Event) {
+    /// Takes an event.
+    pub fn take(&mut self, event: &Event) {
         match *event {
             Event::Allocate { object, size, site, .. } => {
                 let born_bytes = self.clock_bytes;

@@ -8,7 +8,7 @@ use super::growth::Rise;
 use crate::subject::Subject;
 use crate::sum::Sum;
 
-/// Objects that were never freed, by kind.
+/// Objects that were live when `exit` began, by kind. Where it did not begin: at the end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kinds {
     /// Definitely lost: nothing leads to them.
@@ -25,12 +25,23 @@ pub struct Kinds {
     pub untouched: Sum,
     /// Of no known kind: those of a plain trace, and those after whose allocation events are missing.
     pub unjudged: Sum,
+    /// Of all kinds, those that the program freed after `exit` had begun.
+    pub freed_after_exit: Sum,
 }
 
 impl Kinds {
-    /// All that was never freed.
-    pub fn never_freed(&self) -> Sum {
+    /// All that was live when `exit` began.
+    pub fn live_at_exit(&self) -> Sum {
         self.definite.plus(self.indirect).plus(self.possible).plus(self.reachable).plus(self.unjudged)
+    }
+
+    /// All that was never freed, not even after that.
+    pub fn never_freed(&self) -> Sum {
+        let (all, freed) = (self.live_at_exit(), self.freed_after_exit);
+        Sum {
+            objects: all.objects.saturating_sub(freed.objects),
+            bytes: all.bytes.saturating_sub(freed.bytes),
+        }
     }
 
     pub(super) fn plus(&self, other: &Kinds) -> Kinds {
@@ -42,6 +53,7 @@ impl Kinds {
             idle: self.idle.plus(other.idle),
             untouched: self.untouched.plus(other.untouched),
             unjudged: self.unjudged.plus(other.unjudged),
+            freed_after_exit: self.freed_after_exit.plus(other.freed_after_exit),
         }
     }
 }
@@ -77,7 +89,7 @@ pub struct Growing {
     pub name: String,
     /// All frames of one of them, innermost first.
     pub stack: Vec<WholeFrame>,
-    /// What is live of them at the end.
+    /// What was live of them when `exit` began.
     pub at_end: Sum,
     /// How it rises.
     pub rise: Rise,
@@ -106,7 +118,7 @@ pub struct Suppressed {
 impl LeakFigures {
     /// All that the C library keeps for itself.
     pub fn kept_by_library(&self) -> Sum {
-        self.kept.iter().fold(Sum::default(), |sum, site| sum.plus(site.kinds.never_freed()))
+        self.kept.iter().fold(Sum::default(), |sum, site| sum.plus(site.kinds.live_at_exit()))
     }
 }
 

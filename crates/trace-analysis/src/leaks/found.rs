@@ -15,6 +15,13 @@ pub(super) struct SiteSums {
     pub(super) idle_area: u128,
 }
 
+/// Adds to each call stack what was freed after `exit` had begun.
+pub(super) fn add_freed_after_exit(freed: &HashMap<u32, Sum>, sums: &mut HashMap<u32, SiteSums>) {
+    for (site, freed) in freed {
+        sums.entry(*site).or_default().kinds.freed_after_exit = *freed;
+    }
+}
+
 /// What was found in a trace, before call stacks are made rows.
 #[derive(Debug)]
 pub struct Found {

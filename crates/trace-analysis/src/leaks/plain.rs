@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use heaptoll_trace::{Event, EventKind};
 
-use super::found::{Found, SiteSums};
+use super::found::{Found, SiteSums, add_freed_after_exit};
 use super::series::LiveSeries;
 use crate::slots::{MAX_SIZE, Slots};
 use crate::sum::Sum;
@@ -28,12 +28,32 @@ pub struct NeverFreedOf {
     allocated: Sum,
     clock_bytes: u64,
     misfits: u64,
+    /// By call stack.
+    freed_after_exit: HashMap<u32, Sum>,
 }
 
 impl NeverFreedOf {
     /// Takes the next events.
     pub fn events(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.event(event));
+    }
+
+    /// Takes the next events, after `exit` had begun: of what was live then, only what is freed.
+    pub fn events_after_exit(&mut self, events: &[Event]) {
+        for event in events {
+            let block = match event.kind {
+                kind if kind.allocates() => self.slots.claim(event.slot),
+                kind if kind.frees() => match self.slots.get(event.slot) {
+                    Some(block) => block,
+                    None => continue,
+                },
+                _ => continue,
+            };
+            let before = std::mem::take(block);
+            if before.is_live {
+                self.freed_after_exit.entry(before.site).or_default().add(before.size);
+            }
+        }
     }
 
     fn event(&mut self, event: &Event) {
@@ -85,6 +105,10 @@ impl NeverFreedOf {
         let mut sums: HashMap<u32, SiteSums> = HashMap::new();
         for block in self.slots.iter().filter(|block| block.is_live) {
             sums.entry(block.site).or_default().kinds.unjudged.add(block.size);
+        }
+        add_freed_after_exit(&self.freed_after_exit, &mut sums);
+        for SiteSums { kinds, .. } in sums.values_mut() {
+            kinds.unjudged = kinds.unjudged.plus(kinds.freed_after_exit);
         }
         Found {
             sums,

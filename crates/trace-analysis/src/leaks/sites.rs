@@ -81,7 +81,7 @@ impl Found {
         let (mut rows, mut kept): (Vec<Row>, KeptKinds) = Default::default();
         for site in 0..self.series.sites().max(last) {
             let sums = self.sums.get(&site).copied().unwrap_or_default();
-            let bytes = sums.kinds.never_freed();
+            let bytes = sums.kinds.live_at_exit();
             let stack = call_sites.whole(site);
             if suppress(&stack) {
                 figures.suppressed.stacks += u64::from(bytes.objects > 0);
@@ -122,33 +122,33 @@ fn kept_sites(kept: KeptKinds, call_sites: &CallSites<'_>) -> Vec<KeptSite> {
     let sites =
         kept.into_iter().map(|((caller, row), kinds)| KeptSite { caller, name: call_sites.name(row), kinds });
     let mut sites: Vec<KeptSite> = sites.collect();
-    sites.sort_by_key(|site| Reverse(site.kinds.never_freed().bytes));
+    sites.sort_by_key(|site| Reverse(site.kinds.live_at_exit().bytes));
     sites
 }
 
 impl Row {
-    fn add(&mut self, site: u32, sums: &SiteSums, never_freed: Sum) {
+    fn add(&mut self, site: u32, sums: &SiteSums, live: Sum) {
         self.sites.push(site);
-        if never_freed.objects == 0 {
+        if live.objects == 0 {
             return;
         }
         self.stacks += 1;
         self.sums.kinds = self.sums.kinds.plus(&sums.kinds);
         self.sums.led = self.sums.led.plus(sums.led);
         self.sums.idle_area += sums.idle_area;
-        if self.largest.is_none_or(|(_, most)| never_freed.bytes > most) {
-            self.largest = Some((site, never_freed.bytes));
+        if self.largest.is_none_or(|(_, most)| live.bytes > most) {
+            self.largest = Some((site, live.bytes));
         }
     }
 }
 
-/// What rows never freed, worst first.
+/// What was live of rows, worst first.
 fn leaks(rows: &[Row], clock_bytes: u64, call_sites: &CallSites<'_>, figures: &mut LeakFigures) {
     let mut all: Vec<(usize, &Row)> = rows.iter().enumerate().filter(|(_, row)| row.stacks > 0).collect();
     all.sort_by_key(|(number, row)| {
         let kinds = &row.sums.kinds;
         let lost = kinds.definite.plus(row.sums.led).bytes * u64::from(kinds.definite.objects > 0);
-        let others = [kinds.possible, kinds.idle, kinds.unjudged, kinds.never_freed()];
+        let others = [kinds.possible, kinds.idle, kinds.never_freed(), kinds.live_at_exit()];
         (Reverse(lost), others.map(|sum| Reverse(sum.bytes)), *number)
     });
     figures.other_rows = all.len().saturating_sub(ROWS) as u64;

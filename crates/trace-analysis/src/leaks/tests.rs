@@ -2,7 +2,7 @@
 
 use heaptoll_callsites::WholeFrame;
 use heaptoll_trace::graph::{AllocationKind, Event, FreeCause, RootKind};
-use heaptoll_trace::{Frame, Site, Sites};
+use heaptoll_trace::{EventKind, Frame, Site, Sites};
 
 use super::*;
 use crate::stacks::CallSites;
@@ -120,4 +120,55 @@ fn what_the_c_library_keeps_is_in_no_row_and_grows_all_the_same() {
     assert_eq!(kept[0], ("_dl_allocate_tls", "g", Sum { objects: 1, bytes: 10 }));
     assert!(found.rows.iter().all(|row| row.kinds.definite.bytes != 10), "{:?}", found.rows);
     assert_eq!(found.kinds.never_freed().plus(found.kept_by_library()), Sum { objects: 4, bytes: 1080 });
+}
+
+#[test]
+fn what_is_freed_after_exit_was_live_and_grew_and_is_summed_up_apart() {
+    let object = |object: u64| allocate(object, 1, 32);
+    let free = |object| Event::Free { object, thread: 0, cause: FreeCause::Free, last_touch: None };
+    let mut leaks = GraphLeaks::default();
+    leaks.events(&(0..3000).map(object).collect::<Vec<_>>(), false);
+    let root = Event::Root { object: 2999, offset: 0, kind: RootKind::Static };
+    leaks.events(&[Event::RootsBegin { clock_bytes: 96_000 }, root, Event::RootsEnd { whole: true }], false);
+    let after = [allocate(3000, 2, 1 << 20), free(3000), free(2999), free(7)];
+    leaks.events_after_exit(&after);
+    leaks.events_after_exit(&[Event::Kept { object: 8, last_touch: None }]);
+    let sites = sites();
+    let mut call_sites = CallSites::new(&sites, 3);
+    let found = leaks.finish().figures(By { call_sites: Some(&mut call_sites), suppress: LEAVE_NONE_OUT });
+    let kinds = &found.kinds;
+    assert_eq!(
+        (kinds.reachable.objects, kinds.definite.objects, kinds.freed_after_exit.objects),
+        (1, 2999, 2)
+    );
+    assert_eq!((kinds.live_at_exit().objects, kinds.never_freed().objects), (3000, 2998));
+    assert_eq!((found.allocated.objects, found.clock_bytes, found.goes_on), (3000, 96_000, false));
+    assert_eq!((found.growing.len(), found.growing[0].at_end.objects), (1, 3000));
+    assert_eq!(found.rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["f"]);
+}
+
+#[test]
+fn in_a_plain_trace_as_well() {
+    let event = |kind, slot| heaptoll_trace::Event {
+        kind,
+        moved: false,
+        align_log2: 0,
+        thread: 0,
+        slot,
+        site: 1,
+        size: 32,
+        usable: 0,
+        time_ns: 0,
+        latency_ns: 0,
+    };
+    let made = |slot| event(EventKind::Malloc, slot);
+    let freed = |slot| event(EventKind::Free, slot);
+    let mut leaks = NeverFreedOf::default();
+    leaks.events(&[made(0), made(1), made(2), freed(2)]);
+    // Slots are used again: what is made after exit is no leak, freed or not.
+    leaks.events_after_exit(&[made(2), made(3), freed(1), freed(2), made(1)]);
+    let found = leaks.finish().figures(By { call_sites: None, suppress: LEAVE_NONE_OUT });
+    let kinds = &found.kinds;
+    assert_eq!((kinds.unjudged.objects, kinds.freed_after_exit.objects), (2, 1));
+    assert_eq!((kinds.never_freed().objects, found.allocated.objects, found.misfits), (1, 3, 0));
 }

@@ -9,7 +9,7 @@ mod sums;
 use std::collections::HashMap;
 
 use heaptoll_profiles::{Builder, Counter, Measure, Profile, Subject, Tracks, Unit};
-use heaptoll_trace::{Event, EventKind, Header, Sites};
+use heaptoll_trace::{Batch, Event, EventKind, Header, Sites};
 
 use crate::slots::{MAX_SIZE, Slots};
 use crate::stat::Point;
@@ -76,6 +76,23 @@ impl StackSums {
             time_ns: 0,
             timeline: Timeline::default(),
             lives: lives.then(LifeGroups::default),
+        }
+    }
+
+    /// Consumes a batch of events; what is live when `exit` begins stays so.
+    pub fn batch(&mut self, batch: &Batch) {
+        match batch.after_exit {
+            true => self.events_after_exit(&batch.events),
+            false => self.events(&batch.events),
+        }
+    }
+
+    fn events_after_exit(&mut self, events: &[Event]) {
+        let window = self.window.from_ns..self.window.to_ns;
+        for event in events.iter().filter(|event| event.kind.allocates() && window.contains(&event.time_ns)) {
+            let size = event.size.min(MAX_SIZE);
+            self.clock_bytes = self.clock_bytes.saturating_add(size);
+            self.sites.at(event.site, &self.now).allocated.add(size);
         }
     }
 

@@ -32,6 +32,8 @@ pub struct StatFigures {
     pub max_live_objects: u64,
     /// Never freed.
     pub at_exit: LiveTotals,
+    /// Live when `exit` began, before handlers and destructors; none where it did not.
+    pub when_exit_began: Option<LiveTotals>,
     /// Counts and bytes by kind, those that occurred.
     pub kinds: Vec<KindFigures>,
     /// Per second.

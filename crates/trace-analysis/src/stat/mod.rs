@@ -61,6 +61,7 @@ pub struct Stat {
     live: LiveTotals,
     max_live_objects: u64,
     peak: Peak,
+    at_exit: Option<LiveTotals>,
     allocated: LiveTotals,
     unknown_usable: u64,
     misfits: u64,
@@ -86,6 +87,7 @@ impl Stat {
             live: LiveTotals::default(),
             max_live_objects: 0,
             peak: Peak::default(),
+            at_exit: None,
             allocated: LiveTotals::default(),
             unknown_usable: 0,
             misfits: 0,
@@ -97,6 +99,11 @@ impl Stat {
             latencies: if latency { Latencies::new() } else { None },
             site_table: sites.then(SiteTable::default),
         }
+    }
+
+    /// `exit` begins: from now on no maximum of live bytes is the peak. A second time counts for nothing.
+    pub fn exit_begins(&mut self) {
+        self.at_exit.get_or_insert(self.live);
     }
 
     /// Consumes the next event.
@@ -240,7 +247,7 @@ impl Stat {
             return;
         }
         self.timeline.rise(self.now());
-        if self.live.bytes > self.peak.live_bytes {
+        if self.live.bytes > self.peak.live_bytes && self.at_exit.is_none() {
             self.peak = Peak {
                 live_bytes: self.live.bytes,
                 live_objects: self.live.objects,
@@ -302,6 +309,7 @@ impl Stat {
             peak: self.peak,
             max_live_objects: self.max_live_objects,
             at_exit: self.live,
+            when_exit_began: self.at_exit,
             kinds: kinds
                 .map(|&kind| KindFigures {
                     kind,

@@ -30,6 +30,8 @@ pub struct Batch {
     /// Before this batch, events are missing (damage, or a gap that the recorder left): edges may have ended, and
     /// objects, without an event.
     pub after_gap: bool,
+    /// `exit` had begun before this batch.
+    pub after_exit: bool,
 }
 
 /// Reads one trace with pointers.
@@ -124,6 +126,7 @@ impl<R: Read> Reader<R> {
         batch.next_event = self.next_event;
         batch.objects = self.decoder.objects();
         batch.after_gap = after_gap;
+        batch.after_exit = self.tables.exit.is_some();
         self.check_memory()?;
         Ok(!batch.events.is_empty())
     }

@@ -11,7 +11,7 @@ use super::event::{FreeCause, LastTouch};
 use super::format::{Head, file_head, op};
 use crate::chunks::Chunks;
 use crate::format::{CLOCK_MAX, EVENTS_MAX, SIZE_MAX, chunk};
-use crate::header::{Ending, Gap, Header, Sites, SitesSoFar};
+use crate::header::{Ending, Exit, Gap, Header, Sites, SitesSoFar};
 use crate::output::Output;
 use crate::sites::WrittenSites;
 use crate::{Settings, TraceError};
@@ -140,6 +140,14 @@ impl<W: Output> Writer<W> {
         // Events after the gap are in a chunk of their own.
         self.cut();
         self.chunks.put(chunk::GAP, "", gap);
+        self.chunks.write_pending();
+    }
+
+    /// `exit` begins at this position; a second time counts for nothing.
+    pub fn exit_begins(&mut self) {
+        // Events after it are in a chunk of their own.
+        self.cut();
+        self.chunks.put(chunk::EXIT, "", &Exit { event: self.head.first_event, ..Exit::default() });
         self.chunks.write_pending();
     }
 

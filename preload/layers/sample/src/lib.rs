@@ -10,6 +10,7 @@
 //! - Samples fire USDT probes for profilers outside ([`probes`]).
 //! - A `realloc` counts as the free of the old block and the allocation of the new one: of a block that was not sampled
 //!   nothing is known.
+//! - Sums are of the moment when `exit` begins: what handlers and destructors free stays live in them.
 //! - `errno` is the manager's.
 #![no_std]
 
@@ -32,6 +33,7 @@ static STACKS: CallStacks = CallStacks::new();
 heaptoll_next::export_family!(Sample);
 heaptoll_next::export_operators!(Sample);
 heaptoll_stacks::export_dlclose!(STACKS);
+heaptoll_ending::export_ending!();
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {

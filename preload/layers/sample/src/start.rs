@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use heaptoll_ending::Ending;
 use heaptoll_next::arena;
 use heaptoll_next::settings::variable;
 use heaptoll_sampling::layout::VARIABLE;
@@ -59,10 +60,19 @@ fn start() -> Mode {
     let is_on = family.is_some()
         && variable(VARIABLE).is_some_and(|folder| SAMPLER.attach(folder))
         && STACKS.prepare(at_start as *const () as usize);
+    if is_on {
+        heaptoll_ending::prepare(at_end);
+    }
     MODE.store(if is_on { ON } else { OFF }, Ordering::Release);
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     unsafe { *libc::__errno_location() = errno };
     if is_on { Mode::On } else { Mode::Off }
+}
+
+fn at_end(ending: Ending) {
+    if ending == Ending::Handlers {
+        SAMPLER.exit_begins();
+    }
 }
 
 extern "C" fn at_start() {

@@ -13,6 +13,8 @@ pub enum RingEvent<'a> {
     ResizeEnd { address: u64, size: u64, usable: u64, site: u32, latency_ns: u32 },
     /// A call for a new block returned null.
     Failed { kind: u8, size: u64, site: u32, latency_ns: u32 },
+    /// `exit` begins: what follows are handlers and destructors.
+    ExitBegins,
     /// When the following event was recorded, ns since the file was made. Times of different threads may decrease a
     /// little from one event to the next.
     Time { ns: u64 },

@@ -33,12 +33,14 @@ pub enum Event {
     ResizeEnd { address: u64, size: u64, usable: u64, site: u32, latency_ns: u32 },
     Failed { kind: u8, size: u64, site: u32, latency_ns: u32 },
     Definition { site: u32, frames: Vec<u64> },
+    ExitBegins,
 }
 
 impl Event {
     /// Records it.
     pub fn emit(&self, mut producer: Producer<'_, Word>, took: bool) {
         match *self {
+            Event::ExitBegins => producer.exit_begins(),
             Event::Alloc { address, size, usable, kind, align_log2, site, latency_ns } => {
                 producer.site(site);
                 producer.latency(latency_ns);
@@ -101,6 +103,7 @@ impl Sink for Received {
                 Event::Failed { kind, size, site, latency_ns }
             }
             RingEvent::SiteDefinition { site, frames } => Event::Definition { site, frames: frames.to_vec() },
+            RingEvent::ExitBegins => Event::ExitBegins,
             RingEvent::Time { ns } => return self.times.push((thread, ns)),
         };
         self.events.push((thread, event));

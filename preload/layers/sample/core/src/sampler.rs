@@ -11,11 +11,13 @@ use crate::file::{ProcessFile, Records};
 use crate::filter::{Filter, GROUP_BYTES};
 use crate::live::{Live, LiveSample};
 use crate::observer::Observer;
+use crate::system;
 
 const NEW: u32 = 0;
 const BEGINNING: u32 = 1;
 const BEGUN: u32 = 2;
 const FAILED: u32 = 3;
+const ENDED: u32 = 4;
 
 /// What a child of fork finds wiped.
 #[repr(C)]
@@ -101,6 +103,16 @@ impl Sampler {
         }
         state.phase.store(if records.is_some() { BEGUN } else { FAILED }, Ordering::Release);
         records
+    }
+
+    /// `exit` begins: the sums of this process stay as they are. A child of vfork has its parent's, and changes nothing.
+    pub fn exit_begins(&self) {
+        if let Some(state) = self.state()
+            && let Some(records) = state.file.records()
+            && records.header().pid.load(Ordering::Relaxed) == system::process()
+        {
+            state.phase.store(ENDED, Ordering::Release);
+        }
     }
 
     /// An allocation is sampled: its call stack is number `site` of `records`.
@@ -210,6 +222,11 @@ mod tests {
         assert_eq!((allocated.samples, allocated.bytes), (2, 2.0 * weight.bytes));
         assert_eq!((live.samples, live.bytes), (1, weight.bytes));
         assert_eq!(process.sites[0].live.bytes, (1_u64 << 30) as f64);
+        sampler.exit_begins();
+        let taken = sampler.take(0x2000).unwrap();
+        sampler.freed::<()>(0x2000, taken);
+        assert!(sampler.records().is_none());
+        assert_eq!(folder.processes().unwrap()[0].sites[2].live, live, "freed by a destructor");
         folder.wake(false).unwrap();
         assert!(!sampler.control().is_awake());
     }
