@@ -30,7 +30,7 @@ impl Watch for Count {
     type Before = ();
 
     #[inline(always)]
-    fn after_allocation(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
+    fn after_allocation(block: *mut c_void, _: usize, size: usize, call: Call) -> *mut c_void {
         tally::count_allocation(WRITER.slot(), size, !block.is_null(), call.operator());
         block
     }

@@ -101,6 +101,9 @@ pub struct Resizing {
 impl Watch for Record {
     type Before = Resizing;
 
+    /// It asks for usable sizes, and the tool for facts.
+    const ASKS: bool = true;
+
     #[inline(always)]
     fn fast_path() -> bool {
         mode() == 0
@@ -118,11 +121,15 @@ impl Watch for Record {
     }
 
     #[inline(always)]
-    fn after_allocation(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
+    fn ask(block: *mut c_void) -> usize {
+        usable::ask(block)
+    }
+
+    #[inline(always)]
+    fn after_allocation(block: *mut c_void, usable: usize, size: usize, call: Call) -> *mut c_void {
         if block.is_null() {
             return failed(size, kind(call));
         }
-        let usable = usable::size_of_block(block);
         if let Some(mut producer) = RINGS.thread() {
             record_new(&mut producer, block, size, usable, call);
         } else {
