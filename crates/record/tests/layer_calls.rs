@@ -144,11 +144,8 @@ fn handlers_that_allocate_at_any_instruction_leave_the_record_sound() {
     let run = recording.run(&fixture, &program, &["20000"]).ok();
     let image = run.image();
     agree(marked(&image.of_thread(image.pid)), &logged(&run.stdout)[&image.pid], false);
-    let of_handlers = image
-        .events
-        .iter()
-        .filter(|(_, event)| matches!(event, Event::ResizeEnd { size: 333, .. }))
-        .count();
+    let of_handlers =
+        image.events.iter().filter(|(_, event)| matches!(event, Event::ResizeEnd { size: 333, .. })).count();
     assert!(of_handlers + run.left_out.events as usize >= 20_000, "{of_handlers} {:?}", run.left_out);
     assert!(of_handlers >= 10_000, "{of_handlers} {:?}", run.left_out);
 }

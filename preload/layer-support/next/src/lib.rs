@@ -17,6 +17,7 @@ pub mod blocks;
 pub mod family;
 pub mod forward;
 pub mod inside;
+pub mod loader;
 pub mod memory;
 pub mod operators;
 mod preflight_report;

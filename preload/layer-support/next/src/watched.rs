@@ -6,7 +6,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use crate::{forward, inside};
+use crate::{family, forward, inside};
 
 /// A call for a new block. `realloc` of null is a `malloc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,10 +156,10 @@ pub trait Watch: Sized {
     }
 }
 
-/// Makes a call of the next object.
+/// Makes a call of the next object, if it is known by now.
 #[inline(always)]
 fn call<W: Watch, T>(forward: impl FnOnce() -> T) -> T {
-    if W::ASKS { inside::call(forward) } else { forward() }
+    if W::ASKS && family::ready().is_some() { inside::call(forward) } else { forward() }
 }
 
 /// The same on the fast path.

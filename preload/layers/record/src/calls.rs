@@ -82,6 +82,22 @@ fn annotated_producer(latency: u32) -> Option<Producer> {
     Some(producer)
 }
 
+/// Records what the program allocated before there was a manager to forward to.
+pub fn record_early() {
+    for early in arena::of_program() {
+        let Some(mut producer) = RINGS.thread() else { return };
+        record_new(&mut producer, early.block, early.requested, early.usable, Call::Malloc);
+        if early.is_freed {
+            producer.free(early.block as usize, false);
+        }
+    }
+}
+
+/// Whether the block is of the layer's own calls.
+fn is_own(block: *mut c_void) -> bool {
+    arena::owns(block) && !arena::is_programs(block)
+}
+
 /// Detaches the layer if the rings have detached: an event had no ring.
 #[cold]
 #[inline(never)]
@@ -197,7 +213,7 @@ impl Watch for Record {
     }
 
     fn before_free_slow(block: *mut c_void, operator: bool) -> u64 {
-        let Some(mode) = recording_mode().filter(|_| !arena::owns(block)) else { return 0 };
+        let Some(mode) = recording_mode().filter(|_| !is_own(block)) else { return 0 };
         let Some(mut producer) = RINGS.thread() else { return 0 };
         producer.free(block as usize, operator);
         // The latency excludes the time to record the event.
@@ -226,7 +242,7 @@ fn failed(size: usize, kind: u8) -> *mut c_void {
 #[cold]
 #[inline(never)]
 fn before_resize_slow(block: *mut c_void) -> Resizing {
-    let Some(mode) = recording_mode().filter(|_| !arena::owns(block)) else {
+    let Some(mode) = recording_mode().filter(|_| !is_own(block)) else {
         return Resizing { recorded: false, stamp: 0 };
     };
     let recorded = match RINGS.thread() {
@@ -249,8 +265,8 @@ fn after_resize_slow(block: *mut c_void, before: Resizing, size: usize, new: *mu
             let usable = if new.is_null() { 0 } else { usable::size_of_block(new) };
             producer.resize_end(new as usize, size.min(MOST), usable);
         }
-    } else if arena::owns(block) && !new.is_null() {
-        // It moved out of the arena, whose blocks are not recorded: to the trace it is a new block.
+    } else if is_own(block) && !new.is_null() {
+        // It moved out of the arena, where it was the layer's own: to the trace it is a new block.
         Record::after_allocation_slow(0, new, size, Call::Malloc);
     }
 }

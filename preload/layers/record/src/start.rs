@@ -2,8 +2,10 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use heaptoll_next::loader::is_relocating;
 use heaptoll_tsc as clock;
 
+use crate::calls::record_early;
 use crate::{RINGS, STACKS, execs, facts, usable};
 
 /// A bit of the mode: it is not determined yet. Calls made meanwhile are taken for the layer's own, and not recorded.
@@ -30,7 +32,7 @@ pub fn mode() -> u64 {
 #[cold]
 #[inline(never)]
 pub fn start() -> u64 {
-    if BEGUN.swap(true, Ordering::AcqRel) {
+    if is_relocating() || BEGUN.swap(true, Ordering::AcqRel) {
         return mode();
     }
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
@@ -58,6 +60,9 @@ pub fn start() -> u64 {
             facts::prepare(family);
             RINGS.answer_with(facts::answer);
         }
+    }
+    if mode & DETACHED == 0 {
+        record_early();
     }
     MODE.store(mode, Ordering::Release);
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
