@@ -159,7 +159,14 @@ unsafe fn leave_arena(block: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: `emulate_realloc` has found that the block is the arena's; the copy stays within the smaller of both
         // blocks, which are distinct.
         unsafe {
-            ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast(), arena::usable_size(block).min(size));
+            // Not memcpy, which is another object's: this one may not be relocated yet.
+            core::arch::asm!(
+                "rep movsb",
+                inout("rcx") arena::usable_size(block).min(size) => _,
+                inout("rsi") block => _,
+                inout("rdi") moved => _,
+                options(nostack, preserves_flags),
+            );
             arena::note_free(block);
         }
     }

@@ -56,7 +56,9 @@ impl Watch for Count {
 
     #[inline(always)]
     fn after_resize(_: *mut c_void, _: (), size: usize, new: *mut c_void) {
-        tally::count_resize(WRITER.slot(), size, !new.is_null());
+        if !arena::owns(new) {
+            tally::count_resize(WRITER.slot(), size, !new.is_null());
+        }
     }
 }
 
