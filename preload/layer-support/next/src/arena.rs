@@ -96,10 +96,11 @@ unsafe fn head(block: *mut c_void) -> *mut Head {
     unsafe { block.cast::<Head>().sub(1) }
 }
 
-/// Whether a block of the arena is the program's.
-pub fn is_programs(block: *mut c_void) -> bool {
-    // SAFETY: a word of the arena lies in front of the address, which `owns` shows if it is one of the arena's.
-    owns(block.wrapping_byte_sub(WORD)) && unsafe { (*head(block)).requested & PROGRAMS != 0 }
+/// Whether a block is the arena's and the program's.
+pub fn is_programs(block: *const c_void) -> bool {
+    let head = (block as usize).wrapping_sub(WORD) as *const Head;
+    // SAFETY: the head's words are read where they are, in the arena, which may all be read.
+    owns(head.cast()) && owns(block) && unsafe { head.read_unaligned().requested & PROGRAMS != 0 }
 }
 
 /// Notes that the program has freed the block. Its memory is not used again.

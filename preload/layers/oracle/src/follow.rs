@@ -44,9 +44,10 @@ pub unsafe fn free(block: *mut c_void) {
         return;
     }
     match state_of_call() {
-        // SAFETY: the state is `Follow`; by this function's contract the block is live, and one that is freed now is the
-        // manager's wherever it was allocated.
+        // SAFETY: the state is `Follow`.
         State::Follow if unsafe { (*oracle()).frees_directly } || early::freed(block) => {
+            // SAFETY: by this function's contract the block is live, and one that is freed now is the manager's wherever
+            // it was allocated.
             inside::call(|| unsafe { forward::free(block) });
         }
         // SAFETY: the state is `Follow`; by this function's contract the block is live.
