@@ -82,17 +82,6 @@ fn annotated_producer(latency: u32) -> Option<Producer> {
     Some(producer)
 }
 
-/// Records what the program allocated before there was a manager to forward to.
-pub fn record_early() {
-    for early in arena::of_program() {
-        let Some(mut producer) = RINGS.thread() else { return };
-        record_new(&mut producer, early.block, early.requested, early.usable, Call::Malloc);
-        if early.is_freed {
-            producer.free(early.block as usize, false);
-        }
-    }
-}
-
 /// Whether the block is of the layer's own calls.
 fn is_own(block: *mut c_void) -> bool {
     arena::owns(block) && !arena::is_programs(block)

@@ -14,6 +14,7 @@
 #![no_std]
 
 mod calls;
+mod early;
 mod execs;
 mod facts;
 mod start;

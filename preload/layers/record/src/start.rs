@@ -5,8 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use heaptoll_next::loader::is_relocating;
 use heaptoll_tsc as clock;
 
-use crate::calls::record_early;
-use crate::{RINGS, STACKS, execs, facts, usable};
+use crate::{RINGS, STACKS, early, execs, facts, usable};
 
 /// A bit of the mode: it is not determined yet. Calls made meanwhile are taken for the layer's own, and not recorded.
 pub const STARTING: u64 = 1;
@@ -62,7 +61,7 @@ pub fn start() -> u64 {
         }
     }
     if mode & DETACHED == 0 {
-        record_early();
+        early::record();
     }
     MODE.store(mode, Ordering::Release);
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
