@@ -2,8 +2,10 @@
 
 mod layer_support;
 
-use layer_support::Fixture;
-use layer_support::recorded::{Recording, agree, logged, marked};
+use heaptoll_alloc_ring::Flags;
+
+use layer_support::recorded::{Event, Recording, agree, logged, marked};
+use layer_support::{Fixture, layers};
 
 #[test]
 fn every_function_of_the_family_is_recorded_as_it_was_called() {
@@ -142,11 +144,53 @@ fn handlers_that_allocate_at_any_instruction_leave_the_record_sound() {
     let run = recording.run(&fixture, &program, &["20000"]).ok();
     let image = run.image();
     agree(marked(&image.of_thread(image.pid)), &logged(&run.stdout)[&image.pid], false);
-    let of_handlers = image
-        .events
-        .iter()
-        .filter(|(_, event)| matches!(event, layer_support::recorded::Event::ResizeEnd { size: 333, .. }))
-        .count();
+    let of_handlers =
+        image.events.iter().filter(|(_, event)| matches!(event, Event::ResizeEnd { size: 333, .. })).count();
     assert!(of_handlers + run.left_out.events as usize >= 20_000, "{of_handlers} {:?}", run.left_out);
     assert!(of_handlers >= 10_000, "{of_handlers} {:?}", run.left_out);
+}
+
+#[test]
+fn a_manager_that_allocates_is_never_asked_from_within_itself() {
+    let fixture = Fixture::new();
+    let program = fixture.program("asks.c", &[]);
+    let manager = fixture.program("asked.c", &["-shared", "-fPIC"]);
+    let all = Flags { latency: true, sites: true, event_time: false, ledger: true };
+    for (flags, requests_facts) in [(Flags::default(), false), (all, true)] {
+        let preload_after = vec![manager.as_path()];
+        let run = Recording { flags, requests_facts, preload_after, ..Recording::default() };
+        let run = run.run(&fixture, &program, &[]).ok();
+        let image = run.image();
+        image.follow(false);
+        let (mut own, mut of_program) = (0, 0);
+        for (_, event) in &image.events {
+            match *event {
+                Event::Alloc { size: 33, usable, .. } => own += u32::from(usable == 0),
+                Event::Alloc { size, usable, .. } | Event::ResizeEnd { size, usable, .. } => {
+                    of_program += u32::from(size >= 1000 && usable >= size);
+                }
+                _ => {}
+            }
+        }
+        // One in each of the five calls that allocate and the five that free, at least.
+        assert!(own >= 1000 && of_program == 400, "{own} {of_program}");
+    }
+    for (layer, variable, value) in [
+        ("forward", "NONE", ""),
+        ("count", "NONE", ""),
+        ("quarantine", "HEAPTOLL_QUARANTINE", "size=64K"),
+        ("quarantine", "HEAPTOLL_QUARANTINE", "size=64K,check=on"),
+        ("sample", "NONE", ""),
+        ("sweep", "HEAPTOLL_SWEEP", "every=64K"),
+        ("sweep", "HEAPTOLL_SWEEP", "every=64K,free=honour"),
+        ("oracle", "NONE", ""),
+    ] {
+        let layer = layers().join(format!("libheaptoll_{layer}.so"));
+        let run = Recording { variables: vec![(variable, value)], ..Recording::default() };
+        let mut preload = layer.clone().into_os_string();
+        preload.push(":");
+        preload.push(&manager);
+        let run = run.run_preloaded(&fixture, &program, &[], Some(preload));
+        assert!(run.status.success(), "{} {value}: {} {}", layer.display(), run.status, run.stderr);
+    }
 }

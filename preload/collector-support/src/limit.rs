@@ -11,13 +11,8 @@ const LEAST: usize = 16;
 /// The value of a variable, bytes, as whole pages; `usize::MAX` without it. Ends the process where it is no size. Called
 /// at start, when no thread changes the environment.
 pub fn limit_from(variable: &CStr) -> usize {
-    // SAFETY: a valid C string; this runs at process start, when no thread changes the environment.
-    let value = unsafe { libc::getenv(variable.as_ptr()) };
-    if value.is_null() {
-        return usize::MAX;
-    }
-    // SAFETY: `getenv` returned a C string, as null was excluded above.
-    if let Some(bytes) = unsafe { CStr::from_ptr(value) }.to_str().ok().and_then(read) {
+    let Some(value) = heaptoll_environment::variable(variable) else { return usize::MAX };
+    if let Some(bytes) = value.to_str().ok().and_then(read) {
         return bytes;
     }
     let name = variable.to_str().unwrap_or_default();

@@ -75,12 +75,7 @@ pub fn spin() {
 pub fn variable(name: &str) -> Option<&'static CStr> {
     let mut terminated = [0u8; 32];
     terminated[..name.len()].copy_from_slice(name.as_bytes());
-    // SAFETY: `terminated` ends with NUL bytes; getenv returns null, which is checked, or a C string of the environment,
-    // which stays until the program changes the variable.
-    unsafe {
-        let value = libc::getenv(terminated.as_ptr().cast::<c_char>());
-        if value.is_null() { None } else { Some(CStr::from_ptr(value)) }
-    }
+    heaptoll_environment::variable(CStr::from_bytes_until_nul(&terminated).ok()?)
 }
 
 /// Lets other threads run.

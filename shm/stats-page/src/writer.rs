@@ -159,13 +159,7 @@ impl Writer {
             // one with as many slots; that mapping is never unmapped.
             return Some(unsafe { Mapping::from_parts(known, self.slots.load(Ordering::Relaxed)) });
         }
-        // SAFETY: getenv reads `VARIABLE`, a C string, and returns null or a C string, which is used at once.
-        let path = unsafe { libc::getenv(VARIABLE.as_ptr()) };
-        if path.is_null() {
-            return None;
-        }
-        // SAFETY: getenv returned a C string, which is not null, and is used before the environment can change.
-        let made = Mapping::open(unsafe { CStr::from_ptr(path) })?;
+        let made = Mapping::open(heaptoll_environment::variable(VARIABLE)?)?;
         let (header, slots) = made.parts();
         let agreed = match self.slots.compare_exchange(0, slots, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => slots,

@@ -41,6 +41,7 @@ mod misuse;
 mod names;
 mod oracle;
 mod originals;
+mod over_managers;
 mod own;
 mod pins;
 mod planted;

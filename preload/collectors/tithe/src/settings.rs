@@ -4,7 +4,7 @@
 //! ignored is worse than none. `docs/reference/tithe-settings.md` has the users' table, which a test writes of
 //! [`VARIABLES`].
 
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::c_int;
 
 use heaptoll_runtime::Message;
 
@@ -102,15 +102,7 @@ impl Settings {
     /// # Errors
     /// The first wrong value.
     pub fn from_environment() -> Result<Settings, SettingError> {
-        // SAFETY: getauxval takes no pointers and returns 0 for an unknown entry.
-        if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-            return Ok(Settings::new());
-        }
-        unsafe extern "C" {
-            static mut environ: *const *const c_char;
-        }
-        // SAFETY: there is one thread (this function's contract), so no other changes the variable.
-        Settings::read(Entries { next: unsafe { environ } })
+        Settings::read(heaptoll_environment::entries())
     }
 
     /// Reads entries `NAME=value`. As for getenv, the first of several with one name counts, and one without `=` is
@@ -318,31 +310,6 @@ impl<const CAPACITY: usize> Excerpt<CAPACITY> {
             }
         }
         if self.cut { line.text("...") } else { line }
-    }
-}
-
-/// The entries of an environment.
-struct Entries {
-    next: *const *const c_char,
-}
-
-impl Iterator for Entries {
-    type Item = &'static [u8];
-
-    fn next(&mut self) -> Option<&'static [u8]> {
-        if self.next.is_null() {
-            return None;
-        }
-        // SAFETY: `next` points into an array of C strings that ends with a null, which has not been reached; no other
-        // thread changes it while it is read (see `Settings::from_environment`), and nothing read outlives that call.
-        unsafe {
-            let entry = *self.next;
-            if entry.is_null() {
-                return None;
-            }
-            self.next = self.next.add(1);
-            Some(CStr::from_ptr(entry).to_bytes())
-        }
     }
 }
 

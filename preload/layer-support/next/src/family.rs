@@ -5,6 +5,10 @@ use core::ffi::{CStr, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use heaptoll_runtime::thread_pointer;
+
+use crate::loader::is_relocating;
+
 /// `malloc`, `valloc`, `pvalloc`, `heaptoll_malloc_pointer_free`.
 pub type Allocate = unsafe extern "C" fn(usize) -> *mut c_void;
 /// `free`.
@@ -47,8 +51,16 @@ const READY: u32 = 2;
 static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
 static FAMILY: FamilyCell = FamilyCell(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// The next family; `None` while it is being resolved, by this thread (`dlsym` allocates) or by another: the caller
-/// then allocates from the bootstrap arena instead of waiting.
+/// The thread that looks for the next family: what it allocates meanwhile is not the program's.
+static RESOLVER: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the calling thread looks for the next family.
+pub fn is_resolving() -> bool {
+    RESOLVER.load(Ordering::Relaxed) == thread_pointer()
+}
+
+/// The next family; `None` while it is being resolved, by this thread (`dlsym` allocates) or by another, and while the
+/// loader relocates the process's objects: the caller then allocates from the bootstrap arena instead of waiting.
 #[inline(always)]
 pub fn next() -> Option<&'static Family> {
     match ready() {
@@ -68,9 +80,13 @@ pub fn ready() -> Option<&'static Family> {
 #[cold]
 #[inline(never)]
 fn find() -> Option<&'static Family> {
+    if is_relocating() {
+        return None;
+    }
     if STATE.compare_exchange(UNKNOWN, RESOLVING, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return None;
     }
+    RESOLVER.store(thread_pointer(), Ordering::Relaxed);
     let Some(family) = resolve() else {
         fatal(c"heaptoll: no next malloc and free from one shared object after this layer; preload it in front of a manager or of libc.so.6\n");
     };

@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 
 use crate::arena;
-use crate::family::{Family, next, pointer_free, ready};
+use crate::family::{Family, is_resolving, next, pointer_free, ready};
 
 fn set_errno(code: c_int) {
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
@@ -23,7 +23,7 @@ fn fail(code: c_int) -> *mut c_void {
 /// Allocates from the arena, before there is a family.
 #[cold]
 fn early(align: usize, size: usize) -> *mut c_void {
-    let block = arena::allocate(align, size);
+    let block = arena::allocate(align, size, !is_resolving());
     if block.is_null() { fail(libc::ENOMEM) } else { block }
 }
 
@@ -60,7 +60,8 @@ pub fn malloc_pointer_free(size: usize) -> *mut c_void {
 #[inline(always)]
 pub unsafe fn free(block: *mut c_void) {
     if arena::owns(block) {
-        return;
+        // SAFETY: by this function's contract the block is live, and it lies in the arena, so the arena allocated it.
+        return unsafe { arena::note_free(block) };
     }
     match ready() {
         // SAFETY: by this function's contract the block is live or null, and it is not the arena's, so it is the
@@ -158,7 +159,15 @@ unsafe fn leave_arena(block: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: `emulate_realloc` has found that the block is the arena's; the copy stays within the smaller of both
         // blocks, which are distinct.
         unsafe {
-            ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast(), arena::usable_size(block).min(size));
+            // Not memcpy, which is another object's: this one may not be relocated yet.
+            core::arch::asm!(
+                "rep movsb",
+                inout("rcx") arena::usable_size(block).min(size) => _,
+                inout("rsi") block => _,
+                inout("rdi") moved => _,
+                options(nostack, preserves_flags),
+            );
+            arena::note_free(block);
         }
     }
     moved

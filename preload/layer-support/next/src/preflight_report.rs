@@ -56,15 +56,11 @@ impl ReportLine {
 
 /// Reports that this layer's `malloc` forwards to the function at `next`, if a report is requested.
 pub fn report(next: *const c_void) {
-    // SAFETY: getenv reads a C literal and returns null, which is checked, or a C string, which is used before this
-    // thread runs other code; dladdr and clock_gettime write to local variables, for which all zeroes are valid; the
+    let Some(file) = heaptoll_environment::variable(c"HEAPTOLL_PREFLIGHT_REPORT") else { return };
+    // SAFETY: dladdr and clock_gettime write to local variables, for which all zeroes are valid; the
     // names in a Dl_info are the loader's, which live as long as their objects, and neither this one nor the next is
     // ever unloaded.
     unsafe {
-        let file = libc::getenv(c"HEAPTOLL_PREFLIGHT_REPORT".as_ptr());
-        if file.is_null() {
-            return;
-        }
         let mut own: libc::Dl_info = core::mem::zeroed();
         let mut next_object: libc::Dl_info = core::mem::zeroed();
         let mut time: libc::timespec = core::mem::zeroed();
@@ -83,7 +79,7 @@ pub fn report(next: *const c_void) {
         line.path(CStr::from_ptr(next_object.dli_fname));
         line.put(b"\n");
         if line.complete {
-            append(CStr::from_ptr(file), &line.bytes[..line.length]);
+            append(file, &line.bytes[..line.length]);
         }
     }
 }

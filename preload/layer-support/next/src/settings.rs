@@ -51,18 +51,10 @@ pub fn each<'a>(
     Ok(())
 }
 
-/// The variable's value; `None` when it is not set, or when the program has more rights than the user that started it,
-/// whose settings are then ignored.
+/// The variable's value, as [`heaptoll_environment::variable`] finds it. It stays, since programs do not change a
+/// layer's variables.
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: getauxval takes no pointers; getenv reads `name`, a C string, and returns null, which is checked, or a C
-    // string, which stays, since programs do not change a layer's variables.
-    unsafe {
-        if libc::getauxval(libc::AT_SECURE) != 0 {
-            return None;
-        }
-        let value = libc::getenv(name.as_ptr());
-        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
-    }
+    heaptoll_environment::variable(name).map(CStr::to_bytes)
 }
 
 /// Reports on standard error that a pair of a variable is not valid, and which are, and ends the process with status 2.

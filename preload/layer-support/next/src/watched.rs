@@ -6,7 +6,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use crate::forward;
+use crate::{family, forward, inside};
 
 /// A call for a new block. `realloc` of null is a `malloc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,16 @@ pub trait Watch: Sized {
     /// Data about a block from before it is resized: afterwards its address may belong to another thread's block.
     type Before;
 
+    /// Whether the layer asks the manager. Then every call into it is made by [`inside`], and one from within it takes
+    /// the slow path.
+    const ASKS: bool = false;
+
+    /// The fast path: asks the manager about a new block, null if the call failed, for [`Watch::after_allocation`].
+    #[inline(always)]
+    fn ask(_block: *mut c_void) -> usize {
+        0
+    }
+
     /// Whether calls take the fast path now.
     #[inline(always)]
     fn fast_path() -> bool {
@@ -77,7 +87,7 @@ pub trait Watch: Sized {
     /// A call for a new block has returned `block`, null if it failed. Returns the block, so that the last step can be
     /// a tail call.
     #[inline(always)]
-    fn after_allocation(block: *mut c_void, _size: usize, _call: Call) -> *mut c_void {
+    fn after_allocation(block: *mut c_void, _answer: usize, _size: usize, _call: Call) -> *mut c_void {
         block
     }
 
@@ -104,7 +114,7 @@ pub trait Watch: Sized {
     /// The slow path: a call for a new block has returned.
     #[inline(always)]
     fn after_allocation_slow(_begun: u64, block: *mut c_void, size: usize, call: Call) {
-        Self::after_allocation(block, size, call);
+        Self::after_allocation(block, 0, size, call);
     }
 
     /// The slow path: a block, not null, is about to be freed. The result is passed to [`Watch::after_free`].
@@ -146,29 +156,51 @@ pub trait Watch: Sized {
     }
 }
 
+/// Makes a call of the next object, if it is known by now.
+#[inline(always)]
+fn call<W: Watch, T>(forward: impl FnOnce() -> T) -> T {
+    if W::ASKS && family::ready().is_some() { inside::call(forward) } else { forward() }
+}
+
+/// The same on the fast path.
+#[inline(always)]
+fn enter<W: Watch, T>(forward: impl FnOnce() -> T) -> T {
+    if W::ASKS { inside::enter(forward) } else { forward() }
+}
+
+/// Whether the fast path may be taken.
+#[inline(always)]
+fn may_enter<W: Watch>() -> bool {
+    !W::ASKS || inside::may_enter()
+}
+
 /// Allocates a new block by `forward`, with the hooks.
 #[inline(always)]
 pub(crate) fn allocate<W: Watch>(
-    call: Call,
+    kind: Call,
     size: usize,
     forward: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
-    if W::fast_path_of(size) {
-        W::after_allocation(forward(), size, call)
+    if W::fast_path_of(size) && may_enter::<W>() {
+        let (block, answer) = enter::<W, _>(|| {
+            let block = forward();
+            (block, W::ask(block))
+        });
+        W::after_allocation(block, answer, size, kind)
     } else {
-        allocate_slow::<W>(call, size, forward)
+        allocate_slow::<W>(kind, size, forward)
     }
 }
 
 #[cold]
 #[inline(never)]
-fn allocate_slow<W: Watch>(call: Call, size: usize, forward: impl FnOnce() -> *mut c_void) -> *mut c_void {
+fn allocate_slow<W: Watch>(kind: Call, size: usize, forward: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if W::bypasses() {
         return forward();
     }
     let begun = W::before_allocation();
-    let block = forward();
-    W::after_allocation_slow(begun, block, size, call);
+    let block = call::<W, _>(forward);
+    W::after_allocation_slow(begun, block, size, kind);
     block
 }
 
@@ -194,12 +226,12 @@ unsafe fn forward_free<W: Watch>(block: *mut c_void, operator: bool) {
     if block.is_null() {
         return;
     }
-    if !W::free_fast_path() || !W::before_free(block, operator) {
+    if !W::free_fast_path() || !may_enter::<W>() || !W::before_free(block, operator) {
         // SAFETY: by this function's contract the block is live, and it is not null.
         return unsafe { free_slow::<W>(block, operator) };
     }
     // SAFETY: by this function's contract the block is live.
-    unsafe { forward::free(block) }
+    enter::<W, _>(|| unsafe { forward::free(block) });
 }
 
 #[cold]
@@ -211,7 +243,7 @@ unsafe fn free_slow<W: Watch>(block: *mut c_void, operator: bool) {
     }
     let begun = W::before_free_slow(block, operator);
     // SAFETY: the only caller, `forward_free`, passes a live block.
-    unsafe { forward::free(block) };
+    call::<W, _>(|| unsafe { forward::free(block) });
     W::after_free(begun);
 }
 
@@ -229,7 +261,7 @@ fn resize<W: Watch>(block: *mut c_void, size: usize, forward: impl FnOnce() -> *
         return forward();
     }
     let before = W::before_resize(block);
-    let new = forward();
+    let new = call::<W, _>(forward);
     W::after_resize(block, before, size, new);
     new
 }
@@ -296,6 +328,14 @@ pub fn pvalloc<W: Watch>(size: usize) -> *mut c_void {
     allocate::<W>(Call::Aligned { align: forward::page() }, size, move || forward::pvalloc(size))
 }
 
+/// # Safety
+/// `block` is null or a live block of this malloc family, as for glibc's `malloc_usable_size`.
+#[inline(always)]
+pub unsafe fn usable_size<W: Watch>(block: *mut c_void) -> usize {
+    // SAFETY: the contract of `forward::usable_size` is that of this function.
+    call::<W, _>(|| unsafe { forward::usable_size(block) })
+}
+
 /// Exports the malloc family of C under its names, watched by a type that implements [`Watch`].
 #[macro_export]
 macro_rules! export_family {
@@ -344,8 +384,8 @@ macro_rules! export_family {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn malloc_usable_size(block: *mut core::ffi::c_void) -> usize {
-            // SAFETY: glibc requires of the program's call what `forward::usable_size` requires.
-            unsafe { $crate::forward::usable_size(block) }
+            // SAFETY: glibc requires of the program's call what `watched::usable_size` requires.
+            unsafe { $crate::watched::usable_size::<$watch>(block) }
         }
     };
     (@functions $watch:ty; $(fn $name:ident($($argument:ident: usize),*);)*) => { $(

@@ -140,21 +140,18 @@ fn with_state(work: impl FnOnce(&mut State)) {
     BUSY.store(false, Ordering::Release);
 }
 
-/// Gathers what later reports must not look up themselves: by `getenv`, since the program may rearrange its
-/// environment, and by `dlsym`, which allocates when it fails.
+/// Gathers what later reports must not look up themselves: its variable, since the program may rearrange
+/// its environment, and by `dlsym`, which allocates when it fails.
 pub fn prepare() {
     with_state(|state| {
-        // SAFETY: getenv and dlsym read C literals; getenv returns null, which is checked, or a C string; readlink
-        // writes at most 4095 bytes to `exe`; the block that malloc returns, or null, is freed once.
+        let Some(path) = heaptoll_environment::variable(c"HEAPTOLL_PREFLIGHT_REPORT") else { return };
+        let path = path.to_bytes_with_nul();
+        if path.len() > state.path.len() {
+            return;
+        }
+        // SAFETY: dlsym reads C literals; readlink writes at most 4095 bytes to `exe`; the block that malloc returns, or
+        // null, is freed once.
         unsafe {
-            let path = libc::getenv(c"HEAPTOLL_PREFLIGHT_REPORT".as_ptr());
-            if path.is_null() {
-                return;
-            }
-            let path = CStr::from_ptr(path).to_bytes_with_nul();
-            if path.len() > state.path.len() {
-                return;
-            }
             state.path[..path.len()].copy_from_slice(path);
             let read = libc::readlink(c"/proc/self/exe".as_ptr(), state.exe.as_mut_ptr().cast(), 4095);
             state.exe_length = usize::try_from(read).unwrap_or(0);

@@ -22,8 +22,7 @@ const FILL: u8 = 0xA5;
 
 /// Calls every function, where that is requested.
 pub fn try_all() {
-    // SAFETY: getenv reads a C literal; only whether there is a value matters.
-    if unsafe { libc::getenv(VARIABLE.as_ptr()) }.is_null() {
+    if heaptoll_environment::variable(VARIABLE).is_none() {
         return;
     }
     // SAFETY: each block is used within its size, as its manager states it, and freed or resized once.

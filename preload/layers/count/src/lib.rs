@@ -12,8 +12,10 @@ mod family;
 mod text;
 
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 
+use heaptoll_next::arena;
 use heaptoll_next::tally;
 use heaptoll_next::watched::{Call, Watch};
 use heaptoll_stats_page::{Writer, WriterKind};
@@ -23,6 +25,9 @@ use crate::binding::Stage;
 /// The slot in which calls are counted.
 static WRITER: Writer = Writer::new(WriterKind::Layer, "count");
 
+/// Whether what the program did before the layer started is counted.
+static STARTED: AtomicBool = AtomicBool::new(false);
+
 /// Counts calls.
 struct Count;
 
@@ -30,14 +35,19 @@ impl Watch for Count {
     type Before = ();
 
     #[inline(always)]
-    fn after_allocation(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
-        tally::count_allocation(WRITER.slot(), size, !block.is_null(), call.operator());
+    fn after_allocation(block: *mut c_void, _: usize, size: usize, call: Call) -> *mut c_void {
+        // Early blocks are counted at the start: before it, no function of the C library may be called.
+        if block.is_null() || !arena::owns(block) {
+            tally::count_allocation(WRITER.slot(), size, !block.is_null(), call.operator());
+        }
         block
     }
 
     #[inline(always)]
-    fn before_free(_: *mut c_void, operator: bool) -> bool {
-        tally::count_free(WRITER.slot(), operator);
+    fn before_free(block: *mut c_void, operator: bool) -> bool {
+        if !arena::owns(block) || STARTED.load(Relaxed) && arena::is_programs(block) {
+            tally::count_free(WRITER.slot(), operator);
+        }
         true
     }
 
@@ -46,7 +56,9 @@ impl Watch for Count {
 
     #[inline(always)]
     fn after_resize(_: *mut c_void, _: (), size: usize, new: *mut c_void) {
-        tally::count_resize(WRITER.slot(), size, !new.is_null());
+        if !arena::owns(new) {
+            tally::count_resize(WRITER.slot(), size, !new.is_null());
+        }
     }
 }
 
@@ -71,6 +83,13 @@ extern "C" fn at_start() {
     for (counter, before) in counters.into_iter().zip(before) {
         counter.store(before, Relaxed);
     }
+    for early in arena::of_program() {
+        tally::count_allocation(slot, early.requested, true, false);
+        if early.is_freed {
+            tally::count_free(slot, false);
+        }
+    }
+    STARTED.store(true, Relaxed);
     binding::report(Stage::Start);
 }
 

@@ -52,16 +52,7 @@ fn open() {
 }
 
 fn attach() -> Option<()> {
-    // SAFETY: getenv reads `VARIABLE`, a C string, and returns null, which is checked, or a C string of the
-    // environment.
-    let path = unsafe {
-        let path = libc::getenv(VARIABLE.as_ptr());
-        if path.is_null() {
-            return None;
-        }
-        core::ffi::CStr::from_ptr(path)
-    };
-    let file = Mapped::open(path)?;
+    let file = Mapped::open(heaptoll_environment::variable(VARIABLE)?)?;
     if file.wants_cpu() {
         crate::cpu::record();
     }

@@ -3,6 +3,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 
+use heaptoll_next::arena;
 use heaptoll_next::blocks::Blocks;
 
 /// Invariant: every block of `blocks` is in `lowest..=highest`, which nearly all blocks of the sequence are not.
@@ -22,7 +23,7 @@ static EARLY: EarlyCell =
 
 /// Keeps the address of a block that was allocated before `main`.
 pub fn made(block: *mut c_void) -> *mut c_void {
-    if !block.is_null() {
+    if !block.is_null() && !arena::owns(block) {
         // SAFETY: see `EarlyCell`.
         let early = unsafe { &mut *EARLY.0.get() };
         let address = block as usize;

@@ -5,20 +5,29 @@ use core::fmt::Write;
 use core::ptr;
 
 use heaptoll_next::stderr_line::StderrLine;
-use heaptoll_next::{arena, forward};
+use heaptoll_next::{arena, forward, inside};
 use heaptoll_oracle_file::LARGEST;
 
 use crate::early;
 use crate::state::{State, oracle, state};
 use crate::stop::stop;
 
+/// What a call does. One from within the manager is no part of the sequence, as one from before `main`.
+#[inline(always)]
+fn state_of_call() -> State {
+    match state() {
+        State::Follow if inside::is_inside() => State::Early,
+        state => state,
+    }
+}
+
 /// Allocates a block: by the sequence, or as the program does without this layer.
 #[inline(always)]
 pub fn allocate(size: usize, align: usize, caller: usize, make: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    match state() {
+    match state_of_call() {
         State::Follow if size as u64 <= LARGEST => {
             // SAFETY: the state is `Follow`; other threads are refused before they change anything.
-            unsafe { (*oracle()).allocate(size, align, caller.wrapping_sub(1), make) }
+            inside::call(|| unsafe { (*oracle()).allocate(size, align, caller.wrapping_sub(1), make) })
         }
         State::Early => early::made(make()),
         _ => make(),
@@ -34,14 +43,15 @@ pub unsafe fn free(block: *mut c_void) {
     if block.is_null() || arena::owns(block) {
         return;
     }
-    match state() {
-        // SAFETY: the state is `Follow`; by this function's contract the block is live, and one that is freed now is the
-        // manager's wherever it was allocated.
-        State::Follow if unsafe { (*oracle()).frees_directly } || early::freed(block) => unsafe {
-            forward::free(block)
-        },
+    match state_of_call() {
+        // SAFETY: the state is `Follow`.
+        State::Follow if unsafe { (*oracle()).frees_directly } || early::freed(block) => {
+            // SAFETY: by this function's contract the block is live, and one that is freed now is the manager's wherever
+            // it was allocated.
+            inside::call(|| unsafe { forward::free(block) });
+        }
         // SAFETY: the state is `Follow`; by this function's contract the block is live.
-        State::Follow => unsafe { (*oracle()).free(block) },
+        State::Follow => inside::call(|| unsafe { (*oracle()).free(block) }),
         State::Keep if !early::freed(block) => {}
         State::Abandoned => {}
         state => {
@@ -62,7 +72,7 @@ pub unsafe fn reallocate(block: *mut c_void, size: usize, caller: usize) -> *mut
     if block.is_null() {
         return allocate(size, 16, caller, move || forward::malloc(size));
     }
-    let state = state();
+    let state = state_of_call();
     if state == State::Follow && size as u64 > LARGEST {
         // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = libc::ENOMEM };
@@ -88,8 +98,10 @@ pub unsafe fn reallocate(block: *mut c_void, size: usize, caller: usize) -> *mut
         let (moved, old) = match state {
             State::Abandoned => (forward::malloc(size), abandoned_size(block)),
             State::Keep => (forward::malloc(size), forward::usable_size(block) as u64),
-            _ => (*oracle())
-                .compare_and_allocate(size, 16, caller.wrapping_sub(1), true, move || forward::malloc(size)),
+            _ => inside::call(|| {
+                let make = move || forward::malloc(size);
+                (*oracle()).compare_and_allocate(size, 16, caller.wrapping_sub(1), true, make)
+            }),
         };
         if moved.is_null() {
             return moved;
@@ -128,7 +140,7 @@ pub unsafe fn usable_size(block: *mut c_void) -> usize {
         }
     }
     // SAFETY: the contract of `forward::usable_size` is that of this function.
-    unsafe { forward::usable_size(block) }
+    inside::call(|| unsafe { forward::usable_size(block) })
 }
 
 /// Reports an access to a freed object, with its allocation, in place of a bare SIGSEGV.

@@ -14,7 +14,7 @@ use core::ffi::c_void;
 use core::ptr;
 
 use heaptoll_next::watched::Watch;
-use heaptoll_next::{arena, forward};
+use heaptoll_next::{arena, forward, inside};
 use heaptoll_quarantine_core::quarantine::Quarantine;
 
 static QUARANTINE: Quarantine = Quarantine::new();
@@ -37,6 +37,9 @@ struct Delay;
 impl Watch for Delay {
     type Before = ();
 
+    /// It asks for usable sizes.
+    const ASKS: bool = true;
+
     #[inline(always)]
     fn before_resize(_block: *mut c_void) {}
 
@@ -45,17 +48,22 @@ impl Watch for Delay {
         if block.is_null() || arena::owns(block) {
             return;
         }
+        if inside::is_inside() {
+            // The manager's own.
+            // SAFETY: the block is the manager's, as C requires of the caller of `free`.
+            return unsafe { forward::free(block) };
+        }
         // SAFETY: null, or a record, which stays; the block is the manager's, as C requires of the caller of `free`.
-        unsafe {
+        inside::call(|| unsafe {
             match word::get().as_ref() {
                 Some(thread) => QUARANTINE.hold(thread, block),
                 None => first_free(block),
             }
-        }
+        });
     }
 
     unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
-        if block.is_null() || arena::owns(block) || !start::delays_realloc() {
+        if block.is_null() || arena::owns(block) || !start::delays_realloc() || inside::is_inside() {
             // SAFETY: `block` is null or live, as C requires of the caller of `realloc`.
             return unsafe { forward::realloc(block, size) };
         }
@@ -66,11 +74,11 @@ impl Watch for Delay {
                 Self::free(block, false);
                 return ptr::null_mut();
             }
-            let usable = forward::usable_size(block);
+            let usable = inside::call(|| forward::usable_size(block));
             if size <= usable && size > usable / 2 {
                 return block;
             }
-            let moved = forward::malloc(size);
+            let moved = inside::call(|| forward::malloc(size));
             if !moved.is_null() {
                 ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast(), usable.min(size));
                 Self::free(block, false);

@@ -82,6 +82,11 @@ fn annotated_producer(latency: u32) -> Option<Producer> {
     Some(producer)
 }
 
+/// Whether the block is of the layer's own calls.
+fn is_own(block: *mut c_void) -> bool {
+    arena::owns(block) && !arena::is_programs(block)
+}
+
 /// Detaches the layer if the rings have detached: an event had no ring.
 #[cold]
 #[inline(never)]
@@ -101,6 +106,9 @@ pub struct Resizing {
 impl Watch for Record {
     type Before = Resizing;
 
+    /// It asks for usable sizes, and the tool for facts.
+    const ASKS: bool = true;
+
     #[inline(always)]
     fn fast_path() -> bool {
         mode() == 0
@@ -118,11 +126,15 @@ impl Watch for Record {
     }
 
     #[inline(always)]
-    fn after_allocation(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
+    fn ask(block: *mut c_void) -> usize {
+        usable::ask(block)
+    }
+
+    #[inline(always)]
+    fn after_allocation(block: *mut c_void, usable: usize, size: usize, call: Call) -> *mut c_void {
         if block.is_null() {
             return failed(size, kind(call));
         }
-        let usable = usable::size_of_block(block);
         if let Some(mut producer) = RINGS.thread() {
             record_new(&mut producer, block, size, usable, call);
         } else {
@@ -190,7 +202,7 @@ impl Watch for Record {
     }
 
     fn before_free_slow(block: *mut c_void, operator: bool) -> u64 {
-        let Some(mode) = recording_mode().filter(|_| !arena::owns(block)) else { return 0 };
+        let Some(mode) = recording_mode().filter(|_| !is_own(block)) else { return 0 };
         let Some(mut producer) = RINGS.thread() else { return 0 };
         producer.free(block as usize, operator);
         // The latency excludes the time to record the event.
@@ -219,7 +231,7 @@ fn failed(size: usize, kind: u8) -> *mut c_void {
 #[cold]
 #[inline(never)]
 fn before_resize_slow(block: *mut c_void) -> Resizing {
-    let Some(mode) = recording_mode().filter(|_| !arena::owns(block)) else {
+    let Some(mode) = recording_mode().filter(|_| !is_own(block)) else {
         return Resizing { recorded: false, stamp: 0 };
     };
     let recorded = match RINGS.thread() {
@@ -242,8 +254,8 @@ fn after_resize_slow(block: *mut c_void, before: Resizing, size: usize, new: *mu
             let usable = if new.is_null() { 0 } else { usable::size_of_block(new) };
             producer.resize_end(new as usize, size.min(MOST), usable);
         }
-    } else if arena::owns(block) && !new.is_null() {
-        // It moved out of the arena, whose blocks are not recorded: to the trace it is a new block.
+    } else if is_own(block) && !new.is_null() {
+        // It moved out of the arena, where it was the layer's own: to the trace it is a new block.
         Record::after_allocation_slow(0, new, size, Call::Malloc);
     }
 }

@@ -2,8 +2,8 @@
 //! of `include/heaptoll.h`, Tithe's figures, glibc's `mallinfo2`.
 //!
 //! Only functions of the object that `malloc` comes from are called. They are looked up when the layer starts: a lookup
-//! may allocate. They are called on a thread of the program that is about to record an event, so outside of the
-//! manager, with none of its locks held.
+//! may allocate. They are called on a thread of the program that is about to record an event, outside of the manager,
+//! with none of its locks held: where the event is of a call from within, there are no facts.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
@@ -11,8 +11,8 @@ use core::mem::{MaybeUninit, transmute};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_manager_facts::{BYTES, Facts, Held, Mallinfo, Totals, request};
-use heaptoll_next::Family;
 use heaptoll_next::family::{object_of, symbol};
+use heaptoll_next::{Family, inside};
 
 /// `struct heaptoll_census`.
 #[repr(C)]
@@ -118,13 +118,14 @@ pub fn prepare(family: &Family) {
 
 /// Answers a request, in place. The caller preserves `errno`.
 pub fn answer(bytes: &mut [u8; 1024]) -> usize {
-    if !READY.load(Ordering::Acquire) {
+    if !READY.load(Ordering::Acquire) || inside::is_inside() {
         return 0;
     }
     let options = bytes[0];
     // SAFETY: `prepare` stores READY only after it has written the sources, which are never written again.
     let sources = unsafe { *SOURCES.0.get() };
-    bytes[..BYTES].copy_from_slice(&sources.facts(options).to_bytes());
+    let facts = inside::call(|| sources.facts(options));
+    bytes[..BYTES].copy_from_slice(&facts.to_bytes());
     BYTES
 }
 

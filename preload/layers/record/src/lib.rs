@@ -6,14 +6,15 @@
 //!
 //! - An allocation is recorded after the manager has returned, a free before the manager is called: so in the record an
 //!   address is freed before it is allocated again, on whichever thread.
-//! - Blocks of the bootstrap arena (see [`heaptoll_next::arena`]) and the layer's own allocations while it starts are
-//!   not recorded.
+//! - The layer's own allocations while it starts are not recorded. Blocks that the program allocated before it could
+//!   start (see [`heaptoll_next::arena`]) are recorded when it does, without a call stack.
 //! - Execs and started processes are noted, so that heaptoll learns of images into which the layer is not loaded.
 //! - The fast path, for calls when neither latencies nor sites are wanted, is inlined into `malloc` and `free`;
 //!   everything else is in functions marked cold. `errno` is the manager's.
 #![no_std]
 
 mod calls;
+mod early;
 mod execs;
 mod facts;
 mod start;

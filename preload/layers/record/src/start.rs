@@ -3,9 +3,10 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use heaptoll_ending::Ending;
+use heaptoll_next::loader::is_relocating;
 use heaptoll_tsc as clock;
 
-use crate::{RINGS, STACKS, execs, facts, usable};
+use crate::{RINGS, STACKS, early, execs, facts, usable};
 
 /// A bit of the mode: it is not determined yet. Calls made meanwhile are taken for the layer's own, and not recorded.
 pub const STARTING: u64 = 1;
@@ -31,7 +32,7 @@ pub fn mode() -> u64 {
 #[cold]
 #[inline(never)]
 pub fn start() -> u64 {
-    if BEGUN.swap(true, Ordering::AcqRel) {
+    if is_relocating() || BEGUN.swap(true, Ordering::AcqRel) {
         return mode();
     }
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
@@ -60,6 +61,9 @@ pub fn start() -> u64 {
             RINGS.answer_with(facts::answer);
         }
         heaptoll_ending::prepare(at_end);
+    }
+    if mode & DETACHED == 0 {
+        early::record();
     }
     MODE.store(mode, Ordering::Release);
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.

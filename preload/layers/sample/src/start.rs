@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use heaptoll_ending::Ending;
 use heaptoll_next::arena;
+use heaptoll_next::loader::is_relocating;
 use heaptoll_next::settings::variable;
 use heaptoll_sampling::layout::VARIABLE;
 
@@ -45,7 +46,7 @@ pub fn mode() -> Mode {
 #[cold]
 #[inline(never)]
 fn start() -> Mode {
-    if MODE.compare_exchange(NEW, STARTING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+    if is_relocating() || MODE.compare_exchange(NEW, STARTING, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return Mode::Starting;
     }
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.

@@ -2,7 +2,6 @@
 
 extern crate std;
 
-use std::ffi::CString;
 use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, vec};
@@ -257,17 +256,6 @@ fn no_message_is_cut_however_long_the_value() {
 fn control_characters_do_not_reach_the_terminal() {
     let wrong = Settings::read([b"TITHE_MODE=\x1b[2J\n\xff\xc3\xa9".as_slice()]).expect_err("no mode");
     assert!(text(&wrong).contains("TITHE_MODE is `?[2J??é`; allowed"), "{}", text(&wrong));
-}
-
-#[test]
-fn entries_are_walked_as_libc_keeps_them() {
-    let strings =
-        ["A=1", "TITHE_MARKERS=7", "TITHE_POISON=1"].map(|entry| CString::new(entry).expect("no zero"));
-    let mut array: Vec<*const c_char> = strings.iter().map(|string| string.as_ptr()).collect();
-    array.push(core::ptr::null());
-    let settings = Settings::read(Entries { next: array.as_ptr() }).expect("good values");
-    assert_eq!((settings.markers, settings.poison), (Some(7), true));
-    assert_eq!(Entries { next: core::ptr::null() }.count(), 0);
 }
 
 #[test]
