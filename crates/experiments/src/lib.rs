@@ -52,6 +52,7 @@ pub mod sampled;
 pub mod schema;
 pub mod sealed;
 pub mod simulated_machine;
+pub mod standard_input;
 pub mod stat;
 pub mod studied;
 pub mod subject;
