@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use heaptoll_scratch::Scratch;
 
@@ -27,13 +27,17 @@ pub enum StandardInput {
     Nothing,
     /// A file, which each run reads from its beginning.
     File(PathBuf),
-    /// That of heaptoll; all clones read it once.
-    Own(Arc<Mutex<Option<Kept>>>),
+    /// That of heaptoll.
+    Own,
 }
+
+/// Heaptoll's own standard input, which is read at most once and stays readable until the command ends.
+#[derive(Debug, Default)]
+pub struct OwnInput(Mutex<Option<Kept>>);
 
 /// Heaptoll's standard input in a form that can be read again.
 #[derive(Debug)]
-pub struct Kept {
+struct Kept {
     /// The file to read; none where there is nothing to read.
     path: Option<PathBuf>,
     /// The folder of a file that was made for it.
@@ -43,7 +47,7 @@ pub struct Kept {
 impl StandardInput {
     /// The file that a user names, and without one heaptoll's own standard input.
     pub fn file_or_own(file: Option<PathBuf>) -> StandardInput {
-        file.map_or_else(|| StandardInput::Own(Arc::default()), StandardInput::File)
+        file.map_or(StandardInput::Own, StandardInput::File)
     }
 
     /// The file that each run reads; none where there is nothing to read. The first call reads a pipe to its end.
@@ -54,7 +58,7 @@ impl StandardInput {
         let kept = match self {
             StandardInput::Nothing => return Ok(None),
             StandardInput::File(path) => return readable(path).map(Some),
-            StandardInput::Own(kept) => kept,
+            StandardInput::Own => &context.own_input.0,
         };
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.is_none() {

@@ -240,6 +240,6 @@ fn judged(all: &[(PathBuf, Figures)], arguments: &Arguments) -> Result<u8, Failu
     if found || undecided.is_empty() {
         return Ok(if found { exit::TROUBLE } else { 0 });
     }
-    undecided.iter().for_each(|why| terminal::error(&format!("undecided: {why}")));
+    undecided.iter().for_each(|why| terminal::error(&format!("not decided: {why}")));
     Ok(exit::UNDECIDED)
 }

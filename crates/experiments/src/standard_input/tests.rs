@@ -26,7 +26,7 @@ fn kept_by(
     most_bytes: u64,
 ) -> Result<Kept, Failure> {
     let places = Places::at(Path::new("/nonexistent"));
-    let context = Context { places: &places, interrupt, messages: &Silent };
+    let context = Context { places: &places, interrupt, own_input: &OwnInput::default(), messages: &Silent };
     let keeper = Keeper { most_bytes, patience: std::time::Duration::ZERO, ..Keeper::new(&context) };
     Kept::of(File::from(from.into()), &keeper)
 }
@@ -116,13 +116,14 @@ fn more_than_is_kept_and_what_cannot_be_read_is_refused_with_what_to_type() {
 }
 
 #[test]
-fn all_clones_of_a_request_share_what_was_read_once() {
-    let own = StandardInput::file_or_own(None);
-    let StandardInput::Own(slot) = &own else { panic!("its own") };
-    *slot.lock().expect("no panic") = Some(piped("abc").expect("kept"));
+fn what_was_read_once_is_there_for_every_request_of_a_command() {
+    let own_input = OwnInput(Mutex::new(Some(piped("abc").expect("kept"))));
     let places = Places::at(Path::new("/nonexistent"));
-    let context = Context { places: &places, interrupt: &Interrupt::default(), messages: &Silent };
-    let [one, other] = [own.clone(), own].map(|input| input.path(&context).expect("kept"));
-    assert!(one.is_some() && one == other);
+    let interrupt = Interrupt::default();
+    let context =
+        Context { places: &places, interrupt: &interrupt, own_input: &own_input, messages: &Silent };
+    let own = || StandardInput::file_or_own(None).path(&context).expect("kept");
+    let [one, other] = [own(), own()];
+    assert!(one.as_ref().is_some_and(|path| path.is_file()) && one == other);
     assert_eq!(StandardInput::Nothing.path(&context).expect("nothing"), None);
 }
