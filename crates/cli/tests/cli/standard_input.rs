@@ -29,7 +29,7 @@ const BYTES: usize = 100_000;
 /// Every command that starts a program, without the words that follow `--`.
 const COMMANDS: [&str; 17] = [
     "run -n 1 --warmup 0 -m glibc",
-    "gate --new-manager mimalloc3 --limit cpu=none --budget 1s",
+    "gate --new-manager mimalloc3 --limit cpu=none --limit instructions=none --budget 1s",
     "leaks",
     "record -o read.heaptoll",
     "ledger",

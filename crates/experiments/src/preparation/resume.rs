@@ -33,11 +33,6 @@ pub fn resume(
             experiment.settings.repetitions
         )));
     }
-    if let Some(more) = repetitions.filter(|&n| n > experiment.settings.repetitions) {
-        experiment.settings.repetitions = more;
-        experiment.complete = false;
-        store.describe(&experiment)?;
-    }
     for object in experiment.stacks.iter().flat_map(|stack| &stack.preload) {
         if !Path::new(object).is_file() {
             return Err(Failure::Usage(format!(
@@ -51,6 +46,12 @@ pub fn resume(
     if experiment.settings.working_copy {
         let folder = Path::new(&experiment.settings.directory);
         working_copy::check(folder).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    // Last: a request that is refused leaves the file as it is.
+    if let Some(more) = repetitions.filter(|&n| n > experiment.settings.repetitions) {
+        experiment.settings.repetitions = more;
+        experiment.complete = false;
+        store.describe(&experiment)?;
     }
     settings_in_environment::warn(&experiment, messages);
     let now = machine::read();
