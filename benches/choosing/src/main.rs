@@ -14,7 +14,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::choose::{Preference, REPETITIONS};
 use heaptoll_experiments::context::{Context, Silent};
-use heaptoll_experiments::standard_input::OwnInput;
+use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_units::percent;
 
 use crate::error::BenchError;

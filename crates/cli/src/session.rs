@@ -4,7 +4,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::context::Context;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::standard_input::OwnInput;
+use heaptoll_experiments::own_input::OwnInput;
 
 use crate::interrupt;
 use crate::messages::TerminalMessages;

@@ -10,8 +10,8 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::context::{Context, Silent};
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_experiments::run::{Request, Run};
-use heaptoll_experiments::standard_input::OwnInput;
 use heaptoll_experiments::workload::Workload;
 
 fn main() -> Result<(), Failure> {

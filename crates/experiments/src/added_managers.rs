@@ -13,7 +13,7 @@ use heaptoll_smoke::Expected;
 use crate::context::{Context, Messages};
 use crate::failure::Failure;
 use crate::managers::tried;
-use crate::standard_input::OwnInput;
+use crate::own_input::OwnInput;
 
 /// What is to be added.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 
-use crate::standard_input::OwnInput;
+use crate::own_input::OwnInput;
 
 /// The surroundings of an experiment.
 #[derive(Clone, Copy)]

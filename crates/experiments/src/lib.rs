@@ -39,6 +39,7 @@ pub mod measurement;
 pub mod minheap;
 pub mod oracle;
 pub mod originals;
+pub mod own_input;
 pub mod preparation;
 pub mod programs;
 pub mod proximity;

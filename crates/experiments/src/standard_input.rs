@@ -6,12 +6,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-
-use heaptoll_scratch::Scratch;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::own_input::Kept;
 use keep::Keeper;
 use source::Source;
 
@@ -31,19 +29,6 @@ pub enum StandardInput {
     Own,
 }
 
-/// Heaptoll's own standard input, which is read at most once and stays readable until the command ends.
-#[derive(Debug, Default)]
-pub struct OwnInput(Mutex<Option<Kept>>);
-
-/// Heaptoll's standard input in a form that can be read again.
-#[derive(Debug)]
-struct Kept {
-    /// The file to read; none where there is nothing to read.
-    path: Option<PathBuf>,
-    /// The folder of a file that was made for it.
-    _folder: Option<Scratch>,
-}
-
 impl StandardInput {
     /// The file that a user names, and without one heaptoll's own standard input.
     pub fn file_or_own(file: Option<PathBuf>) -> StandardInput {
@@ -55,36 +40,31 @@ impl StandardInput {
     /// # Errors
     /// The file cannot be read by every run; a pipe ends too late, has too much, or cannot be kept; Ctrl-C.
     pub fn path(&self, context: &Context) -> Result<Option<PathBuf>, Failure> {
-        let kept = match self {
-            StandardInput::Nothing => return Ok(None),
-            StandardInput::File(path) => return readable(path).map(Some),
-            StandardInput::Own => &context.own_input.0,
-        };
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.is_none() {
-            let own = io::stdin().as_fd().try_clone_to_owned().map_err(keep::unreadable)?;
-            *kept = Some(Kept::of(own.into(), &Keeper::new(context))?);
+        match self {
+            StandardInput::Nothing => Ok(None),
+            StandardInput::File(path) => readable(path).map(Some),
+            StandardInput::Own => context.own_input.path(|| {
+                let own = io::stdin().as_fd().try_clone_to_owned().map_err(keep::unreadable)?;
+                kept(own.into(), &Keeper::new(context))
+            }),
         }
-        Ok(kept.as_ref().and_then(|kept| kept.path.clone()))
     }
 }
 
-impl Kept {
-    /// Standard input that can be read again: by its path, or as a copy.
-    fn of(from: File, keeper: &Keeper) -> Result<Kept, Failure> {
-        let (folder, path) = match Source::of(from).map_err(keep::unreadable)? {
-            Source::Terminal => {
-                keeper.context.messages.note(
-                    "standard input is a terminal, and the program reads an empty one: `< FILE` or a pipe gives it input",
-                );
-                (None, None)
-            }
-            Source::Nothing => (None, None),
-            Source::Path(path) => (None, Some(path)),
-            Source::Once(once) => keeper.keep(once)?.unzip(),
-        };
-        Ok(Kept { path, _folder: folder })
-    }
+/// A standard input that can be read again: by its path, or as a copy.
+fn kept(from: File, keeper: &Keeper) -> Result<Kept, Failure> {
+    let (folder, path) = match Source::of(from).map_err(keep::unreadable)? {
+        Source::Terminal => {
+            keeper.context.messages.note(
+                "standard input is a terminal, and the program reads an empty one: `< FILE` or a pipe gives it input",
+            );
+            (None, None)
+        }
+        Source::Nothing => (None, None),
+        Source::Path(path) => (None, Some(path)),
+        Source::Once(once) => keeper.keep(once)?.unzip(),
+    };
+    Ok(Kept::new(path, folder))
 }
 
 /// The absolute path of a file for standard input, which every run reads from its beginning.

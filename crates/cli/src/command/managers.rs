@@ -6,7 +6,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::context::Context;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::standard_input::OwnInput;
+use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_experiments::{added_managers, managers};
 use heaptoll_report::terminal::{layers_table, managers_table, options_table};
 

@@ -8,7 +8,7 @@ use clap::Args;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::context::Context;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::standard_input::OwnInput;
+use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_papers::bundled::all;
 use heaptoll_papers::page::book::book;
 use heaptoll_papers::page::list::list;

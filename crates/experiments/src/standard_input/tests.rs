@@ -6,6 +6,7 @@ use heaptoll_experiment::places::Places;
 
 use super::*;
 use crate::context::Silent;
+use crate::own_input::OwnInput;
 
 /// What a run reads that opens the path.
 fn read(kept: &Kept) -> Option<String> {
@@ -15,7 +16,7 @@ fn read(kept: &Kept) -> Option<String> {
     Some(first)
 }
 
-fn kept(from: impl Into<std::os::fd::OwnedFd>) -> Result<Kept, Failure> {
+fn kept_of(from: impl Into<std::os::fd::OwnedFd>) -> Result<Kept, Failure> {
     kept_by(from, &Interrupt::default(), 1 << 20)
 }
 
@@ -28,14 +29,14 @@ fn kept_by(
     let places = Places::at(Path::new("/nonexistent"));
     let context = Context { places: &places, interrupt, own_input: &OwnInput::default(), messages: &Silent };
     let keeper = Keeper { most_bytes, patience: std::time::Duration::ZERO, ..Keeper::new(&context) };
-    Kept::of(File::from(from.into()), &keeper)
+    kept(File::from(from.into()), &keeper)
 }
 
 fn piped(text: &str) -> Result<Kept, Failure> {
     let (reader, mut writer) = pipe().expect("a pipe");
     writer.write_all(text.as_bytes()).expect("it fits");
     drop(writer);
-    kept(reader)
+    kept_of(reader)
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn a_socket_is_read_as_a_pipe() {
     let (ours, mut theirs) = UnixStream::pair().expect("sockets");
     theirs.write_all(b"abc").expect("it fits");
     drop(theirs);
-    assert_eq!(read(&kept(ours).expect("kept")).as_deref(), Some("abc"));
+    assert_eq!(read(&kept_of(ours).expect("kept")).as_deref(), Some("abc"));
 }
 
 #[test]
@@ -65,10 +66,10 @@ fn a_file_is_read_from_where_it_stands_which_stays_there() {
     let path = folder.path().join("in put");
     std::fs::write(&path, "a\nbc").expect("written");
     let open = || File::open(&path).expect("it is there");
-    assert_eq!(kept(open()).expect("reopened").path, Some(path.clone()));
+    assert_eq!(kept_of(open()).expect("reopened").path, Some(path.clone()));
     let mut file = open();
     file.read_exact(&mut [0; 2]).expect("a line");
-    let found = kept(file.try_clone().expect("another")).expect("kept");
+    let found = kept_of(file.try_clone().expect("another")).expect("kept");
     assert_eq!(read(&found).as_deref(), Some("bc"));
     let mut rest = String::new();
     file.read_to_string(&mut rest).expect("reads");
@@ -76,12 +77,12 @@ fn a_file_is_read_from_where_it_stands_which_stays_there() {
     // As a shell's here document.
     let nameless = open();
     std::fs::remove_file(&path).expect("removed");
-    assert_eq!(read(&kept(nameless).expect("kept")).as_deref(), Some("a\nbc"));
+    assert_eq!(read(&kept_of(nameless).expect("kept")).as_deref(), Some("a\nbc"));
 }
 
 #[test]
 fn a_device_is_opened_by_each_run_and_the_null_device_is_nothing() {
-    let of = |path: &str| kept(File::open(path).expect("a device")).expect("nothing is read").path;
+    let of = |path: &str| kept_of(File::open(path).expect("a device")).expect("nothing is read").path;
     assert_eq!(of("/dev/null"), None);
     assert_eq!(of("/dev/zero"), Some("/dev/zero".into()));
 }
@@ -89,7 +90,7 @@ fn a_device_is_opened_by_each_run_and_the_null_device_is_nothing() {
 #[test]
 fn a_pipe_that_nothing_writes_to_is_not_waited_for_for_ever() {
     let (reader, mut writer) = pipe().expect("a pipe");
-    let refused = |reader| kept(reader).expect_err("it does not end").to_string();
+    let refused = |reader| kept_of(reader).expect_err("it does not end").to_string();
     let again = reader.try_clone().expect("another");
     for words in ["nothing came", "0 B so far", "`< /dev/null`", "`< FILE`"] {
         assert!(refused(again.try_clone().expect("another")).contains(words), "{words}");
@@ -111,13 +112,14 @@ fn more_than_is_kept_and_what_cannot_be_read_is_refused_with_what_to_type() {
     assert!(refused.contains("more than 2 B") && refused.contains("`< FILE`"), "{refused}");
     drop(again);
     let folder = File::open("/").expect("a folder");
-    let refused = kept(folder).expect_err("a folder").to_string();
+    let refused = kept_of(folder).expect_err("a folder").to_string();
     assert!(refused.contains("cannot read standard input") && refused.contains("`< FILE`"), "{refused}");
 }
 
 #[test]
 fn what_was_read_once_is_there_for_every_request_of_a_command() {
-    let own_input = OwnInput(Mutex::new(Some(piped("abc").expect("kept"))));
+    let own_input = OwnInput::default();
+    own_input.path(|| piped("abc")).expect("kept");
     let places = Places::at(Path::new("/nonexistent"));
     let interrupt = Interrupt::default();
     let context =
