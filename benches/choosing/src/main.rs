@@ -14,6 +14,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::choose::{Preference, REPETITIONS};
 use heaptoll_experiments::context::{Context, Silent};
+use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_units::percent;
 
 use crate::error::BenchError;
@@ -91,7 +92,12 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(usize, usize), BenchError> {
     let places = Places::find().map_err(|error| BenchError::Places(error.to_string()))?;
     let interrupt = Interrupt::default();
-    let context = Context { places: &places, interrupt: &interrupt, messages: &Silent };
+    let context = Context {
+        places: &places,
+        interrupt: &interrupt,
+        own_input: &OwnInput::default(),
+        messages: &Silent,
+    };
     let effort = |program: &str| Effort {
         target: target(program),
         size: cli.size,

@@ -8,7 +8,7 @@ use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::gate::config::{self, Commands, Configured};
 use heaptoll_experiments::gate::limits::Limits;
 use heaptoll_experiments::gate::request::{Entry, Refs, Request, SideRequest};
-use heaptoll_experiments::workload::readable;
+use heaptoll_experiments::standard_input::StandardInput;
 
 use crate::duration::{duration, positive_seconds};
 use crate::outputs::own_arguments;
@@ -61,7 +61,7 @@ pub struct ProgramArguments {
     /// Both sides may write different output
     #[arg(long)]
     outputs_differ: bool,
-    /// Standard input of both sides (default: nothing)
+    /// Standard input of both sides [default: heaptoll's own; what is piped is kept for all runs. Programs of the file: theirs]
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
     /// Exit status with which the program ends when all is well [default: 0, or the file's]
@@ -104,10 +104,6 @@ impl ProgramArguments {
             program.expect_status = self.expect_status.unwrap_or(program.expect_status);
             program.base.manager = self.manager(&self.base_manager, &self.new_manager);
             program.new.manager = self.manager(&self.new_manager, &self.base_manager);
-            if self.stdin.is_some() {
-                program.stdin.clone_from(&self.stdin);
-            }
-            program.stdin = program.stdin.as_deref().map(readable).transpose()?;
         }
         Ok(Request {
             programs,
@@ -150,7 +146,7 @@ impl ProgramArguments {
             base: SideRequest { command: base, manager: None },
             new: SideRequest { command: new, manager: None },
             limits: Limits::default(),
-            stdin: None,
+            stdin: StandardInput::file_or_own(self.stdin.clone()),
             expect_status: 0,
             outputs_differ: false,
         }))
@@ -195,7 +191,7 @@ impl ProgramArguments {
             base: SideRequest { command: base, manager: None },
             new: SideRequest { command: new, manager: None },
             limits: one.limits,
-            stdin: one.stdin,
+            stdin: self.stdin.clone().or(one.stdin).map_or(StandardInput::Nothing, StandardInput::File),
             expect_status: one.expect_status,
             outputs_differ: one.outputs_differ,
         })

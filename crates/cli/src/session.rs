@@ -4,6 +4,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::context::Context;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::own_input::OwnInput;
 
 use crate::interrupt;
 use crate::messages::TerminalMessages;
@@ -14,6 +15,7 @@ pub struct Session {
     pub places: Places,
     /// Set by Ctrl-C.
     pub interrupt: Interrupt,
+    own_input: OwnInput,
     messages: TerminalMessages,
 }
 
@@ -24,11 +26,21 @@ impl Session {
     /// Parts are missing, or signals cannot be caught.
     pub fn begin() -> Result<Session, Failure> {
         let places = Places::find()?;
-        Ok(Session { places, interrupt: interrupt::watch()?, messages: TerminalMessages::default() })
+        Ok(Session {
+            places,
+            interrupt: interrupt::watch()?,
+            own_input: OwnInput::default(),
+            messages: TerminalMessages::default(),
+        })
     }
 
     /// The same for the library.
     pub fn context(&self) -> Context<'_> {
-        Context { places: &self.places, interrupt: &self.interrupt, messages: &self.messages }
+        Context {
+            places: &self.places,
+            interrupt: &self.interrupt,
+            own_input: &self.own_input,
+            messages: &self.messages,
+        }
     }
 }

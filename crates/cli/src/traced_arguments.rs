@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_experiments::preparation::baseline::DEFAULT;
+use heaptoll_experiments::standard_input::StandardInput;
 use heaptoll_experiments::traced::{Ending, LIMIT_S, Request};
 use heaptoll_experiments::workload::Workload;
 
@@ -58,7 +59,7 @@ pub struct TracedArguments {
     /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
-    /// Standard input of the command (default: nothing)
+    /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]
     #[arg(long, value_name = "FILE", requires = "command")]
     pub stdin: Option<PathBuf>,
     /// The program and its arguments
@@ -90,7 +91,7 @@ impl TracedArguments {
             set: self.set.clone(),
             size: if self.quick { heaptoll_catalog::Size::Quick } else { self.size.into() },
             catalog: self.catalog.clone(),
-            stdin: self.stdin.clone(),
+            stdin: StandardInput::file_or_own(self.stdin.clone()),
             serve: None,
             after_load: None,
             command: self.command.clone(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use heaptoll_catalog::Size;
+use heaptoll_experiments::standard_input::StandardInput;
 use heaptoll_experiments::workload::{Server, Workload};
 
 /// Sizes of a catalog program's input.
@@ -52,7 +53,7 @@ pub struct WorkloadArgs {
     /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
-    /// Standard input of the command (default: nothing)
+    /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]
     #[arg(long, value_name = "FILE", requires = "command")]
     pub stdin: Option<PathBuf>,
     /// A server to measure, as one shell-quoted string; {tmp}, in the load too, is a fresh folder for
@@ -85,7 +86,7 @@ impl WorkloadArgs {
             set: self.set.clone(),
             size: if self.quick { Size::Quick } else { self.size.into() },
             catalog: self.catalog.clone(),
-            stdin: self.stdin.clone(),
+            stdin: StandardInput::file_or_own(self.stdin.clone()),
             serve: self.serve.as_ref().map(|command| Server {
                 command: command.clone(),
                 load: self.load.clone(),

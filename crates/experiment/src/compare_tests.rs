@@ -162,7 +162,7 @@ fn few_repetitions_claim_nothing_and_state_so() {
     let mut made = three_stacks();
     made.observations.retain(|row| row.repetition < 5);
     let table = &compare(&made).tables[0];
-    assert_eq!(find(table, "fast").verdict, "too few repetitions to judge");
+    assert_eq!(find(table, "fast").verdict, "too few repetitions");
     assert!(table.notes.iter().any(|note| note.contains("fewer than 6")), "{:?}", table.notes);
 }
 

@@ -15,6 +15,7 @@ pub mod heap_curves;
 pub mod heap_limit;
 pub mod interrupt;
 pub mod java;
+pub mod kept_input;
 pub mod launch;
 pub mod lockstep;
 pub mod lower_bound;

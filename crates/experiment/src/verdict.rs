@@ -7,10 +7,8 @@ use crate::experiment::{Experiment, Pairing};
 use crate::heap_limit::HeapLimit;
 use crate::observation::{Observation, Outcome, Phase};
 use crate::side::Startup;
-use heaptoll_statistics::Interval;
-use heaptoll_statistics::{FEWEST_PAIRS, median};
+use heaptoll_statistics::{FEWEST_PAIRS, Interval, NO_DIFFERENCE, TOO_FEW, claim, median};
 use heaptoll_stats_page::UnreadPlaces;
-use heaptoll_units::percent_off;
 
 /// Start-up above this share of a run's CPU is worth a sentence.
 const STARTUP_SHARE: f64 = 0.05;
@@ -44,19 +42,19 @@ pub fn text(
     let ratio = |metric: Metric| figures.get(&metric).and_then(|figure| figure.ratio);
     let mut parts: Vec<String> = [(Metric::Cpu, "CPU"), (Metric::PeakRss, "memory")]
         .into_iter()
-        .filter_map(|(metric, noun)| ratio(metric).and_then(|interval| difference(interval, noun)))
+        .filter_map(|(metric, noun)| claim(&ratio(metric)?, noun))
         .collect();
     let cpu_claimed = ratio(Metric::Cpu).is_some_and(|interval| interval.differs);
     if parts.is_empty() {
         // A server or a threaded program can be faster without using less CPU.
-        parts.extend(ratio(Metric::Wall).and_then(|interval| difference(interval, "elapsed time")));
+        parts.extend(ratio(Metric::Wall).and_then(|interval| claim(&interval, "elapsed time")));
     }
-    let few = ratio(Metric::Cpu).is_none_or(|interval| (interval.pairs as usize) < FEWEST_PAIRS);
+    let few = ratio(Metric::Cpu).is_none_or(|interval| !interval.has_enough_pairs());
     let words = match (parts.is_empty(), few) {
         (false, false) if !cpu_claimed => format!("no CPU difference seen, {}", parts.join(", ")),
         (false, _) => parts.join(", "),
-        (true, true) => "too few repetitions to judge".into(),
-        (true, false) => "no difference seen".into(),
+        (true, true) => TOO_FEW.into(),
+        (true, false) => NO_DIFFERENCE.into(),
     };
     // A reader of the verdict alone must not choose a manager that fails now and then.
     if marks.is_empty() { words } else { format!("{failed}: {}; else {words}", marks.join(", ")) }
@@ -65,21 +63,7 @@ pub fn text(
 /// The verdict of a ratio between two experiments.
 pub fn across(metric: Metric, ratio: Option<Interval>) -> String {
     let noun = if metric == Metric::PeakRss { "memory" } else { "CPU" };
-    match ratio {
-        None => "too few rows to judge".into(),
-        Some(ratio) => difference(ratio, noun).unwrap_or_else(|| "no difference seen".into()),
-    }
-}
-
-fn difference(interval: Interval, noun: &str) -> Option<String> {
-    if !interval.differs {
-        return None;
-    }
-    Some(match interval.ratio {
-        ratio if ratio >= 1.5 => format!("{ratio:.1}x the {noun}"),
-        ratio if ratio > 1.0 => format!("{} more {noun}", percent_off(ratio)),
-        ratio => format!("{} less {noun}", percent_off(ratio)),
-    })
+    heaptoll_statistics::verdict(&[(ratio, noun)])
 }
 
 /// The sentences a reader of one program's table must see.

@@ -10,6 +10,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::context::{Context, Silent};
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_experiments::run::{Request, Run};
 use heaptoll_experiments::workload::Workload;
 
@@ -25,7 +26,12 @@ pub fn cpu_ratios(
     db: Option<PathBuf>,
 ) -> Result<Vec<String>, Failure> {
     let (places, interrupt) = (Places::find()?, Interrupt::default());
-    let context = Context { places: &places, interrupt: &interrupt, messages: &Silent };
+    let context = Context {
+        places: &places,
+        interrupt: &interrupt,
+        own_input: &OwnInput::default(),
+        messages: &Silent,
+    };
     let request = Request { db, ..Request::of(Workload::of_command(command), &["knuth"]) };
     let mut run = Run::begin(&request, &context)?;
     run.measure(&context)?;

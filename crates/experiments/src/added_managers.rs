@@ -13,6 +13,7 @@ use heaptoll_smoke::Expected;
 use crate::context::{Context, Messages};
 use crate::failure::Failure;
 use crate::managers::tried;
+use crate::own_input::OwnInput;
 
 /// What is to be added.
 #[derive(Debug, Clone)]
@@ -129,7 +130,8 @@ fn prove(
         group: Group::Added,
         ..glibc()
     };
-    let context = Context { places, interrupt: &Interrupt::default(), messages };
+    let context =
+        Context { places, interrupt: &Interrupt::default(), own_input: &OwnInput::default(), messages };
     match tried(&manager, &context) {
         Ok((true, _)) => {}
         Ok((false, reason)) => return Err(reason),

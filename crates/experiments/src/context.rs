@@ -3,6 +3,8 @@
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 
+use crate::own_input::OwnInput;
+
 /// The surroundings of an experiment.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
@@ -10,6 +12,8 @@ pub struct Context<'a> {
     pub places: &'a Places,
     /// Set when the experiment shall end early; what was measured until then is kept.
     pub interrupt: &'a Interrupt,
+    /// What programs read where no file is named for their standard input.
+    pub own_input: &'a OwnInput,
     /// Where messages and progress go.
     pub messages: &'a dyn Messages,
 }

@@ -85,6 +85,8 @@ impl Findings {
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let (created_unix_s, machine) = (clock::now().as_secs_f64(), machine::read());
     let table = Arc::new(symbol_table(request.allocator_symbols.as_deref(), context.places)?);
+    // Before anything is built: a file may not be there, and what is piped comes now.
+    request.programs.iter().try_for_each(|entry| entry.stdin.path(context).map(drop))?;
     let trees = request.refs.as_ref().map(|refs| Trees::make(refs, context)).transpose()?;
     let sides: Vec<(BuiltSide, BuiltSide)> = request
         .programs

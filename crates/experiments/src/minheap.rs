@@ -84,7 +84,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let allocators = selection::allocators(&known, &request.baseline)?;
     let collectors = selection::collectors(&known, &request.manager, &allocators, context.messages)?;
     let allocators = selection::comparable(allocators, &collectors, &request.baseline)?;
-    let programs = request.workload.resolve(context.places, context.messages)?;
+    let programs = request.workload.resolve(context)?;
     if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
         return Err(Failure::Usage(format!(
             "{} is a server: only a program that ends by itself has a smallest heap",

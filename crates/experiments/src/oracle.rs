@@ -55,7 +55,7 @@ impl Findings {
 /// The request cannot be carried out; the one program that was named cannot be recorded.
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     request.workload.require(false)?;
-    let programs = request.workload.resolve(context.places, context.messages)?;
+    let programs = request.workload.resolve(context)?;
     let files = files(request, &programs)?;
     let tracer = Tracer::find(context.places).map_err(|error| Failure::Refused(Box::new(error)))?;
     let mut figures = Figures { complete: true, programs: vec![] };

@@ -100,7 +100,7 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure>
     let java = java_pauses::are_java(&stacks)?;
     request.collections.sort_unstable();
     request.collections.dedup();
-    let programs = request.workload.resolve(context.places, context.messages)?;
+    let programs = request.workload.resolve(context)?;
     let seed = request.seed.unwrap_or_else(clock::seed);
     let steps = programs.len() * stacks.len() * request.collections.len() * request.runs as usize;
     let progress = context.messages.progress(Some(steps as u64));

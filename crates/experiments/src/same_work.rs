@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo};
+use heaptoll_experiment::kept_input;
 use heaptoll_experiment::observation::Phase;
 use heaptoll_report::format::shell_command;
 
@@ -46,7 +47,8 @@ pub fn differences(a: &Experiment, b: &Experiment, program: &str) -> Differences
         let only_folder = name(&words_a) == name(&words_b) && words_a.get(1..) == words_b.get(1..);
         if only_folder { &mut found.surroundings } else { &mut found.work }.push(setting);
     }
-    let stdin = |info: &ProgramInfo| info.stdin.clone().unwrap_or_else(|| "nothing".into());
+    let stdin =
+        |info: &ProgramInfo| info.stdin.as_deref().map_or_else(|| "nothing".into(), kept_input::shown);
     if lasting(&stdin(&in_a)) != lasting(&stdin(&in_b)) {
         found.work.push(format!("standard input is {} in A, {} in B", stdin(&in_a), stdin(&in_b)));
     }

@@ -140,7 +140,7 @@ pub fn carry_out(
     }
     experiment_file::check(request.db.as_deref())?;
     let beginning = Beginning {
-        programs: request.workload.resolve(context.places, context.messages)?,
+        programs: request.workload.resolve(context)?,
         command: request.command.clone(),
         managers: stacks,
         blocks: blocks(stacks, subject),

@@ -1,7 +1,6 @@
 //! The programs of an experiment: a command, entries of the catalog, or a server with its load.
 
 use std::ffi::OsString;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use heaptoll_catalog::{Catalog, CatalogError, Places as CatalogPlaces, Prepared, Program, Size};
@@ -10,8 +9,9 @@ use heaptoll_experiment::places::Places;
 use heaptoll_experiment::serve::signal_number;
 use heaptoll_experiment::words;
 
-use crate::context::Messages;
+use crate::context::{Context, Messages};
 use crate::failure::Failure;
+use crate::standard_input::StandardInput;
 
 /// Which programs to run. Of `serve`, `command` and the catalog's entries the first that is there counts.
 #[derive(Debug, Clone)]
@@ -26,8 +26,8 @@ pub struct Workload {
     pub size: Size,
     /// A folder with further entries.
     pub catalog: Option<PathBuf>,
-    /// Standard input of the command; nothing without one.
-    pub stdin: Option<PathBuf>,
+    /// Standard input of the command.
+    pub stdin: StandardInput,
     /// A server.
     pub serve: Option<Server>,
     /// What servers do after their load; stopped at once without it.
@@ -77,7 +77,7 @@ impl Workload {
             set: None,
             size,
             catalog: None,
-            stdin: None,
+            stdin: StandardInput::Nothing,
             serve: None,
             after_load: None,
             command: vec![],
@@ -116,8 +116,8 @@ impl Workload {
     ///
     /// # Errors
     /// Unknown or missing programs, unreadable input, patterns that are none.
-    pub fn resolve(&self, places: &Places, messages: &dyn Messages) -> Result<Vec<ProgramInfo>, Failure> {
-        let mut programs = self.named(places, messages)?;
+    pub fn resolve(&self, context: &Context) -> Result<Vec<ProgramInfo>, Failure> {
+        let mut programs = self.named(context)?;
         for serve in programs.iter_mut().filter_map(|program| program.serve.as_mut()) {
             let after = self.after_load.clone().unwrap_or_default();
             serve.burst = match (&self.after_load, &after.burst) {
@@ -130,22 +130,22 @@ impl Workload {
         Ok(programs)
     }
 
-    fn named(&self, places: &Places, messages: &dyn Messages) -> Result<Vec<ProgramInfo>, Failure> {
+    fn named(&self, context: &Context) -> Result<Vec<ProgramInfo>, Failure> {
         if let Some(server) = &self.serve {
             return Ok(vec![self.server(server)?]);
         }
         if !self.command.is_empty() {
-            return Ok(vec![self.plain_command()?]);
+            return Ok(vec![self.plain_command(context)?]);
         }
-        let catalog = catalog(places, self.catalog.as_deref())?;
-        let folders = catalog_places(places);
+        let catalog = catalog(context.places, self.catalog.as_deref())?;
+        let folders = catalog_places(context.places);
         let many: Option<Vec<&Program>> = match (&self.set, self.all) {
             (Some(set), _) => Some(of_set(&catalog, set)?),
             (None, true) => Some(catalog.programs().filter(|program| !program.is_by_name()).collect()),
             (None, false) => None,
         };
         if let Some(many) = many {
-            return self.installed(&many, &folders, messages);
+            return self.installed(&many, &folders, context.messages);
         }
         let mut seen = std::collections::HashSet::new();
         let unique = self.program.iter().filter(|name| seen.insert(name.as_str()));
@@ -188,8 +188,8 @@ impl Workload {
         }
     }
 
-    fn plain_command(&self) -> Result<ProgramInfo, Failure> {
-        let stdin = self.stdin.as_deref().map(readable).transpose()?.map(|path| path.display().to_string());
+    fn plain_command(&self, context: &Context) -> Result<ProgramInfo, Failure> {
+        let stdin = self.stdin.path(context)?.map(|path| path.display().to_string());
         let (command, raw_words) = words::stored(&self.command);
         Ok(ProgramInfo { name: base_name(&command), command, raw_words, stdin, ..ProgramInfo::default() })
     }
@@ -237,21 +237,6 @@ fn words(option: &str, text: &str) -> Result<Vec<String>, Failure> {
         Some(words) if !words.is_empty() => Ok(words),
         _ => Err(Failure::Usage(format!("--{option} `{text}` is no command: check its quotes"))),
     }
-}
-
-/// The absolute path of a file for standard input, which every run reads from its beginning.
-///
-/// # Errors
-/// It is not there, may not be read, or is a pipe.
-pub fn readable(path: &Path) -> Result<PathBuf, Failure> {
-    let refuse = |why: String| Failure::Usage(format!("cannot read --stdin {}: {why}", path.display()));
-    let kind = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.file_type();
-    // A pipe would be empty from the second run on, and opening one may never return.
-    if !kind.is_file() && !kind.is_char_device() {
-        return Err(refuse("it is no file that every run can read from its beginning".into()));
-    }
-    let absolute = std::fs::File::open(path).and_then(|_| std::path::absolute(path));
-    absolute.map_err(|error| refuse(error.to_string()))
 }
 
 /// The catalog, with the user's own entries when there are some.

@@ -149,7 +149,7 @@ fn reading(comparison: &Comparison) -> Part {
         ),
         format!(
             "The figures in brackets are its interval. In {} % of such experiments all intervals of a table hold the \
-             true ratios at once. Where an interval holds 1, no difference was seen, which is not proof that there is \
+             true ratios at once. Where an interval holds 1, the verdict is \"no difference seen\", which is not proof that there is \
              none.",
             level(comparison)
         ),
@@ -165,7 +165,7 @@ fn reading(comparison: &Comparison) -> Part {
 fn in_short(comparison: &Comparison) -> String {
     format!(
         "Ratios are to {}, paired within a repetition, in brackets their interval: all intervals of a table hold \
-         together in {} % of experiments. Where one holds 1, no difference was seen. CPU is user + system seconds less \
+         together in {} % of experiments. Where one holds 1, no difference is seen. CPU is user + system seconds less \
          start-up; RSS is the peak.",
         comparison.baseline,
         level(comparison)

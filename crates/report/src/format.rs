@@ -8,13 +8,11 @@ use heaptoll_experiment::comparison::{Figure, Metric, ProgramTable};
 use heaptoll_experiment::disturbance::Disturbed;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_statistics::Interval;
+pub use heaptoll_statistics::{NO_DIFFERENCE, NOT_DECIDED, TOO_FEW, claim, verdict};
 pub use heaptoll_units::{
     NONE, and_list, count, mib_from_bytes, mib_from_kib, milliseconds, percent_off, plural, ratio,
     rounded_percent, seconds, significant,
 };
-
-/// The words for an interval that holds 1.
-pub const NO_DIFFERENCE: &str = "no difference seen";
 
 /// A ratio and its interval, `0.91 (0.88–0.94)`. Ends that would round onto each other, or a claimed end that would
 /// round to 1, get a third decimal, so that the text never contradicts the claim.
@@ -83,18 +81,6 @@ pub fn in_unit(metric: Metric, value: f64) -> String {
         Metric::PeakRss => mib_from_kib(value),
         Metric::Instructions => count(value),
     }
-}
-
-/// The verdict on one metric from its interval: `9.0 % less CPU`, `1.56x the memory`, or nothing where none is claimed.
-pub fn claim(interval: &Interval, noun: &str) -> Option<String> {
-    if !interval.differs || !interval.ratio.is_finite() {
-        return None;
-    }
-    Some(match interval.ratio {
-        r if r >= 1.3 => format!("{}x the {noun}", ratio(r)),
-        r if r > 1.0 => format!("{} more {noun}", percent_off(r)),
-        r => format!("{} less {noun}", percent_off(r)),
-    })
 }
 
 /// A time of day in UTC, `2026-11-21 09:06 UTC`.
@@ -194,14 +180,6 @@ mod tests {
         assert_eq!(text(0, None), format!("{start}: quiet"));
         assert_eq!(text(7, Some(0.0)), format!("{start}: 7 of 10 blocks loaded"));
         assert_eq!(text(10, Some(0.12)), format!("{start}, held back by cpu.max 12 %: loaded"));
-    }
-
-    #[test]
-    fn claims_are_made_only_outside_one() {
-        assert_eq!(claim(&around(0.91, 0.88, 0.94), "CPU").as_deref(), Some("9.0 % less CPU"));
-        assert_eq!(claim(&around(1.56, 1.5, 1.6), "memory").as_deref(), Some("1.56x the memory"));
-        assert_eq!(claim(&around(1.06, 1.02, 1.1), "CPU").as_deref(), Some("6.0 % more CPU"));
-        assert_eq!(claim(&around(1.06, 0.98, 1.1), "CPU"), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod over_programs;
 pub mod student;
 mod trend;
 mod trimmed;
+mod verdict;
 
 pub use geometric_mean::geometric_mean;
 pub use interval::Interval;
@@ -22,3 +23,4 @@ pub use intervals::{ALPHA, FEWEST_PAIRS, paired, unpaired};
 pub use median::median;
 pub use over_programs::over_programs;
 pub use trend::{Trend, trend};
+pub use verdict::{NO_DIFFERENCE, NOT_DECIDED, TOO_FEW, claim, verdict};

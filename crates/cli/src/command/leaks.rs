@@ -8,6 +8,7 @@ use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::graph;
 use heaptoll_experiments::leaks::{self, Fault, Figures, Request, Suppressions, Verdict};
 use heaptoll_experiments::preparation::baseline::DEFAULT;
+use heaptoll_experiments::standard_input::StandardInput;
 use heaptoll_experiments::traced::{self, LIMIT_S};
 use heaptoll_experiments::workload::Workload;
 use heaptoll_report::format::{printable, shell_command};
@@ -168,7 +169,7 @@ fn recording(arguments: &Arguments, trace: &Path) -> graph::Request {
                 set: None,
                 size: arguments.size.unwrap_or(SizeArg::Quick).into(),
                 catalog: None,
-                stdin: None,
+                stdin: StandardInput::file_or_own(None),
                 serve: None,
                 after_load: None,
                 command: arguments.command.clone(),
@@ -239,6 +240,6 @@ fn judged(all: &[(PathBuf, Figures)], arguments: &Arguments) -> Result<u8, Failu
     if found || undecided.is_empty() {
         return Ok(if found { exit::TROUBLE } else { 0 });
     }
-    undecided.iter().for_each(|why| terminal::error(&format!("undecided: {why}")));
+    undecided.iter().for_each(|why| terminal::error(&format!("not decided: {why}")));
     Ok(exit::UNDECIDED)
 }

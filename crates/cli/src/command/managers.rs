@@ -6,6 +6,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::context::Context;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_experiments::{added_managers, managers};
 use heaptoll_report::terminal::{layers_table, managers_table, options_table};
 
@@ -77,7 +78,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     arguments.output.check()?;
     let (places, interrupt, messages) = (Places::find()?, Interrupt::default(), TerminalMessages::default());
-    let context = Context { places: &places, interrupt: &interrupt, messages: &messages };
+    let context = Context {
+        places: &places,
+        interrupt: &interrupt,
+        own_input: &OwnInput::default(),
+        messages: &messages,
+    };
     let found = managers::find(&arguments.extra, &context)?;
     let style = terminal::style();
     let mut text = managers_table(&found.managers, &style);

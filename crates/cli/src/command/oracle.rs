@@ -7,6 +7,7 @@ use clap::Args;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::oracle::{self, Request, SCHEMA};
+use heaptoll_experiments::standard_input::StandardInput;
 use heaptoll_experiments::traced::LIMIT_S;
 use heaptoll_experiments::workload::Workload;
 
@@ -27,7 +28,7 @@ use crate::workload_args::SizeArg;
 /// `heaptoll run` and others (`oracle=POINT/MANAGER` where it is written without -o): the manager stays the same, and only
 /// the point of reclamation varies. With --graph the file also has the points at which objects can be reached no more: those
 /// of a collector, before or after the program's own frees. Programs with one thread only. What the program does to files
-/// and other processes happens in each of these runs; their standard input is empty unless --stdin names a file.
+/// and other processes happens in each of these runs.
 /// docs/guide/reclamation.md states what must be the same
 /// in each run.
 ///
@@ -75,7 +76,7 @@ pub struct Arguments {
     /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
-    /// Standard input of the command (default: nothing)
+    /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]
     #[arg(long, value_name = "FILE", requires = "command")]
     stdin: Option<PathBuf>,
     #[command(flatten)]
@@ -103,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             set: None,
             size: if arguments.quick { heaptoll_catalog::Size::Quick } else { arguments.size.into() },
             catalog: arguments.catalog.clone(),
-            stdin: arguments.stdin.clone(),
+            stdin: StandardInput::file_or_own(arguments.stdin.clone()),
             serve: None,
             after_load: None,
             command: arguments.command.clone(),

@@ -18,6 +18,7 @@ use heaptoll_experiments::graph;
 use heaptoll_experiments::preparation::baseline::DEFAULT;
 use heaptoll_experiments::record::{Children, ProgramChoice, RecordingOptions, Request};
 use heaptoll_experiments::sampled;
+use heaptoll_experiments::standard_input::StandardInput;
 use heaptoll_experiments::traced::{self, LIMIT_S};
 use heaptoll_experiments::workload::Workload;
 use heaptoll_report::terminal::render_document;
@@ -51,7 +52,7 @@ pub enum ChildrenArg {
 ///
 /// The first Ctrl-C is the program's; a second one stops the recording and leaves the program alone.
 ///
-/// With --graph the program runs at least twice, with standard input empty and its output not shown: natively, which
+/// With --graph the program runs at least twice, each time with all of standard input and its output not shown: natively, which
 /// proves that the manager serves it, then under the tracer. What it does to files and other processes happens each
 /// time. Ctrl-C then ends it: during the first run there is no trace, later one of what was recorded until then.
 ///
@@ -274,7 +275,7 @@ fn record_graph(arguments: &Arguments) -> Result<u8, Failure> {
                 set: None,
                 size: arguments.size.into(),
                 catalog: arguments.catalog.clone(),
-                stdin: None,
+                stdin: StandardInput::file_or_own(None),
                 serve: None,
                 after_load: None,
                 command: arguments.command.clone(),

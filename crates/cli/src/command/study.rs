@@ -8,6 +8,7 @@ use clap::Args;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::context::Context;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_papers::bundled::all;
 use heaptoll_papers::page::book::book;
 use heaptoll_papers::page::list::list;
@@ -107,7 +108,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let interrupt = interrupt::watch()?;
     let messages = TerminalMessages::default();
-    let context = Context { places: &places, interrupt: &interrupt, messages: &messages };
+    let context = Context {
+        places: &places,
+        interrupt: &interrupt,
+        own_input: &OwnInput::default(),
+        messages: &messages,
+    };
     let session = match &arguments.resume {
         Some(path) => Session::resume(&context, path, arguments.budget)?,
         None => Session::begin(&context, plan(arguments)?, arguments.keep.as_deref())?,

@@ -190,7 +190,7 @@ fn several_programs_have_means_and_are_compared_with_the_papers() {
     fixture.heaptoll(&[&words[..], &["--json", &file]].concat()).exits(0).shows(&[
         "Geometric means over programs",
         "Compared with Sareen and Blackburn (2022)",
-        "too few good pairs",
+        "too few repetitions",
     ]);
     let json = read_json(&file);
     assert_described(&json, "guide/delay.md");

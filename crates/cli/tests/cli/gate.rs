@@ -167,7 +167,7 @@ fn without_the_tracer_requests_are_recorded_and_instructions_stay_open() {
     };
     run(&[]).exits(0).shows(&[
         "Not decided: new",
-        "the limit of 0.5% on instructions could not be decided",
+        "the limit of 0.5% on instructions is not decided",
         "there is no tracer here",
     ]);
     let json = read_json(&file);
@@ -199,7 +199,7 @@ fn limits_on_time_are_judged_and_what_a_decision_takes_is_stated() {
     fixture
         .heaptoll(&few)
         .exits(3)
-        .shows(&["could not be decided: it takes 6 repetitions at least: --budget"]);
+        .shows(&["is not decided: too few repetitions, it takes 6 at least: --budget"]);
 }
 
 #[test]

@@ -59,6 +59,7 @@ mod schemas;
 mod servers;
 mod sets;
 mod stacks;
+mod standard_input;
 mod stopping;
 mod stored;
 mod studies;

@@ -85,7 +85,7 @@ fn collectors_that_move_objects_are_compared_in_heaps_of_fixed_size() {
         "Smallest heaps",
         "mmtk:immix,moving=off",
         "does not fit",
-        "too few runs to judge",
+        "too few repetitions",
     ]);
     let figures = read_json(&json);
     let smallest = |at: usize| figures["plans"][at]["smallest"]["search"]["heap"].as_f64().expect("a heap");

@@ -133,7 +133,7 @@ fn unclaimed(axis: &Axis, cpu: Option<&Interval>) -> Option<String> {
         // What could cost as much as instructions have to differ by.
         let named = [1.0, -1.0].into_iter().filter_map(|way| memory(axis, way * SAME / PART));
         let memory = named.collect::<Vec<String>>().join(", ");
-        let time = if enough.is_some() { "no difference in time was seen" } else { FEW };
+        let time = if enough.is_some() { "no difference seen in time" } else { FEW };
         return (!memory.is_empty()).then(|| format!("{executes}, with {memory}; {time}"));
     }
     let Some(cpu) = enough else { return Some(format!("{executes}; {FEW}")) };

@@ -2,7 +2,7 @@
 
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_report::document::{Cell, Column, Document, Grid, Item, Section, Tone};
-use heaptoll_report::format::{NONE, and_list, date, plural};
+use heaptoll_report::format::{NONE, TOO_FEW, and_list, date, plural};
 
 use super::check::{Checked, FileHere, PackageHere};
 use super::description::Description;
@@ -122,6 +122,7 @@ pub fn of_verdicts(found: &[Verdict], left_out: Vec<String>) -> Document {
         (Agreement::OnlyThen, "claimed in the artifact only"),
         (Agreement::OnlyNow, "claimed now only"),
         (Agreement::NoDifference, "without a difference in both"),
+        (Agreement::TooFew, "with too few repetitions"),
         (Agreement::Missing, "not measured again"),
     ];
     let parts: Vec<String> = parts
@@ -166,8 +167,9 @@ fn words(agreement: Agreement) -> (&'static str, Tone) {
         Agreement::Confirmed => ("confirmed", Tone::Less),
         Agreement::Contradicted => ("contradicted", Tone::More),
         Agreement::OnlyThen => ("no difference seen now", Tone::Same),
-        Agreement::OnlyNow => ("no difference in the artifact", Tone::Same),
-        Agreement::NoDifference => ("no difference in both", Tone::Same),
+        Agreement::OnlyNow => ("no difference seen in the artifact", Tone::Same),
+        Agreement::NoDifference => ("no difference seen in both", Tone::Same),
+        Agreement::TooFew => (TOO_FEW, Tone::Dim),
         Agreement::Missing => ("missing", Tone::Dim),
     }
 }

@@ -49,6 +49,16 @@ pub enum ArtifactError {
         /// Its file.
         path: PathBuf,
     },
+    /// What was piped into the program is gone.
+    #[error(
+        "{path} cannot be measured again: the program's standard input was piped, and is not kept; measure it with --stdin \
+         FILE, and make an artifact of that",
+        path = .path.display()
+    )]
+    Piped {
+        /// Its file.
+        path: PathBuf,
+    },
     /// An experiment of shards without its plan.
     #[error("{path} was measured in shards: give the plan that they are of (--plan)", path = .path.display())]
     NeedsPlan {

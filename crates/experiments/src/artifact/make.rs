@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::kept_input;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::store::Store;
 
@@ -53,6 +54,9 @@ pub fn make(request: &Request, places: &Places) -> Result<Description, ArtifactE
     }
     if experiment.classes().len() > 1 {
         return Err(ArtifactError::SeveralClasses { path: request.experiment.clone() });
+    }
+    if kept_input::is_read_by(&experiment.programs) {
+        return Err(ArtifactError::Piped { path: request.experiment.clone() });
     }
     let plan = plan_of(request, &experiment)?;
     let script = script::replay(&experiment)

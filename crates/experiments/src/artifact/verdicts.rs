@@ -26,7 +26,9 @@ pub enum Agreement {
     OnlyNow,
     /// Neither saw a difference.
     NoDifference,
-    /// One of them has no interval.
+    /// One of them has too few repetitions to claim anything.
+    TooFew,
+    /// One of them has no ratio.
     Missing,
 }
 
@@ -110,6 +112,9 @@ fn ratio(row: &Row, metric: Metric) -> Option<Interval> {
 
 fn agreement(then: Option<Interval>, now: Option<Interval>) -> Agreement {
     let (Some(then), Some(now)) = (then, now) else { return Agreement::Missing };
+    if !(then.has_enough_pairs() && now.has_enough_pairs()) {
+        return Agreement::TooFew;
+    }
     match (then.differs, now.differs) {
         (true, true) if (then.ratio < 1.0) == (now.ratio < 1.0) => Agreement::Confirmed,
         (true, true) => Agreement::Contradicted,
@@ -148,6 +153,18 @@ mod tests {
         assert_eq!(cpu(0.8, 1.2), Agreement::Contradicted);
         assert_eq!(cpu(0.8, 0.99), Agreement::OnlyThen);
         assert_eq!(cpu(0.99, 1.3), Agreement::OnlyNow);
+    }
+
+    #[test]
+    fn an_experiment_of_too_few_repetitions_neither_has_nor_lacks_a_verdict() {
+        let cut = |mut made: Experiment| {
+            made.observations.retain(|row| row.repetition < 3);
+            made
+        };
+        for (then, now) in [(cut(measured(0.8)), measured(0.8)), (measured(0.8), cut(measured(0.8)))] {
+            let (found, _) = of_experiments(&then, &now);
+            assert!(found.iter().all(|one| one.agreement == Agreement::TooFew), "{found:?}");
+        }
     }
 
     #[test]

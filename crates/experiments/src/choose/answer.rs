@@ -4,7 +4,7 @@ use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, and_list, mib_from_bytes, ratio};
-use heaptoll_statistics::{FEWEST_PAIRS, Interval};
+use heaptoll_statistics::{FEWEST_PAIRS, Interval, NO_DIFFERENCE, TOO_FEW};
 use heaptoll_units::rounded_percent;
 
 use super::figures::{Figures, Finalist};
@@ -49,7 +49,7 @@ fn fresh_runs(figures: &Figures) -> Table {
 }
 
 fn notes(figures: &Figures) -> Vec<String> {
-    let read = "Of fresh runs, made after the search. Where an interval holds 1, no difference was seen.";
+    let read = "Of fresh runs, made after the search. Where an interval holds 1, no difference is seen.";
     let mut all = vec![read.to_owned()];
     if figures.finalists.iter().any(|finalist| finalist.cpu.as_ref().is_some_and(are_few)) {
         all.push(format!(
@@ -61,7 +61,7 @@ fn notes(figures: &Figures) -> Vec<String> {
 
 /// Whether there are too few repetitions to state a difference.
 pub(super) fn are_few(interval: &Interval) -> bool {
-    (interval.pairs as usize) < FEWEST_PAIRS
+    !interval.has_enough_pairs()
 }
 
 /// Requests and idle memory, where a server has them.
@@ -121,10 +121,10 @@ fn price(finalist: &Finalist, baseline: &str) -> String {
     let part = |interval: &Option<Interval>, noun: &str| {
         let Some(interval) = interval else { return format!("{noun} not compared") };
         if are_few(interval) {
-            return format!("too few repetitions to judge {noun} ({})", bracketed(interval));
+            return format!("{TOO_FEW} to judge {noun} ({})", bracketed(interval));
         }
         if !interval.differs {
-            return format!("no difference seen in {noun} ({})", bracketed(interval));
+            return format!("{NO_DIFFERENCE} in {noun} ({})", bracketed(interval));
         }
         let share = |value: f64| rounded_percent((value - 1.0).abs());
         let (near, far) = match interval.ratio < 1.0 {

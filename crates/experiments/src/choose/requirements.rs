@@ -19,7 +19,7 @@ pub(super) fn check(request: &Request, context: &Context) -> Result<(), Failure>
     if !wants_p99 && !wants_idle && workload.after_load.is_none() && request.soak_s.is_none() {
         return Ok(());
     }
-    let programs = workload.resolve(context.places, context.messages)?;
+    let programs = workload.resolve(context)?;
     let refuse = |why: &str| Err(Failure::Usage(why.into()));
     if programs.iter().any(|program| program.serve.is_none()) {
         return refuse(

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
+use heaptoll_experiment::kept_input;
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::Ending;
@@ -91,6 +92,13 @@ fn cut(
     context: &Context,
 ) -> Result<Plan, Failure> {
     let Described { mut experiment, catalog, gate } = described;
+    if kept_input::is_read_by(&experiment.programs) {
+        return Err(Failure::Usage(
+            "standard input was piped, and is kept until this command ends: write it to a file that all nodes see, and give \
+             --stdin FILE"
+                .into(),
+        ));
+    }
     let others = gate.as_ref().map_or(vec![], |gate| gate.files(context.places));
     let before = files(&experiment, &others, context)?;
     let times = try_out(&mut experiment, context)?;

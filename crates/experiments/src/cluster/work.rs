@@ -247,7 +247,7 @@ fn generate_inputs(entries: &CatalogEntries, context: &Context) -> Result<(), Fa
     let names: Vec<&str> = entries.names.iter().map(String::as_str).collect();
     let catalog = entries.folder.as_ref().map(PathBuf::from);
     let workload = Workload { catalog, ..Workload::of_catalog(&names, size) };
-    workload.resolve(context.places, context.messages).map(drop)
+    workload.resolve(context).map(drop)
 }
 
 /// What Slurm calls this node, or the system.

@@ -2,7 +2,7 @@
 
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, claim, plural};
-use heaptoll_statistics::FEWEST_PAIRS;
+use heaptoll_statistics::{FEWEST_PAIRS, TOO_FEW};
 
 use super::comparison::NO_DELAY;
 use super::figures::{Delay, Ratios};
@@ -61,11 +61,9 @@ fn verdict(found: &Delay, manager: &str) -> Option<String> {
         .into_iter()
         .filter_map(|(interval, noun)| claim(&interval?, noun))
         .collect();
-    let pairs =
-        [ratios.cpu, ratios.peak_rss].into_iter().flatten().map(|interval| interval.pairs as usize).max();
-    if pairs.is_none_or(|pairs| pairs < FEWEST_PAIRS) {
+    if ![ratios.cpu, ratios.peak_rss].into_iter().flatten().any(|interval| interval.has_enough_pairs()) {
         return Some(format!(
-            "{manager}: too few good pairs of runs to claim a difference; six would do, ten are better (-n)."
+            "{manager}: {TOO_FEW} to claim a difference; {FEWEST_PAIRS} good pairs of runs would do, ten are better (-n)."
         ));
     }
     let of_longest = match differences.is_empty() {

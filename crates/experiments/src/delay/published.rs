@@ -122,7 +122,7 @@ fn verdict(published: &Overhead, ours: Option<Interval>) -> &'static str {
         Some(ours) if published.program.is_none() && ours.pairs < FEWEST_PROGRAMS => {
             "too few programs to judge"
         }
-        Some(ours) if (ours.pairs as usize) < heaptoll_statistics::FEWEST_PAIRS => "too few runs to judge",
+        Some(ours) if !ours.has_enough_pairs() => heaptoll_statistics::TOO_FEW,
         Some(ours) if theirs < ours.low => "more here",
         Some(ours) if theirs > ours.high => "less here",
         Some(_) => "theirs lies within ours",
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(of(1.26, ours(1.05, 1.15, 10)), "less here");
         assert_eq!(of(1.01, ours(1.05, 1.15, 10)), "more here");
         assert_eq!(of(1.1, ours(1.05, 1.15, 10)), "theirs lies within ours");
-        assert_eq!(of(1.5, ours(1.05, 1.15, 3)), "too few runs to judge");
+        assert_eq!(of(1.5, ours(1.05, 1.15, 3)), heaptoll_statistics::TOO_FEW);
         assert_eq!(of(1.5, None), "");
         let mean = |ours| verdict(&theirs(1.1, None), ours);
         assert_eq!(mean(ours(1.05, 1.15, 20)), "theirs lies within ours");

@@ -1,7 +1,7 @@
 //! A gate for github-action-benchmark's `customSmallerIsBetter`: a list of figures with unit and range.
 
 use heaptoll_report::ReportError;
-use heaptoll_report::format::printable;
+use heaptoll_report::format::{NOT_DECIDED, printable};
 use serde::Serialize;
 
 use super::figures::{Figures, MetricFigures, MetricVerdict, Program};
@@ -38,7 +38,7 @@ fn entry(program: &str, metric: &MetricFigures) -> Option<Entry> {
     let verdict = match &metric.verdict {
         MetricVerdict::Within => "within the limit",
         MetricVerdict::Broken => "beyond the limit",
-        MetricVerdict::Undecided { .. } => "not decided",
+        MetricVerdict::Undecided { .. } => NOT_DECIDED,
         MetricVerdict::NotGated { .. } => "not gated",
     };
     let extra = format!("base {}\n{}\n{verdict}", value(metric.unit, metric.base), change(&metric.change));

@@ -1,7 +1,7 @@
 //! The document of a gate: the verdict first, then what this machine can see, what changed, and how it was measured.
 
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
-use heaptoll_report::format::{NONE, date, shell_command};
+use heaptoll_report::format::{NONE, NOT_DECIDED, date, shell_command};
 use heaptoll_units::{and_list, bytes, count};
 
 use super::diagnosis;
@@ -103,7 +103,7 @@ fn verdict(program: &Program) -> Vec<String> {
         if let MetricVerdict::Undecided { why } = &one.verdict {
             let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
             let label = one.metric.label();
-            text.push(format!("{name}: the limit of {limit} on {label} could not be decided: {why}."));
+            text.push(format!("{name}: the limit of {limit} on {label} is {NOT_DECIDED}: {why}."));
         }
     }
     let within: Vec<String> =
@@ -192,7 +192,7 @@ fn word(one: &MetricFigures) -> String {
             None => "within".into(),
         },
         MetricVerdict::Broken => "BROKEN".into(),
-        MetricVerdict::Undecided { .. } => "not decided".into(),
+        MetricVerdict::Undecided { .. } => NOT_DECIDED.into(),
         MetricVerdict::NotGated { why } => format!("not gated: {why}"),
     }
 }

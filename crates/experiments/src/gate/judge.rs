@@ -1,6 +1,6 @@
 //! What the limits of a program decide, metric by metric. Pure functions of what was counted and measured.
 
-use heaptoll_statistics::{FEWEST_PAIRS, Interval};
+use heaptoll_statistics::{FEWEST_PAIRS, Interval, TOO_FEW};
 use heaptoll_units::{count, took};
 
 use super::figures::{Change, MetricFigures, MetricVerdict, Verdict};
@@ -121,7 +121,7 @@ pub fn measured(
     let verdict = match (limit, ratio) {
         (None, _) => not_gated(metric.why_not_gated()),
         (Some(_), None) if pair.is_none() => MetricVerdict::Undecided { why: missing.to_owned() },
-        (Some(limit), Some(ratio)) if ratio.pairs as usize >= FEWEST_PAIRS => beyond(limit, &ratio, effort),
+        (Some(limit), Some(ratio)) if ratio.has_enough_pairs() => beyond(limit, &ratio, effort),
         (Some(_), None) if effort.repetitions as usize >= FEWEST_PAIRS => MetricVerdict::Undecided {
             why: "its figures are too small to compare; give the program more work".into(),
         },
@@ -153,7 +153,7 @@ fn beyond(limit: Limit, ratio: &Interval, effort: Effort) -> MetricVerdict {
 
 fn few(effort: Effort) -> String {
     format!(
-        "it takes {FEWEST_PAIRS} repetitions at least: {}",
+        "{TOO_FEW}, it takes {FEWEST_PAIRS} at least: {}",
         effort.remedy.option(FEWEST_PAIRS as f64, FEWEST_PAIRS as f64 * effort.each_s)
     )
 }
@@ -273,7 +273,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert!(of(3).contains("repetitions at least"));
+        assert!(of(3).contains("too few repetitions, it takes 6 at least"));
         assert!(of(8).contains("more work"), "{}", of(8));
     }
 

@@ -1,7 +1,7 @@
 //! A gate as JUnit XML, which every CI shows: a suite a program, a test case a metric.
 
 use heaptoll_report::ReportError;
-use heaptoll_report::format::printable_lines;
+use heaptoll_report::format::{NOT_DECIDED, printable_lines};
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::diagnosis;
@@ -72,7 +72,7 @@ fn status(program: &Program, metric: &MetricFigures, is_strict: bool) -> TestCas
             failed(NonSuccessKind::Failure, &figures, &place.unwrap_or_default())
         }
         MetricVerdict::Undecided { why } if is_strict => failed(NonSuccessKind::Error, &figures, why),
-        MetricVerdict::Undecided { why } => skipped(&format!("could not be decided: {why}")),
+        MetricVerdict::Undecided { why } => skipped(&format!("{NOT_DECIDED}: {why}")),
         MetricVerdict::NotGated { why } => skipped(&format!("{figures}; not gated: {why}")),
     }
 }

@@ -65,7 +65,7 @@ pub fn prepare(
     timeout_s: f64,
     context: &Context,
 ) -> Result<Prepared, Failure> {
-    let program = program(sides);
+    let program = program(sides, context)?;
     let mut stacks = Vec::new();
     let mut runs = Vec::new();
     for (name, side) in [(BASE, sides.base), (NEW, sides.new)] {
@@ -121,15 +121,15 @@ impl Found {
     }
 }
 
-fn program(sides: &Sides) -> ProgramInfo {
+fn program(sides: &Sides, context: &Context) -> Result<ProgramInfo, Failure> {
     let (command, raw_words) = words::stored(&sides.base.command);
-    ProgramInfo {
+    Ok(ProgramInfo {
         name: sides.entry.name.clone(),
         command,
         raw_words,
-        stdin: sides.entry.stdin.as_ref().map(|path| path.display().to_string()),
+        stdin: sides.entry.stdin.path(context)?.map(|path| path.display().to_string()),
         ..ProgramInfo::default()
-    }
+    })
 }
 
 /// The environment of a watched run: heaptoll's own with what is pinned.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::limits::Limits;
+use crate::standard_input::StandardInput;
 
 /// A gate.
 #[derive(Debug, Clone)]
@@ -35,8 +36,8 @@ pub struct Entry {
     pub new: SideRequest,
     /// Its limits.
     pub limits: Limits,
-    /// Standard input of both; nothing without one.
-    pub stdin: Option<PathBuf>,
+    /// Standard input of both.
+    pub stdin: StandardInput,
     /// Exit status of success.
     pub expect_status: i32,
     /// Whether both may write different output.

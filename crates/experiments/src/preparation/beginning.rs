@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::preparation::derived::DerivedStacks;
 use crate::preparation::estimate::Estimate;
 use crate::preparation::proof_run::ProofRun;
-use crate::preparation::repeat_command::repeating;
+use crate::preparation::repeat_command::{repeating, with_input};
 use crate::preparation::{experiment_file, pairing, preflights, settings_in_environment};
 
 /// The parameters of a new experiment, of any command.
@@ -95,7 +95,11 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
             named: beginning.named,
             shards: vec![],
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
-            repeat_command: repeating(beginning.command, seed, beginning.seed.is_some()),
+            repeat_command: repeating(
+                with_input(beginning.command, &beginning.programs),
+                seed,
+                beginning.seed.is_some(),
+            ),
         },
         machine: machine::read(),
         baseline: preflights::row_names(beginning.managers)[0].clone(),

@@ -1,5 +1,21 @@
 //! The command that repeats an experiment.
 
+use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::kept_input;
+
+/// The command that repeats the one of these words on these programs, with the file of standard input made explicit.
+pub fn with_input(mut words: Vec<String>, programs: &[ProgramInfo]) -> Vec<String> {
+    let dashes = words.iter().position(|word| word == "--");
+    let stdin = programs.first().and_then(|program| program.stdin.as_ref());
+    if let (Some(dashes), Some(stdin)) = (dashes, stdin)
+        && kept_input::sha256(stdin).is_none()
+        && !words[..dashes].iter().any(|word| word == "--stdin" || word.starts_with("--stdin="))
+    {
+        words.splice(dashes..dashes, ["--stdin".to_owned(), stdin.clone()]);
+    }
+    words
+}
+
 /// The command that repeats the one of these words, with the seed made explicit and without the experiment's name.
 pub fn repeating(mut words: Vec<String>, seed: u64, given: bool) -> Vec<String> {
     if let Some(first) = words.first_mut() {
@@ -25,6 +41,19 @@ mod tests {
     fn repeated(line: &str, seed_given: bool) -> String {
         let words = line.split(' ').map(str::to_string).collect();
         repeating(words, 7, seed_given).join(" ")
+    }
+
+    #[test]
+    fn a_file_on_standard_input_is_named_in_the_command_that_repeats_and_a_pipe_is_not() {
+        let repeated = |line: &str, stdin: &str| {
+            let program = ProgramInfo { stdin: Some(stdin.into()), ..ProgramInfo::default() };
+            with_input(line.split(' ').map(str::to_string).collect(), &[program]).join(" ")
+        };
+        assert_eq!(repeated("heaptoll run -n 3 -- jq .", "/d"), "heaptoll run -n 3 --stdin /d -- jq .");
+        assert_eq!(repeated("heaptoll run --stdin x -- jq .", "/x"), "heaptoll run --stdin x -- jq .");
+        assert_eq!(repeated("heaptoll run -p gawk", "/log"), "heaptoll run -p gawk", "the catalog's own");
+        let kept = format!("/tmp/{}1/{}", heaptoll_scratch::PREFIX, kept_input::name("0f"));
+        assert_eq!(repeated("heaptoll run -- jq .", &kept), "heaptoll run -- jq .");
     }
 
     #[test]

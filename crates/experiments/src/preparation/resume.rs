@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::store::Store;
-use heaptoll_experiment::{machine, working_copy};
+use heaptoll_experiment::{kept_input, machine, working_copy};
 
 use crate::context::Messages;
 use crate::failure::Failure;
@@ -33,11 +33,6 @@ pub fn resume(
             experiment.settings.repetitions
         )));
     }
-    if let Some(more) = repetitions.filter(|&n| n > experiment.settings.repetitions) {
-        experiment.settings.repetitions = more;
-        experiment.complete = false;
-        store.describe(&experiment)?;
-    }
     for object in experiment.stacks.iter().flat_map(|stack| &stack.preload) {
         if !Path::new(object).is_file() {
             return Err(Failure::Usage(format!(
@@ -45,9 +40,18 @@ pub fn resume(
             )));
         }
     }
+    for stdin in experiment.programs.iter().filter_map(|program| program.stdin.as_deref()) {
+        still_there(stdin, path)?;
+    }
     if experiment.settings.working_copy {
         let folder = Path::new(&experiment.settings.directory);
         working_copy::check(folder).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    // Last: a request that is refused leaves the file as it is.
+    if let Some(more) = repetitions.filter(|&n| n > experiment.settings.repetitions) {
+        experiment.settings.repetitions = more;
+        experiment.complete = false;
+        store.describe(&experiment)?;
     }
     settings_in_environment::warn(&experiment, messages);
     let now = machine::read();
@@ -58,6 +62,18 @@ pub fn resume(
             .warning("this is not the machine the experiment began on; its new rows will not compare well");
     }
     Ok((store, experiment))
+}
+
+/// Refuses to go on without what the program read from its standard input.
+fn still_there(stdin: &str, experiment: &Path) -> Result<(), Failure> {
+    let why = match (kept_input::sha256(stdin), std::fs::metadata(stdin)) {
+        (_, Ok(_)) => return Ok(()),
+        (Some(_), Err(_)) => {
+            "was piped, and was kept until that command ended: begin again, with --stdin FILE".into()
+        }
+        (None, Err(error)) => format!("was {stdin}: {error}; put it back to go on"),
+    };
+    Err(Failure::Usage(format!("standard input of the program in {} {why}", experiment.display())))
 }
 
 /// The command may name files relative to the folder in which the experiment was begun.

@@ -2,8 +2,8 @@
 
 use heaptoll_oracle::FreePoint;
 use heaptoll_report::document::Document;
-use heaptoll_report::format::{and_list, claim, plural};
-use heaptoll_statistics::{FEWEST_PAIRS, Interval};
+use heaptoll_report::format::{and_list, plural, verdict};
+use heaptoll_statistics::Interval;
 
 use super::figures::{Ratios, Reclamation};
 use super::part::point_label;
@@ -47,18 +47,7 @@ fn over_all(found: &Reclamation, manager: &str, point: FreePoint) -> Option<Rati
 
 /// What freeing earlier would save, what freeing later costs, and where the least CPU is.
 fn verdicts(found: &Reclamation, manager: &str) -> Vec<String> {
-    let claims = |ratios: Ratios| {
-        let claimed: Vec<String> = [(ratios.cpu, "CPU"), (ratios.peak_rss, "peak memory")]
-            .into_iter()
-            .filter_map(|(interval, noun)| claim(&interval?, noun))
-            .collect();
-        let sees = |interval: Option<Interval>| interval.is_some_and(|of| of.pairs as usize >= FEWEST_PAIRS);
-        match claimed.is_empty() {
-            false => and_list(&claimed),
-            true if sees(ratios.cpu) => "no difference seen".to_owned(),
-            true => "too few repetitions to judge".to_owned(),
-        }
-    };
+    let claims = |ratios: Ratios| verdict(&[(ratios.cpu, "CPU"), (ratios.peak_rss, "peak memory")]);
     let others = found.points.iter().filter(|point| **point != FreePoint::Free);
     let sentences: Vec<String> = others
         .filter_map(|point| Some((point, over_all(found, manager, *point)?)))
@@ -79,7 +68,7 @@ fn best(found: &Reclamation, manager: &str) -> Option<String> {
     };
     let (point, interval) =
         found.points.iter().filter_map(cpu).min_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio))?;
-    if (interval.pairs as usize) < FEWEST_PAIRS {
+    if !interval.has_enough_pairs() {
         return None;
     }
     Some(if interval.differs && interval.ratio < 1.0 {

@@ -70,7 +70,7 @@ pub fn record(request: &Request, workload: &mut Workload, context: &Context) -> 
         ))
     })?;
     let tracer = Tracer::find(context.places).map_err(|error| Failure::Refused(Box::new(error)))?;
-    let programs = workload.resolve(context.places, context.messages)?;
+    let programs = workload.resolve(context)?;
     let mut kept = Vec::new();
     let mut recordings = Recordings::default();
     let mut reasons = Vec::new();

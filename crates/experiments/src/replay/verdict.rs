@@ -2,9 +2,7 @@
 
 use heaptoll_replay::drift;
 use heaptoll_replay::findings::Row;
-use heaptoll_report::format::claim;
-use heaptoll_statistics::FEWEST_PAIRS;
-use heaptoll_statistics::Interval;
+use heaptoll_report::format;
 use heaptoll_units::bytes;
 
 /// What went wrong under a manager, as a cell.
@@ -18,21 +16,17 @@ pub fn verdict(index: usize, row: &Row) -> String {
     if row.refused.is_some() {
         return "not replayed".into();
     }
-    let claims = [
-        row.time.and_then(|time| time.ratio).and_then(|ratio| claim(&ratio, "CPU")),
-        row.memory.as_ref().and_then(|memory| memory.ratio).and_then(|ratio| claim(&ratio, "memory")),
-    ];
-    let words = claims.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let measured = row.time.is_some() || row.memory.is_some();
-    let memory = row.memory.as_ref().and_then(|memory| memory.ratio);
-    let enough = |ratio: Option<Interval>| ratio.is_some_and(|ratio| ratio.pairs as usize >= FEWEST_PAIRS);
-    let claims_text = match (index, measured, words.is_empty()) {
-        (_, false, _) if row.failures.is_empty() => "not run".into(),
-        (_, false, _) => "failed".into(),
-        (0, ..) => "baseline".into(),
-        (_, _, false) => words,
-        _ if enough(memory) || enough(row.time.and_then(|time| time.ratio)) => "no difference seen".into(),
-        _ => "too few runs to judge".into(),
+    let (time, memory) = (row.time.as_ref(), row.memory.as_ref());
+    let measured = time.is_some() || memory.is_some();
+    let words = || {
+        let ratios = [time.map(|time| (time.ratio, "CPU")), memory.map(|memory| (memory.ratio, "memory"))];
+        format::verdict(&ratios.into_iter().flatten().collect::<Vec<_>>())
+    };
+    let claims_text = match (index, measured) {
+        (_, false) if row.failures.is_empty() => "not run".into(),
+        (_, false) => "failed".into(),
+        (0, _) => "baseline".into(),
+        _ => words(),
     };
     if row.failures.is_empty() || !measured {
         claims_text

@@ -52,7 +52,7 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
     }
     let known = java::known(context.places)?;
     let managers = choose_managers(request, &known, context)?;
-    let programs = request.workload.resolve(context.places, context.messages)?;
+    let programs = request.workload.resolve(context)?;
     let heaps = request.heaps.as_ref().map(|factors| Heaps { factors, known: &known });
     if heaps.is_some() {
         heaps::check(request, &managers, &programs)?;

@@ -22,7 +22,7 @@ use crate::clock;
 use crate::context::{Context, Messages};
 use crate::failure::Failure;
 use crate::preparation::baseline;
-use crate::preparation::repeat_command::repeating;
+use crate::preparation::repeat_command::{repeating, with_input};
 use crate::workload::Workload;
 use crate::{
     preparation::experiment_file, preparation::pairing, preparation::preflights,
@@ -129,8 +129,7 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     }
     let known = manager::known(places)?;
     let managers = choose(request, &known, context.messages)?;
-    let programs =
-        without_servers(request.workload.resolve(places, context.messages)?, request.workload.is_many())?;
+    let programs = without_servers(request.workload.resolve(context)?, request.workload.is_many())?;
     let mut experiment = begun(request, &managers, programs);
     let (words, programs) = (&request.manager, &request.workload.program);
     experiment.settings.named = Some(baseline::named(&known, words, &request.baseline, programs));
@@ -216,7 +215,7 @@ fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) ->
             named: None,
             shards: vec![],
             // No seed has to be made explicit.
-            repeat_command: repeating(request.command.clone(), 0, true),
+            repeat_command: repeating(with_input(request.command.clone(), &programs), 0, true),
         },
         machine: machine::read(),
         baseline: preflights::row_names(managers)[0].clone(),

@@ -77,6 +77,8 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Lower and upper end of each point's interval, of ratios those of x, else of y; as many as points, empty for none.
     pub band: Vec<(f64, f64)>,
+    /// Of ratios, whether each shows a difference; as many as points.
+    pub claimed: Vec<bool>,
     /// The same across, of points.
     pub across: Vec<(f64, f64)>,
     /// What hovering over a point shows, as many as points; empty for its figures.

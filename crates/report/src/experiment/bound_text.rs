@@ -93,7 +93,7 @@ fn cell(bounds: &Option<Bounds>, stack: &str) -> Bound {
         Some(row) if bounds.as_ref().is_some_and(|b| b.baseline == stack) && row.attributed_s == 0.0 => {
             Bound::Words("baseline")
         }
-        Some(_) => Bound::Words("too few pairs"),
+        Some(_) => Bound::Words(format::TOO_FEW),
         None => Bound::Words(format::NONE),
     }
 }
@@ -173,7 +173,7 @@ mod tests {
             lines,
             [
                 "glibc|1.20 (1.19–1.21)|baseline|nothing",
-                "sweep/glibc|1.50 (1.49–1.51)|too few pairs|collections: 0.500 s"
+                "sweep/glibc|1.50 (1.49–1.51)|too few repetitions|collections: 0.500 s"
             ]
         );
         let sentence = sentence(&bounds);

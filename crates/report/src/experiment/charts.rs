@@ -10,8 +10,12 @@ use crate::document::{Axis, Chart, Form, Role, Series};
 use crate::format;
 
 const METRICS: [(Metric, &str, &str); 2] = [
-    (Metric::Cpu, "CPU", "Left of the line is cheaper. Pale: no difference seen."),
-    (Metric::PeakRss, "Peak memory", "Left of the line is smaller. Pale: no difference seen."),
+    (Metric::Cpu, "CPU", "Left of the line is cheaper. Pale: no difference seen, or too few repetitions."),
+    (
+        Metric::PeakRss,
+        "Peak memory",
+        "Left of the line is smaller. Pale: no difference seen, or too few repetitions.",
+    ),
 ];
 
 /// Ratios of every stack on every program, the geometric means on top.
@@ -86,7 +90,12 @@ pub(super) fn ratio_series<'a>(
         series.band.push((interval.low, interval.high));
         let place = name(place);
         let place = if place.is_empty() { String::new() } else { format!("{place}\n") };
-        let seen = if interval.differs { String::new() } else { format!("\n{}", format::NO_DIFFERENCE) };
+        let seen = match (interval.differs, interval.has_enough_pairs()) {
+            (true, _) => String::new(),
+            (false, true) => format!("\n{}", format::NO_DIFFERENCE),
+            (false, false) => format!("\n{}", format::TOO_FEW),
+        };
+        series.claimed.push(interval.differs);
         let text = format::interval(&interval);
         series.labels.push(format!("{place}{text}, {} pairs{seen}", interval.pairs));
     }

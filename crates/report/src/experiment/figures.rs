@@ -3,7 +3,7 @@
 use heaptoll_experiment::comparison::{Comparison, Metric, ProgramTable, Row};
 
 use crate::document::{Cell, Column, Grid, Tone};
-use crate::format::{self, NONE};
+use crate::format::{self, NONE, TOO_FEW};
 
 /// CPU, memory and verdict, and what a narrow terminal does without.
 pub(super) fn grid(comparison: &Comparison, table: &ProgramTable, notes: Vec<String>) -> Grid {
@@ -41,7 +41,7 @@ fn cells(comparison: &Comparison, row: &Row, heap: bool) -> Vec<Cell> {
         let words = match (is_baseline, figure) {
             (true, _) => "baseline",
             (_, None) => NONE,
-            _ => "too few pairs",
+            _ => TOO_FEW,
         };
         cells.push(Cell::text(figure.map_or(NONE.into(), |figure| format::median(metric, figure))));
         cells.push(Cell::ratio(figure.and_then(|figure| figure.ratio.as_ref()), words));

@@ -1,7 +1,6 @@
 //! What a collector costs over the size of its heap, in a sentence.
 
 use heaptoll_experiment::comparison::HeapCurve;
-use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_units::kib;
 
 use crate::format;
@@ -36,7 +35,7 @@ fn sentence(curve: &HeapCurve, baseline: &str) -> String {
             let largest_heap = heap(largest.factor);
             match largest.costs.cpu {
                 _ if !largest.fits => format!("{collector} does not fit each time in {largest_heap} either."),
-                Some(cpu) if cpu.pairs as usize >= FEWEST_PAIRS && cpu.differs => format!(
+                Some(cpu) if cpu.has_enough_pairs() && cpu.differs => format!(
                     "{collector} uses more CPU than {baseline} in every heap up to {largest_heap}: {} times there.",
                     format::interval(&cpu)
                 ),
@@ -44,7 +43,7 @@ fn sentence(curve: &HeapCurve, baseline: &str) -> String {
                     "Too few repetitions to judge {collector} against {baseline}: {} times its CPU in {largest_heap}.",
                     format::interval(&cpu)
                 ),
-                None => format!("{collector} has too few pairs with {baseline} to be judged."),
+                None => format!("Too few repetitions to judge {collector} against {baseline}."),
             }
         }
     }

@@ -7,7 +7,7 @@ use super::heap_charts::{Plotted, charts};
 use super::heap_text::lead;
 use super::parts::name;
 use crate::document::{Cell, Column, Grid, Item, Part, Tone};
-use crate::format::{self, NONE, plural};
+use crate::format::{self, NONE, TOO_FEW, plural};
 
 /// The heading of what a program's stacks cost at equal memory.
 const TITLE: &str = "At equal memory";
@@ -56,7 +56,7 @@ fn grid(comparison: &Comparison, found: &ProgramHeaps) -> Grid {
     let mut rows: Vec<Vec<Cell>> = heaps.map(|(curve, heap)| limited(curve, heap)).collect();
     let points = found.points.iter().map(|costs| {
         let heading = [name(&costs.stack, &comparison.baseline), Cell::text("its own"), Cell::text(NONE)];
-        let words = if costs.stack == comparison.baseline { "baseline" } else { "too few pairs" };
+        let words = if costs.stack == comparison.baseline { "baseline" } else { TOO_FEW };
         heading.into_iter().chain(figures(costs, words)).collect()
     });
     rows.extend(points);
@@ -84,7 +84,7 @@ fn limited(curve: &HeapCurve, heap: &HeapPoint) -> Vec<Cell> {
         Cell::text(format!("{}x", heap.factor)),
         Cell::text(heap.heap_bytes.map_or(NONE.to_owned(), kib)),
     ];
-    let words = if heap.fits { "too few pairs" } else { "does not fit" };
+    let words = if heap.fits { TOO_FEW } else { "does not fit" };
     let mut cells: Vec<Cell> = heading.into_iter().chain(figures(&heap.costs, words)).collect();
     if !heap.fits {
         cells[1].marks = vec!["does not fit each time".into()];

@@ -6,7 +6,7 @@ use heaptoll_experiment::comparison::{Metric, NodeRatio, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
 
 use crate::document::{Cell, Column, Grid, Item, Part};
-use crate::format::{self, NONE, and_list, plural};
+use crate::format::{self, NONE, TOO_FEW, and_list, plural};
 
 /// With more nodes the table is unfolded on demand; those that disagree are named in any case.
 const FEW: usize = 16;
@@ -51,7 +51,7 @@ pub(super) fn part(table: &ProgramTable) -> Option<Part> {
 }
 
 fn row(of: &NodeRatio, cpu: Option<&NodeRatio>, memory: Option<&NodeRatio>) -> Vec<Cell> {
-    let own = |one: Option<&NodeRatio>| Cell::ratio(one.and_then(|one| one.ratio.as_ref()), "too few pairs");
+    let own = |one: Option<&NodeRatio>| Cell::ratio(one.and_then(|one| one.ratio.as_ref()), TOO_FEW);
     let over = |one: Option<&NodeRatio>| Cell::ratio(one.and_then(|one| one.over_others.as_ref()), NONE);
     vec![Cell::text(&of.node), Cell::text(&of.stack), own(cpu), over(cpu), own(memory), over(memory)]
 }

@@ -5,7 +5,7 @@ use heaptoll_experiment::comparison::{Comparison, Metric, OverallRow, ProgramTab
 use super::parts::{Extras, name};
 use super::{bounds, charts, heaps};
 use crate::document::{Cell, Column, Grid, Item, Link, Part, Section, section_id};
-use crate::format::{self, NO_DIFFERENCE, NONE, and_list};
+use crate::format::{self, NONE, TOO_FEW, and_list};
 
 /// The section; none with one program.
 pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extras) -> Option<Section> {
@@ -14,7 +14,7 @@ pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extra
         return None;
     }
     let row = |row: &OverallRow| {
-        let words = if row.stack == comparison.baseline { "baseline" } else { NONE };
+        let words = if row.stack == comparison.baseline { "baseline" } else { TOO_FEW };
         vec![
             name(&row.stack, &comparison.baseline),
             Cell::text(row.programs.to_string()),
@@ -77,14 +77,7 @@ fn verdict(comparison: &Comparison, row: &OverallRow) -> String {
     if row.stack == comparison.baseline {
         return "baseline".to_owned();
     }
-    let metrics = [(&row.cpu, "CPU"), (&row.peak_rss, "memory")];
-    let claims: Vec<String> =
-        metrics.iter().filter_map(|(interval, noun)| format::claim(interval.as_ref()?, noun)).collect();
-    match claims.is_empty() {
-        true if row.cpu.is_none() && row.peak_rss.is_none() => "too few pairs".to_owned(),
-        true => NO_DIFFERENCE.to_owned(),
-        false => and_list(&claims),
-    }
+    format::verdict(&[(row.cpu, "CPU"), (row.peak_rss, "memory")])
 }
 
 /// Verdicts that the sentence at the top names at most.

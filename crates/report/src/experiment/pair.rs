@@ -6,7 +6,7 @@ use heaptoll_statistics::Interval;
 
 use super::charts::{ratio_series, ratios};
 use crate::document::{Cell, Chart, Column, Document, Grid, Item, Section};
-use crate::format::{self, plural, significant};
+use crate::format::{self, NO_DIFFERENCE, TOO_FEW, plural, significant};
 
 /// The comparison; `a` and `b` are how the two files are called in the heads of the columns.
 pub fn pair(a: &str, b: &str, rows: &[Across]) -> Document {
@@ -61,13 +61,14 @@ fn sentence(b: &str, rows: &[Across], metric: Metric, title: &str) -> Option<Str
     };
     let changes: Vec<String> = [true, false].into_iter().filter_map(seen).collect();
     let pairs = plural(found.len(), "pair");
-    if changes.is_empty() {
-        return Some(format!("{title}: no difference was seen in {pairs} of program and manager."));
-    }
-    let same = found.iter().filter(|(_, ratio)| !ratio.differs).count();
-    let same = if same == 0 { String::new() } else { format!("; no difference was seen in {same}") };
-    let changes = changes.join(", ");
-    Some(format!("{title}: of {pairs} of program and manager, {b} took {changes}{same}."))
+    let without = |is_enough| {
+        let same = found.iter().filter(|(_, ratio)| !ratio.differs && ratio.has_enough_pairs() == is_enough);
+        let (count, words) = (same.count(), if is_enough { NO_DIFFERENCE } else { TOO_FEW });
+        (count > 0).then(|| format!("{words} in {count}"))
+    };
+    let changes = (!changes.is_empty()).then(|| format!("{b} took {}", changes.join(", ")));
+    let parts: Vec<String> = [changes, without(true), without(false)].into_iter().flatten().collect();
+    Some(format!("{title}: of {pairs} of program and manager, {}.", parts.join("; ")))
 }
 
 /// B over A of a metric: a place a program, a series a stack.
@@ -105,7 +106,7 @@ fn grid(a: &str, b: &str, rows: &[Across]) -> Grid {
             Cell::text(label),
             Cell::text(significant(row.a_median * scale)),
             Cell::text(significant(row.b_median * scale)),
-            Cell::ratio(row.ratio.as_ref(), "too few rows"),
+            Cell::ratio(row.ratio.as_ref(), TOO_FEW),
             Cell::text(across_verdict(row.metric, row.ratio)),
         ]);
         last = (&row.program, &row.stack);
@@ -153,8 +154,11 @@ mod tests {
             )
         );
         assert!(text.contains("more in 1 (perl under glibc"), "{text}");
-        assert!(text.contains("; no difference was seen in 1."), "{text}");
-        assert!(text.contains("Peak memory: no difference was seen in 1 pair of"), "{text}");
+        assert!(text.contains("; no difference seen in 1."), "{text}");
+        assert!(
+            text.contains("Peak memory: of 1 pair of program and manager, no difference seen in 1."),
+            "{text}"
+        );
     }
 
     #[test]

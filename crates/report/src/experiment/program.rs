@@ -2,6 +2,7 @@
 
 use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
+use heaptoll_experiment::kept_input;
 use heaptoll_experiment::observation::Observation;
 
 use super::parts::{Extras, environment, folded};
@@ -125,7 +126,7 @@ fn proofs(experiment: &Experiment, table: &ProgramTable) -> Grid {
 /// Command, input, environment and load, as far as there are any.
 fn how(info: &ProgramInfo) -> Grid {
     let mut facts = vec![("command", format::shell_command(&info.command))];
-    facts.extend(info.stdin.as_ref().map(|stdin| ("standard input", stdin.to_string())));
+    facts.extend(info.stdin.as_ref().map(|stdin| ("standard input", kept_input::shown(stdin))));
     if !info.environment.is_empty() {
         facts.push(("environment", environment(&info.environment)));
     }

@@ -2,6 +2,7 @@ use heaptoll_experiment::comparison::Metric;
 use heaptoll_statistics::Interval;
 
 use super::*;
+use crate::document::Form;
 use crate::html;
 use crate::terminal::{Style, render_document};
 use crate::testing::{HOSTILE, Shape, experiment, heaps};
@@ -83,7 +84,7 @@ fn one_row_a_stack_in_the_order_given() {
     assert!(words(&text, "glibc").join(" ").ends_with("baseline"), "{text}");
     assert!(text.contains("15 repetitions after 1 warm-up") && text.contains("THP madvise"), "{text}");
     assert!(text.contains("own cost: 0.63 ms and 212 KiB an invocation"), "{text}");
-    assert!(text.contains("no difference was seen"), "{text}");
+    assert!(text.contains("no difference seen"), "{text}");
 }
 
 #[test]
@@ -362,4 +363,42 @@ fn collectors_in_fixed_heaps_are_curves_and_not_managers_of_their_own() {
     let text = render(&made, &comparison, &Style { color: false, width: Some(60), unicode: true }, ALL);
     assert!(text.contains("at equal memory, means over"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+}
+
+/// The table of means of an interrupted run had "no difference seen" next to 0.93 (0.93–0.94), and its chart a bright
+/// mark.
+#[test]
+fn of_too_few_repetitions_no_table_sentence_or_chart_has_a_verdict() {
+    let mut marks = 0;
+    for repetitions in 1..=5 {
+        let (mut made, _) = experiment(Shape::Suite);
+        made.observations.retain(|row| row.repetition < repetitions);
+        let comparison = heaptoll_experiment::compare::compare(&made);
+        let shown = document(&made, &comparison, ALL);
+        assert!(!shown.sections[0].text.join(" ").contains(format::NO_DIFFERENCE), "{repetitions}");
+        let mut verdicts = Vec::new();
+        for item in shown.sections.iter().flat_map(|section| &section.items) {
+            match item {
+                Item::Grid(grid) => {
+                    let at = grid.columns.iter().position(|column| column.title == "verdict");
+                    let cells = at.map(|at| grid.rows.iter().map(move |row| row[at].text.clone()));
+                    verdicts.extend(cells.into_iter().flatten());
+                }
+                Item::Chart(chart) if chart.form == Form::Ratios => {
+                    for series in &chart.series {
+                        marks += series.points.len();
+                        assert!(series.claimed.iter().all(|is_claimed| !is_claimed), "{series:?}");
+                        assert!(series.labels.iter().all(|label| label.ends_with(format::TOO_FEW)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        assert!(verdicts.iter().any(|verdict| verdict == format::TOO_FEW), "{verdicts:?}");
+        let claims = |verdict: &&String| !["baseline", format::TOO_FEW].contains(&verdict.as_str());
+        let claimed: Vec<&String> =
+            verdicts.iter().filter(claims).filter(|one| !one.contains("failed")).collect();
+        assert!(claimed.is_empty(), "{repetitions}: {claimed:?}");
+    }
+    assert!(marks > 0, "charts were looked at");
 }

@@ -122,7 +122,7 @@ fn each_disagreement_has_its_sentence() {
             &[MORE],
             vec![
                 "as many instructions as glibc (1.0000 times), with 2.00 times",
-                "no difference in time was seen",
+                "no difference seen in time",
             ],
         ),
         (

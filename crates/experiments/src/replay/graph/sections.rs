@@ -1,8 +1,8 @@
 //! The tables of a replay of a trace with pointers.
 
 use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::{NONE, claim, count, interval, mib_from_bytes, milliseconds, ratio, seconds};
-use heaptoll_statistics::{FEWEST_PAIRS, median};
+use heaptoll_report::format::{NONE, count, interval, mib_from_bytes, milliseconds, ratio, seconds};
+use heaptoll_statistics::median;
 use heaptoll_units::{bytes, part, percent_off};
 
 use super::figures::{Ending, Figures, Heap, PlanRow, Row, Spent};
@@ -132,7 +132,7 @@ fn time(found: &Figures, heap: &Heap) -> Table {
 /// The smallest difference of CPU that these runs could have shown, as the median over the plans.
 fn detectable(heap: &Heap) -> Option<String> {
     let ratios = heap.rows.iter().filter_map(|row| row.cpu_ratio);
-    let judged = ratios.filter(|ratio| ratio.pairs as usize >= FEWEST_PAIRS);
+    let judged = ratios.filter(|ratio| ratio.has_enough_pairs());
     let half_widths: Vec<f64> = judged.map(|ratio| ratio.high / ratio.ratio).collect();
     (!half_widths.is_empty()).then(|| {
         format!("CPU differences under about {} could not be seen here.", percent_off(median(&half_widths)))
@@ -209,9 +209,5 @@ fn verdict(row: &Row, is_first: bool) -> String {
         Ending::Fits => {}
     }
     let Some(ratio) = row.cpu_ratio else { return if is_first { "baseline".into() } else { "fits".into() } };
-    match claim(&ratio, "CPU") {
-        Some(claim) => claim,
-        None if ratio.pairs as usize >= FEWEST_PAIRS => "no difference seen".into(),
-        None => "too few runs to judge".into(),
-    }
+    heaptoll_report::format::verdict(&[(Some(ratio), "CPU")])
 }

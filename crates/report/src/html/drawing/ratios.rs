@@ -14,7 +14,7 @@ use crate::html::palette::Palette;
 
 /// Longer names are cut on an axis; hovering shows the whole.
 const LABEL_CHARS: usize = 16;
-/// Of what no difference was seen of.
+/// Of what shows no difference.
 const PALE: f64 = 0.45;
 /// The share of a place that the series in it take.
 const GROUP: f64 = 0.72;
@@ -34,7 +34,7 @@ pub(super) fn draw(chart: &Chart, palette: &Palette, plot: &mut Plot) -> Option<
         let hovers = hovers(series, "%{x:,.4~g}");
         for (at, (ratio, place)) in series.points.iter().enumerate() {
             let (low, high) = series.band.get(at).copied().unwrap_or((*ratio, *ratio));
-            let opacity = if low <= 1.0 && high >= 1.0 { PALE } else { 1.0 };
+            let opacity = if series.claimed.get(at) == Some(&true) { 1.0 } else { PALE };
             let error = ErrorData::new(ErrorType::Data)
                 .array(vec![(high - ratio).max(0.0)])
                 .array_minus(vec![(ratio - low).max(0.0)])
@@ -115,6 +115,7 @@ mod tests {
             name: name.into(),
             points: vec![(ratio, place)],
             band: vec![ends],
+            claimed: vec![ends.1 < 1.0],
             ..Series::default()
         };
         let chart = Chart {
