@@ -2,16 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptoll_ledger::{EXTRA, Ledger, LedgerError};
+use heaptoll_ledger::{EXTRA, Ledger, LedgerError, Snapshot, Term};
 use heaptoll_report::document::{Document, Section};
 use heaptoll_report::format::shell_command;
 use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites, Tables};
+use heaptoll_trace_analysis::stacks::CallSites;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::trace_source;
 pub use figures::Figures;
 pub(crate) use groups::line_name;
+use peak::Peak;
 pub use replays::ReplayRequest;
 use replays::section::{Recorded, section};
 
@@ -21,7 +23,9 @@ mod collector;
 mod document;
 mod figures;
 mod groups;
+mod holders;
 mod over_time;
+mod peak;
 mod picture;
 mod pin_rows;
 mod pins;
@@ -95,6 +99,7 @@ fn of_snapshots(mut ledger: Ledger, tables: Tables) -> Findings {
     if ledger.manager.is_empty() {
         ledger.manager = trace_parts::manager(&tables);
     }
+    let most = Peak::of(&tables, &ledger);
     let figures = Figures::Pages {
         program: trace_parts::program(&tables),
         manager: ledger.manager.clone(),
@@ -102,7 +107,9 @@ fn of_snapshots(mut ledger: Ledger, tables: Tables) -> Findings {
         collected: ledger.collected,
         peak: ledger.peak(),
         most_live: ledger.fullest(),
-        max_live_bytes: tables.ending.as_ref().map(|ending| ending.max_live_bytes).filter(|most| *most > 0),
+        max_live_bytes: most.live_bytes,
+        max_rss_bytes: most.rss_bytes,
+        peak_is_known: most.is_known(&ledger),
         snapshots: ledger.snapshots.clone(),
         call_sites: pins::named_sites(&ledger, tables.sites.as_ref()),
         replays: None,
@@ -155,24 +162,46 @@ impl Findings {
         Some(section(replays.as_ref()?, &Recorded { manager, snapshots, sites }))
     }
 
+    /// The document of a ledger that has snapshots.
+    fn of_snapshots(&self, ledger: &Ledger, program: &str) -> Document {
+        let mut document = document::document(ledger, program, &Peak::of(&self.tables, ledger));
+        let none = Sites::default();
+        let sites = self.tables.sites.as_ref().unwrap_or(&none);
+        let mut call_sites = CallSites::new(sites, heaptoll_callsites::FRAMES);
+        // A row's name depends on all call stacks in it.
+        for site in ledger.snapshots.iter().flat_map(Snapshot::sites) {
+            call_sites.row(site);
+        }
+        let Some(top) = ledger.peak().and_then(|peak| ledger.snapshots.get(peak)) else { return document };
+        let pins = pins::shown(ledger, sites, &mut call_sites);
+        let holders = holders::shown(top, &mut call_sites);
+        // What is most of the resident set leads.
+        let leads = |term: Term| groups::largest(top).is_some_and(|largest| largest.terms.contains(&term));
+        let mut text = Vec::new();
+        let mut sections = Vec::new();
+        for (term, shown) in [
+            (Term::Live, holders.map(|shown| (Some(shown.sentence), shown.section))),
+            (Term::External, pins.map(|shown| (shown.sentence, shown.section))),
+        ] {
+            let Some((sentence, section)) = shown else { continue };
+            let at = if leads(term) { 0 } else { text.len() };
+            text.splice(at..at, sentence.map(|sentence| (leads(term), sentence)));
+            sections.insert(at.min(sections.len()), section);
+        }
+        if let Some(first) = document.sections.first_mut() {
+            let (leading, following): (Vec<_>, Vec<_>) = text.into_iter().partition(|(leads, _)| *leads);
+            let texts = |all: Vec<(bool, String)>| all.into_iter().map(|(_, sentence)| sentence);
+            first.text.splice(1..1, texts(following));
+            first.text.splice(0..0, texts(leading));
+        }
+        document.sections.splice(1..1, sections);
+        document
+    }
+
     /// The document that shows it. `command` repeats it.
     pub fn document(&self, command: &str) -> Document {
         let mut document = match (&self.figures, &self.detail) {
-            (Figures::Pages { program, max_live_bytes, .. }, Detail::Pages(ledger)) => {
-                let mut document = document::document(ledger, program, *max_live_bytes);
-                if let Some(first) = document.sections.first_mut() {
-                    first.text.extend(document::most_live(ledger, *max_live_bytes));
-                }
-                if let Some(shown) =
-                    pins::shown(ledger, self.tables.sites.as_ref().unwrap_or(&Sites::default()))
-                {
-                    document.sections.insert(document.sections.len().min(1), shown.section);
-                    if let (Some(sentence), Some(first)) = (shown.sentence, document.sections.first_mut()) {
-                        first.text.insert(0, sentence);
-                    }
-                }
-                document
-            }
+            (Figures::Pages { program, .. }, Detail::Pages(ledger)) => self.of_snapshots(ledger, program),
             (Figures::Coarse { program, manager, points, .. }, Detail::Coarse { was_requested, damage }) => {
                 let mut document = coarse::document(points, manager, program, *was_requested);
                 // Reading the events finds damage that the tables do not show.
@@ -183,7 +212,7 @@ impl Findings {
             _ => Document::default(),
         };
         // After what is of the recorded run at its worst.
-        let at = document.sections.len().min(2);
+        let at = document.sections.len().min(3);
         document.sections.splice(at..at, self.replays());
         trace_parts::finish(&mut document, &self.tables, command);
         document

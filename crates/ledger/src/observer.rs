@@ -13,6 +13,7 @@ use crate::error::LedgerError;
 use crate::freed_blocks::FreedBlocks;
 use crate::heap_ranges::{HeapRanges, Layout};
 use crate::line::{Amount, How, Term};
+use crate::live_holders::live_holders;
 use crate::mapping::{self, Mapping};
 use crate::mapping_owners::{MappingOwners, image, resident};
 use crate::picture::Picture;
@@ -90,7 +91,7 @@ impl Observer {
         census: Option<Census>,
     ) -> Result<Snapshot, LedgerError> {
         let begun = Instant::now();
-        let vm_rss_bytes = resident(&self.folder, self.pid)?;
+        let (vm_rss_bytes, vm_hwm_bytes) = resident(&self.folder, self.pid)?;
         let mappings = mapping::mappings(&self.folder, self.pid)?;
         if mappings.is_empty() {
             return Err(LedgerError::Ended { pid: self.pid });
@@ -129,6 +130,7 @@ impl Observer {
             clock_bytes,
             rss_bytes: mappings.iter().map(|mapping| mapping.rss).sum(),
             vm_rss_bytes,
+            vm_hwm_bytes,
             live_blocks: self.blocks.len() as u64,
             live_bytes: self.blocks.iter().map(|block| block.requested).sum(),
             heap_bytes: heap_ranges.iter().map(|range| range.end - range.start).sum(),
@@ -136,6 +138,7 @@ impl Observer {
             huge_bytes: shares.iter().map(|shares| shares.huge).sum(),
             huge_free_bytes: shares.iter().map(|shares| shares.huge_idle).sum(),
             no_pagemap,
+            holders: Some(live_holders(&self.blocks)),
             pins,
             picture,
             defects,

@@ -101,7 +101,8 @@ impl Source<'_> {
     /// The same without the settings of the user and of the machine, which may name filters too.
     fn plain_git(&self) -> Command {
         let mut git = self.git();
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
+        {
             git.env_remove(name);
         }
         git.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
@@ -120,7 +121,8 @@ impl Source<'_> {
 
     /// Checks the folders out of a repository that is here and stays as it is. Only its objects are read.
     fn local(&self, from: &str, repository: &Path) -> Result<(), OriginalsError> {
-        let objects = std::path::absolute(repository).unwrap_or_else(|_| repository.to_owned()).join("objects");
+        let objects =
+            std::path::absolute(repository).unwrap_or_else(|_| repository.to_owned()).join("objects");
         for others in ["info/alternates", "info/http-alternates"].map(|name| objects.join(name)) {
             if others.exists() {
                 return Err(OriginalsError::Borrowed { from: from.to_owned(), others });

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use heaptoll_alloc_ring::{Shared, Tap};
-use heaptoll_ledger::{Block, Blocks, Census, FreedBlocks, Ledger, Observer, Options, Pace};
+use heaptoll_ledger::{Block, Blocks, Census, FreedBlocks, Ledger, Level, Observer, Options, Pace};
 use heaptoll_trace::Output;
 
 use crate::event_consumer::EventConsumer;
+use crate::proc::ResidentSet;
 use crate::request::Request;
 use crate::resolver::{ObjectFacts, Resolver};
 
@@ -23,12 +24,19 @@ const NOTICE: Duration = Duration::from_millis(100);
 /// An answer that is being given is awaited no longer than this: a forced collection may be in it.
 const ANSWER: Duration = Duration::from_secs(10);
 
+/// A program that records nothing for this long is idle, ns.
+const IDLE_NS: u64 = 10_000_000;
+
 /// Takes the snapshots of one process.
 pub struct LedgerSampler {
     observer: Observer,
     ledger: Ledger,
     pace: Pace,
     collect: bool,
+    resident: ResidentSet,
+    /// Events at the last tick at which there were new ones, and when that was.
+    events: u64,
+    active_ns: u64,
 }
 
 impl LedgerSampler {
@@ -50,17 +58,28 @@ impl LedgerSampler {
             },
             pace: Pace::default(),
             collect: manager.collector && request.options.collect,
+            resident: ResidentSet::new(pid),
+            events: 0,
+            active_ns: 0,
         }
     }
 
-    /// Whether a snapshot is due.
-    pub fn is_due(&self, now_ns: u64, live_bytes: u64) -> bool {
-        self.pace.due(now_ns, live_bytes)
+    /// Whether a snapshot is due of a program that has recorded so many events. To be called at every tick.
+    pub fn is_due(&mut self, now_ns: u64, events: u64, live_bytes: u64) -> bool {
+        if events != self.events {
+            (self.events, self.active_ns) = (events, now_ns);
+        }
+        let is_idle = now_ns.saturating_sub(self.active_ns) >= IDLE_NS;
+        self.pace.due(now_ns, self.level(live_bytes), is_idle)
     }
 
-    /// Whether the end of the program is to be sampled: no snapshot shows as much as is live then.
+    /// Whether the end of the program is to be sampled: no snapshot shows it as it is then.
     pub fn misses(&self, live_bytes: u64) -> bool {
-        self.pace.misses(live_bytes)
+        self.pace.misses(self.level(live_bytes))
+    }
+
+    fn level(&self, live_bytes: u64) -> Level {
+        Level { live_bytes, rss_bytes: self.resident.bytes() }
     }
 
     /// Pauses the program and takes a snapshot. `now_ns` counts from the beginning of the trace.
@@ -74,7 +93,10 @@ impl LedgerSampler {
         let _paused = shared.pause();
         let begun = Instant::now();
         consume_all(tap, consumer);
+        let requested = Instant::now();
         let census = request_census(tap, Census::request_flags(false));
+        // Where no thread answers, none was stopped meanwhile.
+        let unanswered = if census.is_none() { requested.elapsed() } else { Duration::ZERO };
         // The thread that answers may have reached the gate only now, and have recorded events on the way.
         tap.drain(usize::MAX, consumer);
         let resolver = consumer.resolver();
@@ -89,8 +111,9 @@ impl LedgerSampler {
                 snapshot.collected(&after);
             }
             snapshot.events = consumer.resolver().written().events();
-            snapshot.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.pace.taken(now_ns, &snapshot);
+            let took = begun.elapsed();
+            snapshot.took_ns = nanoseconds(took);
+            self.pace.taken(now_ns, nanoseconds(took.saturating_sub(unanswered)), &snapshot);
             self.ledger.push(snapshot);
         }
     }
@@ -99,6 +122,10 @@ impl LedgerSampler {
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Consumes everything that was recorded, until nothing more comes.

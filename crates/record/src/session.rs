@@ -96,10 +96,10 @@ impl Session {
     pub fn poll(&mut self, shared: &Shared, now_ns: u64) -> Option<String> {
         let now_ns = now_ns.saturating_sub(self.begun_ns);
         let written = self.consumer.resolver().written();
-        let live_bytes = written.live_bytes();
-        self.watch.poll(now_ns, (written.events(), live_bytes), self.consumer.resolver().live());
+        let (events, live_bytes) = (written.events(), written.live_bytes());
+        self.watch.poll(now_ns, (events, live_bytes), self.consumer.resolver().live());
         if let Some(ledger_sampler) = &mut self.ledger_sampler
-            && ledger_sampler.is_due(now_ns, live_bytes)
+            && ledger_sampler.is_due(now_ns, events, live_bytes)
         {
             ledger_sampler.sample(shared, &mut self.tap, &mut self.consumer, now_ns);
         }

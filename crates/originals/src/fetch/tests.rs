@@ -74,7 +74,8 @@ fn repository(folder: &Path) -> (PathBuf, String) {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.env("HOME", folder).env("GIT_CONFIG_NOSYSTEM", "1").current_dir(&work);
-        let output = git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments).output().unwrap();
+        let output =
+            git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
@@ -122,7 +123,8 @@ fn a_repository_runs_nothing_while_its_files_are_fetched() {
     let (repository, commit) = repository(folder.path());
     let ran = set_traps(folder.path(), &repository);
     // The traps work.
-    let checkout = ["--work-tree", folder.path().to_str().unwrap(), "checkout", "--quiet", "HEAD", "--", "a.c"];
+    let checkout =
+        ["--work-tree", folder.path().to_str().unwrap(), "checkout", "--quiet", "HEAD", "--", "a.c"];
     let status = Command::new("git").arg("--git-dir").arg(&repository).args(checkout).output().unwrap();
     assert!(ran.exists(), "{status:?}");
     fs::remove_file(&ran).unwrap();
