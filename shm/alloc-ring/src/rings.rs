@@ -10,6 +10,7 @@ use crate::flags::Flags;
 use crate::layout::exec_state;
 use crate::producer::Producer;
 use crate::state::State;
+use crate::sys;
 use crate::thread_word::{ThreadWord, mark};
 
 /// The rings of this process. The layer has one static of it.
@@ -85,8 +86,11 @@ impl<W: ThreadWord> Rings<W> {
     }
 
     /// Called when the process is about to end, by a thread that records no more: waits until the tool has read its
-    /// memory. A process without an entry of its own, such as a child of fork that has recorded nothing, does not.
-    pub fn end(&self) {
+    /// memory. A process without an entry of its own, such as a child of fork that has recorded nothing, does not; nor
+    /// does a child of vfork, which has its parent's.
+    ///
+    /// `answers`: it answers requests for facts meanwhile, so it is not inside the manager.
+    pub fn end(&self, answers: bool) {
         let local = self.attachment.local();
         if local.is_null() || self.detached() {
             return;
@@ -94,8 +98,8 @@ impl<W: ThreadWord> Rings<W> {
         // SAFETY: `local` is not null, and the private memory and the entries stay mapped.
         unsafe {
             let process = (*local).process.load(Ordering::Acquire);
-            if !process.is_null() {
-                self.attachment.wait_at_end(&*process);
+            if !process.is_null() && (*local).pid.load(Ordering::Relaxed) == sys::getpid() as u32 {
+                self.attachment.wait_at_end(&*process, answers);
             }
         }
     }

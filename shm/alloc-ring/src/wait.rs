@@ -52,9 +52,9 @@ impl Attachment {
         }
     }
 
-    /// Holds a process that is about to end until the tool has read its memory, which is then as it was; answers
-    /// requests for facts meanwhile.
-    pub(crate) fn wait_at_end(&self, process: &Process) {
+    /// Holds a process that is about to end until the tool has read its memory, which is then as it was; if it
+    /// `answers`, it answers requests for facts meanwhile.
+    pub(crate) fn wait_at_end(&self, process: &Process, answers: bool) {
         let begun_ns = sys::now_ns();
         process.gate.0.fetch_or(gate::ENDING, Ordering::AcqRel);
         // SAFETY: the caller has a process entry, which lies in the mapping, so this process is attached.
@@ -66,7 +66,7 @@ impl Attachment {
             if gate & gate::ENDING == 0 || gate & gate::DISMISSED != 0 {
                 return;
             }
-            if gate & gate::FACTS != 0 && self.answer(process) {
+            if answers && gate & gate::FACTS != 0 && self.answer(process) {
                 continue;
             }
             sys::futex_wait(&process.gate.0, gate, PATIENCE_NS);

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use heaptoll_ending::Ending;
 use heaptoll_tsc as clock;
 
 use crate::{RINGS, STACKS, execs, facts, usable};
@@ -58,6 +59,7 @@ pub fn start() -> u64 {
             facts::prepare(family);
             RINGS.answer_with(facts::answer);
         }
+        heaptoll_ending::prepare(at_end);
     }
     MODE.store(mode, Ordering::Release);
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
@@ -66,15 +68,11 @@ pub fn start() -> u64 {
 }
 
 /// Where memory is read, it is read once more before it goes: a program that only grows is largest at its end.
-extern "C" fn at_end() {
+fn at_end(ending: Ending) {
     if mode() & (STARTING | DETACHED) == 0 && RINGS.flags().ledger {
-        RINGS.end();
+        RINGS.end(ending == Ending::Handlers);
     }
 }
-
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static AT_END: extern "C" fn() = at_end;
 
 /// Detaches: from now on calls bypass the layer.
 pub fn detach() {
