@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::snapshot::Snapshot;
+use crate::static_data::StaticVariable;
 
 /// Name of the trace's extra chunk that holds a [`Ledger`].
 pub const EXTRA: &str = "ledger";
@@ -18,9 +19,27 @@ pub struct Ledger {
     pub collector: bool,
     /// Whether collections were forced to see what they reclaim.
     pub collected: bool,
+    /// Where in the run most was live; none in files from before this was recorded.
+    pub live_peak: Option<LivePeak>,
+    /// The variables of static data with most bytes in memory at the peak, where static data is a twentieth of it or more.
+    pub static_variables: Vec<StaticVariable>,
     /// In order of time.
     #[serde(rename = "moments")]
     pub snapshots: Vec<Snapshot>,
+}
+
+/// The event of a process after which most bytes were live.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LivePeak {
+    /// The process image, by its number among all of the recording.
+    pub image: u32,
+    /// Events of it until then, as its rings number them: a resize is two.
+    pub events: u64,
+    /// Bytes requested in live blocks.
+    pub live_bytes: u64,
+    /// Bytes allocated until then.
+    pub clock_bytes: u64,
 }
 
 /// Number of snapshots that a run keeps, about: between this and twice as many.

@@ -62,6 +62,11 @@ impl MappingOwners {
         [(Term::Code, code), (Term::StaticData, written)]
     }
 
+    /// Whether variables of files lie in a mapping.
+    pub fn is_static(&self, mappings: &[Mapping], number: usize) -> bool {
+        matches!(self.term(mappings, number), Term::StaticData | Term::Code)
+    }
+
     fn term(&self, mappings: &[Mapping], number: usize) -> Term {
         let mapping = &mappings[number];
         let name = mapping.name.as_str();

@@ -42,11 +42,13 @@ impl From<&Snapshot> for Level {
 /// Samples may take 1 / `SHARE` of the time; of a short run, and at a new peak, more.
 const SHARE: u64 = 20;
 const SHARE_AT_FIRST: u64 = 5;
+/// Until they have taken so long in all, samples of new peaks are taken at once: a short program may be past its peak
+/// before a share of its time is large enough, and a sample takes as long as such a program on a busy machine.
+const AT_ONCE_NS: u64 = 1_000_000_000;
 /// Samples that count as the first.
 const FIRST: usize = 16;
-/// After a rise of so many steps one was skipped. The next must not be: it may take half of the time. A program does not
-/// rise often, and the run may be over before a smaller share of it is large enough: on a busy machine a sample takes as
-/// long as a short program. A program that is idle loses no time by a sample.
+/// After a rise of so many steps one was skipped. The next must not be: it may take half of the time. So may one of a
+/// program that is idle, which loses no time by it.
 const SKIPPED: u64 = 2;
 const SHARE_AFTER_SKIPPED: u64 = 2;
 
@@ -60,6 +62,8 @@ pub struct Pace {
     all: usize,
     last_ns: u64,
     took_ns: u64,
+    /// Of all samples.
+    took_in_all_ns: u64,
     most: Level,
     last: Level,
 }
@@ -72,6 +76,7 @@ impl Default for Pace {
             all: 0,
             last_ns: 0,
             took_ns: 0,
+            took_in_all_ns: 0,
             most: Level::default(),
             last: Level::default(),
         }
@@ -93,6 +98,7 @@ impl Pace {
         }
         let share = match self.all {
             0 => 0,
+            _ if rises(1) && self.took_in_all_ns < AT_ONCE_NS => 0,
             _ if is_idle || rises(SKIPPED) => SHARE_AFTER_SKIPPED,
             all if all < FIRST || rises(1) => SHARE_AT_FIRST,
             _ => SHARE,
@@ -115,6 +121,7 @@ impl Pace {
     /// A sample was taken at `time_ns`, and the program was stopped for `took_ns`; `snapshot` is its result.
     pub fn taken(&mut self, time_ns: u64, took_ns: u64, snapshot: &Snapshot) {
         (self.last_ns, self.took_ns) = (time_ns, took_ns);
+        self.took_in_all_ns = self.took_in_all_ns.saturating_add(took_ns);
         self.last = Level::from(snapshot);
         self.most = self.most.max(self.last);
         self.all += 1;
@@ -213,6 +220,16 @@ mod tests {
     }
 
     #[test]
+    fn the_first_samples_of_new_peaks_wait_for_no_share_of_the_time() {
+        let mut pace = Pace::default();
+        for at in 0..50 {
+            assert!(pace.due(at * MS, live(1 << at), false), "{at}");
+            taken(&mut pace, at, 20, 1 << at);
+        }
+        assert!(!pace.due(50 * MS, live(1 << 50), false), "they took a second");
+    }
+
+    #[test]
     fn a_sample_of_a_heap_without_blocks_does_not_delay_the_first_with_some() {
         let mut pace = Pace::default();
         assert!(pace.due(9 * MS, live(0), false));
@@ -242,7 +259,8 @@ mod tests {
     #[test]
     fn after_a_rise_was_skipped_the_next_one_waits_less() {
         let mut pace = Pace::default();
-        (0..=FIRST as u64).for_each(|at| taken(&mut pace, at, 10, 1000));
+        (0..FIRST as u64).for_each(|at| taken(&mut pace, at, 100, 1000));
+        taken(&mut pace, FIRST as u64, 10, 1000);
         let after =
             |pace: &Pace, ms: u64, live_bytes| pace.due((FIRST as u64 + ms) * MS, live(live_bytes), false);
         assert!(!after(&pace, 199, 1000) && after(&pace, 200, 1000));

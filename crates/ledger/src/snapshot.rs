@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::census::{Census, Source};
 use crate::line::{Amount, LedgerLine, Term};
 use crate::live_holders::LiveHolders;
+use crate::mapped::Mapper;
 use crate::picture::Picture;
 use crate::pins::Pins;
 use crate::share::LineBuilder;
@@ -70,6 +71,8 @@ pub struct Snapshot {
     pub defects: Defects,
     /// Who holds the live bytes; none in files from before this was recorded.
     pub holders: Option<LiveHolders>,
+    /// Who mapped the other anonymous memory, by calls of `mmap` for 256 KiB and more: the call sites with most of it.
+    pub mappers: Vec<Mapper>,
     /// Who holds the free bytes of partly live pages; none where the pages could not be read, and in files from before
     /// this was recorded.
     pub pins: Option<Pins>,
@@ -109,7 +112,8 @@ impl Snapshot {
     pub fn sites(&self) -> impl Iterator<Item = u32> {
         let holders = self.holders.iter().flat_map(|live| live.sites.iter().map(|holder| holder.site));
         let pins = self.pins.iter().flat_map(|pins| pins.sites.iter().map(|pin| pin.site));
-        holders.chain(pins).chain(self.picture.iter().flat_map(Picture::sites))
+        let mappers = self.mappers.iter().map(|mapper| mapper.site);
+        holders.chain(mappers).chain(pins).chain(self.picture.iter().flat_map(Picture::sites))
     }
 
     /// The sum of all lines. Its resident part and `difference_bytes` make `rss_bytes`.

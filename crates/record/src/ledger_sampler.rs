@@ -5,13 +5,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use heaptoll_alloc_ring::{Shared, Tap};
-use heaptoll_ledger::{Block, Blocks, Census, FreedBlocks, Ledger, Level, Observer, Options, Pace};
+use heaptoll_ledger::{Block, Blocks, Census, FreedBlocks, Ledger, Level, LivePeak, Observer, Options, Pace};
 use heaptoll_trace::Output;
 
 use crate::event_consumer::EventConsumer;
 use crate::proc::ResidentSet;
 use crate::request::Request;
 use crate::resolver::{ObjectFacts, Resolver};
+use crate::static_variables;
 
 /// A paused thread stops at its next event. Threads that record nothing for this long are taken to have stopped.
 const SILENCE: Duration = Duration::from_micros(100);
@@ -105,6 +106,7 @@ impl LedgerSampler {
         if let Ok(mut snapshot) =
             self.observer.observe(now_ns, clock_bytes, &ResolverBlocks(resolver), census)
         {
+            snapshot.mappers = self.observer.mappers(consumer.mapped());
             if self.collect
                 && let Some(after) = request_census(tap, Census::request_flags(true))
             {
@@ -118,9 +120,10 @@ impl LedgerSampler {
         }
     }
 
-    /// The ledger of the snapshots so far.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    /// The ledger, of a run that had its most live bytes there. Names of variables are looked up, which may take a while.
+    pub fn finish(self, live_peak: LivePeak) -> Ledger {
+        let static_variables = static_variables::largest(self.observer.static_data());
+        Ledger { live_peak: Some(live_peak), static_variables, ..self.ledger }
     }
 }
 

@@ -101,7 +101,7 @@ impl<'a> Recorder<'a> {
             ledger: request.options.ledger,
         };
         let large_files = LargeFiles::allow();
-        let shared = Shared::create(&Options { flags, ..Options::default() })?;
+        let shared = Shared::create(&Options { flags, stop: request.options.stop, ..Options::default() })?;
         drop(large_files);
         let exit_watcher = ExitWatcher::new()
             .map_err(|source| RecordError::System { what: "watch for ends of processes", source })?;

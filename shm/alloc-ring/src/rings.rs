@@ -7,7 +7,7 @@ use crate::atomic::Ordering;
 use crate::attachment::{Attachment, FactsHook, stage};
 use crate::execs::ExecNote;
 use crate::flags::Flags;
-use crate::layout::exec_state;
+use crate::layout::{exec_state, gate};
 use crate::producer::Producer;
 use crate::state::State;
 use crate::sys;
@@ -99,7 +99,7 @@ impl<W: ThreadWord> Rings<W> {
         unsafe {
             let process = (*local).process.load(Ordering::Acquire);
             if !process.is_null() && (*local).pid.load(Ordering::Relaxed) == sys::getpid() as u32 {
-                self.attachment.wait_at_end(&*process, answers);
+                self.attachment.wait_for_tool(&*process, gate::ENDING, answers);
             }
         }
     }

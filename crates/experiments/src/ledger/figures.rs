@@ -1,7 +1,7 @@
 //! The figures of the ledger.
 
 use heaptoll_callsites::WholeFrame;
-use heaptoll_ledger::{Pins, Point, Snapshot};
+use heaptoll_ledger::{LivePeak, Pins, Point, Snapshot, StaticVariable};
 use heaptoll_replay::job::Touch;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,15 @@ pub enum Figures {
         /// Whether the snapshots show both to a twentieth.
         #[serde(default)]
         peak_is_known: bool,
+        /// Where in the run most was live.
+        #[serde(default)]
+        live_peak: Option<LivePeak>,
+        /// The same of the first of two runs, of `--exact`.
+        #[serde(default)]
+        first_run: Option<LivePeak>,
+        /// The variables of static data with most bytes in memory at the peak.
+        #[serde(default)]
+        static_variables: Vec<StaticVariable>,
         /// In order of time.
         #[serde(rename = "moments")]
         snapshots: Vec<Snapshot>,

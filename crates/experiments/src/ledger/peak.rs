@@ -1,6 +1,6 @@
 //! How much of the peak the snapshots show.
 
-use heaptoll_ledger::{Ledger, Level, STEP, Snapshot};
+use heaptoll_ledger::{Ledger, Level, LivePeak, STEP, Snapshot};
 use heaptoll_report::format::{mib_from_bytes, plural};
 use heaptoll_trace::Tables;
 use heaptoll_units::per_hundred;
@@ -83,6 +83,26 @@ impl Peak {
     }
 }
 
+/// What the peaks of two runs of the same program, of which the second stopped at that of the first, have in common.
+pub fn compared(first: LivePeak, second: LivePeak) -> String {
+    let of = |peak: LivePeak| {
+        format!(
+            "{} MiB after {}",
+            mib_from_bytes(peak.live_bytes as f64),
+            plural(peak.events as usize, "call")
+        )
+    };
+    let is_same = LivePeak { image: second.image, ..first } == second;
+    match is_same {
+        true => format!("Both runs had most live at the same call: a snapshot is of exactly {}.", of(first)),
+        false => format!(
+            "The runs allocated differently: most live were {} in the first, and {} in the second, which is shown.",
+            of(first),
+            of(second)
+        ),
+    }
+}
+
 /// Whether one part of a whole is less than another.
 fn is_less((most, seen): (u64, u64), (other_most, other_seen): (u64, u64)) -> bool {
     u128::from(seen) * u128::from(other_most) < u128::from(other_seen) * u128::from(most)
@@ -119,6 +139,18 @@ mod tests {
         // More in a snapshot than anything else has read; a trace without an ending.
         assert_eq!(heading(peak(0, 0), &[(5, 2000)]), known);
         assert_eq!(heading(Peak { live_bytes: None, rss_bytes: 2000 }, &[(5, 1000)]), missed("50.0"));
+    }
+
+    #[test]
+    fn two_runs_that_allocate_differently_are_not_called_exact() {
+        let first = LivePeak { image: 1, events: 5, live_bytes: 3 << 20, clock_bytes: 7 << 20 };
+        let text = |second| compared(first, second);
+        assert!(text(LivePeak { image: 2, ..first }).contains("exactly 3.0 MiB after 5 calls"));
+        for second in
+            [LivePeak { events: 6, ..first }, LivePeak { clock_bytes: 1, ..first }, LivePeak::default()]
+        {
+            assert!(text(second).contains("allocated differently"), "{second:?}");
+        }
     }
 
     #[test]

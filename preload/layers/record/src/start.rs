@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use heaptoll_ending::Ending;
 use heaptoll_tsc as clock;
 
-use crate::{RINGS, STACKS, execs, facts, usable};
+use crate::{RINGS, STACKS, execs, facts, maps, usable};
 
 /// A bit of the mode: it is not determined yet. Calls made meanwhile are taken for the layer's own, and not recorded.
 pub const STARTING: u64 = 1;
@@ -57,6 +57,7 @@ pub fn start() -> u64 {
         }
         if flags.ledger {
             facts::prepare(family);
+            maps::prepare();
             RINGS.answer_with(facts::answer);
         }
         heaptoll_ending::prepare(at_end);
