@@ -189,6 +189,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             ledger: arguments.ledger,
             collect: arguments.collect,
             children: children(arguments),
+            stop: None,
         },
         is_temporary: arguments.brief,
     };

@@ -29,6 +29,7 @@ mod instructions;
 mod java;
 mod launcher;
 mod leaks;
+mod ledger_peaks;
 mod ledgers;
 mod locality;
 mod lockstep;
