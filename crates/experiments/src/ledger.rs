@@ -190,7 +190,7 @@ impl Findings {
         let data = static_data::shown(ledger, top);
         let mappers = mappers::shown(top, &mut call_sites);
         for (term, shown) in [
-            (Term::Live, holders.map(|shown| (Some(shown.sentence), shown.section))),
+            (Term::Live, holders.map(|shown| (shown.sentence, shown.section))),
             (Term::External, pins.map(|shown| (shown.sentence, shown.section))),
             (Term::OtherAnonymous, mappers.map(|(sentence, section)| (Some(sentence), section))),
             (Term::StaticData, data.map(|(sentence, section)| (Some(sentence), section))),

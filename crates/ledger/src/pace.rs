@@ -12,13 +12,15 @@ pub struct Level {
     pub rss_bytes: u64,
 }
 
-/// The peak is known to one part in this many: a rise by more is sampled.
+/// The peak is known to one part in this many.
 pub const STEP: u64 = 20;
+/// A rise by one part in this many is sampled: the program goes on until the recorder sees it.
+const RISE: u64 = 32;
 
 impl Level {
-    /// Whether more is live or resident than at another, by `steps` of its twentieths.
+    /// Whether more is live or resident than at another, by so many of the steps that are sampled.
     fn exceeds(self, other: Level, steps: u64) -> bool {
-        let exceeds = |now: u64, before: u64| now > before.saturating_add(before / STEP * steps);
+        let exceeds = |now: u64, before: u64| now > before.saturating_add(before / RISE * steps);
         exceeds(self.live_bytes, other.live_bytes) || exceeds(self.rss_bytes, other.rss_bytes)
     }
 
@@ -44,7 +46,7 @@ const SHARE: u64 = 20;
 const SHARE_AT_FIRST: u64 = 5;
 /// Until they have taken so long in all, samples of new peaks are taken at once: a short program may be past its peak
 /// before a share of its time is large enough, and a sample takes as long as such a program on a busy machine.
-const AT_ONCE_NS: u64 = 1_000_000_000;
+const AT_ONCE_NS: u64 = 2_000_000_000;
 /// Samples that count as the first.
 const FIRST: usize = 16;
 /// After a rise of so many steps one was skipped. The next must not be: it may take half of the time. So may one of a
@@ -224,9 +226,9 @@ mod tests {
         let mut pace = Pace::default();
         for at in 0..50 {
             assert!(pace.due(at * MS, live(1 << at), false), "{at}");
-            taken(&mut pace, at, 20, 1 << at);
+            taken(&mut pace, at, 40, 1 << at);
         }
-        assert!(!pace.due(50 * MS, live(1 << 50), false), "they took a second");
+        assert!(!pace.due(50 * MS, live(1 << 50), false), "they took two seconds");
     }
 
     #[test]
@@ -259,13 +261,13 @@ mod tests {
     #[test]
     fn after_a_rise_was_skipped_the_next_one_waits_less() {
         let mut pace = Pace::default();
-        (0..FIRST as u64).for_each(|at| taken(&mut pace, at, 100, 1000));
+        (0..FIRST as u64).for_each(|at| taken(&mut pace, at, 200, 1000));
         taken(&mut pace, FIRST as u64, 10, 1000);
         let after =
             |pace: &Pace, ms: u64, live_bytes| pace.due((FIRST as u64 + ms) * MS, live(live_bytes), false);
         assert!(!after(&pace, 199, 1000) && after(&pace, 200, 1000));
-        assert!(!after(&pace, 49, 1060) && after(&pace, 50, 1060));
-        assert!(!after(&pace, 19, 1110) && after(&pace, 20, 1110));
+        assert!(!after(&pace, 49, 1040) && after(&pace, 50, 1040));
+        assert!(!after(&pace, 19, 1070) && after(&pace, 20, 1070));
     }
 
     /// `arena` stayed at 104 MiB for 2.5 s without a snapshot: the last one had taken as long as a loaded machine does.

@@ -65,6 +65,11 @@ impl LedgerSampler {
         }
     }
 
+    /// Whether a snapshot is due by the live bytes alone.
+    pub fn rises(&self, now_ns: u64, live_bytes: u64) -> bool {
+        self.pace.due(now_ns, Level { live_bytes, rss_bytes: 0 }, false)
+    }
+
     /// Whether a snapshot is due of a program that has recorded so many events. To be called at every tick.
     pub fn is_due(&mut self, now_ns: u64, events: u64, live_bytes: u64) -> bool {
         if events != self.events {

@@ -96,6 +96,19 @@ impl Session {
         words
     }
 
+    /// Takes a snapshot if much more is live than in any. To be called after each turn: it costs next to nothing.
+    pub fn sample_at_rise(&mut self, shared: &Shared, now_ns: u64) {
+        let now_ns = now_ns.saturating_sub(self.begun_ns);
+        let live_bytes = self.consumer.resolver().written().live_bytes();
+        if let Some(ledger_sampler) = &mut self.ledger_sampler
+            && !self.is_ending
+            && !self.tap.is_ending()
+            && ledger_sampler.rises(now_ns, live_bytes)
+        {
+            ledger_sampler.sample(shared, &mut self.tap, &mut self.consumer, now_ns);
+        }
+    }
+
     /// Samples the process from outside, and checks its trace. `now_ns` is the rings' clock. Returns a message for the
     /// user when the disk has reported a new error.
     pub fn poll(&mut self, shared: &Shared, now_ns: u64) -> Option<String> {

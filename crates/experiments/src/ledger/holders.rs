@@ -8,13 +8,15 @@ use heaptoll_units::{kib, part, per_hundred, whole_bytes};
 
 /// Rows of the table.
 const ROWS: usize = 20;
+/// The document has the sentence where live bytes are at least this part of the resident set, as a divisor.
+const NOTABLE: u64 = 20;
 /// Call sites in the sentence.
 const NAMED: usize = 5;
 
 /// The part of the document on live memory, and the sentence that it may begin with.
 pub struct Shown {
-    /// Names the sites that hold most.
-    pub sentence: String,
+    /// Names the sites that hold most, where that matters.
+    pub sentence: Option<String>,
     /// The section.
     pub section: Section,
 }
@@ -34,7 +36,8 @@ pub fn shown(snapshot: &Snapshot, call_sites: &mut CallSites) -> Option<Shown> {
     );
     let table = Item::Table(table(&rows, &holders.others, snapshot.live_bytes));
     let section = Section { title: "Who holds the live memory".into(), text: vec![text], items: vec![table] };
-    Some(Shown { sentence: sentence(&rows, snapshot), section })
+    let is_notable = snapshot.amount(Term::Live).resident >= snapshot.rss_bytes / NOTABLE;
+    Some(Shown { sentence: is_notable.then(|| sentence(&rows, snapshot)), section })
 }
 
 /// The sites of a snapshot by row, those that hold most first; stacks that read alike are one.
@@ -59,7 +62,7 @@ fn sentence(rows: &[(String, LiveHolder)], snapshot: &Snapshot) -> String {
         .filter(|(_, holder)| holder.bytes > 0)
         .map(|(name, holder)| format!("{name} {}", whole_bytes(holder.bytes)));
     format!(
-        "{} of the resident set are live: {}. Of the live bytes hold: {}.",
+        "{} of the resident set are live: {}. Call sites that hold most: {}.",
         part(live, snapshot.rss_bytes),
         whole_bytes(live),
         named.collect::<Vec<_>>().join("; ")

@@ -1,13 +1,18 @@
 //! Which variables the static data is.
 
-use heaptoll_ledger::{Ledger, Snapshot, Term};
+use heaptoll_ledger::{Ledger, Snapshot, StaticVariable, Term};
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_units::{kib, part, whole_bytes};
+
+/// The sentence names variables of at least this part of static data, as a divisor.
+const NOTABLE: u64 = 100;
 
 /// A sentence that names the largest variables, and a section of them; none where static data is little of the resident set.
 pub fn shown(ledger: &Ledger, snapshot: &Snapshot) -> Option<(String, Section)> {
     let variables = &ledger.static_variables;
-    let named = variables.iter().map(|variable| {
+    let resident = snapshot.amount(Term::StaticData).resident;
+    let is_notable = |variable: &&StaticVariable| variable.resident >= resident / NOTABLE;
+    let named = variables.iter().filter(is_notable).map(|variable| {
         let file = variable.file.rsplit('/').next().unwrap_or_default();
         format!("{} of {file} {}", variable.name, whole_bytes(variable.resident))
     });
@@ -15,7 +20,6 @@ pub fn shown(ledger: &Ledger, snapshot: &Snapshot) -> Option<(String, Section)> 
     if named.is_empty() {
         return None;
     }
-    let resident = snapshot.amount(Term::StaticData).resident;
     let share = part(resident, snapshot.rss_bytes);
     let sentence = format!(
         "{share} of the resident set are static data: {}. The largest: {named}.",
@@ -45,7 +49,7 @@ pub fn shown(ledger: &Ledger, snapshot: &Snapshot) -> Option<(String, Section)> 
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_ledger::{Amount, How, LedgerLine, StaticVariable};
+    use heaptoll_ledger::{Amount, How, LedgerLine};
 
     use super::*;
 
