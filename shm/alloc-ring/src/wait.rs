@@ -36,7 +36,7 @@ impl Attachment {
             if gate & gate::FACTS != 0 {
                 // The hook may call the manager, which may call back into this.
                 state.leave();
-                let answered = self.answer(process);
+                let answered = self.answer(process, true);
                 state.enter();
                 if answered {
                     continue;
@@ -53,7 +53,8 @@ impl Attachment {
     }
 
     /// Holds a thread, with a bit of the gate that the tool clears, until the tool has read the process's memory, which
-    /// is then as it was; if it `answers`, it answers requests for facts meanwhile.
+    /// is then as it was. Requests for facts are answered meanwhile; with none, unless it `answers`: it may be inside the
+    /// manager.
     pub(crate) fn wait_for_tool(&self, process: &Process, bit: u32, answers: bool) {
         let begun_ns = sys::now_ns();
         process.gate.0.fetch_or(bit, Ordering::AcqRel);
@@ -66,7 +67,7 @@ impl Attachment {
             if gate & bit == 0 || gate & gate::DISMISSED != 0 {
                 return;
             }
-            if answers && gate & gate::FACTS != 0 && self.answer(process) {
+            if gate & gate::FACTS != 0 && self.answer(process, answers) {
                 continue;
             }
             sys::futex_wait(&process.gate.0, gate, PATIENCE_NS);
@@ -77,8 +78,9 @@ impl Attachment {
         process.gate.0.fetch_and(!bit, Ordering::AcqRel);
     }
 
-    /// Answers the tool's request for facts about this process. False when another thread is answering it.
-    fn answer(&self, process: &Process) -> bool {
+    /// Answers the tool's request for facts about this process, with none unless it may `ask` the manager: the tool does
+    /// not wait in vain. False when another thread is answering it.
+    fn answer(&self, process: &Process, ask: bool) -> bool {
         if process.facts_lock.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;
         }
@@ -92,7 +94,7 @@ impl Attachment {
         let hook = self.facts.load(Ordering::Acquire);
         let mut bytes = [0u8; FACTS_BYTES];
         bytes[0] = process.facts_options.load(Ordering::Relaxed) as u8;
-        let length = if hook.is_null() {
+        let length = if hook.is_null() || !ask {
             0
         } else {
             // SAFETY: `facts` is null, which is excluded here, or a `FactsHook` that `answer_with` stored.
