@@ -44,9 +44,9 @@ impl From<&Snapshot> for Level {
 /// Samples may take 1 / `SHARE` of the time; of a short run, and at a new peak, more.
 const SHARE: u64 = 20;
 const SHARE_AT_FIRST: u64 = 5;
-/// Until they have taken so long in all, samples of new peaks are taken at once: a short program may be past its peak
-/// before a share of its time is large enough, and a sample takes as long as such a program on a busy machine.
-const AT_ONCE_NS: u64 = 2_000_000_000;
+/// Until they have taken so much CPU time in all, samples of new peaks are taken at once: a short program may be past its
+/// peak before a share of its time is large enough. Of CPU time, as on a busy machine a sample takes many times as long.
+const AT_ONCE_NS: u64 = 1_000_000_000;
 /// Samples that count as the first.
 const FIRST: usize = 16;
 /// After a rise of so many steps one was skipped. The next must not be: it may take half of the time. So may one of a
@@ -64,8 +64,8 @@ pub struct Pace {
     all: usize,
     last_ns: u64,
     took_ns: u64,
-    /// Of all samples.
-    took_in_all_ns: u64,
+    /// CPU time of all samples.
+    cpu_ns: u64,
     most: Level,
     last: Level,
 }
@@ -78,7 +78,7 @@ impl Default for Pace {
             all: 0,
             last_ns: 0,
             took_ns: 0,
-            took_in_all_ns: 0,
+            cpu_ns: 0,
             most: Level::default(),
             last: Level::default(),
         }
@@ -100,7 +100,7 @@ impl Pace {
         }
         let share = match self.all {
             0 => 0,
-            _ if rises(1) && self.took_in_all_ns < AT_ONCE_NS => 0,
+            _ if rises(1) && self.cpu_ns < AT_ONCE_NS => 0,
             _ if is_idle || rises(SKIPPED) => SHARE_AFTER_SKIPPED,
             all if all < FIRST || rises(1) => SHARE_AT_FIRST,
             _ => SHARE,
@@ -120,10 +120,11 @@ impl Pace {
             || differs(level.rss_bytes, self.last.rss_bytes, self.most.rss_bytes)
     }
 
-    /// A sample was taken at `time_ns`, and the program was stopped for `took_ns`; `snapshot` is its result.
-    pub fn taken(&mut self, time_ns: u64, took_ns: u64, snapshot: &Snapshot) {
+    /// A sample was taken at `time_ns`: the program was stopped for `took_ns`, of which `cpu_ns` were work; `snapshot` is
+    /// its result.
+    pub fn taken(&mut self, time_ns: u64, (took_ns, cpu_ns): (u64, u64), snapshot: &Snapshot) {
         (self.last_ns, self.took_ns) = (time_ns, took_ns);
-        self.took_in_all_ns = self.took_in_all_ns.saturating_add(took_ns);
+        self.cpu_ns = self.cpu_ns.saturating_add(cpu_ns);
         self.last = Level::from(snapshot);
         self.most = self.most.max(self.last);
         self.all += 1;
@@ -152,7 +153,7 @@ mod tests {
 
     /// A pace that took a sample at a time, in ms, of so many live bytes.
     fn taken(pace: &mut Pace, ms: u64, took_ms: u64, live_bytes: u64) {
-        pace.taken(ms * MS, took_ms * MS, &snapshot(ms * MS, live_bytes));
+        pace.taken(ms * MS, (took_ms * MS, took_ms * MS), &snapshot(ms * MS, live_bytes));
     }
 
     /// A run of `ms` ms, polled every ms, whose live bytes are `live` of the time; a sample takes `took_ms`, for which
@@ -166,7 +167,7 @@ mod tests {
             let time_ns = (now + lost) * MS;
             if pace.due(time_ns, level, false) {
                 let snapshot = Snapshot { rss_bytes: level.rss_bytes, ..snapshot(time_ns, live_bytes) };
-                pace.taken(time_ns, took_ms * MS, &snapshot);
+                pace.taken(time_ns, (took_ms * MS, took_ms * MS), &snapshot);
                 ledger.push(snapshot);
                 lost += took_ms;
             }
@@ -213,7 +214,7 @@ mod tests {
                 // Always a new peak.
                 let is_due = pace.due(now * MS, live(now * now), false);
                 if is_due {
-                    pace.taken(now * MS, MS, &snapshot(now * MS, now * now));
+                    pace.taken(now * MS, (MS, MS), &snapshot(now * MS, now * now));
                 }
                 is_due
             })
@@ -226,9 +227,9 @@ mod tests {
         let mut pace = Pace::default();
         for at in 0..50 {
             assert!(pace.due(at * MS, live(1 << at), false), "{at}");
-            taken(&mut pace, at, 40, 1 << at);
+            taken(&mut pace, at, 20, 1 << at);
         }
-        assert!(!pace.due(50 * MS, live(1 << 50), false), "they took two seconds");
+        assert!(!pace.due(50 * MS, live(1 << 50), false), "they took a second");
     }
 
     #[test]

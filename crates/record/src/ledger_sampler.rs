@@ -97,7 +97,7 @@ impl LedgerSampler {
         now_ns: u64,
     ) {
         let _paused = shared.pause();
-        let begun = Instant::now();
+        let (begun, cpu) = (Instant::now(), cpu_time());
         consume_all(tap, consumer);
         let requested = Instant::now();
         let census = request_census(tap, Census::request_flags(false));
@@ -120,7 +120,9 @@ impl LedgerSampler {
             snapshot.events = consumer.resolver().written().events();
             let took = begun.elapsed();
             snapshot.took_ns = nanoseconds(took);
-            self.pace.taken(now_ns, nanoseconds(took.saturating_sub(unanswered)), &snapshot);
+            let cpu = cpu_time().saturating_sub(cpu);
+            let took = (nanoseconds(took.saturating_sub(unanswered)), nanoseconds(cpu));
+            self.pace.taken(now_ns, took, &snapshot);
             self.ledger.push(snapshot);
         }
     }
@@ -130,6 +132,14 @@ impl LedgerSampler {
         let static_variables = static_variables::largest(self.observer.static_data());
         Ledger { live_peak: Some(live_peak), static_variables, ..self.ledger }
     }
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: clock_gettime writes to this live local only.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 fn nanoseconds(time: Duration) -> u64 {
