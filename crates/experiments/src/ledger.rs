@@ -2,16 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptoll_ledger::{EXTRA, Ledger, LedgerError};
+use heaptoll_ledger::{EXTRA, Ledger, LedgerError, Snapshot, Term};
 use heaptoll_report::document::{Document, Section};
 use heaptoll_report::format::shell_command;
 use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites, Tables};
+use heaptoll_trace_analysis::stacks::CallSites;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::trace_source;
 pub use figures::Figures;
 pub(crate) use groups::line_name;
+pub use heaptoll_ledger::LivePeak;
+use peak::Peak;
 pub use replays::ReplayRequest;
 use replays::section::{Recorded, section};
 
@@ -21,11 +24,15 @@ mod collector;
 mod document;
 mod figures;
 mod groups;
+mod holders;
+mod mappers;
 mod over_time;
+mod peak;
 mod picture;
 mod pin_rows;
 mod pins;
 mod replays;
+mod static_data;
 mod sum;
 mod trace_parts;
 
@@ -37,11 +44,13 @@ pub const SCHEMA: &str = "heaptoll-ledger/1";
 pub struct Request {
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,
+    /// Where most was live in another run of the program, of which this one was to have a snapshot there.
+    pub first_run: Option<LivePeak>,
 }
 
 impl Default for Request {
     fn default() -> Request {
-        Request { memory_limit_bytes: MEMORY_LIMIT }
+        Request { memory_limit_bytes: MEMORY_LIMIT, first_run: None }
     }
 }
 
@@ -71,7 +80,7 @@ pub fn measure(trace: &Path, request: Request) -> Result<Findings, Failure> {
     let ledger = tables.extra::<Ledger>(EXTRA).transpose().map_err(|error| refused(error.into()))?;
     let was_requested = ledger.is_some();
     if let Some(ledger) = ledger.filter(|ledger| !ledger.snapshots.is_empty()) {
-        return Ok(of_snapshots(ledger, tables));
+        return Ok(of_snapshots(ledger, tables, request.first_run));
     }
     let memory = Memory {
         limit_bytes: request.memory_limit_bytes,
@@ -91,10 +100,11 @@ pub fn measure(trace: &Path, request: Request) -> Result<Findings, Failure> {
 }
 
 /// What the snapshots of a trace show.
-fn of_snapshots(mut ledger: Ledger, tables: Tables) -> Findings {
+fn of_snapshots(mut ledger: Ledger, tables: Tables, first_run: Option<LivePeak>) -> Findings {
     if ledger.manager.is_empty() {
         ledger.manager = trace_parts::manager(&tables);
     }
+    let most = Peak::of(&tables, &ledger);
     let figures = Figures::Pages {
         program: trace_parts::program(&tables),
         manager: ledger.manager.clone(),
@@ -102,7 +112,12 @@ fn of_snapshots(mut ledger: Ledger, tables: Tables) -> Findings {
         collected: ledger.collected,
         peak: ledger.peak(),
         most_live: ledger.fullest(),
-        max_live_bytes: tables.ending.as_ref().map(|ending| ending.max_live_bytes).filter(|most| *most > 0),
+        max_live_bytes: most.live_bytes,
+        max_rss_bytes: most.rss_bytes,
+        peak_is_known: most.is_known(&ledger),
+        live_peak: ledger.live_peak,
+        first_run,
+        static_variables: ledger.static_variables.clone(),
         snapshots: ledger.snapshots.clone(),
         call_sites: pins::named_sites(&ledger, tables.sites.as_ref()),
         replays: None,
@@ -155,23 +170,54 @@ impl Findings {
         Some(section(replays.as_ref()?, &Recorded { manager, snapshots, sites }))
     }
 
+    /// The document of a ledger that has snapshots.
+    fn of_snapshots(&self, ledger: &Ledger, program: &str, first_run: Option<LivePeak>) -> Document {
+        let mut document = document::document(ledger, program, &Peak::of(&self.tables, ledger));
+        let none = Sites::default();
+        let sites = self.tables.sites.as_ref().unwrap_or(&none);
+        let mut call_sites = CallSites::new(sites, heaptoll_callsites::FRAMES);
+        // A row's name depends on all call stacks in it.
+        for site in ledger.snapshots.iter().flat_map(Snapshot::sites) {
+            call_sites.row(site);
+        }
+        let Some(top) = ledger.peak().and_then(|peak| ledger.snapshots.get(peak)) else { return document };
+        let pins = pins::shown(ledger, sites, &mut call_sites);
+        let holders = holders::shown(top, &mut call_sites);
+        // What is most of the resident set leads.
+        let leads = |term: Term| groups::largest(top).is_some_and(|largest| largest.terms.contains(&term));
+        let mut text = Vec::new();
+        let mut sections = Vec::new();
+        let data = static_data::shown(ledger, top);
+        let mappers = mappers::shown(top, &mut call_sites);
+        for (term, shown) in [
+            (Term::Live, holders.map(|shown| (shown.sentence, shown.section))),
+            (Term::External, pins.map(|shown| (shown.sentence, shown.section))),
+            (Term::OtherAnonymous, mappers.map(|(sentence, section)| (Some(sentence), section))),
+            (Term::StaticData, data.map(|(sentence, section)| (Some(sentence), section))),
+        ] {
+            let Some((sentence, section)) = shown else { continue };
+            let at = if leads(term) { 0 } else { text.len() };
+            text.splice(at..at, sentence.map(|sentence| (leads(term), sentence)));
+            sections.insert(at.min(sections.len()), section);
+        }
+        if let Some(first) = document.sections.first_mut() {
+            let (leading, following): (Vec<_>, Vec<_>) = text.into_iter().partition(|(leads, _)| *leads);
+            let texts = |all: Vec<(bool, String)>| all.into_iter().map(|(_, sentence)| sentence);
+            first.text.splice(1..1, texts(following));
+            first.text.splice(0..0, texts(leading));
+            first
+                .text
+                .extend(first_run.zip(ledger.live_peak).map(|(first, second)| peak::compared(first, second)));
+        }
+        document.sections.splice(1..1, sections);
+        document
+    }
+
     /// The document that shows it. `command` repeats it.
     pub fn document(&self, command: &str) -> Document {
         let mut document = match (&self.figures, &self.detail) {
-            (Figures::Pages { program, max_live_bytes, .. }, Detail::Pages(ledger)) => {
-                let mut document = document::document(ledger, program, *max_live_bytes);
-                if let Some(first) = document.sections.first_mut() {
-                    first.text.extend(document::most_live(ledger, *max_live_bytes));
-                }
-                if let Some(shown) =
-                    pins::shown(ledger, self.tables.sites.as_ref().unwrap_or(&Sites::default()))
-                {
-                    document.sections.insert(document.sections.len().min(1), shown.section);
-                    if let (Some(sentence), Some(first)) = (shown.sentence, document.sections.first_mut()) {
-                        first.text.insert(0, sentence);
-                    }
-                }
-                document
+            (Figures::Pages { program, first_run, .. }, Detail::Pages(ledger)) => {
+                self.of_snapshots(ledger, program, *first_run)
             }
             (Figures::Coarse { program, manager, points, .. }, Detail::Coarse { was_requested, damage }) => {
                 let mut document = coarse::document(points, manager, program, *was_requested);
@@ -183,7 +229,7 @@ impl Findings {
             _ => Document::default(),
         };
         // After what is of the recorded run at its worst.
-        let at = document.sections.len().min(2);
+        let at = document.sections.len().min(3);
         document.sections.splice(at..at, self.replays());
         trace_parts::finish(&mut document, &self.tables, command);
         document
@@ -204,6 +250,11 @@ pub fn largest(first: &Path) -> PathBuf {
         }
     }
     best.1
+}
+
+/// Where most was live in the run of a trace.
+pub fn live_peak(trace: &Path) -> Option<LivePeak> {
+    heaptoll_trace::tables(trace).ok()?.extra::<Ledger>(EXTRA)?.ok()?.live_peak
 }
 
 /// A process image by its trace, for the user.

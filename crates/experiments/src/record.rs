@@ -6,7 +6,7 @@ use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::stack::LayerKind;
 use heaptoll_preflight::inspect_manager;
-pub use heaptoll_record::{Children, Interrupt, RecordingOptions};
+pub use heaptoll_record::{Children, Interrupt, RecordingOptions, StopPoint};
 use heaptoll_record::{Manager, RecordError, RecordingOutcome};
 
 use crate::context::Messages;

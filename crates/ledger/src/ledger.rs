@@ -1,9 +1,10 @@
-//! The ledger of a whole run: its snapshots, thinned as it grows, and when to take the next.
+//! The ledger of a whole run: its snapshots, thinned as it grows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::snapshot::Snapshot;
+use crate::static_data::StaticVariable;
 
 /// Name of the trace's extra chunk that holds a [`Ledger`].
 pub const EXTRA: &str = "ledger";
@@ -18,13 +19,31 @@ pub struct Ledger {
     pub collector: bool,
     /// Whether collections were forced to see what they reclaim.
     pub collected: bool,
+    /// Where in the run most was live; none in files from before this was recorded.
+    pub live_peak: Option<LivePeak>,
+    /// The variables of static data with most bytes in memory at the peak, where static data is a twentieth of it or more.
+    pub static_variables: Vec<StaticVariable>,
     /// In order of time.
     #[serde(rename = "moments")]
     pub snapshots: Vec<Snapshot>,
 }
 
+/// The event of a process after which most bytes were live.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LivePeak {
+    /// The process image, by its number among all of the recording.
+    pub image: u32,
+    /// Events of it until then, as its rings number them: a resize is two.
+    pub events: u64,
+    /// Bytes requested in live blocks.
+    pub live_bytes: u64,
+    /// Bytes allocated until then.
+    pub clock_bytes: u64,
+}
+
 /// Number of snapshots that a run keeps, about: between this and twice as many.
-const WANTED: usize = 40;
+pub const WANTED: usize = 40;
 
 impl Ledger {
     /// Adds a snapshot. When there are too many, every second one is dropped, but never the first, the one with the
@@ -69,77 +88,6 @@ fn first_most(snapshots: &[Snapshot], of: impl Fn(&Snapshot) -> u64) -> Option<u
     snapshots.iter().position(|snapshot| of(snapshot) == most)
 }
 
-/// Samples may take 1 / `SHARE` of the time; of a short run more, so that there is something to show.
-const SHARE: u64 = 20;
-const SHARE_AT_FIRST: u64 = 5;
-/// Samples that count as the first.
-const FIRST: usize = 16;
-/// While the heap doubles from sample to sample they may take half of the time: it does not double often, and the run
-/// may be over before their part of it is large enough. On a busy machine a sample takes as long as a short program.
-const SHARE_OF_DOUBLINGS: u64 = 2;
-
-/// Decides when the next sample is due: often at first and at new peaks, and so that all samples together take at most
-/// a twentieth of the time; a fifth while there are few, half while the heap doubles.
-#[derive(Debug, Clone)]
-pub struct Pace {
-    interval_ns: u64,
-    /// Samples since the interval was set, and in all.
-    taken: usize,
-    all: usize,
-    last_ns: u64,
-    took_ns: u64,
-    most_live: u64,
-    last_live: u64,
-}
-
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace { interval_ns: 5_000_000, taken: 0, all: 0, last_ns: 0, took_ns: 0, most_live: 0, last_live: 0 }
-    }
-}
-
-impl Pace {
-    /// Whether a sample is due at `time_ns` (from the beginning) with this many live bytes. Cheap enough for every
-    /// tick.
-    pub fn due(&self, time_ns: u64, live_bytes: u64) -> bool {
-        let since = time_ns.saturating_sub(self.last_ns);
-        let share = match self.all {
-            // A sample of a heap without blocks shows nothing of it.
-            _ if self.most_live == 0 && live_bytes > 0 => 0,
-            _ if live_bytes / 2 > self.most_live => SHARE_OF_DOUBLINGS,
-            ..FIRST => SHARE_AT_FIRST,
-            _ => SHARE,
-        };
-        if self.all > 0 && since < self.took_ns.saturating_mul(share) {
-            return false;
-        }
-        // A new peak, by a sixteenth: the highest must not fall between two samples.
-        let is_peak = live_bytes > self.most_live + self.most_live / 16 && since >= self.interval_ns / 8;
-        since >= self.interval_ns || is_peak
-    }
-
-    /// Whether the samples do not show how a program ends that has this many live bytes then: it has more than any
-    /// sample saw, or has freed or allocated a sixteenth of that since the last one, or was never sampled.
-    pub fn misses(&self, live_bytes: u64) -> bool {
-        self.all == 0
-            || live_bytes > self.most_live
-            || live_bytes.abs_diff(self.last_live) > self.most_live / 16
-    }
-
-    /// A sample was taken at `time_ns`; `snapshot` is its result.
-    pub fn taken(&mut self, time_ns: u64, snapshot: &Snapshot) {
-        (self.last_ns, self.took_ns) = (time_ns, snapshot.took_ns);
-        self.most_live = self.most_live.max(snapshot.live_bytes);
-        self.last_live = snapshot.live_bytes;
-        self.all += 1;
-        self.taken += 1;
-        if self.taken >= WANTED {
-            self.taken = 0;
-            self.interval_ns *= 2;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,86 +96,7 @@ mod tests {
     use crate::pins::Pins;
 
     fn snapshot(time_ns: u64, rss_bytes: u64, live_bytes: u64) -> Snapshot {
-        Snapshot { time_ns, rss_bytes, live_bytes, took_ns: 1_000_000, ..Snapshot::default() }
-    }
-
-    /// A run of `ms` ms, polled every ms, whose live bytes are `live` of the time.
-    fn run(ms: u64, live: impl Fn(u64) -> u64) -> Ledger {
-        let (mut pace, mut ledger) = (Pace::default(), Ledger::default());
-        for now in 0..ms {
-            let (time_ns, live) = (now * 1_000_000, live(now));
-            if pace.due(time_ns, live) {
-                let snapshot = snapshot(time_ns, live + 1000, live);
-                pace.taken(time_ns, &snapshot);
-                ledger.push(snapshot);
-            }
-        }
-        ledger
-    }
-
-    #[test]
-    fn short_and_long_runs_have_about_as_many_snapshots_as_are_wanted() {
-        for ms in [400, 2000, 20_000, 500_000] {
-            let ledger = run(ms, |now| now % 1000);
-            let many = ledger.snapshots.len();
-            assert!((30..=2 * WANTED).contains(&many), "{many} snapshots of {ms} ms");
-            let last = ledger.snapshots[many - 1].time_ns / 1_000_000;
-            assert!(last + ms / 10 >= ms, "{last} of {ms}");
-            assert!(ledger.snapshots.is_sorted_by_key(|snapshot| snapshot.time_ns));
-        }
-    }
-
-    #[test]
-    fn samples_take_a_twentieth_of_a_long_run_at_most() {
-        let mut pace = Pace::default();
-        let taken = (0..100_000_u64)
-            .filter(|now| {
-                // Always a new peak.
-                let is_due = pace.due(now * 1_000_000, now * now);
-                if is_due {
-                    pace.taken(now * 1_000_000, &snapshot(now * 1_000_000, 1, now * now));
-                }
-                is_due
-            })
-            .count();
-        assert!((100..=100_000 / SHARE as usize).contains(&taken), "{taken}");
-    }
-
-    #[test]
-    fn a_sample_of_a_heap_without_blocks_does_not_delay_the_first_with_some() {
-        let ms = |ms: u64| ms * 1_000_000;
-        let mut pace = Pace::default();
-        assert!(pace.due(ms(9), 0));
-        // The machine is busy: the recorder did not run for long.
-        pace.taken(ms(9), &Snapshot { took_ns: ms(80), ..snapshot(ms(9), 1 << 20, 0) });
-        assert!(!pace.due(ms(90), 0));
-        assert!(pace.due(ms(90), 100));
-        pace.taken(ms(90), &Snapshot { took_ns: ms(80), ..snapshot(ms(90), 1 << 20, 100) });
-        assert!(!pace.due(ms(170), 100));
-        assert!(pace.due(ms(490), 100));
-    }
-
-    #[test]
-    fn a_program_that_ends_otherwise_than_it_was_sampled_is_sampled_once_more() {
-        let mut pace = Pace::default();
-        assert!(pace.misses(0), "never sampled");
-        pace.taken(5_000_000, &snapshot(5_000_000, 1 << 20, 1000));
-        assert!(pace.misses(1001) && !pace.misses(1000));
-        // What it freed since may have left fragmentation.
-        assert!(pace.misses(930) && !pace.misses(940));
-        pace.taken(9_000_000, &snapshot(9_000_000, 1 << 20, 100));
-        assert!(!pace.misses(100) && !pace.misses(150) && pace.misses(170));
-    }
-
-    #[test]
-    fn a_heap_that_has_doubled_is_sampled_again_after_as_long_as_the_sample_took() {
-        let ms = |ms: u64| ms * 1_000_000;
-        let mut pace = Pace::default();
-        pace.taken(ms(5), &Snapshot { took_ns: ms(50), ..snapshot(ms(5), 1 << 20, 1000) });
-        assert!(!pace.due(ms(104), 3000));
-        assert!(pace.due(ms(105), 3000));
-        assert!(!pace.due(ms(105), 2000), "not more than doubled");
-        assert!(pace.due(ms(255), 2000));
+        Snapshot { time_ns, rss_bytes, live_bytes, ..Snapshot::default() }
     }
 
     #[test]

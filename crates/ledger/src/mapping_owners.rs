@@ -62,6 +62,11 @@ impl MappingOwners {
         [(Term::Code, code), (Term::StaticData, written)]
     }
 
+    /// Whether variables of files lie in a mapping.
+    pub fn is_static(&self, mappings: &[Mapping], number: usize) -> bool {
+        matches!(self.term(mappings, number), Term::StaticData | Term::Code)
+    }
+
     fn term(&self, mappings: &[Mapping], number: usize) -> Term {
         let mapping = &mappings[number];
         let name = mapping.name.as_str();
@@ -115,15 +120,16 @@ pub fn image(folder: &Path) -> Option<u64> {
     (start != 0).then_some(start)
 }
 
-/// `VmRSS` in a text in the format of `/proc/PID/status`, bytes.
-pub fn resident(folder: &Path, pid: i32) -> Result<u64, crate::error::LedgerError> {
+/// `VmRSS` and `VmHWM` in `/proc/PID/status`, bytes.
+pub fn resident(folder: &Path, pid: i32) -> Result<(u64, u64), crate::error::LedgerError> {
     let text = mapping::read(&folder.join("status"), pid)?;
-    let kib = text
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    let kib = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_ascii_whitespace().next()?.parse().ok()
+    };
     // A process that has ended has no such line until its parent has waited for it.
-    kib.map(|kib| kib.saturating_mul(1024)).ok_or(crate::error::LedgerError::Ended { pid })
+    let rss = kib("VmRSS:").ok_or(crate::error::LedgerError::Ended { pid })?.saturating_mul(1024);
+    Ok((rss, kib("VmHWM:").map_or(rss, |kib| kib.saturating_mul(1024))))
 }
 
 #[cfg(test)]

@@ -13,13 +13,17 @@ use crate::error::LedgerError;
 use crate::freed_blocks::FreedBlocks;
 use crate::heap_ranges::{HeapRanges, Layout};
 use crate::line::{Amount, How, Term};
+use crate::live_holders::live_holders;
+use crate::mapped::{Mapped, Mapper, mappers};
 use crate::mapping::{self, Mapping};
 use crate::mapping_owners::{MappingOwners, image, resident};
+use crate::pace::STEP;
 use crate::picture::Picture;
 use crate::pins::{Pins, pins};
 use crate::residency::{PageMap, Run, State, Walk};
 use crate::share::LineBuilder;
 use crate::snapshot::Snapshot;
+use crate::static_data::StaticData;
 
 /// Facts of the process before the first sample.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +54,12 @@ pub struct Observer {
     blocks: Vec<Block>,
     /// Most external fragmentation of a sample, bytes.
     most_pinned: u64,
+    /// Static data of the sample with the largest resident set so far, where it is a notable part of that.
+    static_data: StaticData,
+    largest_rss: u64,
+    /// Ranges of the last sample that are mapped, and those that are other anonymous memory.
+    mapped: Vec<(u64, u64)>,
+    others: Vec<(u64, u64)>,
 }
 
 impl Observer {
@@ -74,7 +84,16 @@ impl Observer {
             block_history: BlockHistory::new(page),
             blocks: Vec::new(),
             most_pinned: 0,
+            static_data: StaticData::default(),
+            largest_rss: 0,
+            mapped: Vec::new(),
+            others: Vec::new(),
         }
+    }
+
+    /// The static data of the sample with the largest resident set; none where it is less than a twentieth of that.
+    pub fn static_data(&self) -> &StaticData {
+        &self.static_data
     }
 
     /// The ledger now. The program's allocating threads should be paused and all their events drained, so that `blocks`
@@ -90,7 +109,7 @@ impl Observer {
         census: Option<Census>,
     ) -> Result<Snapshot, LedgerError> {
         let begun = Instant::now();
-        let vm_rss_bytes = resident(&self.folder, self.pid)?;
+        let (vm_rss_bytes, vm_hwm_bytes) = resident(&self.folder, self.pid)?;
         let mappings = mapping::mappings(&self.folder, self.pid)?;
         if mappings.is_empty() {
             return Err(LedgerError::Ended { pid: self.pid });
@@ -129,6 +148,7 @@ impl Observer {
             clock_bytes,
             rss_bytes: mappings.iter().map(|mapping| mapping.rss).sum(),
             vm_rss_bytes,
+            vm_hwm_bytes,
             live_blocks: self.blocks.len() as u64,
             live_bytes: self.blocks.iter().map(|block| block.requested).sum(),
             heap_bytes: heap_ranges.iter().map(|range| range.end - range.start).sum(),
@@ -136,6 +156,7 @@ impl Observer {
             huge_bytes: shares.iter().map(|shares| shares.huge).sum(),
             huge_free_bytes: shares.iter().map(|shares| shares.huge_idle).sum(),
             no_pagemap,
+            holders: Some(live_holders(&self.blocks)),
             pins,
             picture,
             defects,
@@ -154,10 +175,50 @@ impl Observer {
             lines.census(&census, self.collector);
         }
         snapshot.lines = lines.finish();
+        self.keep_static_data(&mappings, &snapshot);
         snapshot.difference_bytes =
             (i128::from(snapshot.rss_bytes) - i128::from(snapshot.sum().resident)) as i64;
         snapshot.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(snapshot)
+    }
+
+    /// Who mapped what is other anonymous memory in the last sample; of what is no longer mapped nothing is kept.
+    pub fn mappers(&self, mapped: &mut Mapped) -> Vec<Mapper> {
+        mapped.forget(&self.mapped);
+        let Ok(mut map) = PageMap::open(&self.folder, self.page) else { return Vec::new() };
+        let mut parts = Vec::new();
+        for &(start, end) in &self.others {
+            for (from, to, site) in mapped.within(start, end) {
+                let (from, to) = (from.max(start), to.min(end));
+                let mut runs = Vec::new();
+                // Where the pages cannot be read any more, what is mapped is known all the same.
+                let _ = map.runs(from, to, &mut runs);
+                let resident = Walk::new(&runs).measure(from, to).amount.resident;
+                parts.push(Mapper { site, bytes: to - from, resident });
+            }
+        }
+        mappers(parts.into_iter())
+    }
+
+    /// Keeps which pages of static data are in memory, if the resident set is larger than in each sample before.
+    fn keep_static_data(&mut self, mappings: &[Mapping], snapshot: &Snapshot) {
+        if snapshot.rss_bytes <= self.largest_rss {
+            return;
+        }
+        self.largest_rss = snapshot.rss_bytes;
+        self.static_data = StaticData::default();
+        if snapshot.amount(Term::StaticData).resident < snapshot.rss_bytes / STEP {
+            return;
+        }
+        let Ok(mut map) = PageMap::open(&self.folder, self.page) else { return };
+        let mut found = StaticData::of(mappings);
+        for number in (0..mappings.len()).filter(|&at| self.mapping_owners.is_static(mappings, at)) {
+            let mapping = &mappings[number];
+            if map.runs(mapping.start, mapping.end, &mut found.runs).is_err() {
+                return;
+            }
+        }
+        self.static_data = found;
     }
 
     /// Who holds the free bytes on live pages, and a picture where they are more than in each sample before.
@@ -237,6 +298,8 @@ impl Observer {
         snapshot: &mut Snapshot,
     ) {
         self.mapping_owners.find_stacks(&self.folder, mappings);
+        self.mapped = mappings.iter().map(|mapping| (mapping.start, mapping.end)).collect();
+        self.others.clear();
         let mut heap = heap_ranges.iter().zip(shares).peekable();
         for (number, mapping) in mappings.iter().enumerate() {
             let mut taken = Amount::default();
@@ -254,7 +317,11 @@ impl Observer {
                 snapshot.reserved_bytes += rest.absent;
                 rest.absent = 0;
             }
-            for (term, mut amount) in self.mapping_owners.terms(mappings, number, rest) {
+            let terms = self.mapping_owners.terms(mappings, number, rest);
+            if terms[0].0 == Term::OtherAnonymous {
+                self.others.push((mapping.start, mapping.end));
+            }
+            for (term, mut amount) in terms {
                 if term == Term::Recorder {
                     // The shared file is as large as it may ever get.
                     snapshot.reserved_bytes += std::mem::take(&mut amount.absent);

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::census::{Census, Source};
 use crate::line::{Amount, LedgerLine, Term};
+use crate::live_holders::LiveHolders;
+use crate::mapped::Mapper;
 use crate::picture::Picture;
 use crate::pins::Pins;
 use crate::share::LineBuilder;
@@ -40,6 +42,8 @@ pub struct Snapshot {
     pub rss_bytes: u64,
     /// The kernel's counter (`VmRSS`), bytes: another figure for the same, which may lag by some pages a core.
     pub vm_rss_bytes: u64,
+    /// The most that this counter has been until then (`VmHWM`), bytes; 0 in files from before this was recorded.
+    pub vm_hwm_bytes: u64,
     /// The mappings' totals less those of the page map, bytes: pages that came or went
     /// between the two. 0 when all threads are stopped.
     pub difference_bytes: i64,
@@ -65,6 +69,10 @@ pub struct Snapshot {
     pub no_pagemap: Option<String>,
     /// Contradictions between record and process.
     pub defects: Defects,
+    /// Who holds the live bytes; none in files from before this was recorded.
+    pub holders: Option<LiveHolders>,
+    /// Who mapped the other anonymous memory, by calls of `mmap` for 256 KiB and more: the call sites with most of it.
+    pub mappers: Vec<Mapper>,
     /// Who holds the free bytes of partly live pages; none where the pages could not be read, and in files from before
     /// this was recorded.
     pub pins: Option<Pins>,
@@ -102,8 +110,10 @@ impl Snapshot {
 
     /// The call sites that it names, some of them several times.
     pub fn sites(&self) -> impl Iterator<Item = u32> {
+        let holders = self.holders.iter().flat_map(|live| live.sites.iter().map(|holder| holder.site));
         let pins = self.pins.iter().flat_map(|pins| pins.sites.iter().map(|pin| pin.site));
-        pins.chain(self.picture.iter().flat_map(Picture::sites))
+        let mappers = self.mappers.iter().map(|mapper| mapper.site);
+        holders.chain(mappers).chain(pins).chain(self.picture.iter().flat_map(Picture::sites))
     }
 
     /// The sum of all lines. Its resident part and `difference_bytes` make `rss_bytes`.

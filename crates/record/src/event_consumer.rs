@@ -1,6 +1,7 @@
 //! The consumer of one process's events, as they come out of its rings.
 
 use heaptoll_alloc_ring::{RingEvent, Sink};
+use heaptoll_ledger::{LivePeak, Mapped};
 use heaptoll_trace::{Allocation, EventKind, Output, Sites, TraceError, Writer};
 
 use crate::request::Request;
@@ -20,6 +21,11 @@ pub struct EventConsumer<W> {
     kept: u64,
     /// When the trace begins, on the rings' clock, ns.
     begun_ns: u64,
+    /// Events, as the ring numbers them.
+    events: u64,
+    peak: LivePeak,
+    /// What the program has mapped itself.
+    mapped: Mapped,
 }
 
 /// The trace and its tables when all events were consumed.
@@ -43,7 +49,20 @@ impl<W: Output> EventConsumer<W> {
             symbols: request.options.sites.then(|| Symbols::new(pid)),
             kept: 0,
             begun_ns,
+            events: 0,
+            peak: LivePeak::default(),
+            mapped: Mapped::default(),
         }
+    }
+
+    /// Where most was live.
+    pub fn peak(&self) -> LivePeak {
+        self.peak
+    }
+
+    /// What the program has mapped itself.
+    pub fn mapped(&mut self) -> &mut Mapped {
+        &mut self.mapped
     }
 
     /// Its blocks and its trace.
@@ -87,11 +106,13 @@ impl<W: Output> EventConsumer<W> {
 impl<W: Output> Sink for EventConsumer<W> {
     #[inline(always)]
     fn event(&mut self, thread: u32, event: RingEvent<'_>) {
+        self.events += u64::from(event.is_numbered());
         match event {
             RingEvent::Alloc { address, size, usable, kind, align_log2, site, latency_ns } => {
                 let kind = made_by(kind);
                 let call = Allocation { kind, thread, size, usable, align_log2, site, latency_ns };
                 self.resolver.allocate(address, &call);
+                self.grew();
             }
             RingEvent::Free { address, delete, latency_ns } => {
                 let kind = if delete { EventKind::Delete } else { EventKind::Free };
@@ -111,6 +132,20 @@ impl<W: Output> Sink for EventConsumer<W> {
 }
 
 impl<W: Output> EventConsumer<W> {
+    /// Notes the peak, after an event that may have led to it.
+    #[inline(always)]
+    fn grew(&mut self) {
+        let written = self.resolver.written();
+        if written.live_bytes() > self.peak.live_bytes {
+            self.peak = LivePeak {
+                events: self.events,
+                live_bytes: written.live_bytes(),
+                clock_bytes: written.clock_bytes(),
+                ..self.peak
+            };
+        }
+    }
+
     fn rare(&mut self, thread: u32, event: RingEvent<'_>) {
         let call = |kind, size, usable, site, latency_ns| Allocation {
             kind,
@@ -125,6 +160,7 @@ impl<W: Output> EventConsumer<W> {
             RingEvent::ResizeBegin { address } => self.resolver.resize_begin(address, thread),
             RingEvent::ResizeEnd { address, size, usable, site, latency_ns } => {
                 self.resolver.resize_end(address, &call(EventKind::Realloc, size, usable, site, latency_ns));
+                self.grew();
             }
             RingEvent::Failed { size, site, latency_ns, .. } => {
                 self.resolver.failed(&call(EventKind::Failed, size, 0, site, latency_ns));
@@ -135,6 +171,9 @@ impl<W: Output> EventConsumer<W> {
                 if let Some(symbols) = &mut self.symbols {
                     symbols.define(site, frames);
                 }
+            }
+            RingEvent::Mapped { site, address, bytes } => {
+                self.mapped.map(address, address.saturating_add(bytes), site);
             }
             RingEvent::Alloc { .. } | RingEvent::Free { .. } => {}
         }

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use heaptoll_alloc_ring::{Shared, Tap};
-use heaptoll_ledger::{Block, Blocks, Census, FreedBlocks, Ledger, Observer, Options, Pace};
+use heaptoll_ledger::{Block, Blocks, Census, FreedBlocks, Ledger, Level, LivePeak, Observer, Options, Pace};
 use heaptoll_trace::Output;
 
 use crate::event_consumer::EventConsumer;
+use crate::proc::ResidentSet;
 use crate::request::Request;
 use crate::resolver::{ObjectFacts, Resolver};
+use crate::static_variables;
 
 /// A paused thread stops at its next event. Threads that record nothing for this long are taken to have stopped.
 const SILENCE: Duration = Duration::from_micros(100);
@@ -23,12 +25,19 @@ const NOTICE: Duration = Duration::from_millis(100);
 /// An answer that is being given is awaited no longer than this: a forced collection may be in it.
 const ANSWER: Duration = Duration::from_secs(10);
 
+/// A program that records nothing for this long is idle, ns.
+const IDLE_NS: u64 = 10_000_000;
+
 /// Takes the snapshots of one process.
 pub struct LedgerSampler {
     observer: Observer,
     ledger: Ledger,
     pace: Pace,
     collect: bool,
+    resident: ResidentSet,
+    /// Events at the last tick at which there were new ones, and when that was.
+    events: u64,
+    active_ns: u64,
 }
 
 impl LedgerSampler {
@@ -50,17 +59,33 @@ impl LedgerSampler {
             },
             pace: Pace::default(),
             collect: manager.collector && request.options.collect,
+            resident: ResidentSet::new(pid),
+            events: 0,
+            active_ns: 0,
         }
     }
 
-    /// Whether a snapshot is due.
-    pub fn is_due(&self, now_ns: u64, live_bytes: u64) -> bool {
-        self.pace.due(now_ns, live_bytes)
+    /// Whether a snapshot is due by the live bytes alone.
+    pub fn rises(&self, now_ns: u64, live_bytes: u64) -> bool {
+        self.pace.due(now_ns, Level { live_bytes, rss_bytes: 0 }, false)
     }
 
-    /// Whether the end of the program is to be sampled: no snapshot shows as much as is live then.
+    /// Whether a snapshot is due of a program that has recorded so many events. To be called at every tick.
+    pub fn is_due(&mut self, now_ns: u64, events: u64, live_bytes: u64) -> bool {
+        if events != self.events {
+            (self.events, self.active_ns) = (events, now_ns);
+        }
+        let is_idle = now_ns.saturating_sub(self.active_ns) >= IDLE_NS;
+        self.pace.due(now_ns, self.level(live_bytes), is_idle)
+    }
+
+    /// Whether the end of the program is to be sampled: no snapshot shows it as it is then.
     pub fn misses(&self, live_bytes: u64) -> bool {
-        self.pace.misses(live_bytes)
+        self.pace.misses(self.level(live_bytes))
+    }
+
+    fn level(&self, live_bytes: u64) -> Level {
+        Level { live_bytes, rss_bytes: self.resident.bytes() }
     }
 
     /// Pauses the program and takes a snapshot. `now_ns` counts from the beginning of the trace.
@@ -72,9 +97,12 @@ impl LedgerSampler {
         now_ns: u64,
     ) {
         let _paused = shared.pause();
-        let begun = Instant::now();
+        let (begun, cpu) = (Instant::now(), cpu_time());
         consume_all(tap, consumer);
+        let requested = Instant::now();
         let census = request_census(tap, Census::request_flags(false));
+        // Where no thread answers, none was stopped meanwhile.
+        let unanswered = if census.is_none() { requested.elapsed() } else { Duration::ZERO };
         // The thread that answers may have reached the gate only now, and have recorded events on the way.
         tap.drain(usize::MAX, consumer);
         let resolver = consumer.resolver();
@@ -83,22 +111,39 @@ impl LedgerSampler {
         if let Ok(mut snapshot) =
             self.observer.observe(now_ns, clock_bytes, &ResolverBlocks(resolver), census)
         {
+            snapshot.mappers = self.observer.mappers(consumer.mapped());
             if self.collect
                 && let Some(after) = request_census(tap, Census::request_flags(true))
             {
                 snapshot.collected(&after);
             }
             snapshot.events = consumer.resolver().written().events();
-            snapshot.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.pace.taken(now_ns, &snapshot);
+            let took = begun.elapsed();
+            snapshot.took_ns = nanoseconds(took);
+            let cpu = cpu_time().saturating_sub(cpu);
+            let took = (nanoseconds(took.saturating_sub(unanswered)), nanoseconds(cpu));
+            self.pace.taken(now_ns, took, &snapshot);
             self.ledger.push(snapshot);
         }
     }
 
-    /// The ledger of the snapshots so far.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    /// The ledger, of a run that had its most live bytes there. Names of variables are looked up, which may take a while.
+    pub fn finish(self, live_peak: LivePeak) -> Ledger {
+        let static_variables = static_variables::largest(self.observer.static_data());
+        Ledger { live_peak: Some(live_peak), static_variables, ..self.ledger }
     }
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: clock_gettime writes to this live local only.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Consumes everything that was recorded, until nothing more comes.

@@ -1,7 +1,8 @@
 //! A process as `/proc` shows it while it lives.
 
-use std::fs::{read, read_link, read_to_string};
+use std::fs::{File, read, read_link, read_to_string};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Its resident memory, KiB.
@@ -18,6 +19,26 @@ pub struct Memory {
 /// Reads its memory; `None` when the process is gone or a zombie.
 pub fn memory(pid: i32) -> Option<Memory> {
     parse_memory(&read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
+/// The resident set of a process, for a reading at every tick: its file stays open.
+#[derive(Debug)]
+pub struct ResidentSet(Option<File>);
+
+impl ResidentSet {
+    /// Of process `pid`.
+    pub fn new(pid: i32) -> ResidentSet {
+        ResidentSet(File::open(format!("/proc/{pid}/statm")).ok())
+    }
+
+    /// Bytes; 0 when the process is gone or a zombie.
+    pub fn bytes(&self) -> u64 {
+        let mut text = [0; 128];
+        let length = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
+        let words = std::str::from_utf8(&text[..length]).unwrap_or_default();
+        let pages: u64 = words.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+        pages.saturating_mul(rustix::param::page_size() as u64)
+    }
 }
 
 fn parse_memory(status: &str) -> Option<Memory> {

@@ -35,8 +35,11 @@ const RESTS: [(u32, Duration); 3] = [
     (200, Duration::from_millis(10)),
     (u32::MAX, Duration::from_millis(25)),
 ];
-/// Words, a quarter of a ring: the loop rests after a turn that found fewer of every process.
-const ENOUGH: usize = 1 << 15;
+/// Binary logarithms of the words of a ring and of its blocks where snapshots are taken: a thread is this far ahead of the
+/// recorder at most, so that a peak is not over before it is seen.
+const SHORT_RINGS: (u32, u32) = (13, 10);
+/// The loop rests after a turn that found less than this part of a ring of every process.
+const PART_OF_RING: usize = 4;
 /// How long one poll for finished traces waits, within which an interrupt is noticed.
 const LAST_TRACES: Duration = Duration::from_millis(25);
 /// Events that are still under way when the recording is stopped are awaited this long.
@@ -79,6 +82,8 @@ struct Recorder<'a> {
     /// The first trace, until the first process arrives.
     first: Option<Destination>,
     recorded: RecordingOutcome,
+    /// Words of one process after which the loop does not rest.
+    enough: usize,
     begun: Instant,
     rests: u32,
     tick_ns: u64,
@@ -101,7 +106,11 @@ impl<'a> Recorder<'a> {
             ledger: request.options.ledger,
         };
         let large_files = LargeFiles::allow();
-        let shared = Shared::create(&Options { flags, ..Options::default() })?;
+        let mut options = Options { flags, stop: request.options.stop, ..Options::default() };
+        if flags.ledger {
+            (options.ring_log2, options.block_log2) = SHORT_RINGS;
+        }
+        let shared = Shared::create(&options)?;
         drop(large_files);
         let exit_watcher = ExitWatcher::new()
             .map_err(|source| RecordError::System { what: "watch for ends of processes", source })?;
@@ -121,6 +130,7 @@ impl<'a> Recorder<'a> {
             ignored: IgnoredProcesses::default(),
             first: Some(first),
             recorded: RecordingOutcome::default(),
+            enough: (1 << options.ring_log2) / PART_OF_RING,
             begun,
             rests: 0,
             tick_ns: 0,
@@ -140,6 +150,7 @@ impl<'a> Recorder<'a> {
         loop {
             let words = self.drain();
             let now_ns = self.now_ns();
+            self.sessions.iter_mut().for_each(|session| session.sample_at_rise(&self.shared, now_ns));
             if now_ns >= self.tick_ns + TICK_NS {
                 self.tick_ns = now_ns;
                 if self.tick(now_ns) {
@@ -166,7 +177,7 @@ impl<'a> Recorder<'a> {
     /// Lets the program run while there is little to do. Rings are polled again long before they are full; a thread
     /// whose ring is half full wakes the recorder.
     fn rest(&mut self, words: usize) {
-        if words >= ENOUGH {
+        if words >= self.enough {
             self.rests = 0;
             return;
         }

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use heaptoll_alloc_ring::StopPoint;
+
 use crate::interrupt::Interrupt;
 
 /// The processes that the program starts.
@@ -43,6 +45,8 @@ pub struct RecordingOptions {
     pub ledger: bool,
     /// Whether to force a collection at each of these snapshots, to see what it reclaims.
     pub collect: bool,
+    /// Where one process image is stopped for a snapshot, if one is to be.
+    pub stop: Option<StopPoint>,
     /// Processes that the program starts.
     pub children: Children,
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use heaptoll_alloc_ring::{Arrival, Losses, Shared, Tap};
+use heaptoll_ledger::{Ledger, LivePeak};
 use heaptoll_trace::{Ending, Gap, Header, Settings, TraceError, Writer};
 
 use crate::child::ProgramExit;
@@ -30,6 +31,9 @@ pub struct Session {
     consumer: EventConsumer<Destination>,
     watch: Watch,
     ledger_sampler: Option<LedgerSampler>,
+    /// Whether it has begun to end: what its destructors have freed was live while it ran, and no snapshot is to show
+    /// it otherwise.
+    is_ending: bool,
     /// Whether its heap is glibc's.
     is_glibc: bool,
     /// When it began, on the clock of the rings, ns.
@@ -66,6 +70,7 @@ impl Session {
                 .options
                 .ledger
                 .then(|| LedgerSampler::new(arrival.pid, request, shared.path())),
+            is_ending: false,
             is_glibc: request.manager.name == "glibc",
             begun_ns: arrival.started_ns,
             flushed_ns: 0,
@@ -91,19 +96,34 @@ impl Session {
         words
     }
 
+    /// Takes a snapshot if much more is live than in any. To be called after each turn: it costs next to nothing.
+    pub fn sample_at_rise(&mut self, shared: &Shared, now_ns: u64) {
+        let now_ns = now_ns.saturating_sub(self.begun_ns);
+        let live_bytes = self.consumer.resolver().written().live_bytes();
+        if let Some(ledger_sampler) = &mut self.ledger_sampler
+            && !self.is_ending
+            && !self.tap.is_ending()
+            && ledger_sampler.rises(now_ns, live_bytes)
+        {
+            ledger_sampler.sample(shared, &mut self.tap, &mut self.consumer, now_ns);
+        }
+    }
+
     /// Samples the process from outside, and checks its trace. `now_ns` is the rings' clock. Returns a message for the
     /// user when the disk has reported a new error.
     pub fn poll(&mut self, shared: &Shared, now_ns: u64) -> Option<String> {
         let now_ns = now_ns.saturating_sub(self.begun_ns);
         let written = self.consumer.resolver().written();
-        let live_bytes = written.live_bytes();
-        self.watch.poll(now_ns, (written.events(), live_bytes), self.consumer.resolver().live());
+        let (events, live_bytes) = (written.events(), written.live_bytes());
+        self.watch.poll(now_ns, (events, live_bytes), self.consumer.resolver().live());
         if let Some(ledger_sampler) = &mut self.ledger_sampler
-            && ledger_sampler.is_due(now_ns, live_bytes)
+            && !self.is_ending
+            && !self.tap.is_ending()
+            && ledger_sampler.is_due(now_ns, events, live_bytes)
         {
             ledger_sampler.sample(shared, &mut self.tap, &mut self.consumer, now_ns);
         }
-        self.sample_at_end(shared, now_ns);
+        self.sample_where_it_waits(shared, now_ns);
         self.mark_gap();
         if now_ns >= self.flushed_ns + FLUSH_NS {
             self.flushed_ns = now_ns;
@@ -118,19 +138,22 @@ impl Session {
         Some(error)
     }
 
-    /// Takes the last snapshot of a process that waits for it before it ends.
-    fn sample_at_end(&mut self, shared: &Shared, now_ns: u64) {
-        if !self.tap.is_ending() {
+    /// Takes the snapshot of a process that waits for it: at its stop, or the last one when it begins to end.
+    fn sample_where_it_waits(&mut self, shared: &Shared, now_ns: u64) {
+        let (is_stopped, ends) = (self.tap.is_stopped(), self.tap.is_ending());
+        if !is_stopped && !ends {
             return;
         }
         self.tap.drain(usize::MAX, &mut self.consumer);
         let live_bytes = self.consumer.resolver().written().live_bytes();
         if let Some(ledger_sampler) = &mut self.ledger_sampler
-            && ledger_sampler.misses(live_bytes)
+            && !self.is_ending
+            && (is_stopped || ledger_sampler.misses(live_bytes))
         {
             ledger_sampler.sample(shared, &mut self.tap, &mut self.consumer, now_ns);
         }
-        self.tap.let_end();
+        self.is_ending |= ends;
+        self.tap.go_on();
     }
 
     /// Marks, once, that events are missing, where that is known first.
@@ -160,7 +183,9 @@ impl Session {
         self.tap.end(&mut self.consumer);
         self.mark_gap();
         let lost = describe_losses(self.tap.losses());
-        let (consumer, watch, ledger_sampler) = (self.consumer, self.watch, self.ledger_sampler);
+        let (consumer, watch) = (self.consumer, self.watch);
+        let live_peak = LivePeak { image: self.image, ..consumer.peak() };
+        let sampler = self.ledger_sampler;
         let brk = if self.is_glibc { consumer.resolver().brk().bytes() } else { 0 };
         let last = Last {
             brk_bytes: Some(brk).filter(|bytes| *bytes > 0),
@@ -172,7 +197,7 @@ impl Session {
             how,
             ended,
         };
-        move || last.write(consumer, &watch, ledger_sampler.as_ref())
+        move || last.write(consumer, &watch, sampler.map(|sampler| sampler.finish(live_peak)).as_ref())
     }
 }
 
@@ -224,7 +249,7 @@ impl Last {
         self,
         mut consumer: EventConsumer<Destination>,
         watch: &Watch,
-        ledger_sampler: Option<&LedgerSampler>,
+        ledger: Option<&Ledger>,
     ) -> Recording {
         let mut trouble = self.trouble;
         if let Err(error) = consumer.resolver_mut().writer().flush() {
@@ -248,8 +273,8 @@ impl Last {
         if let Some(sites) = &consumer.sites {
             writer.sites(sites);
         }
-        if let Some(ledger_sampler) = ledger_sampler {
-            writer.extra(heaptoll_ledger::EXTRA, ledger_sampler.ledger());
+        if let Some(ledger) = ledger {
+            writer.extra(heaptoll_ledger::EXTRA, ledger);
         }
         if let Some(defect) = &consumer.defect {
             writer.gap(&Gap { why: defect.to_string(), events: None });

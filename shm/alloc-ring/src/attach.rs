@@ -290,7 +290,13 @@ impl Attachment {
         entry.threads_left_out.store(0, Ordering::Relaxed);
         // The entry's last process may have died while it answered.
         entry.facts_lock.store(0, Ordering::Relaxed);
-        entry.gate.0.store(gate::VALID | gate::TICK, Ordering::Relaxed);
+        let stop = &header.stop.0;
+        let stops = stop.image.load(Ordering::Relaxed) == image;
+        let stop_after = if stops { stop.events.load(Ordering::Relaxed) } else { 0 };
+        entry.stop_after.store(stop_after, Ordering::Relaxed);
+        // It stops by an event's number, so all events have one from the first.
+        let numbers = if stop_after > 0 { gate::SEQUENCED } else { 0 };
+        entry.gate.0.store(gate::VALID | gate::TICK | numbers, Ordering::Relaxed);
         write_exe(entry);
         local.unassigned.shut();
         local.index.store(index as u32, Ordering::Relaxed);

@@ -117,38 +117,50 @@ impl Attachment {
         }
         // A wiped state has `seen` 0, which no gate equals.
         let now = self.gate() == state.seen.get() && state.simple.get() && state.free_words() >= LONGEST;
+        let mut stops = None;
         if now {
             let mut words = [0; LONGEST];
             let end = event.words(state, None, &mut words);
             // SAFETY: `end` is from 2 to `LONGEST`, and the block has that many free words, as checked above.
-            unsafe { Attachment::write_event(state, &mut words, end) };
+            stops = unsafe { Attachment::write_event(state, &mut words, end) };
         }
         state.leave();
+        self.stop(stops);
         now
     }
 
+    /// Waits for the tool if the last event before its stop was recorded.
+    #[inline(always)]
+    fn stop(&self, stops: Option<&Process>) {
+        if let Some(process) = stops {
+            self.wait_for_tool(process, gate::STOPPED, true);
+        }
+    }
+
     /// Writes the words of an event for which the block has space; the first becomes the number, if events have
-    /// numbers.
+    /// numbers. Gives the process if that is to stop now.
     ///
     /// # Safety
     /// `end` is above 1, and the current block has that many free words.
     #[inline(always)]
-    unsafe fn write_event(state: &State, words: &mut [u64; LONGEST], end: usize) {
+    unsafe fn write_event<'a>(state: &State, words: &mut [u64; LONGEST], end: usize) -> Option<&'a Process> {
         if state.seen.get() & gate::SEQUENCED == 0 {
             // SAFETY: the caller has established that `words[1..end]` is not empty and fits.
             unsafe { state.write(&words[1..end]) };
-            return;
+            return None;
         }
         // SAFETY: `seen` is a gate that this state has passed, so it is not wiped: `begin` has set its ring and its
-        // process.
-        let (busy, sequence) = unsafe { (&state.control().owner.0.busy, &(*state.process.get()).sequence.0) };
+        // process, which is in the mapping that stays.
+        let (busy, process) = unsafe { (&state.control().owner.0.busy, &*state.process.get()) };
         // Set before the number is taken, so that a reader that sees the number taken sees this; cleared only when the
         // words are written.
         busy.store(1, Ordering::Relaxed);
-        words[0] = prefix_word(prefix::SEQ, sequence.fetch_add(1, Ordering::AcqRel));
+        let number = process.sequence.0.fetch_add(1, Ordering::AcqRel);
+        words[0] = prefix_word(prefix::SEQ, number);
         // SAFETY: the caller has established that there are `end` words and that they fit.
         unsafe { state.write(&words[..end]) };
         busy.store(0, Ordering::Release);
+        (number.wrapping_add(1) == process.stop_after.load(Ordering::Relaxed)).then_some(process)
     }
 
     /// Writes a message to the ring that threads of the process share.
@@ -198,10 +210,17 @@ impl Attachment {
         state.enter();
         let done = self.send_busy(process, state, message);
         state.leave();
-        done
+        self.stop(done?);
+        Ok(())
     }
 
-    fn send_busy(&self, process: &Process, state: &State, message: &Message<'_>) -> Result<(), Detached> {
+    /// Gives the process if that is to stop now.
+    fn send_busy<'a>(
+        &self,
+        process: &'a Process,
+        state: &State,
+        message: &Message<'_>,
+    ) -> Result<Option<&'a Process>, Detached> {
         match message {
             Message::Event(event) => {
                 let passed = process.gate.0.load(Ordering::Acquire) != state.seen.get();
@@ -216,16 +235,16 @@ impl Attachment {
                 let mut words = [0; LONGEST];
                 let end = event.words(state, time_ns, &mut words);
                 // SAFETY: `end` is from 2 to `LONGEST`, for which `ensure_space` has made space.
-                unsafe { Attachment::write_event(state, &mut words, end) };
+                Ok(unsafe { Attachment::write_event(state, &mut words, end) })
             }
             // No gate: the latency of a free follows the free directly.
             Message::Note(words) => {
                 self.ensure_space(state, words.len())?;
                 // SAFETY: a note has a first word, and `ensure_space` has made space for all of them.
                 unsafe { state.write(words) };
+                Ok(None)
             }
         }
-        Ok(())
     }
 }
 

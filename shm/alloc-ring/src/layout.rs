@@ -48,6 +48,8 @@ pub mod gate {
     pub const FACTS: u32 = 1 << 5;
     /// The process has ended but for its memory, and waits until the tool has read that.
     pub const ENDING: u32 = 1 << 6;
+    /// The process has recorded the last event before [`StopPoint`](super::StopPoint), and waits as above.
+    pub const STOPPED: u32 = 1 << 7;
     /// One tick.
     pub const TICK: u32 = 1 << 8;
 }
@@ -85,8 +87,28 @@ pub struct Header {
     pub doorbell: CacheLine<AtomicU32>,
     /// The fields that registration writes.
     pub registry: CacheLine<Registry>,
+    /// Where one image waits for the tool.
+    pub stop: CacheLine<Stop>,
     /// Zero.
-    pub reserved_1: [u8; PAGE - 4 * 64],
+    pub reserved_1: [u8; PAGE - 5 * 64],
+}
+
+/// A [`StopPoint`] in the file; no events: none.
+#[repr(C)]
+pub struct Stop {
+    /// See [`StopPoint::events`].
+    pub events: AtomicU64,
+    /// See [`StopPoint::image`].
+    pub image: AtomicU32,
+}
+
+/// A process image waits, once it has recorded so many events, until the tool has read its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StopPoint {
+    /// The image, by its number among all that register.
+    pub image: u32,
+    /// Its events, counted as they are numbered: a resize is two.
+    pub events: u64,
 }
 
 /// Alone on its cache line.
@@ -145,6 +167,8 @@ pub struct Process {
     pub next: AtomicU32,
     /// Length of `exe`.
     pub exe_bytes: AtomicU32,
+    /// [`StopPoint::events`] of this image; 0: it does not stop. Written at registration.
+    pub stop_after: AtomicU64,
     /// See [`gate`]. A futex.
     pub gate: CacheLine<AtomicU32>,
     /// The next sequence number.
@@ -397,10 +421,10 @@ macro_rules! layout {
 }
 
 layout!(Header, PAGE, magic 0, version 8, flags 12, tool_pid 16, processes 20, rings 24, ring_log2 28, block_log2 32,
-    closed 36, created_ns 40, namespace 48, budget 56, beat 64, doorbell 128, registry 192, reserved_1 256);
+    closed 36, created_ns 40, namespace 48, budget 56, beat 64, doorbell 128, registry 192, stop 256, reserved_1 320);
 layout!(Registry, 44, newest 0, process_hint 4, ring_hint 8, images 12, freed 16, waiting 20, processes_left_out 24,
     threads_left_out 28, events_left_out 32, blocks 36, execs_left_out 40);
-layout!(Process, 2048, state 0, parent_pid 8, image 12, started_ns 16, namespace 24, next 32, exe_bytes 36, gate 64,
+layout!(Process, 2048, state 0, parent_pid 8, image 12, started_ns 16, namespace 24, next 32, exe_bytes 36, stop_after 40, gate 64,
     sequence 128, newest 192, threads 256, facts_requested 260, facts_answered 264, facts_lock 268, facts_bytes 272,
     facts_options 276, detached 280, threads_left_out 284, exe 288, facts 1024);
 layout!(Control, 128, owner 0, consumer 64);
@@ -409,10 +433,10 @@ layout!(Consumer, 16, taken 0, waiting 4, reach 8, held 12);
 layout!(Exec, 128, state 0, namespace 8, since_ns 16, path_bytes 24, path 28, tid 124);
 
 const _: () = {
-    use gate::{DISMISSED, ENDING, FACTS, PAUSE, SEQUENCED, TICK, VALID};
+    use gate::{DISMISSED, ENDING, FACTS, PAUSE, SEQUENCED, STOPPED, TICK, VALID};
     // Each bit of the gate means one thing, and ticks change none of them.
-    let bits = VALID | PAUSE | SEQUENCED | DISMISSED | FACTS | ENDING;
-    assert!(bits.count_ones() == 6 && bits.leading_zeros() > TICK.leading_zeros());
+    let bits = VALID | PAUSE | SEQUENCED | DISMISSED | FACTS | ENDING | STOPPED;
+    assert!(bits.count_ones() == 7 && bits.leading_zeros() > TICK.leading_zeros());
     // A ring of the most words in the smallest blocks has fewer blocks than the mark has as a number.
     assert!(1 << (24 - LEAST_BLOCK_LOG2) < FIXED);
     assert!(FACTS_BYTES == size_of::<Facts>());

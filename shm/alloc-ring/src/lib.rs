@@ -31,6 +31,7 @@ pub mod word;
 pub use attachment::FactsHook;
 pub use execs::ExecNote;
 pub use flags::Flags;
+pub use layout::StopPoint;
 pub use producer::{FRAMES, Producer};
 pub use rings::Rings;
 pub use thread_word::ThreadWord;

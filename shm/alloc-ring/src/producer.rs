@@ -147,6 +147,15 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         self.copy().define_site_general(site, frames);
     }
 
+    /// Records that the program has mapped memory of its own.
+    #[cold]
+    #[inline(never)]
+    pub fn mapped(&mut self, site: u32, address: usize, bytes: usize) {
+        let data = |value: usize| tagged(crate::word::DATA, value as u64 & DATA_MASK);
+        let head = note_word(note::MAPPED, 2 << 32 | u64::from(site));
+        self.send(&Message::Note(&[head, data(address), data(bytes)]));
+    }
+
     #[cold]
     #[inline(never)]
     fn define_site_general(mut self, site: u32, frames: &[usize]) {

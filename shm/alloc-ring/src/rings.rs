@@ -7,7 +7,7 @@ use crate::atomic::Ordering;
 use crate::attachment::{Attachment, FactsHook, stage};
 use crate::execs::ExecNote;
 use crate::flags::Flags;
-use crate::layout::{Process, exec_state};
+use crate::layout::{Process, exec_state, gate};
 use crate::producer::Producer;
 use crate::state::State;
 use crate::sys;
@@ -100,7 +100,7 @@ impl<W: ThreadWord> Rings<W> {
     /// `answers`: it answers requests for facts meanwhile, so it is not inside the manager.
     pub fn end(&self, answers: bool) {
         if let Some(process) = self.own_process() {
-            self.attachment.wait_at_end(process, answers);
+            self.attachment.wait_for_tool(process, gate::ENDING, answers);
         }
     }
 

@@ -19,8 +19,8 @@ pub(crate) struct Detached;
 
 /// How long a producer sleeps before it checks again whether the tool runs, ns.
 pub(crate) const PATIENCE_NS: u64 = 10_000_000;
-/// A process that ends waits no longer than this for the tool to read its memory, ns.
-const ENDING_NS: u64 = 10_000_000_000;
+/// A process waits no longer than this for the tool to read its memory, ns.
+const READING_NS: u64 = 10_000_000_000;
 /// How long a tool whose process number means nothing here may make no progress before it counts as gone, ns.
 const STILL_NS: u64 = 2_000_000_000;
 
@@ -36,13 +36,13 @@ impl Attachment {
             if gate & gate::FACTS != 0 {
                 // The hook may call the manager, which may call back into this.
                 state.leave();
-                let answered = self.answer(process);
+                let answered = self.answer(process, true);
                 state.enter();
                 if answered {
                     continue;
                 }
             }
-            if gate & gate::PAUSE == 0 {
+            if gate & (gate::PAUSE | gate::STOPPED) == 0 {
                 state.pass(gate);
                 return Ok(());
             }
@@ -52,21 +52,22 @@ impl Attachment {
         }
     }
 
-    /// Holds a process that is about to end until the tool has read its memory, which is then as it was; if it
-    /// `answers`, it answers requests for facts meanwhile.
-    pub(crate) fn wait_at_end(&self, process: &Process, answers: bool) {
+    /// Holds a thread, with a bit of the gate that the tool clears, until the tool has read the process's memory, which
+    /// is then as it was. Requests for facts are answered meanwhile; with none, unless it `answers`: it may be inside the
+    /// manager.
+    pub(crate) fn wait_for_tool(&self, process: &Process, bit: u32, answers: bool) {
         let begun_ns = sys::now_ns();
-        process.gate.0.fetch_or(gate::ENDING, Ordering::AcqRel);
+        process.gate.0.fetch_or(bit, Ordering::AcqRel);
         // SAFETY: the caller has a process entry, which lies in the mapping, so this process is attached.
         let header = unsafe { self.mapped_header() };
         wake_tool(header);
         let mut watch = ToolWatch::new();
-        while sys::now_ns() - begun_ns < ENDING_NS {
+        while sys::now_ns() - begun_ns < READING_NS {
             let gate = process.gate.0.load(Ordering::Acquire);
-            if gate & gate::ENDING == 0 || gate & gate::DISMISSED != 0 {
+            if gate & bit == 0 || gate & gate::DISMISSED != 0 {
                 return;
             }
-            if answers && gate & gate::FACTS != 0 && self.answer(process) {
+            if gate & gate::FACTS != 0 && self.answer(process, answers) {
                 continue;
             }
             sys::futex_wait(&process.gate.0, gate, PATIENCE_NS);
@@ -74,11 +75,12 @@ impl Attachment {
                 break;
             }
         }
-        process.gate.0.fetch_and(!gate::ENDING, Ordering::AcqRel);
+        process.gate.0.fetch_and(!bit, Ordering::AcqRel);
     }
 
-    /// Answers the tool's request for facts about this process. False when another thread is answering it.
-    fn answer(&self, process: &Process) -> bool {
+    /// Answers the tool's request for facts about this process, with none unless it may `ask` the manager: the tool does
+    /// not wait in vain. False when another thread is answering it.
+    fn answer(&self, process: &Process, ask: bool) -> bool {
         if process.facts_lock.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;
         }
@@ -92,7 +94,7 @@ impl Attachment {
         let hook = self.facts.load(Ordering::Acquire);
         let mut bytes = [0u8; FACTS_BYTES];
         bytes[0] = process.facts_options.load(Ordering::Relaxed) as u8;
-        let length = if hook.is_null() {
+        let length = if hook.is_null() || !ask {
             0
         } else {
             // SAFETY: `facts` is null, which is excluded here, or a `FactsHook` that `answer_with` stored.

@@ -93,6 +93,9 @@ pub mod note {
     pub const LATENCY: u64 = 4;
     /// A call stack: bits 0-31 its number, bits 32-53 the number of frames, which follow as `DATA`.
     pub const SITE: u64 = 5;
+    /// A mapping that the program has made: bits 0-31 its call stack's number, bits 32-53 the number of words, which follow
+    /// as `DATA`: its address and its bytes.
+    pub const MAPPED: u64 = 6;
 }
 
 /// Bits of a kernel thread number in a [`note::THREAD`].

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::ledger::{self, ReplayRequest, Request};
+use heaptoll_experiments::ledger::{self, LivePeak, ReplayRequest, Request};
 use heaptoll_experiments::record::{self, ProgramChoice, RecordingOptions};
 use heaptoll_report::format::shell_command;
 
@@ -62,6 +62,10 @@ pub struct Arguments {
     /// Under a collector: force a collection at every snapshot, to see what it reclaims; this changes the run
     #[arg(long, conflicts_with = "trace")]
     collect: bool,
+    /// Run the program twice: the second run is stopped for a snapshot where most was live in the first. For programs that
+    /// do the same work each time; the report states where they did not
+    #[arg(long, conflicts_with = "trace")]
+    exact: bool,
     /// Do not record call sites: the program runs faster, and which of them pin pages is not known
     #[arg(long, conflicts_with = "trace")]
     no_sites: bool,
@@ -88,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     if let Some(trace) = &arguments.trace {
         let shown = match arguments.manager.is_empty() {
-            true => show(trace, &ledger::command(trace), arguments),
+            true => show(trace, &ledger::command(trace), None, arguments),
             false => compare(trace, arguments),
         };
         return shown.map_err(|failure| hints::with_dashes(failure, "ledger", trace));
@@ -102,7 +106,20 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let scratch = scratch_for_trace()?;
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("trace"));
-    let status = record(&recording(arguments, &first), &Places::find()?)?;
+    let places = Places::find()?;
+    let mut request = recording(arguments, &first);
+    let mut first_run = None;
+    if arguments.exact {
+        let earlier = scratch.path().join("first-run");
+        let earlier_request = record::Request { is_temporary: true, ..recording(arguments, &earlier) };
+        if record(&earlier_request, &places)? == exit::INTERRUPTED {
+            return Ok(exit::INTERRUPTED);
+        }
+        first_run = ledger::live_peak(&ledger::largest(&earlier));
+        request.options.stop =
+            first_run.map(|peak| record::StopPoint { image: peak.image, events: peak.events });
+    }
+    let status = record(&request, &places)?;
     if status == exit::INTERRUPTED {
         return Ok(status);
     }
@@ -114,7 +131,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             ledger::process(&trace)
         ));
     }
-    let shown = show(&trace, &again(arguments), arguments)?;
+    let shown = show(&trace, &again(arguments), first_run, arguments)?;
     Ok(if status == 0 { shown } else { exit::TROUBLE })
 }
 
@@ -151,7 +168,8 @@ fn again(arguments: &Arguments) -> String {
     option("-m", arguments.manager.first().cloned());
     option("--program", arguments.program.clone());
     option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
-    let switches = [(arguments.collect, "--collect"), (arguments.no_sites, "--no-sites")];
+    let switches =
+        [(arguments.collect, "--collect"), (arguments.exact, "--exact"), (arguments.no_sites, "--no-sites")];
     words.extend(switches.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| (*name).to_owned()));
     if !arguments.command.is_empty() {
         words.push("--".into());
@@ -164,7 +182,7 @@ fn again(arguments: &Arguments) -> String {
 fn compare(trace: &Path, arguments: &Arguments) -> Result<u8, Failure> {
     let session = Session::begin()?;
     let memory_limit_bytes = arguments.memory.limit_bytes();
-    let mut found = ledger::measure(trace, Request { memory_limit_bytes })?;
+    let mut found = ledger::measure(trace, Request { memory_limit_bytes, first_run: None })?;
     let request = ReplayRequest {
         manager: arguments.manager.clone(),
         touch: arguments.touch.into(),
@@ -182,8 +200,13 @@ fn compare(trace: &Path, arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 /// Shows the ledger of a trace.
-fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failure> {
-    let request = Request { memory_limit_bytes: arguments.memory.limit_bytes() };
+fn show(
+    trace: &Path,
+    command: &str,
+    first_run: Option<LivePeak>,
+    arguments: &Arguments,
+) -> Result<u8, Failure> {
+    let request = Request { memory_limit_bytes: arguments.memory.limit_bytes(), first_run };
     let found = ledger::measure(trace, request)?;
     let code = arguments.outputs.deliver(&found.document(command), ledger::SCHEMA, &found.figures)?;
     Ok(exit::of_trace(code, found.is_whole()))

@@ -190,6 +190,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             ledger: arguments.ledger,
             collect: arguments.collect,
             children: children(arguments),
+            stop: None,
         },
         is_temporary: arguments.brief,
     };

@@ -30,6 +30,7 @@ mod java;
 mod launcher;
 mod leak_owners;
 mod leaks;
+mod ledger_peaks;
 mod ledgers;
 mod locality;
 mod lockstep;

@@ -8,13 +8,11 @@ use heaptoll_units::{kib, per_hundred};
 use super::collector::collector;
 use super::groups::{GROUPS, shown};
 use super::over_time::{chart, over_time};
+use super::peak::Peak;
 use super::sum::sum;
 
-/// A snapshot with less than this part of the most live bytes shows another time than the peak.
-const COVERED: f64 = 0.9;
-
 /// The document of a ledger that has snapshots.
-pub fn document(ledger: &Ledger, subject: &str, max_live_bytes: Option<u64>) -> Document {
+pub fn document(ledger: &Ledger, subject: &str, most: &Peak) -> Document {
     let mut document = Document {
         title: "Where the memory is".into(),
         subtitle: format!("{subject}, under {}", ledger.manager),
@@ -25,8 +23,12 @@ pub fn document(ledger: &Ledger, subject: &str, max_live_bytes: Option<u64>) -> 
     let top = &snapshots[peak];
     document.warnings = warnings(ledger);
     document.sections.push(Section {
-        title: heading(ledger, max_live_bytes),
-        text: std::iter::once(headline(top)).chain(huge(top)).chain(stays(top, snapshots.last())).collect(),
+        title: most.heading(ledger),
+        text: std::iter::once(headline(top))
+            .chain(huge(top))
+            .chain(stays(top, snapshots.last()))
+            .chain([most.sentences(ledger)])
+            .collect(),
         items: vec![Item::Table(sum(top))],
     });
     let fullest_name = format!("most live of {}", plural(snapshots.len(), "snapshot"));
@@ -48,35 +50,6 @@ pub fn document(ledger: &Ledger, subject: &str, max_live_bytes: Option<u64>) -> 
     }
     document.facts = facts(ledger, top);
     document
-}
-
-/// What the largest snapshot is: the peak where nearly all that was ever live is in some snapshot.
-fn heading(ledger: &Ledger, max_live_bytes: Option<u64>) -> String {
-    let seen = ledger.fullest().map_or(0, |at| ledger.snapshots[at].live_bytes);
-    match max_live_bytes {
-        Some(most) if (seen as f64) < COVERED * most as f64 => {
-            format!("At the largest snapshot, not the peak ({} % of it)", per_hundred(seen, most))
-        }
-        _ => "At the peak".into(),
-    }
-}
-
-/// The most live bytes of the whole run, which a trace has exactly, compared with the most of any snapshot.
-pub fn most_live(ledger: &Ledger, max_live_bytes: Option<u64>) -> Option<String> {
-    let mib = |bytes: u64| mib_from_bytes(bytes as f64);
-    let count_text = plural(ledger.snapshots.len(), "snapshot");
-    let seen = ledger.snapshots.get(ledger.fullest()?)?.live_bytes;
-    Some(match max_live_bytes {
-        Some(most) => format!(
-            "At most {} MiB were live in the whole run, and {} MiB in the fullest of the {count_text}.",
-            mib(most.max(seen)),
-            mib(seen)
-        ),
-        None => format!(
-            "{} MiB were live in the fullest of the {count_text}; how much more was between them is not known.",
-            mib(seen)
-        ),
-    })
 }
 
 fn headline(snapshot: &Snapshot) -> String {

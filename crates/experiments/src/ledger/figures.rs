@@ -1,7 +1,7 @@
 //! The figures of the ledger.
 
 use heaptoll_callsites::WholeFrame;
-use heaptoll_ledger::{Pins, Point, Snapshot};
+use heaptoll_ledger::{LivePeak, Pins, Point, Snapshot, StaticVariable};
 use heaptoll_replay::job::Touch;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A call site that the snapshots name by its number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedSite {
-    /// Its number in `pins`.
+    /// Its number in the snapshots.
     pub site: u32,
     /// As tables show it: the first frames of the program's own code.
     pub name: String,
@@ -37,10 +37,25 @@ pub enum Figures {
         most_live: Option<usize>,
         /// Most requested bytes live in the whole run, whether a snapshot was taken then or not.
         max_live_bytes: Option<u64>,
+        /// Largest resident set of the whole run that anything has read, whether a snapshot was taken then or not.
+        #[serde(default)]
+        max_rss_bytes: u64,
+        /// Whether the snapshots show both to a twentieth.
+        #[serde(default)]
+        peak_is_known: bool,
+        /// Where in the run most was live.
+        #[serde(default)]
+        live_peak: Option<LivePeak>,
+        /// The same of the first of two runs, of `--exact`.
+        #[serde(default)]
+        first_run: Option<LivePeak>,
+        /// The variables of static data with most bytes in memory at the peak.
+        #[serde(default)]
+        static_variables: Vec<StaticVariable>,
         /// In order of time.
         #[serde(rename = "moments")]
         snapshots: Vec<Snapshot>,
-        /// The call sites in `pins` of the snapshots, by number.
+        /// The call sites that the snapshots name, by number.
         #[serde(default)]
         call_sites: Vec<NamedSite>,
         /// The trace under other managers, where it was replayed.

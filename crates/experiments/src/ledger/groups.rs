@@ -73,6 +73,11 @@ impl Group {
     }
 }
 
+/// The group with most of a snapshot's resident set.
+pub fn largest(snapshot: &Snapshot) -> Option<&'static Group> {
+    GROUPS.iter().max_by_key(|group| group.amount(snapshot).resident)
+}
+
 /// Groups that are not zero in every snapshot, and those always shown.
 pub fn shown(snapshots: &[Snapshot]) -> impl Iterator<Item = &'static Group> {
     GROUPS

@@ -36,15 +36,10 @@ pub struct Shown {
 }
 
 /// What the snapshots have on pins; none where no snapshot has any.
-pub fn shown(ledger: &Ledger, sites: &Sites) -> Option<Shown> {
-    let worst = ledger.snapshots.iter().max_by_key(|snapshot| bytes(snapshot))?;
+pub fn shown(ledger: &Ledger, sites: &Sites, call_sites: &mut CallSites) -> Option<Shown> {
+    let worst = &ledger.snapshots[ledger.most_pinned()?];
     let pins = worst.pins.as_ref().filter(|pins| pins.bytes > 0)?;
-    let mut call_sites = CallSites::new(sites, heaptoll_callsites::FRAMES);
-    // A row's name depends on all call stacks in it.
-    for site in ledger.snapshots.iter().flat_map(Snapshot::sites) {
-        call_sites.row(site);
-    }
-    let rows = rows(pins, &mut call_sites);
+    let rows = rows(pins, call_sites);
     let is_known = rows.iter().any(|row| row.pin.site != 0);
     let sentence = (is_known && pins.bytes >= worst.rss_bytes / NOTABLE)
         .then(|| rows.first().map(|row| sentence(row, worst, pins)))
@@ -54,17 +49,16 @@ pub fn shown(ledger: &Ledger, sites: &Sites) -> Option<Shown> {
     if pins.bytes < worst.rss_bytes / SHOWN {
         text.push("That is less than a hundredth of the resident set: no call site is to blame.".into());
     } else if is_known {
-        let around =
-            worst.picture.as_ref().and_then(|picture| around::shown(picture, &rows, &mut call_sites));
+        let around = worst.picture.as_ref().and_then(|picture| around::shown(picture, &rows, call_sites));
         if let Some(picture) = &worst.picture {
-            items.push(Item::Mosaic(mosaic(picture, worst, &rows, &mut call_sites)));
+            items.push(Item::Mosaic(mosaic(picture, worst, &rows, call_sites)));
         }
         items.push(Item::Table(table(&rows, pins)));
         if let Some((table, sentence)) = around {
             text.push(sentence);
             items.push(Item::Table(table));
         }
-        items.push(Item::Chart(chart(ledger, &rows, &mut call_sites)));
+        items.push(Item::Chart(chart(ledger, &rows, call_sites)));
         items.push(Item::Flame(flame(worst, pins, sites)));
     } else {
         text.push(
@@ -85,10 +79,6 @@ pub fn named_sites(ledger: &Ledger, sites: Option<&Sites>) -> Vec<NamedSite> {
     rows.into_iter()
         .map(|(site, row)| NamedSite { site, name: call_sites.name(row), stack: call_sites.whole(site) })
         .collect()
-}
-
-fn bytes(snapshot: &Snapshot) -> u64 {
-    snapshot.pins.as_ref().map_or(0, |pins| pins.bytes)
 }
 
 fn sentence(row: &Row, snapshot: &Snapshot, pins: &Pins) -> String {
@@ -234,6 +224,10 @@ mod tests {
             frames: vec![frame("log_audit"), frame("serve"), frame("main"), frame("x<b>\n;")],
             sites: [vec![], vec![0, 1, 2], vec![3, 2], vec![0, 1, 1, 2]].map(|frames| Site { frames }).into(),
         }
+    }
+
+    fn shown(ledger: &Ledger, sites: &Sites) -> Option<Shown> {
+        super::shown(ledger, sites, &mut CallSites::new(sites, heaptoll_callsites::FRAMES))
     }
 
     fn pin(site: u32, alone_bytes: u64, shared_bytes: u64) -> Pin {

@@ -96,6 +96,11 @@ mod tests {
             call_sites: Vec::new(),
             replays: None,
             max_live_bytes: Some(1),
+            max_rss_bytes: 1,
+            peak_is_known: true,
+            live_peak: None,
+            first_run: None,
+            static_variables: Vec::new(),
             snapshots: vec![snapshot(1), snapshot(rss)],
         };
         reading(&found, &step(StepKind::Ledger), "cfrac", "bw26").cells

@@ -9,6 +9,7 @@
 //! - The layer's own allocations while it starts are not recorded. Blocks that the program allocated before it could
 //!   start (see [`heaptoll_next::arena`]) are recorded when it does, without a call stack.
 //! - Execs and started processes are noted, so that heaptoll learns of images into which the layer is not loaded.
+//! - Large mappings that the program makes itself are noted with their call stacks, for the ledger.
 //! - The fast path, for calls when neither latencies nor sites are wanted, is inlined into `malloc` and `free`;
 //!   everything else is in functions marked cold. `errno` is the manager's.
 #![no_std]
@@ -17,6 +18,7 @@ mod calls;
 mod early;
 mod execs;
 mod facts;
+mod maps;
 mod start;
 mod thread;
 mod usable;

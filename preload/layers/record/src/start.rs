@@ -6,7 +6,7 @@ use heaptoll_ending::Ending;
 use heaptoll_next::loader::is_relocating;
 use heaptoll_tsc as clock;
 
-use crate::{RINGS, STACKS, early, execs, facts, usable};
+use crate::{RINGS, STACKS, early, execs, facts, maps, usable};
 
 /// A bit of the mode: it is not determined yet. Calls made meanwhile are taken for the layer's own, and not recorded.
 pub const STARTING: u64 = 1;
@@ -58,6 +58,7 @@ pub fn start() -> u64 {
         }
         if flags.ledger {
             facts::prepare(family);
+            maps::prepare();
             RINGS.answer_with(facts::answer);
         }
         heaptoll_ending::prepare(at_end);

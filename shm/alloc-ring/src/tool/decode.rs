@@ -414,12 +414,17 @@ impl Reader {
                 }
                 at
             }
-            note::SITE => {
+            note::SITE | note::MAPPED => {
                 let end = (at + (value >> 32) as usize).min(block_end);
                 let mut frames = std::mem::take(&mut self.frames);
                 frames.clear();
                 frames.extend((at + 1..=end).map(|n| self.word(n) & DATA_MASK));
-                sink.event(self.thread, RingEvent::SiteDefinition { site: value as u32, frames: &frames });
+                let site = value as u32;
+                if which(word) == note::SITE {
+                    sink.event(self.thread, RingEvent::SiteDefinition { site, frames: &frames });
+                } else if let &[address, bytes] = &frames[..] {
+                    sink.event(self.thread, RingEvent::Mapped { site, address, bytes });
+                }
                 self.frames = frames;
                 end
             }

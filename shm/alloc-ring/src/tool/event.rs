@@ -20,6 +20,16 @@ pub enum RingEvent<'a> {
     Time { ns: u64 },
     /// The call stack of a site: return addresses, innermost first.
     SiteDefinition { site: u32, frames: &'a [u64] },
+    /// The program has mapped memory of its own.
+    Mapped { site: u32, address: u64, bytes: u64 },
+}
+
+impl RingEvent<'_> {
+    /// Whether it has a number where events have numbers: a call of the program, or half of a resize.
+    #[inline(always)]
+    pub fn is_numbered(&self) -> bool {
+        !matches!(self, RingEvent::Time { .. } | RingEvent::SiteDefinition { .. } | RingEvent::Mapped { .. })
+    }
 }
 
 /// Consumes decoded events.

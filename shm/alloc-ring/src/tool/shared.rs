@@ -21,7 +21,7 @@ use super::map::Map;
 use super::proc::{self, ProcessIdentity};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::flags::Flags;
-use crate::layout::{Geometry, MAGIC, Registry, VERSION, gate, state};
+use crate::layout::{Geometry, MAGIC, Registry, StopPoint, VERSION, gate, state};
 use crate::sys::{self, Descriptor, Instant};
 
 /// The properties of a new file.
@@ -39,6 +39,8 @@ pub struct Options {
     pub processes: usize,
     /// Maximum memory of all rings together, bytes.
     pub memory: u64,
+    /// Where one process image waits for the tool, if one is to.
+    pub stop: Option<StopPoint>,
     /// The folder. `None`: the first of `$XDG_RUNTIME_DIR`, `/dev/shm`, `$TMPDIR`, `/tmp` in which the file can be
     /// made.
     pub folder: Option<PathBuf>,
@@ -53,6 +55,7 @@ impl Default for Options {
             block_log2: 12,
             processes: 16384,
             memory: folder::MOST,
+            stop: None,
             folder: None,
         }
     }
@@ -122,7 +125,15 @@ impl Shared {
                 continue;
             }
             match Shared::create_in(&candidate, geometry, options.flags) {
-                Ok(shared) => return Ok(shared),
+                Ok(shared) => {
+                    if let Some(stop) = options.stop {
+                        // No process has the file's name yet.
+                        let place = &shared.map.header().stop.0;
+                        place.image.store(stop.image, Ordering::Relaxed);
+                        place.events.store(stop.events, Ordering::Relaxed);
+                    }
+                    return Ok(shared);
+                }
                 Err(error) => tried.push(error),
             }
         }

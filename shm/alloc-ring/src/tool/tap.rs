@@ -204,15 +204,20 @@ impl Tap {
         crate::sys::futex_wake(gate);
     }
 
-    /// Whether the process has done all but end, and waits for [`Tap::let_end`].
+    /// Whether the process has begun to end, and waits for [`Tap::go_on`].
     pub fn is_ending(&self) -> bool {
         self.map.process(self.process).gate.0.load(Ordering::Acquire) & gate::ENDING != 0
     }
 
-    /// Lets a process end that waits for it.
-    pub fn let_end(&self) {
+    /// Whether the process has come to its [`StopPoint`](crate::StopPoint), and waits for [`Tap::go_on`].
+    pub fn is_stopped(&self) -> bool {
+        self.map.process(self.process).gate.0.load(Ordering::Acquire) & gate::STOPPED != 0
+    }
+
+    /// Lets a process go on that waits for it.
+    pub fn go_on(&self) {
         let gate = &self.map.process(self.process).gate.0;
-        gate.fetch_and(!gate::ENDING, Ordering::AcqRel);
+        gate.fetch_and(!(gate::ENDING | gate::STOPPED), Ordering::AcqRel);
         crate::sys::futex_wake(gate);
     }
 

@@ -22,6 +22,8 @@ pub struct TestTool {
     pub dismiss: bool,
     /// How long a program may take.
     pub patience: Duration,
+    /// Events that were received of each process that stopped, then.
+    pub stopped: Vec<usize>,
     /// How long it sleeps after each round.
     pub rest: Duration,
     pub shared: Shared,
@@ -35,6 +37,7 @@ impl TestTool {
             done: Vec::new(),
             dismiss: false,
             patience: Duration::from_secs(100),
+            stopped: Vec::new(),
             rest: Duration::ZERO,
         }
     }
@@ -59,6 +62,11 @@ impl TestTool {
             tap.check().expect("sound");
             *missing += drained.missing;
             idle &= drained.idle;
+            if tap.is_stopped() {
+                while tap.drain(budget, received).words > 0 {}
+                self.stopped.push(received.events.len());
+                tap.go_on();
+            }
             if self.dismiss && received.events.len() > 1000 {
                 tap.dismiss();
             }

@@ -13,7 +13,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use heaptoll_alloc_ring::{Flags, Options, Shared};
+use heaptoll_alloc_ring::{Flags, Options, Shared, StopPoint};
 
 use common::{Event, Received, tiny};
 use follow::{FinishedProcess, TestTool};
@@ -26,6 +26,10 @@ fn main() {
     let only: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let tests: &[(&str, fn())] = &[
         ("a_process_is_followed_to_its_end", a_process_is_followed_to_its_end),
+        (
+            "a_process_stops_after_the_event_it_is_to_stop_after",
+            a_process_stops_after_the_event_it_is_to_stop_after,
+        ),
         ("what_was_emitted_before_a_kill_comes_out", what_was_emitted_before_a_kill_comes_out),
         ("what_threads_emitted_before_a_kill_comes_out", what_threads_emitted_before_a_kill_comes_out),
         (
@@ -119,6 +123,21 @@ fn a_process_is_followed_to_its_end() {
         assert_eq!(done[0].missing, 0);
         assert_eq!(done[0].arrival.exe, std::env::current_exe().unwrap());
         assert_eq!(done[0].arrival.parent_pid, std::process::id() as i32);
+    }
+}
+
+fn a_process_stops_after_the_event_it_is_to_stop_after() {
+    for (ring_log2, events, image) in
+        [(7, 1, 0), (7, 777, 0), (12, 19_999, 0), (17, 20_000, 0), (12, 20_001, 0), (12, 7, 1)]
+    {
+        let options = Options { stop: Some(StopPoint { image, events }), ..tiny(ring_log2, 8) };
+        let shared = Shared::create(&options).expect("a file can be made");
+        let child = role(&shared, "emit 20000").spawn().expect("the test program runs");
+        let mut tool = TestTool::new(shared);
+        assert!(tool.follow(child).success());
+        assert_counts_to(&numbers(&tool.done[0].received, 0), 20000);
+        let stops = image == 0 && events <= 20_000;
+        assert_eq!(tool.stopped, if stops { vec![events as usize] } else { vec![] }, "{events} of {image}");
     }
 }
 

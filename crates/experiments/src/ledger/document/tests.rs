@@ -30,7 +30,7 @@ fn the_rows_of_the_sum_make_the_resident_set() {
     // 1.5 KiB, 0.75 and 0.75, 1 KiB: 4 KiB in all.
     let lines = [(Term::Live, 1536), (Term::Internal, 768), (Term::Stacks, 768), (Term::Code, 1024)];
     let ledger = Ledger { snapshots: vec![snapshot(1, &lines)], ..Ledger::default() };
-    let rows = cells(&document(&ledger, "a program", None), 0);
+    let rows = cells(&document(&ledger, "a program", &Peak::default()), 0);
     let groups: Vec<&Vec<String>> = rows.iter().filter(|row| !row[0].starts_with('·')).collect();
     let figure = |row: &Vec<String>| row[1].parse::<u64>().expect("a figure");
     let (total, parts) = groups.split_last().expect("rows");
@@ -67,38 +67,14 @@ fn memory_that_stays_after_the_peak_is_found_although_the_peak_was_in_use() {
 }
 
 #[test]
-fn the_most_live_bytes_are_those_of_the_run_and_not_of_a_sample() {
-    let mib = |n: u64| [(Term::Live, n << 20)];
-    let ledger = Ledger {
-        snapshots: vec![snapshot(1, &mib(4)), snapshot(2, &mib(9)), snapshot(3, &mib(1))],
-        ..Ledger::default()
-    };
-    let known = most_live(&ledger, Some(23 << 20)).expect("a sentence");
-    assert!(known.contains("At most 23") && known.contains("9") && known.contains("3 snapshots"), "{known}");
-    let unknown = most_live(&ledger, None).expect("a sentence");
-    assert!(unknown.contains("is not known"), "{unknown}");
-    assert_eq!(most_live(&Ledger::default(), None), None);
-}
-
-/// The first section was called "At the peak" where 29 % of what was ever live lay in its snapshot.
-#[test]
-fn what_is_far_from_the_peak_is_not_called_the_peak() {
-    let ledger = Ledger { snapshots: vec![snapshot(1, &[(Term::Live, 4 << 20)])], ..Ledger::default() };
-    let title = |most: Option<u64>| document(&ledger, "a program", most).sections[0].title.clone();
-    assert_eq!(title(Some(4 << 20)), "At the peak");
-    assert_eq!(title(None), "At the peak");
-    assert_eq!(title(Some(8 << 20)), "At the largest snapshot, not the peak (50.0 % of it)");
-}
-
-#[test]
 fn a_snapshot_with_several_names_is_shown_once() {
     let low = snapshot(1, &[(Term::Live, 4096)]);
     let high = snapshot(2, &[(Term::Live, 8192)]);
     let last = snapshot(3, &[(Term::Live, 4096), (Term::Caches, 2048)]);
     let ledger = Ledger { snapshots: vec![low, high, last], ..Ledger::default() };
-    let rows = cells(&document(&ledger, "a program", None), 1);
+    let rows = cells(&document(&ledger, "a program", &Peak::default()), 1);
     assert_eq!(rows[0].len(), 3, "{rows:?}");
-    let Item::Chart(chart) = &document(&ledger, "a program", None).sections[2].items[1] else {
+    let Item::Chart(chart) = &document(&ledger, "a program", &Peak::default()).sections[2].items[1] else {
         panic!("no chart")
     };
     assert!(chart.series.iter().all(|series| series.points.len() == 3));
@@ -112,7 +88,7 @@ fn warnings_come_first() {
     bad.no_pagemap = Some("Permission denied".into());
     bad.rss_bytes += 1;
     let ledger = Ledger { snapshots: vec![bad], collected: true, ..Ledger::default() };
-    assert_eq!(document(&ledger, "a program", None).warnings.len(), 4);
+    assert_eq!(document(&ledger, "a program", &Peak::default()).warnings.len(), 4);
 }
 
 #[test]
@@ -124,7 +100,7 @@ fn a_collectors_sources_are_distinguished_or_reported_as_unknown() {
         ..Ledger::default()
     };
     let rows = |ledger: &Ledger| {
-        let document = document(ledger, "a program", None);
+        let document = document(ledger, "a program", &Peak::default());
         let at = document.sections.len() - 1;
         (document.sections[at].text.len(), cells(&document, at))
     };

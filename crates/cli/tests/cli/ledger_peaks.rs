@@ -1,0 +1,143 @@
+//! `heaptoll ledger` has the peak, names who holds it, and ends where the program's end begins.
+
+use serde_json::Value;
+
+use crate::fixture::Fixture;
+
+/// The text of the ledger of a command, and its figures.
+#[track_caller]
+fn ledger(fixture: &Fixture, options: &[&str], command: &[&str]) -> (String, Value) {
+    let json = fixture.at("ledger.json");
+    let mut arguments = vec!["ledger", "--json", &json];
+    arguments.extend(options);
+    arguments.push("--");
+    arguments.extend(command);
+    let output = fixture.heaptoll(&arguments);
+    let figures = std::fs::read_to_string(&json).unwrap_or_else(|_| panic!("{}\n{}", output.out, output.err));
+    (output.out, serde_json::from_str(&figures).expect("JSON"))
+}
+
+fn bytes(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no figure: {value}"))
+}
+
+/// Live bytes of the snapshot with the most, and of the whole run.
+fn most_live(figures: &Value) -> (u64, u64) {
+    let at = figures["most_live"].as_u64().expect("an index") as usize;
+    (bytes(&figures["moments"][at]["live_bytes"]), bytes(&figures["max_live_bytes"]))
+}
+
+/// Blocks of 1000 bytes, of seven call sites: 7000 of `hold_7`, 6000 of `hold_6`, ..., and 16 bytes after each; `drop()`
+/// frees all but those.
+const CACHE: &str = r#"
+    static char *kept[28000], *between[28000]; static int used;
+    #define HOLD(n) __attribute__((noinline)) static void hold_##n(void) { \
+        for (int at = 0; at < n * 1000; at++) { \
+            kept[used] = memset(malloc(1000), n, 1000); between[used++] = memset(malloc(16), 1, 16); } }
+    HOLD(1) HOLD(2) HOLD(3) HOLD(4) HOLD(5) HOLD(6) HOLD(7)
+    static void hold(void) { small_pages(); hold_1(); hold_7(); hold_3(); hold_5(); hold_2(); hold_6(); hold_4(); }
+    static void drop(void) { while (used > 0) free(kept[--used]); }
+"#;
+
+/// What destructors have freed was reported as fragmentation, at the "peak".
+#[test]
+fn a_cache_that_destructors_free_is_live_and_has_holders_however_the_program_ends() {
+    let fixture = Fixture::new();
+    let ends = ["return 0", "exit(0)", "_exit(0)", "quick_exit(0)", "pthread_exit(0)"];
+    for (at, end) in ends.into_iter().enumerate() {
+        let source = format!(
+            "#include <pthread.h>\n{CACHE} __attribute__((destructor)) static void last(void) {{ drop(); }}
+            int main(void) {{ atexit(drop); at_quick_exit(drop); hold(); {end}; }}"
+        );
+        let program = fixture.program(&format!("cache{at}"), &source);
+        let (text, figures) = ledger(&fixture, &[], &[&program]);
+        assert_eq!(most_live(&figures).0, most_live(&figures).1, "{end}: {text}");
+        assert_eq!(figures["peak_is_known"], true, "{end}: {text}");
+        let heading = text.find("At the peak, known to 5 %").unwrap_or_else(|| panic!("{end}: {text}"));
+        let first = text[heading..].lines().nth(1).expect("a sentence");
+        assert!(first.contains(" of the resident set are live: 27."), "{end}: {first}");
+        let five = ["hold_7", "hold_6", "hold_5", "hold_4", "hold_3"];
+        let places: Vec<Option<usize>> = five.iter().map(|name| first.find(name)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{end}: {first}");
+        assert!(!first.contains("hold_2"), "{end}: {first}");
+        assert!(text.contains("Who holds the live memory"), "{end}: {text}");
+    }
+}
+
+#[test]
+fn what_is_mostly_free_is_told_as_fragmentation_first() {
+    let fixture = Fixture::new();
+    let program =
+        fixture.program("holes", &format!("{CACHE} int main(void) {{ hold(); drop(); return 0; }}"));
+    let (text, _) = ledger(&fixture, &[], &[&program]);
+    let pins = text.find("pins ").unwrap_or_else(|| panic!("{text}"));
+    assert!(text.find("are live: ").is_none_or(|live| pins < live), "{text}");
+}
+
+/// It stayed at 104 MiB for 2.5 s without a snapshot, and then was killed.
+#[test]
+fn a_program_that_goes_idle_is_sampled_as_it_is_then() {
+    let fixture = Fixture::new();
+    let source = format!(
+        "{CACHE} static double now(void) {{ struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + \
+         t.tv_nsec / 1e9; }}
+        int main(void) {{ double begun = now(); hold(); drop(); hold(); usleep(500000 + 4e6 * (now() - begun)); \
+         kill(getpid(), SIGKILL); }}"
+    );
+    let program = fixture.program("idle", &format!("#include <signal.h>\n{source}"));
+    let (text, figures) = ledger(&fixture, &[], &[&program]);
+    let last = figures["moments"].as_array().and_then(|all| all.last()).expect("snapshots");
+    // The blocks between those that were dropped are 448 kB.
+    assert_eq!(bytes(&last["live_bytes"]), 28_000 * 1000 + 2 * 28_000 * 16, "{text}");
+    assert!(text.contains("At the peak, known to 5 %"), "{text}");
+}
+
+/// The peak is over before a recorder sees it.
+#[test]
+fn a_second_run_has_the_peak_exactly_and_states_where_the_runs_differ() {
+    let fixture = Fixture::new();
+    let burst = "static void *all[1000]; static void burst(int many) {
+        for (int at = 0; at < many; at++) all[at] = malloc(1000);
+        all[0] = realloc(all[0], 7777); free(all[0]);
+        for (int at = 1; at < many; at++) free(all[at]); }";
+    let same = format!(
+        "{burst} int main(void) {{ burst(900); burst(1000); for (int at = 0; at < 500; at++) burst(800); }}"
+    );
+    let (text, figures) = ledger(&fixture, &["--exact"], &[&fixture.program("same", &same)]);
+    assert_eq!(figures["first_run"]["events"], figures["live_peak"]["events"], "{text}");
+    assert_eq!(most_live(&figures), (999 * 1000 + 7777, 999 * 1000 + 7777), "{text}");
+    assert!(text.contains("Both runs had most live at the same call"), "{text}");
+    let other = format!(
+        "{burst} int main(int count, char **given) {{ burst(fopen(given[1], \"r\") ? 900 : 1000); fopen(given[1], \"w\"); }}"
+    );
+    let other = fixture.program("other", &other);
+    let (text, figures) = ledger(&fixture, &["--exact"], &[&other, &fixture.at("flag")]);
+    assert!(text.contains("The runs allocated differently"), "{text}");
+    assert!(
+        bytes(&figures["first_run"]["live_bytes"]) > bytes(&figures["live_peak"]["live_bytes"]),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_no_heap_is_named_by_its_variables_and_callers_of_mmap() {
+    let fixture = Fixture::new();
+    let source = "#include <sys/mman.h>
+        static char buffer[24 << 20]; static int table[2 << 20] = { 7 }; char untouched[99 << 20];
+        __attribute__((noinline)) static void pool(int mib) {
+            void *place = mmap(0, mib << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            memset(place, 1, mib << 20); }
+        int main(void) { small_pages(); void *volatile block = malloc(100); free(block);
+            memset(buffer, 1, sizeof buffer); memset(table, 2, sizeof table); pool(12); pool(4); return untouched[5]; }";
+    let program = fixture.program("elsewhere", source);
+    let (text, figures) = ledger(&fixture, &[], &[&program]);
+    assert!(text.contains("are static data: 32."), "{text}");
+    assert!(
+        text.contains("The largest: buffer of elsewhere 24.0 MiB; table of elsewhere 8.00 MiB"),
+        "{text}"
+    );
+    assert!(!text.contains("untouched"), "{text}");
+    assert!(text.contains("Who called mmap: pool < main 16.0 MiB"), "{text}");
+    let named = figures["static_variables"].as_array().expect("variables");
+    assert!((2..=5).contains(&named.len()), "{named:?}");
+}

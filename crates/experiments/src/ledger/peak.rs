@@ -1,0 +1,167 @@
+//! How much of the peak the snapshots show.
+
+use heaptoll_ledger::{Ledger, Level, LivePeak, STEP, Snapshot};
+use heaptoll_report::format::{mib_from_bytes, plural};
+use heaptoll_trace::Tables;
+use heaptoll_units::per_hundred;
+
+/// The most of the whole run, whether a snapshot was taken then or not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// Bytes requested in live blocks, which a trace has exactly; none of a trace without an ending.
+    pub live_bytes: Option<u64>,
+    /// The largest resident set that anything has read, bytes.
+    pub rss_bytes: u64,
+}
+
+impl Peak {
+    /// That of a trace with this ledger.
+    pub fn of(tables: &Tables, ledger: &Ledger) -> Peak {
+        let live_bytes = tables.ending.as_ref().map(|ending| ending.max_live_bytes).filter(|most| *most > 0);
+        let samples = tables.samples.iter().map(|sample| sample.rss_kib.saturating_mul(1024));
+        let snapshots = ledger
+            .snapshots
+            .iter()
+            .map(|snapshot| snapshot.vm_hwm_bytes.max(Level::from(snapshot).rss_bytes));
+        Peak { live_bytes, rss_bytes: samples.chain(snapshots).max().unwrap_or(0) }
+    }
+
+    /// The part of it that the snapshots show, of the live bytes or of the resident set, whichever is less: the most, and
+    /// the most of a snapshot.
+    pub fn seen(&self, ledger: &Ledger) -> (u64, u64) {
+        let most_of = |of: fn(&Snapshot) -> u64| ledger.snapshots.iter().map(of).max().unwrap_or(0);
+        let rss = most_of(|snapshot| Level::from(snapshot).rss_bytes);
+        let live = most_of(|snapshot| snapshot.live_bytes);
+        let of_rss = (self.rss_bytes.max(rss), rss);
+        // Live bytes that are next to nothing of the resident set say nothing of its peak.
+        match self.live_bytes {
+            Some(most) if most >= self.rss_bytes / STEP && is_less((most.max(live), live), of_rss) => {
+                (most.max(live), live)
+            }
+            _ => of_rss,
+        }
+    }
+
+    /// Whether the snapshots show it to a twentieth.
+    pub fn is_known(&self, ledger: &Ledger) -> bool {
+        let (most, seen) = self.seen(ledger);
+        most - seen <= most / STEP
+    }
+
+    /// The heading of what the largest snapshot shows.
+    pub fn heading(&self, ledger: &Ledger) -> String {
+        let (most, seen) = self.seen(ledger);
+        match self.is_known(ledger) {
+            true => format!("At the peak, known to {} %", 100 / STEP),
+            false => {
+                format!("The peak was missed: the largest snapshot has {} % of it", per_hundred(seen, most))
+            }
+        }
+    }
+
+    /// What the snapshots have of it, and what to do if that is too little.
+    pub fn sentences(&self, ledger: &Ledger) -> String {
+        let mib = |bytes: u64| mib_from_bytes(bytes as f64);
+        let most_of = |of: fn(&Snapshot) -> u64| ledger.snapshots.iter().map(of).max().unwrap_or(0);
+        let (live, rss) =
+            (most_of(|snapshot| snapshot.live_bytes), most_of(|snapshot| Level::from(snapshot).rss_bytes));
+        let count = plural(ledger.snapshots.len(), "snapshot");
+        let most_live = match self.live_bytes {
+            Some(most) => format!("at most {} MiB were live", mib(most.max(live))),
+            None => "how much was live at most is not known".into(),
+        };
+        let advice = match self.is_known(ledger) {
+            true => "",
+            false => " Add `--exact`: it runs the program twice, and takes a snapshot where most was live.",
+        };
+        format!(
+            "In the whole run {most_live} and {} MiB resident; in the {count}, {} and {} MiB.{advice}",
+            mib(self.rss_bytes.max(rss)),
+            mib(live),
+            mib(rss)
+        )
+    }
+}
+
+/// What the peaks of two runs of the same program, of which the second stopped at that of the first, have in common.
+pub fn compared(first: LivePeak, second: LivePeak) -> String {
+    let of = |peak: LivePeak| {
+        format!(
+            "{} MiB after {}",
+            mib_from_bytes(peak.live_bytes as f64),
+            plural(peak.events as usize, "call")
+        )
+    };
+    let is_same = LivePeak { image: second.image, ..first } == second;
+    match is_same {
+        true => format!("Both runs had most live at the same call: a snapshot is of exactly {}.", of(first)),
+        false => format!(
+            "The runs allocated differently: most live were {} in the first, and {} in the second, which is shown.",
+            of(first),
+            of(second)
+        ),
+    }
+}
+
+/// Whether one part of a whole is less than another.
+fn is_less((most, seen): (u64, u64), (other_most, other_seen): (u64, u64)) -> bool {
+    u128::from(seen) * u128::from(other_most) < u128::from(other_seen) * u128::from(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(levels: &[(u64, u64)]) -> Ledger {
+        let snapshot =
+            |&(live_bytes, rss_bytes): &(u64, u64)| Snapshot { live_bytes, rss_bytes, ..Snapshot::default() };
+        Ledger { snapshots: levels.iter().map(snapshot).collect(), ..Ledger::default() }
+    }
+
+    fn peak(live_bytes: u64, rss_bytes: u64) -> Peak {
+        Peak { live_bytes: Some(live_bytes), rss_bytes }
+    }
+
+    /// The first section was called "At the peak" where 29 % of what was ever live lay in its snapshot, and where a warning
+    /// above it stated that the peak was not sampled.
+    #[test]
+    fn one_heading_says_whether_the_peak_is_known() {
+        let heading = |peak: Peak, levels: &[(u64, u64)]| peak.heading(&ledger(levels));
+        let known = "At the peak, known to 5 %";
+        assert_eq!(heading(peak(1000, 2000), &[(950, 1900), (10, 20)]), known);
+        assert_eq!(heading(peak(1000, 2000), &[(10, 2000), (1000, 10)]), known, "in two snapshots");
+        let missed = |share: &str| format!("The peak was missed: the largest snapshot has {share} % of it");
+        assert_eq!(heading(peak(1000, 2000), &[(940, 2000)]), missed("94.0"));
+        assert_eq!(heading(peak(1000, 2000), &[(1000, 910)]), missed("45.5"));
+        assert_eq!(heading(peak(1000, 2000), &[(290, 910)]), missed("29.0"));
+        // Little is live: the resident set decides.
+        assert_eq!(heading(peak(90, 2000), &[(0, 2000)]), known);
+        // More in a snapshot than anything else has read; a trace without an ending.
+        assert_eq!(heading(peak(0, 0), &[(5, 2000)]), known);
+        assert_eq!(heading(Peak { live_bytes: None, rss_bytes: 2000 }, &[(5, 1000)]), missed("50.0"));
+    }
+
+    #[test]
+    fn two_runs_that_allocate_differently_are_not_called_exact() {
+        let first = LivePeak { image: 1, events: 5, live_bytes: 3 << 20, clock_bytes: 7 << 20 };
+        let text = |second| compared(first, second);
+        assert!(text(LivePeak { image: 2, ..first }).contains("exactly 3.0 MiB after 5 calls"));
+        for second in
+            [LivePeak { events: 6, ..first }, LivePeak { clock_bytes: 1, ..first }, LivePeak::default()]
+        {
+            assert!(text(second).contains("allocated differently"), "{second:?}");
+        }
+    }
+
+    #[test]
+    fn the_most_live_bytes_are_those_of_the_run_and_not_of_a_sample() {
+        let mib = 1 << 20;
+        let three = ledger(&[(4 * mib, 5 * mib), (9 * mib, 11 * mib), (mib, 11 * mib)]);
+        let missed = peak(23 * mib, 30 * mib).sentences(&three);
+        assert!(missed.starts_with("In the whole run at most 23"), "{missed}");
+        assert!(missed.contains("in the 3 snapshots, 9.0 and 11") && missed.contains("--exact"), "{missed}");
+        let known = peak(9 * mib, 11 * mib).sentences(&three);
+        assert!(!known.contains("--exact"), "{known}");
+        assert!(Peak::default().sentences(&three).contains("is not known"));
+    }
+}

@@ -1,0 +1,109 @@
+//! Large mappings that the program made itself, by the call sites that made them.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Ranges that are kept; a program that makes more is followed no further.
+const MOST: usize = 1 << 16;
+/// Call sites that a snapshot keeps.
+const MOST_SITES: usize = 20;
+
+/// Other anonymous memory by the call site that mapped it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Mapper {
+    /// The call site: an index into the trace's sites; 0 is "not recorded".
+    pub site: u32,
+    /// Its bytes that are still mapped, and hold no heap.
+    pub bytes: u64,
+    /// Of these, bytes in memory.
+    pub resident: u64,
+}
+
+/// Where calls of `mmap` have mapped memory.
+#[derive(Debug, Clone, Default)]
+pub struct Mapped {
+    /// By first address: the address after it, and the call site.
+    ranges: BTreeMap<u64, (u64, u32)>,
+}
+
+impl Mapped {
+    /// A call has mapped this range: what was there before is gone.
+    pub fn map(&mut self, start: u64, end: u64, site: u32) {
+        if start >= end || self.ranges.len() >= MOST {
+            return;
+        }
+        let over: Vec<(u64, u64, u32)> = self.within(start, end).collect();
+        for (from, to, other) in over {
+            self.ranges.remove(&from);
+            if from < start {
+                self.ranges.insert(from, (start, other));
+            }
+            if to > end {
+                self.ranges.insert(end, (to, other));
+            }
+        }
+        self.ranges.insert(start, (end, site));
+    }
+
+    /// The ranges that reach into `start..end`, whole, in order, with their call sites.
+    pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64, u32)> {
+        let before = self.ranges.range(..start).next_back().filter(|(_, (to, _))| *to > start);
+        let from = before.map_or(start, |(from, _)| *from);
+        self.ranges.range(from..end).map(|(&from, &(to, site))| (from, to, site))
+    }
+
+    /// Forgets the ranges that are not mapped any more, by whoever: `mapped` are those that are, in order.
+    pub fn forget(&mut self, mapped: &[(u64, u64)]) {
+        self.ranges.retain(|&start, _| {
+            let at = mapped.partition_point(|&(_, end)| end <= start);
+            mapped.get(at).is_some_and(|&(from, _)| from <= start)
+        });
+    }
+}
+
+/// The call sites of these parts (site, bytes, resident bytes), those with most in memory first.
+pub fn mappers(parts: impl Iterator<Item = Mapper>) -> Vec<Mapper> {
+    let mut by_site: FxHashMap<u32, Mapper> = FxHashMap::default();
+    for part in parts {
+        let mapper = by_site.entry(part.site).or_insert(Mapper { site: part.site, ..Mapper::default() });
+        mapper.bytes += part.bytes;
+        mapper.resident += part.resident;
+    }
+    let mut all: Vec<Mapper> = by_site.into_values().collect();
+    all.sort_unstable_by_key(|mapper| (std::cmp::Reverse(mapper.resident), mapper.site));
+    all.truncate(MOST_SITES);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_call_has_a_range_and_what_is_unmapped_is_forgotten() {
+        let mut mapped = Mapped::default();
+        mapped.map(10, 50, 1);
+        mapped.map(20, 30, 2);
+        mapped.map(45, 60, 3);
+        mapped.map(9, 9, 4);
+        let all = |mapped: &Mapped, start, end| mapped.within(start, end).collect::<Vec<_>>();
+        assert_eq!(all(&mapped, 0, 99), [(10, 20, 1), (20, 30, 2), (30, 45, 1), (45, 60, 3)]);
+        assert_eq!(all(&mapped, 12, 21), [(10, 20, 1), (20, 30, 2)]);
+        assert_eq!(all(&mapped, 30, 45), [(30, 45, 1)]);
+        mapped.forget(&[(0, 15), (30, 99)]);
+        assert_eq!(all(&mapped, 0, 99), [(10, 20, 1), (30, 45, 1), (45, 60, 3)]);
+        (0..2 * MOST as u64).for_each(|at| mapped.map(100 + at, 101 + at, 5));
+        assert_eq!(mapped.ranges.len(), MOST);
+    }
+
+    #[test]
+    fn what_a_call_site_has_mapped_is_one_sum() {
+        let part = |site, resident| Mapper { site, bytes: 100, resident };
+        let found = mappers([part(1, 10), part(2, 30), part(1, 25)].into_iter());
+        assert_eq!(found, [Mapper { site: 1, bytes: 200, resident: 35 }, part(2, 30)]);
+    }
+}
