@@ -39,6 +39,26 @@ const HELD: usize = 3;
 /// Bytes below the stack pointer that a function may use without moving it (System V ABI, x86-64, 3.2.2).
 pub const RED_ZONE: usize = 128;
 
+/// Bytes below the function that shows roots which its calls occupy.
+const OWN_FRAMES: usize = 2048;
+
+/// Occupies the stack below the caller with a frame of zeroes. What the program may have had there, as in other arrays
+/// that are stacks, the collector's frames overwrite anyway: so these bytes need not be read.
+#[inline(never)]
+fn occupy() {
+    let mut frame = [0_u8; OWN_FRAMES];
+    core::hint::black_box(&mut frame);
+}
+
+/// The stack pointer.
+#[inline(always)]
+fn stack_pointer() -> usize {
+    let pointer;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
+    pointer
+}
+
 /// Where the frame's floating point state describes itself, and the word by which the description is recognised.
 const EXTENDED_AT: usize = 464;
 const EXTENDED_MAGIC: u32 = 0x4650_5853;
@@ -58,6 +78,9 @@ pub struct Registers {
     pub general: [usize; COUNT + HELD],
     /// The stack pointer.
     pub stack_pointer: usize,
+    /// What the collector's own frames occupy of the stack: those of the handler that stopped the thread, or of the
+    /// collection that it makes. They have copies of registers and of words that were read.
+    pub own_frames: Range<usize>,
     /// The thread pointer; it lies at the upper end of the stack that the C library made for the thread. 0: unknown.
     pub thread_pointer: usize,
     /// Where the vector registers are saved. A memmove that overlaps may hold pointers nowhere else.
@@ -71,6 +94,7 @@ impl Registers {
         Registers {
             general: [0; COUNT + HELD],
             stack_pointer: 0,
+            own_frames: 0..0,
             thread_pointer: 0,
             vector: 0..0,
             pending: u64::MAX,
@@ -90,6 +114,14 @@ impl Registers {
             *kept = context.uc_mcontext.gregs[register as usize] as usize;
         }
         registers.stack_pointer = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
+        let handler = stack_pointer();
+        let alternate = context.uc_stack.ss_sp as usize;
+        // On an alternate stack the handler's frames are not below what it interrupted.
+        if !(alternate..alternate + context.uc_stack.ss_size).contains(&handler)
+            && handler + RED_ZONE <= registers.stack_pointer
+        {
+            registers.own_frames = handler..(registers.stack_pointer - RED_ZONE) & !7;
+        }
         registers.hold(context.uc_stack);
         let vector = context.uc_mcontext.fpregs as usize;
         if vector != 0 {
@@ -126,6 +158,8 @@ impl Registers {
             );
         }
         self.stack_pointer = self.general[6];
+        occupy();
+        self.own_frames = self.stack_pointer - OWN_FRAMES..self.stack_pointer;
         assert_internal!(self.stack_pointer.is_multiple_of(8), "a stack pointer is a multiple of a word");
         self.hold(alternate_stack());
     }

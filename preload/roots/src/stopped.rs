@@ -86,7 +86,7 @@ impl<'a> StoppedWorld<'a> {
     ///
     /// Shown are, of all kinds, the registers of all threads; what only the kernel holds; and of all mappings that are
     /// readable and writable, or anonymous and readable, the pages that hold something; of stacks too, below their pointers
-    /// and above. Left out: what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the working memory
+    /// and above. Left out: the frames of the collector itself, what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the working memory
     /// of this crate.
     ///
     /// # Errors
@@ -152,7 +152,11 @@ impl<'a> StoppedWorld<'a> {
             }
         }
         let own = self.handshake.records.ranges().chain([self.world.clone()]);
-        scratch.mappings(kinds, own, left_out, visit)
+        let stopped = self.handshake.records.iter().filter_map(|(_, record)| record.registers(epoch));
+        let frames = core::iter::once(caller.own_frames.clone())
+            .chain(stopped.map(|thread| thread.own_frames.clone()))
+            .map(|range| (range.start, range.end));
+        scratch.mappings(kinds, own, &mut left_out.chain(frames), visit)
     }
 
     /// Places in use by the program that no collection can read, as far as was noticed until the roots were shown last.

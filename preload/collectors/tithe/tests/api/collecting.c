@@ -143,10 +143,10 @@ void case_unstoppable(void) {
     CHECK(live_of_several() <= SEVERAL - NEARLY_ALL);
 }
 
-/* A page that Tithe does not read by itself: one of a file, mapped read-only. */
+/* A page that Tithe does not read by itself: one of a file, mapped privately and read-only. */
 static void *volatile *unseen_page(int file) {
     CHECK(ftruncate(file, 4096) == 0);
-    void *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0);
+    void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
     CHECK(page != MAP_FAILED);
     return page;
 }

@@ -120,22 +120,22 @@ void case_chain(void) {
     snprintf(root, sizeof root, "mapping /dev/zero (deleted) + 0x60 at %p ", (void *)&page[12]);
     expect_chain(root);
 
-    /* A root that was added. */
-    CHECK(mprotect((void *)page, 4096, PROT_READ) == 0);
+    page[12] = NULL;
+
+    /* A root that was added: a private view of a file, which is not read by itself. */
+    int file = memfd_create("roots", MFD_CLOEXEC);
+    CHECK(file >= 0 && ftruncate(file, 4096) == 0);
+    void *volatile *view = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
+    CHECK((void *)view != MAP_FAILED);
     build_chain(&datum);
-    void *word = datum;
+    CHECK(pwrite(file, (void *)&datum, sizeof datum, 12 * sizeof datum) == sizeof datum);
     datum = NULL;
-    CHECK(mprotect((void *)page, 4096, PROT_READ | PROT_WRITE) == 0);
-    page[12] = word;
-    word = NULL;
-    CHECK(mprotect((void *)page, 4096, PROT_READ) == 0);
-    CHECK(tithe_add_roots((void *)page, (void *)(page + 512)) == 0);
-    snprintf(root, sizeof root, "added root at %p ", (void *)&page[12]);
+    CHECK(tithe_add_roots((void *)view, (void *)(view + 512)) == 0);
+    snprintf(root, sizeof root, "added root at %p ", (void *)&view[12]);
     expect_chain(root);
+    CHECK(tithe_remove_roots((void *)view, (void *)(view + 512)) == 0);
 
     /* Thread-local data. */
-    CHECK(mprotect((void *)page, 4096, PROT_READ | PROT_WRITE) == 0);
-    page[12] = NULL;
     build_chain(&thread_datum);
     wipe();
     CHECK(why(links[2], 30) > 0);
