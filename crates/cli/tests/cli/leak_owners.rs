@@ -183,7 +183,7 @@ fn fails_no_gate(fixture: &Fixture, name: &str, body: &str) {
 
 fn is_the_programs(fixture: &Fixture, name: &str, body: &str) {
     let program = fixture.program(&format!("leaks-{name}"), &program_of(body));
-    fixture.heaptoll(&[&ALL[..], &[&program]].concat()).exits(1).shows(&["body (leaks-"]);
+    fixture.heaptoll(&[&ALL[..], &[&program]].concat()).exits(1).shows(&["body lost"]);
 }
 
 /// Before, what lies beside the stack of a thread that has ended was called definitely lost, and what lies below the
