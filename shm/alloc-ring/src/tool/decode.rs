@@ -63,6 +63,14 @@ static NOTHING: AtomicU64 = AtomicU64::new(0);
 // its `Merge` keeps alive, or to the static `NOTHING`.
 unsafe impl Send for Reader {}
 
+/// What an `ALLOC_LONG` without an address stands for.
+fn without_block(kind: u8, size: u64, site: u32, latency_ns: u32) -> RingEvent<'static> {
+    match kind {
+        KIND_EXIT => RingEvent::ExitBegins,
+        kind => RingEvent::Failed { kind, size, site, latency_ns },
+    }
+}
+
 impl Reader {
     pub fn new(map: &Map, process: usize, (ring, tid): (usize, i32), wants_latency: bool) -> Reader {
         let thread = map.control(ring).owner.0.thread.load(Ordering::Relaxed);
@@ -352,10 +360,8 @@ impl Reader {
                 at = self.next(at);
                 let size = self.word(at) & DATA_MASK;
                 let kind = (word >> ADDRESS_BITS & 15) as u8;
-                if address == 0 && kind == KIND_EXIT {
-                    sink.event(self.thread, RingEvent::ExitBegins);
-                } else if address == 0 {
-                    sink.event(self.thread, RingEvent::Failed { kind, size, site, latency_ns });
+                if address == 0 {
+                    sink.event(self.thread, without_block(kind, size, site, latency_ns));
                 } else {
                     let usable = self.usable.of(size, usable);
                     let align_log2 = (word >> (ADDRESS_BITS + 4) & 63) as u8;
