@@ -13,8 +13,8 @@ use super::usable::UsableSizes;
 use crate::atomic::{AtomicU64, Ordering};
 use crate::layout::SHARED;
 use crate::word::{
-    ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_EXIT, LAP, NEW, NOTE, PREFIX,
-    RESIZE_BEGIN, RESIZE_END, TAG_SHIFT, TID_BITS, VALUE_MASK, address, alloc_kind, note, prefix, tag, which,
+    ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, LAP, NEW, NOTE, PREFIX, RESIZE_BEGIN,
+    RESIZE_END, TAG_SHIFT, TID_BITS, VALUE_MASK, address, alloc_kind, note, prefix, tag, which,
 };
 
 /// A prefix, which is not the word of an event itself.
@@ -62,14 +62,6 @@ static NOTHING: AtomicU64 = AtomicU64::new(0);
 // SAFETY: a reader only reads the words, which are atomic, through a pointer into the mapping, which the `Arc<Map>` of
 // its `Merge` keeps alive, or to the static `NOTHING`.
 unsafe impl Send for Reader {}
-
-/// What an `ALLOC_LONG` without an address stands for.
-fn without_block(kind: u8, size: u64, site: u32, latency_ns: u32) -> RingEvent<'static> {
-    match kind {
-        KIND_EXIT => RingEvent::ExitBegins,
-        kind => RingEvent::Failed { kind, size, site, latency_ns },
-    }
-}
 
 impl Reader {
     pub fn new(map: &Map, process: usize, (ring, tid): (usize, i32), wants_latency: bool) -> Reader {
@@ -361,7 +353,7 @@ impl Reader {
                 let size = self.word(at) & DATA_MASK;
                 let kind = (word >> ADDRESS_BITS & 15) as u8;
                 if address == 0 {
-                    sink.event(self.thread, without_block(kind, size, site, latency_ns));
+                    sink.event(self.thread, RingEvent::without_block(kind, size, site, latency_ns));
                 } else {
                     let usable = self.usable.of(size, usable);
                     let align_log2 = (word >> (ADDRESS_BITS + 4) & 63) as u8;

@@ -1,5 +1,7 @@
 //! An event as decoded from a ring, and what consumes it.
 
+use crate::word::KIND_EXIT;
+
 /// An event as decoded from a ring. Addresses and sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RingEvent<'a> {
@@ -20,6 +22,16 @@ pub enum RingEvent<'a> {
     Time { ns: u64 },
     /// The call stack of a site: return addresses, innermost first.
     SiteDefinition { site: u32, frames: &'a [u64] },
+}
+
+impl RingEvent<'static> {
+    /// What an `ALLOC_LONG` without an address stands for.
+    pub(crate) fn without_block(kind: u8, size: u64, site: u32, latency_ns: u32) -> RingEvent<'static> {
+        match kind {
+            KIND_EXIT => RingEvent::ExitBegins,
+            kind => RingEvent::Failed { kind, size, site, latency_ns },
+        }
+    }
 }
 
 /// Consumes decoded events.
