@@ -113,7 +113,7 @@ pub struct Sample {
     pub heap_kib: u64,
 }
 
-/// The moment when `exit` began: what follows are the program's handlers and destructors.
+/// When `exit` began: what follows are the program's handlers and destructors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Exit {

@@ -1,7 +1,7 @@
 //! What `exit` calls: handlers of `atexit` and `on_exit`, destructors of static and thread-local objects.
 //!
 //! In place of each function, one of [`stubs`] is registered, with the argument unchanged: collectors find objects by it.
-//! A stub asks whether the end begins, and jumps to the function; so the function is called as without the layer.
+//! A stub checks whether the end begins, and jumps to the function; so the function is called as without the layer.
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_int};
@@ -22,7 +22,7 @@ static FUNCTIONS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
 unsafe extern "C" fn stubs() {
     naked_asm!(
         ".rept {count}",
-        // Where we are tells which stub it is. The jump is written as bytes, so that all stubs have one length.
+        // The address shows which stub it is. The jump is written as bytes, so that all stubs have one length.
         "lea r11, [rip]",
         ".byte 0xe9",
         ".long 2f - . - 4",

@@ -1,9 +1,9 @@
-//! The end of the program: the moment when `exit` begins, before the first handler or destructor.
+//! The end of the program: when `exit` begins, before the first handler or destructor.
 //!
 //! `exit` cannot be interposed: `err`, the return from `main` and the last thread's `pthread_exit` call it inside the C
 //! library. But it does nothing of the program's before it calls the handler that was registered last. So a layer
 //! exports the functions that register handlers, and passes on a function of its own in place of each
-//! ([`handlers`]), which asks whether the C library's `exit` is on its stack ([`exit_frame`]). `dlclose` and the end of
+//! ([`handlers`]), which checks whether the C library's `exit` is on its stack ([`exit_frame`]). `dlclose` and the end of
 //! a thread call handlers too, without it. The handler that was registered first is the loader's, by
 //! `__libc_start_main`: so there always is one.
 //!
@@ -28,8 +28,8 @@ pub enum Ending {
     Immediate,
 }
 
-/// Called when the program's end begins, on the thread that ends it. A child of vfork calls it too: the hook asks the
-/// kernel for the process id if that matters. Rarely, it is called twice.
+/// Called when the program's end begins, on the thread that ends it. A child of vfork calls it too: the hook checks
+/// the process id if that matters. Rarely, it is called twice.
 pub type Hook = fn(Ending);
 
 /// The hook; 0: the layer stands aside.

@@ -10,7 +10,7 @@
 //! - Samples fire USDT probes for profilers outside ([`probes`]).
 //! - A `realloc` counts as the free of the old block and the allocation of the new one: of a block that was not sampled
 //!   nothing is known.
-//! - Sums are of the moment when `exit` begins: what handlers and destructors free stays live in them.
+//! - Sums are those when `exit` begins: what handlers and destructors free stays live in them.
 //! - `errno` is the manager's.
 #![no_std]
 

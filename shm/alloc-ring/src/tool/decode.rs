@@ -13,8 +13,8 @@ use super::usable::UsableSizes;
 use crate::atomic::{AtomicU64, Ordering};
 use crate::layout::SHARED;
 use crate::word::{
-    ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_EXIT, LAP, NEW, NOTE, PREFIX,
-    RESIZE_BEGIN, RESIZE_END, TAG_SHIFT, TID_BITS, VALUE_MASK, address, alloc_kind, note, prefix, tag, which,
+    ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, LAP, NEW, NOTE, PREFIX, RESIZE_BEGIN,
+    RESIZE_END, TAG_SHIFT, TID_BITS, VALUE_MASK, address, alloc_kind, note, prefix, tag, which,
 };
 
 /// A prefix, which is not the word of an event itself.
@@ -352,10 +352,8 @@ impl Reader {
                 at = self.next(at);
                 let size = self.word(at) & DATA_MASK;
                 let kind = (word >> ADDRESS_BITS & 15) as u8;
-                if address == 0 && kind == KIND_EXIT {
-                    sink.event(self.thread, RingEvent::ExitBegins);
-                } else if address == 0 {
-                    sink.event(self.thread, RingEvent::Failed { kind, size, site, latency_ns });
+                if address == 0 {
+                    sink.event(self.thread, RingEvent::without_block(kind, size, site, latency_ns));
                 } else {
                     let usable = self.usable.of(size, usable);
                     let align_log2 = (word >> (ADDRESS_BITS + 4) & 63) as u8;

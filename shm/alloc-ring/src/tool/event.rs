@@ -1,5 +1,7 @@
 //! An event as decoded from a ring, and what consumes it.
 
+use crate::word::KIND_EXIT;
+
 /// An event as decoded from a ring. Addresses and sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RingEvent<'a> {
@@ -29,6 +31,16 @@ impl RingEvent<'_> {
     #[inline(always)]
     pub fn is_numbered(&self) -> bool {
         !matches!(self, RingEvent::Time { .. } | RingEvent::SiteDefinition { .. } | RingEvent::Mapped { .. })
+    }
+}
+
+impl RingEvent<'static> {
+    /// What an `ALLOC_LONG` without an address stands for.
+    pub(crate) fn without_block(kind: u8, size: u64, site: u32, latency_ns: u32) -> RingEvent<'static> {
+        match kind {
+            KIND_EXIT => RingEvent::ExitBegins,
+            kind => RingEvent::Failed { kind, size, site, latency_ns },
+        }
     }
 }
 
