@@ -151,10 +151,10 @@ fn handlers_that_allocate_at_any_instruction_leave_the_record_sound() {
 }
 
 #[test]
-fn a_manager_that_allocates_is_never_asked_from_within_itself() {
+fn a_manager_that_allocates_is_never_queried_from_within_itself() {
     let fixture = Fixture::new();
-    let program = fixture.program("asks.c", &[]);
-    let manager = fixture.program("asked.c", &["-shared", "-fPIC"]);
+    let program = fixture.program("queries.c", &[]);
+    let manager = fixture.program("queried.c", &["-shared", "-fPIC"]);
     let all = Flags { latency: true, sites: true, event_time: false, ledger: true };
     for (flags, requests_facts) in [(Flags::default(), false), (all, true)] {
         let preload_after = vec![manager.as_path()];

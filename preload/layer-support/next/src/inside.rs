@@ -1,9 +1,9 @@
 //! Whether the calling thread is inside the manager: within a call that a layer has made.
 //!
 //! A manager's functions may call the malloc family or `operator new`, and find the layer's. gperftools' first answer to
-//! `malloc_usable_size` makes an object by `operator new`: a layer that asks for that object's size, too, never returns.
-//! A manager that allocates while it holds its locks would wait for itself. So a layer that asks the manager makes
-//! every call into it by [`call`], and asks nothing where [`is_inside`]. Such a call counts as any other: it may be one
+//! `malloc_usable_size` makes an object by `operator new`: a layer that queries that object's size, too, never returns.
+//! A manager that allocates while it holds its locks would wait for itself. So a layer that queries the manager makes
+//! every call into it by [`call`], and queries nothing where [`is_inside`]. Such a call counts as any other: it may be one
 //! of a signal handler that has interrupted the manager.
 
 use core::arch::asm;

@@ -50,13 +50,13 @@ pub trait Watch: Sized {
     /// Data about a block from before it is resized: afterwards its address may belong to another thread's block.
     type Before;
 
-    /// Whether the layer asks the manager. Then every call into it is made by [`inside`], and one from within it takes
+    /// Whether the layer queries the manager. Then every call into it is made by [`inside`], and one from within it takes
     /// the slow path.
-    const ASKS: bool = false;
+    const QUERIES: bool = false;
 
-    /// The fast path: asks the manager about a new block, null if the call failed, for [`Watch::after_allocation`].
+    /// The fast path: queries the manager about a new block, null if the call failed, for [`Watch::after_allocation`].
     #[inline(always)]
-    fn ask(_block: *mut c_void) -> usize {
+    fn query(_block: *mut c_void) -> usize {
         0
     }
 
@@ -159,19 +159,19 @@ pub trait Watch: Sized {
 /// Makes a call of the next object, if it is known by now.
 #[inline(always)]
 fn call<W: Watch, T>(forward: impl FnOnce() -> T) -> T {
-    if W::ASKS && family::ready().is_some() { inside::call(forward) } else { forward() }
+    if W::QUERIES && family::ready().is_some() { inside::call(forward) } else { forward() }
 }
 
 /// The same on the fast path.
 #[inline(always)]
 fn enter<W: Watch, T>(forward: impl FnOnce() -> T) -> T {
-    if W::ASKS { inside::enter(forward) } else { forward() }
+    if W::QUERIES { inside::enter(forward) } else { forward() }
 }
 
 /// Whether the fast path may be taken.
 #[inline(always)]
 fn may_enter<W: Watch>() -> bool {
-    !W::ASKS || inside::may_enter()
+    !W::QUERIES || inside::may_enter()
 }
 
 /// Allocates a new block by `forward`, with the hooks.
@@ -184,7 +184,7 @@ pub(crate) fn allocate<W: Watch>(
     if W::fast_path_of(size) && may_enter::<W>() {
         let (block, answer) = enter::<W, _>(|| {
             let block = forward();
-            (block, W::ask(block))
+            (block, W::query(block))
         });
         W::after_allocation(block, answer, size, kind)
     } else {

@@ -37,8 +37,8 @@ struct Delay;
 impl Watch for Delay {
     type Before = ();
 
-    /// It asks for usable sizes.
-    const ASKS: bool = true;
+    /// It queries usable sizes.
+    const QUERIES: bool = true;
 
     #[inline(always)]
     fn before_resize(_block: *mut c_void) {}

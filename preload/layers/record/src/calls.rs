@@ -106,8 +106,8 @@ pub struct Resizing {
 impl Watch for Record {
     type Before = Resizing;
 
-    /// It asks for usable sizes, and the tool for facts.
-    const ASKS: bool = true;
+    /// It queries usable sizes, and facts for the tool.
+    const QUERIES: bool = true;
 
     #[inline(always)]
     fn fast_path() -> bool {
@@ -126,8 +126,8 @@ impl Watch for Record {
     }
 
     #[inline(always)]
-    fn ask(block: *mut c_void) -> usize {
-        usable::ask(block)
+    fn query(block: *mut c_void) -> usize {
+        usable::query(block)
     }
 
     #[inline(always)]

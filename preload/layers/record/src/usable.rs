@@ -25,7 +25,7 @@ pub fn prepare(family: &Family) {
 /// The usable size of a block of the next manager; 0 when the manager has no such function. The thread is outside it but
 /// for this call.
 #[inline(always)]
-pub fn ask(block: *mut c_void) -> usize {
+pub fn query(block: *mut c_void) -> usize {
     // SAFETY: `USABLE_SIZE` is `unknown` or the family's function, both of this type; callers pass a block that the
     // family has just returned, or null, for which it returns 0.
     unsafe { transmute::<*mut (), UsableSize>(USABLE_SIZE.load(Ordering::Relaxed))(block) }
@@ -33,5 +33,5 @@ pub fn ask(block: *mut c_void) -> usize {
 
 /// The same; 0 from within the manager.
 pub fn size_of_block(block: *mut c_void) -> usize {
-    if inside::is_inside() { 0 } else { inside::enter(|| ask(block)) }
+    if inside::is_inside() { 0 } else { inside::enter(|| query(block)) }
 }

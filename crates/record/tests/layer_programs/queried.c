@@ -1,4 +1,4 @@
-/* A manager that calls the malloc family itself, as gperftools' does by operator new, and cannot be asked meanwhile. */
+/* A manager that calls the malloc family itself, as gperftools' does by operator new, and cannot be queried meanwhile. */
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,8 +25,8 @@ void *memalign(size_t align, size_t size) { WITHIN(void *, __libc_memalign(align
 void free(void *block) { enter(); __libc_free(block); inside--; }
 size_t malloc_usable_size(void *block) {
     if (inside) {
-        static const char asked[] = "asked from within\n";
-        write(2, asked, sizeof asked - 1);
+        static const char queried[] = "queried from within\n";
+        write(2, queried, sizeof queried - 1);
         _exit(3);
     }
     WITHIN(size_t, block ? (((size_t *)block)[-1] & ~7ul) - 8 : 0);
