@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// How long nothing may come. A service that runs commands may leave a pipe open that nothing writes to.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it is waited for without a word.
-const QUIET: Duration = Duration::from_secs(2);
+const SILENT: Duration = Duration::from_secs(2);
 /// How often Ctrl-C is looked for.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Bytes of one read.
@@ -108,7 +108,7 @@ impl<'a> Keeper<'a> {
             if silence >= self.patience {
                 return Err(refused(StandardInputError::Silent { silence: self.patience, bytes }));
             }
-            if waiting.begun.elapsed() >= QUIET && !std::mem::replace(&mut waiting.is_announced, true) {
+            if waiting.begun.elapsed() >= SILENT && !std::mem::replace(&mut waiting.is_announced, true) {
                 self.context.messages.note(&format!(
                     "standard input is a pipe, which is read to its end first: {} so far; `< /dev/null` if the program reads \
                      nothing",
