@@ -65,7 +65,7 @@ fn a_cache_that_destructors_free_is_live_and_has_holders_however_the_program_end
 }
 
 #[test]
-fn what_is_mostly_free_is_told_as_fragmentation_first() {
+fn what_is_mostly_free_is_reported_as_fragmentation_first() {
     let fixture = Fixture::new();
     let program =
         fixture.program("holes", &format!("{CACHE} int main(void) {{ hold(); drop(); return 0; }}"));

@@ -417,11 +417,13 @@ impl Reader {
                 let mut frames = std::mem::take(&mut self.frames);
                 frames.clear();
                 frames.extend((at + 1..=end).map(|n| self.word(n) & DATA_MASK));
-                let site = value as u32;
                 if which(word) == note::SITE {
-                    sink.event(self.thread, RingEvent::SiteDefinition { site, frames: &frames });
+                    sink.event(
+                        self.thread,
+                        RingEvent::SiteDefinition { site: value as u32, frames: &frames },
+                    );
                 } else if let &[address, bytes] = &frames[..] {
-                    sink.event(self.thread, RingEvent::Mapped { site, address, bytes });
+                    sink.event(self.thread, RingEvent::Mapped { site: value as u32, address, bytes });
                 }
                 self.frames = frames;
                 end
