@@ -78,7 +78,7 @@ impl Attachment {
         process.gate.0.fetch_and(!bit, Ordering::AcqRel);
     }
 
-    /// Answers the tool's request for facts about this process, with none unless it may call (`calls`) the manager: the tool does
+    /// Answers the tool's request for facts about this process; with none unless it `calls` the manager: the tool does
     /// not wait in vain. False when another thread is answering it.
     fn answer(&self, process: &Process, calls: bool) -> bool {
         if process.facts_lock.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {

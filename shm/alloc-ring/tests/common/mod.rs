@@ -101,6 +101,7 @@ impl Sink for Received {
                 Event::Failed { kind, size, site, latency_ns }
             }
             RingEvent::SiteDefinition { site, frames } => Event::Definition { site, frames: frames.to_vec() },
+            RingEvent::Mapped { .. } => return,
             RingEvent::Time { ns } => return self.times.push((thread, ns)),
         };
         self.events.push((thread, event));
