@@ -56,7 +56,7 @@ impl Mapped {
         self.ranges.range(from..end).map(|(&from, &(to, site))| (from, to, site))
     }
 
-    /// Forgets the ranges that are not mapped any more, by whoever: `mapped` are those that are, in order.
+    /// Forgets the ranges that are not mapped any more: `mapped` are those that are, in order.
     pub fn forget(&mut self, mapped: &[(u64, u64)]) {
         self.ranges.retain(|&start, _| {
             let at = mapped.partition_point(|&(_, end)| end <= start);

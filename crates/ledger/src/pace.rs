@@ -157,7 +157,7 @@ mod tests {
     }
 
     /// A run of `ms` ms, polled every ms, whose live bytes are `live` of the time; a sample takes `took_ms`, for which
-    /// the program stands still.
+    /// the program is stopped.
     fn run(ms: u64, took_ms: u64, live: impl Fn(u64) -> u64) -> Ledger {
         let (mut pace, mut ledger) = (Pace::default(), Ledger::default());
         let mut lost = 0;

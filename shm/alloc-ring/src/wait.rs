@@ -78,9 +78,9 @@ impl Attachment {
         process.gate.0.fetch_and(!bit, Ordering::AcqRel);
     }
 
-    /// Answers the tool's request for facts about this process, with none unless it may `ask` the manager: the tool does
+    /// Answers the tool's request for facts about this process; with none unless it `calls` the manager: the tool does
     /// not wait in vain. False when another thread is answering it.
-    fn answer(&self, process: &Process, ask: bool) -> bool {
+    fn answer(&self, process: &Process, calls: bool) -> bool {
         if process.facts_lock.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;
         }
@@ -94,7 +94,7 @@ impl Attachment {
         let hook = self.facts.load(Ordering::Acquire);
         let mut bytes = [0u8; FACTS_BYTES];
         bytes[0] = process.facts_options.load(Ordering::Relaxed) as u8;
-        let length = if hook.is_null() || !ask {
+        let length = if hook.is_null() || !calls {
             0
         } else {
             // SAFETY: `facts` is null, which is excluded here, or a `FactsHook` that `answer_with` stored.

@@ -33,7 +33,7 @@ impl Peak {
         let rss = most_of(|snapshot| Level::from(snapshot).rss_bytes);
         let live = most_of(|snapshot| snapshot.live_bytes);
         let of_rss = (self.rss_bytes.max(rss), rss);
-        // Live bytes that are next to nothing of the resident set say nothing of its peak.
+        // Live bytes that are next to nothing of the resident set show nothing of its peak.
         match self.live_bytes {
             Some(most) if most >= self.rss_bytes / STEP && is_less((most.max(live), live), of_rss) => {
                 (most.max(live), live)
@@ -125,7 +125,7 @@ mod tests {
     /// The first section was called "At the peak" where 29 % of what was ever live lay in its snapshot, and where a warning
     /// above it stated that the peak was not sampled.
     #[test]
-    fn one_heading_says_whether_the_peak_is_known() {
+    fn one_heading_states_whether_the_peak_is_known() {
         let heading = |peak: Peak, levels: &[(u64, u64)]| peak.heading(&ledger(levels));
         let known = "At the peak, known to 5 %";
         assert_eq!(heading(peak(1000, 2000), &[(950, 1900), (10, 20)]), known);

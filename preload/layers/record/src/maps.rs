@@ -3,11 +3,10 @@
 
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use heaptoll_next::family::symbol;
 
-use crate::start::{DETACHED, SITES, STARTING, mode};
 use crate::{RINGS, STACKS};
 
 type Mmap = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
@@ -18,8 +17,13 @@ const LARGE: usize = 256 << 10;
 /// The next object's `mmap`; null: not looked up yet.
 static NEXT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Looks it up. A lookup takes locks, which a caller of `mmap` may hold.
-pub fn prepare() {
+/// Whether mappings are noted.
+static IS_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Looks it up: a lookup takes locks, which a caller of `mmap` may hold. `is_wanted`: mappings are noted from now on, and
+/// call stacks are ready.
+pub fn prepare(is_wanted: bool) {
+    IS_WANTED.store(is_wanted, Ordering::Release);
     if let Some(found) = symbol(c"mmap") {
         NEXT.store(found, Ordering::Release);
     }
@@ -28,7 +32,7 @@ pub fn prepare() {
 /// Notes a mapping that was made.
 fn note(place: *mut c_void, length: usize, flags: c_int) {
     let is_noted = length >= LARGE && flags & libc::MAP_ANONYMOUS != 0 && place != libc::MAP_FAILED;
-    if !is_noted || mode() & (STARTING | DETACHED | SITES) != SITES || !RINGS.flags().ledger {
+    if !is_noted || !IS_WANTED.load(Ordering::Acquire) || RINGS.detached() {
         return;
     }
     let site = STACKS.site(|site, frames| {

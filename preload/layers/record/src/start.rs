@@ -58,9 +58,9 @@ pub fn start() -> u64 {
         }
         if flags.ledger {
             facts::prepare(family);
-            maps::prepare();
             RINGS.answer_with(facts::answer);
         }
+        maps::prepare(flags.ledger && mode & SITES != 0);
         heaptoll_ending::prepare(at_end);
     }
     if mode & DETACHED == 0 {

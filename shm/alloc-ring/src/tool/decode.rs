@@ -398,9 +398,8 @@ impl Reader {
     /// Delivers a note; returns the position of its last word.
     fn note(&mut self, map: &Map, word: u64, at: usize, sink: &mut impl Sink) -> usize {
         let value = word & VALUE_MASK;
-        let block_end = at | self.block_mask;
         match which(word) {
-            note::PAD => at.saturating_add(value as usize).min(block_end),
+            note::PAD => at.saturating_add(value as usize).min(at | self.block_mask),
             note::THREAD => {
                 if let Some(known) = &mut self.known
                     && value >> TID_BITS < map.threads(self.process).into()
@@ -413,16 +412,11 @@ impl Reader {
                 at
             }
             note::SITE | note::MAPPED => {
-                let end = (at + (value >> 32) as usize).min(block_end);
+                let end = (at + (value >> 32) as usize).min(at | self.block_mask);
                 let mut frames = std::mem::take(&mut self.frames);
                 frames.clear();
                 frames.extend((at + 1..=end).map(|n| self.word(n) & DATA_MASK));
-                let site = value as u32;
-                if which(word) == note::SITE {
-                    sink.event(self.thread, RingEvent::SiteDefinition { site, frames: &frames });
-                } else if let &[address, bytes] = &frames[..] {
-                    sink.event(self.thread, RingEvent::Mapped { site, address, bytes });
-                }
+                sink.event(self.thread, RingEvent::of_words(which(word), value as u32, &frames));
                 self.frames = frames;
                 end
             }

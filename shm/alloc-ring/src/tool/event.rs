@@ -1,6 +1,6 @@
 //! An event as decoded from a ring, and what consumes it.
 
-use crate::word::KIND_EXIT;
+use crate::word::{KIND_EXIT, note};
 
 /// An event as decoded from a ring. Addresses and sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,15 @@ pub enum RingEvent<'a> {
     Mapped { site: u32, address: u64, bytes: u64 },
 }
 
-impl RingEvent<'_> {
+impl<'a> RingEvent<'a> {
+    /// The event of a note of a call stack's number and words that follow it.
+    pub(crate) fn of_words(which: u64, site: u32, words: &'a [u64]) -> RingEvent<'a> {
+        match *words {
+            [address, bytes] if which == note::MAPPED => RingEvent::Mapped { site, address, bytes },
+            _ => RingEvent::SiteDefinition { site, frames: words },
+        }
+    }
+
     /// Whether it has a number where events have numbers: a call of the program, or half of a resize.
     #[inline(always)]
     pub fn is_numbered(&self) -> bool {
