@@ -31,16 +31,17 @@ STATIC := --config 'build.rustflags=["-Ctarget-feature=+crt-static", "-Crelocati
 PRELOAD := --locked $(UNWINDABLE) --target-dir $(TARGET)/preload --manifest-path preload/Cargo.toml
 # Moving collectors are MMTk's, in a workspace of their own: the tool is built without it.
 MOVING := --locked --release --workspace --target-dir $(TARGET)/moving --manifest-path moving/Cargo.toml
-SHELLS := $(OURS) tithe-static $(addprefix heaptoll_,$(LAYERS))
+TITHE_ARCHIVE := tithe-static
+SHELLS := $(OURS) $(TITHE_ARCHIVE) $(addprefix heaptoll_,$(LAYERS))
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
 .PHONY: help demo quick test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
-	only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload test-moving test-slurm \
+	only-peers-demo only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload test-moving test-slurm \
 	test-checked test-glibc release test-release
 
 help:
-	@echo "make demo               set up, build, compare real programs under all managers"
+	@echo "make demo               set up, build, compare four programs under six managers"
 	@echo "make test               set up, build, lint, and run the tests"
 	@echo "make quick              check formats, lint and unit-test what changed since the last commit (or BASE=commit)"
 	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
@@ -56,6 +57,8 @@ help:
 # Programs of the catalog that cargo builds, the driver of replays, and whether the tracer and the moving collectors are
 # built. All programs in C are, unless C_PROGRAMS names some.
 CARGO_PROGRAMS := heaptoll-espresso heaptoll-sqlite
+# Its SQLite caches small blocks, which Debian's does not.
+OWN_SQLITE := heaptoll-sqlite
 DRIVERS := heaptoll-replay
 TRACER := yes
 MMTK := yes
@@ -63,9 +66,18 @@ MMTK := yes
 tool: tool-binaries preloaded moving
 	@$(MAKE) --no-print-directory stage
 
+# Debian's zstd and SQLite are linked where they are installed: compiling both takes a tenth of the build. Releases carry
+# their own (SYSTEM_LIBRARIES=).
+SYSTEM_LIBRARIES := libzstd:ZSTD_SYS sqlite3:LIBSQLITE3_SYS
+LINK_INSTALLED = $(foreach library,$(SYSTEM_LIBRARIES),$(shell pkg-config --exists $(firstword $(subst :, ,$(library))) 2>/dev/null && \
+	echo $(lastword $(subst :, ,$(library)))_USE_PKG_CONFIG=1))
+
 # The commit is for `heaptoll --version`, and compiles the binary's own crate again when there is another.
 tool-binaries:
-	HEAPTOLL_COMMIT="$$(scripts/commit)" $(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(EXTRA)
+	HEAPTOLL_COMMIT="$$(scripts/commit)" $(LINK_INSTALLED) $(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(filter-out $(OWN_SQLITE),$(CARGO_PROGRAMS)) $(DRIVERS)) $(EXTRA)
+	@test -z "$(filter $(OWN_SQLITE),$(CARGO_PROGRAMS))" || { \
+		$(CARGO) build --release --locked --target-dir $(TARGET)/sqlite -p $(OWN_SQLITE) && \
+		install -m 755 $(TARGET)/sqlite/release/$(OWN_SQLITE) $(BINARIES)/; }
 
 # The launcher is small, and what it weighs is part of what is tested: always as users get it.
 preloaded:
@@ -89,12 +101,12 @@ endef
 
 stage:
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
-	@preload/collectors/tithe/static/pack $(TARGET)/preload/release/libtithe_static.a $(LIB)/libtithe.a
+	@test -z "$(TITHE_ARCHIVE)" || preload/collectors/tithe/static/pack $(TARGET)/preload/release/libtithe_static.a $(LIB)/libtithe.a
 	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs $(addprefix $(abspath $(LIB))/programs/,$(C_PROGRAMS))
 	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
 	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(addprefix $(BINARIES)/,$(DRIVERS)) $(LIB)/
 	@test -z "$(MMTK)" || install -m 755 $(TARGET)/moving/release/heaptoll-mmtk $(LIB)/
-	@install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
+	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
 	@install -m 644 crates/allocator-symbols/allocator-symbols.toml $(SHARE)/
@@ -104,7 +116,7 @@ stage:
 peers-fast peers-slow: peers-%: tool
 	@$(MAKE) --no-print-directory only-peers-$*
 
-only-peers-fast only-peers-slow: only-peers-%:
+only-peers-demo only-peers-fast only-peers-slow: only-peers-%:
 	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) $*
 
 build:
@@ -127,18 +139,16 @@ install:
 
 # --- the main job -----------------------------------------------------------------------------------------------
 
-# The demo compiles what it runs, a line a step (`make demo V=1` prints the commands). `make build` compiles the rest, and
-# nothing again: so espresso is compiled too, whose build script chooses features of what the tool's crates are built by.
+# The demo compiles what it runs, a line a step (`make demo V=1` prints the commands); `make build` compiles the rest.
 STEP := scripts/step $(TARGET)/log
-FOR_DEMO := C_PROGRAMS=cfrac DRIVERS= TRACER= MMTK=
+FOR_DEMO := C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= MMTK= TITHE_ARCHIVE= DESCRIPTIONS=preload/collectors/tithe/manager.toml "LAYERS=count start"
 
 demo:
 	@scripts/setup demo
 	@$(STEP)/tool "compile heaptoll" $(MAKE) --no-print-directory tool-binaries $(FOR_DEMO)
-	@$(STEP)/preloaded "compile its allocators, collectors and layers" $(MAKE) --no-print-directory preloaded
+	@$(STEP)/preloaded "compile Tithe and its layers" $(MAKE) --no-print-directory preloaded $(FOR_DEMO)
 	@$(STEP)/stage "compile the program cfrac" $(MAKE) --no-print-directory stage $(FOR_DEMO)
-	@$(STEP)/peers "compile mimalloc, rpmalloc, snmalloc and Boehm's collector" $(MAKE) --no-print-directory only-peers-fast
-	@echo "left out: jemalloc, TCMalloc, replay, the tracer, MMTk, most of the catalog's programs (make build compiles them)"
+	@$(STEP)/peers "compile mimalloc, snmalloc and a shim for Boehm's collector" $(MAKE) --no-print-directory only-peers-demo
 	@scripts/demo $(HEAPTOLL)
 
 # The papers repeated: a page in out/study.html.
