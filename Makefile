@@ -11,6 +11,8 @@ TARGET := target
 STAGE := $(TARGET)/stage
 LIB := $(STAGE)/lib/heaptoll
 SHARE := $(STAGE)/share/heaptoll
+# From a folder of the tree: relative, for a name with spaces in it is no target of make.
+FROM_BELOW = $(if $(filter /%,$(LIB)),$(LIB),../$(LIB))
 # Where the tool's own binaries come from. `make test` compiles them with the tests, once, and stages these with them.
 BINARIES := $(TARGET)/release
 TESTED := BINARIES=$(TARGET)/debug STAGE=$(TARGET)/debug/stage
@@ -102,8 +104,8 @@ endef
 stage:
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
 	@test -z "$(TITHE_ARCHIVE)" || preload/collectors/tithe/static/pack $(TARGET)/preload/release/libtithe_static.a $(LIB)/libtithe.a
-	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs $(addprefix $(abspath $(LIB))/programs/,$(C_PROGRAMS))
-	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
+	@$(MAKE) --no-print-directory -C programs OUT=$(FROM_BELOW)/programs $(addprefix $(FROM_BELOW)/programs/,$(C_PROGRAMS))
+	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(FROM_BELOW)/tracer
 	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(addprefix $(BINARIES)/,$(DRIVERS)) $(LIB)/
 	@test -z "$(MMTK)" || install -m 755 $(TARGET)/moving/release/heaptoll-mmtk $(LIB)/
 	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
