@@ -59,8 +59,6 @@ help:
 # Programs of the catalog that cargo builds, the driver of replays, and whether the tracer and the moving collectors are
 # built. All programs in C are, unless C_PROGRAMS names some.
 CARGO_PROGRAMS := heaptoll-espresso heaptoll-sqlite
-# Its SQLite caches small blocks, which Debian's does not.
-OWN_SQLITE := heaptoll-sqlite
 DRIVERS := heaptoll-replay
 TRACER := yes
 MMTK := yes
@@ -68,18 +66,14 @@ MMTK := yes
 tool: tool-binaries preloaded moving
 	@$(MAKE) --no-print-directory stage
 
-# Debian's zstd and SQLite are linked where they are installed: compiling both takes a tenth of the build. Releases carry
-# their own (SYSTEM_LIBRARIES=).
-SYSTEM_LIBRARIES := libzstd:ZSTD_SYS sqlite3:LIBSQLITE3_SYS
-LINK_INSTALLED = $(foreach library,$(SYSTEM_LIBRARIES),$(shell pkg-config --exists $(firstword $(subst :, ,$(library))) 2>/dev/null && \
-	echo $(lastword $(subst :, ,$(library)))_USE_PKG_CONFIG=1))
+# Debian's zstd is linked where it is installed; compiling it takes 26 CPU seconds. Releases carry their own (SYSTEM_ZSTD=).
+# Its SQLite, 3.40, is too old for the bindings.
+SYSTEM_ZSTD := yes
+LINK_INSTALLED = $(if $(SYSTEM_ZSTD),$(shell pkg-config --exists libzstd 2>/dev/null && echo ZSTD_SYS_USE_PKG_CONFIG=1))
 
 # The commit is for `heaptoll --version`, and compiles the binary's own crate again when there is another.
 tool-binaries:
-	HEAPTOLL_COMMIT="$$(scripts/commit)" $(LINK_INSTALLED) $(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(filter-out $(OWN_SQLITE),$(CARGO_PROGRAMS)) $(DRIVERS)) $(EXTRA)
-	@test -z "$(filter $(OWN_SQLITE),$(CARGO_PROGRAMS))" || { \
-		$(CARGO) build --release --locked --target-dir $(TARGET)/sqlite -p $(OWN_SQLITE) && \
-		install -m 755 $(TARGET)/sqlite/release/$(OWN_SQLITE) $(BINARIES)/; }
+	HEAPTOLL_COMMIT="$$(scripts/commit)" $(LINK_INSTALLED) $(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(EXTRA)
 
 # The launcher is small, and what it weighs is part of what is tested: always as users get it.
 preloaded:
