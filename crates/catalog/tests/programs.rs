@@ -124,7 +124,7 @@ fn drawn(catalog: &Catalog) -> Vec<String> {
     names
 }
 
-/// Found when a draw met cvc5, which only machines had where somebody had installed it by hand.
+/// Found when a draw met cvc5, which only machines had where it had been installed by hand.
 #[test]
 fn each_program_that_the_tests_run_comes_from_a_package_that_setup_installs() {
     let tests = installed_by("test");
@@ -163,9 +163,12 @@ fn setup_without(missing: &[&str]) -> std::process::Output {
 #[test]
 fn the_demo_goes_on_without_packages_that_only_bring_rows() {
     let output = setup_without(&["gawk", "libgc-dev", "libzstd-dev"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("apt-get install -y --no-install-recommends gawk libgc-dev libzstd-dev"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    assert!(
+        message.contains("apt-get install -y --no-install-recommends gawk libgc-dev libzstd-dev"),
+        "{message}"
+    );
     let output = setup_without(&["gawk", "g++"]);
     assert_eq!(output.status.code(), Some(1), "nothing can be compiled without a compiler");
     assert!(setup_without(&[]).stderr.is_empty());

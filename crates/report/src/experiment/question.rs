@@ -21,14 +21,14 @@ pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec
         return vec![];
     }
     let baseline = &comparison.baseline;
-    let said = |rows: &[&OverallRow], comparison: &Comparison| {
-        let said: Vec<String> =
+    let written = |rows: &[&OverallRow], comparison: &Comparison| {
+        let written: Vec<String> =
             rows.iter().map(|row| format!("{} {}", row.stack, words(comparison, row))).collect();
-        said.join("; ")
+        written.join("; ")
     };
     let mut sentences = vec![
-        format!("Explicit management, against {baseline}: {}.", said(&freeing, comparison)),
-        format!("Collection, every free ignored, against {baseline}: {}.", said(&collecting, comparison)),
+        format!("Explicit management, against {baseline}: {}.", written(&freeing, comparison)),
+        format!("Collection, every free ignored, against {baseline}: {}.", written(&collecting, comparison)),
     ];
     let pairs = ONE_HEAP.into_iter().filter(|(frees, ignores)| {
         freeing.iter().any(|row| row.stack == *frees) && collecting.iter().any(|row| row.stack == *ignores)
@@ -38,8 +38,10 @@ pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec
         let rows: Vec<&OverallRow> =
             against.overall.iter().filter(|row| row.stack == ignores && row.cpu.is_some()).collect();
         if !rows.is_empty() {
-            sentences
-                .push(format!("In one heap, frees ignored against frees obeyed: {}.", said(&rows, &against)));
+            sentences.push(format!(
+                "In one heap, frees ignored against frees obeyed: {}.",
+                written(&rows, &against)
+            ));
         }
     }
     sentences
