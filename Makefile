@@ -11,6 +11,8 @@ TARGET := target
 STAGE := $(TARGET)/stage
 LIB := $(STAGE)/lib/heaptoll
 SHARE := $(STAGE)/share/heaptoll
+# From a folder of the tree: relative, for a name with spaces in it is no target of make.
+FROM_BELOW = $(if $(filter /%,$(LIB)),$(LIB),../$(LIB))
 # Where the tool's own binaries come from. `make test` compiles them with the tests, once, and stages these with them.
 BINARIES := $(TARGET)/release
 TESTED := BINARIES=$(TARGET)/debug STAGE=$(TARGET)/debug/stage
@@ -31,16 +33,17 @@ STATIC := --config 'build.rustflags=["-Ctarget-feature=+crt-static", "-Crelocati
 PRELOAD := --locked $(UNWINDABLE) --target-dir $(TARGET)/preload --manifest-path preload/Cargo.toml
 # Moving collectors are MMTk's, in a workspace of their own: the tool is built without it.
 MOVING := --locked --release --workspace --target-dir $(TARGET)/moving --manifest-path moving/Cargo.toml
-SHELLS := $(OURS) tithe-static $(addprefix heaptoll_,$(LAYERS))
+TITHE_ARCHIVE := tithe-static
+SHELLS := $(OURS) $(TITHE_ARCHIVE) $(addprefix heaptoll_,$(LAYERS))
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
 .PHONY: help demo quick test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
-	only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload test-moving test-slurm \
+	only-peers-demo only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload test-moving test-slurm \
 	test-checked test-glibc release test-release
 
 help:
-	@echo "make demo               set up, build, compare real programs under all managers"
+	@echo "make demo               set up, build, compare four programs under six managers"
 	@echo "make test               set up, build, lint, and run the tests"
 	@echo "make quick              check formats, lint and unit-test what changed since the last commit (or BASE=commit)"
 	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
@@ -63,9 +66,14 @@ MMTK := yes
 tool: tool-binaries preloaded moving
 	@$(MAKE) --no-print-directory stage
 
+# Debian's zstd is linked where it is installed; compiling it takes 26 CPU seconds. Releases carry their own (SYSTEM_ZSTD=).
+# Its SQLite, 3.40, is too old for the bindings.
+SYSTEM_ZSTD := yes
+LINK_INSTALLED = $(if $(SYSTEM_ZSTD),$(shell pkg-config --exists libzstd 2>/dev/null && echo ZSTD_SYS_USE_PKG_CONFIG=1))
+
 # The commit is for `heaptoll --version`, and compiles the binary's own crate again when there is another.
 tool-binaries:
-	HEAPTOLL_COMMIT="$$(scripts/commit)" $(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(EXTRA)
+	HEAPTOLL_COMMIT="$$(scripts/commit)" $(LINK_INSTALLED) $(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(EXTRA)
 
 # The launcher is small, and what it weighs is part of what is tested: always as users get it.
 preloaded:
@@ -89,12 +97,12 @@ endef
 
 stage:
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
-	@preload/collectors/tithe/static/pack $(TARGET)/preload/release/libtithe_static.a $(LIB)/libtithe.a
-	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs $(addprefix $(abspath $(LIB))/programs/,$(C_PROGRAMS))
-	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
+	@test -z "$(TITHE_ARCHIVE)" || preload/collectors/tithe/static/pack $(TARGET)/preload/release/libtithe_static.a $(LIB)/libtithe.a
+	@$(MAKE) --no-print-directory -C programs OUT=$(FROM_BELOW)/programs $(addprefix $(FROM_BELOW)/programs/,$(C_PROGRAMS))
+	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(FROM_BELOW)/tracer
 	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(addprefix $(BINARIES)/,$(DRIVERS)) $(LIB)/
 	@test -z "$(MMTK)" || install -m 755 $(TARGET)/moving/release/heaptoll-mmtk $(LIB)/
-	@install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
+	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
 	@install -m 644 crates/allocator-symbols/allocator-symbols.toml $(SHARE)/
@@ -104,7 +112,7 @@ stage:
 peers-fast peers-slow: peers-%: tool
 	@$(MAKE) --no-print-directory only-peers-$*
 
-only-peers-fast only-peers-slow: only-peers-%:
+only-peers-demo only-peers-fast only-peers-slow: only-peers-%:
 	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) $*
 
 build:
@@ -127,18 +135,16 @@ install:
 
 # --- the main job -----------------------------------------------------------------------------------------------
 
-# The demo compiles what it runs, a line a step (`make demo V=1` prints the commands). `make build` compiles the rest, and
-# nothing again: so espresso is compiled too, whose build script chooses features of what the tool's crates are built by.
+# The demo compiles what it runs, a line a step (`make demo V=1` prints the commands); `make build` compiles the rest.
 STEP := scripts/step $(TARGET)/log
-FOR_DEMO := C_PROGRAMS=cfrac DRIVERS= TRACER= MMTK=
+FOR_DEMO := C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= MMTK= TITHE_ARCHIVE= DESCRIPTIONS=preload/collectors/tithe/manager.toml "LAYERS=count start"
 
 demo:
 	@scripts/setup demo
 	@$(STEP)/tool "compile heaptoll" $(MAKE) --no-print-directory tool-binaries $(FOR_DEMO)
-	@$(STEP)/preloaded "compile its allocators, collectors and layers" $(MAKE) --no-print-directory preloaded
+	@$(STEP)/preloaded "compile Tithe and its layers" $(MAKE) --no-print-directory preloaded $(FOR_DEMO)
 	@$(STEP)/stage "compile the program cfrac" $(MAKE) --no-print-directory stage $(FOR_DEMO)
-	@$(STEP)/peers "compile mimalloc, rpmalloc, snmalloc and Boehm's collector" $(MAKE) --no-print-directory only-peers-fast
-	@echo "left out: jemalloc, TCMalloc, replay, the tracer, MMTk, most of the catalog's programs (make build compiles them)"
+	@$(STEP)/peers "compile mimalloc, snmalloc and a shim for Boehm's collector" $(MAKE) --no-print-directory only-peers-demo
 	@scripts/demo $(HEAPTOLL)
 
 # The papers repeated: a page in out/study.html.

@@ -49,8 +49,8 @@ struct Arguments {
     /// Cargo.toml that names the source crates
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))]
     manifest: PathBuf,
-    /// mimalloc3, mimalloc2, snmalloc, rpmalloc, jemalloc, tcmalloc, bdw, or a group: fast (the first four and bdw), slow,
-    /// all; profiling (jemalloc-prof: with its heap profiler, for the bench of it)
+    /// mimalloc3, mimalloc2, snmalloc, rpmalloc, jemalloc, tcmalloc, bdw, or a group: demo (mimalloc3,
+    /// snmalloc and bdw), fast (the first four and bdw), slow, all; profiling (jemalloc-prof: with its heap profiler, for the bench of it)
     #[arg(value_name = "PEER", value_parser = Selection::parse, default_value = "all")]
     peers: Vec<Selection>,
     #[command(subcommand)]

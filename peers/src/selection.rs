@@ -15,7 +15,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// By a name, `fast`, `slow`, `all` or `profiling`, which is in none of the others. The collector is quick to build.
+    /// By a name, `demo`, `fast`, `slow`, `all` or `profiling`, which is in none of the others. The collector is quick to
+    /// build.
     ///
     /// # Errors
     /// No such peer; the message lists them.
@@ -28,19 +29,20 @@ impl Selection {
                 .filter(|peer| match word {
                     "profiling" => Peer::PROFILING.contains(peer),
                     "all" => true,
+                    "demo" => [Peer::Mimalloc3, Peer::Snmalloc].contains(peer),
                     "fast" => !peer.is_slow(),
                     "slow" => peer.is_slow(),
                     name => peer.name() == name,
                 })
                 .collect(),
-            collector: named || ["all", "fast"].contains(&word),
+            collector: named || ["all", "demo", "fast"].contains(&word),
             collector_named: named,
         };
         if wanted == Selection::default() {
             let names: Vec<_> = Peer::ALL.iter().map(|peer| peer.name()).collect();
             let names = names.join(", ");
             return Err(format!(
-                "no such peer; choose among {names}, {}, fast, slow, all, profiling",
+                "no such peer; choose among {names}, {}, demo, fast, slow, all, profiling",
                 collector::NAME
             ));
         }
@@ -60,6 +62,8 @@ mod tests {
         assert_eq!(fast.peers.len() + slow.peers.len(), Peer::ALL.len());
         assert_eq!(Selection::parse("all").unwrap().peers, Peer::ALL);
         assert!(fast.collector && !slow.collector && !fast.collector_named);
+        let demo = Selection::parse("demo").unwrap();
+        assert!(demo.peers == [Peer::Mimalloc3, Peer::Snmalloc] && demo.collector && !demo.collector_named);
         let profiling = Selection::parse("profiling").unwrap();
         assert_eq!((profiling.peers, profiling.collector), (Peer::PROFILING.to_vec(), false));
     }

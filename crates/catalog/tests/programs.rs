@@ -124,7 +124,7 @@ fn drawn(catalog: &Catalog) -> Vec<String> {
     names
 }
 
-/// Found when a draw met cvc5, which only machines had where somebody had installed it by hand.
+/// Found when a draw met cvc5, which only machines had where it had been installed by hand.
 #[test]
 fn each_program_that_the_tests_run_comes_from_a_package_that_setup_installs() {
     let tests = installed_by("test");
@@ -141,6 +141,48 @@ fn each_program_that_the_tests_run_comes_from_a_package_that_setup_installs() {
         .filter(|package| !slow.contains(*package) && !OF_STUDIES.contains(package))
         .collect();
     assert!(missing.is_empty(), "scripts/setup catalog does not install {missing:?}");
+}
+
+/// `scripts/setup demo` as a user without apt's rights, where these packages are missing.
+fn setup_without(missing: &[&str]) -> std::process::Output {
+    let folder = tempfile::tempdir().unwrap();
+    let script = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    let installed = "install ok installed";
+    let lacks = format!("case \" {} \" in *\" $4 \"*) exit 1 ;; esac; echo '{installed}'", missing.join(" "));
+    script("dpkg-query", &lacks);
+    script("id", "echo 1000");
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    Command::new(share().join("../scripts/setup")).arg("demo").env("PATH", path).output().expect("it starts")
+}
+
+/// Found without apt's rights: the demo ended where only programs, libraries or libgc were missing.
+#[test]
+fn the_demo_goes_on_without_packages_that_only_bring_rows() {
+    let output = setup_without(&["gawk", "libgc-dev", "libzstd-dev"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    assert!(
+        message.contains("apt-get install -y --no-install-recommends gawk libgc-dev libzstd-dev"),
+        "{message}"
+    );
+    let output = setup_without(&["gawk", "g++"]);
+    assert_eq!(output.status.code(), Some(1), "nothing can be compiled without a compiler");
+    assert!(setup_without(&[]).stderr.is_empty());
+}
+
+/// Found when a program or package of the demo was only in one of two lists.
+#[test]
+fn the_demo_installs_what_it_runs() {
+    let script = std::fs::read_to_string(share().join("../scripts/demo")).unwrap();
+    let programs = script.split("for program in ").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+    let packages =
+        programs.split_whitespace().filter_map(|word| word.split_once(':')).map(|(_, package)| package);
+    let packages: BTreeSet<String> = packages.chain(["libgc-dev"]).map(str::to_owned).collect();
+    assert!(packages.len() == 4 && packages.is_subset(&installed_by("demo")), "{packages:?}");
 }
 
 /// Runs every program that is installed `times` with its input of `size`; those without a tiny one with the quick one.

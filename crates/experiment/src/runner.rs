@@ -54,6 +54,8 @@ pub trait Progress {
     fn begins(&mut self, cell: &Cell, stack: &StackInfo);
     /// After it, or when it was left out because its stack failed too often.
     fn ended(&mut self, cell: &Cell, row: Option<&Observation>);
+    /// The rows of invocations of this program, made at once, are in the experiment.
+    fn kept(&mut self, _experiment: &Experiment, _program: &str) {}
 }
 
 /// How a run of the plan ended, when nothing of heaptoll's own failed.
@@ -159,6 +161,7 @@ pub fn execute_part(
         for (cell, (row, track)) in made.iter().zip(observed) {
             keep(experiment, store, cell, row, track, progress)?;
         }
+        progress.kept(experiment, &program.name);
     }
     Ok(if context.interrupt.is_set() { Ending::Interrupted } else { Ending::Complete })
 }

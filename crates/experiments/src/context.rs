@@ -1,5 +1,6 @@
 //! What every experiment needs from who starts it: the installation, a way to end it early, and a place for messages.
 
+use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 
@@ -28,6 +29,9 @@ pub trait Messages: Sync {
 
     /// Something that failed, where the experiment goes on.
     fn error(&self, text: &str);
+
+    /// The figures of a program that is measured now: those so far, or, where it has all its runs, the last ones.
+    fn figures(&self, _experiment: &Experiment, _program: &str, _so_far: bool) {}
 
     /// Progress over so many steps; over an unknown number where there is none. It disappears when it is dropped.
     fn progress(&self, steps: Option<u64>) -> Box<dyn Progress>;

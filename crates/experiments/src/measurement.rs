@@ -61,6 +61,28 @@ pub fn warned_of_load<T>(messages: &dyn Messages, measure: impl FnOnce() -> T) -
     measured
 }
 
+/// [`measure`], program by program: each has all its runs, and shows its figures, before the next begins.
+///
+/// # Errors
+/// See [`runner::RunError`].
+pub fn measure_by_program(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    context: &Context,
+) -> Result<Ending, runner::RunError> {
+    let (bar, runs) = (Bar::new(&cells::lacking(experiment), experiment, context.messages), runs(context));
+    let mut watched = Watched {
+        bar,
+        stop_reason: None,
+        interrupt: context.interrupt,
+        why: None,
+        figures: Some(context.messages),
+    };
+    warned_of_load(context.messages, || {
+        stages::execute_by_program(experiment, store, &runs, context, &mut watched)
+    })
+}
+
 /// Makes these invocations, under a progress bar, and stores each row. What else there is to make is not decided here:
 /// the experiment is not complete then.
 ///
@@ -99,7 +121,7 @@ pub fn measure_lacking(
     let runs = runs(context);
     let bar = Bar::new(&cells::lacking(experiment), experiment, context.messages);
     let stop_reason = (experiment.programs.len() == 1).then_some(stop_reason);
-    let mut watched = Watched { bar, stop_reason, interrupt: context.interrupt, why: None };
+    let mut watched = Watched { bar, stop_reason, interrupt: context.interrupt, why: None, figures: None };
     let ended = stages::execute(experiment, store, &runs, context, &mut watched);
     (ended, watched.why)
 }

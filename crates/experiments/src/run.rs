@@ -31,6 +31,7 @@ pub struct Run {
     /// The file that keeps it.
     pub store: Store,
     tracer: Option<Tracer>,
+    by_program: bool,
 }
 
 impl Run {
@@ -42,7 +43,7 @@ impl Run {
         // What cannot be counted is refused before anything is measured.
         let tracer = request.exact.then(|| exact::tracer(context.places)).transpose()?;
         let (store, experiment) = begin::begin(request, context)?;
-        Run { experiment, store, tracer }.with_exact_counts(context)
+        Run { experiment, store, tracer, by_program: request.by_program }.with_exact_counts(context)
     }
 
     /// Opens an experiment to go on with, in the folder in which it was begun; with exact counts where they are
@@ -59,7 +60,7 @@ impl Run {
         let tracer = exact.then(|| exact::tracer(context.places)).transpose()?;
         let (store, experiment) = resume(path, repetitions, context.messages)?;
         go_where_it_began(&experiment)?;
-        Run { experiment, store, tracer }.with_exact_counts(context)
+        Run { experiment, store, tracer, by_program: false }.with_exact_counts(context)
     }
 
     fn with_exact_counts(mut self, context: &Context) -> Result<Run, Failure> {
@@ -78,8 +79,8 @@ impl Run {
     /// # Errors
     /// Heaptoll's own machinery failed, or a row cannot be stored.
     pub fn measure(&mut self, context: &Context) -> Result<Ending, Failure> {
-        let Run { experiment, store, tracer } = self;
-        let mut ended = goal::measure(experiment, store, context).map_err(Failure::from);
+        let Run { experiment, store, tracer, by_program } = self;
+        let mut ended = goal::measure(experiment, store, *by_program, context).map_err(Failure::from);
         if let (Ok(Ending::Complete), Some(tracer)) = (&ended, tracer) {
             ended = exact::count(experiment, store, tracer, context);
         }

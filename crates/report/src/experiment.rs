@@ -22,6 +22,7 @@ mod pair;
 mod parts;
 mod peaks;
 mod program;
+mod question;
 
 use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
@@ -33,13 +34,26 @@ use crate::format::{self, plural};
 pub use classes::of_classes;
 pub use pair::pair;
 pub use parts::Extras;
-pub use program::section as program_section;
+pub use program::{brief as program_in_brief, section as program_section};
 
 /// The whole experiment.
 pub fn document(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Document {
     let tables = comparison.tables.iter();
     let programs = tables.map(|table| program::section(experiment, comparison, table, extras)).collect();
     gathered(experiment, comparison, extras, programs, RowCount::of(&experiment.observations))
+}
+
+/// What is left to show of an experiment whose programs were shown one by one: the means over them, how all was measured,
+/// and what was found.
+pub fn rest(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Document {
+    let palette = palette(experiment);
+    let mut sections: Vec<Section> = overall::section(comparison, &palette, extras).into_iter().collect();
+    sections.extend([measured(experiment, comparison), found(experiment, comparison, extras)]);
+    for section in &mut sections {
+        section.items.retain(|item| !matches!(item, Item::Part(Part { folded: true, .. })));
+    }
+    let warnings = warnings(experiment, experiment.observations.len());
+    Document { warnings, sections, palette, ..Document::default() }
 }
 
 /// How many rows an experiment has.
@@ -68,7 +82,7 @@ pub fn gathered(
     count: RowCount,
 ) -> Document {
     let palette = palette(experiment);
-    let mut sections = vec![found(comparison, extras)];
+    let mut sections = vec![found(experiment, comparison, extras)];
     sections.extend(overall::section(comparison, &palette, extras));
     sections.extend(programs);
     sections.push(managers::section(experiment, &palette));
@@ -123,13 +137,14 @@ fn warnings(experiment: &Experiment, rows: usize) -> Vec<String> {
 }
 
 /// What was found, in a sentence, and what was requested and is not there.
-fn found(comparison: &Comparison, extras: Extras) -> Section {
+fn found(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Section {
     let absent = absent(comparison, extras).map(str::to_owned);
     let heaps = heaps::summary(comparison);
-    Section {
-        text: heaps.into_iter().chain(overall::summary(comparison)).chain(absent).collect(),
-        ..Section::default()
-    }
+    let answer = match question::sentences(experiment, comparison) {
+        none if none.is_empty() => overall::summary(comparison).into_iter().collect(),
+        answer => answer,
+    };
+    Section { text: heaps.into_iter().chain(answer).chain(absent).collect(), ..Section::default() }
 }
 
 /// Where it ran, and how to read the tables.

@@ -115,8 +115,12 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// The next event.
-    pub fn event(&mut self, event: &Event) {
+    /// The next events.
+    pub fn events(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.event(event));
+    }
+
+    fn event(&mut self, event: &Event) {
         self.events += 1;
         self.time_ns = event.time_ns;
         match event.kind {
@@ -230,7 +234,7 @@ pub(crate) mod tests {
     /// The profile of these events.
     pub fn profile(events: &[Event]) -> Profile {
         let mut profile = Profile::default();
-        events.iter().for_each(|event| profile.event(event));
+        profile.events(events);
         profile
     }
 

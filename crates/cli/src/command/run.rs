@@ -54,7 +54,15 @@ fn show(
         let extras =
             Extras { invocations: arguments.outputs.pages.html.is_some(), ..(&arguments.extras).into() };
         let document = experiment::document(experiment, &comparison, extras);
-        printed = terminal::print(&render_document(&document, &terminal::style()));
+        let rest;
+        let printable = match arguments.by_program {
+            true => {
+                rest = experiment::rest(experiment, &comparison, extras);
+                &rest
+            }
+            false => &document,
+        };
+        printed = terminal::print(&render_document(printable, &terminal::style()));
         // A full standard output is no reason to lose the files.
         if !arguments.outputs.write(experiment, &comparison, &document) {
             code = exit::TROUBLE;

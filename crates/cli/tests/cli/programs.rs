@@ -410,3 +410,27 @@ fn a_named_manager_that_is_refused_stays_trouble_when_the_experiment_is_gone_on_
     fixture.heaptoll(&run).exits(1).shows(&["empty.so refused"]);
     fixture.heaptoll(&["run", "--resume", &db, "-n", "2"]).exits(1).shows(&["empty.so refused"]);
 }
+
+/// Found in the demo: its first table came after eleven minutes, when all programs had all their runs.
+#[test]
+fn programs_measured_one_by_one_show_each_table_before_the_next_begins() {
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
+    let managers = ["-m", "glibc", "-m", "tithe", "-m", "tithe-collect"];
+    let words = ["-p", "cfrac", "-p", "robson", "--size", "tiny", "-n", "2", "--json", &json];
+    let output = fixture.heaptoll(&[&["run", "--by-program"], &managers[..], &words].concat()).exits(0);
+    let at = |word: &str| output.out.find(word).unwrap_or_else(|| panic!("{word} is not in {}", output.out));
+    let order =
+        ["cfrac\n", "robson\n", "overall:", "How it was measured", "Explicit management", "In one heap"];
+    assert!(order.map(at).is_sorted(), "{}", output.out);
+    assert!(output.out.lines().all(|line| !line.contains("verdict") || line.contains("programs")));
+    let found = read_json(&json);
+    assert_eq!(found["experiment"]["complete"], true);
+    let programs: Vec<&str> = rows(&found).iter().filter_map(|row| row["program"].as_str()).collect();
+    let changes = programs.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert_eq!((changes, programs.first()), (1, Some(&"cfrac")), "one after the other");
+    fixture
+        .heaptoll(&["run", "--by-program", "--budget", "1m", "-p", "cfrac"])
+        .exits(2)
+        .complains(&["--by-program", "--budget"]);
+}

@@ -91,6 +91,14 @@ pub struct Manager {
 /// Managers outside of the group that collect garbage, too.
 const COLLECTORS: [&str; 5] = ["tithe", "tithe-collect", "bw16", "bw26", "treadmill"];
 
+/// Collectors that reclaim nothing where the program frees, by their names in rows.
+const IGNORING_FREES: [&str; 5] = ["tithe-collect", "bdw-nofree", "bw16", "bw26", "treadmill"];
+
+/// Whether the manager of this name ignores frees and reclaims by collections alone: as [`Manager::collects`].
+pub fn ignores_frees(name: &str) -> bool {
+    IGNORING_FREES.contains(&name)
+}
+
 /// Managers of the group that collect none.
 const EXPLICIT: [&str; 1] = ["tithe-explicit"];
 

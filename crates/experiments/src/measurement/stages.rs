@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::forecast::{FIRST, forecasts};
 use heaptoll_experiment::observation::Phase;
 use heaptoll_experiment::plan::Cell;
@@ -28,19 +28,12 @@ pub fn execute(
     context: &Context,
     watched: &mut Watched,
 ) -> Result<Ending, runner::RunError> {
-    let is_warmup = |cell: &Cell| matches!(cell.phase, Phase::Profile | Phase::Warmup);
-    let warm: Vec<Cell> = cells::lacking(experiment).into_iter().filter(is_warmup).collect();
-    if runner::execute_part(experiment, &warm, store, runs, watched)? == Ending::Interrupted {
+    if warm_up(experiment, |_| true, store, runs, context, watched)? == Ending::Interrupted {
         return Ok(Ending::Interrupted);
     }
-    if leave_slow_apart(experiment) {
-        store.describe(experiment)?;
-        watched.bar = Bar::new(&cells::lacking(experiment), experiment, context.messages);
-    }
     let all = experiment.settings.repetitions;
-    // Warm-ups of stacks that were dropped have no row.
-    let timed = cells::lacking(experiment).into_iter().filter(|cell| !is_warmup(cell));
-    let (first, rest): (Vec<Cell>, Vec<Cell>) = timed.partition(|cell| {
+    let timed = timed(experiment, |_| true);
+    let (first, rest): (Vec<Cell>, Vec<Cell>) = timed.into_iter().partition(|cell| {
         let program = &experiment.stacks[cell.stack].program;
         cell.repetition / experiment.turns(program) < FIRST
     });
@@ -59,4 +52,60 @@ pub fn execute(
         context.messages.note(&text);
     }
     runner::execute(experiment, &rest, store, runs, watched)
+}
+
+/// The same program by program. The figures of each are shown when it has all its runs.
+///
+/// # Errors
+/// See [`runner::RunError`].
+pub fn execute_by_program(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    runs: &RunContext,
+    context: &Context,
+    watched: &mut Watched,
+) -> Result<Ending, runner::RunError> {
+    let programs: Vec<String> = experiment.programs.iter().map(|program| program.name.clone()).collect();
+    for program in programs {
+        let is_its = |stack: &StackInfo| stack.program == program;
+        if warm_up(experiment, is_its, store, runs, context, watched)? == Ending::Interrupted {
+            return Ok(Ending::Interrupted);
+        }
+        let timed = timed(experiment, is_its);
+        if runner::execute_part(experiment, &timed, store, runs, watched)? == Ending::Interrupted {
+            return Ok(Ending::Interrupted);
+        }
+        context.messages.figures(experiment, &program, false);
+    }
+    runner::execute(experiment, &[], store, runs, watched)
+}
+
+const fn is_warmup(cell: &Cell) -> bool {
+    matches!(cell.phase, Phase::Profile | Phase::Warmup)
+}
+
+/// Makes the warm-ups of these stacks, and takes what they show to be slow apart.
+fn warm_up(
+    experiment: &mut Experiment,
+    is_meant: impl Fn(&StackInfo) -> bool,
+    store: &mut Store,
+    runs: &RunContext,
+    context: &Context,
+    watched: &mut Watched,
+) -> Result<Ending, runner::RunError> {
+    let mut warm = cells::lacking(experiment);
+    warm.retain(|cell| is_warmup(cell) && is_meant(&experiment.stacks[cell.stack]));
+    let ending = runner::execute_part(experiment, &warm, store, runs, watched)?;
+    if ending == Ending::Complete && leave_slow_apart(experiment) {
+        store.describe(experiment)?;
+        watched.bar = Bar::new(&cells::lacking(experiment), experiment, context.messages);
+    }
+    Ok(ending)
+}
+
+/// What these stacks lack but warm-ups: those of stacks that were dropped have no row.
+fn timed(experiment: &Experiment, is_meant: impl Fn(&StackInfo) -> bool) -> Vec<Cell> {
+    let mut timed = cells::lacking(experiment);
+    timed.retain(|cell| !is_warmup(cell) && is_meant(&experiment.stacks[cell.stack]));
+    timed
 }

@@ -1,12 +1,13 @@
 //! The progress bar of an experiment, which cancels the rest when a row shows that it would be useless.
 
-use heaptoll_experiment::experiment::StackInfo;
+use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::Progress;
 
 use super::progress::Bar;
+use crate::context::Messages;
 
 /// Why the rows after this one would be useless, if they would.
 pub type StopReason<'a> = &'a dyn Fn(&Observation) -> Option<String>;
@@ -21,6 +22,8 @@ pub struct Watched<'a> {
     pub interrupt: &'a Interrupt,
     /// Why the rest was cancelled.
     pub why: Option<String>,
+    /// What shows figures so far, where programs are measured one by one.
+    pub figures: Option<&'a dyn Messages>,
 }
 
 impl Progress for Watched<'_> {
@@ -35,6 +38,12 @@ impl Progress for Watched<'_> {
             if self.why.is_some() {
                 self.interrupt.set();
             }
+        }
+    }
+
+    fn kept(&mut self, experiment: &Experiment, program: &str) {
+        if let Some(messages) = self.figures {
+            messages.figures(experiment, program, true);
         }
     }
 }

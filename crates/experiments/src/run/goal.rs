@@ -12,15 +12,19 @@ use heaptoll_units::percent;
 use crate::context::Context;
 use crate::measurement;
 
-/// Makes the invocations that an experiment lacks; where it decides itself how many those are, check by check.
+/// Makes the invocations that an experiment lacks, program by program where that is requested; where it decides itself how many those are, check by check.
 ///
 /// # Errors
 /// See [`RunError`].
 pub fn measure(
     experiment: &mut Experiment,
     store: &mut Store,
+    by_program: bool,
     context: &Context,
 ) -> Result<Ending, RunError> {
+    if by_program {
+        return measurement::measure_by_program(experiment, store, context);
+    }
     let begun = Instant::now();
     let mut ended = measurement::measure(experiment, store, context);
     while experiment.settings.precision.is_some() && matches!(ended, Ok(Ending::Complete)) {

@@ -45,6 +45,8 @@ pub struct Request {
     pub at_once_bytes: Option<u64>,
     /// Whether each run has a copy of the current folder.
     pub working_copy: bool,
+    /// Whether each program has all its runs, and shows its figures, before the next begins.
+    pub by_program: bool,
     /// Whether traced runs follow.
     pub exact: bool,
     /// Huge pages; as the system has them without a value.
@@ -74,6 +76,7 @@ impl Request {
             slice_s: None,
             at_once_bytes: None,
             working_copy: false,
+            by_program: false,
             exact: false,
             thp: None,
             db: None,

@@ -1,6 +1,6 @@
 //! The figures of one program: a row a stack.
 
-use heaptoll_experiment::comparison::{Comparison, Metric, ProgramTable, Row};
+use heaptoll_experiment::comparison::{Comparison, Figure, Metric, ProgramTable, Row};
 
 use crate::document::{Cell, Column, Grid, Tone};
 use crate::format::{self, NONE, TOO_FEW};
@@ -9,7 +9,7 @@ use crate::format::{self, NONE, TOO_FEW};
 pub(super) fn grid(comparison: &Comparison, table: &ProgramTable, notes: Vec<String>) -> Grid {
     let mut columns = vec![
         Column::text("stack"),
-        Column::figures("CPU s"),
+        Column::optional("CPU s"),
         Column::figures("CPU ratio"),
         Column::figures("RSS MiB"),
         Column::figures("memory ratio"),
@@ -22,6 +22,26 @@ pub(super) fn grid(comparison: &Comparison, table: &ProgramTable, notes: Vec<Str
     columns.extend([Column::optional("faults"), Column::optional("start ms"), Column::text("verdict")]);
     let rows = table.rows.iter().map(|row| cells(comparison, row, heap)).collect();
     Grid { columns, rows, wide: true, notes, ..Grid::default() }
+}
+
+/// Names, CPU time and memory alone: the first columns. Where pairs are too few for an interval, medians give a first guess.
+pub(super) fn brief(comparison: &Comparison, table: &ProgramTable) -> Grid {
+    const BRIEF: usize = 5;
+    let mut grid = grid(comparison, table, vec![]);
+    grid.columns.truncate(BRIEF);
+    let baseline = table.rows.iter().find(|row| row.stack == comparison.baseline);
+    for (cells, row) in grid.rows.iter_mut().zip(&table.rows) {
+        cells.truncate(BRIEF);
+        for (at, metric) in [(2, Metric::Cpu), (4, Metric::PeakRss)] {
+            let figures = (row.figures.get(&metric), baseline.and_then(|row| row.figures.get(&metric)));
+            if let (Some(own @ Figure { ratio: None, .. }), Some(base)) = figures
+                && row.stack != comparison.baseline
+            {
+                cells[at] = Cell::text(format!("about {:.2}", own.median / base.median)).toned(Tone::Dim);
+            }
+        }
+    }
+    grid
 }
 
 fn cells(comparison: &Comparison, row: &Row, heap: bool) -> Vec<Cell> {

@@ -73,7 +73,7 @@ fn matrix(title: &str, metric: Metric, comparison: &Comparison, palette: &[Strin
 }
 
 /// The claims of one row in words.
-fn verdict(comparison: &Comparison, row: &OverallRow) -> String {
+pub(super) fn verdict(comparison: &Comparison, row: &OverallRow) -> String {
     if row.stack == comparison.baseline {
         return "baseline".to_owned();
     }

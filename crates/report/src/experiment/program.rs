@@ -50,6 +50,13 @@ pub fn section(
     Section { title: table.program.clone(), text: about.into_iter().collect(), items }
 }
 
+/// CPU time and memory alone, and what went wrong: for a program whose experiment still runs.
+pub fn brief(experiment: &Experiment, comparison: &Comparison, table: &ProgramTable) -> Section {
+    let items =
+        vec![Item::Grid(figures::brief(comparison, table)), Item::Warnings(warnings(experiment, table))];
+    Section { title: table.program.clone(), text: vec![], items }
+}
+
 /// A table that cannot see differences of this size suggests more repetitions.
 const COARSE: f64 = 0.05;
 

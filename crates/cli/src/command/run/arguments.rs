@@ -47,6 +47,10 @@ pub struct Arguments {
     /// Measure for so long, such as 5m: programs with narrow enough intervals (--precision) end earlier
     #[arg(long, value_name = "TIME", conflicts_with_all = ["repetitions", "resume"], value_parser = duration)]
     pub budget: Option<f64>,
+    /// Measure one program after the other, and print the table of each, without its notes, when it has all its runs. On a
+    /// terminal its figures so far are shown meanwhile
+    #[arg(long, conflicts_with_all = ["precision", "budget", "exact", "resume"])]
+    pub by_program: bool,
     /// Afterwards run each program once more under each manager and a tracer (some 60 times slower), and show exact
     /// ratios with the measured one: instructions, misses of this machine's data caches, pages. Needs the tracer
     #[arg(long)]
@@ -72,6 +76,7 @@ impl Arguments {
         Request {
             precision: self.precision,
             budget_s: self.budget,
+            by_program: self.by_program,
             exact: self.exact,
             db: self.db.clone(),
             ..self.settings.request(&self.workload, self.repetitions)
