@@ -26,7 +26,7 @@ fn profile(sizes: &[(u64, u32)]) -> Profile {
     let mut profile = Profile::default();
     let mut event = |kind, slot, size| {
         let (moved, align_log2, thread, site, usable, time_ns, latency_ns) = (false, 0, 0, 0, size, 0, 0);
-        profile.event(&Event {
+        profile.events(&[Event {
             kind,
             moved,
             align_log2,
@@ -37,7 +37,7 @@ fn profile(sizes: &[(u64, u32)]) -> Profile {
             usable,
             time_ns,
             latency_ns,
-        });
+        }]);
     };
     let mut slot = 0;
     let mut last = Vec::new();
