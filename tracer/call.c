@@ -225,7 +225,7 @@ void ht_call_announced(ULong event)
 void ht_call_exits(void)
 {
    /* What is lost is decided before handlers and destructors run. */
-   ht_roots_ending();
+   ht_roots_ending(VG_(get_running_tid)());
    ht_ring_event(HT_EXIT, 0, NULL, 0);
 }
 

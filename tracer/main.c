@@ -89,7 +89,7 @@ static Int exit_status;
 static void on_end(Int unknown)
 {
    /* Where a signal ends it; exit and a request to end have their point before other threads are gone. */
-   ht_roots_ending();
+   ht_roots_ending(VG_INVALID_THREADID);
    ht_functions_report();
    ht_thread_end(exits, exit_status);
    ht_ring_close();
@@ -103,7 +103,7 @@ static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
    if (number == __NR_exit)
       ht_roots_thread_ended(tid, True);
    if (number == __NR_exit_group)
-      ht_roots_ending();
+      ht_roots_ending(VG_INVALID_THREADID);
    ht_exec_before(number, arguments);
    if (ht_is_exec(number)) {
       ht_functions_report();

@@ -255,8 +255,8 @@ void ht_roots_thread_ended(ThreadId tid, Bool exits)
       ht_ranges_take(&divided, stack.start, stack.end);
 }
 
-/* The stacks of all threads; returns how many. */
-static UInt find_stacks(Stack **found)
+/* The stacks of all threads; returns how many. Nothing is below the pointer of the one that is `between` two functions. */
+static UInt find_stacks(Stack **found, ThreadId between)
 {
    living_stacks.used = 0;
    static Stack *stacks;
@@ -276,7 +276,7 @@ static UInt find_stacks(Stack **found)
       *stack = (Stack){ .sp = sp };
       if (bounds.start == bounds.end)
          continue;
-      const Addr low = ht_ranges_contains(&divided, sp) ? bounds.start : sp - RED_ZONE;
+      const Addr low = ht_ranges_contains(&divided, sp) ? bounds.start : tid == between ? sp : sp - RED_ZONE;
       stack->low = low < bounds.start ? bounds.start : low;
       stack->high = bounds.end;
       ht_ranges_take(&dead_stacks, bounds.start, bounds.end);
@@ -288,7 +288,8 @@ static UInt find_stacks(Stack **found)
 
 /* Where a thread is at a root point. */
 typedef enum {
-   RETURNED, /* at the return of a routine: only those registers count that a routine keeps, and its result */
+   BETWEEN,  /* at the return of a routine, or where it calls exit: only those registers count that a function keeps, and
+                its result */
    RUNNING,  /* anywhere */
    ENDING    /* at its end: it computes no more, and what is in its vectors is what was copied last */
 } Where;
@@ -314,7 +315,7 @@ static void registers(ThreadId tid, Where where)
 #endif
    for (UInt i = 0; i < sizeof kept / sizeof *kept; i++)
       value(kept[i], HT_ROOT_REGISTER);
-   if (where == RETURNED)
+   if (where == BETWEEN)
       return;
    for (UInt i = 0; i < sizeof others / sizeof *others; i++)
       value(others[i], HT_ROOT_REGISTER);
@@ -371,19 +372,20 @@ static void memory(void)
    }
 }
 
-/* Records a point; `running` is the thread that has returned from a routine, or none where the program ends. */
-static void record_point(ThreadId running)
+/* Records a point; `between` is the thread, if any, that is between two functions: it has returned from a routine, or
+ * called exit. */
+static void record_point(ThreadId between, Bool ends)
 {
    ht_call_heap(&heap_low, &heap_length);
    VG_(memset)(recent, 0, sizeof recent);
    ht_ring_event(HT_ROOTS, 1, NULL, 0);
    Stack *stacks;
-   const UInt count = find_stacks(&stacks);
+   const UInt count = find_stacks(&stacks, between);
    ThreadId tid;
    Addr low, high;
    VG_(thread_stack_reset_iter)(&tid);
    while (VG_(thread_stack_next)(&tid, &low, &high))
-      registers(tid, running == VG_INVALID_THREADID ? ENDING : tid == running ? RETURNED : RUNNING);
+      registers(tid, tid == between ? BETWEEN : ends ? ENDING : RUNNING);
    for (UInt i = 0; i < count; i++)
       if (!ht_ranges_contains(&managers, stacks[i].sp))
          range(stacks[i].low, stacks[i].high, HT_ROOT_STACK);
@@ -417,14 +419,14 @@ void ht_roots_allocated(ThreadId tid, Addr block, ULong size)
       points = 0;
       distance *= 2;
    }
-   record_point(tid);
+   record_point(tid, False);
 }
 
-void ht_roots_ending(void)
+void ht_roots_ending(ThreadId exits)
 {
    static Bool ended;
    if (!ht_options.graph || ended || !ht_ring_is_open())
       return;
    ended = True;
-   record_point(VG_INVALID_THREADID);
+   record_point(exits, True);
 }

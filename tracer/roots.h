@@ -18,7 +18,7 @@ void ht_roots_thread_ended(ThreadId tid, Bool exits);
 void ht_roots_switched(Addr from, Addr to);
 /* A call of the malloc family has returned a block to the program. Records a root point if it is time for one. */
 void ht_roots_allocated(ThreadId tid, Addr block, ULong size);
-/* The process ends now, with all its threads: the last root point, once. */
-void ht_roots_ending(void);
+/* The process ends now, with all its threads: the last root point, once. `exits` has called exit, or is no thread. */
+void ht_roots_ending(ThreadId exits);
 
 #endif

@@ -69,9 +69,9 @@ mutants! {
     a_second_thread_does_not_request_numbers: events_that_depend_on_each_other_arrive_in_order 1,
         "attach.rs" "if thread > 0 { … fetch_or(gate::SEQUENCED" Skip, "precedes the";
     a_number_is_taken_in_two_steps: no_event_of_a_running_thread_is_given_up 0,
-        "emit.rs" "sequence.fetch_add(1, Ordering::AcqRel)" Torn, "each event has a number of its own";
+        "emit.rs" "sequence.0.fetch_add(1, Ordering::AcqRel)" Torn, "each event has a number of its own";
     a_number_is_taken_without_release: no_event_of_a_running_thread_is_given_up 0,
-        "emit.rs" "sequence.fetch_add(1, Ordering::AcqRel)" Order(Relaxed), "no event is given up";
+        "emit.rs" "sequence.0.fetch_add(1, Ordering::AcqRel)" Order(Relaxed), "no event is given up";
     a_thread_is_marked_busy_after_its_number: no_event_of_a_running_thread_is_given_up 0,
         "emit.rs" "busy.store(1, Ordering::Relaxed)" Late, "no event is given up";
     a_thread_is_free_before_its_words: no_event_of_a_running_thread_is_given_up 0,

@@ -239,7 +239,7 @@ fn a_plain_trace_shows_what_was_never_freed_and_what_grows_and_fails_no_gate_on_
     fixture
         .heaptoll(&["leaks", &short, "--fail-on", "growing"])
         .exits(3)
-        .complains(&["undecided", "too short"]);
+        .complains(&["not decided", "too short"]);
     fixture.heaptoll(&["record", "-o", &bare, "--", &program]).exits(0);
     fixture.heaptoll(&["leaks", &bare]).exits(0).shows(&["were never freed", "record with --sites"]);
     fixture.heaptoll(&["leaks", &bare, "--fail-on", "growing"]).exits(2).complains(&["no call stacks"]);
@@ -305,7 +305,7 @@ fn a_stripped_program_that_crashes_and_a_damaged_trace_have_what_is_there() {
     // Before, a gate over a damaged trace without a leak in what was left passed.
     fixture.heaptoll(&["leaks", &head, "--fail-on", "never-freed"]).exits(3).complains(&["is not whole"]);
     let growing = fixture.heaptoll(&["leaks", &head, "--fail-on", "growing"]);
-    growing.exits(3).complains(&["undecided", "too short to see growth"]);
+    growing.exits(3).complains(&["not decided", "too short to see growth"]);
     fixture.heaptoll(&["leaks", &program]).exits(2).complains(&["heaptoll leaks -- ", "stripped"]);
     fixture.heaptoll(&["leaks"]).exits(2).complains(&["TRACE"]);
 }
