@@ -24,25 +24,31 @@ const WORDS: usize = 48;
 static START: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Finds the C library's own `exit`, past others that the program has.
+/// Finds the C library's own `exit`, past one that the program may have. Not by `dlopen`, which allocates.
 pub fn find() {
-    // SAFETY: dlopen and dlsym read C literals; what is not loaded is not loaded now, and the C library stays. `info` and `symbol` are local variables,
-    // for which zeroes are valid; dladdr1 leaves in `symbol` null or the address of a symbol of the C library.
-    unsafe {
-        let library = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        if library.is_null() {
+    // SAFETY: dlsym reads a C literal.
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, c"exit".as_ptr()) };
+    let Some((library, _)) = symbol_at(libc::__errno_location as *const c_void) else { return };
+    for exit in [libc::exit as *const c_void, next] {
+        if let Some((object, bytes)) = symbol_at(exit)
+            && object == library
+        {
+            BYTES.store(bytes, Ordering::Relaxed);
+            START.store(exit as usize, Ordering::Release);
             return;
         }
-        let exit = libc::dlsym(library, c"exit".as_ptr());
+    }
+}
+
+/// Where the object of a function begins, and the function's length.
+fn symbol_at(address: *const c_void) -> Option<(usize, usize)> {
+    // SAFETY: zeroes are valid for both local variables; dladdr1 leaves in `symbol` null or the address of a symbol of an
+    // object, which stays loaded: the C library, or what was looked up just now.
+    unsafe {
         let mut info: Dl_info = core::mem::zeroed();
         let mut symbol: *mut Elf64_Sym = ptr::null_mut();
-        if !exit.is_null()
-            && dladdr1(exit, &raw mut info, (&raw mut symbol).cast(), RTLD_DL_SYMENT) != 0
-            && !symbol.is_null()
-        {
-            BYTES.store((*symbol).st_size as usize, Ordering::Relaxed);
-            START.store(exit as usize, Ordering::Release);
-        }
+        let found = dladdr1(address, &raw mut info, (&raw mut symbol).cast(), RTLD_DL_SYMENT) != 0;
+        (found && !symbol.is_null()).then(|| (info.dli_fbase as usize, (*symbol).st_size as usize))
     }
 }
 
