@@ -125,7 +125,7 @@ fn is_in(frame: &WholeFrame, files: &[&str]) -> bool {
     files.iter().any(|start| file.starts_with(start))
 }
 
-/// Whether a frame is the C library's. In a static program only names that are reserved for it tell.
+/// Whether a frame is the C library's. In a static program only names that are reserved for it show that.
 fn is_of_c_library(frame: &WholeFrame) -> bool {
     is_in(frame, &C_LIBRARY)
         || is_in(frame, &LINKER)

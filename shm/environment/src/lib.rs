@@ -140,7 +140,7 @@ mod tests {
         // SAFETY: one thread of this process reads the environment, and it does so by this crate.
         unsafe { environ = NOTHING.as_ptr().cast() };
         print!("cleared {}, ", found());
-        // SAFETY: as above.
+        // SAFETY: one thread of this process reads the environment, and it does so by this crate.
         unsafe { environ = core::ptr::null() };
         let all = entries().filter(|entry| entry.starts_with(b"HEAPTOLL_OF_A_TEST="));
         print!("gone {} {}", found(), all.count());

@@ -6,9 +6,9 @@ use crate::fixture::{Fixture, read_json};
 use crate::leaks::{of_heaptoll, of_memcheck};
 
 /// Each case leaves its only pointer in a place that the tracer once took for a dead stack or for the part below a stack
-/// pointer: beside a stack in one mapping, in a stack that shares its mapping with others, in the descriptor of a thread
-/// that nobody has joined.
-const BESIDE_STACKS: &str = r#"
+/// pointer: next to a stack in one mapping, in a stack that shares its mapping with others, in the descriptor of a thread
+/// that no other has joined.
+const NEXT_TO_STACKS: &str = r#"
     #define _GNU_SOURCE
     #include <pthread.h>
     #include <semaphore.h>
@@ -190,12 +190,12 @@ fn is_the_programs(fixture: &Fixture, name: &str, body: &str) {
         .shows(&["What leaks in"]);
 }
 
-/// Before, what lies beside the stack of a thread that has ended was called definitely lost, and what lies below the
+/// Before, what lies next to the stack of a thread that has ended was called definitely lost, and what lies below the
 /// pointer of one that lives.
 #[test]
-fn what_lies_beside_a_stack_in_one_mapping_is_reachable() {
+fn what_lies_next_to_a_stack_in_one_mapping_is_reachable() {
     let fixture = Fixture::new();
-    let (program, json) = (fixture.program("stacks", BESIDE_STACKS), fixture.at("a.json"));
+    let (program, json) = (fixture.program("stacks", NEXT_TO_STACKS), fixture.at("a.json"));
     fixture.heaptoll(&["leaks", "--json", &json, "--frames", "1", "--", &program]).exits(0);
     let ours = of_heaptoll(&read_json(&json));
     assert_eq!(ours.get(&("case_mapping".into(), "reachable")), Some(&(32, 32000)), "{ours:?}");

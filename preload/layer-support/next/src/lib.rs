@@ -4,7 +4,7 @@
 //! so that a manager without `pvalloc` is silently completed with glibc's, whose blocks it cannot free; and several
 //! threads may call it at once. This crate separates the concerns: [`arena`] serves requests until the next family is
 //! known, [`family`] takes functions from one object only, and [`forward`] is the family as a layer calls it, with
-//! missing functions emulated; [`inside`] tells a layer that queries the manager when it must not.
+//! missing functions emulated; [`inside`] knows when a layer may not query the manager.
 //!
 //! Layers also share: [`watched`] and [`operators`], the family and C++'s operators as a layer exports them, with a
 //! hook for every call; [`tally`], which counts calls on the statistics page; [`blocks`], a table of blocks that needs
