@@ -224,7 +224,8 @@ impl<'a> Walk<'a> {
             if run.start >= end {
                 break;
             }
-            let bytes = run.end.min(end) - run.start.max(start);
+            // What the kernel showed of a process that runs may overlap.
+            let bytes = run.end.min(end).saturating_sub(run.start.max(start));
             seen += bytes;
             match run.state {
                 State::Resident => found.amount.resident += bytes,
@@ -235,7 +236,7 @@ impl<'a> Walk<'a> {
                 State::Swapped => found.amount.swapped += bytes,
             }
         }
-        found.amount.absent = end - start - seen;
+        found.amount.absent = (end - start).saturating_sub(seen);
         found
     }
 }
