@@ -29,10 +29,16 @@ pub struct StaticData {
 }
 
 impl StaticData {
-    /// Files with writable data among these mappings, which are in order of address; no pages yet.
+    /// Files with writable data among these mappings, which are in order of address, but those of heaptoll's layers; no pages
+    /// yet.
     pub(crate) fn of(mappings: &[Mapping]) -> StaticData {
         let mut files: Vec<(String, u64)> = Vec::new();
-        for mapping in mappings.iter().filter(|mapping| mapping.writable && mapping.is_private_file()) {
+        let is_layers = |mapping: &Mapping| {
+            mapping.name.rsplit('/').next().is_some_and(|file| file.starts_with("libheaptoll_"))
+        };
+        let is_data =
+            |mapping: &&Mapping| mapping.writable && mapping.is_private_file() && !is_layers(mapping);
+        for mapping in mappings.iter().filter(is_data) {
             let first = mappings.iter().find(|other| other.name == mapping.name).unwrap_or(mapping);
             if files.last().is_none_or(|(name, _)| *name != mapping.name) {
                 files.push((mapping.name.clone(), first.start));
@@ -70,6 +76,8 @@ mod tests {
             mapping(0x6000, "/lib/l.so", false),
             mapping(0x7000, "/lib/l.so", true),
             mapping(0x8000, "/lib/l.so", true),
+            // Before, a variable of the recording layer was named as the program's largest.
+            mapping(0xa000, "/opt/heaptoll/layers/libheaptoll_record.so", true),
         ];
         let mut found = StaticData::of(&mappings);
         assert_eq!(found.files, [("/bin/p".to_owned(), 0x1000), ("/lib/l.so".to_owned(), 0x6000)]);
