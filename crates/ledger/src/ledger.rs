@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::pace::STEP;
 use crate::snapshot::Snapshot;
 use crate::static_data::StaticVariable;
 
@@ -43,6 +42,8 @@ pub struct LivePeak {
     pub clock_bytes: u64,
 }
 
+/// The peak is known to one part in this many.
+pub const STEP: u64 = 20;
 /// Number of snapshots that a run keeps, about: between this and twice as many.
 pub const WANTED: usize = 40;
 

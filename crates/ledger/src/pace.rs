@@ -1,6 +1,6 @@
 //! When to take the next snapshot.
 
-use crate::ledger::WANTED;
+use crate::ledger::{STEP, WANTED};
 use crate::snapshot::Snapshot;
 
 /// What a program holds, as far as it is cheap to know at any time.
@@ -12,8 +12,6 @@ pub struct Level {
     pub rss_bytes: u64,
 }
 
-/// The peak is known to one part in this many.
-pub const STEP: u64 = 20;
 /// A rise by one part in this many is sampled: the program goes on until the recorder sees it.
 const RISE: u64 = 32;
 
