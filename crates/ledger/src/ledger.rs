@@ -69,14 +69,9 @@ impl Ledger {
         });
     }
 
-    /// Index of the snapshot at the peak: of those whose resident set is the largest to a twentieth, the first with the
-    /// most live bytes. A resident set stays as large while the program frees what it holds.
+    /// Index of the snapshot with the largest resident set, the first of them.
     pub fn peak(&self) -> Option<usize> {
-        let most = self.snapshots.iter().map(|snapshot| snapshot.rss_bytes).max()?;
-        let is_at_peak = |snapshot: &Snapshot| most - snapshot.rss_bytes <= most / STEP;
-        first_most(&self.snapshots, |snapshot| {
-            if is_at_peak(snapshot) { snapshot.live_bytes.saturating_add(1) } else { 0 }
-        })
+        first_most(&self.snapshots, |snapshot| snapshot.rss_bytes)
     }
 
     /// Index of the snapshot with the most live bytes, the first of them.
@@ -122,18 +117,6 @@ mod tests {
         );
         assert!(ledger.snapshots.len() <= 2 * WANTED);
         assert_eq!(Ledger::default().peak(), None);
-    }
-
-    /// Found by a trial: a destructor frees a cache while the resident set stays, and the answer was of its end.
-    #[test]
-    fn of_snapshots_with_the_same_resident_set_the_peak_has_the_most_live_bytes() {
-        let mut ledger = Ledger::default();
-        for (at, (rss, live)) in
-            [(100, 90), (197, 180), (200, 60), (200, 2), (120, 110)].into_iter().enumerate()
-        {
-            ledger.push(snapshot(at as u64, rss, live));
-        }
-        assert_eq!(ledger.peak(), Some(1));
     }
 
     #[test]
