@@ -32,7 +32,7 @@ const MUTANTS: &[(&str, &[&str])] = &[
     ("mark_stack_short", &["structure_wide"]),
     ("loses_some", &["structure_list", "structure_wide"]),
     ("self_maps", &["thread_main_goes"]),
-    ("keeps_all", &["structure_ring", "place_static", "library_data", "held_unseen", "longjmp_frames"]),
+    ("keeps_all", &["structure_ring", "place_static", "library_data", "longjmp_frames"]),
     ("keeps_memory", &["large_million"]),
     ("no_last_resort", &["limit_collects_first"]),
     ("no_restart", &["call_waits"]),
