@@ -84,7 +84,7 @@ fn one_row_a_stack_in_the_order_given() {
     assert!(words(&text, "glibc").join(" ").ends_with("baseline"), "{text}");
     assert!(text.contains("15 repetitions after 1 warm-up") && text.contains("THP madvise"), "{text}");
     assert!(text.contains("own cost: 0.63 ms and 212 KiB an invocation"), "{text}");
-    assert!(text.contains("difference seen"), "{text}");
+    assert!(text.contains("9.1 % less CPU, 2.1x the memory"), "{text}");
 }
 
 #[test]
