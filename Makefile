@@ -39,7 +39,7 @@ SHELLS := $(OURS) $(TITHE_ARCHIVE) $(addprefix heaptoll_,$(LAYERS))
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
 .PHONY: help demo quick test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
-	only-peers-demo only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload test-moving test-slurm \
+	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests stage-tests lint-rest test-tool test-preload test-moving test-slurm \
 	test-checked test-glibc release test-release
 
 help:
@@ -50,6 +50,7 @@ help:
 	@echo "make study              repeat the papers: every table, figure and claim"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
 	@echo "make bench              measure heaptoll itself, the peers, the collectors"
+	@echo "make reference          write the page of all options and the JSON Schemas into docs/reference"
 	@echo "make book               the pages of docs/ as HTML in target/book"
 	@echo "make release            a release in dist/ (root; a build root of Debian 11); make test-release tries it"
 	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
@@ -259,7 +260,11 @@ release:
 test-release:
 	@scripts/test-release
 
-book:
+# What is made from the types and the definitions of the command line: the page of all options, the JSON Schemas.
+reference:
+	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib --bins page_has_the_options schema_of_its_own_name
+
+book: reference
 	@command -v mdbook >/dev/null || { echo "mdbook is not installed: cargo install mdbook --locked; or read the pages as they are, from docs/SUMMARY.md" >&2; exit 1; }
 	mdbook build docs
 	@echo "the book: target/book/index.html"

@@ -15,6 +15,8 @@ const SUMMARY: &str = "docs/SUMMARY.md";
 const README: &str = "README.md";
 /// Pages outside the book that lead into it.
 const OUTSIDE: [&str; 2] = [README, "CONTRIBUTING.md"];
+/// The page that `make reference` writes: the repository does not hold it, so only the summary leads there.
+const GENERATED: &str = "docs/reference/options.md";
 /// The most lines of the README: what does not fit is in the book.
 const README_LINES: usize = 70;
 
@@ -116,7 +118,10 @@ fn fault(root: &Path, pages: &Pages, from: &str, link: &str) -> Option<String> {
     let Some(target) = resolved(from, path) else {
         return Some(format!("`{link}` leads out of the repository"));
     };
-    if !root.join(&target).exists() {
+    if from == SUMMARY && target == GENERATED {
+        return None;
+    }
+    if !root.join(&target).exists() || target == GENERATED {
         return Some(format!("`{link}` leads to no file: {target} does not exist"));
     }
     let anchor = anchor?;
@@ -211,6 +216,17 @@ mod tests {
         let expected =
             ["docs/SUMMARY.md:2: `guide/two.md` leads to no file: docs/guide/two.md does not exist"];
         assert_eq!(findings(&[(SUMMARY, summary)]), expected);
+    }
+
+    #[test]
+    fn a_page_that_make_reference_writes_is_for_the_summary_alone() {
+        let summary = "- [One](guide/one.md)\n- [Options](reference/options.md)\n";
+        assert_eq!(findings(&[(SUMMARY, summary)]), [""; 0]);
+        let page = "## The answer\n[options](../reference/options.md)\n";
+        let expected = [
+            "docs/guide/one.md:2: `../reference/options.md` leads to no file: docs/reference/options.md does not exist",
+        ];
+        assert_eq!(findings(&[("docs/guide/one.md", page)]), expected);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! The JSON that commands write: an envelope of schema, version and figures, and the JSON Schema of each command.
 //!
-//! A command's figures are one type for who writes and who reads. Its schema is generated from that type; the file in
-//! `docs/reference/schemas/` is compared with it by a test, and every JSON file that a test makes is validated against
-//! it.
+//! A command's figures are one type for who writes and who reads. Its schema is generated from that type. `make reference` writes it,
+//! and every JSON file that a test makes is validated against it.
 
 use heaptoll_report::json;
 use schemars::generate::SchemaSettings;

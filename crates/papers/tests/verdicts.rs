@@ -26,8 +26,8 @@ fn verdict(results: &Results, study: &str, claim: &str) -> Option<&'static str> 
 fn the_table_of_mended_verdicts_is_what_the_stored_figures_give() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
     let text = std::fs::read_to_string(results.join("verdicts.md")).expect("the table");
-    let before = stored::results(&results.join("study-2026-11-22.json")).expect("stored results");
-    let latest = stored::results(&results.join("study-last.json")).expect("stored results");
+    let before = stored::results(&results.join("study-2026-11-22.json.xz")).expect("stored results");
+    let latest = stored::results(&results.join("study-last.json.xz")).expect("stored results");
     let again = before.clone().judged_again(&all().expect("studies"));
     let mut compared = 0;
     // The table of mended claims is the first; rows begin with a study and a claim.
