@@ -12,7 +12,7 @@ use crate::exit;
 use crate::outputs;
 use crate::terminal;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::schema::Envelope;
+use heaptoll_experiments::labelled::Envelope;
 
 /// Output files of a command whose result is a document.
 #[derive(Debug, Args, Default)]

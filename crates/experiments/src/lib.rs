@@ -50,6 +50,7 @@ pub mod replay;
 pub mod run;
 pub mod same_work;
 pub mod sampled;
+#[cfg(feature = "schemas")]
 pub mod schema;
 pub mod sealed;
 pub mod simulated_machine;

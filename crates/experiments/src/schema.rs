@@ -12,8 +12,7 @@ use serde_json::{Value, json as value};
 
 use crate::artifact::Description;
 use crate::cluster::Plan;
-pub use crate::labelled::Envelope;
-use crate::labelled::{self, Unreadable};
+use crate::labelled::{self, Envelope, Unreadable};
 use crate::{
     artifact, bound, choose, cluster, conservatism, corpus, delay, diff, drag, frequency, gate, instructions,
     leaks, ledger, lifetimes, locality, managers, minheap, oracle, programs, proximity, reclamation, replay,

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Collections of a replay.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Collections {
     /// Collections of the whole heap.
     pub full: u64,

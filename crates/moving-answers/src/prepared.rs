@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What a trace holds, as far as replays of it need to know.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Prepared {
     /// Program and arguments that were recorded.
     pub command: Vec<String>,

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Collections, Simulated};
 
 /// What a replay found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Replayed {
     /// The plan.
     pub plan: String,

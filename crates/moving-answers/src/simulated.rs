@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Misses by accessor.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ByAccessor {
     /// Of the program's loads and stores.
     pub program: u64,
@@ -15,8 +14,7 @@ pub struct ByAccessor {
 }
 
 /// One way in which a collection leaves the caches.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Caches {
     /// References made.
     pub references: ByAccessor,
@@ -27,8 +25,7 @@ pub struct Caches {
 }
 
 /// A request that the program marked and that ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SimulatedRequest {
     /// Collections that ended before it began.
     pub after: u32,
@@ -44,8 +41,7 @@ pub struct SimulatedRequest {
 }
 
 /// Everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Simulated {
     /// Collections load what they mark and copy, and the caches hold that afterwards.
     pub touched: Caches,

@@ -41,6 +41,7 @@ mod placed;
 pub mod read;
 pub mod results;
 pub mod run;
+#[cfg(feature = "schemas")]
 pub mod schema;
 pub mod stored;
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! Managers that serve, that cannot, and that only seem to.
 
-mod support;
-
 use std::path::Path;
 
 use heaptoll_preflight::{Refusal, START_LAYER, check_load, inspect_manager};
-use support::*;
+use crate::support::*;
 
 #[test]
 fn a_library_that_exports_no_malloc_is_refused() {

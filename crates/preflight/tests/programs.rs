@@ -1,13 +1,11 @@
 //! Programs that can and that cannot be measured, each with the verdict it must get.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use heaptoll_preflight::{Refusal, inspect_program, preflight};
-use support::*;
+use crate::support::*;
 
 #[test]
 fn a_plain_program_is_proved_and_every_call_counted() {

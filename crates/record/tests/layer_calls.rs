@@ -1,11 +1,9 @@
 //! The recording layer records every call, as it was made, in the order of the process.
 
-mod layer_support;
-
 use heaptoll_alloc_ring::Flags;
 
-use layer_support::recorded::{Event, Recording, agree, logged, marked};
-use layer_support::{Fixture, layers};
+use crate::layer_support::recorded::{Event, Recording, agree, logged, marked};
+use crate::layer_support::{Fixture, layers};
 
 #[test]
 fn every_function_of_the_family_is_recorded_as_it_was_called() {
@@ -112,8 +110,8 @@ fn each_process_records_its_own_calls_and_a_child_of_vfork_those_of_its_parent()
         first.follow(false);
         assert!(run.images[1..].iter().all(|image| image.parent_pid != 0 && image.exe == first.exe));
         if how == "vfork" {
-            let of_child = |event: &&(u32, layer_support::recorded::Event)| {
-                matches!(event.1, layer_support::recorded::Event::Alloc { size: 5555, .. })
+            let of_child = |event: &&(u32, crate::layer_support::recorded::Event)| {
+                matches!(event.1, crate::layer_support::recorded::Event::Alloc { size: 5555, .. })
             };
             assert_eq!(first.events.iter().filter(of_child).count(), 1);
         }

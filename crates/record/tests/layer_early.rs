@@ -1,11 +1,9 @@
 //! What a program allocates before the C library is initialised is recorded and counted as the rest.
 
-mod layer_support;
-
 use std::path::PathBuf;
 
-use layer_support::recorded::{Event, Recording, Run};
-use layer_support::{Fixture, layers, manager};
+use crate::layer_support::recorded::{Event, Recording, Run};
+use crate::layer_support::{Fixture, layers, manager};
 
 /// Where the calls are made: in the program or in a library, which is initialised before the C library.
 fn programs(fixture: &Fixture) -> Vec<(&'static str, PathBuf)> {

@@ -1,14 +1,12 @@
 //! The recording layer with the counting one, with everything that may be requested, without a recorder, and over
 //! collectors.
 
-mod layer_support;
-
 use std::process::Command;
 
 use heaptoll_alloc_ring::Flags;
 use heaptoll_manager_facts::{Facts, request};
-use layer_support::recorded::{Counts, Event, Image, Recording, Run, agree, logged};
-use layer_support::{Fixture, layers, manager};
+use crate::layer_support::recorded::{Counts, Event, Image, Recording, Run, agree, logged};
+use crate::layer_support::{Fixture, layers, manager};
 
 /// The counts of the counting layer in the process of an image. Directly after the recording layer, it gets the calls
 /// that this forwards: operators as the family's functions.

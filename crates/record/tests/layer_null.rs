@@ -1,10 +1,8 @@
 //! The null manager under programs.
 
-mod layer_support;
-
 use std::process::{Command, Output};
 
-use layer_support::{Fixture, layers};
+use crate::layer_support::{Fixture, layers};
 
 fn under_null(command: &mut Command) -> Output {
     command.env("LD_PRELOAD", layers().join("libheaptoll_null.so")).output().expect("it runs")

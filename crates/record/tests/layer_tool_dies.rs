@@ -1,14 +1,12 @@
 //! When the tool dies, the program goes on.
 
-mod layer_support;
-
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use heaptoll_alloc_ring::{Options, RingEvent, Shared, Sink, Tap};
-use layer_support::{Fixture, layers};
+use crate::layer_support::{Fixture, layers};
 
 struct Nothing;
 

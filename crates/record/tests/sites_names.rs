@@ -1,8 +1,5 @@
 //! Call stacks from the program to the trace: programs that know their own chains of calls, recorded with stacks.
 
-#[path = "layer_support/mod.rs"]
-mod layer_support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +7,7 @@ use std::process::Command;
 
 use heaptoll_record::{Manager, RecordingOptions, Request, Silent, record};
 use heaptoll_trace::{Batch, EventKind, Frame, Reader};
-use layer_support::{Fixture, layers};
+use crate::layer_support::{Fixture, layers};
 
 /// Every stack of a trace, with the sizes that were allocated there.
 struct Stacks {

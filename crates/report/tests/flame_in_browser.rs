@@ -3,13 +3,10 @@
 //!
 //! Needs Chromium; see `page_in_browser.rs`.
 
-mod browser;
-mod driven;
-
 use std::path::Path;
 use std::time::Instant;
 
-use browser::chromium_or_note;
+use crate::browser::chromium_or_note;
 use heaptoll_profiles::{Builder, Frame, Measure, Profile};
 use heaptoll_report::document::{Document, Flame, FlameBase, Item, Section};
 use heaptoll_report::html;
@@ -66,7 +63,7 @@ const PRELUDE: &str = r#"
 
 /// What a script in the page found, whose body fills `found`, and every line of the browser's console.
 fn drive(browser: &Path, page: &str, script: &str, width: u32) -> (Value, Vec<String>) {
-    driven::drive(browser, page, &format!("{PRELUDE}{script}"), width)
+    crate::driven::drive(browser, page, &format!("{PRELUDE}{script}"), width)
 }
 
 #[test]

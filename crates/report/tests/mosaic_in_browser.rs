@@ -2,11 +2,8 @@
 //!
 //! Needs Chromium; see `page_in_browser.rs`.
 
-mod browser;
-mod driven;
-
-use browser::chromium_or_note;
-use driven::drive;
+use crate::browser::chromium_or_note;
+use crate::driven::drive;
 use heaptoll_report::document::{Document, Item, Key, Mosaic, Section, Tile};
 use heaptoll_report::html;
 use serde_json::json;

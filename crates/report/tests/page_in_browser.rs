@@ -4,12 +4,10 @@
 //! Needs Chromium. Where there is none the test prints a note and passes, except in continuous integration (`CI` is
 //! set).
 
-mod browser;
-
 use std::path::Path;
 use std::process::Command;
 
-use browser::chromium_or_note;
+use crate::browser::chromium_or_note;
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Part, Section, Series, Table};
 use heaptoll_report::experiment::{Extras, document as of_experiment};
 use heaptoll_report::html;

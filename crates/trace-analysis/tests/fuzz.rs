@@ -1,9 +1,6 @@
 //! Damaged traces, mostly under right checksums, through everything that reads one: no panic, no memory beyond a bound,
 //! and an error that has a type. A failure names the seed.
 
-#[path = "../../trace/tests/common/mod.rs"]
-mod common;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -79,7 +76,7 @@ fn analyse_all(bytes: &[u8]) -> Result<u64, TraceError> {
 
 fn fuzz(seeds: std::ops::Range<u64>) {
     let whole: Vec<Vec<u8>> = [(1, 300, 64, true), (2, 200, 32, false), (3, 60, 16, true)]
-        .map(|(seed, events, chunk, full)| common::trace(seed, events, chunk, full))
+        .map(|(seed, events, chunk, full)| crate::common::trace(seed, events, chunk, full))
         .into();
     let (mut read, mut refused) = (0, 0);
     for seed in seeds {

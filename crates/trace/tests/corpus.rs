@@ -1,13 +1,11 @@
 //! Small files that a user may give by mistake or on purpose: each is refused or read with the outcome in the table, in
 //! little memory. `cargo test -p heaptoll-trace --test corpus -- --ignored` makes the generated ones again.
 
-mod common;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{chunk, chunks, file_head, read, trace};
+use crate::common::{chunk, chunks, file_head, read, trace};
 use heaptoll_trace::{Reader, TraceError, tables};
 
 /// Counts what the reader allocates.

@@ -1,8 +1,6 @@
 //! Files that were cut, hit, spliced: no panic, nothing illegal, and every whole chunk is read.
 
-mod common;
-
-use common::{Numbers, Read, chunks, read, trace};
+use crate::common::{Numbers, Read, chunks, read, trace};
 use heaptoll_trace::{Event, EventKind, TraceError};
 use proptest::prelude::*;
 
@@ -155,9 +153,9 @@ fn mutated_chunks_with_right_checksums_do_no_harm() {
                 }
             }
         }
-        let mut bytes = common::file_head(1);
+        let mut bytes = crate::common::file_head(1);
         for (kind, sequence, payload) in parts {
-            bytes.extend_from_slice(&common::chunk(kind, sequence, &payload));
+            bytes.extend_from_slice(&crate::common::chunk(kind, sequence, &payload));
         }
         read(&bytes).unwrap();
     }
@@ -216,7 +214,7 @@ fn frees_and_resizes_of_what_is_missing_are_foreign_or_new() {
     use heaptoll_trace::{Ending, Header, Settings, Writer};
     let settings = Settings { level: 0, events_per_chunk: 2 };
     let mut writer = Writer::new(Vec::new(), &Header::default(), &settings).unwrap();
-    let call = common::call(EventKind::Malloc, 32);
+    let call = crate::common::call(EventKind::Malloc, 32);
     let first = writer.allocate(&call).unwrap();
     let second = writer.allocate(&call).unwrap();
     // The chunk that will be missing: the first is freed, a third and a fourth are allocated.
@@ -227,7 +225,7 @@ fn frees_and_resizes_of_what_is_missing_are_foreign_or_new() {
     let fifth = writer.allocate(&call).unwrap();
     // Returned.
     writer.free(fourth, EventKind::Free, 0, 0).unwrap();
-    writer.resize(fifth, &common::call(EventKind::Realloc, 64), true).unwrap();
+    writer.resize(fifth, &crate::common::call(EventKind::Realloc, 64), true).unwrap();
     writer.free(fifth, EventKind::Free, 0, 0).unwrap();
     writer.free(second, EventKind::Free, 0, 0).unwrap();
     let whole = writer.finish(&Ending::default()).unwrap();
@@ -258,9 +256,9 @@ fn an_allocation_of_a_slot_whose_free_is_missing_follows_a_lost() {
     use heaptoll_trace::{Ending, Header, Settings, Writer};
     let settings = Settings { level: 0, events_per_chunk: 1 };
     let mut writer = Writer::new(Vec::new(), &Header::default(), &settings).unwrap();
-    let first = writer.allocate(&common::call(EventKind::Malloc, 32)).unwrap();
+    let first = writer.allocate(&crate::common::call(EventKind::Malloc, 32)).unwrap();
     writer.free(first, EventKind::Free, 0, 0).unwrap();
-    writer.allocate(&common::call(EventKind::Malloc, 48)).unwrap();
+    writer.allocate(&crate::common::call(EventKind::Malloc, 48)).unwrap();
     let whole = writer.finish(&Ending::default()).unwrap();
     let parts = chunks(&whole);
     let mut bytes = whole.clone();
@@ -281,7 +279,7 @@ fn the_batch_following_a_malformed_chunk_is_after_the_gap_and_the_one_before_is_
     assert_eq!(payload[48..50], [0, 0], "the first column is that of ops, plain");
     payload[48 + 12 * columns + ops - 1] = 15;
     let sequence = u64::from_le_bytes(bytes[start + 16..start + 24].try_into().unwrap());
-    bytes.splice(start..end, common::chunk(2, sequence, &payload));
+    bytes.splice(start..end, crate::common::chunk(2, sequence, &payload));
     let mut reader = heaptoll_trace::Reader::new(&bytes[..]).unwrap();
     let mut batch = heaptoll_trace::Batch::default();
     let mut found = Vec::new();

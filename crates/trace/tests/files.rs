@@ -1,13 +1,11 @@
 //! Files: a full disk, a limit of sizes, one that exists; and outputs that refuse.
 
-mod common;
-
 use std::ffi::CString;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use common::{call, read, trace};
+use crate::common::{call, read, trace};
 use heaptoll_trace::{
     Allocation, Batch, Ending, EventKind, Exit, Frame, Gap, Header, Output, Reader, Sample, Settings, Site,
     Sites, SitesSoFar, Stream, TraceError, TraceFile, Writer, graph, tables,
@@ -236,7 +234,7 @@ fn tables_without_events_are_those_of_the_whole() {
         assert_eq!(found.header.command, ["program", "input"]);
         assert_eq!(found.ending, read.ending);
         assert_eq!(found.sites, read.sites);
-        assert_eq!(found.sites.as_ref().unwrap(), &common::sites());
+        assert_eq!(found.sites.as_ref().unwrap(), &crate::common::sites());
         assert_eq!(found.samples.len(), read.samples);
         assert_eq!(found.extra::<Vec<u32>>("ledger").unwrap().unwrap(), [1, 2, 3]);
         assert!(found.extra::<Vec<u32>>("nothing").is_none());

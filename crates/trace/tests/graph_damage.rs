@@ -1,18 +1,16 @@
 //! Traces with pointers that were cut, hit, spliced: no panic, nothing illegal (`read_graph` checks), and what is whole
 //! is read.
 
-mod common;
-
 use std::collections::HashSet;
 
-use common::graph::{graph, read_graph};
+use crate::common::graph::{graph, read_graph};
 use heaptoll_trace::TraceError;
 use heaptoll_trace::graph::Event;
 use proptest::prelude::*;
 
 /// Events of each chunk of events.
 fn per_chunk(bytes: &[u8]) -> Vec<(usize, usize)> {
-    let chunks = common::chunks(bytes).into_iter().enumerate().filter(|(_, chunk)| chunk.2 == 2);
+    let chunks = crate::common::chunks(bytes).into_iter().enumerate().filter(|(_, chunk)| chunk.2 == 2);
     chunks
         .map(|(at, (start, ..))| {
             (at, u32::from_le_bytes(bytes[start + 32..start + 36].try_into().unwrap()) as usize)
@@ -35,7 +33,7 @@ proptest! {
             }
             Err(error) => panic!("{error}"),
         };
-        let chunks = common::chunks(&made.bytes);
+        let chunks = crate::common::chunks(&made.bytes);
         let whole = per_chunk(&made.bytes).into_iter().filter(|(at, _)| chunks[*at].1 <= cut);
         let count: usize = whole.map(|(_, events)| events).sum();
         let mut expected = made.events[..count].to_vec();
@@ -56,7 +54,7 @@ proptest! {
         seed: u64, full: bool, place: prop::sample::Index, with in 1..=255_u8,
     ) {
         let mut made = graph(seed, 700, 64, full);
-        let chunks = common::chunks(&made.bytes);
+        let chunks = crate::common::chunks(&made.bytes);
         let place = place.index(made.bytes.len());
         let hit = chunks.iter().position(|chunk| (chunk.0..chunk.1).contains(&place));
         let mut lost = HashSet::new();
@@ -98,7 +96,7 @@ proptest! {
     #[test]
     fn payloads_that_lie_are_read_to_an_end(seed: u64, full: bool, chunk: prop::sample::Index, place: prop::sample::Index, with in 1..=255_u8) {
         let mut bytes = graph(seed, 300, 32, full).bytes;
-        let chunks = common::chunks(&bytes);
+        let chunks = crate::common::chunks(&bytes);
         let (start, end, _) = chunks[chunk.index(chunks.len())];
         let place = start + 32 + place.index(end - start - 32);
         bytes[place] ^= with;

@@ -1,8 +1,6 @@
 //! What is written into a trace with pointers comes back; other files are refused by name.
 
-mod common;
-
-use common::graph::{graph, read_graph};
+use crate::common::graph::{graph, read_graph};
 use heaptoll_trace::graph::Reader;
 use heaptoll_trace::{TraceError, tables};
 use proptest::prelude::*;
@@ -30,13 +28,13 @@ fn header_and_tables_come_back() {
     assert!(reader.plain_bytes() > 300);
     let tables = reader.into_tables();
     assert_eq!(tables.ending.as_ref().unwrap().events, made.events.len() as u64);
-    assert_eq!(tables.sites.as_ref(), Some(&common::sites()));
+    assert_eq!(tables.sites.as_ref(), Some(&crate::common::sites()));
     assert_eq!(tables.extra::<Vec<i32>>("scan").unwrap().unwrap(), [1, 2, 3]);
 }
 
 #[test]
 fn a_trace_without_pointers_is_refused_by_name() {
-    let plain = common::trace(1, 100, 64, false);
+    let plain = crate::common::trace(1, 100, 64, false);
     let error = Reader::with_name(&plain[..], "plain.trace").unwrap_err();
     assert!(matches!(error, TraceError::NotAGraph { .. }));
     let text = error.to_string();

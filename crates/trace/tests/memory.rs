@@ -1,9 +1,7 @@
 //! A trace that would fill the machine is refused before it does, with what it would take.
 
-mod common;
-
-use common::bomb::bomb;
-use common::trace;
+use crate::common::bomb::bomb;
+use crate::common::trace;
 use heaptoll_trace::{Batch, Memory, Reader, TraceError};
 
 /// Reads all of it; returns the number of events.
@@ -59,7 +57,7 @@ fn objects_count_by_how_many_live_at_once_and_not_by_how_many_there_were() {
 fn what_the_reader_itself_keeps_counts_too() {
     let mut bytes = bomb(4);
     // The second chunk of events is damaged: the slots of the third are renumbered.
-    let second = common::chunks(&bytes)[2];
+    let second = crate::common::chunks(&bytes)[2];
     bytes[second.0 + 40] ^= 1;
     let mut reader = Reader::new(&bytes[..]).expect("a trace");
     reader.limit(Memory { limit_bytes: 4 << 20, each_object_bytes: 0 });

@@ -1,0 +1,4 @@
+//! One binary of all these tests: linking one takes the time of many tests.
+
+mod fuzz;
+mod verdicts;

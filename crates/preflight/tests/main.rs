@@ -1,0 +1,6 @@
+//! One binary of all these tests: linking one takes the time of many tests.
+
+mod support;
+
+mod managers;
+mod programs;

@@ -1,0 +1,10 @@
+//! One binary of all these tests: linking one takes the time of many tests.
+
+mod layer_support;
+
+mod layer_calls;
+mod layer_early;
+mod layer_modes;
+mod layer_null;
+mod layer_tool_dies;
+mod sites_names;

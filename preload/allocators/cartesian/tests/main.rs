@@ -1,0 +1,5 @@
+//! One binary of all these tests: linking one takes the time of many tests.
+
+mod tree;
+mod trial;
+mod worst;
