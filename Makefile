@@ -167,7 +167,7 @@ IN_STAGE := HEAPTOLL_HOME=$(abspath $(TARGET))/debug/stage HEAPTOLL_LAYERS_DIR=$
 test:
 	@scripts/setup test
 	@rm -f $(TARGET)/parts
-	@$(PART) objects $(MAKE) --no-print-directory preloaded
+	@$(LINTED) $(PART) objects $(MAKE) --no-print-directory preloaded
 	@$(PART) tests-compiled $(MAKE) --no-print-directory compile-tests
 	@$(PART) staged $(MAKE) --no-print-directory stage-tests
 	@$(PART) checked $(MAKE) --no-print-directory test-checked
@@ -188,16 +188,16 @@ stage-tests:
 	@$(MAKE) --no-print-directory stage $(TESTED)
 	$(TARGET)/debug/heaptoll-peers --out $(TARGET)/debug/stage/lib/heaptoll/managers --work $(TARGET)/peers --jobs $(JOBS) fast
 
-# What compiling the tests does not see: formatting, the preloadable objects, scripts.
+# What compiling does not see: formatting, scripts.
 lint-rest:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path preload/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path moving/Cargo.toml
-	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
 	cd scripts/release.d && python3 -B -m unittest -q test_parts
 	shellcheck .ci/run scripts/setup scripts/fresh scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/test-slurm scripts/part scripts/step scripts/quick scripts/speed scripts/commit scripts/release scripts/release.d/root scripts/release.d/within scripts/release.d/sources scripts/release.d/install preload/collectors/tithe/static/pack tracer/test/check
 
 lint: lint-rest
+	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
 	$(CARGO) clippy $(PRELOAD) --all-targets $(UNSHELLED) -- -D warnings
 	$(CARGO) clippy $(MOVING) --all-targets -- -D warnings
