@@ -262,7 +262,7 @@ test-release:
 
 # What is made from the types and the definitions of the command line: the page of all options, the JSON Schemas.
 reference:
-	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib --bins page_has_the_options schema_of_its_own_name
+	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib --bins -- page_has_the_options schema_of_its_own_name
 
 book: reference
 	@command -v mdbook >/dev/null || { echo "mdbook is not installed: cargo install mdbook --locked; or read the pages as they are, from docs/SUMMARY.md" >&2; exit 1; }
