@@ -39,7 +39,7 @@ SHELLS := $(OURS) $(TITHE_ARCHIVE) $(addprefix heaptoll_,$(LAYERS))
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
 .PHONY: help demo quick test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
-	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests stage-tests lint-rest test-tool test-preload test-moving test-slurm \
+	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests stage-tests lint-rest run-tests test-slurm \
 	test-checked test-glibc release test-release
 
 help:
@@ -172,17 +172,22 @@ test:
 	@$(PART) staged $(MAKE) --no-print-directory stage-tests
 	@$(PART) checked $(MAKE) --no-print-directory test-checked
 	@$(PART) linted $(MAKE) --no-print-directory lint-rest
-	@$(PART) tool-tests $(MAKE) --no-print-directory test-tool
-	@$(PART) preload-tests $(MAKE) --no-print-directory test-preload
-	@$(PART) moving-tests $(MAKE) --no-print-directory test-moving
+	@$(PART) tracer-tests tracer/test/check $(abspath $(TARGET))/debug/stage/lib/heaptoll/tracer
+	@$(PART) documented-tests $(LINTED) $(CARGO) test --quiet --locked --target-dir $(TARGET) --doc $(DOCUMENTED)
+	@$(MAKE) --no-print-directory run-tests
 
 quick:
 	@scripts/quick $(BASE)
 
+# Cargo's messages name the test binaries, which scripts/tests.d runs without it.
+BUILT := $(TARGET)/built-tests
+NO_RUN := --no-run --message-format=json-render-diagnostics
+
 compile-tests:
-	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-run
-	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-run
-	$(LINTED) $(CARGO) test $(MOVING) --no-run
+	@mkdir -p $(BUILT)
+	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace $(NO_RUN) >$(BUILT)/tool
+	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) $(NO_RUN) >$(BUILT)/preload
+	$(LINTED) $(CARGO) test $(MOVING) $(NO_RUN) >$(BUILT)/moving
 
 stage-tests:
 	@$(MAKE) --no-print-directory stage $(TESTED)
@@ -194,6 +199,7 @@ lint-rest:
 	$(CARGO) fmt --all --check --manifest-path preload/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path moving/Cargo.toml
 	cd scripts/release.d && python3 -B -m unittest -q test_parts
+	cd scripts/tests.d && python3 -B -m unittest -q test_tests
 	shellcheck .ci/run scripts/setup scripts/fresh scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/test-slurm scripts/part scripts/step scripts/quick scripts/speed scripts/commit scripts/release scripts/release.d/root scripts/release.d/within scripts/release.d/sources scripts/release.d/install preload/collectors/tithe/static/pack tracer/test/check
 
 lint: lint-rest
@@ -202,15 +208,12 @@ lint: lint-rest
 	$(CARGO) clippy $(PRELOAD) --all-targets $(UNSHELLED) -- -D warnings
 	$(CARGO) clippy $(MOVING) --all-targets -- -D warnings
 
-test-tool:
-	tracer/test/check $(abspath $(TARGET))/debug/stage/lib/heaptoll/tracer
-	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-fail-fast
+# Packages with examples in their documentation.
+DOCUMENTED := -p heaptoll-alloc -p heaptoll-profiles
 
-test-preload:
-	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-fail-fast
-
-test-moving:
-	$(LINTED) $(CARGO) test $(MOVING) --no-fail-fast
+# All binaries of all workspaces, side by side. What a test compiles itself is compiled as it is here.
+run-tests:
+	@$(IN_STAGE) $(LINTED) scripts/tests.d/fast.py $(TARGET)/parts $(JOBS) $(addprefix $(BUILT)/,tool preload moving)
 
 # Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds:
 # 61 CPU seconds, most of them to build.

@@ -1,0 +1,97 @@
+"""Rules of how tests are run and counted, each with a case that breaks it."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import tempfile
+import unittest
+
+import binaries
+import fast
+
+OK = "test a ... ok\ntest result: ok. 3 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out\n"
+BAD = "test a ... FAILED\ntest result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n"
+
+
+class Counts(unittest.TestCase):
+    def test_the_result_line_counts(self):
+        self.assertEqual(binaries.counts(OK, 0), (3, 0))
+        self.assertEqual(binaries.counts(BAD, 101), (3, 2))
+
+    def test_a_test_without_a_harness_is_one(self):
+        self.assertEqual(binaries.counts("fine\n", 0), (1, 0))
+        self.assertEqual(binaries.counts("not fine\n", 1), (0, 1))
+
+    def test_what_is_killed_has_failed_whatever_it_printed(self):
+        self.assertEqual(binaries.counts("test a ... ok\n", -11), (0, 1))
+        self.assertEqual(binaries.counts(OK, -6), (3, 1))
+
+
+class Runs(unittest.TestCase):
+    def script(self, text):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "some-0123")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n{text}\n")
+        os.chmod(path, stat.S_IRWXU)
+        return binaries.Binary("lint", "some", path)
+
+    def test_it_runs_in_its_packages_folder(self):
+        done = binaries.run(self.script('pwd; echo "$CARGO_MANIFEST_DIR $RUST_TEST_THREADS $*"'), ["--exact"], threads=2)
+        folder = str(binaries.ROOT / "lint")
+        self.assertEqual(done.output, f"{folder}\n{folder} 2 --exact\n")
+        self.assertEqual((done.passed, done.failed), (1, 0))
+
+    def test_a_signal_is_named(self):
+        done = binaries.run(self.script("kill -9 $$"))
+        self.assertEqual((done.passed, done.failed), (0, 1))
+        self.assertIn("lint some was ended by signal 9", done.output)
+
+    def test_what_children_use_is_counted(self):
+        done = binaries.run(self.script("(i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done)"))
+        self.assertGreater(done.cpu, 0.001)
+
+    def test_a_list_has_the_tests_alone(self):
+        def message(**fields):
+            plain = {"reason": "compiler-artifact", "manifest_path": str(binaries.ROOT / "lint/Cargo.toml")}
+            return json.dumps({**plain, "profile": {"test": True}, **fields})
+
+        file = tempfile.NamedTemporaryFile("w", encoding="utf-8")
+        self.addCleanup(file.close)
+        kind = lambda kind: {"name": "rules", "kind": [kind]}
+        print(message(executable="/a", target=kind("test")), file=file)
+        print(message(executable="/b", target=kind("lib")), file=file)
+        print(message(executable=None, target=kind("lib")), file=file)
+        print(message(executable="/c", target=kind("bin"), profile={"test": False}), file=file)
+        print(json.dumps({"reason": "build-finished", "success": True}), file=file, flush=True)
+        self.assertEqual([str(binary) for binary in binaries.listed(file.name)], ["lint rules", "lint unit-tests"])
+
+
+class Failures(unittest.TestCase):
+    def test_lines_of_what_passed_are_left_out(self):
+        output = "test a ... ok\ntest b ... FAILED\ntest c ... ignored, slow: x\n---- b stdout ----\nwhy\n"
+        self.assertEqual(fast.failures(output), "test b ... FAILED\n---- b stdout ----\nwhy")
+
+
+def has_an_example(text):
+    """Whether a fence opens in a documentation comment that is no text."""
+    fences = re.findall(r"^ *//[/!] ```(\w*)", text, re.MULTILINE)
+    return any(kind in ("", "rust") for kind in fences[::2])
+
+
+class Documented(unittest.TestCase):
+    def test_every_package_with_an_example_is_named_in_the_makefile(self):
+        makefile = (binaries.ROOT / "Makefile").read_text(encoding="utf-8")
+        named = re.search(r"^DOCUMENTED := (.*)$", makefile, re.MULTILINE)[1].replace("-p heaptoll-", "").split()
+        files = subprocess.run(["git", "ls-files", "*.rs"], cwd=binaries.ROOT, check=True, stdout=subprocess.PIPE)
+        sources = [path for path in map(binaries.ROOT.joinpath, files.stdout.decode().split()) if path.is_file()]
+        found = {path for path in sources if has_an_example(path.read_text(encoding="utf-8"))}
+        folders = {path.relative_to(binaries.ROOT).as_posix().split("/src/")[0].split("/")[-1] for path in found}
+        self.assertEqual(sorted(folder.removeprefix("heaptoll-") for folder in folders), sorted(named))
+
+
+if __name__ == "__main__":
+    unittest.main()
