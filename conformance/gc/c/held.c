@@ -291,7 +291,35 @@ static void give_inaccessible(void) {
     give_mapping(mmap(NULL, PAGE, BOTH, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     CHECK(mprotect((void *)mapped, PAGE, PROT_NONE) == 0, "mprotect: errno %d", errno);
 }
-static void take_inaccessible(void) { munmap((void *)mapped, PAGE); }
+static void take_unwritable(void) {
+    munmap((void *)mapped, PAGE);
+    close_all();
+}
+
+static void give_write_only(void) { give_mapping(mmap(NULL, PAGE, PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }
+
+/* A view for reading of a file that was written through another mapping, which is gone. */
+static void give_view(void) {
+    CHECK(descriptors[0] >= 0 && ftruncate(descriptors[0], PAGE) == 0, "a file: errno %d", errno);
+    give_mapping(mmap(NULL, PAGE, BOTH, MAP_SHARED, descriptors[0], 0));
+    munmap((void *)mapped, PAGE);
+    mapped = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, descriptors[0], 0);
+}
+static void give_nameless_view(void) {
+    descriptors[0] = memfd_create("proof", MFD_CLOEXEC);
+    give_view();
+}
+
+static char view_path[] = "/tmp/proof-view-XXXXXX";
+
+static void give_named_view(void) {
+    descriptors[0] = mkstemp(view_path);
+    give_view();
+}
+static void take_named_view(void) {
+    unlink(view_path);
+    take_unwritable();
+}
 
 static void give_file(void) {
     descriptors[0] = memfd_create("proof", MFD_CLOEXEC);
@@ -429,6 +457,8 @@ static const struct place {
     {"huge pages (`MAP_HUGETLB`)", HELD, give_huge, take_huge, 0},
     {"memory that is locked, not inherited and not dumped", HELD, give_locked, take_mapping, 0},
     {"memory next to a guard page (`MADV_GUARD_INSTALL`)", HELD, give_at_guard, take_at_guard, 0},
+    {"memory that can only be written (`PROT_WRITE`)", HELD, give_write_only, take_mapping, 0},
+    {"a private view of a file without a name, written by other means", HELD, give_nameless_view, take_unwritable, 0},
     {"the user data of a request that io_uring has taken", REPORTED, give_request_under_way, take_ring, 0},
     {"the data of a request that `io_submit` has taken", REPORTED, give_io_submit, take_io_submit, 0},
     {"a pipe", LOST, give_pipe, close_all, 0},
@@ -439,7 +469,8 @@ static const struct place {
     {"a System V message", LOST, give_system_v_message, take_system_v_message, 0},
     {"a file, or memory without a mapping", LOST, give_file, close_all, 0},
     {"System V shared memory that is detached", LOST, give_detached, take_detached, 0},
-    {"memory that cannot be read (`PROT_NONE`)", LOST, give_inaccessible, take_inaccessible, 0},
+    {"memory without any access (`PROT_NONE`)", LOST, give_inaccessible, take_unwritable, 0},
+    {"a private view of a file with a name, written by other means", LOST, give_named_view, take_named_view, 0},
     {"the head of a robust list (`set_robust_list`)", LOST, give_robust_list, take_robust_list, 0},
     {"the handler of a signal (`sigaction`)", LOST, give_handler, take_handler, 0},
     {"a key (`add_key`)", LOST, give_key, take_key, 0},

@@ -178,6 +178,20 @@ CASE(PLAIN, place_view, "pointers in shared files that can only be read, written
     }
 }
 
+CASE(PLAIN, place_cut, "pointers in what is left of a mapped file that was cut: no page after its end can be read") {
+    static const int kinds[2] = {MAP_SHARED, MAP_PRIVATE};
+    for (int i = 0; i < 4; i++) {
+        int file = files[i / 2](4 * PAGE);
+        void *volatile *words = map(4 * PAGE, PROT_READ | PROT_WRITE, kinds[i % 2], file);
+        keep(&kept, "a file that was cut", words, KEPT, 0, 46);
+        CHECK(ftruncate(file, PAGE) == 0, "ftruncate: errno %d", errno);
+        scrub_stack(SCRUB);
+        check_kept(&kept);
+        clear(words, KEPT);
+        check_gone(&kept, SPARED);
+    }
+}
+
 CASE(PLAIN, place_sparse, "one pointer at the end of 256 GiB of untouched memory, found without reading all of it") {
     size_t bytes = (size_t)256 << 30;
     void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

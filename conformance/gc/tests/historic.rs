@@ -10,13 +10,14 @@ use heaptoll_proof::verdict::Verdict;
 /// A case needs a second at most on an idle machine.
 const LIMIT: Duration = Duration::from_secs(60);
 const COLLECTORS: [&str; 3] = ["bw16", "bw26", "treadmill"];
-const CASES: [&str; 6] = [
+const CASES: [&str; 7] = [
     "stack_above_data",
     "altstack_gone",
     "context_automatic",
     "place_shared_in_child",
     "place_let_go",
     "place_view",
+    "place_cut",
 ];
 
 #[test]

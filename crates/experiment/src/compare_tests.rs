@@ -1,6 +1,7 @@
 //! Tables from made-up rows with known answers.
 
 use super::*;
+use crate::experiment::Pairing;
 use crate::observation::{Collections, Phase};
 use crate::testing::{experiment, row, stack};
 
@@ -166,6 +167,18 @@ fn few_repetitions_claim_nothing_and_state_so() {
     assert!(table.notes.iter().any(|note| note.contains("fewer than 6")), "{:?}", table.notes);
 }
 
+/// A run that is interrupted in its sixth round may have that round's runs alone, and not all of those at once.
+#[test]
+fn each_figure_is_judged_by_its_own_repetitions_and_the_note_names_those_with_too_few() {
+    let mut made = paired_both_ways(0.8, 0.8);
+    let is_made = |row: &Observation| row.repetition < 5 || row.phase == Phase::Alone || row.stack == "glibc";
+    made.observations.retain(|row| row.repetition < 6 && is_made(row));
+    let table = &compare(&made).tables[0];
+    assert_eq!(find(table, "fast").verdict, "too few repetitions for CPU, 1.5x the memory");
+    let few = "fewer than 6 repetitions for CPU: the brackets are ranges, and no difference is claimed";
+    assert!(table.notes.iter().any(|note| note == few), "{:?}", table.notes);
+}
+
 #[test]
 fn two_programs_have_a_geometric_mean() {
     let mut made = three_stacks();
@@ -242,7 +255,7 @@ fn writes_after_free_refused_calls_and_unread_places_are_notes_of_the_table() {
 /// Glibc and another in lockstep, and by themselves at other ratios.
 fn paired_both_ways(together: f64, alone: f64) -> Experiment {
     let mut made = experiment(&["glibc", "fast"]);
-    made.settings.pairing = crate::experiment::Pairing::Lockstep;
+    made.settings.pairing = Pairing::Lockstep;
     for repetition in 0..8 {
         // In company a run takes longer, by a drift that all of a block share.
         let drift = 1.0 + f64::from(repetition);

@@ -7,8 +7,9 @@ use crate::experiment::{Experiment, Pairing};
 use crate::heap_limit::HeapLimit;
 use crate::observation::{Observation, Outcome, Phase};
 use crate::side::Startup;
-use heaptoll_statistics::{FEWEST_PAIRS, Interval, NO_DIFFERENCE, TOO_FEW, claim, median};
+use heaptoll_statistics::{FEWEST_PAIRS, Interval, claim, median};
 use heaptoll_stats_page::UnreadPlaces;
+use heaptoll_units::and_list;
 
 /// Start-up above this share of a run's CPU is worth a sentence.
 const STARTUP_SHARE: f64 = 0.05;
@@ -20,6 +21,10 @@ const MEMORY_TOLERANCE: f64 = 0.05;
 /// Linux counts resident pages by CPU, file and anonymous ones apart, and adds up every 32 pages, so its marks differ
 /// by up to this many KiB a CPU.
 const LAG_KIB: u64 = 256;
+
+/// What a row is judged by, each by its own pairs, as claims name it.
+const NOUNS: [(Metric, &str); 3] =
+    [(Metric::Cpu, "CPU"), (Metric::PeakRss, "memory"), (Metric::Wall, "elapsed time")];
 
 /// The verdict of one row; `too_small` is the heap that was fixed, where what failed did not fit in it.
 pub fn text(
@@ -39,30 +44,20 @@ pub fn text(
     if is_baseline {
         return "baseline".into();
     }
-    let ratio = |metric: Metric| figures.get(&metric).and_then(|figure| figure.ratio);
-    let mut parts: Vec<String> = [(Metric::Cpu, "CPU"), (Metric::PeakRss, "memory")]
-        .into_iter()
-        .filter_map(|(metric, noun)| claim(&ratio(metric)?, noun))
-        .collect();
-    let cpu_claimed = ratio(Metric::Cpu).is_some_and(|interval| interval.differs);
-    if parts.is_empty() {
+    let ratio = |(metric, noun)| Some((figures.get(&metric)?.ratio, noun));
+    let mut ratios: Vec<_> = [NOUNS[0], NOUNS[1]].into_iter().filter_map(ratio).collect();
+    if ratios.iter().all(|(ratio, noun)| ratio.and_then(|ratio| claim(&ratio, noun)).is_none()) {
         // A server or a threaded program can be faster without using less CPU.
-        parts.extend(ratio(Metric::Wall).and_then(|interval| claim(&interval, "elapsed time")));
+        ratios.extend(ratio(NOUNS[2]));
     }
-    let few = ratio(Metric::Cpu).is_none_or(|interval| !interval.has_enough_pairs());
-    let words = match (parts.is_empty(), few) {
-        (false, false) if !cpu_claimed => format!("no CPU difference seen, {}", parts.join(", ")),
-        (false, _) => parts.join(", "),
-        (true, true) => TOO_FEW.into(),
-        (true, false) => NO_DIFFERENCE.into(),
-    };
+    let words = heaptoll_statistics::verdict(&ratios);
     // A reader of the verdict alone must not choose a manager that fails now and then.
     if marks.is_empty() { words } else { format!("{failed}: {}; else {words}", marks.join(", ")) }
 }
 
 /// The verdict of a ratio between two experiments.
 pub fn across(metric: Metric, ratio: Option<Interval>) -> String {
-    let noun = if metric == Metric::PeakRss { "memory" } else { "CPU" };
+    let noun = NOUNS.into_iter().find(|(of, _)| *of == metric).map_or("CPU", |(_, noun)| noun);
     heaptoll_statistics::verdict(&[(ratio, noun)])
 }
 
@@ -80,13 +75,7 @@ pub fn notes(
         let measured = |row: &&Observation| matches!(row.phase, Phase::Timed | Phase::Alone);
         experiment.observations.iter().filter(|row| row.program == program).filter(measured)
     };
-    let pairs =
-        rows.iter().filter_map(|row| row.figures.get(&Metric::Cpu)?.ratio).map(|ratio| ratio.pairs).max();
-    if pairs.is_some_and(|pairs| (pairs as usize) < FEWEST_PAIRS) {
-        notes.push(format!(
-            "fewer than {FEWEST_PAIRS} repetitions: the brackets are ranges, and no difference is claimed"
-        ));
-    }
+    notes.extend(few_note(rows));
     let server = experiment.programs.iter().any(|info| info.name == program && info.serve.is_some());
     notes.extend(startup_note(rows, startup));
     let cpu: Vec<f64> = timed().filter(|row| row.outcome.is_ok()).map(|row| row.cpu_s()).collect();
@@ -118,6 +107,25 @@ pub fn notes(
     notes.extend(memory_check(experiment, program));
     notes.extend(reported_notes(experiment, program));
     notes
+}
+
+/// Names what no row has enough pairs of: in an interrupted lockstep run that may be CPU time alone.
+fn few_note(rows: &[Row]) -> Option<String> {
+    let most = |metric| {
+        rows.iter().filter_map(|row: &Row| row.figures.get(&metric)?.ratio).max_by_key(|ratio| ratio.pairs)
+    };
+    let shown: Vec<_> = NOUNS.into_iter().filter_map(|(metric, noun)| Some((most(metric)?, noun))).collect();
+    let few: Vec<String> = shown
+        .iter()
+        .filter(|(ratio, _)| !ratio.has_enough_pairs())
+        .map(|(_, noun)| (*noun).to_owned())
+        .collect();
+    let of = if few.len() == shown.len() { String::new() } else { format!(" for {}", and_list(&few)) };
+    (!few.is_empty()).then(|| {
+        format!(
+            "fewer than {FEWEST_PAIRS} repetitions{of}: the brackets are ranges, and no difference is claimed"
+        )
+    })
 }
 
 /// How the runs were paired, where lockstep was requested.

@@ -11,7 +11,7 @@ fn word(answer: Answer) -> &'static str {
     match answer {
         Answer::Holds => "holds",
         Answer::Fails => "fails",
-        Answer::Undecided => "undecided",
+        Answer::Undecided => "not decided",
         Answer::NotMeasured => "not measured",
     }
 }

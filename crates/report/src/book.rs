@@ -7,6 +7,7 @@
 mod document;
 
 use crate::document::{Chart, Effect, Ratio, Region};
+use crate::format::NOT_DECIDED;
 
 /// All of it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,7 +71,7 @@ impl Answer {
         match self {
             Answer::Holds => "holds",
             Answer::Fails => "fails",
-            Answer::Undecided => "undecided",
+            Answer::Undecided => NOT_DECIDED,
             Answer::NotMeasured => "not measured",
         }
     }

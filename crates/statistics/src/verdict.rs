@@ -30,17 +30,22 @@ pub fn claim(ratio: &Interval, noun: &str) -> Option<String> {
     })
 }
 
-/// What ratios of one comparison show, each with its noun: the differences, and where there are none, whether there could
-/// be one to see. A ratio is none where there were too few pairs for it.
+/// What ratios of one comparison show, each with its noun and judged by its own pairs: the differences; before them that the
+/// first ratio shows none; and where no ratio shows one, whether all had enough pairs to. A ratio is `None` where there
+/// were too few pairs for it.
 pub fn verdict(ratios: &[(Option<Interval>, &str)]) -> String {
     let claims: Vec<String> =
         ratios.iter().filter_map(|(ratio, noun)| claim(ratio.as_ref()?, noun)).collect();
     let is_enough = |(ratio, _): &(Option<Interval>, &str)| ratio.is_some_and(|one| one.has_enough_pairs());
-    match claims.is_empty() {
-        false => claims.join(", "),
-        true if ratios.iter().all(is_enough) => NO_DIFFERENCE.to_owned(),
-        true => TOO_FEW.to_owned(),
+    if claims.is_empty() {
+        return if ratios.iter().all(is_enough) { NO_DIFFERENCE } else { TOO_FEW }.to_owned();
     }
+    let first = ratios.first().filter(|(ratio, noun)| ratio.and_then(|ratio| claim(&ratio, noun)).is_none());
+    let first = first.map(|first| match is_enough(first) {
+        true => format!("no {} difference seen", first.1),
+        false => format!("{TOO_FEW} for {}", first.1),
+    });
+    first.into_iter().chain(claims).collect::<Vec<String>>().join(", ")
 }
 
 #[cfg(test)]
@@ -87,6 +92,17 @@ mod tests {
             assert_eq!(verdict(&[(same, "CPU"), (other, "memory")]), TOO_FEW);
         }
         assert_eq!(verdict(&[(same, "CPU"), (same, "memory")]), NO_DIFFERENCE);
-        assert_eq!(verdict(&[(few, "CPU"), (Some(around(2.0, 1.8, 2.2)), "memory")]), "2.0x the memory");
+    }
+
+    /// An interrupted run had its memory judged where its CPU time had too few pairs, and did not state that.
+    #[test]
+    fn a_difference_in_the_second_ratio_alone_names_the_state_of_the_first() {
+        let (same, more) = (Some(around(1.0, 0.9, 1.1)), Some(around(2.0, 1.8, 2.2)));
+        let few = Some(Interval { pairs: 5, ..around(1.0, 0.9, 1.1) });
+        let shown = |cpu, memory| verdict(&[(cpu, "CPU"), (memory, "memory")]);
+        assert_eq!(shown(few, more), "too few repetitions for CPU, 2.0x the memory");
+        assert_eq!(shown(None, more), "too few repetitions for CPU, 2.0x the memory");
+        assert_eq!(shown(same, more), "no CPU difference seen, 2.0x the memory");
+        assert_eq!(shown(more, few), "2.0x the CPU");
     }
 }

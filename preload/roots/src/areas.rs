@@ -38,10 +38,12 @@ fn begins(name: &[u8], with: &[&[u8]]) -> bool {
     with.iter().any(|beginning| name.starts_with(beginning))
 }
 
+/// What the kernel appends to the name of a file that has none any more, or never had one (`memfd_create`).
+const REMOVED: &[u8] = b" (deleted)";
+
 /// Whether a mapping is a layer's.
 fn is_a_layers(name: &[u8]) -> bool {
-    // What the kernel appends once the file has been removed.
-    let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+    let name = name.strip_suffix(REMOVED).unwrap_or(name);
     let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
     name.starts_with(b"/")
         && file.starts_with(SHARED_BY_LAYERS.0)
@@ -58,9 +60,17 @@ fn part(line: &MapsEntry<'_>) -> Option<(Range<usize>, PageKind)> {
         files::shared_part(line)
     } else if name.is_empty() || name.starts_with(b"[") || name.starts_with(ZERO) {
         Some((line.range.clone(), PageKind::Anonymous))
+    } else if is_view_of_memory(line) {
+        files::shared_part(line)
     } else {
         Some((line.range.clone(), PageKind::PrivateFile))
     }
+}
+
+/// Whether a private mapping shows pages that the program may have written by other means: its file has no name, so it is
+/// the program's own memory. Huge pages of a private mapping are in no file.
+fn is_view_of_memory(line: &MapsEntry<'_>) -> bool {
+    line.readable && line.name.ends_with(REMOVED) && !line.name.starts_with(files::HUGE_ANONYMOUS)
 }
 
 /// Gathers areas from the lines of the list, in their order.
@@ -89,7 +99,8 @@ impl<'a> Gatherer<'a> {
         let start = start.max(taken);
         let follows_data = self.data_end == start;
         self.data_end = 0;
-        if !line.readable {
+        // The processor reads what it may write.
+        if !line.readable && !line.writable {
             return Ok(());
         }
         let Some((part, kind)) = part(line) else { return Ok(()) };
@@ -97,11 +108,13 @@ impl<'a> Gatherer<'a> {
         if !line.writable && kind == PageKind::PrivateFile {
             return Ok(());
         }
+        // The kernel brings nothing in that it may not read: only the page tables show what is there.
+        let kind = if line.readable || line.private { kind } else { PageKind::SparseFile };
         let (start, end) = (start.max(part.start), part.end);
         if start >= end {
             return Ok(());
         }
-        let data = kind == PageKind::PrivateFile;
+        let data = line.private && line.writable && kind != PageKind::Anonymous;
         if data {
             self.data_end = end;
         }
@@ -226,7 +239,10 @@ mod tests {
             ("rw-s", "/memfd:x (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
             ("rw-s", "/SYSV00000000 (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
             ("rw-p", "/usr/lib/x.so", Some((PageKind::PrivateFile, Origin::Statics))),
-            ("rw-p", "/memfd:x (deleted)", Some((PageKind::PrivateFile, Origin::Statics))),
+            ("rw-p", "/memfd:x (deleted)", Some((PageKind::SharedMemory, Origin::Statics))),
+            ("r--p", "/memfd:x (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
+            ("-w-p", "/memfd:x (deleted)", Some((PageKind::PrivateFile, Origin::Statics))),
+            ("rw-p", "/anon_hugepage (deleted)", Some((PageKind::PrivateFile, Origin::Statics))),
             ("rw-s", "/var/db", Some((PageKind::SharedMemory, Origin::Mapping))),
             ("r--s", "/memfd:x (deleted)", Some((PageKind::SharedMemory, Origin::Mapping))),
             ("rw-s", "/dev/dri/card0", Some((PageKind::SharedMemory, Origin::Mapping))),
@@ -235,7 +251,9 @@ mod tests {
             ("r--p", "/usr/lib/x.so", None),
             ("r-xp", "/usr/lib/x.so", None),
             ("---p", "", None),
-            ("-w-p", "", None),
+            ("--xp", "", None),
+            ("-w-p", "", Some((PageKind::Anonymous, Origin::Mapping))),
+            ("-w-s", "/dev/zero (deleted)", Some((PageKind::SparseFile, Origin::Mapping))),
             ("r--p", "[vvar]", None),
             ("r--p", "[vvar_vclock]", None),
             ("r-xp", "[vdso]", None),

@@ -1,4 +1,4 @@
-//! The file of a shared mapping: whether it may hold pointers of this process, and whether a disk may hold pages of it that
+//! The file of a mapping that shows its pages: whether it may hold pointers of this process, and whether a disk may hold pages of it that
 //! memory does not.
 
 use core::ffi::CStr;
@@ -25,8 +25,8 @@ const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 /// Of a huge page the kernel does not show whether it is in memory: all are read. A hole becomes memory, which the system
 /// has reserved for it.
 const HUGE: i64 = 0x9584_58f6;
-/// Shared huge pages without a file.
-const HUGE_ANONYMOUS: &[u8] = b"/anon_hugepage";
+/// Huge pages without a file.
+pub const HUGE_ANONYMOUS: &[u8] = b"/anon_hugepage";
 /// Those that change a file's time when a mapping is written to, as all of block devices do: Btrfs and ZFS.
 const TIMED: [i64; 2] = [0x9123_683e, 0x2fc1_2fc1];
 /// overlayfs does so if its upper layer does, which may be in memory.
@@ -59,7 +59,7 @@ fn is_changed(time: i64) -> bool {
     time >= begun - TIME_ERROR || ahead < ahead_then - TIME_ERROR / 2
 }
 
-/// The part of a shared mapping that may hold pointers, and the kind of its pages; `None`: it holds none.
+/// The part of a mapping that shows a file's pages which may hold pointers, and their kind; `None`: it holds none.
 pub fn shared_part(line: &MapsEntry<'_>) -> Option<(Range<usize>, PageKind)> {
     let on_block_device = line.file.0 >> 32 != 0;
     let mut path = [0; PATH_CAPACITY];

@@ -30,6 +30,7 @@ const WORD_FILE: u64 = 1 << 61;
 const BLOCK: usize = 4096;
 
 const MADV_POPULATE_READ: usize = 22;
+const MADV_POPULATE_WRITE: usize = 23;
 
 /// The means by which resident pages are found, best first: the scan, a word per page, `mincore`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -322,35 +323,45 @@ struct Refused;
 
 /// Shows what of a range can be read, by having the kernel bring it in: a page may be a guard (`MADV_GUARD_INSTALL`,
 /// which some kernels show as swapped), lie beyond a file's end or be damaged. Kernels without that call (before 5.14)
-/// have no guards either: there anonymous memory can be read.
+/// have no guards either: there anonymous memory can be read. Anonymous memory that can only be written is brought in by
+/// a write, which changes nothing in it.
 ///
 /// # Errors
 /// [`Refused`]: nothing was shown.
 fn readable(range: Range<usize>, anonymous: bool, each: &mut dyn FnMut(Range<usize>)) -> Result<(), Refused> {
-    let populate = |range: &Range<usize>| {
-        // SAFETY: the call reads the pages and changes nothing in them.
-        unsafe { kernel::call(libc::SYS_madvise, [range.start, range.len(), MADV_POPULATE_READ, 0, 0, 0]) }
+    let populate = |range: &Range<usize>, access: usize| {
+        // SAFETY: the call brings the pages in and changes nothing in them.
+        unsafe { kernel::call(libc::SYS_madvise, [range.start, range.len(), access, 0, 0, 0]) }
     };
-    match populate(&range) {
+    let mut only_written = false;
+    match populate(&range, MADV_POPULATE_READ) {
         Ok(_) => {
             each(range);
             return Ok(());
         }
         Err(Error(libc::EINVAL | libc::ENOSYS)) => {
-            if anonymous {
+            // Of no bytes, it fails only where it does not exist.
+            let exists = populate(&(range.start..range.start), MADV_POPULATE_READ).is_ok();
+            if anonymous && !exists {
                 each(range);
                 return Ok(());
             }
-            // Of no bytes, it fails only where it does not exist.
-            if populate(&(range.start..range.start)).is_ok() {
+            if exists && !anonymous {
                 return Err(Refused);
             }
+            only_written = exists;
         }
         Err(_) => {}
     }
     for start in range.step_by(PAGE) {
-        if kernel::is_copyable(start) {
-            each(start..start + PAGE);
+        let page = start..start + PAGE;
+        let is_there = if only_written {
+            populate(&page, MADV_POPULATE_WRITE).is_ok()
+        } else {
+            kernel::is_copyable(start)
+        };
+        if is_there {
+            each(page);
         }
     }
     Ok(())
@@ -542,6 +553,26 @@ mod tests {
             .present(mapping.range(), PageKind::PrivateFile, &mut |range| found.extend(range))
             .expect("memory");
         assert!(found.into_iter().eq(mapping.0..mapping.0 + 10 * PAGE));
+    }
+
+    #[test]
+    fn what_can_only_be_written_is_brought_in_without_its_guards() {
+        const MADV_GUARD_INSTALL: i32 = 102;
+        let mapping = Mapping::private();
+        (0..PAGES).for_each(|page| mapping.write(page));
+        // SAFETY: the mapping is the test's. Linux before 6.13 has no guards.
+        let has_guard = unsafe {
+            assert_eq!(libc::mprotect(mapping.0 as *mut _, PAGES * PAGE, libc::PROT_WRITE), 0);
+            libc::madvise((mapping.0 + 5 * PAGE) as *mut _, PAGE, MADV_GUARD_INSTALL) == 0
+        };
+        let mut found = Vec::new();
+        readable(mapping.range(), true, &mut |range| found.extend(range)).expect("anonymous memory");
+        let expected = (0..PAGES).filter(|&page| !has_guard || page != 5);
+        assert!(found.iter().step_by(PAGE).copied().eq(expected.map(|page| mapping.0 + page * PAGE)));
+        found.iter().step_by(64).for_each(|&at| {
+            // SAFETY: what is shown can be read.
+            unsafe { (at as *const u8).read_volatile() };
+        });
     }
 
     /// The kernel's page of times is mapped as a device's registers are.

@@ -84,9 +84,9 @@ impl<'a> StoppedWorld<'a> {
     /// Shows every range of words of these kinds that may hold a pointer, but those of `left_out`. Ranges may overlap (a thread's
     /// vector registers are saved on its stack), and stay readable until the world is resumed.
     ///
-    /// Shown are, of all kinds, the registers of all threads; what only the kernel holds; and of all mappings that are
-    /// readable and writable, or anonymous and readable, the pages that hold something; of stacks too, below their pointers
-    /// and above. Left out: the frames of the collector itself, what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the working memory
+    /// Shown are, of all kinds, the registers of all threads; what only the kernel holds; and the pages that hold
+    /// something of all mappings that can be written, or are readable and shared, anonymous or of a file without a name; of
+    /// stacks too, below their pointers and above. Left out: the frames of the collector itself, what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the working memory
     /// of this crate.
     ///
     /// # Errors

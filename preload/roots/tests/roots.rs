@@ -314,7 +314,9 @@ fn a_word_in_memory_that_was_protected_is_found_while_it_can_be_read() {
     let secret = Secret::new();
     let mapping = Mapping::anonymous(PAGE);
     secret.write(mapping.word(8));
-    for (access, count) in [(READ, 1), (READ | libc::PROT_EXEC, 1), (libc::PROT_NONE, 0), (READ_WRITE, 1)] {
+    for (access, count) in
+        [(READ, 1), (READ | libc::PROT_EXEC, 1), (libc::PROT_NONE, 0), (libc::PROT_WRITE, 1), (READ_WRITE, 1)]
+    {
         mapping.protect(access);
         assert_eq!(search(secret).mapping, count, "with access {access}");
     }
@@ -375,7 +377,6 @@ fn pages_that_are_still_a_files_are_not_read() {
     let path = std::env::temp_dir().join(format!("heaptoll-roots-{}", std::process::id()));
     let file = std::fs::File::options().read(true).write(true).create(true).truncate(true).open(&path);
     let file = file.expect("a temporary file");
-    std::fs::remove_file(&path).expect("the file");
     file.set_len(4 * PAGE as u64).expect("its length");
     let shared = Mapping::new(4 * PAGE, READ_WRITE, libc::MAP_SHARED, file.as_raw_fd());
     secret.write(shared.word(PAGE));
@@ -391,6 +392,7 @@ fn pages_that_are_still_a_files_are_not_read() {
     // Nothing can be read after the file's end.
     file.set_len(0).expect("its length");
     assert!(!search(secret).any() || search(secret).statics == 0);
+    std::fs::remove_file(&path).expect("the file");
 }
 
 #[test]

@@ -136,6 +136,35 @@ fn a_word_in_shared_memory_that_can_only_be_read_is_found() {
 }
 
 #[test]
+fn a_word_in_a_private_view_of_a_file_without_a_name_is_found() {
+    let _alone = alone(None, 5000);
+    for folder in folders() {
+        for access in [READ, READ_WRITE] {
+            let (file, secret) = (Temporary::new(&folder, 1), Secret::new());
+            let other = file.map(READ_WRITE);
+            secret.write(other.word(0));
+            drop(other);
+            let view = Mapping::new(PAGE, access, libc::MAP_PRIVATE, file.1.as_raw_fd());
+            std::fs::remove_file(&file.0).expect("the file");
+            let found = search(secret);
+            assert_eq!(found.mapping + found.statics, 1, "{}, access {access}", folder.display());
+            drop(view);
+        }
+    }
+}
+
+#[test]
+fn a_word_in_memory_that_can_only_be_written_is_found() {
+    let _alone = alone(None, 5000);
+    for kind in [libc::MAP_PRIVATE, libc::MAP_SHARED] {
+        let secret = Secret::new();
+        let mapping = Mapping::new(4 * PAGE, libc::PROT_WRITE, kind | libc::MAP_ANONYMOUS, -1);
+        secret.write(mapping.word(2 * PAGE));
+        assert_eq!(search(secret), FOUND, "of kind {kind}");
+    }
+}
+
+#[test]
 fn a_word_in_secret_memory_is_found() {
     let _alone = alone(None, 5000);
     // SAFETY: the call takes no pointers.

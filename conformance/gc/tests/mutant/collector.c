@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -456,6 +457,16 @@ __attribute__((no_sanitize("address"))) static void scan(uintptr_t low, uintptr_
     }
 }
 
+/* Only pages that can be read: a mapping may be longer than its file, or a ring. */
+static void scan_readable(uintptr_t low, uintptr_t high) {
+    for (uintptr_t at = low; at < high; at += 4096) {
+        char byte;
+        struct iovec to = {&byte, 1}, from = {(void *)at, 1};
+        if (is("past_end") || process_vm_readv((pid_t)syscall(SYS_getpid), &to, 1, &from, 1, 0) == 1)
+            scan(at, at + 4096, 0);
+    }
+}
+
 static int page_file;
 
 /* Only pages that are present, or swapped out. */
@@ -508,12 +519,10 @@ static void scan_maps(uintptr_t own_sp) {
                     out[out_count++] = (struct range){low, stopped[i].sp - 128};
         if (is("from_sp") && own_sp >= low && own_sp < high)
             out[out_count++] = (struct range){low, own_sp};
-        if (anonymous && !shared)
-            scan_present(low, high);
-        else if (shared && is("shared_present"))
+        if (shared ? is("shared_present") : anonymous)
             scan_present(low, high);
         else
-            scan(low, high, 0);
+            scan_readable(low, high);
         out_count = was;
     }
     close(page_file);

@@ -30,8 +30,8 @@ use crate::{interrupt, terminal};
 /// Repeat a paper: measure its tables and figures, with its managers and today's, and decide whether each claim holds.
 ///
 /// Published values are compared with ours, with intervals. A claim holds when the whole interval is in its region,
-/// fails when the whole is outside, and is undecided otherwise; then the page shows what effect the data could have
-/// shown. Each step is one heaptoll command, named with the figures it gave. Everything is kept in a folder as soon as
+/// fails when the whole is outside, and is not decided otherwise; then the page shows what effect the data could
+/// have shown. Each step is one heaptoll command, named with the figures it gave. Everything is kept in a folder as soon as
 /// it is measured: Ctrl-C loses nothing, and --resume goes on. docs/guide/study.md explains how to read the page,
 /// docs/reference/study-format.md how to write a study of your own.
 ///

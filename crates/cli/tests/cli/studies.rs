@@ -109,7 +109,7 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
     fixture
         .heaptoll(&["study", &study, "--keep", &keep, "--json", &json, "--html", &page])
         .exits(0)
-        .shows(&["holds", "fails", "undecided"])
+        .shows(&["holds", "fails", "not decided"])
         .complains(&["not-there is left out of small-time", "step 1 of 2: small-time"]);
     let results = read_json(&json);
     assert_eq!(results["schema"], "heaptoll-study/1");
@@ -202,7 +202,7 @@ fn cpu_times_that_claims_compare_are_of_runs_in_lockstep() {
     let off = mean(samples("cpu_s", "kingsley")) - mean(samples("cpu_alone_s", "kingsley"));
     assert!(off.abs() < 0.7, "{off}");
     let quick = fixture.heaptoll(&["study", &study, "--quick", "--json", &json]).exits(0);
-    assert!(quick.out.contains("undecided"));
+    assert!(quick.out.contains("not decided"));
     let command = ran(&read_json(&json), "small-time")["command"].as_str().expect("a command").to_owned();
     assert!(command.contains("--pairing interleaved"), "{command}");
 }

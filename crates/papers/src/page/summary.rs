@@ -20,17 +20,15 @@ pub fn title(results: &Results) -> String {
 pub fn lead(results: &Results) -> Vec<String> {
     let papers = match results.papers.iter().filter(|section| section.study.repeats()).count() {
         0 => {
-            return vec![
-                "Each claim has one answer, holds, fails or undecided; the figures that decided are in the sections.".into(),
-            ];
+            return vec!["Each claim holds, fails or is not decided: the sections have the figures.".into()];
         }
         1 => "of this paper was".to_owned(),
         count => format!("of {count} papers was"),
     };
     vec![format!(
         "Every experiment {papers} run again, with the allocators and collectors of its time and of today, on programs \
-         of today. Each claim has one answer, holds, fails or undecided; the figures that decided are in the sections of the \
-         papers, with those that were published."
+         of today. Each claim holds, fails or is not decided: the sections have the figures, next to those that were \
+         published."
     )]
 }
 

@@ -4,7 +4,7 @@ use super::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Standing, S
 use crate::document::{
     Cell, Column, Document, Grid, Intervals, Item, Link, Part, Section, Share, Table, Tone,
 };
-use crate::format::{and_list, plural};
+use crate::format::{NOT_DECIDED, and_list, plural};
 
 /// So many warnings stand before the verdicts, the others are folded.
 const WARNINGS: usize = 3;
@@ -12,7 +12,7 @@ const WARNINGS: usize = 3;
 const STANDINGS: [(Standing, &str); 4] = [
     (Standing::BorneOut, "confirmed"),
     (Standing::Contradicted, "contradicted"),
-    (Standing::Undecided, "undecided"),
+    (Standing::Undecided, NOT_DECIDED),
     (Standing::NotMeasured, "not measured"),
 ];
 

@@ -7,7 +7,6 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::manager::ignores_frees;
 
 use super::overall::verdict;
-use crate::format::NO_DIFFERENCE;
 
 /// One heap with its frees, and with its frees ignored.
 const ONE_HEAP: [(&str, &str); 2] = [("tithe", "tithe-collect"), ("bdw", "bdw-nofree")];
@@ -23,7 +22,7 @@ pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec
     let baseline = &comparison.baseline;
     let written = |rows: &[&OverallRow], comparison: &Comparison| {
         let written: Vec<String> =
-            rows.iter().map(|row| format!("{} {}", row.stack, words(comparison, row))).collect();
+            rows.iter().map(|row| format!("{} ({})", row.stack, verdict(comparison, row))).collect();
         written.join("; ")
     };
     let mut sentences = vec![
@@ -45,14 +44,6 @@ pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec
         }
     }
     sentences
-}
-
-/// `takes 7 % less CPU`.
-fn words(comparison: &Comparison, row: &OverallRow) -> String {
-    match verdict(comparison, row) {
-        same if same == NO_DIFFERENCE => "shows no difference".to_owned(),
-        claims => format!("takes {claims}"),
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use heaptoll_experiment::comparison::Metric;
+use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_statistics::Interval;
 
 use super::*;
@@ -84,7 +85,29 @@ fn one_row_a_stack_in_the_order_given() {
     assert!(words(&text, "glibc").join(" ").ends_with("baseline"), "{text}");
     assert!(text.contains("15 repetitions after 1 warm-up") && text.contains("THP madvise"), "{text}");
     assert!(text.contains("own cost: 0.63 ms and 212 KiB an invocation"), "{text}");
-    assert!(text.contains("9.1 % less CPU, 2.1x the memory"), "{text}");
+    let wide = render(&experiment, &comparison, &Style { width: None, ..style }, ALL);
+    for row in &comparison.tables[0].rows {
+        assert!(words(&wide, &row.stack).join(" ").ends_with(&row.verdict), "{}: {wide}", row.verdict);
+    }
+    assert!(wide.contains("9.1 % less CPU, 2.1x the memory"), "{wide}");
+}
+
+#[test]
+fn a_row_that_is_as_the_baseline_shows_no_difference() {
+    let (mut made, _) = experiment(Shape::Single);
+    let same = |row: Observation| Observation { stack: "jemalloc".into(), ..row };
+    let copies: Vec<Observation> = made
+        .observations
+        .iter()
+        .filter(|row| row.stack == "glibc" && row.phase == Phase::Timed)
+        .cloned()
+        .map(same)
+        .collect();
+    made.observations.retain(|row| row.stack != "jemalloc" && row.phase != Phase::Startup);
+    made.observations.extend(copies);
+    let comparison = heaptoll_experiment::compare::compare(&made);
+    let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
+    assert!(words(&text, "jemalloc").join(" ").ends_with(format::NO_DIFFERENCE), "{text}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub fn book() -> Book {
     Book {
         title: "What papers on memory management found, measured again".into(),
         lead: vec![text(
-            "Every experiment of 4 papers was run again, with the allocators and collectors of its time and of today, on programs of today. Each claim has one answer, holds, fails or undecided; the figures that decided are in the sections, with those that were published.",
+            "Every experiment of 4 papers was run again, with the allocators and collectors of its time and of today, on programs of today. Each claim holds, fails or is not decided: the sections have the figures, next to those that were published.",
         )],
         dateline: [
             "2026-11-22 04:10 UTC",

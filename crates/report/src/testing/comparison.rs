@@ -10,9 +10,7 @@ use heaptoll_experiment::disturbance::{Disturbance, Disturbed};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::side::Startup;
-use heaptoll_statistics::{Interval, median};
-
-use crate::format::claim;
+use heaptoll_statistics::{Interval, median, verdict as verdict_of};
 
 /// Mean logarithms of ratios, one a program, of each stack and metric.
 type Means = BTreeMap<(String, Metric), Vec<f64>>;
@@ -157,15 +155,11 @@ fn figure(
 }
 
 fn verdict(figures: &BTreeMap<Metric, Figure>, no_good_row: bool, is_baseline: bool) -> String {
-    let claims: Vec<String> = [(Metric::Cpu, "CPU"), (Metric::PeakRss, "memory")]
-        .iter()
-        .filter_map(|(metric, noun)| claim(figures.get(metric)?.ratio.as_ref()?, noun))
-        .collect();
-    match (&claims[..], no_good_row, is_baseline) {
-        (_, true, _) => "no good row".to_owned(),
-        (_, _, true) => "baseline".to_owned(),
-        ([], ..) => "no difference seen".to_owned(),
-        _ => claims.join(", "),
+    let ratio = |metric: Metric| figures.get(&metric).and_then(|figure| figure.ratio);
+    match (no_good_row, is_baseline) {
+        (true, _) => "no good row".to_owned(),
+        (_, true) => "baseline".to_owned(),
+        _ => verdict_of(&[(ratio(Metric::Cpu), "CPU"), (ratio(Metric::PeakRss), "memory")]),
     }
 }
 

@@ -106,7 +106,10 @@ fn the_terminal_has_verdicts_and_values_and_counts_claims_in_words() {
     let first = book.papers[0].claims[0].words.as_str();
     let table = book.papers[0].exhibits[0].title.as_str();
     assert!(text.find(first).expect("the claim") < text.rfind(table).expect("the table"), "{text}");
-    assert!(text.contains("20 claims: 8 confirmed, 4 contradicted, 4 undecided, 4 not measured."), "{text}");
+    assert!(
+        text.contains("20 claims: 8 confirmed, 4 contradicted, 4 not decided, 4 not measured."),
+        "{text}"
+    );
     assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'));
     let front = render_document(&book.front(), &PLAIN);
     assert!(front.contains(first) && !front.contains("CPU seconds"), "{front}");

@@ -36,6 +36,8 @@ extern uintptr_t hidden[SEVERAL];
 
 static inline void *shown(uintptr_t word) { return (void *)~word; }
 
+/* A new file, which has its name until the program ends. */
+int named_file(void);
 /* Clears what earlier calls have left on the stack and in registers. */
 void wipe(void);
 /* Fills `hidden` with fresh blocks, each full of the byte 0x55. */

@@ -143,7 +143,7 @@ void case_unstoppable(void) {
     CHECK(live_of_several() <= SEVERAL - NEARLY_ALL);
 }
 
-/* A page that Tithe does not read by itself: one of a file, mapped privately and read-only. */
+/* A page that Tithe does not read by itself: one of a file with a name, mapped privately and read-only. */
 static void *volatile *unseen_page(int file) {
     CHECK(ftruncate(file, 4096) == 0);
     void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
@@ -160,14 +160,22 @@ static NOINLINE void write_hidden(int file) {
     wipe();
 }
 
-static int new_file(void) {
-    int file = memfd_create("roots", MFD_CLOEXEC);
+static char names[2][32];
+static int files;
+
+static void remove_files(void) {
+    while (files > 0) unlink(names[--files]);
+}
+
+int named_file(void) {
+    if (files == 0) atexit(remove_files);
+    int file = mkstemp(strcpy(names[files++], "/tmp/tithe-roots-XXXXXX"));
     CHECK(file >= 0);
     return file;
 }
 
 void case_roots(void) {
-    int file = new_file();
+    int file = named_file();
     void *volatile *page = unseen_page(file);
     const char *start = (const char *)page, *end = start + SEVERAL * sizeof(void *);
     errno = 99;
@@ -232,7 +240,7 @@ static void *registers(void *nothing) {
 }
 
 void case_threads(void) {
-    int file = new_file();
+    int file = named_file();
     stack_low = (const char *)unseen_page(file);
     stack_high = stack_low + SEVERAL * sizeof(void *);
     make_several(48, 0);
@@ -253,7 +261,7 @@ void case_threads(void) {
 
 /* The child keeps its own thread's stack, and loses those of the threads that fork did not copy. */
 void case_fork(void) {
-    int file = new_file(), other = new_file();
+    int file = named_file(), other = named_file();
     const char *mine = (const char *)unseen_page(other);
     stack_low = (const char *)unseen_page(file);
     stack_high = stack_low + SEVERAL * sizeof(void *);
