@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use heaptoll_trace::LastFrees;
+
 use crate::snapshot::Snapshot;
 use crate::static_data::StaticVariable;
 
@@ -69,9 +71,18 @@ impl Ledger {
         });
     }
 
-    /// Index of the snapshot with the largest resident set, the first of them.
+    /// Index of the snapshot with the largest resident set, the first of them; of those before the last frees: what the
+    /// program gives back before it ends stays resident, and would look as if nothing had been live.
     pub fn peak(&self) -> Option<usize> {
-        first_most(&self.snapshots, |snapshot| snapshot.rss_bytes)
+        first_most(self.before_last_frees(), |snapshot| snapshot.rss_bytes)
+    }
+
+    fn before_last_frees(&self) -> &[Snapshot] {
+        let mut last_frees = LastFrees::default();
+        let begin = |snapshot: &Snapshot| last_frees.begin_after(snapshot.live_bytes, snapshot.clock_bytes);
+        let places = self.snapshots.iter().map(begin).collect::<Vec<bool>>();
+        let last = places.iter().rposition(|begin_after| *begin_after).map_or(0, |at| at + 1);
+        &self.snapshots[..last]
     }
 
     /// Index of the snapshot with the most live bytes, the first of them.
@@ -117,6 +128,19 @@ mod tests {
         );
         assert!(ledger.snapshots.len() <= 2 * WANTED);
         assert_eq!(Ledger::default().peak(), None);
+    }
+
+    /// Before, a few pages more that the last frees wrote to made them the peak: nothing was live there.
+    #[test]
+    fn the_peak_is_not_among_the_last_frees() {
+        let levels = [(500, 500, 500), (1000, 990, 1000), (1001, 100, 1001), (1002, 0, 1001)];
+        let snapshots =
+            levels.map(|(rss, live, clock_bytes)| Snapshot { clock_bytes, ..snapshot(0, rss, live) });
+        let mut ledger = Ledger { snapshots: snapshots.into(), ..Ledger::default() };
+        assert_eq!(ledger.peak(), Some(1));
+        // The program works on: what stays resident is fragmentation.
+        ledger.snapshots.push(Snapshot { clock_bytes: 1101, ..snapshot(0, 1003, 50) });
+        assert_eq!(ledger.peak(), Some(4));
     }
 
     #[test]
