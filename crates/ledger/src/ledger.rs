@@ -77,12 +77,24 @@ impl Ledger {
         first_most(self.before_last_frees(), |snapshot| snapshot.rss_bytes)
     }
 
+    /// The last frees may begin where most was live, and no snapshot be of that place. All, where there is none before.
     fn before_last_frees(&self) -> &[Snapshot] {
-        let mut last_frees = LastFrees::default();
-        let begin = |snapshot: &Snapshot| last_frees.begin_after(snapshot.live_bytes, snapshot.clock_bytes);
-        let places = self.snapshots.iter().map(begin).collect::<Vec<bool>>();
-        let last = places.iter().rposition(|begin_after| *begin_after).map_or(0, |at| at + 1);
-        &self.snapshots[..last]
+        let (mut last_frees, mut end) = (LastFrees::default(), 0);
+        let mut most = self.live_peak;
+        for (at, snapshot) in self.snapshots.iter().enumerate() {
+            let is_past = |most: &LivePeak| {
+                snapshot.clock_bytes >= most.clock_bytes && snapshot.live_bytes < most.live_bytes
+            };
+            if let Some(most) = most.take_if(|most| is_past(most))
+                && last_frees.begin_after(most.live_bytes, most.clock_bytes)
+            {
+                end = at;
+            }
+            if last_frees.begin_after(snapshot.live_bytes, snapshot.clock_bytes) {
+                end = at + 1;
+            }
+        }
+        if end == 0 { &self.snapshots } else { &self.snapshots[..end] }
     }
 
     /// Index of the snapshot with the most live bytes, the first of them.
@@ -141,6 +153,11 @@ mod tests {
         // The program works on: what stays resident is fragmentation.
         ledger.snapshots.push(Snapshot { clock_bytes: 1101, ..snapshot(0, 1003, 50) });
         assert_eq!(ledger.peak(), Some(4));
+        // None was taken between the peak, which the trace knows, and the end.
+        ledger.live_peak = Some(LivePeak { live_bytes: 1100, clock_bytes: 1101, ..LivePeak::default() });
+        assert_eq!(ledger.peak(), Some(3));
+        ledger.snapshots.drain(..4);
+        assert_eq!(ledger.peak(), Some(0), "no other");
     }
 
     #[test]
