@@ -35,8 +35,10 @@ enum { FIRST_DISTANCE = 1024, MOST_AT_ONE = 128 };
 /* ---- Whose memory it is ---- */
 
 /* The core joins neighbouring segments: `made` has the mappings as system calls made them, but for managers', and `given`
- * those that pthread_create made for stacks. In `divided` ones coroutines have parts. */
+ * those that pthread_create made for stacks. In `divided` ones coroutines have parts. `results` are the descriptors of
+ * threads that have ended, whose results no thread has taken yet. */
 static HtRanges managers, made = { .apart = True }, given = { .apart = True }, dead_stacks, living_stacks, divided;
+static HtRanges results = { .apart = True };
 
 /* Whether the system call under way is made by pthread_create, which maps a stack with the thread's own data at its end. */
 static Bool by_thread_creation(ThreadId tid)
@@ -58,6 +60,7 @@ static void forget(Addr start, Addr end)
    ht_ranges_take(&given, start, end);
    ht_ranges_take(&dead_stacks, start, end);
    ht_ranges_take(&divided, start, end);
+   ht_ranges_take(&results, start, end);
 }
 
 void ht_roots_mapped(Addr address, SizeT length)
@@ -94,6 +97,42 @@ static Addr descriptor(ThreadId tid)
    /* It lies before the thread pointer, and its length is the C library's secret. */
    return guest.guest_XSP;
 #endif
+}
+
+/* Where a descriptor has the number of its thread, from its beginning; 0: not known. The kernel sets it to 0 when the thread
+ * ends, and the C library to -1 when another has joined it. */
+static UInt number_at;
+
+/* The descriptor of a thread that has been detached has its own address once more, behind its head. */
+enum { DESCRIPTOR_HEAD = 0x20, DESCRIPTOR_MOST = 0x800, JOINED = -1 };
+
+static void find_number(Addr start, Addr end)
+{
+   for (Addr at = start; number_at == 0 && at + sizeof(Int) <= end && at < start + DESCRIPTOR_MOST; at += sizeof(Int))
+      if (*(const Int *)at == VG_(gettid)())
+         number_at = at - start;
+}
+
+static Bool is_result_taken(Addr start, Addr end)
+{
+   if (number_at != 0 && *(const Int *)(start + number_at) == JOINED)
+      return True;
+   for (Addr at = start + DESCRIPTOR_HEAD; at + sizeof(Addr) <= end && at < start + DESCRIPTOR_MOST; at += sizeof(Addr))
+      if (*(const Addr *)at == start)
+         return True;
+   return False;
+}
+
+/* What no thread can take any more is as dead as the rest of the stack. */
+static void bury_taken_results(void)
+{
+   for (UInt i = results.used; i > 0; i--) {
+      const HtRange one = results.ranges[i - 1];
+      if (is_result_taken(one.start, one.end)) {
+         ht_ranges_take(&results, one.start, one.end);
+         ht_ranges_add(&dead_stacks, one.start, one.end);
+      }
+   }
 }
 
 static Bool begins_with(const HChar *text, const HChar *start)
@@ -249,8 +288,18 @@ void ht_roots_thread_ended(ThreadId tid, Bool exits)
    const Addr sp = VG_(get_SP)(tid);
    const HtRange stack = bounds_of_stack(sp);
    const Addr end = exits && ht_ranges_contains(&given, sp) ? descriptor(tid) : ht_ranges_contains(&divided, sp) ? 0 : sp - RED_ZONE;
-   if (stack.start < end && end < stack.end)
+   if (stack.start < end && end < stack.end) {
       ht_ranges_add(&dead_stacks, stack.start, end);
+#if defined(VGA_amd64)
+      if (exits && ht_ranges_contains(&given, sp)) {
+         find_number(end, stack.end);
+         /* It may have the stack of one that was joined since the last point. */
+         ht_ranges_take(&dead_stacks, end, stack.end);
+         ht_ranges_take(&results, end, stack.end);
+         ht_ranges_add(&results, end, stack.end);
+      }
+#endif
+   }
    if (exits)
       ht_ranges_take(&divided, stack.start, stack.end);
 }
@@ -280,6 +329,7 @@ static UInt find_stacks(Stack **found, ThreadId between)
       stack->low = low < bounds.start ? bounds.start : low;
       stack->high = bounds.end;
       ht_ranges_take(&dead_stacks, bounds.start, bounds.end);
+      ht_ranges_take(&results, bounds.start, bounds.end);
       ht_ranges_add(&living_stacks, bounds.start, bounds.end);
    }
    *found = stacks;
@@ -381,6 +431,7 @@ static void record_point(ThreadId between, Bool ends)
    ht_ring_event(HT_ROOTS, 1, NULL, 0);
    Stack *stacks;
    const UInt count = find_stacks(&stacks, between);
+   bury_taken_results();
    ThreadId tid;
    Addr low, high;
    VG_(thread_stack_reset_iter)(&tid);

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use heaptoll_trace::LastFrees;
+
 use crate::snapshot::Snapshot;
 use crate::static_data::StaticVariable;
 
@@ -69,9 +71,30 @@ impl Ledger {
         });
     }
 
-    /// Index of the snapshot with the largest resident set, the first of them.
+    /// Index of the snapshot with the largest resident set, the first of them; of those before the last frees: what the
+    /// program gives back before it ends stays resident, and would look as if nothing had been live.
     pub fn peak(&self) -> Option<usize> {
-        first_most(&self.snapshots, |snapshot| snapshot.rss_bytes)
+        first_most(self.before_last_frees(), |snapshot| snapshot.rss_bytes)
+    }
+
+    /// The last frees may begin where most was live, and no snapshot be of that place. All, where there is none before.
+    fn before_last_frees(&self) -> &[Snapshot] {
+        let (mut last_frees, mut end) = (LastFrees::default(), 0);
+        let mut most = self.live_peak;
+        for (at, snapshot) in self.snapshots.iter().enumerate() {
+            let is_past = |most: &LivePeak| {
+                snapshot.clock_bytes >= most.clock_bytes && snapshot.live_bytes < most.live_bytes
+            };
+            if let Some(most) = most.take_if(|most| is_past(most))
+                && last_frees.begin_after(most.live_bytes, most.clock_bytes)
+            {
+                end = at;
+            }
+            if last_frees.begin_after(snapshot.live_bytes, snapshot.clock_bytes) {
+                end = at + 1;
+            }
+        }
+        if end == 0 { &self.snapshots } else { &self.snapshots[..end] }
     }
 
     /// Index of the snapshot with the most live bytes, the first of them.
@@ -117,6 +140,24 @@ mod tests {
         );
         assert!(ledger.snapshots.len() <= 2 * WANTED);
         assert_eq!(Ledger::default().peak(), None);
+    }
+
+    /// Before, a few pages more that the last frees wrote to made them the peak: nothing was live there.
+    #[test]
+    fn the_peak_is_not_among_the_last_frees() {
+        let levels = [(500, 500, 500), (1000, 990, 1000), (1001, 100, 1001), (1002, 0, 1001)];
+        let snapshots =
+            levels.map(|(rss, live, clock_bytes)| Snapshot { clock_bytes, ..snapshot(0, rss, live) });
+        let mut ledger = Ledger { snapshots: snapshots.into(), ..Ledger::default() };
+        assert_eq!(ledger.peak(), Some(1));
+        // The program works on: what stays resident is fragmentation.
+        ledger.snapshots.push(Snapshot { clock_bytes: 1101, ..snapshot(0, 1003, 50) });
+        assert_eq!(ledger.peak(), Some(4));
+        // None was taken between the peak, which the trace knows, and the end.
+        ledger.live_peak = Some(LivePeak { live_bytes: 1100, clock_bytes: 1101, ..LivePeak::default() });
+        assert_eq!(ledger.peak(), Some(3));
+        ledger.snapshots.drain(..4);
+        assert_eq!(ledger.peak(), Some(0), "no other");
     }
 
     #[test]

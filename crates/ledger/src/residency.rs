@@ -88,8 +88,8 @@ const ENTRIES: usize = 16 * 1024;
 impl PageMap {
     /// Opens the page map in a folder as of `/proc/PID`.
     ///
+    /// # Errors
     /// It does not exist or must not be read.
-    /// It is not there or must not be read.
     pub fn open(folder: &Path, page: u64) -> io::Result<PageMap> {
         Ok(PageMap { file: File::open(folder.join("pagemap"))?, page, scans: true })
     }
@@ -97,7 +97,7 @@ impl PageMap {
     /// Adds the runs of `start..end` (multiples of a page) to `runs`, in order.
     ///
     /// # Errors
-    /// The kernel refuses; `ESRCH` or nothing at all when the process has ended.
+    /// The kernel refuses, or reports pages out of order; `ESRCH` or nothing at all when the process has ended.
     pub fn runs(&mut self, start: u64, end: u64, runs: &mut Vec<Run>) -> io::Result<()> {
         if self.scans {
             match self.scan(start, end, runs) {
@@ -130,6 +130,13 @@ impl PageMap {
             let found = unsafe { libc::ioctl(self.file.as_raw_fd(), PAGEMAP_SCAN, &raw mut scan) };
             let found = usize::try_from(found).map_err(|_| io::Error::last_os_error())?;
             for region in &regions[..found.min(REGIONS)] {
+                if region.start < at || region.end < region.start {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "PAGEMAP_SCAN reports pages out of order",
+                    ));
+                }
+                at = region.end;
                 let state = match region.categories {
                     bits if bits & ZERO != 0 => continue,
                     bits if bits & PRESENT != 0 && bits & HUGE != 0 => State::Huge,
@@ -139,16 +146,11 @@ impl PageMap {
                 };
                 push(runs, Run { start: region.start, end: region.end, state });
             }
-            // When the regions were all used, `walk_end` is not to be trusted: Linux 6.18 returns the beginning of a
-            // table of pages that it has reported already.
-            let next = match regions[..found.min(REGIONS)].last() {
-                Some(last) if found >= REGIONS => last.end,
-                _ => scan.walk_end,
-            };
-            if next <= at {
+            // `walk_end` is not to be trusted: of more than 512 regions Linux 6.18 returns a place among those that it has
+            // reported. It ends early only where it has used all regions.
+            if found < REGIONS {
                 break;
             }
-            at = next;
         }
         Ok(())
     }
@@ -206,6 +208,7 @@ pub struct RangeResidency {
 impl<'a> Walk<'a> {
     /// At the beginning of `runs`, which are in order and disjoint.
     pub fn new(runs: &'a [Run]) -> Walk<'a> {
+        debug_assert!(runs.is_sorted_by(|one, next| one.end <= next.start), "runs are in order");
         Walk { runs, at: 0 }
     }
 
@@ -224,8 +227,7 @@ impl<'a> Walk<'a> {
             if run.start >= end {
                 break;
             }
-            // What the kernel showed of a process that runs may overlap.
-            let bytes = run.end.min(end).saturating_sub(run.start.max(start));
+            let bytes = run.end.min(end) - run.start.max(start);
             seen += bytes;
             match run.state {
                 State::Resident => found.amount.resident += bytes,
@@ -236,7 +238,7 @@ impl<'a> Walk<'a> {
                 State::Swapped => found.amount.swapped += bytes,
             }
         }
-        found.amount.absent = (end - start).saturating_sub(seen);
+        found.amount.absent = end - start - seen;
         found
     }
 }
@@ -319,16 +321,21 @@ mod tests {
         }
     }
 
+    /// Before, some pages were counted twice, or the ledger died of it: the kernel has room for 512 regions of its own, and
+    /// of more it returned a place to go on at that it had passed.
     #[test]
-    fn more_regions_than_fit_at_once_are_all_found() {
+    fn every_region_is_found_once_however_many_there_are() {
         let map = Map::new(6 * REGIONS);
-        for page in (0..6 * REGIONS).step_by(2) {
-            map.write(page);
-        }
         let mut file = PageMap::open(Path::new("/proc/self"), PAGE).expect("ours");
-        let mut runs = Vec::new();
-        file.runs(map.0, map.0 + 6 * REGIONS as u64 * PAGE, &mut runs).expect("ours");
-        assert_eq!(runs.len(), 3 * REGIONS);
+        let mut written = 0;
+        for many in [500, 700, 1000, REGIONS, REGIONS + 1, 2 * REGIONS + 700, 3 * REGIONS] {
+            (written..many).for_each(|region| map.write(2 * region));
+            written = many;
+            let mut runs = Vec::new();
+            file.runs(map.0, map.0 + 6 * REGIONS as u64 * PAGE, &mut runs).expect("ours");
+            let expected: Vec<(u64, u64)> = (0..many as u64).map(|at| (2 * at, 2 * at + 1)).collect();
+            assert_eq!(pages(&map, &runs), expected, "{many} regions");
+        }
     }
 
     #[test]

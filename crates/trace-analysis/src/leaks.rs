@@ -5,6 +5,7 @@
 
 mod figures;
 mod found;
+mod growing;
 mod growth;
 mod plain;
 mod series;
@@ -14,7 +15,7 @@ use std::collections::HashMap;
 
 use heaptoll_trace::graph::Event;
 
-pub use figures::{Growing, KeptSite, Kinds, LeakFigures, SiteLeaks, Suppressed};
+pub use figures::{Growing, GrownMost, KeptSite, Kinds, LeakFigures, SiteLeaks, Suppressed};
 pub use found::Found;
 pub use growth::{Rise, Slope};
 pub use plain::{EACH_OBJECT, NeverFreedOf};
@@ -51,11 +52,11 @@ impl GraphLeaks {
                     self.allocated.add(size);
                     self.clock_bytes = self.clock_bytes.saturating_add(size);
                     self.live.insert(object, (site, size));
-                    self.series.add(site, size, self.clock_bytes, 0);
+                    self.series.add(site, Sum { objects: 1, bytes: size }, self.clock_bytes, 0);
                 }
                 Event::Free { object, .. } => {
                     if let Some((site, size)) = self.live.remove(&object) {
-                        self.series.remove(site, size, self.clock_bytes, 0);
+                        self.series.remove(site, Sum { objects: 1, bytes: size }, self.clock_bytes, 0);
                     }
                 }
                 Event::RootsBegin { clock_bytes } => {

@@ -24,4 +24,12 @@ impl Sum {
     pub fn plus(self, other: Sum) -> Sum {
         Sum { objects: self.objects + other.objects, bytes: self.bytes.saturating_add(other.bytes) }
     }
+
+    /// What one sum has more than another.
+    pub fn minus(self, other: Sum) -> Sum {
+        Sum {
+            objects: self.objects.saturating_sub(other.objects),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
 }

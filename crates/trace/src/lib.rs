@@ -16,6 +16,7 @@ mod format;
 mod frame;
 pub mod graph;
 mod header;
+mod last_frees;
 mod live;
 mod malformed;
 mod memory;
@@ -34,6 +35,7 @@ pub use format::VERSION;
 pub use header::{
     Ending, Exit, Frame, Gap, GraphSettings, Header, Imported, Sample, Site, Sites, SitesSoFar,
 };
+pub use last_frees::LastFrees;
 pub use memory::{MEMORY_LIMIT, Memory};
 pub use output::{Output, Stream, TraceFile};
 pub use reader::{Batch, Reader};

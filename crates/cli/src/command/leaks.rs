@@ -30,7 +30,7 @@ enum FaultArg {
     Definite,
     /// Objects to which only pointers into objects lead
     Possible,
-    /// Call sites whose live bytes rise over the whole run
+    /// Call sites whose live bytes rise over the whole run, or all live bytes together
     Growing,
     /// Anything that is not freed at the end
     NeverFreed,

@@ -203,6 +203,48 @@ fn what_lies_next_to_a_stack_in_one_mapping_is_reachable() {
     assert_eq!(ours, of_memcheck(&program).0);
 }
 
+/// Each thread has ended when its result is looked for; `case_open` is the one that can still be joined.
+const RESULTS: &str = r#"
+    #define _GNU_SOURCE
+    #include <pthread.h>
+    #include <unistd.h>
+    static volatile int tids[5];
+    #define RESULT(name, at) static void *case_##name(void *unused) { tids[at] = gettid(); return malloc(401 + at); }
+    RESULT(joined, 0) RESULT(detached, 1) RESULT(detached_later, 2) RESULT(made_detached, 3) RESULT(open, 4)
+    static void ended(int at) {
+        char path[64];
+        while (!tids[at]) usleep(1000);
+        sprintf(path, "/proc/self/task/%d", tids[at]);
+        while (access(path, F_OK) == 0) usleep(1000);
+    }
+    int main(void) {
+        pthread_t threads[5];
+        pthread_attr_t detached;
+        pthread_attr_init(&detached);
+        pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+        void *(*all[5])(void *) = { case_joined, case_detached, case_detached_later, case_made_detached, case_open };
+        for (int at = 0; at < 5; at++) pthread_create(&threads[at], at == 3 ? &detached : 0, all[at], 0);
+        pthread_detach(threads[1]);
+        for (int at = 1; at < 5; at++) ended(at);
+        pthread_detach(threads[2]);
+        pthread_join(threads[0], 0);
+        return 0;
+    }
+"#;
+
+/// Before, the result of a thread that was detached, or joined and dropped, was called reachable.
+#[test]
+fn the_result_of_a_thread_is_lost_when_no_thread_can_take_it() {
+    let fixture = Fixture::new();
+    let (program, json) = (fixture.program("results", RESULTS), fixture.at("a.json"));
+    fixture.heaptoll(&["leaks", "--json", &json, "--frames", "1", "--", &program]).exits(0);
+    let ours = of_heaptoll(&read_json(&json));
+    let kinds: Vec<(&str, &str)> = ours.keys().map(|(case, kind)| (case.as_str(), *kind)).collect();
+    let lost = ["case_detached", "case_detached_later", "case_joined", "case_made_detached"];
+    let expected = lost.map(|case| (case, "definite")).into_iter().chain([("case_open", "reachable")]);
+    assert_eq!(kinds, expected.collect::<Vec<_>>());
+}
+
 /// The frame that started the coroutine lies below the coroutine's stack, and memcheck calls what it holds lost.
 #[test]
 fn a_frame_below_the_stack_of_a_coroutine_in_an_automatic_array_is_in_use() {

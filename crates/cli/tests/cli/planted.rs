@@ -8,9 +8,10 @@ use std::process::Command;
 use crate::fixture::{Fixture, read_json};
 
 /// Compiles the sources in `tests/planted`; returns the program's path.
-fn compiled(fixture: &Fixture, compiler: &str, options: &[&str], file: &str, source: &str) -> String {
+/// Compiles a source file of this name into a program whose name is that without its ending.
+pub fn compiled(fixture: &Fixture, compiler: &str, options: &[&str], file: &str, source: &str) -> String {
     std::fs::write(fixture.path(file), source).expect("writes the source");
-    let program = fixture.at("planted");
+    let program = fixture.at(file.split('.').next().unwrap_or(file));
     let output = Command::new(compiler)
         .args(options)
         .args(["-o", &program])

@@ -13,7 +13,7 @@ pub enum Fault {
     Definite,
     /// Possibly lost objects.
     Possible,
-    /// Call sites that grow without bound.
+    /// A call site that grows without bound, or all live bytes together.
     Growing,
     /// Anything that was never freed.
     NeverFreed,
@@ -45,16 +45,17 @@ impl Fault {
             }
             Some(_) => Ok(Ok(objects > 0)),
         };
+        let grows = !figures.growing.is_empty() || figures.rise_of_all.is_some();
         let found = match self {
             Fault::Definite => is_lost(figures.kinds.definite.objects)?,
             Fault::Possible => is_lost(figures.kinds.possible.objects)?,
             Fault::Growing if !figures.sites => {
                 return Err(Failure::Usage(why("it has no call stacks; record with --sites")));
             }
-            Fault::Growing if figures.growing.is_empty() && figures.is_short => {
+            Fault::Growing if !grows && figures.is_short => {
                 Err("the run is too short to see growth; let the program work for longer")
             }
-            Fault::Growing => Ok(!figures.growing.is_empty()),
+            Fault::Growing => Ok(grows),
             Fault::NeverFreed => Ok(figures.kinds.never_freed().objects > 0),
         };
         Ok(match found {
@@ -68,9 +69,18 @@ impl Fault {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_trace_analysis::leaks::Rise;
     use heaptoll_trace_analysis::subject::Subject;
 
     use super::*;
+
+    /// Before, arrays that double failed no gate: each block is replaced, and no call site of them grows.
+    #[test]
+    fn all_live_bytes_that_grow_fail_the_gate_though_no_call_site_does() {
+        let subject = Subject { ended: Some("exited with status 0".into()), ..Subject::default() };
+        let all = Figures { sites: true, subject, rise_of_all: Some(Rise::default()), ..Figures::default() };
+        assert_eq!(Fault::Growing.judge(&all, Path::new("t")).expect("has stacks"), Verdict::Found);
+    }
 
     #[test]
     fn a_run_too_short_to_show_growth_is_undecided() {

@@ -61,6 +61,9 @@ pub fn kinds(figures: &Figures) -> Vec<Item> {
         };
         rows.push(cells(name, kinds.freed_after_exit, all));
     }
+    if figures.freed_last.objects > 0 {
+        rows.push(cells("freed last, before exit", figures.freed_last, all));
+    }
     if figures.suppressed.stacks > 0 {
         let suppressed = &figures.suppressed.kinds;
         rows.push(cells("suppressed", suppressed.never_freed(), all));
@@ -171,7 +174,8 @@ pub fn kept(figures: &Figures) -> Option<Section> {
 /// What grows without bound.
 pub fn growing(figures: &Figures) -> Option<Section> {
     let has_time = figures.growing.iter().any(|one| one.rise.per_s.is_some());
-    let mut columns = vec!["call site", "live when exit began", "growth a MiB allocated", "95 % interval"];
+    let mut columns =
+        vec!["call site", "live before the last frees", "growth a MiB allocated", "95 % interval"];
     if has_time {
         columns.extend(["growth a second", "95 % interval"]);
     }
@@ -187,7 +191,8 @@ pub fn growing(figures: &Figures) -> Option<Section> {
         true => format!("the {LISTED} steepest of {}", figures.growing.len()),
         false => String::new(),
     };
-    let text = "The least live bytes of these rise in each fifth of the run.";
+    let text = "The least live bytes of these rise in each fifth of the run. The run ends where the program begins to free all \
+                it has.";
     let mut found = section("Growing without bound", text, site_table(&caption, &columns, rows.collect()))?;
     found.items.push(Item::Chart(Chart {
         title: "Live bytes of the sites that grow".to_owned(),

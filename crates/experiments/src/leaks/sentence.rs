@@ -91,8 +91,14 @@ pub fn growth(figures: &LeakFigures) -> Option<String> {
     let one = figures.growing.first().map(grows).filter(|sentence| *sentence != worst);
     one.or_else(|| {
         let rise = figures.rise_of_all.as_ref().filter(|_| figures.growing.is_empty())?;
+        let most = figures.grown_most.iter().map(|one| format!("{} {}", place(&one.name), whole_bytes(one.bytes())));
+        let most: Vec<String> = most.collect();
+        let increase = match most.is_empty() {
+            true => String::new(),
+            false => format!(" From the first third to the last, most came from {}.", most.join("; ")),
+        };
         Some(format!(
-            "No call site alone grows, but all live bytes do: by {} for each MiB allocated ({} to {}).",
+            "No call site alone grows, but all live bytes do: by {} for each MiB allocated ({} to {}).{increase}",
             bytes(rise.per_mib.value),
             bytes(rise.per_mib.low),
             bytes(rise.per_mib.high)

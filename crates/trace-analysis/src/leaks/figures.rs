@@ -37,11 +37,7 @@ impl Kinds {
 
     /// All that was never freed, not even after that.
     pub fn never_freed(&self) -> Sum {
-        let (all, freed) = (self.live_at_exit(), self.freed_after_exit);
-        Sum {
-            objects: all.objects.saturating_sub(freed.objects),
-            bytes: all.bytes.saturating_sub(freed.bytes),
-        }
+        self.live_at_exit().minus(self.freed_after_exit)
     }
 
     pub(super) fn plus(&self, other: &Kinds) -> Kinds {
@@ -89,10 +85,28 @@ pub struct Growing {
     pub name: String,
     /// All frames of one of them, innermost first.
     pub stack: Vec<WholeFrame>,
-    /// What was live of them when `exit` began.
+    /// What was live of them before the last frees.
     pub at_end: Sum,
     /// How it rises.
     pub rise: Rise,
+}
+
+/// Call stacks that read alike, which have more in the last third of the run than in the first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GrownMost {
+    /// Their text.
+    pub name: String,
+    /// The mean of the least live bytes in the parts of the first third.
+    pub first_third_bytes: u64,
+    /// That of the last third.
+    pub last_third_bytes: u64,
+}
+
+impl GrownMost {
+    /// By how much they grew.
+    pub fn bytes(&self) -> u64 {
+        self.last_third_bytes.saturating_sub(self.first_third_bytes)
+    }
 }
 
 /// What the C library keeps for itself, which no program can free.
@@ -147,8 +161,13 @@ pub struct LeakFigures {
     pub other_rows: u64,
     /// Call sites that grow, steepest first.
     pub growing: Vec<Growing>,
-    /// How all live bytes rise; none where they do not over the whole run.
+    /// How all live bytes rise, without the C library's own and the suppressed ones; none where they do not over the whole
+    /// run.
     pub rise_of_all: Option<Rise>,
+    /// The call sites with the largest increase from the first third of the run to the last, five at most.
+    pub grown_most: Vec<GrownMost>,
+    /// What the program freed last, before `exit`: growth is judged before it.
+    pub freed_last: Sum,
     /// The run is too short to see growth.
     pub is_short: bool,
     /// What the C library keeps for itself, most bytes first: in no other sum, and no leak.

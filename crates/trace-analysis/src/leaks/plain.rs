@@ -65,7 +65,7 @@ impl NeverFreedOf {
                 self.end(before, event.time_ns, true);
                 self.allocated.add(size);
                 self.clock_bytes = self.clock_bytes.saturating_add(size);
-                self.series.add(event.site, size, self.clock_bytes, event.time_ns);
+                self.series.add(event.site, Sum { objects: 1, bytes: size }, self.clock_bytes, event.time_ns);
             }
             kind if kind.frees() => {
                 let block = self.slots.get(event.slot).map(std::mem::take).unwrap_or_default();
@@ -87,16 +87,18 @@ impl NeverFreedOf {
         let growth = size.saturating_sub(old);
         self.allocated.bytes = self.allocated.bytes.saturating_add(growth);
         self.clock_bytes = self.clock_bytes.saturating_add(growth);
+        let bytes = |bytes| Sum { objects: 0, bytes };
         match size > old {
-            true => self.series.add(site, growth, self.clock_bytes, time_ns),
-            false => self.series.remove(site, old - size, self.clock_bytes, time_ns),
+            true => self.series.add(site, bytes(growth), self.clock_bytes, time_ns),
+            false => self.series.remove(site, bytes(old - size), self.clock_bytes, time_ns),
         }
     }
 
     fn end(&mut self, block: Block, time_ns: u64, is_misfit: bool) {
         if block.is_live {
             self.misfits += u64::from(is_misfit);
-            self.series.remove(block.site, block.size, self.clock_bytes, time_ns);
+            let one = Sum { objects: 1, bytes: block.size };
+            self.series.remove(block.site, one, self.clock_bytes, time_ns);
         }
     }
 

@@ -3,6 +3,12 @@
 //! The clock, bytes allocated, is cut into intervals of equal length; of each a site keeps its least live bytes, its
 //! *floor*, so that what comes and goes within an interval does not show. When there are too many intervals, neighbours
 //! are merged and intervals become twice as long. A site keeps only intervals in which it changes.
+//!
+//! The series ends where the last frees begin. What a site had there is kept until the next place where they may begin.
+
+use heaptoll_trace::LastFrees;
+
+use crate::sum::Sum;
 
 /// Most intervals.
 const INTERVALS: u64 = 256;
@@ -25,8 +31,11 @@ struct Change {
 
 #[derive(Debug, Clone, Default)]
 struct Site {
-    live: u64,
+    live: Sum,
     changes: Vec<Change>,
+    /// What was live at a place where the last frees may begin; of the latest, it has not changed since if it has another.
+    before_last_frees: Sum,
+    place: u64,
 }
 
 /// All sites.
@@ -39,6 +48,10 @@ pub struct LiveSeries {
     clock_bytes: u64,
     /// By interval, the time at its end.
     times_ns: Vec<u64>,
+    last_frees: LastFrees,
+    /// Places so far where they may begin, and the clock at the latest.
+    places: u64,
+    place_bytes: u64,
 }
 
 impl Default for LiveSeries {
@@ -49,22 +62,25 @@ impl Default for LiveSeries {
             length: FIRST,
             clock_bytes: 0,
             times_ns: Vec::new(),
+            last_frees: LastFrees::default(),
+            places: 0,
+            place_bytes: 0,
         }
     }
 }
 
 impl LiveSeries {
-    /// `bytes` more are live of a site; the clock is `clock_bytes`.
-    pub fn add(&mut self, site: u32, bytes: u64, clock_bytes: u64, time_ns: u64) {
-        self.change(site, clock_bytes, time_ns, |live| live.saturating_add(bytes));
+    /// More is live of a site; the clock is `clock_bytes`.
+    pub fn add(&mut self, site: u32, more: Sum, clock_bytes: u64, time_ns: u64) {
+        self.change(site, clock_bytes, time_ns, |live| live.plus(more));
     }
 
-    /// `bytes` fewer are.
-    pub fn remove(&mut self, site: u32, bytes: u64, clock_bytes: u64, time_ns: u64) {
-        self.change(site, clock_bytes, time_ns, |live| live.saturating_sub(bytes));
+    /// Less is.
+    pub fn remove(&mut self, site: u32, less: Sum, clock_bytes: u64, time_ns: u64) {
+        self.change(site, clock_bytes, time_ns, |live| live.minus(less));
     }
 
-    fn change(&mut self, site: u32, clock_bytes: u64, time_ns: u64, to: impl Fn(u64) -> u64) {
+    fn change(&mut self, site: u32, clock_bytes: u64, time_ns: u64, to: impl Fn(Sum) -> Sum) {
         self.clock_bytes = self.clock_bytes.max(clock_bytes);
         while self.clock_bytes / self.length >= INTERVALS {
             self.halve();
@@ -78,8 +94,13 @@ impl LiveSeries {
         if site >= self.sites.len() {
             self.sites.resize(site + 1, Site::default());
         }
-        self.sites[site].change(interval as u32, &to);
-        self.all.change(interval as u32, &to);
+        for changed in [&mut self.sites[site], &mut self.all] {
+            changed.change(interval as u32, self.places, &to);
+        }
+        if self.last_frees.begin_after(self.all.live.bytes, self.clock_bytes) {
+            self.places += 1;
+            self.place_bytes = self.clock_bytes;
+        }
     }
 
     /// Intervals become twice as long.
@@ -94,13 +115,34 @@ impl LiveSeries {
         self.sites.len() as u32
     }
 
+    /// Intervals of the run: those that are over when the last frees begin.
+    fn intervals(&self) -> usize {
+        (self.place_bytes / self.length) as usize
+    }
+
+    /// What was live of a site before the last frees.
+    pub(super) fn before_last_frees(&self, site: u32) -> Sum {
+        self.sites.get(site as usize).map_or_else(Sum::default, |site| match site.place == self.places {
+            true => site.before_last_frees,
+            false => site.live,
+        })
+    }
+
+    /// What all sites had before the last frees and have no more.
+    pub(super) fn freed_last(&self) -> Sum {
+        match self.all.place == self.places {
+            true => self.all.before_last_frees.minus(self.all.live),
+            false => Sum::default(),
+        }
+    }
+
     /// The clock and the time at the end of each part of the run; none where it is too short to have parts.
     pub(super) fn ends(&self) -> Option<Vec<(u64, u64)>> {
         let ends = (0..PARTS).map(|part| {
             let last = self.first_of(part + 1) - 1;
             ((last as u64 + 1) * self.length, self.times_ns[last])
         });
-        (self.times_ns.len() >= PARTS).then(|| ends.collect())
+        (self.intervals() >= PARTS).then(|| ends.collect())
     }
 
     /// Adds the floor of a site in each part of the run.
@@ -142,15 +184,18 @@ impl LiveSeries {
 
     /// The first interval of a part.
     fn first_of(&self, part: usize) -> usize {
-        part * self.times_ns.len() / PARTS
+        part * self.intervals() / PARTS
     }
 }
 
 impl Site {
-    fn change(&mut self, interval: u32, to: &impl Fn(u64) -> u64) {
-        let before = self.live;
-        self.live = to(before);
-        let live = self.live;
+    fn change(&mut self, interval: u32, place: u64, to: &impl Fn(Sum) -> Sum) {
+        if self.place != place {
+            (self.place, self.before_last_frees) = (place, self.live);
+        }
+        let before = self.live.bytes;
+        self.live = to(self.live);
+        let live = self.live.bytes;
         match self.changes.last_mut().filter(|last| last.interval == interval) {
             Some(last) => (last.floor, last.end) = (last.floor.min(live), live),
             None => self.changes.push(Change { interval, floor: before.min(live), end: live }),
@@ -173,16 +218,43 @@ impl Site {
 mod tests {
     use super::*;
 
+    fn one(bytes: u64) -> Sum {
+        Sum { objects: 1, bytes }
+    }
+
+    #[test]
+    fn the_series_ends_where_the_last_frees_begin_and_keeps_what_each_site_had() {
+        let mut series = LiveSeries::default();
+        let mut clock = 0;
+        for step in 0..1000 {
+            clock += 100;
+            series.add(1 + step as u32 % 2, one(100), clock, step);
+        }
+        let before = (series.ends(), series.floors_of_all());
+        for step in 0..1000 {
+            if step == 500 {
+                // The program prints that it ends.
+                clock += 500;
+                series.add(3, one(500), clock, 1000 + step);
+            }
+            series.remove(1 + step as u32 % 2, one(100), clock, 1000 + step);
+        }
+        assert_eq!((series.ends(), series.floors_of_all()), before);
+        let had = [1, 2, 3, 4].map(|site| series.before_last_frees(site).objects);
+        assert_eq!(had, [500, 500, 0, 0]);
+        assert_eq!(series.freed_last(), Sum { objects: 999, bytes: 99_500 });
+    }
+
     #[test]
     fn floors_leave_out_what_comes_and_goes_however_long_the_run() {
         let mut series = LiveSeries::default();
         let mut clock = 0;
         for step in 0..100_000_u64 {
             clock += 100;
-            series.add(1, 100, clock, step);
-            series.remove(1, 100, clock, step);
+            series.add(1, one(100), clock, step);
+            series.remove(1, one(100), clock, step);
             clock += 10;
-            series.add(2, 10, clock, step);
+            series.add(2, one(10), clock, step);
         }
         let mut floors = [0; PARTS];
         series.add_floors(1, &mut floors);
@@ -201,10 +273,10 @@ mod tests {
     fn a_site_that_does_not_change_keeps_what_it_has_and_a_short_run_has_no_parts() {
         let mut series = LiveSeries::default();
         assert_eq!(series.ends(), None);
-        series.add(3, 50, 50, 0);
+        series.add(3, one(50), 50, 0);
         assert_eq!(series.ends(), None);
         for clock in 1..1000 {
-            series.add(0, 0, 50 + clock * 16, clock);
+            series.add(0, Sum::default(), 50 + clock * 16, clock);
         }
         let mut floors = [0; PARTS];
         series.add_floors(3, &mut floors);

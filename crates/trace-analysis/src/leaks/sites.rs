@@ -5,17 +5,14 @@ use std::collections::BTreeMap;
 
 use heaptoll_callsites::{WholeFrame, kept_by};
 
-use super::figures::{Growing, KeptSite, Kinds, LeakFigures, SiteLeaks};
+use super::figures::{KeptSite, Kinds, LeakFigures, SiteLeaks};
 use super::found::{Found, SiteSums};
-use super::growth::{may_grow, rise};
-use super::series::{LiveSeries, PARTS};
+use super::growing::Growth;
 use crate::stacks::CallSites;
 use crate::sum::Sum;
 
 /// Most rows in the result.
 const ROWS: usize = 1000;
-/// Most rows whose slope is computed: those that rose most.
-const SLOPES: usize = 100;
 
 /// Whether a call stack is suppressed, innermost frame first.
 pub type Suppress<'a> = &'a dyn Fn(&[WholeFrame]) -> bool;
@@ -33,15 +30,13 @@ pub struct By<'a, 'b> {
 
 /// A row under way.
 #[derive(Default)]
-struct Row {
+pub(super) struct Row {
     sums: SiteSums,
     stacks: u64,
     /// The site with the most bytes, and these.
-    largest: Option<(u32, u64)>,
-    /// All sites of which something was ever live.
-    sites: Vec<u32>,
-    /// What is live of them at the end, the C library's own objects too.
-    at_end: Sum,
+    pub(super) largest: Option<(u32, u64)>,
+    /// All sites of which something was ever live, without those of the C library's own objects.
+    pub(super) sites: Vec<u32>,
 }
 
 impl Found {
@@ -57,26 +52,28 @@ impl Found {
             goes_on: self.goes_on,
             is_short: ends.is_none(),
             misfits: self.misfits,
+            freed_last: self.series.freed_last(),
             ..LeakFigures::default()
         };
-        if let Some(ends) = &ends {
-            let floors = self.series.floors_of_all();
-            figures.rise_of_all = may_grow(&floors).then(|| rise(&floors, ends, self.has_time)).flatten();
-        }
+        let growth = ends.map(|ends| Growth { series: &self.series, ends, has_time: self.has_time });
         match by.call_sites {
-            Some(call_sites) => self.by_site(call_sites, by.suppress, ends.as_deref(), &mut figures),
-            None => self.sums.values().for_each(|sums| figures.kinds = figures.kinds.plus(&sums.kinds)),
+            Some(call_sites) => self.by_site(call_sites, by.suppress, growth.as_ref(), &mut figures),
+            None => {
+                self.sums.values().for_each(|sums| figures.kinds = figures.kinds.plus(&sums.kinds));
+                figures.rise_of_all = growth.and_then(|growth| growth.of_all(&[]));
+            }
         }
         figures
     }
 
     fn by_site(
-        self,
+        &self,
         call_sites: &mut CallSites<'_>,
         suppress: Suppress<'_>,
-        ends: Option<&[(u64, u64)]>,
+        growth: Option<&Growth<'_>>,
         figures: &mut LeakFigures,
     ) {
+        let mut left_out = Vec::new();
         let last = self.sums.keys().max().map_or(0, |last| last + 1);
         let (mut rows, mut kept): (Vec<Row>, KeptKinds) = Default::default();
         for site in 0..self.series.sites().max(last) {
@@ -86,16 +83,16 @@ impl Found {
             if suppress(&stack) {
                 figures.suppressed.stacks += u64::from(bytes.objects > 0);
                 figures.suppressed.kinds = figures.suppressed.kinds.plus(&sums.kinds);
+                left_out.push(site);
                 continue;
             }
             let row = call_sites.row(site);
             if row >= rows.len() {
                 rows.resize_with(row + 1, Row::default);
             }
-            rows[row].at_end = rows[row].at_end.plus(bytes);
             match kept_by(&stack) {
                 Some(caller) => {
-                    rows[row].sites.push(site);
+                    left_out.push(site);
                     if bytes.objects > 0 {
                         let of = kept.entry((caller, row)).or_default();
                         *of = of.plus(&sums.kinds);
@@ -108,8 +105,10 @@ impl Found {
             }
         }
         figures.kept = kept_sites(kept, call_sites);
-        if let Some(ends) = ends {
-            figures.growing = growing(&rows, &self.series, ends, self.has_time, call_sites);
+        if let Some(growth) = growth {
+            figures.rise_of_all = growth.of_all(&left_out);
+            figures.growing = growth.of_rows(&rows, call_sites);
+            figures.grown_most = growth.most(&rows, call_sites);
         }
         leaks(&rows, self.clock_bytes, call_sites, figures);
     }
@@ -166,37 +165,4 @@ fn leaks(rows: &[Row], clock_bytes: u64, call_sites: &CallSites<'_>, figures: &m
         }
     });
     figures.rows = leaks.collect();
-}
-
-/// Rows whose live bytes rise over the whole run, steepest first.
-fn growing(
-    rows: &[Row],
-    series: &LiveSeries,
-    ends: &[(u64, u64)],
-    has_time: bool,
-    call_sites: &CallSites<'_>,
-) -> Vec<Growing> {
-    let mut candidates: Vec<(usize, [u64; PARTS])> = Vec::new();
-    for (number, row) in rows.iter().enumerate() {
-        let mut floors = [0; PARTS];
-        row.sites.iter().for_each(|site| series.add_floors(*site, &mut floors));
-        if may_grow(&floors) {
-            candidates.push((number, floors));
-        }
-    }
-    candidates.sort_by_key(|(number, floors)| (Reverse(floors[PARTS - 1] - floors[0]), *number));
-    candidates.truncate(SLOPES);
-    let grown = candidates.into_iter().filter_map(|(number, floors)| {
-        let row = &rows[number];
-        let site = row.largest.map(|(site, _)| site).or_else(|| row.sites.first().copied());
-        Some(Growing {
-            name: call_sites.name(number),
-            stack: site.map_or_else(Vec::new, |site| call_sites.whole(site)),
-            at_end: row.at_end,
-            rise: rise(&floors, ends, has_time)?,
-        })
-    });
-    let mut grown: Vec<Growing> = grown.collect();
-    grown.sort_by(|one, other| other.rise.per_mib.value.total_cmp(&one.rise.per_mib.value));
-    grown
 }

@@ -103,23 +103,59 @@ fn a_site_that_grows_is_found_among_those_that_do_not() {
 }
 
 #[test]
-fn what_the_c_library_keeps_is_in_no_row_and_grows_all_the_same() {
+fn what_the_c_library_keeps_is_in_no_row_and_does_not_count_as_growth() {
     let mut sites = sites();
     sites.frames[0].function = "_dl_allocate_tls".into();
     sites.frames[0].object = "/lib64/ld-linux-x86-64.so.2".into();
     sites.sites[1].frames = vec![0, 1];
-    let mut leaks = GraphLeaks::default();
-    leaks.events(&some(), false);
-    let mut call_sites = CallSites::new(&sites, 3);
-    let found = leaks.finish().figures(By { call_sites: Some(&mut call_sites), suppress: LEAVE_NONE_OUT });
-    let kept: Vec<_> = found
+    let found = |events: &[Event]| {
+        let mut leaks = GraphLeaks::default();
+        leaks.events(events, false);
+        let mut call_sites = CallSites::new(&sites, 3);
+        leaks.finish().figures(By { call_sites: Some(&mut call_sites), suppress: LEAVE_NONE_OUT })
+    };
+    let some = found(&some());
+    let kept: Vec<_> = some
         .kept
         .iter()
         .map(|site| (site.caller.as_str(), site.name.as_str(), site.kinds.definite))
         .collect();
     assert_eq!(kept[0], ("_dl_allocate_tls", "g", Sum { objects: 1, bytes: 10 }));
-    assert!(found.rows.iter().all(|row| row.kinds.definite.bytes != 10), "{:?}", found.rows);
-    assert_eq!(found.kinds.never_freed().plus(found.kept_by_library()), Sum { objects: 4, bytes: 1080 });
+    assert!(some.rows.iter().all(|row| row.kinds.definite.bytes != 10), "{:?}", some.rows);
+    assert_eq!(some.kinds.never_freed().plus(some.kept_by_library()), Sum { objects: 4, bytes: 1080 });
+    let threads = found(&(0..3000).map(|object| allocate(object, 1, 32)).collect::<Vec<_>>());
+    assert_eq!(
+        (threads.kept_by_library().objects, threads.growing.len(), threads.rise_of_all),
+        (3000, 0, None)
+    );
+}
+
+/// Before, what `main` freed before it returned was gone when growth was judged.
+#[test]
+fn growth_is_judged_before_the_last_frees() {
+    let made = (0..3000).map(|object| allocate(object, 1, 32));
+    let freed =
+        (0..3000).map(|object| Event::Free { object, thread: 0, cause: FreeCause::Free, last_touch: None });
+    let found = figures(&made.clone().chain(freed.clone()).collect::<Vec<_>>(), LEAVE_NONE_OUT);
+    assert_eq!((found.growing.len(), found.growing[0].at_end.objects), (1, 3000));
+    assert_eq!((found.freed_last.objects, found.kinds.never_freed().objects), (3000, 0));
+    // In phases, each of which frees what it has made.
+    let phases = made.chain(freed).collect::<Vec<_>>().repeat(3);
+    let found = figures(&phases, LEAVE_NONE_OUT);
+    assert_eq!((found.growing.len(), found.rise_of_all, found.freed_last.objects), (0, None, 3000));
+}
+
+#[test]
+fn where_no_call_site_grows_but_all_do_those_are_named_that_hold_most() {
+    // `g` makes what `f` has made before; so each grows at another time.
+    let events: Vec<Event> =
+        (0..3000).map(|object| allocate(object, 1 + (object >= 1400) as u32, 32)).collect();
+    let found = figures(&events, LEAVE_NONE_OUT);
+    assert_eq!((found.growing.len(), found.rise_of_all.is_some()), (0, true));
+    let most: Vec<_> = found.grown_most.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(most, ["g", "f"]);
+    let is_g = |stack: &[WholeFrame]| stack.iter().any(|frame| frame.function == "g");
+    assert_eq!(figures(&events, &is_g).rise_of_all, None, "suppressed");
 }
 
 #[test]
