@@ -167,3 +167,88 @@ pub fn stack_pointer() -> usize {
 }
 
 const _: () = assert!(BYTES.is_multiple_of(PAGE) && PAGE.is_multiple_of(16) && BYTES > PAGE);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    unsafe extern "C" fn copy_saved(context: *mut c_void, left: usize) {
+        // SAFETY: the test passes a place for so many words, and `call_on` has saved them.
+        unsafe { core::ptr::copy_nonoverlapping(left as *const usize, context.cast(), SAVED) };
+    }
+
+    #[test]
+    fn the_registers_that_a_call_preserves_are_where_the_stack_was_left_and_are_kept() {
+        let stack = OwnStack::new();
+        let top = stack.top().expect("memory");
+        let mut saved = [0_usize; SAVED];
+        let changed: usize;
+        // SAFETY: the function is called as C functions are, with an aligned stack; rbx and rbp are restored.
+        unsafe {
+            asm!(
+                "push rbx",
+                "push rbp",
+                "push rsp",
+                "push [rsp]",
+                "and rsp, -16",
+                "mov rbx, 11", "mov rbp, 12", "mov r12, 13", "mov r13, 14", "mov r14, 15", "mov r15, 16",
+                "call {call_on}",
+                "xor eax, eax",
+                "xor rbx, 11", "xor rbp, 12", "xor r12, 13", "xor r13, 14", "xor r14, 15", "xor r15, 16",
+                "or rax, rbx", "or rax, rbp", "or rax, r12", "or rax, r13", "or rax, r14", "or rax, r15",
+                "mov rsp, [rsp + 8]",
+                "pop rbp",
+                "pop rbx",
+                call_on = sym call_on,
+                in("rdi") &raw mut saved,
+                in("rsi") copy_saved as *const (),
+                in("rdx") top,
+                lateout("rax") changed,
+                out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+                clobber_abi("C"),
+            );
+        }
+        assert_eq!(changed, 0, "registers are as they were");
+        saved.sort_unstable();
+        assert_eq!(saved, [11, 12, 13, 14, 15, 16]);
+    }
+
+    #[test]
+    fn actions_run_on_the_stack_and_those_within_them_on_the_same() {
+        let stack = OwnStack::new();
+        assert_eq!((stack.left(), stack.range()), (0, 0..0));
+        let here = stack_pointer();
+        for _ in 0..3 {
+            let seen = stack.run(|| {
+                let outer = (stack_pointer(), stack.left());
+                [outer, stack.run(|| (stack_pointer(), stack.left())).expect("it is mapped")]
+            });
+            let seen: Vec<_> = seen.expect("memory").into();
+            assert!(seen.iter().all(|(pointer, _)| stack.has(*pointer)), "{seen:x?}");
+            assert!(seen.iter().all(|&(_, left)| left < here && here - left < PAGE), "{seen:x?}");
+            assert!(seen[1].0 <= seen[0].0, "{seen:x?}");
+            assert_eq!(stack.left(), 0);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_finds_the_stack_in_use_acts_where_it_is() {
+        let stack = OwnStack::new();
+        let other = stack.run(|| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| stack.run(|| stack.has(stack_pointer()))).join().expect("it ends")
+            })
+        });
+        assert_eq!(other, Ok(Ok(false)));
+        assert_eq!(stack.run(|| stack.has(stack_pointer())), Ok(true));
+    }
+
+    #[test]
+    fn the_page_below_the_stack_cannot_be_accessed() {
+        let stack = OwnStack::new();
+        let top = stack.top().expect("memory");
+        assert_eq!(stack.range(), top - BYTES..top);
+        assert!(!kernel::is_readable(top - BYTES) && kernel::is_readable(top - BYTES + PAGE));
+    }
+}
