@@ -27,6 +27,7 @@ const MUTANTS: &[(&str, &[&str])] = &[
     ("no_read_only", &["place_read_only", "place_view"]),
     ("from_sp", &["stack_above_data", "context_together", "context_automatic"]),
     ("on_alternate", &["altstack_gone"]),
+    ("deep_frames", &["little_automatic", "little_static", "little_block"]),
     ("no_interior", &["place_static", "thread_data", "stress_graph"]),
     ("no_heap_words", &["place_block", "structure_list", "containers"]),
     ("first_kilobyte", &["place_block"]),

@@ -3,8 +3,8 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use heaptoll_roots::{RootKinds, RootsError, StopError, World};
-use heaptoll_runtime::Message;
+use heaptoll_roots::{NoMemory, RootKinds, RootsError, StopError, World};
+use heaptoll_runtime::{Message, SignalMaskGuard};
 
 use crate::{Aborted, Mutators, Visitor};
 
@@ -38,40 +38,50 @@ impl Mutators for World {
         left_out: &[Range<usize>],
         visitor: &mut dyn Visitor,
     ) -> Result<(), Aborted> {
-        let stopped = match self.stop() {
-            Ok(stopped) => stopped,
-            Err(refused) => {
-                match refused {
-                    StopError::Thread(one) => report_once("this thread did not stop: ", Some(&one.name)),
-                    StopError::NoMemory => report_once("there is no memory for a list of the threads", None),
-                    StopError::NoDescriptor => report_once(NO_DESCRIPTOR, None),
-                    StopError::ProcUnreadable => {
-                        report_once("/proc/self/task cannot be read; is /proc mounted?", None)
-                    }
-                    StopError::NoSignal => report_once("no signal is left to stop threads with", None),
-                    // A child of vfork, about to become another program.
-                    StopError::NotOurProcess => {}
-                }
-                return Err(Aborted);
-            }
-        };
-        if let Err(failed) = stopped.roots(RootKinds::ALL, left_out, &mut |root| visitor.root(root)) {
-            drop(stopped);
-            report_once(
-                match failed {
-                    RootsError::NoDescriptor => NO_DESCRIPTOR,
-                    RootsError::NoMemory => "there is no memory for a list of the mappings",
-                    RootsError::Maps => "/proc/self/maps cannot be read; is /proc mounted?",
-                },
-                None,
-            );
-            return Err(Aborted);
-        }
-        visitor.finish();
-        Ok(())
+        let shown =
+            self.on_own_stack(&SignalMaskGuard::all_but(&[]), || stop_and_show(self, left_out, visitor));
+        shown.unwrap_or_else(|NoMemory| {
+            report_once("there is no memory for the stack of a collection", None);
+            Err(Aborted)
+        })
     }
 
     fn after_fork_in_child(&self) {
         World::after_fork_in_child(self);
     }
+}
+
+/// See [`Mutators::with_world_stopped`].
+fn stop_and_show(world: &World, left_out: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), Aborted> {
+    let stopped = match world.stop() {
+        Ok(stopped) => stopped,
+        Err(refused) => {
+            match refused {
+                StopError::Thread(one) => report_once("this thread did not stop: ", Some(&one.name)),
+                StopError::NoMemory => report_once("there is no memory for a list of the threads", None),
+                StopError::NoDescriptor => report_once(NO_DESCRIPTOR, None),
+                StopError::ProcUnreadable => {
+                    report_once("/proc/self/task cannot be read; is /proc mounted?", None)
+                }
+                StopError::NoSignal => report_once("no signal is left to stop threads with", None),
+                // A child of vfork, about to become another program.
+                StopError::NotOurProcess => {}
+            }
+            return Err(Aborted);
+        }
+    };
+    if let Err(failed) = stopped.roots(RootKinds::ALL, left_out, &mut |root| visitor.root(root)) {
+        drop(stopped);
+        report_once(
+            match failed {
+                RootsError::NoDescriptor => NO_DESCRIPTOR,
+                RootsError::NoMemory => "there is no memory for a list of the mappings",
+                RootsError::Maps => "/proc/self/maps cannot be read; is /proc mounted?",
+            },
+            None,
+        );
+        return Err(Aborted);
+    }
+    visitor.finish();
+    Ok(())
 }

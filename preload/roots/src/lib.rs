@@ -34,6 +34,7 @@ mod leave;
 mod lines;
 mod mapping_query;
 mod maps;
+mod own_stack;
 mod page_kind;
 mod pages;
 mod proc;

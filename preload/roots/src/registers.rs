@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 use heaptoll_assertions::assert_internal;
 
+use crate::own_stack::{SAVED, stack_pointer};
 use crate::{kernel, queued_values};
 
 /// General registers kept of a thread.
@@ -39,26 +40,6 @@ const HELD: usize = 3;
 /// Bytes below the stack pointer that a function may use without moving it (System V ABI, x86-64, 3.2.2).
 pub const RED_ZONE: usize = 128;
 
-/// Bytes below the function that shows roots which its calls occupy.
-const OWN_FRAMES: usize = 2048;
-
-/// Occupies the stack below the caller with a frame of zeroes. What the program may have had there, as in other arrays
-/// that are stacks, the collector's frames overwrite anyway: so these bytes need not be read.
-#[inline(never)]
-fn occupy() {
-    let mut frame = [0_u8; OWN_FRAMES];
-    core::hint::black_box(&mut frame);
-}
-
-/// The stack pointer.
-#[inline(always)]
-fn stack_pointer() -> usize {
-    let pointer;
-    // SAFETY: reads a register.
-    unsafe { asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
-    pointer
-}
-
 /// Where the frame's floating point state describes itself, and the word by which the description is recognised.
 const EXTENDED_AT: usize = 464;
 const EXTENDED_MAGIC: u32 = 0x4650_5853;
@@ -78,9 +59,8 @@ pub struct Registers {
     pub general: [usize; COUNT + HELD],
     /// The stack pointer.
     pub stack_pointer: usize,
-    /// What the collector's own frames occupy of the stack: those of the handler that stopped the thread, or of the
-    /// collection that it makes. They have copies of registers and of words that were read.
-    pub own_frames: Range<usize>,
+    /// What the frames of the handler that stopped the thread occupy of its stack. They have copies of registers.
+    pub handler: Range<usize>,
     /// The thread pointer; it lies at the upper end of the stack that the C library made for the thread. 0: unknown.
     pub thread_pointer: usize,
     /// Where the vector registers are saved. A memmove that overlaps may hold pointers nowhere else.
@@ -94,7 +74,7 @@ impl Registers {
         Registers {
             general: [0; COUNT + HELD],
             stack_pointer: 0,
-            own_frames: 0..0,
+            handler: 0..0,
             thread_pointer: 0,
             vector: 0..0,
             pending: u64::MAX,
@@ -120,7 +100,7 @@ impl Registers {
         if !(alternate..alternate + context.uc_stack.ss_size).contains(&handler)
             && handler + RED_ZONE <= registers.stack_pointer
         {
-            registers.own_frames = handler..(registers.stack_pointer - RED_ZONE) & !7;
+            registers.handler = handler..(registers.stack_pointer - RED_ZONE) & !7;
         }
         registers.hold(context.uc_stack);
         let vector = context.uc_mcontext.fpregs as usize;
@@ -140,26 +120,16 @@ impl Registers {
         registers
     }
 
-    /// Those of the calling function that its caller may have pointers in: a call preserves them, and no others.
-    #[inline(always)]
-    pub fn spill(&mut self) {
-        // SAFETY: reads registers, and writes seven words to the array, which has `COUNT`.
-        unsafe {
-            asm!(
-                "mov [{to}], rbx",
-                "mov [{to} + 8], rbp",
-                "mov [{to} + 16], r12",
-                "mov [{to} + 24], r13",
-                "mov [{to} + 32], r14",
-                "mov [{to} + 40], r15",
-                "mov [{to} + 48], rsp",
-                to = in(reg) self.general.as_mut_ptr(),
-                options(nostack, preserves_flags),
-            );
-        }
-        self.stack_pointer = self.general[6];
-        occupy();
-        self.own_frames = self.stack_pointer - OWN_FRAMES..self.stack_pointer;
+    /// Those of the calling thread as it has left its stack ([`crate::own_stack`]): a call preserves them, and no others.
+    ///
+    /// # Safety
+    /// The thread runs on the collector's stack, and `left` is the pointer by which it has left its own.
+    pub unsafe fn take_saved(&mut self, left: usize) {
+        // SAFETY: the thread has saved so many words there, which this function requires.
+        let saved = unsafe { core::slice::from_raw_parts(left as *const usize, SAVED) };
+        self.general[..SAVED].copy_from_slice(saved);
+        self.general[SAVED] = left;
+        self.stack_pointer = left;
         assert_internal!(self.stack_pointer.is_multiple_of(8), "a stack pointer is a multiple of a word");
         self.hold(alternate_stack());
     }
@@ -207,6 +177,11 @@ fn alternate_stack() -> libc::stack_t {
     // SAFETY: the kernel writes to `stack` alone; the new stack is null, so that nothing is changed.
     let _ = unsafe { kernel::call(libc::SYS_sigaltstack, [0, &raw mut stack as usize, 0, 0, 0, 0]) };
     stack
+}
+
+/// Whether the calling thread runs on its alternate signal stack.
+pub fn is_on_alternate_stack() -> bool {
+    alternate_stack().ss_flags & libc::SS_ONSTACK != 0
 }
 
 /// The bases of the segments FS, which is the thread pointer, and GS; 0: unknown. A thread that was made without a thread

@@ -13,6 +13,7 @@ use crate::buffer::NoMemory;
 use crate::handshake::Handshake;
 use crate::kernel;
 use crate::maps::{self, MapsError};
+use crate::own_stack::OwnStack;
 use crate::pages::Pages;
 use crate::registers::{RED_ZONE, Registers};
 use crate::scratch::{ScratchBuffers, ScratchGuard};
@@ -56,6 +57,8 @@ pub struct StoppedWorld<'a> {
     handshake: &'a Handshake,
     /// How many threads the process has, but exempt ones.
     pub(crate) threads: usize,
+    /// Where roots are shown.
+    own_stack: &'a OwnStack,
     /// Where the world lies, which is no root.
     world: Range<usize>,
     // In this order, after the threads are resumed, the buffers are freed and the signals unblocked: a handler that
@@ -68,12 +71,13 @@ pub struct StoppedWorld<'a> {
 impl<'a> StoppedWorld<'a> {
     pub(crate) fn new(
         handshake: &'a Handshake,
+        own_stack: &'a OwnStack,
         scratch: ScratchGuard<'a>,
         world: Range<usize>,
         signal_mask: SignalMaskGuard,
     ) -> StoppedWorld<'a> {
         let scratch = RefCell::new(scratch);
-        StoppedWorld { handshake, threads: 0, world, scratch, _signal_mask: signal_mask }
+        StoppedWorld { handshake, threads: 0, own_stack, world, scratch, _signal_mask: signal_mask }
     }
 
     /// How many threads the process has, the calling one included; exempt threads are not.
@@ -86,8 +90,9 @@ impl<'a> StoppedWorld<'a> {
     ///
     /// Shown are, of all kinds, the registers of all threads; what only the kernel holds; and the pages that hold
     /// something of all mappings that can be written, or are readable and shared, anonymous or of a file without a name; of
-    /// stacks too, below their pointers and above. Left out: the frames of the collector itself, what the kernel or a device provides, mappings named `[anon:heaptoll...`, and the working memory
-    /// of this crate.
+    /// stacks too, below their pointers and above. Left out: the frames of the stop itself, what the kernel or a device
+    /// provides, mappings named `[anon:heaptoll...`, and the working memory of this crate, the stack on which `visit` is
+    /// called included.
     ///
     /// # Errors
     /// [`RootsError`]: not everything was shown.
@@ -97,7 +102,8 @@ impl<'a> StoppedWorld<'a> {
         left_out: &[Range<usize>],
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), RootsError> {
-        self.show(kinds, &mut left_out.iter().map(|range| (range.start, range.end)), visit)
+        let mut left_out = left_out.iter().map(|range| (range.start, range.end));
+        self.own_stack.run(|| self.show(kinds, &mut left_out, visit))?
     }
 
     /// As [`StoppedWorld::roots`], with what is left out as start and end.
@@ -110,7 +116,7 @@ impl<'a> StoppedWorld<'a> {
         left_out: &[(usize, usize)],
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), RootsError> {
-        self.show(kinds, &mut left_out.iter().copied(), visit)
+        self.own_stack.run(|| self.show(kinds, &mut left_out.iter().copied(), visit))?
     }
 
     #[inline(never)]
@@ -122,7 +128,8 @@ impl<'a> StoppedWorld<'a> {
     ) -> Result<(), RootsError> {
         let mut scratch = self.scratch.borrow_mut();
         let ScratchBuffers { text, entries, areas, caller, held, .. } = &mut **scratch;
-        caller.spill();
+        // SAFETY: `run` has made this thread leave its stack: no other uses the buffers of a world that is stopped.
+        unsafe { caller.take_saved(self.own_stack.left()) };
         let mut gatherer = Gatherer::new(areas);
         maps::read(text, &mut |line| {
             held.unread.add(UnreadPlaces::of_mapping(line.name));
@@ -151,12 +158,10 @@ impl<'a> StoppedWorld<'a> {
                 visit(Root { range, origin: Origin::Kernel });
             }
         }
-        let own = self.handshake.records.ranges().chain([self.world.clone()]);
+        let own = self.handshake.records.ranges().chain([self.world.clone(), self.own_stack.range()]);
         let stopped = self.handshake.records.iter().filter_map(|(_, record)| record.registers(epoch));
-        let frames = core::iter::once(caller.own_frames.clone())
-            .chain(stopped.map(|thread| thread.own_frames.clone()))
-            .map(|range| (range.start, range.end));
-        scratch.mappings(kinds, own, &mut left_out.chain(frames), visit)
+        let handlers = stopped.map(|thread| (thread.handler.start, thread.handler.end));
+        scratch.mappings(kinds, own, &mut left_out.chain(handlers), visit)
     }
 
     /// Places in use by the program that no collection can read, as far as was noticed until the roots were shown last.

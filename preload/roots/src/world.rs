@@ -12,6 +12,7 @@ use crate::buffer::NoMemory;
 use crate::files;
 use crate::handshake::Handshake;
 use crate::kernel;
+use crate::own_stack::OwnStack;
 use crate::proc::{self, ThreadState};
 use crate::registers;
 use crate::restart;
@@ -87,6 +88,7 @@ pub struct World {
     /// Threads that stops leave running, 0 for none.
     exempt: [AtomicI32; EXEMPT_MAX],
     scratch: Scratch,
+    own_stack: OwnStack,
 }
 
 impl World {
@@ -99,6 +101,7 @@ impl World {
             handshake: Handshake::new(),
             exempt: [const { AtomicI32::new(0) }; EXEMPT_MAX],
             scratch: Scratch::new(),
+            own_stack: OwnStack::new(),
         }
     }
 
@@ -131,6 +134,7 @@ impl World {
         }
         self.handshake.resume();
         self.scratch.free();
+        self.own_stack.after_fork_in_child();
         assert_expensive!(
             self.handshake.records.is_free(),
             "no record of a forked child belongs to a thread"
@@ -155,6 +159,27 @@ impl World {
         for place in &self.exempt {
             let _ = place.compare_exchange(tid, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
+    }
+
+    /// Runs a collection, or what else needs much of a stack, on a stack of the world's own. Called by the thread that may
+    /// stop the world, which blocks all signals but a few.
+    ///
+    /// # Errors
+    /// [`NoMemory`] for the stack: `action` was not run.
+    pub fn on_own_stack<R>(
+        &self,
+        _blocked: &SignalMaskGuard,
+        action: impl FnOnce() -> R,
+    ) -> Result<R, NoMemory> {
+        // The kernel takes an alternate stack that the thread has left for free: no handler may run there.
+        let _all = registers::is_on_alternate_stack().then(|| SignalMaskGuard::all_but(&[]));
+        self.own_stack.run(action)
+    }
+
+    /// The stack pointer of the thread that runs on the world's own stack as it has left that of the program; 0: no thread
+    /// does.
+    pub fn program_stack(&self) -> usize {
+        self.own_stack.left()
     }
 
     /// Stops all other threads of the process, until the result is dropped. Called by one thread at a time, which holds
@@ -182,7 +207,8 @@ impl World {
         let signal_mask = SignalMaskGuard::all_but(&[]);
         // Dropped, also where the stop fails, it resumes the threads, frees the buffers and unblocks the signals.
         let threads = self.halt(process, &mut scratch, patience_ms);
-        let mut stopped = StoppedWorld::new(&self.handshake, scratch, whereabouts(self), signal_mask);
+        let mut stopped =
+            StoppedWorld::new(&self.handshake, &self.own_stack, scratch, whereabouts(self), signal_mask);
         stopped.threads = threads?;
         Ok(stopped)
     }

@@ -591,7 +591,16 @@ __attribute__((noinline)) static int collect_from(uintptr_t *registers) {
     return 0;
 }
 
+/* Frames as deep as those of a collection that has tables on its stack. */
+__attribute__((noinline)) static void reach_deep(void) {
+    volatile char frame[24576];
+    for (size_t at = sizeof frame; at-- > 0;)
+        frame[at] = 1;
+}
+
 static int collect_locked(void) {
+    if (is("deep_frames"))
+        reach_deep();
     /* The callee-saved registers, in memory. */
     uintptr_t registers[8];
     SAVE(registers);

@@ -4,10 +4,12 @@
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_roots::NoMemory;
 use heaptoll_runtime::{SignalMaskGuard, thread_cpu_ns};
 
+use crate::collector::Collector;
 use crate::heap::Heap;
-use crate::log::Reason;
+use crate::log::{Cause, Reason};
 use crate::mode::Mode;
 use crate::progress::NotCollected;
 use crate::signal::UNBLOCKED;
@@ -45,8 +47,7 @@ impl Heap {
         if collector.busy {
             return Err(NotCollected::Abandoned);
         }
-        let before = self.epoch();
-        let is_late = before != requested;
+        let is_late = self.epoch() != requested;
         // Another thread collected while this one waited for the lock; a request without memory needs all that is dead, and
         // the free places of dense spans.
         if is_late
@@ -54,16 +55,35 @@ impl Heap {
         {
             return Ok(());
         }
-        if collector.increments.is_active() {
-            if reason == Reason::Budget && !self.is_due() {
-                // Another thread has made an increment while this one waited for the lock.
-                return Ok(());
-            }
-        } else if reason == Reason::Budget && collector.every.is_none() && self.postpone(&mut collector) {
+        if collector.increments.is_active() && reason == Reason::Budget && !self.is_due() {
+            // Another thread has made an increment while this one waited for the lock.
             return Ok(());
         }
-        collector.busy = true;
         let signal_mask = SignalMaskGuard::all_but(&UNBLOCKED);
+        let outcome = match collector.world {
+            None => self.collect_locked(&mut collector, reason),
+            Some(world) => world
+                .on_own_stack(&signal_mask, || self.collect_locked(&mut collector, reason))
+                .unwrap_or_else(|NoMemory| {
+                    let progress = self.begin(&collector, reason);
+                    self.abandon(&mut collector, &progress, Cause::Memory)
+                }),
+        };
+        // In this order: a handler that ran before, and forked, would leave its child a heap that is locked for ever.
+        drop(collector);
+        drop(signal_mask);
+        outcome
+    }
+
+    /// Collects on the collector's stack, unless that can wait.
+    fn collect_locked(&self, collector: &mut Collector, reason: Reason) -> Result<(), NotCollected> {
+        let is_due =
+            reason == Reason::Budget && !collector.increments.is_active() && collector.every.is_none();
+        if is_due && self.postpone(collector) {
+            return Ok(());
+        }
+        let before = self.epoch();
+        collector.busy = true;
         let cpu_ns = thread_cpu_ns();
         self.sweep_all();
         assert_internal!(self.swept.load(Ordering::Relaxed), "all is swept before the next collection");
@@ -71,10 +91,10 @@ impl Heap {
             // The caller wants the collection finished, and free memory released.
             self.purge_due.store(true, Ordering::Relaxed);
         }
-        let outcome = if self.is_incremental(&collector, reason) {
-            self.increment(&mut collector)
+        let outcome = if self.is_incremental(collector, reason) {
+            self.increment(collector)
         } else {
-            self.collect_stopped(&mut collector, reason)
+            self.collect_stopped(collector, reason)
         };
         assert_internal!(
             self.epoch() == before || self.epoch() == before.wrapping_add(1) || reason == Reason::Called,
@@ -90,10 +110,7 @@ impl Heap {
         assert_internal!(collector.busy, "one collection runs at a time");
         self.reporter.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
         collector.busy = false;
-        let warnings = [collector.policy.warning(), collector.increments.warning()];
-        drop(collector);
-        drop(signal_mask);
-        for warning in warnings.into_iter().flatten() {
+        for warning in [collector.policy.warning(), collector.increments.warning()].into_iter().flatten() {
             warning.write();
         }
         outcome

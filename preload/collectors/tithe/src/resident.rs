@@ -6,8 +6,8 @@ use core::ops::Range;
 use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::PAGE;
 
-/// Pages that one call of the kernel reports.
-const CHUNK: usize = 4096;
+/// Pages that one call of the kernel reports, a byte each on the stack of a thread that may have little.
+const CHUNK: usize = 512;
 
 /// Visits the runs of some whole pages of the heap that the kernel reports as resident and of those that it does not, in
 /// pieces; returns false where it does not report them.

@@ -5,18 +5,19 @@
 //! so that a chain is as short as possible, and its queue, the list of all blocks it has reached, records where each
 //! was found; the memory for it is mapped, never allocated.
 //!
-//! The calling thread holds the address itself, in a register or on its stack. Therefore [`with_frame`] separates the
-//! caller's part of the stack from this module's, and a chain avoids the calling thread's stack if there is another.
+//! The calling thread holds the address itself, in a register or on its stack. Therefore what is on the stack between the
+//! caller's frame and the switch to the collector's stack is left out, and a chain avoids the calling thread's stack if
+//! there is another.
 
-mod frame;
 mod mappings;
 mod stopped_heap;
 mod text;
 mod tracer;
 
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::slice;
 
+use heaptoll_roots::World;
 use heaptoll_runtime::Region;
 
 use crate::collector::Collector;
@@ -25,8 +26,7 @@ use stopped_heap::{Query, StoppedHeap, with_stopped_heap};
 use text::{Text, write_line};
 use tracer::{Entry, Source};
 
-pub use frame::{Frame, with_frame};
-pub use stopped_heap::Unavailable;
+pub use stopped_heap::{Frame, Unavailable};
 
 /// `struct tithe_held`: bytes in blocks that only this sort of root reaches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,6 +51,10 @@ impl Shares {
         self.stacks + self.statics + self.mappings + self.registers
     }
 }
+
+/// Links of a chain that are written to the log from each of its ends, and the bytes of their text.
+const LOGGED: usize = 32;
+const LOGGED_BYTES: usize = 24 << 10;
 
 impl Heap {
     /// `tithe_is_live`: 1 if the address lies in an allocated block, 0 if not, -1 if the answer is unavailable.
@@ -89,63 +93,42 @@ impl Heap {
     /// After a collection, if `TITHE_WHY` is set: writes the chain to the log or to standard error, and the bytes that
     /// roots hold alone. Returns the sum of these.
     pub(crate) fn explain(&self, collector: &mut Collector) -> Option<usize> {
-        collector.why?;
-        let mut task = Task { heap: self, collector, held: None };
-        // SAFETY: the context is a `Task` that only this call uses, as `explain` requires.
-        unsafe { with_frame((&raw mut task).cast(), explain) };
-        task.held
+        let (address, sink) = (collector.why?, collector.log);
+        let mut region = Region::new();
+        let memory = region.grow(LOGGED_BYTES)?;
+        // SAFETY: `grow` has just mapped these bytes, and `region` owns them until this function returns.
+        let memory = unsafe { slice::from_raw_parts_mut(memory.as_ptr(), LOGGED_BYTES) };
+        let mut text = Text::new(memory);
+        let frame = collector.world.map_or(0, World::program_stack);
+        let outcome = with_stopped_heap(self, collector, Query::Chains, frame, |stopped_heap| {
+            let live = chain(stopped_heap, address, LOGGED, &mut text)?;
+            Ok::<_, Unavailable>((live, shares(stopped_heap)?))
+        });
+        let Ok(Ok((is_live, shares))) = outcome else {
+            write_line(sink, address, b"unavailable: a thread does not stop, or there is no memory");
+            return None;
+        };
+        if text.length() == 0 {
+            text.text(if is_live { "no root leads to this block" } else { "no block is allocated here" });
+        }
+        for row in text.finish().split(|&byte| byte == b'\n').filter(|row| !row.is_empty()) {
+            write_line(sink, address, row);
+        }
+        let mut line = [0; 256];
+        let mut text = Text::new(&mut line);
+        let named = [
+            ("held_stacks_bytes=", shares.stacks),
+            (" held_statics_bytes=", shares.statics),
+            (" held_mappings_bytes=", shares.mappings),
+            (" held_registers_bytes=", shares.registers),
+        ];
+        for (key, bytes) in named {
+            text.text(key);
+            text.number(bytes as usize);
+        }
+        write_line(sink, address, text.finish());
+        Some(shares.total() as usize)
     }
-}
-
-/// The context of [`explain`].
-struct Task<'a> {
-    heap: &'a Heap,
-    collector: &'a mut Collector,
-    held: Option<usize>,
-}
-
-/// Links of a chain that are written to the log from each of its ends, and the bytes of their text.
-const LOGGED: usize = 32;
-const LOGGED_BYTES: usize = 24 << 10;
-
-/// # Safety
-/// The context points to a [`Task`] that no other code uses meanwhile.
-unsafe extern "C" fn explain(context: *mut c_void, frame: Frame) {
-    // SAFETY: the context points to a `Task` that no other code uses (this function's contract).
-    let Task { heap, collector, held } = unsafe { &mut *context.cast::<Task<'_>>() };
-    let (Some(address), sink) = (collector.why, collector.log) else { return };
-    let mut region = Region::new();
-    let Some(memory) = region.grow(LOGGED_BYTES) else { return };
-    // SAFETY: `grow` has just mapped these bytes, and `region` owns them until this function returns.
-    let memory = unsafe { slice::from_raw_parts_mut(memory.as_ptr(), LOGGED_BYTES) };
-    let mut text = Text::new(memory);
-    let outcome = with_stopped_heap(heap, collector, Query::Chains, frame, |stopped_heap| {
-        let live = chain(stopped_heap, address, LOGGED, &mut text)?;
-        Ok::<_, Unavailable>((live, shares(stopped_heap)?))
-    });
-    let Ok(Ok((is_live, shares))) = outcome else {
-        return write_line(sink, address, b"unavailable: a thread does not stop, or there is no memory");
-    };
-    if text.length() == 0 {
-        text.text(if is_live { "no root leads to this block" } else { "no block is allocated here" });
-    }
-    for row in text.finish().split(|&byte| byte == b'\n').filter(|row| !row.is_empty()) {
-        write_line(sink, address, row);
-    }
-    let mut line = [0; 256];
-    let mut text = Text::new(&mut line);
-    let named = [
-        ("held_stacks_bytes=", shares.stacks),
-        (" held_statics_bytes=", shares.statics),
-        (" held_mappings_bytes=", shares.mappings),
-        (" held_registers_bytes=", shares.registers),
-    ];
-    for (key, bytes) in named {
-        text.text(key);
-        text.number(bytes as usize);
-    }
-    write_line(sink, address, text.finish());
-    *held = Some(shares.total() as usize);
 }
 
 /// Writes the chain to the block at an address, at most `most` links from each end. Returns whether there is such a

@@ -119,7 +119,10 @@ fn collect_outside(reason: Reason) -> bool {
         && !collection.over
         && (reason != Reason::Allocation || SINCE.load(Ordering::Relaxed) > BUDGET.load(Ordering::Relaxed))
     {
-        done = collection.run(reason);
+        done = WORLD.on_own_stack(&signal_mask, || collection.run(reason)).unwrap_or_else(|NoMemory| {
+            collection.abort(&Aborted::Memory);
+            false
+        });
         let ended = now_ns();
         TOOK_NS.store(ended - started, Ordering::Relaxed);
         ENDED_NS.store(ended, Ordering::Relaxed);
@@ -219,7 +222,6 @@ impl Collection {
             unsafe { TABLES.clear_marks() };
             return Err(Aborted::Roots(error));
         }
-        wipe_stack();
         REPORTER.phase(number, Phase::Sweep);
         let reclaims = self.policy.reclaims() || reason != Reason::Allocation;
         let mut reclaimed = 0;
@@ -354,14 +356,13 @@ pub fn close_for_fork() -> bool {
     if single_threaded() {
         return false;
     }
-    let signal_mask = SignalMaskGuard::all_but(&UNBLOCKED);
-    let stopped = halt(&WORLD, FORK_PATIENCE_MS);
-    let is_stopped = stopped.is_ok();
-    if is_stopped {
-        gate::close();
-    }
-    drop((stopped, signal_mask));
-    is_stopped
+    let stop = || {
+        halt(&WORLD, FORK_PATIENCE_MS).is_ok_and(|_stopped| {
+            gate::close();
+            true
+        })
+    };
+    WORLD.on_own_stack(&SignalMaskGuard::all_but(&UNBLOCKED), stop).unwrap_or(false)
 }
 
 /// Frees a few of the waiting dead blocks. The thread is inside.
@@ -386,12 +387,4 @@ fn free_up_to(most: usize) {
         // SAFETY: nothing refers to the block any more, and the table no longer has it.
         unsafe { forward::free(block as *mut c_void) };
     }
-}
-
-/// Clears what marking has left on the stack below. It is the program's, perhaps one that it mapped itself and that is
-/// read as a whole: addresses of blocks there would keep these alive.
-#[inline(never)]
-fn wipe_stack() {
-    let mut below = [0_u64; 2048];
-    core::hint::black_box(&mut below);
 }

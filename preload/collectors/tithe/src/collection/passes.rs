@@ -8,7 +8,6 @@ use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_marking::MarkStack;
 use heaptoll_roots::{RootsError, StoppedWorld, Untracked, WriteScan};
 
-use super::phases::wipe_stack;
 use super::young::MARKS_OF_UNIT;
 use crate::class::{FREE, is_atomic};
 use crate::collector::Collector;
@@ -202,7 +201,6 @@ impl Heap {
             collector.generations.marks.reserve(words).map_err(RootsError::from)?;
             self.check_young(collector, self.epoch().wrapping_add(1));
         }
-        wipe_stack();
         self.end_marking();
         let live = self.keep_marks_of_taken();
         assert_internal!(

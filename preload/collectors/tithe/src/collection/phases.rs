@@ -70,7 +70,6 @@ impl Heap {
                 return Err(cause_of_roots(error));
             }
         };
-        wipe_stack();
         self.reporter.collector_cpu(marked.helpers_cpu_ns);
         let live = marked.live + cached + old;
         assert_internal!(
@@ -141,12 +140,4 @@ impl Heap {
             progress.times.swept = now_ns();
         }
     }
-}
-
-/// Clears what marking has left on the stack below. The program may have mapped this stack itself, so that it is read
-/// as a whole: addresses of blocks there would keep these alive.
-#[inline(never)]
-pub(super) fn wipe_stack() {
-    let mut below = [0_u64; 2048];
-    core::hint::black_box(&mut below);
 }

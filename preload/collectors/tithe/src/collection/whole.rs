@@ -103,7 +103,7 @@ impl Heap {
     }
 
     /// The program still runs.
-    fn begin(&self, collector: &Collector, reason: Reason) -> Progress {
+    pub(super) fn begin(&self, collector: &Collector, reason: Reason) -> Progress {
         let started = now_ns();
         let number = collector.statistics.collections + 1;
         let progress = Progress {

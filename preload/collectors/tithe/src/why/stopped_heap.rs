@@ -6,9 +6,8 @@ use core::slice;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_roots::{Origin, Root, RootKinds, StoppedWorld, World};
-use heaptoll_runtime::{PAGE, Region};
+use heaptoll_runtime::{PAGE, Region, SignalMaskGuard};
 
-use super::frame::Frame;
 use super::mappings::{self, Mapping};
 use super::tracer::{Block, Entry, Source, Tracer, block_at};
 use crate::added::AddedRoots;
@@ -16,11 +15,14 @@ use crate::class::{CLASS, FREE};
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
 use crate::readable::readable;
+use crate::signal::UNBLOCKED;
 
-/// The frames of this module reach at most this far below the caller's, bytes.
-const FRAMES: usize = 8 << 10;
 /// Most ranges that are excluded.
 const EXCLUDED_MAX: usize = 17;
+
+/// The address from which on the calling thread's stack is read: that of the caller's frame, with the registers that calls
+/// preserve. 0: no roots are needed.
+pub type Frame = usize;
 
 /// There is no answer: a thread did not stop, the mappings are not readable, or there is no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +86,15 @@ pub fn with_stopped_heap<T>(
 ) -> Result<T, Unavailable> {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
-    let done = stop_and_act(heap, collector, query, frame, act);
+    let world = collector.world;
+    let query = || stop_and_act(heap, collector, query, frame, act);
+    let done = match world {
+        None => query(),
+        Some(world) => {
+            let all = SignalMaskGuard::all_but(&UNBLOCKED);
+            world.on_own_stack(&all, query).unwrap_or(Err(Unavailable))
+        }
+    };
     // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
     done
@@ -114,11 +124,11 @@ fn stop_and_act<T>(
     heap.forget_increments(collector);
     heap.mark_cached(&guards, false);
     let mut excluded_ranges = [const { 0..0 }; EXCLUDED_MAX];
-    let marker = &raw const excluded_ranges as usize;
     let ours = heap.excluded_ranges(collector, &guards);
-    let frames = marker.saturating_sub(FRAMES)..frame;
     assert_internal!(ours.len() + 2 <= EXCLUDED_MAX, "all excluded ranges have a place");
-    let mine = [region.start()..region.end(), if frame == 0 { 0..0 } else { frames }];
+    // The calls from the caller's frame to the collector's stack have the address that is asked for.
+    let frames = collector.world.map_or(0, World::program_stack)..frame;
+    let mine = [region.start()..region.end(), frames];
     for (place, range) in excluded_ranges.iter_mut().zip(ours.into_iter().chain(mine)) {
         *place = range;
     }
