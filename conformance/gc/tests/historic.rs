@@ -1,4 +1,5 @@
-//! The historic collectors under the cases about what all collectors share: where roots are read, and how threads stop.
+//! The historic collectors under the cases about what all collectors share: where roots are read, how threads stop, and
+//! how they exec.
 
 use std::time::Duration;
 
@@ -10,17 +11,19 @@ use heaptoll_proof::verdict::Verdict;
 /// A case needs a second at most on an idle machine.
 const LIMIT: Duration = Duration::from_secs(60);
 const COLLECTORS: [&str; 3] = ["bw16", "bw26", "treadmill"];
-const CASES: [&str; 6] = [
+const CASES: [&str; 8] = [
     "stack_above_data",
     "altstack_gone",
     "context_automatic",
     "place_shared_in_child",
     "place_let_go",
     "place_view",
+    "process_exec",
+    "process_handler_execs",
 ];
 
 #[test]
-fn what_lies_on_stacks_and_in_shared_files_is_kept() {
+fn what_lies_on_stacks_and_in_shared_files_is_kept_and_a_new_program_gets_no_signal() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = Program::build(folder.path()).expect("the program compiles");
     let jobs: Vec<_> = COLLECTORS.iter().flat_map(|collector| CASES.map(|case| (*collector, case))).collect();

@@ -10,6 +10,7 @@ use heaptoll_stats_page::UnreadPlaces;
 
 use crate::areas::{self, Gatherer};
 use crate::buffer::NoMemory;
+use crate::exec_gate::Closed;
 use crate::handshake::Handshake;
 use crate::kernel;
 use crate::maps::{self, MapsError};
@@ -58,8 +59,9 @@ pub struct StoppedWorld<'a> {
     pub(crate) threads: usize,
     /// Where the world lies, which is no root.
     world: Range<usize>,
-    // In this order, after the threads are resumed, the buffers are freed and the signals unblocked: a handler that
-    // runs then may stop the world itself.
+    // In this order, after the threads are resumed, they may exec, the buffers are freed and the signals unblocked: a
+    // handler that runs then may stop the world itself.
+    _closed: Closed<'a>,
     scratch: RefCell<ScratchGuard<'a>>,
     /// To be dropped by the thread that has stopped the others.
     _signal_mask: SignalMaskGuard,
@@ -68,12 +70,13 @@ pub struct StoppedWorld<'a> {
 impl<'a> StoppedWorld<'a> {
     pub(crate) fn new(
         handshake: &'a Handshake,
+        closed: Closed<'a>,
         scratch: ScratchGuard<'a>,
         world: Range<usize>,
         signal_mask: SignalMaskGuard,
     ) -> StoppedWorld<'a> {
         let scratch = RefCell::new(scratch);
-        StoppedWorld { handshake, threads: 0, world, scratch, _signal_mask: signal_mask }
+        StoppedWorld { handshake, threads: 0, world, _closed: closed, scratch, _signal_mask: signal_mask }
     }
 
     /// How many threads the process has, the calling one included; exempt threads are not.
