@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,6 +95,21 @@ CASE(PLAIN, process_vfork, "vfork while another thread allocates: its parent can
     }
     set_flag(&stop, 1);
     join_thread(thread);
+    check_kept(&kept);
+}
+
+/* The C library's handlers of fork do not run, and the manager learns of the child from the kernel alone. */
+CASE(PLAIN, process_fork_raw, "a child that the system call made allocates, and has no collection") {
+    keep(&kept, "static data", static_words, KEPT, 0, 9);
+    int child = (int)syscall(SYS_fork);
+    if (child == 0) {
+        int status = try_collect();
+        CHECK(status == EAGAIN || !collects(), "collect answered %d", status);
+        churn(1, 20000);
+        check_whole(&kept);
+        _exit(0);
+    }
+    reap(child, 20, "a child of the system call");
     check_kept(&kept);
 }
 

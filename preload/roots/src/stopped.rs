@@ -5,7 +5,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
-use heaptoll_runtime::SignalMaskGuard;
+use heaptoll_runtime::{AbandonCause, SignalMaskGuard};
 use heaptoll_stats_page::UnreadPlaces;
 
 use crate::areas::{self, Gatherer};
@@ -34,6 +34,17 @@ pub enum RootsError {
     NoMemory,
     /// No file descriptor is free to read `/proc/thread-self` with: there may be one at the next stop.
     NoDescriptor,
+}
+
+impl RootsError {
+    /// The cause to report.
+    pub const fn cause(self) -> AbandonCause {
+        match self {
+            RootsError::Maps => AbandonCause::Roots,
+            RootsError::NoMemory => AbandonCause::Memory,
+            RootsError::NoDescriptor => AbandonCause::Descriptors,
+        }
+    }
 }
 
 impl From<NoMemory> for RootsError {

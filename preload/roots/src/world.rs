@@ -6,7 +6,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
-use heaptoll_runtime::SignalMaskGuard;
+use heaptoll_runtime::{AbandonCause, SignalMaskGuard};
 
 use crate::buffer::NoMemory;
 use crate::files;
@@ -51,8 +51,8 @@ pub enum StopError {
     Thread(UnstoppedThread),
     /// No memory for a record of each thread.
     NoMemory,
-    /// This process is not the one that the world was started in: a child of vfork, or of a fork after which
-    /// [`World::after_fork_in_child`] was not called. Or another thread collects already.
+    /// This process is not the one that the world was started in: a child of vfork or clone, or of a fork after which
+    /// [`World::after_fork_in_child`] was not called, as of `_Fork`. Or another thread collects already.
     NotOurProcess,
     /// No file descriptor is free for `/proc/self/task`: there may be one at the next stop.
     NoDescriptor,
@@ -60,6 +60,28 @@ pub enum StopError {
     ProcUnreadable,
     /// The signal's handler cannot be installed: there is no such real-time signal.
     NoSignal,
+    /// The signal cannot be queued: the user has no place for more (`RLIMIT_SIGPENDING`).
+    NoQueue,
+}
+
+impl StopError {
+    /// Whether a thread may stop after all, when it has had more time or the locks that it waits for.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, StopError::Thread(_) | StopError::NoQueue)
+    }
+
+    /// The cause to report.
+    pub fn cause(&self) -> AbandonCause {
+        match self {
+            StopError::Thread(_) => AbandonCause::Thread,
+            StopError::NoMemory => AbandonCause::Memory,
+            StopError::NotOurProcess => AbandonCause::Process,
+            StopError::NoDescriptor => AbandonCause::Descriptors,
+            StopError::ProcUnreadable => AbandonCause::Threads,
+            StopError::NoSignal => AbandonCause::Signal,
+            StopError::NoQueue => AbandonCause::Queue,
+        }
+    }
 }
 
 impl From<NoMemory> for StopError {
@@ -342,6 +364,9 @@ impl World {
             }
             if now >= deadline {
                 let Some((_, record)) = missing().next() else { return Ok(()) };
+                if record.unsent.load(Ordering::Relaxed) {
+                    return Err(StopError::NoQueue);
+                }
                 return Err(unstopped(record.tid.load(Ordering::Relaxed)));
             }
             self.handshake.wait_for_reply(arrived, next_poll.min(deadline).saturating_sub(now).max(1));

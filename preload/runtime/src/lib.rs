@@ -46,6 +46,7 @@ pub use defect::report_defect;
 pub use fault::fail_every;
 pub use forks::{AtFork, at_fork};
 pub use heap::{Damage, Heap, Misuse, Piece, PieceKind};
+pub use heaptoll_stats_page::AbandonCause;
 pub use lock::{Guard, Lock, prepare_barriers, single_threaded};
 pub use manager::{ADDRESSES, LARGEST, Manager};
 pub use maps_entry::MapsEntry;
