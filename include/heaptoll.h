@@ -211,7 +211,11 @@ struct heaptoll_stats_slot {
     uint64_t unread_places;       /* bits: places in use by the program in which it may keep its only pointer to a block and
                                    * which collections cannot read: 1 requests of io_uring, 2 of io_submit, 4 values of
                                    * signals, 8 epoll and timers in files that are closed to the process */
-    uint64_t reserved_1[5];
+    uint64_t abandon_causes;      /* bits: why collections were abandoned: 1 a thread did not stop, 2 no memory, 4 a process
+                                   * that vfork, clone or _Fork made, 8 no list of the threads, 16 of the mappings, 32 no
+                                   * descriptor, 64 no signal, 128 a full queue of signals, 256 a thread did not leave the
+                                   * manager */
+    uint64_t reserved_1[4];
 };
 
 HEAPTOLL_ASSERT(sizeof(struct heaptoll_stats_header) == 4096, "the header is one page");

@@ -2,11 +2,13 @@
 #include "proof.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,6 +98,21 @@ CASE(PLAIN, process_vfork, "vfork while another thread allocates: its parent can
     check_kept(&kept);
 }
 
+/* The C library's handlers of fork do not run, and the manager learns of the child from the kernel alone. */
+CASE(PLAIN, process_fork_raw, "a child that the system call made allocates, and has no collection") {
+    keep(&kept, "static data", static_words, KEPT, 0, 9);
+    int child = (int)syscall(SYS_fork);
+    if (child == 0) {
+        int status = try_collect();
+        CHECK(status == EAGAIN || !collects(), "collect answered %d", status);
+        churn(1, 20000);
+        check_whole(&kept);
+        _exit(0);
+    }
+    reap(child, 20, "a child of the system call");
+    check_kept(&kept);
+}
+
 static int vforked;
 
 static void *sleeps_in_vfork(void *argument) {
@@ -147,10 +164,73 @@ CASE(PLAIN, process_vfork_malloc, "a child of vfork allocates until it execs: th
     check_kept(&kept);
 }
 
-static void *spawns(void *argument) {
+/* With `/bin/true` the new program is quick, and loads no manager. */
+static char *nothing[] = {NULL}, *command[] = {"true", NULL};
+
+/* Replaces the program by each function of the family in turn. The calls without an environment keep the manager. */
+static void replace_by(size_t function) {
+    extern int execveat(int, const char *, char *const[], char *const[], int);
     extern char **environ;
-    /* The children load no manager, so that they are quick. */
-    char *nothing[] = {NULL}, *command[] = {"true", NULL};
+    int file = function == 5 ? open("/bin/true", O_RDONLY | O_CLOEXEC) : -1;
+    switch (function) {
+    case 0: execve("/bin/true", command, nothing); break;
+    case 1: execle("/bin/sh", "sh", "-c", "test $# = 9 && test $9 = i", "0", "a", "b", "c", "d", "e", "f", "g", "h", "i",
+                   (char *)NULL, nothing); break;
+    case 2: execvpe("true", command, nothing); break;
+    case 3: execveat(AT_FDCWD, "/bin/true", command, nothing, 0); break;
+    case 4: environ = nothing; execl("/bin/true", "true", (char *)NULL); break;
+    case 5: fexecve(file, command, nothing); break;
+    case 6: environ = nothing; execv("/bin/true", command); break;
+    case 7: execvp("true", command); break;
+    default: execlp("true", "true", (char *)NULL);
+    }
+    _exit(9);
+}
+
+CASE(PLAIN, process_exec, "a thread execs while others collect: no signal of theirs reaches the new program") {
+    keep(&kept, "static data", static_words, KEPT, 0, 7);
+    for (size_t i = 0; i < effort(90, 18); i++) {
+        int child = fork();
+        if (child == 0) {
+            start_thread(collects_on, NULL);
+            start_thread(churns, (void *)1);
+            execl("/no/such/program", "program", (char *)NULL);
+            CHECK(errno == ENOENT, "execl: errno %d", errno);
+            execv("/dev/null", command);
+            CHECK(errno == EACCES, "execv: errno %d", errno);
+            collect();
+            check_whole(&kept);
+            usleep(i * 37 % 1000);
+            replace_by(i % 9);
+        }
+        reap(child, 20, "a program that a thread has execed");
+    }
+    check_kept(&kept);
+}
+
+static void execs_at_once(int signal) {
+    (void)signal;
+    execve("/bin/true", command, nothing);
+    _exit(9);
+}
+
+CASE(PLAIN, process_handler_execs, "a handler execs, whatever it interrupts: it does not wait for its own thread") {
+    struct sigaction action = {.sa_handler = execs_at_once};
+    keep(&kept, "static data", static_words, KEPT, 0, 8);
+    for (size_t i = 0; i < effort(60, 20); i++) {
+        int child = fork();
+        if (child == 0) {
+            struct itimerval soon = {{0, 0}, {0, (suseconds_t)(500 + i * 131 % 2000)}};
+            start_thread(i % 2 ? churns : collects_on, (void *)1);
+            CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &soon, NULL) == 0, "no timer");
+            collects_on(NULL);
+        }
+        reap(child, 20, "a program that a handler has execed");
+    }
+    check_kept(&kept);
+}
+
+static void *spawns(void *argument) {
     for (size_t i = 0; i < effort(150, 40); i++) {
         pid_t child;
         int status = posix_spawn(&child, "/bin/true", NULL, NULL, command, nothing);

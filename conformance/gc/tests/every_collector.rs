@@ -126,6 +126,23 @@ fn shell(script: &str, subject: &Subject) -> End {
     run(Path::new("/bin/sh"), &arguments, &subject.preload(), &subject.environment, LIMIT).expect("it runs")
 }
 
+/// The C library's `fork` is the only one that calls handlers.
+#[test]
+fn a_child_of_the_system_call_collects_nothing_and_its_standard_error_is_the_programs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = Program::build(folder.path()).expect("the program compiles");
+    let manager = |name: &str| Subject::of(name, heaptoll_staged::file(&format!("managers/{name}.so")));
+    let mut subjects = ["tithe", "bw16", "bw26", "treadmill"].map(manager).to_vec();
+    subjects.push(Subject::glibc().with_layer("sweep", heaptoll_staged::file("layers/libheaptoll_sweep.so")));
+    let log = folder.path().join("log").display().to_string();
+    for subject in subjects {
+        let end = program.run("process_fork_raw", &subject.with("TITHE_LOG", &log), LIMIT).expect("it runs");
+        assert_eq!((&end.ending, end.stderr.as_str()), (&Ending::Status(0), ""), "{}", subject.name);
+    }
+    let lines = std::fs::read_to_string(log).expect("a log");
+    assert!(lines.contains(" cause=process "), "{lines}");
+}
+
 #[test]
 #[ignore = "slow: 16 programs under 7 collectors, some minutes"]
 fn real_programs_print_under_each_collector_what_they_print_under_glibc() {

@@ -1,5 +1,5 @@
-//! The historic collectors under the cases about what all collectors share: where roots are read, how threads stop, and on
-//! which stack a collection runs.
+//! The historic collectors under the cases about what all collectors share: where roots are read, how threads stop and
+//! exec, and on which stack a collection runs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use heaptoll_proof::verdict::Verdict;
 /// A case needs a second at most on an idle machine.
 const LIMIT: Duration = Duration::from_secs(60);
 const COLLECTORS: [&str; 3] = ["bw16", "bw26", "treadmill"];
-const CASES: [&str; 11] = [
+const CASES: [&str; 13] = [
     "stack_above_data",
     "altstack_gone",
     "context_automatic",
@@ -23,10 +23,12 @@ const CASES: [&str; 11] = [
     "little_automatic",
     "little_static",
     "little_block",
+    "process_exec",
+    "process_handler_execs",
 ];
 
 #[test]
-fn what_lies_on_stacks_and_in_shared_files_is_kept_and_little_stacks_suffice() {
+fn what_lies_on_stacks_and_in_files_is_kept_little_stacks_suffice_and_a_new_program_gets_no_signal() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = Program::build(folder.path()).expect("the program compiles");
     let jobs: Vec<_> = COLLECTORS.iter().flat_map(|collector| CASES.map(|case| (*collector, case))).collect();

@@ -314,14 +314,16 @@ fn the_log_names_each_place_that_is_not_read_once() {
 }
 
 #[test]
-fn a_thread_that_does_not_stop_is_named_once() {
+fn a_thread_that_does_not_stop_is_named_in_the_log_and_not_on_standard_error() {
     for mode in ["hybrid", "collect"] {
+        let log = FIXTURE.folder.path().join(format!("stubborn-{mode}.log"));
         // Only the collections that the case requests: each waits with the thread spinning.
         let subject = release(mode).with("TITHE_PATIENCE", "300").with("TITHE_MIN_HEADROOM", "1G");
-        let end = run("stubborn_raw", &subject);
+        let end = run("stubborn_raw", &subject.with("TITHE_LOG", &log.display().to_string()));
         assert_eq!(end.ending, Ending::Status(0), "{mode}: {} {}", end.stderr, end.stdout);
-        let reports = messages(&end);
-        assert!(reports.len() == 1 && reports[0].contains("stubborn"), "{mode}: {reports:#?}");
+        assert!(messages(&end).is_empty(), "{mode}: {}", end.stderr);
+        let text = std::fs::read_to_string(&log).expect("the log was written");
+        assert!(text.contains(" cause=thread ") && text.contains(" thread=stubborn"), "{mode}: {text}");
     }
 }
 

@@ -224,7 +224,7 @@ fn experiments_are_compared_where_they_overlap() {
 }
 
 #[test]
-fn writes_after_free_refused_calls_and_unread_places_are_notes_of_the_table() {
+fn writes_after_free_refused_calls_unread_places_and_abandoned_collections_are_notes_of_the_table() {
     let mut made = three_stacks();
     for row in made.observations.iter_mut().filter(|row| row.stack == "fast" && row.repetition < 3) {
         row.written_after_free = Some(2);
@@ -234,7 +234,8 @@ fn writes_after_free_refused_calls_and_unread_places_are_notes_of_the_table() {
         row.written_after_free = Some(0);
         row.refused_calls = Some(u64::from(row.repetition == 1) * 5);
         let unread_places = u64::from(row.repetition == 1) | u64::from(row.repetition == 2) << 1;
-        row.collections = Some(Collections { unread_places, ..Collections::default() });
+        row.collections =
+            Some(Collections { unread_places, abandon_causes: unread_places, ..Collections::default() });
     }
     let notes = &compare(&made).tables[0].notes;
     let one = |part: &str| {
@@ -250,6 +251,9 @@ fn writes_after_free_refused_calls_and_unread_places_are_notes_of_the_table() {
     let unread = one("cannot read");
     let places = "requests that io_uring has taken, requests that io_submit has taken:";
     assert!(unread.starts_with("under same ") && unread.contains(places), "{unread}");
+    let abandoned = one("abandoned");
+    let causes = "abandoned: a thread did not stop in time, the system gave no memory for them";
+    assert!(abandoned.starts_with("under same ") && abandoned.ends_with(causes), "{abandoned}");
 }
 
 /// Glibc and another in lockstep, and by themselves at other ratios.

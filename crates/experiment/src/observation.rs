@@ -147,6 +147,11 @@ documented! {
         /// `/proc` is closed to the user).
         #[serde(default)]
         pub unread_places: u64,
+        /// Why collections were abandoned: the sum of 1 (a thread did not stop), 2 (no memory), 4 (a process that vfork,
+        /// clone or _Fork made), 8 (no list of threads), 16 (of mappings), 32 (no descriptor), 64 (no signal), 128 (a full
+        /// queue of signals) and 256 (a thread did not leave the manager).
+        #[serde(default)]
+        pub abandon_causes: u64,
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use heaptoll_stats_page::{SlotRecord, StatsPage, UnreadPlaces, WriterKind};
+use heaptoll_stats_page::{AbandonCause, SlotRecord, StatsPage, UnreadPlaces, WriterKind};
 
 use crate::java;
 use crate::launch::Finished;
@@ -62,6 +62,9 @@ impl ReportedFigures {
                 collectors().fold(0, |places, slot| places | slot.unread_places),
             )
             .bits(),
+            abandon_causes: collectors()
+                .flat_map(|slot| AbandonCause::of_bits(slot.abandon_causes))
+                .fold(0, |causes, cause| causes | cause.bit()),
         });
         // A manager may leave alone a counter that it does not keep: a zero is then unknown, except that no collections
         // take no processor time.
@@ -148,6 +151,7 @@ mod tests {
             collector_cpu_ns: 7,
             refused_calls: 1,
             unread_places: 1 << pid | 1 << 40,
+            abandon_causes: 1 << pid | 1 << 40,
             ..layer("sweep")
         };
         let two = [swept(1, 2, 30, 4096), swept(2, 3, 20, 8192)];
@@ -159,6 +163,7 @@ mod tests {
             reclaimed_bytes: 200,
             processes: 2,
             unread_places: 1 << 1 | 1 << 2,
+            abandon_causes: 1 << 1 | 1 << 2,
         };
         assert_eq!(
             reported,

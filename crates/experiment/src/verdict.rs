@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::comparison::{Figure, Metric, Row};
 use crate::experiment::{Experiment, Pairing};
 use crate::heap_limit::HeapLimit;
-use crate::observation::{Observation, Outcome, Phase};
+use crate::observation::{Collections, Observation, Outcome, Phase};
 use crate::side::Startup;
 use heaptoll_statistics::{FEWEST_PAIRS, Interval, claim, median};
-use heaptoll_stats_page::UnreadPlaces;
+use heaptoll_stats_page::{AbandonCause, UnreadPlaces};
 use heaptoll_units::and_list;
 
 /// Start-up above this share of a run's CPU is worth a sentence.
@@ -204,12 +204,22 @@ fn reported_notes(experiment: &Experiment, program: &str) -> Vec<String> {
                 runs.len()
             ));
         }
-        let unread = runs.iter().filter_map(|row| row.collections).fold(0, |all, of| all | of.unread_places);
-        let unread: Vec<&str> = UnreadPlaces::of_bits(unread).texts().collect();
+        let of_all = |bits: fn(&Collections) -> u64| {
+            runs.iter().filter_map(|row| row.collections.as_ref()).fold(0, |all, one| all | bits(one))
+        };
+        let unread: Vec<&str> = UnreadPlaces::of_bits(of_all(|one| one.unread_places)).texts().collect();
         if !unread.is_empty() {
             notes.push(format!(
                 "under {stack} collections cannot read {}: a block to which the only pointer is there may be reclaimed",
                 unread.join(", ")
+            ));
+        }
+        let abandoned: Vec<&str> =
+            AbandonCause::of_bits(of_all(|one| one.abandon_causes)).map(AbandonCause::text).collect();
+        if !abandoned.is_empty() {
+            notes.push(format!(
+                "under {stack} the heap grew in place of collections that were abandoned: {}",
+                abandoned.join(", ")
             ));
         }
     }

@@ -67,7 +67,8 @@ mod tests {
     #[test]
     fn a_compressed_file_that_is_cut_is_refused_and_named() {
         let folder = tempfile::tempdir().expect("a folder");
-        let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/study-mimalloc-2026-11-27.json.xz");
+        let kept =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/study-mimalloc-2026-11-27.json.xz");
         let whole = std::fs::read(kept).expect("the kept run");
         for length in [0, 5, whole.len() / 2, whole.len() - 1] {
             let path = folder.path().join("cut.json.xz");

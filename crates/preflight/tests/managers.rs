@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use heaptoll_preflight::{Refusal, START_LAYER, check_load, inspect_manager};
 use crate::support::*;
+use heaptoll_preflight::{Refusal, START_LAYER, check_load, inspect_manager};
 
 #[test]
 fn a_library_that_exports_no_malloc_is_refused() {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use heaptoll_preflight::{Refusal, inspect_program, preflight};
 use crate::support::*;
+use heaptoll_preflight::{Refusal, inspect_program, preflight};
 
 #[test]
 fn a_plain_program_is_proved_and_every_call_counted() {

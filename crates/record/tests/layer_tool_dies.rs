@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use heaptoll_alloc_ring::{Options, RingEvent, Shared, Sink, Tap};
 use crate::layer_support::{Fixture, layers};
+use heaptoll_alloc_ring::{Options, RingEvent, Shared, Sink, Tap};
 
 struct Nothing;
 

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::layer_support::{Fixture, layers};
 use heaptoll_record::{Manager, RecordingOptions, Request, Silent, record};
 use heaptoll_trace::{Batch, EventKind, Frame, Reader};
-use crate::layer_support::{Fixture, layers};
 
 /// Every stack of a trace, with the sizes that were allocated there.
 struct Stacks {

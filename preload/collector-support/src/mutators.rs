@@ -4,7 +4,7 @@ use core::ffi::c_int;
 use core::ops::Range;
 
 use heaptoll_roots::Root;
-use heaptoll_runtime::Heap;
+use heaptoll_runtime::{AbandonCause, Heap};
 
 /// What is done while the program is stopped.
 pub trait Visitor {
@@ -23,10 +23,12 @@ pub trait Mutators: Sync {
     /// Stops all other threads, shows all roots outside of `left_out`, and resumes the threads.
     ///
     /// # Errors
-    /// Not all could be stopped, or not all roots be read: [`Visitor::finish`] was not called. The cause was reported,
-    /// if there is one to report.
-    fn with_world_stopped(&self, left_out: &[Range<usize>], visitor: &mut dyn Visitor)
-    -> Result<(), Aborted>;
+    /// Not all could be stopped, or not all roots be read: [`Visitor::finish`] was not called.
+    fn with_world_stopped(
+        &self,
+        left_out: &[Range<usize>],
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), AbandonCause>;
 
     /// In the child of a fork.
     fn after_fork_in_child(&self);

@@ -5,11 +5,12 @@
 //! requested to stop finds the epoch in its record, saves its registers there, sets the record's state to stopped and
 //! sleeps until the epoch changes. A signal that arrives too late finds another epoch, or none, and returns at once.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_runtime::futex;
 
+use crate::exec_gate::ExecGate;
 use crate::kernel;
 use crate::registers::Registers;
 use crate::thread::{Phase, Records};
@@ -19,6 +20,12 @@ static STARTED: AtomicPtr<Handshake> = AtomicPtr::new(core::ptr::null_mut());
 
 /// See the module.
 pub struct Handshake {
+    /// The process whose threads are stopped; 0: not started.
+    pub process: AtomicI32,
+    /// The signal by which they are.
+    pub signal: AtomicI32,
+    /// Keeps stops and calls of exec apart.
+    pub exec_gate: ExecGate,
     /// Odd: threads are stopped or to be stopped. They sleep on it.
     epoch: AtomicU32,
     /// Threads that have stopped in this epoch, or a few more: late ones of an earlier one. The collector sleeps on
@@ -32,6 +39,9 @@ pub struct Handshake {
 impl Handshake {
     pub const fn new() -> Handshake {
         Handshake {
+            process: AtomicI32::new(0),
+            signal: AtomicI32::new(0),
+            exec_gate: ExecGate::new(),
             epoch: AtomicU32::new(0),
             arrived: AtomicU32::new(0),
             awaited: AtomicU32::new(u32::MAX),

@@ -1,17 +1,19 @@
 //! The calls by which a program hands addresses to the kernel, as a preloaded object stands in for them: each is noted
-//! and passed on to the next definition of its name.
+//! and passed on to the next definition of its name. And the exec family, which stops wait for ([`crate::execs`]).
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use core::mem::transmute;
-use core::sync::atomic::{AtomicPtr, Ordering};
+
+use heaptoll_runtime::{Next, execs, missing};
 
 use crate::{kernel, kernel_held, queued_values};
 
-/// Exports the calls. An object does so once; its collector then looks for sets of epoll and for timers only after one was
+/// Exports the calls, and the exec family. An object does so once; its collector then looks for sets of epoll and for timers only after one was
 /// made.
 #[macro_export]
 macro_rules! interpose_kernel_calls {
     () => {
+        $crate::interpose_execs!($crate::execs::WithoutStops);
         const _: () = {
             use ::core::ffi::{c_int, c_void};
             use $crate::kernel_calls;
@@ -49,47 +51,17 @@ macro_rules! interpose_kernel_calls {
     };
 }
 
-/// The next definition of a name, found at the first call.
-struct Next {
-    name: &'static CStr,
-    address: AtomicPtr<c_void>,
-}
-
-impl Next {
-    const fn new(name: &'static CStr) -> Next {
-        Next { name, address: AtomicPtr::new(core::ptr::null_mut()) }
-    }
-
-    /// `None`: there is none, so that the program could not call it without this object either.
-    fn get(&self) -> Option<*mut c_void> {
-        let known = self.address.load(Ordering::Relaxed);
-        if !known.is_null() {
-            return Some(known);
-        }
-        // SAFETY: the name is a C string. (dlsym finds the calling object by its return address, which lies in it.)
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-        self.address.store(found, Ordering::Relaxed);
-        (!found.is_null()).then_some(found)
-    }
-}
-
 static EPOLL_CREATE: Next = Next::new(c"epoll_create");
 static EPOLL_CREATE1: Next = Next::new(c"epoll_create1");
 static TIMER_CREATE: Next = Next::new(c"timer_create");
 static SIGQUEUE: Next = Next::new(c"sigqueue");
 static PTHREAD_SIGQUEUE: Next = Next::new(c"pthread_sigqueue");
 
-/// The object is loaded. Handlers may call `sigqueue`, and dlsym is not for them.
+/// The object is loaded. Handlers may call `sigqueue` and exec, and dlsym is not for them.
 pub extern "C" fn begin() {
     let _ = SIGQUEUE.get();
+    execs::prepare();
     kernel_held::are_interposed();
-}
-
-/// What a call returns that the C library does not have.
-fn missing() -> c_int {
-    // SAFETY: errno's address is valid for the calling thread.
-    unsafe { *libc::__errno_location() = libc::ENOSYS };
-    -1
 }
 
 /// `epoll_create`.

@@ -25,6 +25,8 @@ mod areas;
 mod buffer;
 mod descriptors;
 mod entries;
+mod exec_gate;
+pub mod execs;
 mod files;
 mod handshake;
 mod kernel;
@@ -54,6 +56,9 @@ mod write_tracker;
 use core::ops::Range;
 
 pub use buffer::{Buffer, NoMemory};
+// For the expansion of `interpose_kernel_calls!`.
+#[doc(hidden)]
+pub use heaptoll_runtime::interpose_execs;
 pub use kernel::is_readable;
 pub use signal::DEFAULT_SIGNAL;
 pub use stopped::{RootsError, StoppedWorld};

@@ -5,11 +5,12 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
-use heaptoll_runtime::SignalMaskGuard;
+use heaptoll_runtime::{AbandonCause, SignalMaskGuard};
 use heaptoll_stats_page::UnreadPlaces;
 
 use crate::areas::{self, Gatherer};
 use crate::buffer::NoMemory;
+use crate::exec_gate::Closed;
 use crate::handshake::Handshake;
 use crate::kernel;
 use crate::maps::{self, MapsError};
@@ -34,6 +35,17 @@ pub enum RootsError {
     NoMemory,
     /// No file descriptor is free to read `/proc/thread-self` with: there may be one at the next stop.
     NoDescriptor,
+}
+
+impl RootsError {
+    /// The cause to report.
+    pub const fn cause(self) -> AbandonCause {
+        match self {
+            RootsError::Maps => AbandonCause::Roots,
+            RootsError::NoMemory => AbandonCause::Memory,
+            RootsError::NoDescriptor => AbandonCause::Descriptors,
+        }
+    }
 }
 
 impl From<NoMemory> for RootsError {
@@ -61,8 +73,9 @@ pub struct StoppedWorld<'a> {
     own_stack: &'a OwnStack,
     /// Where the world lies, which is no root.
     world: Range<usize>,
-    // In this order, after the threads are resumed, the buffers are freed and the signals unblocked: a handler that
-    // runs then may stop the world itself.
+    // In this order, after the threads are resumed, they may exec, the buffers are freed and the signals unblocked: a
+    // handler that runs then may stop the world itself.
+    _closed: Closed<'a>,
     scratch: RefCell<ScratchGuard<'a>>,
     /// To be dropped by the thread that has stopped the others.
     _signal_mask: SignalMaskGuard,
@@ -72,12 +85,21 @@ impl<'a> StoppedWorld<'a> {
     pub(crate) fn new(
         handshake: &'a Handshake,
         own_stack: &'a OwnStack,
+        closed: Closed<'a>,
         scratch: ScratchGuard<'a>,
         world: Range<usize>,
         signal_mask: SignalMaskGuard,
     ) -> StoppedWorld<'a> {
         let scratch = RefCell::new(scratch);
-        StoppedWorld { handshake, threads: 0, own_stack, world, scratch, _signal_mask: signal_mask }
+        StoppedWorld {
+            handshake,
+            threads: 0,
+            own_stack,
+            world,
+            _closed: closed,
+            scratch,
+            _signal_mask: signal_mask,
+        }
     }
 
     /// How many threads the process has, the calling one included; exempt threads are not.

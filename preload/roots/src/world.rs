@@ -6,7 +6,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
-use heaptoll_runtime::SignalMaskGuard;
+use heaptoll_runtime::{AbandonCause, SignalMaskGuard};
 
 use crate::buffer::NoMemory;
 use crate::files;
@@ -52,8 +52,8 @@ pub enum StopError {
     Thread(UnstoppedThread),
     /// No memory for a record of each thread.
     NoMemory,
-    /// This process is not the one that the world was started in: a child of vfork, or of a fork after which
-    /// [`World::after_fork_in_child`] was not called. Or another thread collects already.
+    /// This process is not the one that the world was started in: a child of vfork or clone, or of a fork after which
+    /// [`World::after_fork_in_child`] was not called, as of `_Fork`. Or another thread collects already.
     NotOurProcess,
     /// No file descriptor is free for `/proc/self/task`: there may be one at the next stop.
     NoDescriptor,
@@ -61,6 +61,28 @@ pub enum StopError {
     ProcUnreadable,
     /// The signal's handler cannot be installed: there is no such real-time signal.
     NoSignal,
+    /// The signal cannot be queued: the user has no place for more (`RLIMIT_SIGPENDING`).
+    NoQueue,
+}
+
+impl StopError {
+    /// Whether a thread may stop after all, when it has had more time or the locks that it waits for.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, StopError::Thread(_) | StopError::NoQueue)
+    }
+
+    /// The cause to report.
+    pub fn cause(&self) -> AbandonCause {
+        match self {
+            StopError::Thread(_) => AbandonCause::Thread,
+            StopError::NoMemory => AbandonCause::Memory,
+            StopError::NotOurProcess => AbandonCause::Process,
+            StopError::NoDescriptor => AbandonCause::Descriptors,
+            StopError::ProcUnreadable => AbandonCause::Threads,
+            StopError::NoSignal => AbandonCause::Signal,
+            StopError::NoQueue => AbandonCause::Queue,
+        }
+    }
 }
 
 impl From<NoMemory> for StopError {
@@ -81,9 +103,7 @@ impl From<TasksError> for StopError {
 
 /// All threads of the process. A collector has one, a static.
 pub struct World {
-    signal: AtomicI32,
     patience_ms: AtomicU32,
-    process: AtomicI32,
     handshake: Handshake,
     /// Threads that stops leave running, 0 for none.
     exempt: [AtomicI32; EXEMPT_MAX],
@@ -95,9 +115,7 @@ impl World {
     /// A world that has not started.
     pub const fn new() -> World {
         World {
-            signal: AtomicI32::new(0),
             patience_ms: AtomicU32::new(0),
-            process: AtomicI32::new(0),
             handshake: Handshake::new(),
             exempt: [const { AtomicI32::new(0) }; EXEMPT_MAX],
             scratch: Scratch::new(),
@@ -114,10 +132,10 @@ impl World {
     pub fn start(&'static self, signal: Option<c_int>, patience_ms: u32) {
         let signal = signal.unwrap_or(DEFAULT_SIGNAL);
         assert_internal!(self.handshake.epoch() & 1 == 0, "a world starts while its threads run");
-        self.signal.store(signal, Ordering::Relaxed);
+        self.handshake.signal.store(signal, Ordering::Relaxed);
         self.patience_ms.store(patience_ms, Ordering::Relaxed);
         files::begin();
-        self.process.store(kernel::process(), Ordering::Relaxed);
+        self.handshake.process.store(kernel::process(), Ordering::Relaxed);
         self.handshake.publish();
         registers::prepare();
         if signal::install(signal).is_ok() {
@@ -127,12 +145,13 @@ impl World {
 
     /// Makes this process the world's, in the child of a fork, which the other threads are not in.
     pub fn after_fork_in_child(&self) {
-        self.process.store(kernel::process(), Ordering::Relaxed);
+        self.handshake.process.store(kernel::process(), Ordering::Relaxed);
         self.handshake.records.forget_all();
         for slot in &self.exempt {
             slot.store(0, Ordering::Relaxed);
         }
         self.handshake.resume();
+        self.handshake.exec_gate.reset();
         self.scratch.free();
         self.own_stack.after_fork_in_child();
         assert_expensive!(
@@ -199,16 +218,24 @@ impl World {
     /// As [`World::stop`].
     pub fn stop_within(&self, patience_ms: u32) -> Result<StoppedWorld<'_>, StopError> {
         let process = kernel::process();
-        if process != self.process.load(Ordering::Relaxed) {
+        if process != self.handshake.process.load(Ordering::Relaxed) {
             return Err(StopError::NotOurProcess);
         }
         let mut scratch = self.scratch.take().ok_or(StopError::NotOurProcess)?;
         // A handler of the program that ran here now might wait for another thread, or never return.
         let signal_mask = SignalMaskGuard::all_but(&[]);
-        // Dropped, also where the stop fails, it resumes the threads, frees the buffers and unblocks the signals.
+        let closed = self.handshake.exec_gate.close(patience_ms).map_err(unstopped)?;
+        // Dropped, also where the stop fails, it resumes the threads, lets them exec, frees the buffers and unblocks the
+        // signals.
         let threads = self.halt(process, &mut scratch, patience_ms);
-        let mut stopped =
-            StoppedWorld::new(&self.handshake, &self.own_stack, scratch, whereabouts(self), signal_mask);
+        let mut stopped = StoppedWorld::new(
+            &self.handshake,
+            &self.own_stack,
+            closed,
+            scratch,
+            whereabouts(self),
+            signal_mask,
+        );
         stopped.threads = threads?;
         Ok(stopped)
     }
@@ -290,7 +317,7 @@ impl World {
     }
 
     fn signal(&self) -> c_int {
-        self.signal.load(Ordering::Relaxed)
+        self.handshake.signal.load(Ordering::Relaxed)
     }
 
     fn is_exempt(&self, tid: i32) -> bool {
@@ -369,12 +396,10 @@ impl World {
             }
             if now >= deadline {
                 let Some((_, record)) = missing().next() else { return Ok(()) };
-                let tid = record.tid.load(Ordering::Relaxed);
-                let state = match proc::thread_state(tid) {
-                    ThreadState::Alive(state) => state as char,
-                    ThreadState::Ended | ThreadState::Worker => '?',
-                };
-                return Err(StopError::Thread(UnstoppedThread { tid, name: proc::name(tid), state }));
+                if record.unsent.load(Ordering::Relaxed) {
+                    return Err(StopError::NoQueue);
+                }
+                return Err(unstopped(record.tid.load(Ordering::Relaxed)));
             }
             self.handshake.wait_for_reply(arrived, next_poll.min(deadline).saturating_sub(now).max(1));
         }
@@ -399,6 +424,15 @@ impl World {
             self.send(process, index, record, epoch);
         }
     }
+}
+
+/// A thread did not stop in time.
+fn unstopped(tid: i32) -> StopError {
+    let state = match proc::thread_state(tid) {
+        ThreadState::Alive(state) => state as char,
+        ThreadState::Ended | ThreadState::Worker => '?',
+    };
+    StopError::Thread(UnstoppedThread { tid, name: proc::name(tid), state })
 }
 
 impl Default for World {

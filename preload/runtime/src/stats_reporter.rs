@@ -5,7 +5,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use heaptoll_assertions::assert_internal;
-use heaptoll_stats_page::{Slot, UnreadPlaces, Writer, WriterKind};
+use heaptoll_stats_page::{AbandonCause, Slot, UnreadPlaces, Writer, WriterKind};
 
 use crate::Search;
 use crate::contract::{
@@ -132,6 +132,11 @@ impl StatsReporter {
         if places != UnreadPlaces::NONE {
             self.slot().unread_places.fetch_or(places.bits(), Ordering::Relaxed);
         }
+    }
+
+    /// A collection was abandoned.
+    pub fn abandoned(&self, cause: AbandonCause) {
+        self.slot().abandon_causes.fetch_or(cause.bit(), Ordering::Relaxed);
     }
 
     /// A call returned null.
@@ -285,6 +290,8 @@ mod tests {
         reporter.refused();
         reporter.unread(UnreadPlaces::IO_URING);
         reporter.unread(UnreadPlaces::NONE);
+        reporter.abandoned(AbandonCause::Thread);
+        reporter.abandoned(AbandonCause::Process);
         let slot = reporter.slot();
         let counters = [
             &slot.used_bytes,
@@ -292,8 +299,9 @@ mod tests {
             &slot.collector_cpu_ns,
             &slot.refused_calls,
             &slot.unread_places,
+            &slot.abandon_causes,
         ];
-        assert_eq!(counters.map(|counter| counter.load(Ordering::Relaxed)), [4096, 8192, 11, 1, 1]);
+        assert_eq!(counters.map(|counter| counter.load(Ordering::Relaxed)), [4096, 8192, 11, 1, 1, 5]);
     }
 
     #[test]

@@ -122,8 +122,10 @@ pub struct Slot {
     pub collector_cpu_ns: AtomicU64,
     /// Bits of [`crate::UnreadPlaces`].
     pub unread_places: AtomicU64,
+    /// Bits of [`crate::AbandonCause`].
+    pub abandon_causes: AtomicU64,
     /// Zero.
-    pub reserved_1: [AtomicU64; 5],
+    pub reserved_1: [AtomicU64; 4],
 }
 
 const fn zero() -> AtomicU64 {
@@ -169,7 +171,8 @@ impl Slot {
             refused_calls: zero(),
             collector_cpu_ns: zero(),
             unread_places: zero(),
-            reserved_1: [const { zero() }; 5],
+            abandon_causes: zero(),
+            reserved_1: [const { zero() }; 4],
         }
     }
 }
@@ -191,4 +194,5 @@ layout!(Slot, SLOT_BYTES, state 0, kind 4, pid 8, parent_pid 12, claimed_ns 16, 
     free_calls 304, new_calls 312, delete_calls 320, failed_calls 328, requested_bytes 336, collections 344,
     pause_total_ns 352, pause_max_ns 360, collected_bytes 368, searches 376, search_steps 384, search_longest 392,
     used_bytes 400, used_high_bytes 408, held_bytes 416, held_high_bytes 424, held_releases 432, written_after_free 440,
-    refused_calls 448, collector_cpu_ns 456, unread_places 464, reserved_1 472);
+    refused_calls 448, collector_cpu_ns 456, unread_places 464, abandon_causes 472,
+    reserved_1 480);

@@ -5,6 +5,7 @@
 //! the layout; a test compiles that header and compares every offset.
 #![no_std]
 
+mod abandon_cause;
 mod layout;
 mod mapping;
 #[cfg(feature = "tool")]
@@ -13,6 +14,7 @@ pub mod shared;
 mod unread_places;
 mod writer;
 
+pub use abandon_cause::AbandonCause;
 pub use layout::{HEADER_BYTES, Header, IN_USE, MAGIC, SLOT_BYTES, Slot, VARIABLE, VERSION, WriterKind};
 #[cfg(feature = "tool")]
 pub use page::{PageError, SlotRecord, StatsPage};

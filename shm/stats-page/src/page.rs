@@ -112,6 +112,8 @@ pub struct SlotRecord {
     pub collector_cpu_ns: u64,
     /// Places in use by the program that no collection could read: bits of [`crate::UnreadPlaces`].
     pub unread_places: u64,
+    /// Why collections were abandoned: bits of [`crate::AbandonCause`].
+    pub abandon_causes: u64,
 }
 
 /// A page made by the tool. The file stays when this is dropped; it belongs in a temporary directory.
@@ -262,5 +264,6 @@ fn record(slot: &[u8]) -> Option<SlotRecord> {
         refused_calls: word(slot, 448),
         collector_cpu_ns: word(slot, 456),
         unread_places: word(slot, 464),
+        abandon_causes: word(slot, 472),
     })
 }

@@ -40,6 +40,7 @@ fn what_is_stored_comes_back() {
                 reclaimed_bytes: 1 << 40,
                 processes: 2,
                 unread_places: 3,
+                abandon_causes: 5,
             }),
             collector_cpu_ns: (index == 0).then_some(6_000_000_000),
             used_high_bytes: (index == 1).then_some(4096),

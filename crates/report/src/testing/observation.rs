@@ -32,6 +32,7 @@ const COLLECTIONS: Collections = Collections {
     reclaimed_bytes: 5 << 20,
     processes: 1,
     unread_places: 0,
+    abandon_causes: 0,
 };
 
 /// About what this program takes under this stack: CPU seconds and peak KiB.

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use heaptoll_collector_support::{Aborted, Collector, Mutators, Visitor};
+use heaptoll_collector_support::{Collector, Mutators, Visitor};
 use heaptoll_roots::{Origin, Root};
-use heaptoll_runtime::PieceKind;
+use heaptoll_runtime::{AbandonCause, PieceKind};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -33,13 +33,13 @@ impl GivenRoots {
 impl Mutators for GivenRoots {
     fn start(&'static self) {}
 
-    fn with_world_stopped(&self, _: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), Aborted> {
+    fn with_world_stopped(&self, _: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), AbandonCause> {
         let words = self.words.lock().expect("no panic");
         let start = words.as_ptr() as usize;
         visitor.root(Root { range: start..start + 8 * words.len(), origin: Origin::Statics });
         if self.refuses.load(Ordering::Relaxed) {
             // As when the list of mappings cannot be read to its end.
-            return Err(Aborted);
+            return Err(AbandonCause::Roots);
         }
         visitor.finish();
         Ok(())

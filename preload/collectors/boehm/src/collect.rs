@@ -44,8 +44,11 @@ impl<V: Version> Boehm<V> {
         let mut marking = Marking { heap: self, number, live: 0, roots: 0 };
         let held = mutators.with_world_stopped(&left_out, &mut marking);
         let Marking { live, roots, .. } = marking;
-        if held.is_err() {
+        if let Err(cause) = held {
             self.abort();
+            if let Some(reporter) = self.reporter {
+                reporter.abandoned(cause);
+            }
             return Err(Aborted);
         }
         self.phase(number, Phase::Resume);

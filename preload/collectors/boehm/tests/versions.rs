@@ -4,11 +4,11 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use heaptoll_boehm::{Aborted, Boehm, CHUNK, Collector, Mutators, Version, Visitor};
+use heaptoll_boehm::{Boehm, CHUNK, Collector, Mutators, Version, Visitor};
 use heaptoll_bw16::{Bw16, V16};
 use heaptoll_bw26::{Bw26, V26};
 use heaptoll_roots::{Origin, Root};
-use heaptoll_runtime::{Heap, PieceKind, RawEvent, StatsReporter};
+use heaptoll_runtime::{AbandonCause, Heap, PieceKind, RawEvent, StatsReporter};
 
 /// A program that keeps every block the test holds.
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct KeptBlocks(Mutex<Vec<usize>>);
 impl Mutators for KeptBlocks {
     fn start(&'static self) {}
 
-    fn with_world_stopped(&self, _: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), Aborted> {
+    fn with_world_stopped(&self, _: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), AbandonCause> {
         let words = self.0.lock().expect("no panic");
         let start = words.as_ptr() as usize;
         visitor.root(Root { range: start..start + 8 * words.len(), origin: Origin::Statics });

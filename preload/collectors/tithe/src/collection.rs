@@ -5,11 +5,11 @@ use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
 use heaptoll_roots::NoMemory;
-use heaptoll_runtime::{SignalMaskGuard, thread_cpu_ns};
+use heaptoll_runtime::{AbandonCause, SignalMaskGuard, thread_cpu_ns};
 
 use crate::collector::Collector;
 use crate::heap::Heap;
-use crate::log::{Cause, Reason};
+use crate::log::Reason;
 use crate::mode::Mode;
 use crate::progress::NotCollected;
 use crate::signal::UNBLOCKED;
@@ -66,7 +66,7 @@ impl Heap {
                 .on_own_stack(&signal_mask, || self.collect_locked(&mut collector, reason))
                 .unwrap_or_else(|NoMemory| {
                     let progress = self.begin(&collector, reason);
-                    self.abandon(&mut collector, &progress, Cause::Memory)
+                    self.abandon(&mut collector, &progress, AbandonCause::Memory.into())
                 }),
         };
         // In this order: a handler that ran before, and forked, would leave its child a heap that is locked for ever.

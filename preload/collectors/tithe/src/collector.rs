@@ -42,8 +42,6 @@ pub struct Collector {
     pub(crate) ended_ns: u64,
     /// A collection is running: a listener that it calls must not start another.
     pub(crate) busy: bool,
-    /// An abandoned collection has been reported.
-    pub(crate) warned: bool,
     /// Places that collections cannot read, which the log has.
     pub(crate) unread: UnreadPlaces,
 }
@@ -96,7 +94,6 @@ impl Collector {
             eager: false,
             ended_ns: 0,
             busy: false,
-            warned: false,
             unread: UnreadPlaces::NONE,
         }
     }

@@ -6,7 +6,8 @@
 use core::ffi::{c_char, c_int};
 
 use heaptoll_assertions::assert_internal;
-use heaptoll_roots::Untracked;
+use heaptoll_roots::{RootsError, StopError, UnstoppedThread, Untracked};
+use heaptoll_runtime::AbandonCause;
 
 use crate::generations::Generation;
 
@@ -187,38 +188,28 @@ pub struct IncrementTotals {
 
 /// Why a collection was abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
-    /// A thread did not stop in time.
-    Thread {
-        /// Its number.
-        tid: c_int,
-        /// Its name, up to the first zero.
-        name: [u8; 16],
-        /// Its state in `/proc`: R, S, D, ...
-        state: u8,
-    },
-    /// The system gave no memory for the collector's own tables.
-    Memory,
-    /// A child of vfork requested it, which shares the parent's memory.
-    Vfork,
-    /// The threads could not be listed in `/proc/self/task`, or the handler that stops them not installed.
-    Threads,
-    /// The mappings or their pages could not be read.
-    Roots,
-    /// No file descriptor was free to read `/proc/self` with.
-    Descriptors,
+pub struct Cause {
+    pub cause: AbandonCause,
+    /// The thread that did not stop, if that is the cause.
+    pub thread: Option<UnstoppedThread>,
 }
 
-impl Cause {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Cause::Thread { .. } => "thread",
-            Cause::Memory => "memory",
-            Cause::Vfork => "vfork",
-            Cause::Threads => "threads",
-            Cause::Roots => "roots",
-            Cause::Descriptors => "descriptors",
-        }
+impl From<AbandonCause> for Cause {
+    fn from(cause: AbandonCause) -> Cause {
+        Cause { cause, thread: None }
+    }
+}
+
+impl From<StopError> for Cause {
+    fn from(error: StopError) -> Cause {
+        let thread = if let StopError::Thread(thread) = error { Some(thread) } else { None };
+        Cause { cause: error.cause(), thread }
+    }
+}
+
+impl From<RootsError> for Cause {
+    fn from(error: RootsError) -> Cause {
+        error.cause().into()
     }
 }
 
@@ -325,12 +316,12 @@ impl Abandoned {
         line.number("pid", pid);
         line.number("abandoned", self.number);
         line.text("reason", self.reason.as_str());
-        line.text("cause", self.cause.as_str());
-        if let Cause::Thread { tid, name, state } = &self.cause {
-            line.number("tid", *tid as u64);
+        line.text("cause", self.cause.cause.name());
+        if let Some(UnstoppedThread { tid, name, state }) = self.cause.thread {
+            line.number("tid", tid as u64);
             let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
             line.escaped("thread", &name[..length]);
-            line.escaped("state", &[*state]);
+            line.escaped("state", &[u8::try_from(state).unwrap_or(b'?')]);
         }
         line.number("heap_before_bytes", self.heap_before as u64);
         line.microseconds("waited_us", self.waited_ns);

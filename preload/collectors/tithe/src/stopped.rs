@@ -30,7 +30,7 @@ impl Heap {
             let guards = self.lock_all();
             match world.stop_within(patience_ms.min(left_ms)) {
                 Ok(stopped) => return Ok((guards, Some(stopped))),
-                Err(StopError::Thread(_)) if patience_ms < left_ms => {
+                Err(error) if error.may_pass() && patience_ms < left_ms => {
                     left_ms -= patience_ms;
                     patience_ms *= 2;
                 }

@@ -128,11 +128,10 @@ fn mode_explicit_does_not_collect() {
 }
 
 #[test]
-fn a_thread_that_does_not_stop_is_reported() {
+fn a_thread_that_does_not_stop_is_counted_and_leaves_standard_error_alone() {
     for program in [&built().linked, &built().shared] {
         let output = case(program, "unstoppable", &[("TITHE_PATIENCE", "100")]);
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(text.matches("did not stop").count(), 1, "{text}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     }
 }
 

@@ -44,8 +44,11 @@ impl Treadmill {
         let mut marking = Marking { heap: self, number, live: 0, has_roots: false };
         let held = mutators.with_world_stopped(&left_out, &mut marking);
         let live = marking.live;
-        if held.is_err() {
+        if let Err(cause) = held {
             self.abort();
+            if let Some(reporter) = self.reporter {
+                reporter.abandoned(cause);
+            }
             return Err(Aborted);
         }
         self.phase(number, Phase::Resume);

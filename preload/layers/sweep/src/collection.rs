@@ -7,11 +7,9 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use heaptoll_next::forward;
-use heaptoll_roots::{
-    Buffer, DEFAULT_SIGNAL, NoMemory, Origin, RootKinds, RootsError, StopError, StoppedWorld, World,
-};
+use heaptoll_roots::{Buffer, DEFAULT_SIGNAL, NoMemory, Origin, RootKinds, StoppedWorld, World};
 use heaptoll_runtime::{
-    Collected, Lock, Message, Phase, Reason, SignalMaskGuard, now_ns, single_threaded, thread_cpu_ns,
+    AbandonCause, Collected, Lock, Phase, Reason, SignalMaskGuard, now_ns, single_threaded, thread_cpu_ns,
 };
 use heaptoll_sweep_core::policy::Policy;
 use heaptoll_sweep_core::settings::Settings;
@@ -49,8 +47,6 @@ pub struct Collection {
     helpers_cpu_ns: u64,
     /// Bytes of blocks that the last collection found live.
     live: usize,
-    /// An aborted collection was reported.
-    reported: bool,
     /// No further collections: the process ends.
     pub over: bool,
 }
@@ -65,7 +61,6 @@ pub static COLLECTION: Lock<Collection> = Lock::new(Collection {
     markers: 1,
     helpers_cpu_ns: 0,
     live: 0,
-    reported: false,
     over: false,
 });
 
@@ -82,20 +77,6 @@ const RECENT_FACTOR: u64 = 4;
 /// Whether a collection has ended recently, measured by how long collections take.
 pub fn has_recently_run() -> bool {
     now_ns() < ENDED_NS.load(Ordering::Relaxed) + RECENT_FACTOR * TOOK_NS.load(Ordering::Relaxed)
-}
-
-/// Why there was no collection.
-enum Aborted {
-    World(StopError),
-    Inside,
-    Memory,
-    Roots(RootsError),
-}
-
-impl From<NoMemory> for Aborted {
-    fn from(_: NoMemory) -> Aborted {
-        Aborted::Memory
-    }
 }
 
 /// Collects, unless the thread is inside or another thread collects. Returns whether it did.
@@ -120,7 +101,7 @@ fn collect_outside(reason: Reason) -> bool {
         && (reason != Reason::Allocation || SINCE.load(Ordering::Relaxed) > BUDGET.load(Ordering::Relaxed))
     {
         done = WORLD.on_own_stack(&signal_mask, || collection.run(reason)).unwrap_or_else(|NoMemory| {
-            collection.abort(&Aborted::Memory);
+            collection.abandon(AbandonCause::Memory);
             false
         });
         let ended = now_ns();
@@ -150,24 +131,24 @@ impl Collection {
         REPORTER.collection_starts(number, reason);
         self.markers = self.marking.prepare(self.live.saturating_add(SINCE.load(Ordering::Relaxed)));
         if self.markers == 0 {
-            self.abort(&Aborted::Memory);
+            self.abandon(AbandonCause::Memory);
             return false;
         }
         REPORTER.phase(number, Phase::Stop);
         let stopped = match halt(&WORLD, PATIENCE_MS) {
             Ok(stopped) => stopped,
-            Err(aborted) => {
-                self.abort(&aborted);
+            Err(cause) => {
+                self.abandon(cause);
                 return false;
             }
         };
         let collected = gate::inside(|| self.collect_stopped(number, reason, &stopped));
         let (live, reclaimed) = match collected {
             Ok(collected) => collected,
-            Err(aborted) => {
+            Err(cause) => {
                 drop(stopped);
                 gate::open();
-                self.abort(&aborted);
+                self.abandon(cause);
                 return false;
             }
         };
@@ -195,9 +176,9 @@ impl Collection {
         number: u64,
         reason: Reason,
         stopped: &StoppedWorld<'_>,
-    ) -> Result<(usize, usize), Aborted> {
+    ) -> Result<(usize, usize), AbandonCause> {
         REPORTER.phase(number, Phase::Roots);
-        self.leave_out()?;
+        self.leave_out().map_err(|NoMemory| AbandonCause::Memory)?;
         REPORTER.phase(number, Phase::Mark);
         let left_out = self.left_out.as_slice();
         let mut bytes = 0;
@@ -220,7 +201,7 @@ impl Collection {
             // Marking is incomplete: nothing may be reclaimed by it.
             // SAFETY: all other threads are stopped, none of them inside.
             unsafe { TABLES.clear_marks() };
-            return Err(Aborted::Roots(error));
+            return Err(error.cause());
         }
         REPORTER.phase(number, Phase::Sweep);
         let reclaims = self.policy.reclaims() || reason != Reason::Allocation;
@@ -257,7 +238,7 @@ impl Collection {
     }
 
     /// Gathers what is not read for roots.
-    fn leave_out(&mut self) -> Result<(), Aborted> {
+    fn leave_out(&mut self) -> Result<(), NoMemory> {
         let left_out = &mut self.left_out;
         left_out.clear();
         for &range in self.managed.find()? {
@@ -274,42 +255,14 @@ impl Collection {
         [self.dead.range(), WAITING.lock().range(), pinned::memory()].into_iter().for_each(&mut push);
         failed?;
         let own = left_out.range();
-        Ok(left_out.push((own.start, own.end))?)
+        left_out.push((own.start, own.end))
     }
 
-    /// Aborts a collection: reports it once, and lets the heap grow.
-    fn abort(&mut self, why: &Aborted) {
+    /// Abandons a collection, and lets the heap grow.
+    fn abandon(&mut self, cause: AbandonCause) {
         let budget = self.policy.after_abort();
         BUDGET.store(SINCE.load(Ordering::Relaxed).saturating_add(budget), Ordering::Relaxed);
-        if core::mem::replace(&mut self.reported, true) {
-            return;
-        }
-        let line = Message::new().text("sweep: ");
-        match why {
-            Aborted::World(StopError::Thread(thread)) => {
-                let length = thread.name.iter().position(|&byte| byte == 0).unwrap_or(thread.name.len());
-                let name = core::str::from_utf8(&thread.name[..length]).unwrap_or("?");
-                let line = line.text("thread `").text(name).text("` did not stop for a collection in time");
-                line.text(" (it may block all signals); the heap grows instead")
-            }
-            Aborted::World(StopError::NotOurProcess) => {
-                line.text("no collection in a child of vfork; the heap grows instead")
-            }
-            Aborted::World(StopError::NoMemory) | Aborted::Roots(RootsError::NoMemory) | Aborted::Memory => {
-                line.text("no memory for a collection; the heap grows instead")
-            }
-            Aborted::World(StopError::NoDescriptor) | Aborted::Roots(RootsError::NoDescriptor) => line.text(
-                "no file descriptor is free to read /proc/self with, so there is no collection until there is one; \
-                 the heap grows instead",
-            ),
-            Aborted::World(StopError::ProcUnreadable | StopError::NoSignal)
-            | Aborted::Roots(RootsError::Maps) => {
-                line.text("/proc/self is not readable, so there is no collection; the heap grows instead")
-            }
-            Aborted::Inside => line
-                .text("a thread did not leave the manager in time for a collection; the heap grows instead"),
-        }
-        .write();
+        REPORTER.abandoned(cause);
     }
 }
 
@@ -320,7 +273,7 @@ pub fn report_used() {
 }
 
 /// Stops the world with no thread inside the manager.
-fn halt(world: &'static World, within_ms: u32) -> Result<StoppedWorld<'static>, Aborted> {
+fn halt(world: &'static World, within_ms: u32) -> Result<StoppedWorld<'static>, AbandonCause> {
     let deadline = now_ns() + u64::from(within_ms) * 1_000_000;
     let mut patience_ms = FIRST_PATIENCE_MS;
     let mut wait_us = FIRST_WAIT_US;
@@ -332,19 +285,19 @@ fn halt(world: &'static World, within_ms: u32) -> Result<StoppedWorld<'static>, 
                 drop(stopped);
                 if now_ns() >= deadline {
                     gate::open();
-                    return Err(Aborted::Inside);
+                    return Err(AbandonCause::Inside);
                 }
                 gate::wait_for_leaving(seen, wait_us);
                 wait_us = (wait_us * 2).min(LAST_WAIT_US);
             }
             // It may wait at the gate with all signals blocked, as the C library does where a thread ends.
-            Err(StopError::Thread(_)) if now_ns() < deadline => {
+            Err(error) if error.may_pass() && now_ns() < deadline => {
                 gate::open();
                 patience_ms *= 2;
             }
             Err(error) => {
                 gate::open();
-                return Err(Aborted::World(error));
+                return Err(error.cause());
             }
         }
     }

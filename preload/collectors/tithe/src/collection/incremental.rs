@@ -10,16 +10,15 @@
 use core::sync::atomic::Ordering;
 
 use heaptoll_roots::StoppedWorld;
-use heaptoll_runtime::{Phase, now_ns};
+use heaptoll_runtime::{AbandonCause, Phase, now_ns};
 
 use super::passes::Interrupted;
 use super::whole::Stop;
-use crate::abandoned::cause_of_roots;
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
 use crate::increments::{Increments, Stage};
 
-use crate::log::{Cause, Reason};
+use crate::log::Reason;
 use crate::progress::{Found, NotCollected, Progress};
 use crate::reservation::AHEAD;
 use crate::span::UnitIndex;
@@ -87,8 +86,8 @@ impl Heap {
                         }
                         self.collect_stopped(collector, Reason::Budget)
                     }
-                    Interrupted::Roots(error) => self.abandon(collector, &progress, cause_of_roots(error)),
-                    Interrupted::Memory => self.abandon(collector, &progress, Cause::Memory),
+                    Interrupted::Roots(error) => self.abandon(collector, &progress, error.into()),
+                    Interrupted::Memory => self.abandon(collector, &progress, AbandonCause::Memory.into()),
                 }
             }
         }

@@ -4,9 +4,8 @@ use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
 use heaptoll_roots::StoppedWorld;
-use heaptoll_runtime::{Phase, now_ns};
+use heaptoll_runtime::{AbandonCause, Phase, now_ns};
 
-use crate::abandoned::cause_of_roots;
 use crate::collector::Collector;
 use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
@@ -25,7 +24,7 @@ impl Heap {
         progress: &Progress,
     ) -> Result<Found, Cause> {
         if !collector.stack.prepare() {
-            return Err(Cause::Memory);
+            return Err(AbandonCause::Memory.into());
         }
         let epoch = self.epoch().wrapping_add(1);
         self.reporter.phase(progress.number, Phase::Mark);
@@ -67,7 +66,7 @@ impl Heap {
                     self.show_cached(guards);
                 }
                 self.clear_marks();
-                return Err(cause_of_roots(error));
+                return Err(error.into());
             }
         };
         self.reporter.collector_cpu(marked.helpers_cpu_ns);

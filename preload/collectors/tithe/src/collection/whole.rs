@@ -7,7 +7,6 @@ use heaptoll_roots::StoppedWorld;
 use heaptoll_runtime::{Phase, Reason as EventReason, now_ns};
 use heaptoll_stats_page::UnreadPlaces;
 
-use crate::abandoned::cause;
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
 use crate::log::{self, Reason};
@@ -93,7 +92,7 @@ impl Heap {
         let (guards, stopped) = match self.stop_world(collector.world) {
             Ok(locked_and_stopped) => locked_and_stopped,
             Err(error) => {
-                self.abandon(collector, &progress, cause(&error))?;
+                self.abandon(collector, &progress, error.into())?;
                 return Err(NotCollected::Abandoned);
             }
         };

@@ -121,18 +121,14 @@ fn parse_abandoned(line: &str) -> Abandoned {
             let mut name = [0; 16];
             let bytes = unescaped(pairs["thread"]);
             name[..bytes.len()].copy_from_slice(&bytes);
-            Cause::Thread {
+            StopError::Thread(UnstoppedThread {
                 tid: pairs["tid"].parse().expect("a thread's number"),
                 name,
-                state: unescaped(pairs["state"])[0],
-            }
+                state: unescaped(pairs["state"])[0].into(),
+            })
+            .into()
         }
-        "memory" => Cause::Memory,
-        "vfork" => Cause::Vfork,
-        "threads" => Cause::Threads,
-        "roots" => Cause::Roots,
-        "descriptors" => Cause::Descriptors,
-        other => panic!("{other}"),
+        other => AbandonCause::of_bits(u64::MAX).find(|cause| cause.name() == other).expect("a cause").into(),
     };
     Abandoned {
         number: number(&pairs, "abandoned"),
@@ -193,11 +189,11 @@ fn any_cause() -> impl Strategy<Value = Cause> {
         |(tid, bytes, state)| {
             let mut name = [0; 16];
             name[..bytes.len()].copy_from_slice(&bytes);
-            Cause::Thread { tid, name, state }
+            StopError::Thread(UnstoppedThread { tid, name, state: state.into() }).into()
         },
     );
-    let others = [Cause::Memory, Cause::Vfork, Cause::Threads, Cause::Roots, Cause::Descriptors];
-    prop_oneof![thread, prop::sample::select(others.to_vec())]
+    let others: Vec<Cause> = AbandonCause::of_bits(!AbandonCause::Thread.bit()).map(Cause::from).collect();
+    prop_oneof![thread, prop::sample::select(others)]
 }
 
 proptest! {
@@ -266,7 +262,8 @@ fn the_longest_lines_fit() {
     let line = report(u64::MAX).line(u64::MAX);
     assert!(line.length < LogLine::CAPACITY, "{} bytes", line.length);
     assert_eq!(parse(text(&line)), (u64::MAX, report(u64::MAX)));
-    let cause = Cause::Thread { tid: c_int::MAX, name: [0xff; 16], state: 0xff };
+    let thread = UnstoppedThread { tid: c_int::MAX, name: [0xff; 16], state: '\u{ff}' };
+    let cause = StopError::Thread(thread).into();
     let abandoned = Abandoned {
         number: u64::MAX,
         reason: Reason::Memory,
