@@ -61,13 +61,6 @@ pub enum Unreadable {
     },
 }
 
-impl Unreadable {
-    /// Text that has the schema and not its fields.
-    pub(crate) fn of_shape(schema: &'static str, error: serde_json::Error) -> Unreadable {
-        Unreadable::Shape { schema, error, writer: String::new() }
-    }
-}
-
 /// Which version is needed, where a later one wrote it.
 fn needs(writer: &str) -> String {
     if is_later(writer) {

@@ -76,7 +76,7 @@ impl CommandSchema {
                 // By text: a value has no integers of 128 bits.
                 let again = serde_json::to_string(&Envelope::new(tag, figures));
                 let value = again.and_then(|again| serde_json::from_str(&again));
-                value.map_err(|error| Unreadable::of_shape(tag, error))
+                value.map_err(|error| of_shape(tag, error))
             },
         }
     }
@@ -88,8 +88,7 @@ impl CommandSchema {
             is_format: false,
             generate: generate::<F>,
             read_back: |text, tag| {
-                serde_json::to_value(labelled::read::<F>(text, tag)?)
-                    .map_err(|error| Unreadable::of_shape(tag, error))
+                serde_json::to_value(labelled::read::<F>(text, tag)?).map_err(|error| of_shape(tag, error))
             },
         }
     }
@@ -102,7 +101,7 @@ impl CommandSchema {
             generate: generate::<F>,
             read_back: |text, tag| {
                 let read = serde_json::from_str::<F>(text).and_then(serde_json::to_value);
-                read.map_err(|error| Unreadable::of_shape(tag, error))
+                read.map_err(|error| of_shape(tag, error))
             },
         }
     }
@@ -135,6 +134,11 @@ impl CommandSchema {
     pub fn read_back(&self, text: &str) -> Result<Value, Unreadable> {
         (self.read_back)(text, self.tag)
     }
+}
+
+/// Text that has the schema and not its fields.
+fn of_shape(schema: &'static str, error: serde_json::Error) -> Unreadable {
+    Unreadable::Shape { schema, error, writer: String::new() }
 }
 
 fn generate<T: JsonSchema>() -> Schema {
