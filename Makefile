@@ -40,7 +40,7 @@ UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
 .PHONY: help demo quick test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
 	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests stage-tests lint-rest run-tests test-slurm \
-	test-checked test-glibc release test-release
+	checked test-checked test-glibc release test-release
 
 help:
 	@echo "make demo               set up, build, compare four programs under six managers"
@@ -161,19 +161,20 @@ study:
 # Each part notes its CPU seconds in target/parts, which .ci/run adds up.
 CLIPPY_DRIVER = $(dir $(shell rustup which rustc 2>/dev/null || command -v rustc))clippy-driver
 LINTED = RUSTC_WORKSPACE_WRAPPER=$(CLIPPY_DRIVER) CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
-PART := scripts/part $(TARGET)/parts
+TIMED := scripts/part $(TARGET)/parts
 IN_STAGE := HEAPTOLL_HOME=$(abspath $(TARGET))/debug/stage HEAPTOLL_LAYERS_DIR=$(abspath $(TARGET))/debug/stage/lib/heaptoll/layers
 
 test:
 	@scripts/setup test
 	@rm -f $(TARGET)/parts
-	@$(LINTED) $(PART) objects $(MAKE) --no-print-directory preloaded
-	@$(PART) tests-compiled $(MAKE) --no-print-directory compile-tests
-	@$(PART) staged $(MAKE) --no-print-directory stage-tests
-	@$(PART) checked $(MAKE) --no-print-directory test-checked
-	@$(PART) linted $(MAKE) --no-print-directory lint-rest
-	@$(PART) tracer-tests tracer/test/check $(abspath $(TARGET))/debug/stage/lib/heaptoll/tracer
-	@$(PART) documented-tests $(LINTED) $(CARGO) test --quiet --locked --target-dir $(TARGET) --doc $(DOCUMENTED)
+	@$(LINTED) $(TIMED) objects $(MAKE) --no-print-directory preloaded
+	@$(TIMED) tests-compiled $(MAKE) --no-print-directory compile-tests
+	@$(TIMED) staged $(MAKE) --no-print-directory stage-tests
+	@$(TIMED) checked $(MAKE) --no-print-directory test-checked
+	@$(TIMED) linted $(MAKE) --no-print-directory lint-rest
+	@scripts/tests.d/slow.py check
+	@$(TIMED) tracer-tests tracer/test/check $(abspath $(TARGET))/debug/stage/lib/heaptoll/tracer
+	@$(TIMED) documented-tests $(LINTED) $(CARGO) test --quiet --locked --target-dir $(TARGET) --doc $(DOCUMENTED)
 	@$(MAKE) --no-print-directory run-tests
 
 quick:
@@ -220,11 +221,14 @@ run-tests:
 CHECKED := $(TARGET)/checked
 CHECKED_MANAGERS := $(OURS) tithe-collect tithe-explicit
 
-test-checked:
+# Beside the staged build, where tests look for them (crates/staged).
+checked:
 	$(CARGO) build --profile checked $(PRELOAD) $(addprefix -p ,$(OURS))
 	@rm -rf $(CHECKED) && mkdir -p $(CHECKED)/lib/heaptoll/managers $(CHECKED)/share/heaptoll
 	@cp -r $(TARGET)/debug/stage/lib/heaptoll/heaptoll-launch $(TARGET)/debug/stage/lib/heaptoll/layers $(CHECKED)/lib/heaptoll/
 	$(call install-ours,checked,$(CHECKED)/lib/heaptoll/managers)
+
+test-checked: checked
 	HEAPTOLL_HOME=$(abspath $(CHECKED)) $(TARGET)/debug/heaptoll-conformance --quick $(CHECKED_MANAGERS)
 
 # Nine minutes on two cores; all that scripts/glibc-tests knows take an hour.
@@ -243,6 +247,13 @@ test-slurm:
 	@$(IN_STAGE) scripts/test-slurm $(TARGET)/debug/heaptoll || \
 		{ code=$$?; test $$code = 77 && echo "SKIPPED: shards on Slurm"; }
 
+# With PART=NAME, `due` or `all`: the parts of testing/slow.toml alone, which then has what they passed on.
+ifdef PART
+test-slow:
+	@$(MAKE) --no-print-directory preloaded compile-tests
+	@$(MAKE) --no-print-directory stage-tests
+	@$(IN_STAGE) $(LINTED) scripts/tests.d/slow.py run $(BUILT) $(PART)
+else
 test-slow:
 	@scripts/setup catalog
 	@$(MAKE) --no-print-directory preloaded compile-tests
@@ -251,6 +262,7 @@ test-slow:
 	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-fail-fast -- $(SLOW)
 	@$(MAKE) --no-print-directory test-glibc
 	@$(MAKE) --no-print-directory test-slurm
+endif
 
 bench:
 	@scripts/setup bench

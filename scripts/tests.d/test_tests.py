@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import stat
 import subprocess
@@ -10,6 +11,7 @@ import unittest
 
 import binaries
 import fast
+import slow
 
 OK = "test a ... ok\ntest result: ok. 3 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out\n"
 BAD = "test a ... FAILED\ntest result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n"
@@ -74,6 +76,82 @@ class Failures(unittest.TestCase):
     def test_lines_of_what_passed_are_left_out(self):
         output = "test a ... ok\ntest b ... FAILED\ntest c ... ignored, slow: x\n---- b stdout ----\nwhy\n"
         self.assertEqual(fast.failures(output), "test b ... FAILED\n---- b stdout ----\nwhy")
+
+
+class Slow(unittest.TestCase):
+    LIST = """# Why.
+[[part]]
+name = "one"
+tests = ["lint rules slow::"]
+inputs = ["a/**", "b.rs"]
+passed = ""
+
+[[part]]
+name = "two"
+tests = ["lint rules"]
+inputs = ["c/*"]
+passed = ""
+"""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.file = self.root / "slow.toml"
+        self.write("slow.toml", self.LIST)
+        for name in ("a/x/y.rs", "b.rs", "c/z.rs", "d.rs"):
+            self.write(name, name)
+        subprocess.run(["git", "init", "-q"], cwd=self.root, check=True)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def pass_all(self):
+        for name, part in slow.parts(self.file).items():
+            slow.note(self.file, name, slow.digest(part, self.root))
+
+    def test_a_part_that_never_passed_is_due(self):
+        self.assertEqual(slow.due(self.file, self.root), ["one", "two"])
+
+    def test_a_part_that_passed_is_due_when_an_input_changes_comes_or_goes(self):
+        self.pass_all()
+        self.assertEqual(slow.due(self.file, self.root), [])
+        self.write("d.rs", "no input")
+        self.assertEqual(slow.due(self.file, self.root), [])
+        self.write("a/x/y.rs", "changed")
+        self.assertEqual(slow.due(self.file, self.root), ["one"])
+        self.pass_all()
+        self.write("c/new.rs", "")
+        self.assertEqual(slow.due(self.file, self.root), ["two"])
+        self.pass_all()
+        (self.root / "b.rs").unlink()
+        self.assertEqual(slow.due(self.file, self.root), ["one"])
+
+    def test_a_part_that_passed_is_due_when_it_gets_other_tests(self):
+        self.pass_all()
+        self.write("slow.toml", self.file.read_text(encoding="utf-8").replace("slow::", "slow::more"))
+        self.assertEqual(slow.due(self.file, self.root), ["one"])
+
+    def test_noting_a_digest_leaves_the_rest_of_the_file(self):
+        slow.note(self.file, "two", "0123")
+        self.assertEqual(self.file.read_text(encoding="utf-8"), '0123"'.join(self.LIST.rsplit('"', 1)))
+
+    def test_a_binary_that_is_not_there_is_refused_and_patterns_select_its_tests(self):
+        built = [binaries.Binary("lint", "rules", "/a")]
+        self.assertEqual(slow.binary_of("lint rules slow::", built), (built, ["slow::"]))
+        with self.assertRaisesRegex(slow.Refused, "no test binary 'lint other'"):
+            slow.binary_of("lint other", built)
+
+    def test_each_part_of_the_list_has_inputs_and_ignored_tests(self):
+        for name, part in slow.parts(slow.FILE).items():
+            self.assertEqual(sorted(part), ["inputs", "name", "passed", "tests"], name)
+            for pattern in part["inputs"]:
+                found = subprocess.run(
+                    ["git", "ls-files", f":(glob){pattern}"], cwd=binaries.ROOT, check=True, stdout=subprocess.PIPE
+                )
+                self.assertTrue(found.stdout, f"{name}: no file is {pattern}")
 
 
 def has_an_example(text):

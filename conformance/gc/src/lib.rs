@@ -4,7 +4,6 @@
 //! Each case is a process with the manager preloaded, as in the conformance suite, whose helpers and runner are used
 //! here. The cases hold under any manager; those about collections do not apply to one that does not collect.
 
-pub mod object;
 pub mod program;
 pub mod subject;
 pub mod verdict;

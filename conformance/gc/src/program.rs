@@ -28,14 +28,6 @@ pub enum Error {
     /// A case that the program does not have.
     #[error("there is no case `{0}`; `heaptoll-proof --list` lists them")]
     NoCase(String),
-    /// A shared object that cargo could not build.
-    #[error("`{command}` failed; its message:\n{message}")]
-    Cargo {
-        /// The command line.
-        command: String,
-        /// Its message.
-        message: String,
-    },
 }
 
 /// A case: its name, and a line on what it checks.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use heaptoll_conformance::process::{End, Ending, run};
 use heaptoll_conformance::suite::in_parallel;
-use heaptoll_proof::object::{Profile, built};
 use heaptoll_proof::program::Program;
 use heaptoll_proof::subject::Subject;
 use heaptoll_proof::verdict::Verdict;
@@ -102,7 +101,7 @@ gc.collect(); print(decimal.Decimal(2).sqrt(), functools.reduce(lambda a, b: a *
 
 /// The collectors, with collections as often as they permit and what they reclaim overwritten.
 fn collectors() -> Vec<Subject> {
-    let object = |name: &str| Subject::of(name, built(name, Profile::Release).expect("it can be built"));
+    let object = |name: &str| Subject::of(name, heaptoll_staged::file(&format!("managers/{name}.so")));
     let tithe = object("tithe").with("TITHE_POISON", "1").with("TITHE_MIN_HEADROOM", "256K");
     let mode = |name: &str, setting: &str, value: &str| {
         let subject = tithe.with("TITHE_MODE", if name == "hybrid" { "hybrid" } else { "collect" });

@@ -92,6 +92,7 @@ fn the_sound_collector_passes_what_finds_a_defect() {
 }
 
 #[test]
+#[ignore = "slow: 29 defects, each in the cases about it"]
 fn every_defect_is_found() {
     let jobs: Vec<(&str, &str)> =
         MUTANTS.iter().flat_map(|(name, cases)| cases.iter().map(move |case| (*name, *case))).collect();

@@ -122,6 +122,7 @@ fn manager_cases(subject: &Subject) -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
+#[ignore = "slow: some 20 CPU seconds; an eighth of the cases is in the fast tests"]
 fn every_case_holds_in_front_of_glibc_with_frees_ignored_and_some_with_other_settings() {
     let glibc = Subject::glibc().with_layer("sweep", FIXTURE.layer.clone());
     let mut jobs = vec![];
@@ -170,6 +171,7 @@ fn cases_hold_in_front_of_every_manager() {
 /// At most 3 % of unreachable blocks are kept in the median. Tithe's limit is 1 %; a manager without a collector leaves
 /// addresses on stacks (tcmalloc: 1 to 2 % in the median).
 #[test]
+#[ignore = "slow: some 20 CPU seconds; an eighth of the cases is in the fast tests"]
 fn of_what_is_unreachable_little_stays_whatever_the_manager() {
     let subjects = subjects();
     let ends = in_parallel(&subjects, |subject| {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use heaptoll_conformance::process::{End, Ending};
 use heaptoll_conformance::suite::in_parallel;
-use heaptoll_proof::object::{Profile, built};
 use heaptoll_proof::program::Program;
 use heaptoll_proof::subject::Subject;
 use heaptoll_proof::verdict::{Verdict, measurements};
@@ -27,8 +26,8 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
     Fixture {
         program: Program::build(folder.path()).expect("the program compiles"),
-        release: built("tithe", Profile::Release).expect("tithe can be built"),
-        checked: built("tithe", Profile::Checked).expect("tithe can be built with assertions"),
+        release: heaptoll_staged::file("managers/tithe.so"),
+        checked: heaptoll_staged::checked("tithe"),
         folder,
     }
 });
@@ -165,12 +164,11 @@ fn every_case_applies_to_a_mode_that_it_is_about() {
 
 /// At most 1 % of what is unreachable is kept: the median over seeds, of blocks and of bytes. Without poison, so that
 /// reused blocks have old contents as in real programs.
-#[test]
-fn of_what_is_unreachable_at_most_one_percent_stays() {
-    for mode in ["hybrid", "collect"] {
+fn at_most_one_percent_stays(counts_of_threads: [&[&str]; 2], seeds: u64) {
+    for (mode, counts) in ["hybrid", "collect"].into_iter().zip(counts_of_threads) {
         let mut jobs = Vec::new();
-        for threads in ["1", "2", "4", "8"] {
-            for seed in 1..=2 {
+        for threads in counts {
+            for seed in 1..=seeds {
                 let subject = release(mode).with("PROOF_THREADS", threads);
                 jobs.push(subject.with("PROOF_SEED", &(seed * 100).to_string()));
             }
@@ -193,6 +191,17 @@ fn of_what_is_unreachable_at_most_one_percent_stays() {
         assert!(bytes <= 0.01, "{mode}: {bytes} of the bytes are kept");
         assert!(mean <= 0.03, "{mode}: {mean} of the blocks are kept in the mean");
     }
+}
+
+#[test]
+#[ignore = "slow: some 25 CPU seconds; each mode and each number of threads once is in the fast tests"]
+fn of_what_is_unreachable_at_most_one_percent_stays() {
+    at_most_one_percent_stays([&["1", "2", "4", "8"]; 2], 2);
+}
+
+#[test]
+fn of_what_is_unreachable_at_most_one_percent_stays_with_one_seed() {
+    at_most_one_percent_stays([&["1", "4"], &["2", "8"]], 1);
 }
 
 #[test]
@@ -313,9 +322,8 @@ fn the_log_names_each_place_that_is_not_read_once() {
     }
 }
 
-#[test]
-fn a_thread_that_does_not_stop_is_named_in_the_log_and_not_on_standard_error() {
-    for mode in ["hybrid", "collect"] {
+fn a_stubborn_thread_is_named_in_the_log(modes: &[&str]) {
+    for mode in modes {
         let log = FIXTURE.folder.path().join(format!("stubborn-{mode}.log"));
         // Only the collections that the case requests: each waits with the thread spinning.
         let subject = release(mode).with("TITHE_PATIENCE", "300").with("TITHE_MIN_HEADROOM", "1G");
@@ -325,6 +333,17 @@ fn a_thread_that_does_not_stop_is_named_in_the_log_and_not_on_standard_error() {
         let text = std::fs::read_to_string(&log).expect("the log was written");
         assert!(text.contains(" cause=thread ") && text.contains(" thread=stubborn"), "{mode}: {text}");
     }
+}
+
+#[test]
+#[ignore = "slow: ten seconds of a spinning thread; the other mode is in the fast tests"]
+fn a_thread_that_does_not_stop_is_named_in_the_log_in_mode_hybrid() {
+    a_stubborn_thread_is_named_in_the_log(&["hybrid"]);
+}
+
+#[test]
+fn a_thread_that_does_not_stop_is_named_in_the_log_and_not_on_standard_error() {
+    a_stubborn_thread_is_named_in_the_log(&["collect"]);
 }
 
 /// From too little to start to so much that no request fails.

@@ -3,7 +3,7 @@
 use heaptoll_conformance::deviation::{DEVIATIONS, LAYER_DEVIATIONS};
 use heaptoll_conformance::suite::{Case, CaseKind, Suite, sources};
 use heaptoll_conformance::verdict;
-use heaptoll_experiment::manager::{self, ManagerSource as Origin};
+use heaptoll_experiment::manager::{self, Manager, ManagerSource as Origin};
 use heaptoll_experiment::places::Places;
 
 /// Every name that a deviation may use, built here or not.
@@ -40,26 +40,49 @@ const KNOWN_NAMES: [&str; 30] = [
     "bump",
 ];
 
-#[test]
-fn every_manager_conforms_but_for_what_is_known() {
-    let places = Places::find().expect("heaptoll's own files");
-    let managers = manager::installed(&places).expect("the managers can be listed");
+/// Runs one case of `share` under each manager, from another one on each time: each case has some of the managers.
+fn conform(suite: &Suite, places: &Places, managers: &[Manager], share: usize) {
+    let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != CaseKind::Misuse).collect();
+    assert!(cases.len() > 50, "only {} cases", cases.len());
+    let mut unexpected = Vec::new();
+    for first in 0..share {
+        let some: Vec<&Case> = cases.iter().copied().skip(first).step_by(share).collect();
+        let managers: Vec<Manager> = managers.iter().skip(first).step_by(share).cloned().collect();
+        let cells = verdict::run(suite, places, &managers, &some, true).expect("the cases can be run");
+        let wrong = cells.iter().filter(|cell| !cell.verdict.is_expected());
+        unexpected
+            .extend(wrong.map(|cell| format!("{} under {}: {:?}", cell.case, cell.manager, cell.verdict)));
+    }
+    assert!(unexpected.is_empty(), "{unexpected:#?}");
+}
+
+fn installed(places: &Places) -> Vec<Manager> {
+    let managers = manager::installed(places).expect("the managers can be listed");
     assert!(
         managers.iter().any(|one| one.kind == Origin::Built),
         "no built manager in {}: run `make build`",
         places.managers().display()
     );
+    managers
+}
+
+fn suite_in(folder: &tempfile::TempDir) -> Suite {
+    Suite::build(&sources(), folder.path()).expect("the suite compiles")
+}
+
+#[test]
+#[ignore = "slow: some 80 CPU seconds; a sixth of it is in the fast tests"]
+fn every_manager_conforms_but_for_what_is_known() {
+    let places = Places::find().expect("heaptoll's own files");
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
-    let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != CaseKind::Misuse).collect();
-    assert!(cases.len() > 50, "only {} cases", cases.len());
-    let cells = verdict::run(&suite, &places, &managers, &cases, true).expect("the cases can be run");
-    let unexpected: Vec<String> = cells
-        .iter()
-        .filter(|cell| !cell.verdict.is_expected())
-        .map(|cell| format!("{} under {}: {:?}", cell.case, cell.manager, cell.verdict))
-        .collect();
-    assert!(unexpected.is_empty(), "{unexpected:#?}");
+    conform(&suite_in(&folder), &places, &installed(&places), 1);
+}
+
+#[test]
+fn each_manager_conforms_in_some_cases_and_in_each_case_some_manager() {
+    let places = Places::find().expect("heaptoll's own files");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    conform(&suite_in(&folder), &places, &installed(&places), 6);
 }
 
 #[test]
@@ -96,8 +119,8 @@ fn deviations_name_cases_and_managers_that_exist_once_each() {
     }
 }
 
-#[test]
-fn every_stack_of_layers_conforms_as_its_manager_does() {
+/// Stacks of layers, of which each is bound.
+fn stacks_conform(share: usize) {
     let places = Places::find().expect("heaptoll's own files");
     let known = manager::known(&places).expect("the managers can be listed");
     let bases = ["glibc", "mimalloc3", "jemalloc", "knuth", "tithe-explicit"];
@@ -108,18 +131,22 @@ fn every_stack_of_layers_conforms_as_its_manager_does() {
         .map(|(layer, base)| manager::find(&known, &format!("{layer}/{base}")).expect("a stack"))
         .collect();
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
+    let suite = suite_in(&folder);
     for stack in &stacks {
         suite
             .check_bound(&stack.name, &stack.preload(&places), &stack.environment)
             .expect("the layer answers");
     }
-    let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != CaseKind::Misuse).collect();
-    let cells = verdict::run(&suite, &places, &stacks, &cases, true).expect("the cases can be run");
-    let unexpected: Vec<String> = cells
-        .iter()
-        .filter(|cell| !cell.verdict.is_expected())
-        .map(|cell| format!("{} under {}: {:?}", cell.case, cell.manager, cell.verdict))
-        .collect();
-    assert!(unexpected.is_empty(), "{unexpected:#?}");
+    conform(&suite, &places, &stacks, share);
+}
+
+#[test]
+#[ignore = "slow: 15 stacks in every case; a third of it is in the fast tests"]
+fn every_stack_of_layers_conforms_as_its_manager_does() {
+    stacks_conform(1);
+}
+
+#[test]
+fn each_stack_of_layers_conforms_in_some_cases_and_in_each_case_some_stack() {
+    stacks_conform(3);
 }

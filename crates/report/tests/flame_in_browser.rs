@@ -67,6 +67,7 @@ fn drive(browser: &Path, page: &str, script: &str, width: u32) -> (Value, Vec<St
 }
 
 #[test]
+#[ignore = "slow: starts Chromium; keys that move and zoom are in the fast tests"]
 fn the_script_reads_names_and_64_bits() {
     let Some(browser) = chromium_or_note() else { return };
     let most = (1_u64 << 63) + 12_345;
@@ -166,6 +167,7 @@ fn keys_move_and_zoom() {
 }
 
 #[test]
+#[ignore = "slow: starts Chromium; keys that move and zoom are in the fast tests"]
 fn lines_are_with_the_file_and_not_in_the_name() {
     let Some(browser) = chromium_or_note() else { return };
     let stacks: &[(&[&str], [u64; 2])] = &[
@@ -194,6 +196,7 @@ fn lines_are_with_the_file_and_not_in_the_name() {
 }
 
 #[test]
+#[ignore = "slow: starts Chromium; keys that move and zoom are in the fast tests"]
 fn a_search_counts_a_stack_once_and_filters() {
     let Some(browser) = chromium_or_note() else { return };
     let stacks: &[(&[&str], [u64; 2])] = &[
@@ -267,6 +270,7 @@ const COMPARED: &str = r#"
 "#;
 
 #[test]
+#[ignore = "slow: starts Chromium; keys that move and zoom are in the fast tests"]
 fn a_comparison_shows_both_and_the_difference() {
     let Some(browser) = chromium_or_note() else { return };
     let gone = "gone;\n<b>";
@@ -315,6 +319,7 @@ fn a_comparison_shows_both_and_the_difference() {
 }
 
 #[test]
+#[ignore = "slow: starts Chromium; keys that move and zoom are in the fast tests"]
 fn deep_recursion_scrolls_and_a_phone_shows_it_all() {
     let Some(browser) = chromium_or_note() else { return };
     let mut builder = Builder::new(MEASURES.to_vec());

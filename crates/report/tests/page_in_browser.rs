@@ -174,6 +174,7 @@ fn a_document() {
 }
 
 #[test]
+#[ignore = "slow: starts Chromium; a page with a chart of each form is in the fast tests"]
 fn studies() {
     let Some(browser) = chromium_or_note() else { return };
     let book = book();
@@ -283,6 +284,7 @@ fn tables_sort_and_filter_by_the_keyboard_and_links_unfold() {
 
 /// Nothing of a page is folded away or cut on paper.
 #[test]
+#[ignore = "slow: starts Chromium; a page with a chart of each form is in the fast tests"]
 fn studies_on_paper() {
     let Some(browser) = chromium_or_note() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -307,16 +309,19 @@ fn studies_on_paper() {
 }
 
 #[test]
+#[ignore = "slow: starts Chromium; a page with a chart of each form is in the fast tests"]
 fn one_program() {
     check(Shape::Single);
 }
 
 #[test]
+#[ignore = "slow: starts Chromium; a page with a chart of each form is in the fast tests"]
 fn twelve_programs() {
     check(Shape::Suite);
 }
 
 #[test]
+#[ignore = "slow: starts Chromium; a page with a chart of each form is in the fast tests"]
 fn hostile_names_stay_text() {
     assert!(HOSTILE.contains("document.title='owned'"));
     check(Shape::Troubled);

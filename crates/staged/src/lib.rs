@@ -17,3 +17,13 @@ pub fn file(path: &str) -> PathBuf {
     assert!(file.exists(), "{} is missing: run make stage-tests", file.display());
     file
 }
+
+/// The object of a manager of ours with every assertion. `make checked` builds them beside the staged build.
+///
+/// # Panics
+/// It is not there.
+pub fn checked(manager: &str) -> PathBuf {
+    let file = home().join("../../checked/lib/heaptoll/managers").join(format!("{manager}.so"));
+    assert!(file.exists(), "{} is missing: run make checked", file.display());
+    file
+}

@@ -153,8 +153,8 @@ fn real(fixture: &Fixture, manager: &str, options: &[&str], command: &[&str]) ->
 const PERL: [&str; 3] =
     ["perl", "-e", "for my $round (1..12) { my %table; $table{$_} = 'x' x ($_ % 50) for 1..30000; }"];
 
-#[test]
-fn real_programs_close_under_every_sort_of_manager() {
+/// Runs one program of `share` under each manager, from another one on each time.
+fn real_programs_close(share: usize) {
     let fixture = Fixture::new();
     let gawk = [
         "gawk",
@@ -165,8 +165,9 @@ fn real_programs_close_under_every_sort_of_manager() {
         "-c",
         "for _ in range(9): tables = [{str(i): [i] for i in range(3000)} for _ in range(20)]",
     ];
-    for manager in ["glibc", "mimalloc3", "jemalloc", "tithe", "tithe-collect", "bw16", "knuth"] {
-        for command in [&PERL[..], &gawk, &python] {
+    let managers = ["glibc", "mimalloc3", "jemalloc", "tithe", "tithe-collect", "bw16", "knuth"];
+    for (number, manager) in managers.into_iter().enumerate() {
+        for command in [&PERL[..], &gawk, &python].into_iter().skip(number % share).step_by(share) {
             if let Some(figures) = real(&fixture, manager, &[], command) {
                 // Not the one with the largest resident set: that may be from before the first block.
                 let fullest = snapshot(&figures, "most_live");
@@ -174,6 +175,17 @@ fn real_programs_close_under_every_sort_of_manager() {
             }
         }
     }
+}
+
+#[test]
+#[ignore = "slow: 21 runs, a minute; each manager and each program is in the fast tests"]
+fn real_programs_close_under_every_sort_of_manager() {
+    real_programs_close(1);
+}
+
+#[test]
+fn a_real_program_closes_under_every_sort_of_manager() {
+    real_programs_close(3);
 }
 
 #[test]

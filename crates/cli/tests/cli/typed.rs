@@ -97,6 +97,7 @@ fn commands(path: &str) -> Vec<Shown> {
 }
 
 #[test]
+#[ignore = "slow: runs some thirty commands of pages, a minute"]
 fn the_tutorial_runs_as_it_is_typed() {
     let fixture = Fixture::new();
     compile(&fixture);
@@ -127,6 +128,7 @@ fn the_tutorial_runs_as_it_is_typed() {
 }
 
 #[test]
+#[ignore = "slow: runs some thirty commands of pages, a minute"]
 fn the_command_that_a_page_of_the_guide_begins_with_runs() {
     let fixture = Fixture::new();
     compile(&fixture);

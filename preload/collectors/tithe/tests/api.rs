@@ -47,29 +47,13 @@ fn compile<A: AsRef<OsStr>>(to: &Path, arguments: &[A]) {
 fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let target = folder().parent().expect("the folder lies in cargo's");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command.args([
-            "build",
-            "--quiet",
-            "--release",
-            "-p",
-            "tithe",
-            "-p",
-            "tithe-static",
-            "--manifest-path",
-        ]);
-        run(command.arg(root().join("preload/Cargo.toml")).arg("--target-dir").arg(target));
         let built = Built {
-            archive: folder().join("libtithe.a"),
-            object: target.join("release/libtithe.so"),
+            archive: heaptoll_staged::file("libtithe.a"),
+            object: heaptoll_staged::file("managers/tithe.so"),
             linked: folder().join("api-linked"),
             shared: folder().join("api-shared"),
             alone: folder().join("api-alone"),
         };
-        let mut pack = Command::new(root().join("preload/collectors/tithe/static/pack"));
-        run(pack.arg(target.join("release/libtithe_static.a")).arg(&built.archive));
         let sources = ["main.c", "blocks.c", "collecting.c", "reasons.c"];
         let sources = sources.map(|name| root().join("preload/collectors/tithe/tests/api").join(name));
         let with = |more: &[&OsStr]| -> Vec<PathBuf> {

@@ -29,16 +29,11 @@ fn run(command: &mut Command) {
 fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let target = folder().parent().expect("the folder lies in cargo's");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command.args(["build", "--quiet", "--release", "-p", "tithe", "--manifest-path"]);
-        run(command.arg(root().join("preload/Cargo.toml")).arg("--target-dir").arg(target));
         let program = folder().join("young");
         let mut command = Command::new("cc");
         command.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-pthread", "-o"]);
         run(command.arg(&program).arg(root().join("preload/collectors/tithe/tests/young/young.c")));
-        Built { object: target.join("release/libtithe.so"), program }
+        Built { object: heaptoll_staged::file("managers/tithe.so"), program }
     })
 }
 
