@@ -11,7 +11,7 @@ use heaptoll_proof::verdict::Verdict;
 /// A case needs a second at most on an idle machine.
 const LIMIT: Duration = Duration::from_secs(60);
 const COLLECTORS: [&str; 3] = ["bw16", "bw26", "treadmill"];
-const CASES: [&str; 10] = [
+const CASES: [&str; 11] = [
     "stack_above_data",
     "altstack_gone",
     "context_automatic",
@@ -22,6 +22,7 @@ const CASES: [&str; 10] = [
     "little_automatic",
     "little_static",
     "little_block",
+    "little_alternate",
 ];
 
 #[test]

@@ -245,6 +245,20 @@ mod tests {
     }
 
     #[test]
+    fn the_child_of_a_fork_frees_the_stack_unless_it_runs_there() {
+        let stack = OwnStack::new();
+        let kept = stack.run(|| {
+            stack.after_fork_in_child();
+            stack.left() != 0
+        });
+        assert_eq!(kept, Ok(true));
+        // As a thread has left it that the child has not.
+        stack.left.store(stack_pointer(), Ordering::Relaxed);
+        stack.after_fork_in_child();
+        assert_eq!(stack.run(|| stack.has(stack_pointer())), Ok(true));
+    }
+
+    #[test]
     fn the_page_below_the_stack_cannot_be_accessed() {
         let stack = OwnStack::new();
         let top = stack.top().expect("memory");
