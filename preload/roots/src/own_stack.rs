@@ -1,8 +1,8 @@
 //! The stack that a collection runs on. The thread that collects may have little left of its own: a coroutine's of 8 KiB
 //! has the program's data below it.
 //!
-//! One thread at a time runs on it. The words by which it left its own stack are there, below its stack pointer none is the
-//! collector's: so nothing of a collection is read as the program's, nor written over it.
+//! One thread at a time runs on it. Its registers are saved on the stack that it leaves, where they are read, and a
+//! collection writes nothing below them.
 
 use core::arch::{asm, naked_asm};
 use core::ffi::c_void;

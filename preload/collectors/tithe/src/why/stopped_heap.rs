@@ -129,7 +129,7 @@ fn stop_and_act<T>(
     let mut excluded_ranges = [const { 0..0 }; EXCLUDED_MAX];
     let ours = heap.excluded_ranges(collector, &guards);
     assert_internal!(ours.len() + 2 <= EXCLUDED_MAX, "all excluded ranges have a place");
-    // The calls that lead to the collector's stack, and some that have returned, have the address that is asked for.
+    // The calls that lead to the collector's stack, and some that have returned, have the address of the query.
     let frames = collector.world.map_or(0, World::program_stack).saturating_sub(RETURNED)..frame;
     let mine = [region.start()..region.end(), frames];
     for (place, range) in excluded_ranges.iter_mut().zip(ours.into_iter().chain(mine)) {
