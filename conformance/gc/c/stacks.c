@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
@@ -58,20 +59,28 @@ static ucontext_t home, away;
 /* What the program may have below a coroutine's stack. */
 struct area {
     unsigned char below[PAGES][PAGE];
-    char stack[LITTLE];
+    char stack[2 * LITTLE];
 };
 
-static void on_little(struct area *area, const char *where) {
+static void fill_below(struct area *area) {
     for (int page = 0; page < PAGES; page++)
         fill(area->below[page], PAGE, 90);
+}
+
+static void check_below(const struct area *area, const char *where) {
+    for (int page = 0; page < PAGES; page++)
+        check_filled(area->below[page], PAGE, 90, where);
+}
+
+static void on_little(struct area *area, const char *where) {
+    fill_below(area);
     CHECK(getcontext(&away) == 0, "getcontext: errno %d", errno);
     away.uc_stack.ss_sp = area->stack;
-    away.uc_stack.ss_size = sizeof area->stack;
+    away.uc_stack.ss_size = LITTLE;
     away.uc_link = &home;
     makecontext(&away, allocates, 0);
     CHECK(swapcontext(&home, &away) == 0, "swapcontext: errno %d", errno);
-    for (int page = 0; page < PAGES; page++)
-        check_filled(area->below[page], PAGE, 90, where);
+    check_below(area, where);
 }
 
 CASE(PLAIN, little_automatic, "a coroutine allocates on 8 KiB of an array of a frame") {
@@ -89,4 +98,20 @@ CASE(PLAIN, little_block, "the same in a block of malloc") {
     CHECK(area, "no memory");
     on_little(area, "what lies below a coroutine's stack in a block");
     free(area);
+}
+
+static void allocates_in_handler(int signal) {
+    (void)signal;
+    allocates();
+}
+
+CASE(PLAIN, little_alternate, "a handler allocates on an alternate stack of 16 KiB, the signal's frame included") {
+    static struct area area;
+    fill_below(&area);
+    stack_t given = {.ss_sp = area.stack, .ss_size = sizeof area.stack};
+    CHECK(sigaltstack(&given, NULL) == 0, "sigaltstack: errno %d", errno);
+    struct sigaction action = {.sa_handler = allocates_in_handler, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    check_below(&area, "static data below an alternate stack");
 }

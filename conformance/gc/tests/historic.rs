@@ -11,7 +11,7 @@ use heaptoll_proof::verdict::Verdict;
 /// A case needs a second at most on an idle machine.
 const LIMIT: Duration = Duration::from_secs(60);
 const COLLECTORS: [&str; 3] = ["bw16", "bw26", "treadmill"];
-const CASES: [&str; 13] = [
+const CASES: [&str; 14] = [
     "stack_above_data",
     "altstack_gone",
     "context_automatic",
@@ -25,6 +25,7 @@ const CASES: [&str; 13] = [
     "little_block",
     "process_exec",
     "process_handler_execs",
+    "little_alternate",
 ];
 
 #[test]

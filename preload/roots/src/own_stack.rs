@@ -1,8 +1,8 @@
 //! The stack that a collection runs on. The thread that collects may have little left of its own: a coroutine's of 8 KiB
 //! has the program's data below it.
 //!
-//! One thread at a time runs on it. The words by which it left its own stack are there, below its stack pointer none is the
-//! collector's: so nothing of a collection is read as the program's, nor written over it.
+//! One thread at a time runs on it. Its registers are saved on the stack that it leaves, where they are read, and a
+//! collection writes nothing below them.
 
 use core::arch::{asm, naked_asm};
 use core::ffi::c_void;
@@ -241,6 +241,20 @@ mod tests {
             })
         });
         assert_eq!(other, Ok(Ok(false)));
+        assert_eq!(stack.run(|| stack.has(stack_pointer())), Ok(true));
+    }
+
+    #[test]
+    fn the_child_of_a_fork_frees_the_stack_unless_it_runs_there() {
+        let stack = OwnStack::new();
+        let kept = stack.run(|| {
+            stack.after_fork_in_child();
+            stack.left() != 0
+        });
+        assert_eq!(kept, Ok(true));
+        // As a thread has left it that the child has not.
+        stack.left.store(stack_pointer(), Ordering::Relaxed);
+        stack.after_fork_in_child();
         assert_eq!(stack.run(|| stack.has(stack_pointer())), Ok(true));
     }
 

@@ -17,6 +17,9 @@ use crate::heap::{Heap, HeapGuards};
 use crate::readable::readable;
 use crate::signal::UNBLOCKED;
 
+/// Calls that have returned, of this module and of the dynamic linker that found it, reach at most this far below where
+/// the stack was left, bytes.
+const RETURNED: usize = 8 << 10;
 /// Most ranges that are excluded.
 const EXCLUDED_MAX: usize = 17;
 
@@ -126,8 +129,8 @@ fn stop_and_act<T>(
     let mut excluded_ranges = [const { 0..0 }; EXCLUDED_MAX];
     let ours = heap.excluded_ranges(collector, &guards);
     assert_internal!(ours.len() + 2 <= EXCLUDED_MAX, "all excluded ranges have a place");
-    // The calls from the caller's frame to the collector's stack have the address that is asked for.
-    let frames = collector.world.map_or(0, World::program_stack)..frame;
+    // The calls that lead to the collector's stack, and some that have returned, have the address of the query.
+    let frames = collector.world.map_or(0, World::program_stack).saturating_sub(RETURNED)..frame;
     let mine = [region.start()..region.end(), frames];
     for (place, range) in excluded_ranges.iter_mut().zip(ours.into_iter().chain(mine)) {
         *place = range;
