@@ -32,6 +32,8 @@ mod picture;
 mod pin_rows;
 mod pins;
 mod replays;
+mod share;
+mod site_rows;
 mod static_data;
 mod sum;
 mod trace_parts;
