@@ -32,6 +32,8 @@ mod picture;
 mod pin_rows;
 mod pins;
 mod replays;
+mod share;
+mod site_rows;
 mod static_data;
 mod sum;
 mod trace_parts;
@@ -44,7 +46,7 @@ pub const SCHEMA: &str = "heaptoll-ledger/1";
 pub struct Request {
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,
-    /// Where most was live in another run of the program, of which this one was to have a snapshot there.
+    /// Where most was live in another run of the program. This run was to have a snapshot there.
     pub first_run: Option<LivePeak>,
 }
 

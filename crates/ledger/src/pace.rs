@@ -3,7 +3,7 @@
 use crate::ledger::{STEP, WANTED};
 use crate::snapshot::Snapshot;
 
-/// What a program holds, as far as it is cheap to know at any time.
+/// What of a program's memory is cheap to know at any time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Level {
     /// Bytes requested in live blocks.
@@ -16,7 +16,7 @@ pub struct Level {
 const RISE: u64 = 32;
 
 impl Level {
-    /// Whether more is live or resident than at another, by so many of the steps that are sampled.
+    /// Whether more is live or resident than at another, by this number of sampled steps.
     fn exceeds(self, other: Level, steps: u64) -> bool {
         let exceeds = |now: u64, before: u64| now > before.saturating_add(before / RISE * steps);
         exceeds(self.live_bytes, other.live_bytes) || exceeds(self.rss_bytes, other.rss_bytes)
@@ -47,7 +47,7 @@ const SHARE_AT_FIRST: u64 = 5;
 const AT_ONCE_NS: u64 = 1_000_000_000;
 /// Samples that count as the first.
 const FIRST: usize = 16;
-/// After a rise of so many steps one was skipped. The next must not be: it may take half of the time. So may one of a
+/// After a rise of this number of steps one was skipped. The next must not be: it may take half of the time. So may one of a
 /// program that is idle, which loses no time by it.
 const SKIPPED: u64 = 2;
 const SHARE_AFTER_SKIPPED: u64 = 2;
@@ -118,7 +118,7 @@ impl Pace {
             || differs(level.rss_bytes, self.last.rss_bytes, self.most.rss_bytes)
     }
 
-    /// A sample was taken at `time_ns`: the program was stopped for `took_ns`, of which `cpu_ns` were work; `snapshot` is
+    /// A sample was taken at `time_ns`: the program was stopped for `took_ns`, and `cpu_ns` of that were work; `snapshot` is
     /// its result.
     pub fn taken(&mut self, time_ns: u64, (took_ns, cpu_ns): (u64, u64), snapshot: &Snapshot) {
         (self.last_ns, self.took_ns) = (time_ns, took_ns);
@@ -149,7 +149,7 @@ mod tests {
         Snapshot { time_ns, rss_bytes: 1 << 20, live_bytes, ..Snapshot::default() }
     }
 
-    /// A pace that took a sample at a time, in ms, of so many live bytes.
+    /// A pace that took a sample at a time, in ms, with this number of live bytes.
     fn taken(pace: &mut Pace, ms: u64, took_ms: u64, live_bytes: u64) {
         pace.taken(ms * MS, (took_ms * MS, took_ms * MS), &snapshot(ms * MS, live_bytes));
     }

@@ -70,7 +70,7 @@ impl LedgerSampler {
         self.pace.due(now_ns, Level { live_bytes, rss_bytes: 0 }, false)
     }
 
-    /// Whether a snapshot is due of a program that has recorded so many events. To be called at every tick.
+    /// Whether a snapshot is due of a program that has recorded this number of events. To be called at every tick.
     pub fn is_due(&mut self, now_ns: u64, events: u64, live_bytes: u64) -> bool {
         if events != self.events {
             (self.events, self.active_ns) = (events, now_ns);

@@ -1,5 +1,5 @@
-//! The file of a mapping that shows its pages: whether it may hold pointers of this process, and whether a disk may hold pages of it that
-//! memory does not.
+//! The file of a mapping that shows its pages: whether it may hold pointers of this process, and whether a disk may hold
+//! pages of it that memory does not.
 
 use core::ffi::CStr;
 use core::mem::MaybeUninit;

@@ -159,7 +159,7 @@ fn decimal(mut number: u32, digits: &mut [u8; 12]) -> &[u8] {
     }
 }
 
-/// What a descriptor of the calling thread refers to, as far as its kind goes; `None`: it is not open.
+/// The kind of what a descriptor of the calling thread refers to; `None`: it is not open.
 pub fn file_mode(descriptor: i32) -> Option<u32> {
     Some(status(descriptor as usize).ok()?.st_mode)
 }

@@ -1,4 +1,4 @@
-//! The calls by which a program hands addresses to the kernel, as a preloaded object stands in for them: each is noted
+//! The calls that hand addresses of a program to the kernel, as a preloaded object stands in for them: each is noted
 //! and passed on to the next definition of its name. And the exec family, which stops wait for ([`crate::execs`]).
 
 use core::ffi::{c_int, c_void};

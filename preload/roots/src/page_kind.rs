@@ -12,7 +12,8 @@ pub enum PageKind {
     SharedMemory,
     /// A file's pages, in memory or on a disk.
     SharedFile,
-    /// Those that the page tables have: of memory that can only be written, or of a large file that is mostly holes. To find out of every page whether it is in memory takes 25 ms a
-    /// GiB, and to read some has the kernel make more of the holes memory.
+    /// Those that the page tables have: of memory that can only be written, or of a large file that is mostly holes. To
+    /// find out of every page whether it is in memory takes 25 ms a GiB, and to read some has the kernel make more of
+    /// the holes memory.
     SparseFile,
 }

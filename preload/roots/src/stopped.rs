@@ -186,7 +186,7 @@ impl<'a> StoppedWorld<'a> {
         scratch.mappings(kinds, own, &mut left_out.chain(handlers), visit)
     }
 
-    /// Places in use by the program that no collection can read, as far as was noticed until the roots were shown last.
+    /// Places in use by the program that no collection can read, and that were noticed until the roots were shown last.
     pub fn unread(&self) -> UnreadPlaces {
         self.scratch.borrow().held.unread
     }

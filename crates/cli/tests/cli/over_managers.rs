@@ -66,7 +66,7 @@ fn library(file: &str) -> Option<String> {
     path.exists().then(|| path.display().to_string())
 }
 
-/// All ways by which a program here can come by a manager.
+/// All ways in which a program here can come by a manager.
 fn ways(fixture: &Fixture) -> Vec<Way> {
     let file = fixture.at("managers.json");
     fixture.heaptoll(&["managers", "--json", &file]);

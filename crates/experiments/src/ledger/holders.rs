@@ -4,14 +4,15 @@ use heaptoll_ledger::{LiveHolder, LiveHolders, Snapshot, Term};
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{count, plural, seconds};
 use heaptoll_trace_analysis::stacks::CallSites;
-use heaptoll_units::{kib, part, per_hundred, whole_bytes};
+use heaptoll_units::{kib, per_hundred, whole_bytes};
+
+use super::share;
+use super::site_rows::merged;
 
 /// Rows of the table.
 const ROWS: usize = 20;
 /// The document has the sentence where live bytes are at least this part of the resident set, as a divisor.
 const NOTABLE: u64 = 20;
-/// Call sites in the sentence.
-const NAMED: usize = 5;
 
 /// The part of the document on live memory, and the sentence that it may begin with.
 pub struct Shown {
@@ -42,31 +43,14 @@ pub fn shown(snapshot: &Snapshot, call_sites: &mut CallSites) -> Option<Shown> {
 
 /// The sites of a snapshot by row, those that hold most first; stacks that read alike are one.
 fn rows(holders: &LiveHolders, call_sites: &mut CallSites) -> Vec<(String, LiveHolder)> {
-    let mut by_row: Vec<(usize, LiveHolder)> = Vec::new();
-    for holder in &holders.sites {
-        let row = call_sites.row(holder.site);
-        match by_row.iter_mut().find(|(known, _)| *known == row) {
-            Some((_, sum)) => sum.add(holder),
-            None => by_row.push((row, *holder)),
-        }
-    }
-    by_row.sort_by_key(|(_, holder)| std::cmp::Reverse(holder.bytes));
-    by_row.into_iter().map(|(row, holder)| (call_sites.name(row), holder)).collect()
+    let merged =
+        merged(&holders.sites, call_sites, |holder| holder.site, LiveHolder::add, |holder| holder.bytes);
+    merged.into_iter().map(|(row, holder)| (call_sites.name(row), holder)).collect()
 }
 
 fn sentence(rows: &[(String, LiveHolder)], snapshot: &Snapshot) -> String {
-    let live = snapshot.amount(Term::Live).resident;
-    let named = rows
-        .iter()
-        .take(NAMED)
-        .filter(|(_, holder)| holder.bytes > 0)
-        .map(|(name, holder)| format!("{name} {}", whole_bytes(holder.bytes)));
-    format!(
-        "{} of the resident set are live: {}. Call sites that hold most: {}.",
-        part(live, snapshot.rss_bytes),
-        whole_bytes(live),
-        named.collect::<Vec<_>>().join("; ")
-    )
+    let named = rows.iter().map(|(name, holder)| (name.clone(), holder.bytes));
+    share::sentence((snapshot, Term::Live), "live", "Call sites that hold most", named)
 }
 
 fn table(rows: &[(String, LiveHolder)], others: &LiveHolder, live_bytes: u64) -> Table {

@@ -1,14 +1,15 @@
 //! Who mapped the memory that is not the heap's, nor any file's.
 
 use heaptoll_ledger::{Mapper, Snapshot, Term};
-use heaptoll_report::document::{Column, Item, Section, Table};
+use heaptoll_report::document::{Column, Section};
 use heaptoll_trace_analysis::stacks::CallSites;
-use heaptoll_units::{kib, part, whole_bytes};
+use heaptoll_units::kib;
+
+use super::share;
+use super::site_rows::merged;
 
 /// Less than this part of the resident set, as a divisor, is not attributed.
 const NOTABLE: u64 = 20;
-/// Call sites in the sentence.
-const NAMED: usize = 5;
 
 /// A sentence that names the callers of `mmap` with most in memory, and a section of them; none where that is little of the
 /// resident set.
@@ -18,54 +19,33 @@ pub fn shown(snapshot: &Snapshot, call_sites: &mut CallSites) -> Option<(String,
     if mapped == 0 || mapped < snapshot.rss_bytes / NOTABLE {
         return None;
     }
-    let named = rows.iter().take(NAMED).filter(|(_, mapper)| mapper.resident > 0);
-    let named = named.map(|(name, mapper)| format!("{name} {}", whole_bytes(mapper.resident)));
-    let resident = snapshot.amount(Term::OtherAnonymous).resident;
-    let sentence = format!(
-        "{} of the resident set are other anonymous memory: {}. Who called mmap: {}.",
-        part(resident, snapshot.rss_bytes),
-        whole_bytes(resident),
-        named.collect::<Vec<_>>().join("; ")
-    );
+    let named = rows.iter().map(|(name, mapper)| (name.clone(), mapper.resident));
+    let sentence =
+        share::sentence((snapshot, Term::OtherAnonymous), "other anonymous memory", "Who called mmap", named);
     let lines = rows.iter().map(|(name, mapper)| vec![name.clone(), kib(mapper.resident), kib(mapper.bytes)]);
-    let table = Table {
-        columns: vec![
-            Column::sites("Call site of mmap"),
-            Column::figures("Resident KiB"),
-            Column::figures("Mapped KiB"),
-        ],
-        rows: lines.collect(),
-        notes: vec!["Calls for 256 KiB and more, as far as they are still mapped and hold no heap.".into()],
-        ..Table::default()
-    };
-    let section = Section {
-        title: "Who mapped other memory".into(),
-        text: Vec::new(),
-        items: vec![Item::Table(table)],
-    };
-    Some((sentence, section))
+    let columns = vec![
+        Column::sites("Call site of mmap"),
+        Column::figures("Resident KiB"),
+        Column::figures("Mapped KiB"),
+    ];
+    let note = "Parts of mappings of 256 KiB and more that are still mapped and hold no heap.";
+    Some((sentence, share::section("Who mapped other memory", columns, lines.collect(), note)))
 }
 
 /// The call sites by row; stacks that read alike are one.
 fn rows(mappers: &[Mapper], call_sites: &mut CallSites) -> Vec<(String, Mapper)> {
-    let mut by_row: Vec<(usize, Mapper)> = Vec::new();
-    for mapper in mappers {
-        let row = call_sites.row(mapper.site);
-        match by_row.iter_mut().find(|(known, _)| *known == row) {
-            Some((_, sum)) => {
-                sum.bytes += mapper.bytes;
-                sum.resident += mapper.resident;
-            }
-            None => by_row.push((row, *mapper)),
-        }
-    }
-    by_row.sort_by_key(|(_, mapper)| std::cmp::Reverse(mapper.resident));
-    by_row.into_iter().map(|(row, mapper)| (call_sites.name(row), mapper)).collect()
+    let add = |sum: &mut Mapper, other: &Mapper| {
+        sum.bytes += other.bytes;
+        sum.resident += other.resident;
+    };
+    let merged = merged(mappers, call_sites, |mapper| mapper.site, add, |mapper| mapper.resident);
+    merged.into_iter().map(|(row, mapper)| (call_sites.name(row), mapper)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use heaptoll_ledger::{Amount, How, LedgerLine};
+    use heaptoll_report::document::Item;
     use heaptoll_trace::{Frame, Site, Sites};
 
     use super::*;

@@ -83,7 +83,7 @@ impl Peak {
     }
 }
 
-/// What the peaks of two runs of the same program, of which the second stopped at that of the first, have in common.
+/// What the peaks of two runs of a program have in common. The second run stopped at the peak of the first.
 pub fn compared(first: LivePeak, second: LivePeak) -> String {
     let of = |peak: LivePeak| {
         format!(

@@ -84,8 +84,8 @@ pub fn named_sites(ledger: &Ledger, sites: Option<&Sites>) -> Vec<NamedSite> {
 fn sentence(row: &Row, snapshot: &Snapshot, pins: &Pins) -> String {
     let pin = &row.pin;
     format!(
-        "{} pins {} with {} in {}: after {} s, {} % of the resident set are free bytes on pages that live blocks keep, \
-         and {} % of those bytes are held by this call site, {} of them on pages with no block of another.",
+        "{} pins {} with {} in {}. After {} s, {} % of the resident set are free bytes on pages that live blocks keep. \
+         This call site holds {} % of them, {} on pages with no block of another.",
         row.name,
         whole_bytes(pin.bytes()),
         whole_bytes(pin.block_bytes),
@@ -254,7 +254,7 @@ mod tests {
         let sentence = shown.sentence.expect("a quarter of the resident set");
         assert!(sentence.starts_with("log_audit < serve (x1 to x2) < main pins 120 B with"), "{sentence}");
         assert!(sentence.contains("25.0 % of the resident set"), "{sentence}");
-        assert!(sentence.contains("54.5 % of those bytes"), "{sentence}");
+        assert!(sentence.contains("holds 54.5 % of them"), "{sentence}");
         let Item::Table(table) = &shown.section.items[0] else { panic!("no table") };
         assert_eq!(table.rows.len(), 2);
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));

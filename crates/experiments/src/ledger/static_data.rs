@@ -1,8 +1,10 @@
 //! Which variables the static data is.
 
 use heaptoll_ledger::{Ledger, Snapshot, StaticVariable, Term};
-use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_units::{kib, part, whole_bytes};
+use heaptoll_report::document::{Column, Section};
+use heaptoll_units::kib;
+
+use super::share;
 
 /// The sentence names variables of at least this part of static data, as a divisor.
 const NOTABLE: u64 = 100;
@@ -12,39 +14,24 @@ pub fn shown(ledger: &Ledger, snapshot: &Snapshot) -> Option<(String, Section)> 
     let variables = &ledger.static_variables;
     let resident = snapshot.amount(Term::StaticData).resident;
     let is_notable = |variable: &&StaticVariable| variable.resident >= resident / NOTABLE;
-    let named = variables.iter().filter(is_notable).map(|variable| {
+    let mut named = variables.iter().filter(is_notable).peekable();
+    named.peek()?;
+    let named = named.map(|variable| {
         let file = variable.file.rsplit('/').next().unwrap_or_default();
-        format!("{} of {file} {}", variable.name, whole_bytes(variable.resident))
+        (format!("{} of {file}", variable.name), variable.resident)
     });
-    let named = named.collect::<Vec<_>>().join("; ");
-    if named.is_empty() {
-        return None;
-    }
-    let share = part(resident, snapshot.rss_bytes);
-    let sentence = format!(
-        "{share} of the resident set are static data: {}. The largest: {named}.",
-        whole_bytes(resident)
-    );
+    let sentence = share::sentence((snapshot, Term::StaticData), "static data", "The largest", named);
     let rows = variables.iter().map(|variable| {
         vec![variable.name.clone(), variable.file.clone(), kib(variable.resident), kib(variable.bytes)]
     });
-    let table = Table {
-        columns: vec![
-            Column::text("Variable"),
-            Column::text("File"),
-            Column::figures("Resident KiB"),
-            Column::figures("KiB"),
-        ],
-        rows: rows.collect(),
-        notes: vec!["Variables of stripped files have no names, and are missing.".into()],
-        ..Table::default()
-    };
-    let section = Section {
-        title: "The largest variables of static data".into(),
-        text: Vec::new(),
-        items: vec![Item::Table(table)],
-    };
-    Some((sentence, section))
+    let columns = vec![
+        Column::text("Variable"),
+        Column::text("File"),
+        Column::figures("Resident KiB"),
+        Column::figures("KiB"),
+    ];
+    let note = "Variables of stripped files have no names, and are missing.";
+    Some((sentence, share::section("The largest variables of static data", columns, rows.collect(), note)))
 }
 
 #[cfg(test)]

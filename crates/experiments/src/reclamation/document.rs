@@ -74,6 +74,6 @@ fn best(found: &Reclamation, manager: &str) -> Option<String> {
     Some(if interval.differs && interval.ratio < 1.0 {
         format!("{manager}: the least CPU is at {}.", point_label(point))
     } else {
-        format!("{manager}: no point is seen to take less CPU than the program's own free.")
+        format!("{manager}: no point was shown to take less CPU than the program's own free.")
     })
 }

@@ -49,7 +49,7 @@ impl Source {
     }
 }
 
-/// The path by which the same file or device can be opened again. It has to be text, as experiments store it.
+/// The path that opens the same file or device again. It has to be text, as experiments store it.
 fn reopened(file: &File) -> io::Result<Option<PathBuf>> {
     let here = file.metadata()?;
     if !here.is_file() && !here.file_type().is_char_device() {
