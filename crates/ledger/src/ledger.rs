@@ -77,8 +77,8 @@ impl Ledger {
         first_most(self.before_last_frees(), |snapshot| snapshot.rss_bytes)
     }
 
-    /// The last frees may begin where most was live, and no snapshot be of that place. A snapshot from before a
-    /// twentieth of what was live is freed counts as one before them. All, where there is none.
+    /// The last frees may begin where most was live, and no snapshot be of that place. A snapshot from before a twentieth of
+    /// what was live is freed counts as one before them. All, where the fullest is none of these.
     fn before_last_frees(&self) -> &[Snapshot] {
         let (mut last_frees, mut end, mut had) = (LastFrees::default(), 0, 0);
         let mut most = self.live_peak;
@@ -97,7 +97,8 @@ impl Ledger {
                 end = at + 1;
             }
         }
-        if end == 0 { &self.snapshots } else { &self.snapshots[..end] }
+        let is_fullest_before = self.fullest().is_some_and(|fullest| fullest < end);
+        if is_fullest_before { &self.snapshots[..end] } else { &self.snapshots }
     }
 
     /// Index of the snapshot with the most live bytes, the first of them.
