@@ -124,7 +124,7 @@ static Bool is_result_taken(Addr start, Addr end)
 }
 
 /* What no thread can take any more is as dead as the rest of the stack. */
-static void bury_taken_results(void)
+static void leave_taken_results(void)
 {
    for (UInt i = results.used; i > 0; i--) {
       const HtRange one = results.ranges[i - 1];
@@ -431,7 +431,7 @@ static void record_point(ThreadId between, Bool ends)
    ht_ring_event(HT_ROOTS, 1, NULL, 0);
    Stack *stacks;
    const UInt count = find_stacks(&stacks, between);
-   bury_taken_results();
+   leave_taken_results();
    ThreadId tid;
    Addr low, high;
    VG_(thread_stack_reset_iter)(&tid);

@@ -77,9 +77,10 @@ impl Ledger {
         first_most(self.before_last_frees(), |snapshot| snapshot.rss_bytes)
     }
 
-    /// The last frees may begin where most was live, and no snapshot be of that place. All, where there is none before.
+    /// The last frees may begin where most was live, and no snapshot be of that place. A snapshot from before a twentieth of
+    /// what was live is freed counts as one before them. All, where the fullest is none of these.
     fn before_last_frees(&self) -> &[Snapshot] {
-        let (mut last_frees, mut end) = (LastFrees::default(), 0);
+        let (mut last_frees, mut end, mut had) = (LastFrees::default(), 0, 0);
         let mut most = self.live_peak;
         for (at, snapshot) in self.snapshots.iter().enumerate() {
             let is_past = |most: &LivePeak| {
@@ -88,13 +89,16 @@ impl Ledger {
             if let Some(most) = most.take_if(|most| is_past(most))
                 && last_frees.begin_after(most.live_bytes, most.clock_bytes)
             {
-                end = at;
+                (end, had) = (at, most.live_bytes);
             }
             if last_frees.begin_after(snapshot.live_bytes, snapshot.clock_bytes) {
+                (end, had) = (at + 1, snapshot.live_bytes);
+            } else if end == at && snapshot.live_bytes >= had - had / STEP {
                 end = at + 1;
             }
         }
-        if end == 0 { &self.snapshots } else { &self.snapshots[..end] }
+        let is_fullest_before = self.fullest().is_some_and(|fullest| fullest < end);
+        if is_fullest_before { &self.snapshots[..end] } else { &self.snapshots }
     }
 
     /// Index of the snapshot with the most live bytes, the first of them.
@@ -156,6 +160,9 @@ mod tests {
         // None was taken between the peak, which the trace knows, and the end.
         ledger.live_peak = Some(LivePeak { live_bytes: 1100, clock_bytes: 1101, ..LivePeak::default() });
         assert_eq!(ledger.peak(), Some(3));
+        ledger.snapshots[4].live_bytes = 1050;
+        assert_eq!(ledger.peak(), Some(4), "next to nothing is freed");
+        ledger.snapshots[4].live_bytes = 50;
         ledger.snapshots.drain(..4);
         assert_eq!(ledger.peak(), Some(0), "no other");
     }

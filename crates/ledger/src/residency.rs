@@ -321,7 +321,7 @@ mod tests {
         }
     }
 
-    /// Before, some pages were counted twice, or the ledger died of it: the kernel has room for 512 regions of its own, and
+    /// Before, some pages were counted twice, or the ledger died of it: the kernel has space for 512 regions of its own, and
     /// of more it returned a place to go on at that it had passed.
     #[test]
     fn every_region_is_found_once_however_many_there_are() {

@@ -8,6 +8,7 @@ mod found;
 mod growing;
 mod growth;
 mod plain;
+mod row;
 mod series;
 mod sites;
 

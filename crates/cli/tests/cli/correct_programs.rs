@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::fixture::Fixture;
 
-/// The ending of its file says the language.
+/// The ending of its file shows the language.
 const PROGRAMS: [(&str, &str); 20] = [
     (
         "threads.cc",

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::figures::{Growing, GrownMost};
 use super::growth::{Rise, may_grow, rise};
+use super::row::Row;
 use super::series::{LiveSeries, PARTS};
-use super::sites::Row;
 use crate::stacks::CallSites;
 use crate::sum::Sum;
 

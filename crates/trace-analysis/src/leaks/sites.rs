@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use heaptoll_callsites::{WholeFrame, kept_by};
 
 use super::figures::{KeptSite, Kinds, LeakFigures, SiteLeaks};
-use super::found::{Found, SiteSums};
+use super::found::Found;
 use super::growing::Growth;
+use super::row::Row;
 use crate::stacks::CallSites;
-use crate::sum::Sum;
 
 /// Most rows in the result.
 const ROWS: usize = 1000;
@@ -26,17 +26,6 @@ pub struct By<'a, 'b> {
     pub call_sites: Option<&'a mut CallSites<'b>>,
     /// What is left out.
     pub suppress: Suppress<'a>,
-}
-
-/// A row under way.
-#[derive(Default)]
-pub(super) struct Row {
-    sums: SiteSums,
-    stacks: u64,
-    /// The site with the most bytes, and these.
-    pub(super) largest: Option<(u32, u64)>,
-    /// All sites of which something was ever live, without those of the C library's own objects.
-    pub(super) sites: Vec<u32>,
 }
 
 impl Found {
@@ -123,22 +112,6 @@ fn kept_sites(kept: KeptKinds, call_sites: &CallSites<'_>) -> Vec<KeptSite> {
     let mut sites: Vec<KeptSite> = sites.collect();
     sites.sort_by_key(|site| Reverse(site.kinds.live_at_exit().bytes));
     sites
-}
-
-impl Row {
-    fn add(&mut self, site: u32, sums: &SiteSums, live: Sum) {
-        self.sites.push(site);
-        if live.objects == 0 {
-            return;
-        }
-        self.stacks += 1;
-        self.sums.kinds = self.sums.kinds.plus(&sums.kinds);
-        self.sums.led = self.sums.led.plus(sums.led);
-        self.sums.idle_area += sums.idle_area;
-        if self.largest.is_none_or(|(_, most)| live.bytes > most) {
-            self.largest = Some((site, live.bytes));
-        }
-    }
 }
 
 /// What was live of rows, worst first.
