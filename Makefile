@@ -47,6 +47,7 @@ help:
 	@echo "make test               set up, build, lint, and run the tests"
 	@echo "make quick              check formats, lint and unit-test what changed since the last commit (or BASE=commit)"
 	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
+	@echo "make test-slow PART=due run those of testing/slow.toml whose inputs changed, and note that they passed"
 	@echo "make study              repeat the papers: every table, figure and claim"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
 	@echo "make bench              measure heaptoll itself, the peers, the collectors"
@@ -251,13 +252,13 @@ test-slurm:
 ifdef PART
 test-slow:
 	@$(MAKE) --no-print-directory preloaded compile-tests
-	@$(MAKE) --no-print-directory stage-tests
+	@$(MAKE) --no-print-directory stage-tests checked
 	@$(IN_STAGE) $(LINTED) scripts/tests.d/slow.py run $(BUILT) $(PART)
 else
 test-slow:
 	@scripts/setup catalog
 	@$(MAKE) --no-print-directory preloaded compile-tests
-	@$(MAKE) --no-print-directory stage-tests
+	@$(MAKE) --no-print-directory stage-tests checked
 	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-fail-fast -- $(SLOW)
 	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-fail-fast -- $(SLOW)
 	@$(MAKE) --no-print-directory test-glibc

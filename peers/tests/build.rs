@@ -31,6 +31,11 @@ fn binds_malloc_to(object: &Path) -> bool {
     log.lines().any(|line| line.contains(&to))
 }
 
+/// A peer that was built for all tests.
+fn staged(name: &str) -> PathBuf {
+    heaptoll_staged::file(&format!("managers/{name}.so"))
+}
+
 #[test]
 fn rpmalloc_is_built_once_proved_and_preloadable() {
     let dir = tempfile::tempdir().unwrap();
@@ -108,12 +113,10 @@ int main() {
 #[test]
 fn an_exception_of_snmalloc_is_caught_by_the_program() {
     let dir = tempfile::tempdir().unwrap();
-    let built = builder(dir.path(), &["snmalloc"]).output().unwrap();
-    assert!(built.status.success(), "{}", output_text(&built));
     let (source, program) = (dir.path().join("bad_alloc.cc"), dir.path().join("bad_alloc"));
     std::fs::write(&source, BAD_ALLOC).unwrap();
     assert!(Command::new("c++").args(["-O1", "-o"]).arg(&program).arg(&source).status().unwrap().success());
-    let status = Command::new(&program).env("LD_PRELOAD", dir.path().join("snmalloc.so")).status().unwrap();
+    let status = Command::new(&program).env("LD_PRELOAD", staged("snmalloc")).status().unwrap();
     assert_eq!(status.code(), Some(0), "{status}");
 }
 
@@ -177,13 +180,10 @@ fn bdw_is_one_object_in_two_modes_and_collects_in_both() {
 /// and memory that the program mapped hold blocks that libgc does not find by itself.
 #[test]
 fn bdw_loses_no_block_of_threads_and_mapped_memory() {
-    let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("managers");
     if !Path::new("/usr/include/gc/gc.h").exists() {
         return;
     }
-    let built = builder(&out, &["bdw"]).output().unwrap();
-    assert!(built.status.success(), "{}", output_text(&built));
+    let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("holders");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/holders.c");
     let mut compiler = Command::new("cc");
@@ -192,7 +192,7 @@ fn bdw_loses_no_block_of_threads_and_mapped_memory() {
     for frees in ["honour", "ignore"] {
         for _ in 0..5 {
             let run = Command::new(&program)
-                .env("LD_PRELOAD", out.join("bdw.so"))
+                .env("LD_PRELOAD", staged("bdw"))
                 .env("BDW_FREES", frees)
                 .output()
                 .unwrap();
