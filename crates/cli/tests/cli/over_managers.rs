@@ -166,3 +166,47 @@ fn a_program_that_allocates_only_before_the_c_library_is_initialised_is_compared
     output.exits(0).shows(&["mimalloc3"]);
     fixture.heaptoll(&["ledger", "--", &program]).exits(0).shows(&["live, as requested"]);
 }
+
+/// Before the C library is initialised it does not have the environment yet, and drops what is set.
+#[test]
+fn a_program_that_uses_its_environment_before_the_c_library_has_it_finds_the_same_under_the_recorder() {
+    let fixture = Fixture::new();
+    let program = fixture.program(
+        "environment",
+        "static int found; static void look(int bit) { \
+             const char *path = getenv(\"PATH\"), *own = getenv(\"OWN\"); \
+             found |= (path && *path) << bit | (own && !strcmp(own, \"mine\")) << (bit + 1); } \
+         static void before(void) { look(0); found |= !setenv(\"OWN\", \"mine\", 1) << 2; look(3); free(malloc(100)); } \
+         __attribute__((section(\".preinit_array\"), used)) static void (*const first)(void) = before; \
+         int main(int c, char **v) { look(5); setenv(\"OWN\", \"mine\", 1); look(7); free(malloc(100)); \
+             if (c == 1) printf(\"%d\", found); return c > 1 && found != atoi(v[1]); }",
+    );
+    let natively = Command::new(&program).output().expect("it runs");
+    let found = String::from_utf8(natively.stdout).expect("a number");
+    assert!(natively.status.success() && !found.is_empty(), "{found}");
+    let trace = fixture.at("t");
+    for options in [&["--sites"][..], &[]] {
+        let record = [&["record", "-f", "-o", &trace], options, &["--", &program, &found]].concat();
+        fixture.heaptoll(&record).exits(0);
+    }
+}
+
+#[test]
+fn collections_that_a_process_cannot_have_are_noted_under_the_table() {
+    let fixture = Fixture::new();
+    let program = fixture.program(
+        "raw",
+        "#include <sys/syscall.h>\nint main(void) { int status; free(malloc(9)); if (!syscall(SYS_fork)) { \
+         for (int i = 0; i < 50000; i++) *(char *volatile)malloc(1000) = 1; _exit(0); } wait(&status); return status; }",
+    );
+    let db = fixture.at("raw.db");
+    let run =
+        ["run", "-n", "1", "--db", &db, "-m", "glibc", "-m", "tithe", "-m", "sweep/glibc", "--", &program];
+    let note = ["tithe", "sweep/glibc"].map(|stack| {
+        format!(
+            "under {stack} the heap grew in place of collections that were abandoned: a process was made by vfork, \
+             clone or _Fork"
+        )
+    });
+    fixture.heaptoll(&run).exits(0).shows(&[&note[0], &note[1]]);
+}
