@@ -32,8 +32,11 @@ fn binds_malloc_to(object: &Path) -> bool {
 }
 
 /// A peer that was built for all tests.
-fn staged(name: &str) -> PathBuf {
-    heaptoll_staged::file(&format!("managers/{name}.so"))
+fn staged(path: &str) -> PathBuf {
+    let home = std::env::var_os("HEAPTOLL_HOME").expect("cargo's configuration sets HEAPTOLL_HOME");
+    let file = PathBuf::from(home).join("lib/heaptoll").join(path);
+    assert!(file.exists(), "{} is missing: run make stage-tests", file.display());
+    file
 }
 
 #[test]
@@ -116,7 +119,7 @@ fn an_exception_of_snmalloc_is_caught_by_the_program() {
     let (source, program) = (dir.path().join("bad_alloc.cc"), dir.path().join("bad_alloc"));
     std::fs::write(&source, BAD_ALLOC).unwrap();
     assert!(Command::new("c++").args(["-O1", "-o"]).arg(&program).arg(&source).status().unwrap().success());
-    let status = Command::new(&program).env("LD_PRELOAD", staged("snmalloc")).status().unwrap();
+    let status = Command::new(&program).env("LD_PRELOAD", staged("managers/snmalloc.so")).status().unwrap();
     assert_eq!(status.code(), Some(0), "{status}");
 }
 
@@ -192,7 +195,7 @@ fn bdw_loses_no_block_of_threads_and_mapped_memory() {
     for frees in ["honour", "ignore"] {
         for _ in 0..5 {
             let run = Command::new(&program)
-                .env("LD_PRELOAD", staged("bdw"))
+                .env("LD_PRELOAD", staged("managers/bdw.so"))
                 .env("BDW_FREES", frees)
                 .output()
                 .unwrap();

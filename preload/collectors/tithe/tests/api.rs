@@ -22,6 +22,14 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."))
 }
 
+/// A file of the staged build.
+fn staged(path: &str) -> PathBuf {
+    let home = std::env::var_os("HEAPTOLL_HOME").expect("cargo's configuration sets HEAPTOLL_HOME");
+    let file = PathBuf::from(home).join("lib/heaptoll").join(path);
+    assert!(file.exists(), "{} is missing: run make stage-tests", file.display());
+    file
+}
+
 fn folder() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
@@ -48,8 +56,8 @@ fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
         let built = Built {
-            archive: heaptoll_staged::file("libtithe.a"),
-            object: heaptoll_staged::file("managers/tithe.so"),
+            archive: staged("libtithe.a"),
+            object: staged("managers/tithe.so"),
             linked: folder().join("api-linked"),
             shared: folder().join("api-shared"),
             alone: folder().join("api-alone"),

@@ -16,6 +16,14 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."))
 }
 
+/// A file of the staged build.
+fn staged(path: &str) -> PathBuf {
+    let home = std::env::var_os("HEAPTOLL_HOME").expect("cargo's configuration sets HEAPTOLL_HOME");
+    let file = PathBuf::from(home).join("lib/heaptoll").join(path);
+    assert!(file.exists(), "{} is missing: run make stage-tests", file.display());
+    file
+}
+
 fn folder() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
@@ -33,7 +41,7 @@ fn built() -> &'static Built {
         let mut command = Command::new("cc");
         command.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-pthread", "-o"]);
         run(command.arg(&program).arg(root().join("preload/collectors/tithe/tests/young/young.c")));
-        Built { object: heaptoll_staged::file("managers/tithe.so"), program }
+        Built { object: staged("managers/tithe.so"), program }
     })
 }
 
