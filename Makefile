@@ -222,7 +222,7 @@ run-tests:
 CHECKED := $(TARGET)/checked
 CHECKED_MANAGERS := $(OURS) tithe-collect tithe-explicit
 
-# Beside the staged build, where tests look for them (crates/staged).
+# Next to the staged build, where tests look for them (crates/staged).
 checked:
 	$(CARGO) build --profile checked $(PRELOAD) $(addprefix -p ,$(OURS))
 	@rm -rf $(CHECKED) && mkdir -p $(CHECKED)/lib/heaptoll/managers $(CHECKED)/share/heaptoll

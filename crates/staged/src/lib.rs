@@ -18,7 +18,7 @@ pub fn file(path: &str) -> PathBuf {
     file
 }
 
-/// The object of a manager of ours with every assertion. `make checked` builds them beside the staged build.
+/// The object of a manager of ours with every assertion. `make checked` builds them next to the staged build.
 ///
 /// # Panics
 /// It is not there.
