@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use heaptoll_roots::{NoMemory, RootKinds, World};
+use heaptoll_roots::{RootKinds, World};
 use heaptoll_runtime::{AbandonCause, SignalMaskGuard};
 
 use crate::{Mutators, Visitor};
@@ -22,7 +22,7 @@ impl Mutators for World {
     ) -> Result<(), AbandonCause> {
         let shown =
             self.on_own_stack(&SignalMaskGuard::all_but(&[]), || stop_and_show(self, left_out, visitor));
-        shown.unwrap_or_else(|NoMemory| Err(AbandonCause::Memory))
+        shown.unwrap_or(Err(AbandonCause::Memory))
     }
 
     fn after_fork_in_child(&self) {
