@@ -64,7 +64,7 @@ fn the_program_goes_on(drains: bool) {
     let fixture = Fixture::new();
     fixture.program("outlives.c", &[]);
     let mut tool = Command::new(std::env::current_exe().expect("this test"));
-    tool.args(["--ignored", "--exact", "tool"])
+    tool.args(["--ignored", "--exact", "layer_tool_dies::tool"])
         .env("LAYER_TEST_FOLDER", fixture.0.path())
         .env("HEAPTOLL_LAYERS_DIR", layers())
         .stdout(Stdio::null());

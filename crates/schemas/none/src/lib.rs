@@ -1,4 +1,4 @@
-//! A derive of `JsonSchema` that makes nothing, for builds in which nobody reads a schema.
+//! A derive of `JsonSchema` that makes nothing, for builds without a reader of schemas.
 
 use proc_macro::TokenStream;
 
