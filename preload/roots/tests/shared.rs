@@ -160,7 +160,9 @@ fn a_word_in_memory_that_can_only_be_written_is_found() {
         let secret = Secret::new();
         let mapping = Mapping::new(4 * PAGE, libc::PROT_WRITE, kind | libc::MAP_ANONYMOUS, -1);
         secret.write(mapping.word(2 * PAGE));
-        assert_eq!(search(secret), FOUND, "of kind {kind}");
+        // Next to a library it counts as the library's data.
+        let found = search(secret);
+        assert_eq!(found.mapping + found.statics, 1, "of kind {kind}: {found:?}");
     }
 }
 
