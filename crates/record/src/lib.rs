@@ -7,6 +7,7 @@
 
 mod brk;
 mod child;
+mod demangled;
 mod error;
 mod event_consumer;
 mod exits;

@@ -1,10 +1,10 @@
 //! The variables that most of the static data is.
 
-use std::borrow::Cow;
 use std::path::Path;
 
-use addr2line::demangle_auto;
 use heaptoll_ledger::{StaticData, StaticVariable};
+
+use crate::demangled::demangled;
 
 /// Variables that are named.
 const MOST: usize = 5;
@@ -27,7 +27,7 @@ pub fn largest(data: &StaticData) -> Vec<StaticVariable> {
     all.sort_by_key(|variable| std::cmp::Reverse(variable.resident));
     all.truncate(MOST);
     for variable in &mut all {
-        variable.name = demangle_auto(Cow::from(variable.name.as_str()), None).into_owned();
+        variable.name = demangled(&variable.name);
     }
     all
 }

@@ -1,7 +1,7 @@
 //! Growing arrays in mappings of their own: what is kept while the world is stopped cannot lie in the heap that is
 //! collected.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::CStr;
 use core::ops::Range;
 
 use heaptoll_assertions::assert_internal;
@@ -17,16 +17,16 @@ pub struct NoMemory;
 
 /// Maps zeroed memory, `bytes` a multiple of [`PAGE`].
 pub fn map(bytes: usize) -> Result<usize, NoMemory> {
-    map_as(bytes, 0)
+    map_at(0, bytes)
 }
 
-/// The same with more flags of `mmap`.
-pub fn map_as(bytes: usize, more: c_int) -> Result<usize, NoMemory> {
+/// The same at this address, if the place is free.
+pub fn map_at(place: usize, bytes: usize) -> Result<usize, NoMemory> {
     assert_internal!(bytes > 0 && bytes.is_multiple_of(PAGE), "whole pages are mapped");
     let access = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | more) as usize;
+    let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
     // SAFETY: a new anonymous mapping that replaces nothing.
-    let made = unsafe { kernel::call(libc::SYS_mmap, [0, bytes, access, kind, usize::MAX, 0]) };
+    let made = unsafe { kernel::call(libc::SYS_mmap, [place, bytes, access, kind, usize::MAX, 0]) };
     let made = made.map_err(|_| NoMemory)?;
     // A kernel that keeps no names returns an error; nothing depends on the name.
     // SAFETY: the name is a string and the range the new mapping.

@@ -3,6 +3,9 @@
 //!
 //! A stop closes the gate before it sends a signal and opens it when all threads have been resumed; it waits for calls
 //! that are in progress. A call waits while the gate is closed, where the stop finds it like any other thread.
+//!
+//! A handler may leave a call by `siglongjmp`, and the call never ends. A stop that has waited for calls in vain begins
+//! another generation, in which they do not count.
 
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -16,9 +19,16 @@ const CLOSED: u32 = 1 << 31;
 /// A thread sleeps until the state changes.
 const AWAITED: u32 = 1 << 30;
 
+/// How many calls of this generation are in progress.
+const COUNT: u32 = (1 << 16) - 1;
+/// Added for another generation, which wraps around below the two bits.
+const GENERATION: u32 = 1 << 16;
+/// The bits of the generation.
+const GENERATIONS: u32 = !(CLOSED | AWAITED | COUNT);
+
 /// See the module.
 pub struct ExecGate {
-    /// How many calls are in progress, with the two bits.
+    /// The count of calls, their generation and the two bits.
     state: AtomicU32,
     /// The thread that began the latest call, if that is in progress; 0: none, or not known.
     caller: AtomicI32,
@@ -36,15 +46,15 @@ impl ExecGate {
     /// thread closes it at a time.
     ///
     /// # Errors
-    /// The thread whose call is still in progress after so many ms.
+    /// The thread whose call is still in progress after so many ms. The next stop does not wait for it.
     pub fn close(&self, patience_ms: u32) -> Result<Closed<'_>, i32> {
         let deadline = kernel::now_us() + u64::from(patience_ms) * 1000;
         loop {
             let state = self.state.load(Ordering::SeqCst);
             assert_internal!(state & CLOSED == 0, "one thread closes the gate at a time");
             let caller = self.caller.load(Ordering::SeqCst);
-            let own = u32::from(state & !AWAITED == 1 && caller == kernel::thread());
-            if state & !AWAITED == own {
+            let own = u32::from(state & COUNT == 1 && caller == kernel::thread());
+            if state & COUNT == own {
                 if self.replace(state, state | CLOSED) {
                     return Ok(Closed(self));
                 }
@@ -52,31 +62,44 @@ impl ExecGate {
             }
             let now = kernel::now_us();
             if now >= deadline {
-                return Err(caller);
+                let next = (state & GENERATIONS).wrapping_add(GENERATION) & GENERATIONS;
+                if self.replace(state, state & AWAITED | next) {
+                    return Err(caller);
+                }
+                continue;
             }
             self.sleep(state, Some(deadline - now));
         }
     }
 
-    /// A call begins, when the gate is open.
-    pub fn begin(&self) {
-        loop {
+    /// A call begins, when the gate is open. Returns its generation.
+    pub fn begin(&self) -> u32 {
+        let generation = loop {
             let state = self.state.load(Ordering::SeqCst);
             if state & CLOSED != 0 {
                 self.sleep(state, None);
             } else if self.replace(state, state + 1) {
-                break;
+                break state & GENERATIONS;
             }
-        }
+        };
         self.caller.store(kernel::thread(), Ordering::SeqCst);
+        generation
     }
 
-    /// A call has failed. Before it counts as ended its thread is no longer the caller: a count of one and this thread
-    /// as the caller are a call of its own.
-    pub fn end(&self) {
+    /// A call of this generation has failed. Before it counts as ended its thread is no longer the caller: a count of one
+    /// and this thread as the caller are a call of its own.
+    pub fn end(&self, generation: u32) {
         let _ = self.caller.compare_exchange(kernel::thread(), 0, Ordering::SeqCst, Ordering::SeqCst);
-        let former = self.state.fetch_sub(1, Ordering::SeqCst);
-        assert_internal!(former & !(CLOSED | AWAITED) > 0, "a call that ends was counted");
+        let former = loop {
+            let state = self.state.load(Ordering::SeqCst);
+            if state & GENERATIONS != generation {
+                return;
+            }
+            assert_internal!(state & COUNT > 0, "a call that ends was counted");
+            if self.replace(state, state - 1) {
+                break state;
+            }
+        };
         if former & AWAITED != 0 {
             self.state.fetch_and(!AWAITED, Ordering::SeqCst);
             futex::wake_all(&self.state);

@@ -21,12 +21,12 @@ impl AroundExec for WithoutStops {
         else {
             return call();
         };
-        handshake.exec_gate.begin();
+        let generation = handshake.exec_gate.begin();
         take_late_signal(handshake);
         let failed = call();
         // A handler that interrupts the call may fork, and the child's gate knows of no call.
         if kernel::process() == process {
-            handshake.exec_gate.end();
+            handshake.exec_gate.end(generation);
         }
         failed
     }

@@ -17,6 +17,10 @@ use crate::kernel::{self, PAGE};
 /// Bytes of the mapping. The C library's handlers of signals that stay unblocked run here too, and listeners of events.
 const BYTES: usize = 256 << 10;
 
+/// Where the mapping lies if the place is free: below other stacks, so that what compares stack pointers takes the
+/// collection's frames for frames of calls, which they are; and above what programs map at fixed addresses below 4 GiB.
+const BELOW_STACKS: usize = 0x2e00_0000_0000;
+
 /// How many registers a call preserves, besides the stack pointer.
 pub const SAVED: usize = 6;
 
@@ -87,9 +91,7 @@ impl OwnStack {
     fn top(&self) -> Result<usize, NoMemory> {
         let mut start = self.start.load(Ordering::Relaxed);
         if start == 0 {
-            // Where there is place it lies below all others: what compares stack pointers then takes the collection's
-            // frames for frames of calls, which they are.
-            start = buffer::map_as(BYTES, libc::MAP_32BIT).or_else(|NoMemory| buffer::map(BYTES))?;
+            start = buffer::map_at(BELOW_STACKS, BYTES)?;
             // SAFETY: the first page of the new mapping, which nothing uses.
             let guarded = unsafe { kernel::call(libc::SYS_mprotect, [start, PAGE, 0, 0, 0, 0]) };
             if guarded.is_err() {

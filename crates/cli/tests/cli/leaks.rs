@@ -288,6 +288,16 @@ fn what_destructors_free_grows_and_is_live_when_exit_begins() {
 }
 
 #[test]
+fn a_clean_program_that_starts_another_passes_the_gate() {
+    let source = "#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+        int main(void) { free(malloc(100)); int child = fork();\
+        if (!child) { execl(\"/bin/true\", \"true\", (char *)0); _exit(1); } waitpid(child, 0, 0); return 0; }";
+    let fixture = Fixture::new();
+    let program = fixture.program("starter", source);
+    fixture.heaptoll(&["leaks", "--fail-on", "definite", "--", &program]).exits(0);
+}
+
+#[test]
 fn a_stripped_program_that_crashes_and_a_damaged_trace_have_what_is_there() {
     let source = "int main(void) { for (int i = 0; i < 40; i++) *(char *volatile *)&(char *){0} = malloc(1000); abort(); }";
     let fixture = Fixture::new();

@@ -39,6 +39,10 @@ impl Fault {
     pub fn judge(self, figures: &Figures, trace: &Path) -> Result<Verdict, Failure> {
         let why = |why: &str| format!("{} does not show what --fail-on names: {why}", trace.display());
         let is_lost = |objects: u64| match figures.judged_at_bytes {
+            // A child between fork and exec: what allocates nothing loses nothing.
+            None if figures.pointers && figures.allocated.objects == 0 && figures.subject.is_whole() => {
+                Ok(Ok(false))
+            }
             None if figures.pointers => Ok(Err("it has no whole root point")),
             None => {
                 Err(Failure::Usage(why("it has no pointers; record with `heaptoll record --graph --sites`")))
@@ -80,6 +84,18 @@ mod tests {
         let subject = Subject { ended: Some("exited with status 0".into()), ..Subject::default() };
         let all = Figures { sites: true, subject, rise_of_all: Some(Rise::default()), ..Figures::default() };
         assert_eq!(Fault::Growing.judge(&all, Path::new("t")).expect("has stacks"), Verdict::Found);
+    }
+
+    /// Before, a clean program that started a child was undecided: the child allocates nothing before it execs.
+    #[test]
+    fn a_whole_process_image_that_allocates_nothing_loses_nothing() {
+        let subject = Subject { ended: Some("exited with status 0".into()), ..Subject::default() };
+        let mut figures = Figures { pointers: true, subject, ..Figures::default() };
+        let judged =
+            |figures: &Figures| Fault::Definite.judge(figures, Path::new("t")).expect("has pointers");
+        assert_eq!(judged(&figures), Verdict::None);
+        figures.allocated.objects = 1;
+        assert!(matches!(judged(&figures), Verdict::Undecided(_)));
     }
 
     #[test]

@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use addr2line::{Context, demangle_auto};
+use addr2line::Context;
 use gimli::{EndianRcSlice, RunTimeEndian};
 use heaptoll_callsites::without_variant;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+
+use crate::demangled::demangled;
 
 /// Where distributions keep debug information (GDB manual, "Debugging Information in Separate Files").
 const DEBUG: &str = "/usr/lib/debug";
@@ -133,7 +135,7 @@ impl Binary {
         let after = self.symbols.partition_point(|symbol| symbol.start <= address);
         // Symbols can lie within others; the nearest one that reaches this far.
         let symbol = self.symbols[..after].iter().rev().take(16).find(|symbol| address < symbol.end)?;
-        Some(demangle_auto(Cow::from(without_variant(&symbol.name)), None).into_owned())
+        Some(demangled(without_variant(&symbol.name)))
     }
 }
 
