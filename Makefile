@@ -175,7 +175,7 @@ test:
 	@$(TIMED) linted $(MAKE) --no-print-directory lint-rest
 	@scripts/tests.d/slow.py check
 	@$(TIMED) tracer-tests tracer/test/check $(abspath $(TARGET))/debug/stage/lib/heaptoll/tracer
-	@$(TIMED) documented-tests $(LINTED) $(CARGO) test --quiet --locked --target-dir $(TARGET) --doc $(DOCUMENTED)
+	@$(LINTED) $(TIMED) documented-tests $(CARGO) test --quiet --locked --target-dir $(TARGET) --doc $(DOCUMENTED)
 	@$(MAKE) --no-print-directory run-tests
 
 quick:
