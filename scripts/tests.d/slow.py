@@ -101,7 +101,11 @@ def run(lists, names):
 def main(words):
     try:
         if words == ["check"]:
-            names = due(FILE, binaries.ROOT)
+            try:
+                names = due(FILE, binaries.ROOT)
+            except (OSError, subprocess.CalledProcessError):
+                print("slow: git does not list the files here: not checked whether slow parts are due", file=sys.stderr)
+                return 0
             if names:
                 raise Refused(
                     f"what these slow parts test has changed since they passed: {', '.join(names)}\n"
