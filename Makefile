@@ -211,7 +211,7 @@ lint: lint-rest
 	$(CARGO) clippy $(MOVING) --all-targets -- -D warnings
 
 # Packages with examples in their documentation.
-DOCUMENTED := -p heaptoll-alloc -p heaptoll-profiles
+DOCUMENTED := -p heaptoll-alloc -p heaptoll-catalog -p heaptoll-profiles
 
 # All binaries of all workspaces, side by side. What a test compiles itself is compiled as it is here.
 run-tests:

@@ -155,9 +155,9 @@ passed = ""
 
 
 def has_an_example(text):
-    """Whether a fence opens in a documentation comment that is no text."""
+    """Whether a fence opens in a documentation comment whose text rustdoc compiles, run or not."""
     fences = re.findall(r"^ *//[/!] ```(\w*)", text, re.MULTILINE)
-    return any(kind in ("", "rust") for kind in fences[::2])
+    return any(kind in ("", "rust", "no_run", "should_panic", "compile_fail") for kind in fences[::2])
 
 
 class Documented(unittest.TestCase):
