@@ -7,7 +7,8 @@ use heaptoll_units::{part, whole_bytes};
 /// Names in the sentence.
 const NAMED: usize = 5;
 
-/// `75.0 % of the resident set are live: 300 B. Call sites that hold most: main 300 B.` The largest of `named` come first, and are few.
+/// `75.0 % of the resident set are live: 300 B. Call sites that hold most: main 300 B.` The largest of `named` come first;
+/// the sentence has few.
 pub fn sentence(
     (snapshot, term): (&Snapshot, Term),
     what: &str,
