@@ -4,10 +4,10 @@
 //! The *last frees* are the longest end of a run in which the program frees much more than it allocates. What was live
 //! before them is judged in place of what was left.
 
-/// In the last frees, the program allocates less than one byte for so many that it frees.
+/// In the last frees, the program frees more than this many bytes for each byte that it allocates.
 const FREED_FOR_EACH: u128 = 64;
 
-/// Follows a run, of which the end is not known yet, and finds where its last frees begin.
+/// Follows a run whose end is not known yet, and finds where its last frees begin.
 ///
 /// They begin where live bytes and `FREED_FOR_EACH` times the bytes allocated had the largest sum: from there on to any
 /// later point, the program has freed that many bytes for each that it has allocated.

@@ -98,7 +98,7 @@ pub struct GrownMost {
     pub name: String,
     /// The mean of the least live bytes in the parts of the first third.
     pub first_third_bytes: u64,
-    /// That of the last third.
+    /// The same mean in the last third.
     pub last_third_bytes: u64,
 }
 

@@ -70,20 +70,16 @@ impl Growth<'_> {
     /// Rows that have more in the last third of the run than in the first, most first.
     pub(super) fn most(&self, rows: &[Row], call_sites: &CallSites<'_>) -> Vec<GrownMost> {
         let mean = |floors: &[u64]| floors.iter().sum::<u64>() / THIRD as u64;
-        let mut all: Vec<GrownMost> = rows
-            .iter()
-            .map(|row| self.floors(row))
-            .enumerate()
-            .map(|(row, floors)| (row, mean(&floors[..THIRD]), mean(&floors[PARTS - THIRD..])))
-            .filter(|(_, first, last)| last > first)
-            .map(|(row, first_third_bytes, last_third_bytes)| GrownMost {
-                name: call_sites.name(row),
-                first_third_bytes,
-                last_third_bytes,
-            })
-            .collect();
-        all.sort_by_key(|one| Reverse(one.bytes()));
-        all.truncate(MOST);
-        all
+        let floors = rows.iter().map(|row| self.floors(row)).enumerate();
+        let thirds =
+            floors.map(|(row, floors)| (row, mean(&floors[..THIRD]), mean(&floors[PARTS - THIRD..])));
+        let mut all: Vec<_> = thirds.filter(|(_, first, last)| last > first).collect();
+        all.sort_by_key(|(_, first, last)| Reverse(last - first));
+        let most = all.into_iter().take(MOST).map(|(row, first_third_bytes, last_third_bytes)| GrownMost {
+            name: call_sites.name(row),
+            first_third_bytes,
+            last_third_bytes,
+        });
+        most.collect()
     }
 }

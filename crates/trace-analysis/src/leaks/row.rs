@@ -7,16 +7,16 @@ use crate::sum::Sum;
 #[derive(Default)]
 pub(super) struct Row {
     pub(super) sums: SiteSums,
-    /// Those of which something was live when `exit` began.
+    /// Call stacks that had live objects when `exit` began.
     pub(super) stacks: u64,
     /// The site with the most bytes, and these.
     pub(super) largest: Option<(u32, u64)>,
-    /// All sites of which something was ever live, without those of the C library's own objects.
+    /// All sites that ever had live objects, without those of the C library's own objects.
     pub(super) sites: Vec<u32>,
 }
 
 impl Row {
-    /// Adds a call stack, of which so much was live when `exit` began.
+    /// Adds a call stack. When `exit` began, `live` of its objects and bytes were live.
     pub(super) fn add(&mut self, site: u32, sums: &SiteSums, live: Sum) {
         self.sites.push(site);
         if live.objects == 0 {

@@ -139,7 +139,7 @@ fn growth_is_judged_before_the_last_frees() {
     let found = figures(&made.clone().chain(freed.clone()).collect::<Vec<_>>(), LEAVE_NONE_OUT);
     assert_eq!((found.growing.len(), found.growing[0].at_end.objects), (1, 3000));
     assert_eq!((found.freed_last.objects, found.kinds.never_freed().objects), (3000, 0));
-    // In phases, each of which frees what it has made.
+    // In phases: each frees what it has made.
     let phases = made.chain(freed).collect::<Vec<_>>().repeat(3);
     let found = figures(&phases, LEAVE_NONE_OUT);
     assert_eq!((found.growing.len(), found.rise_of_all, found.freed_last.objects), (0, None, 3000));
