@@ -163,7 +163,9 @@ study:
 CLIPPY_DRIVER = $(dir $(shell rustup which rustc 2>/dev/null || command -v rustc))clippy-driver
 LINTED = RUSTC_WORKSPACE_WRAPPER=$(CLIPPY_DRIVER) CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
 TIMED := scripts/part $(TARGET)/parts
-IN_STAGE := HEAPTOLL_HOME=$(abspath $(TARGET))/debug/stage HEAPTOLL_LAYERS_DIR=$(abspath $(TARGET))/debug/stage/lib/heaptoll/layers
+# In quotes wherever it is used: `abspath` would split a name with spaces.
+HERE := $(if $(filter /%,$(TARGET)),,$(CURDIR)/)$(TARGET)
+IN_STAGE := HEAPTOLL_HOME="$(HERE)/debug/stage" HEAPTOLL_LAYERS_DIR="$(HERE)/debug/stage/lib/heaptoll/layers"
 
 test:
 	@scripts/setup test
@@ -174,7 +176,7 @@ test:
 	@$(TIMED) checked $(MAKE) --no-print-directory test-checked
 	@$(TIMED) linted $(MAKE) --no-print-directory lint-rest
 	@scripts/tests.d/slow.py check
-	@$(TIMED) tracer-tests tracer/test/check $(abspath $(TARGET))/debug/stage/lib/heaptoll/tracer
+	@$(TIMED) tracer-tests tracer/test/check "$(HERE)/debug/stage/lib/heaptoll/tracer"
 	@$(LINTED) $(TIMED) documented-tests $(CARGO) test --quiet --locked --target-dir $(TARGET) --doc $(DOCUMENTED)
 	@$(MAKE) --no-print-directory run-tests
 
@@ -230,7 +232,7 @@ checked:
 	$(call install-ours,checked,$(CHECKED)/lib/heaptoll/managers)
 
 test-checked: checked
-	HEAPTOLL_HOME=$(abspath $(CHECKED)) $(TARGET)/debug/heaptoll-conformance --quick $(CHECKED_MANAGERS)
+	HEAPTOLL_HOME="$(HERE)/checked" $(TARGET)/debug/heaptoll-conformance --quick $(CHECKED_MANAGERS)
 
 # Nine minutes on two cores; all that scripts/glibc-tests knows take an hour.
 GLIBC_MANAGERS := glibc tithe tithe-collect mimalloc3 kingsley lea
@@ -240,7 +242,7 @@ SLOW := --ignored --skip make_the_corpus --skip under_every_manager_here --skip 
 
 # glibc's own tests of malloc, where their source can be had: a skip is printed, and is no failure.
 test-glibc:
-	@$(IN_STAGE) CONFORMANCE=$(abspath $(TARGET))/debug/heaptoll-conformance scripts/glibc-tests $(GLIBC_MANAGERS) || \
+	@$(IN_STAGE) CONFORMANCE="$(HERE)/debug/heaptoll-conformance" scripts/glibc-tests $(GLIBC_MANAGERS) || \
 		{ code=$$?; test $$code = 77 && echo "SKIPPED: glibc's own tests of malloc"; }
 
 # One experiment on two nodes of a real Slurm, with kills; a skip is printed, and is no failure.
