@@ -924,6 +924,18 @@ EXPORT void *pvalloc(size_t size) {
 	return allocate_aligned(page, (size + page - 1) & ~(page - 1), CALLER);
 }
 
+/* C23's. */
+EXPORT void free_sized(void *block, size_t size) {
+	(void)size;
+	free(block);
+}
+
+EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size) {
+	(void)alignment;
+	(void)size;
+	free(block);
+}
+
 EXPORT size_t malloc_usable_size(void *block) {
 	return block ? usable(block) : 0;
 }

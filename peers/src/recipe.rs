@@ -109,6 +109,11 @@ fn owned(flags: &[&str]) -> Vec<String> {
     flags.iter().map(ToString::to_string).collect()
 }
 
+/// C23's functions for an allocator that lacks them.
+fn sized_frees() -> Unit {
+    shim("sized_frees.c", include_str!("../../managers/common/sized_frees.c"))
+}
+
 fn shim(name: &'static str, text: &'static str) -> Unit {
     Unit { text: Text::Shim(name, text), language: Language::C, flags: owned(&SHIM_FLAGS) }
 }
@@ -131,7 +136,10 @@ fn mimalloc(unit: &str, include: &'static str) -> Recipe {
         "-w",
     ];
     Recipe {
-        units: vec![Unit { text: Text::File(unit.to_string()), language: Language::C, flags: owned(&flags) }],
+        units: vec![
+            Unit { text: Text::File(unit.to_string()), language: Language::C, flags: owned(&flags) },
+            sized_frees(),
+        ],
         includes: vec![include],
         configure: None,
         linker: Language::C,
@@ -214,6 +222,7 @@ fn rpmalloc() -> Recipe {
                 flags: owned(&flags),
             },
             shim("rpmalloc_operators.c", include_str!("../shim/rpmalloc_operators.c")),
+            sized_frees(),
         ],
         includes: vec!["rpmalloc/rpmalloc"],
         configure: None,
@@ -232,7 +241,10 @@ const NAMESPACE: &str = "include/jemalloc/internal/private_namespace.h";
 fn jemalloc(source: &Source, more: &[&str]) -> Recipe {
     let version = source.build_metadata().unwrap_or("0.0.0-0-g0").to_string();
     Recipe {
-        units: vec![shim("jemalloc_reallocarray.c", include_str!("../shim/jemalloc_reallocarray.c"))],
+        units: vec![
+            shim("jemalloc_reallocarray.c", include_str!("../shim/jemalloc_reallocarray.c")),
+            sized_frees(),
+        ],
         includes: vec![],
         configure: Some(Configure {
             tree: "jemalloc",
@@ -300,6 +312,7 @@ fn tcmalloc(source: &Source) -> Result<Recipe, Error> {
         flags: flags.clone(),
     }));
     units.push(shim("tcmalloc_rseq.c", include_str!("../shim/tcmalloc_rseq.c")));
+    units.push(sized_frees());
     Ok(Recipe {
         units,
         includes: vec!["c_src/tcmalloc", "c_src/abseil-cpp"],

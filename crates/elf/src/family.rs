@@ -16,6 +16,9 @@ pub const FAMILY: [&str; 11] = [
     "malloc_usable_size",
 ];
 
+/// What C23 adds, and glibc from 2.43 on: of a manager that lacks these, blocks would be given to glibc's heap.
+pub const SIZED_FREES: [&str; 2] = ["free_sized", "free_aligned_sized"];
+
 /// `operator new` without an alignment.
 pub const NEW: [&str; 4] = ["_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t"];
 
@@ -45,5 +48,5 @@ pub const DELETE: [&str; 12] = [
 
 /// All that a whole replacement of malloc exports: the family and every operator.
 pub fn replacement() -> impl Iterator<Item = &'static str> {
-    FAMILY.into_iter().chain(NEW).chain(NEW_ALIGNED).chain(DELETE)
+    FAMILY.into_iter().chain(SIZED_FREES).chain(NEW).chain(NEW_ALIGNED).chain(DELETE)
 }

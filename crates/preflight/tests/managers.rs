@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::support::*;
+use heaptoll_elf::family::{FAMILY, SIZED_FREES};
 use heaptoll_preflight::{Refusal, START_LAYER, check_load, inspect_manager};
 
 #[test]
@@ -186,6 +187,72 @@ fn a_function_that_the_manager_lacks_is_named_when_the_program_wants_it() {
         warnings.contains("aligned_alloc, posix_memalign, pvalloc, valloc, which the manager lacks"),
         "{warnings}"
     );
+}
+
+/// Before, blocks that C23's functions freed were "never freed" under a layer, and a manager's were given to glibc.
+#[test]
+fn every_object_of_ours_that_has_malloc_has_the_whole_family_of_every_c_library() {
+    let folders = ["layers", "managers"].map(|folder| std::fs::read_dir(heaptoll_staged::file(folder)));
+    let files =
+        folders.into_iter().flat_map(|folder| folder.expect("staged").map(|file| file.unwrap().path()));
+    let mut seen = 0;
+    for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "so")) {
+        let exports = heaptoll_elf::read(&path).expect("an object").exports;
+        if exports.iter().any(|name| name == "malloc") {
+            let lacks = |name: &&str| !exports.iter().any(|export| export == name);
+            let missing: Vec<&str> = FAMILY.into_iter().chain(SIZED_FREES).filter(lacks).collect();
+            assert!(missing.is_empty(), "{} lacks {missing:?}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen} objects");
+}
+
+/// A function that a later C library adds fails this test, with its name.
+#[test]
+fn the_c_library_here_has_no_function_of_the_family_that_is_not_known() {
+    // Those that take no block, or a block and no memory; and functions that free what is not malloc's.
+    let others = [
+        "malloc_info",
+        "malloc_stats",
+        "malloc_trim",
+        "memalignment",
+        "freeaddrinfo",
+        "freeifaddrs",
+        "freelocale",
+    ];
+    let known = |name: &str| FAMILY.into_iter().chain(SIZED_FREES).chain(others).any(|one| one == name);
+    let library = std::fs::read_to_string("/proc/self/maps").expect("maps");
+    let library = library.split_whitespace().find(|word| word.ends_with("/libc.so.6")).expect("a C library");
+    let of_the_family = |name: &str| {
+        let begins =
+            ["malloc", "calloc", "realloc", "free", "aligned_"].iter().any(|one| name.starts_with(one));
+        begins || name.contains("memalign") || name.ends_with("valloc")
+    };
+    let exports = heaptoll_elf::read(Path::new(library)).expect("an object").exports;
+    let unknown = exports.iter().filter(|name| !name.starts_with('_') && of_the_family(name) && !known(name));
+    let unknown: Vec<&String> = unknown.collect();
+    assert!(unknown.is_empty(), "{library} has {unknown:?}");
+    assert!(exports.iter().any(|name| name == "malloc"));
+}
+
+#[test]
+fn a_sized_free_that_the_manager_lacks_is_named() {
+    let fixture = Fixture::new();
+    let bump = fixture.so("libbump.so", BUMP, &[]);
+    // Stands for the C library of a later version.
+    fixture.so(
+        "liblater.so",
+        "#include <stdlib.h>\nvoid free_sized(void *p, size_t n) { (void)p, (void)n; }\n",
+        &[],
+    );
+    let source = "#include <stdlib.h>\nvoid free_sized(void *, size_t);\n\
+                  int main() { free_sized(malloc(10), 10); return 0; }";
+    let folder = fixture.0.path().display();
+    let later = [format!("-L{folder}"), "-llater".to_owned(), format!("-Wl,-rpath,{folder}")];
+    let probe = fixture.c("probe", source, &[&later[0], &later[1], &later[2]]);
+    let warnings = check(&[text(&probe)], &[&bump]).expect("a proof").warnings.join("\n");
+    assert!(warnings.contains("free_sized, which the manager lacks"), "{warnings}");
 }
 
 const OPERATORS: &str = r#"

@@ -14,6 +14,28 @@ macro_rules! at_load_and_exit {
     };
 }
 
+/// Exports C23's `free_sized` and `free_aligned_sized` over the `free` in scope: the sizes state what the block has.
+#[macro_export]
+macro_rules! export_sized_frees {
+    ($free:path) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn free_sized(block: *mut core::ffi::c_void, _bytes: usize) {
+            // SAFETY: C requires of the program's call what it requires of one of `free`.
+            unsafe { $free(block) }
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn free_aligned_sized(
+            block: *mut core::ffi::c_void,
+            _alignment: usize,
+            _bytes: usize,
+        ) {
+            // SAFETY: C requires of the program's call what it requires of one of `free`.
+            unsafe { $free(block) }
+        }
+    };
+}
+
 /// Exports the malloc family, glibc's statistics of it and the control contract over one manager, and registers what
 /// runs at start, at fork and at exit. A shell crate consists of this line: `preload!(Heap)` for a heap with a constant
 /// `new()` in a [`crate::Shell`], `preload!(static MANAGER: Type = expression)` for any other [`crate::Manager`].
@@ -48,6 +70,8 @@ macro_rules! preload {
             // SAFETY: the C caller keeps to the contract of `free`.
             unsafe { $crate::family::free(&$name, block) }
         }
+
+        $crate::export_sized_frees!(free);
 
         #[unsafe(no_mangle)]
         pub extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {

@@ -1,6 +1,10 @@
 /* Every function of the malloc family, with every kind of argument, well and badly. */
 #include "log.h"
 
+/* C23's: under a layer they are there, whatever the C library has. */
+extern void free_sized(void *, size_t) __attribute__((weak));
+extern void free_aligned_sized(void *, size_t, size_t) __attribute__((weak));
+
 int main(void) {
     log_begin();
     void *p = 0, *q;
@@ -54,6 +58,15 @@ int main(void) {
     made(2, 24, 100, 0);
     CHECK(posix_memalign(&q, 64, PTRDIFF_MAX) == ENOMEM && q == (void *)7);
     made(2, 64, PTRDIFF_MAX, 0);
+
+    if (free_sized) {
+        p = MALLOC(100);
+        given_back(0, p);
+        free_sized(p, 100);
+        p = NEW(2, 64, 128, aligned_alloc(64, 128));
+        given_back(0, p);
+        free_aligned_sized(p, 64, 128);
+    }
 
     /* Nothing. */
     free(0);

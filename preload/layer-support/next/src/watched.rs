@@ -356,6 +356,8 @@ macro_rules! export_family {
             unsafe { $crate::watched::free::<$watch>(block, false) }
         }
 
+        $crate::export_sized_frees!(free);
+
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn realloc(block: *mut core::ffi::c_void, size: usize) -> *mut core::ffi::c_void {
             // SAFETY: C requires of the program's call what `watched::realloc` requires.

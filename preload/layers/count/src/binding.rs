@@ -37,7 +37,7 @@ pub enum Stage {
 }
 
 /// Symbols whose next definition is reported: those that the manager lacks come from elsewhere.
-const NEXT: [&CStr; 13] = [
+const NEXT: [&CStr; 15] = [
     c"malloc",
     c"free",
     c"calloc",
@@ -49,6 +49,8 @@ const NEXT: [&CStr; 13] = [
     c"valloc",
     c"pvalloc",
     c"malloc_usable_size",
+    c"free_sized",
+    c"free_aligned_sized",
     c"_Znwm",
     c"_ZdlPv",
 ];

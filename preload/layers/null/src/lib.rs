@@ -74,8 +74,12 @@ pub extern "C" fn malloc(size: usize) -> *mut c_void {
     allocate(size)
 }
 
+/// # Safety
+/// None: it does nothing.
 #[unsafe(no_mangle)]
-pub extern "C" fn free(_block: *mut c_void) {}
+pub unsafe extern "C" fn free(_block: *mut c_void) {}
+
+heaptoll_runtime::export_sized_frees!(free);
 
 #[unsafe(no_mangle)]
 pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {

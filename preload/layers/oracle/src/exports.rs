@@ -119,6 +119,8 @@ unsafe extern "C" fn free(block: *mut c_void) {
     unsafe { crate::follow::free(block) }
 }
 
+heaptoll_next::export_sized_frees!(free);
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     // SAFETY: glibc requires of the program's call what `usable_size` requires.

@@ -492,4 +492,6 @@ mod exported {
         // SAFETY: `block` is null or live, which C requires of the caller of `free`.
         unsafe { super::free(block, false) }
     }
+
+    heaptoll_next::export_sized_frees!(free);
 }

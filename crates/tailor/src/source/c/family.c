@@ -231,6 +231,16 @@ EXPORT void *memalign(size_t align, size_t bytes) {
     return block;
 }
 
+EXPORT void free_sized(void *block, size_t bytes) {
+    (void)bytes;
+    free(block);
+}
+
+EXPORT void free_aligned_sized(void *block, size_t align, size_t bytes) {
+    (void)align, (void)bytes;
+    free(block);
+}
+
 EXPORT void *aligned_alloc(size_t align, size_t bytes) { return memalign(align, bytes); }
 
 EXPORT int posix_memalign(void **place, size_t align, size_t bytes) {
