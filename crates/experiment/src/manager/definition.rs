@@ -34,9 +34,11 @@ pub enum Group {
     Modern,
     /// One the papers of 1992 to 1994 measured, or argue with.
     Historic,
-    /// A collector, ours or another's, and the heap of ours without collections. Not among what a program could be
-    /// shipped with: with frees ignored it takes several times the CPU time on some programs.
+    /// A collector, ours or another's. Not among what a program could be shipped with: with frees ignored it takes
+    /// several times the CPU time on some programs.
     Collectors,
+    /// In no group: measured where it is named, and with all.
+    None,
     /// Those that the user has added: in no other group, or what a group measures would depend on the user.
     Added,
     /// The collectors of Java's virtual machine, which manage the heap of programs in Java and nothing else.
@@ -50,6 +52,7 @@ impl Group {
             Group::Modern => "modern",
             Group::Historic => "historic",
             Group::Collectors => "collectors",
+            Group::None => "-",
             Group::Added => "added",
             Group::Jvm => "jvm",
         }
@@ -99,9 +102,6 @@ pub fn ignores_frees(name: &str) -> bool {
     IGNORING_FREES.contains(&name)
 }
 
-/// Managers of the group that collect none.
-const EXPLICIT: [&str; 1] = ["tithe-explicit"];
-
 /// A setting or a stack's name with the name of the program in place of `{program}`, as a file has it.
 pub fn filled(text: &str, program: &str) -> String {
     text.replace("{program}", &program.replace('/', "_"))
@@ -111,8 +111,7 @@ impl Manager {
     /// Whether garbage is collected, by the manager or by a layer, so that freed blocks may wait: by group or by name,
     /// for nothing in an object shows it.
     pub fn collects(&self) -> bool {
-        self.group == Group::Jvm
-            || self.group == Group::Collectors && !EXPLICIT.contains(&self.base.as_str())
+        matches!(self.group, Group::Jvm | Group::Collectors)
             || COLLECTORS.contains(&self.base.as_str())
             || self.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
     }

@@ -32,7 +32,7 @@ pub fn choose<'a>(
         }
         let all =
             |manager: &Manager| rest == EVERY_GROUP && !matches!(manager.group, Group::Jvm | Group::Added);
-        let group = grouped.iter().filter(|manager| all(manager) || rest == manager.group.as_str());
+        let group = grouped.iter().filter(|manager| all(manager) || is_in(manager, rest));
         let stacks: Vec<_> = group.map(|manager| stacked(layers.clone(), manager.clone())).collect();
         // Members that the layers make no sense in front of are left out, since they were not named; it is an error
         // when none is left.
@@ -52,7 +52,12 @@ pub fn choose<'a>(
 pub fn is_group(known: &[Manager], word: &str) -> bool {
     let rest = stack::layers(word).map_or(word, |(_, rest)| rest);
     let all = everything(known);
-    rest == EVERY_GROUP || all.iter().chain(apart(known)).any(|manager| rest == manager.group.as_str())
+    rest == EVERY_GROUP || all.iter().chain(apart(known)).any(|manager| is_in(manager, rest))
+}
+
+/// Whether a manager is in the group of this name.
+fn is_in(manager: &Manager, group: &str) -> bool {
+    manager.group != Group::None && manager.group.as_str() == group
 }
 
 /// The names in rows of managers that were named one by one on the command line: `quarantine=2M/mimalloc3` for

@@ -67,6 +67,19 @@ fn layers_stand_in_front_of_every_member_of_a_group_that_bears_them() {
     assert!(error.contains("quarantine=2M/bdw"), "{error}");
 }
 
+/// Before, `-m collectors` ran, and its answer named, a manager that never collects.
+#[test]
+fn a_manager_of_no_group_is_chosen_by_its_name_and_with_all() {
+    let alone = Manager { group: Group::None, ..manager("tithe-explicit", ManagerSource::Built, None) };
+    let known = [glibc(), alone];
+    let names =
+        |word| choose(&known, [word]).map(|all| all.iter().map(|one| one.name.clone()).collect::<Vec<_>>());
+    assert_eq!(names("all").expect("both"), ["glibc", "tithe-explicit"]);
+    assert_eq!(names("tithe-explicit").expect("it is there"), ["tithe-explicit"]);
+    assert_eq!(names("modern").expect("one"), ["glibc"]);
+    assert!(!is_group(&known, "-") && !is_group(&known, "collectors"));
+}
+
 #[test]
 fn names_of_rows_are_those_of_stacks() {
     let known = [glibc(), manager("mimalloc3", ManagerSource::Built, None)];
@@ -78,7 +91,7 @@ fn names_of_rows_are_those_of_stacks() {
 fn collectors_are_known_by_group_or_by_name() {
     let named = |name| manager(name, ManagerSource::Built, None);
     assert!(Manager { group: Group::Collectors, ..named("bdw") }.collects());
-    assert!(!Manager { group: Group::Collectors, ..named("tithe-explicit") }.collects());
+    assert!(!Manager { group: Group::None, ..named("tithe-explicit") }.collects());
     assert!(Manager { group: Group::Historic, ..named("bw26") }.collects() && named("tithe").collects());
     assert!(!Manager { group: Group::Historic, ..named("lea") }.collects() && !glibc().collects());
 }

@@ -1,6 +1,7 @@
 //! Geometric means over programs, and every program's ratios next to them.
 
-use heaptoll_experiment::comparison::{Comparison, Metric, OverallRow, ProgramTable};
+use heaptoll_experiment::comparison::{Comparison, Metric, OverallRow, ProgramTable, Row};
+use heaptoll_statistics::Interval;
 
 use super::parts::{Extras, name};
 use super::{bounds, charts, heaps};
@@ -83,24 +84,57 @@ pub(super) fn verdict(comparison: &Comparison, row: &OverallRow) -> String {
 /// Verdicts that the sentence at the top names at most.
 const NAMED: usize = 4;
 
-/// What was found, in a sentence: the verdicts, over all programs where there are several.
+/// What was found of a stack.
+pub(super) struct Found<'a> {
+    pub(super) stack: &'a str,
+    /// Its ratio of CPU time to the baseline's.
+    pub(super) cpu: Option<Interval>,
+    pub(super) verdict: String,
+}
+
+/// What was found of each stack, over all programs where there are several.
+pub(super) fn found<'a>(comparison: &'a Comparison) -> Vec<Found<'a>> {
+    let of_means =
+        |row: &'a OverallRow| Found { stack: &row.stack, cpu: row.cpu, verdict: verdict(comparison, row) };
+    let of_program = |row: &Row| row.figures.get(&Metric::Cpu).and_then(|figure| figure.ratio);
+    match (&comparison.tables[..], comparison.overall.is_empty()) {
+        ([one], true) => one
+            .rows
+            .iter()
+            .map(|row| Found { stack: &row.stack, cpu: of_program(row), verdict: row.verdict.clone() })
+            .collect(),
+        _ => comparison.overall.iter().map(of_means).collect(),
+    }
+}
+
+/// A stack's name with how often it collected on all programs, where that is known: `tithe in 12 collections`.
+pub(super) fn with_collections(comparison: &Comparison, stack: &str) -> String {
+    let rows = comparison.tables.iter().flat_map(|table| &table.rows).filter(|row| row.stack == stack);
+    let counts: Vec<f64> = rows.filter_map(|row| Some(row.collections?.count)).collect();
+    match counts.iter().sum::<f64>() {
+        _ if counts.is_empty() => stack.to_owned(),
+        0.0 => format!("{stack}, which never collected"),
+        1.0 => format!("{stack} in 1 collection"),
+        many => format!("{stack} in {} collections", format::count(many)),
+    }
+}
+
+/// What was found, in a sentence: the verdicts.
 pub(super) fn summary(comparison: &Comparison) -> Option<String> {
-    let verdicts: Vec<(&String, String)> = match (&comparison.tables[..], comparison.overall.is_empty()) {
-        ([one], true) => one.rows.iter().map(|row| (&row.stack, row.verdict.clone())).collect(),
-        _ => comparison.overall.iter().map(|row| (&row.stack, verdict(comparison, row))).collect(),
-    };
     // Stacks of one verdict are named together.
-    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    let mut verdicts: Vec<(String, Vec<String>)> = Vec::new();
     let is_summed = |stack: &str| stack != comparison.baseline && !heaps::is_limited(comparison, stack);
-    for (stack, verdict) in verdicts.into_iter().filter(|(stack, _)| is_summed(stack)) {
-        match found.iter_mut().find(|(same, _)| *same == verdict) {
-            Some((_, stacks)) => stacks.push(stack.clone()),
-            None => found.push((verdict, vec![stack.clone()])),
+    for one in found(comparison).into_iter().filter(|one| is_summed(one.stack)) {
+        let stack = with_collections(comparison, one.stack);
+        match verdicts.iter_mut().find(|(same, _)| *same == one.verdict) {
+            Some((_, stacks)) => stacks.push(stack),
+            None => verdicts.push((one.verdict, vec![stack])),
         }
     }
-    let left_out: usize = found.iter().skip(NAMED).map(|(_, stacks)| stacks.len()).sum();
+    let left_out: usize = verdicts.iter().skip(NAMED).map(|(_, stacks)| stacks.len()).sum();
     let more = if left_out > 0 { format!("; {left_out} more below") } else { String::new() };
-    let named = found.iter().take(NAMED).map(|(verdict, stacks)| format!("{verdict} ({})", and_list(stacks)));
+    let named =
+        verdicts.iter().take(NAMED).map(|(verdict, stacks)| format!("{verdict} ({})", and_list(stacks)));
     let named: Vec<String> = named.collect();
-    (!found.is_empty()).then(|| format!("Against {}: {}{more}.", comparison.baseline, named.join("; ")))
+    (!verdicts.is_empty()).then(|| format!("Against {}: {}{more}.", comparison.baseline, named.join("; ")))
 }

@@ -2,29 +2,29 @@
 //! frees ran on the same programs.
 
 use heaptoll_experiment::compare::compare;
-use heaptoll_experiment::comparison::{Comparison, OverallRow};
+use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::manager::ignores_frees;
+use heaptoll_statistics::Interval;
 
-use super::overall::verdict;
+use super::heaps::is_limited;
+use super::overall::{Found, found, with_collections};
+use crate::format::and_list;
 
 /// One heap with its frees, and with its frees ignored.
 const ONE_HEAP: [(&str, &str); 2] = [("tithe", "tithe-collect"), ("bdw", "bdw-nofree")];
 
-/// The sentences; none where managers of one of the two kinds ran, or there are no means over programs.
+/// The sentences; none where managers of one of the two kinds ran.
 pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec<String> {
-    let rows = comparison.overall.iter().filter(|row| row.cpu.is_some() && row.stack != comparison.baseline);
-    let (collecting, freeing): (Vec<&OverallRow>, Vec<&OverallRow>) =
-        rows.partition(|row| ignores_frees(&row.stack));
+    let rows = found(comparison).into_iter();
+    let rows = rows.filter(|row| {
+        row.cpu.is_some() && row.stack != comparison.baseline && !is_limited(comparison, row.stack)
+    });
+    let (collecting, freeing): (Vec<Found>, Vec<Found>) = rows.partition(|row| ignores_frees(row.stack));
     if collecting.is_empty() || freeing.is_empty() {
         return vec![];
     }
     let baseline = &comparison.baseline;
-    let written = |rows: &[&OverallRow], comparison: &Comparison| {
-        let written: Vec<String> =
-            rows.iter().map(|row| format!("{} ({})", row.stack, verdict(comparison, row))).collect();
-        written.join("; ")
-    };
     let mut sentences = vec![
         format!("Explicit management, against {baseline}: {}.", written(&freeing, comparison)),
         format!("Collection, every free ignored, against {baseline}: {}.", written(&collecting, comparison)),
@@ -34,8 +34,8 @@ pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec
     });
     for (frees, ignores) in pairs {
         let against = compare(&Experiment { baseline: frees.to_owned(), ..experiment.clone() });
-        let rows: Vec<&OverallRow> =
-            against.overall.iter().filter(|row| row.stack == ignores && row.cpu.is_some()).collect();
+        let mut rows = found(&against);
+        rows.retain(|row| row.stack == ignores && row.cpu.is_some());
         if !rows.is_empty() {
             sentences.push(format!(
                 "In one heap, frees ignored against frees obeyed: {}.",
@@ -43,13 +43,40 @@ pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec
             ));
         }
     }
+    sentences.push(pays(&collecting, baseline));
     sentences
+}
+
+fn written(rows: &[Found<'_>], comparison: &Comparison) -> String {
+    let written =
+        rows.iter().map(|row| format!("{} ({})", with_collections(comparison, row.stack), row.verdict));
+    written.collect::<Vec<_>>().join("; ")
+}
+
+/// Whether a collector costs less CPU time than the baseline with its frees.
+fn pays(collecting: &[Found<'_>], baseline: &str) -> String {
+    let of = |is: fn(Interval) -> bool| {
+        let rows = collecting.iter().filter(|row| row.cpu.is_some_and(is));
+        rows.map(|row| row.stack.to_owned()).collect::<Vec<_>>()
+    };
+    let less = of(|cpu| cpu.differs && cpu.high < 1.0);
+    let open = of(|cpu| !cpu.differs);
+    match (less.is_empty(), open.is_empty()) {
+        (false, _) => {
+            format!("A collector pays in CPU time: {} takes less than {baseline}.", and_list(&less))
+        }
+        (_, false) => {
+            format!("No collector is shown to pay in CPU time; of {} it is not decided.", and_list(&open))
+        }
+        _ => format!("No collector pays in CPU time: each takes more than {baseline}."),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{Shape, experiment};
+    use heaptoll_experiment::comparison::CollectionFigures;
 
     /// The suite, with two of its stacks in the places of a manager that frees and of a collector.
     fn renamed(names: &[(usize, &str)]) -> (Experiment, Comparison) {
@@ -71,15 +98,53 @@ mod tests {
     #[test]
     fn both_kinds_of_managers_get_a_sentence_and_one_heap_with_and_without_frees_a_third() {
         let (made, comparison) = renamed(&[(1, "tithe"), (2, "tithe-collect")]);
-        let [explicit, collection, heap] = &sentences(&made, &comparison)[..] else {
-            panic!("three sentences")
+        let [explicit, collection, heap, pays] = &sentences(&made, &comparison)[..] else {
+            panic!("four sentences")
         };
         assert!(explicit.starts_with("Explicit management, against glibc: "), "{explicit}");
         assert!(explicit.contains(" tithe ") && !explicit.contains("tithe-collect"), "{explicit}");
         assert!(collection.contains("against glibc: tithe-collect "), "{collection}");
         assert!(heap.contains("frees ignored against frees obeyed: tithe-collect"), "{heap}");
+        assert!(pays.contains("in CPU time"), "{pays}");
         let (made, comparison) = renamed(&[(2, "bdw-nofree")]);
-        assert_eq!(sentences(&made, &comparison).len(), 2, "nothing of the same heap ran");
+        assert_eq!(sentences(&made, &comparison).len(), 3, "nothing of the same heap ran");
+    }
+
+    #[test]
+    fn a_collector_pays_where_it_takes_less_and_is_undecided_where_no_difference_shows() {
+        let found = |low: f64, high: f64| Found {
+            stack: "tithe-collect",
+            cpu: Some(Interval { ratio: low, low, high, differs: low > 1.0 || high < 1.0, pairs: 6 }),
+            verdict: String::new(),
+        };
+        assert!(pays(&[found(0.8, 0.9), found(1.1, 1.2)], "glibc").starts_with("A collector pays"));
+        assert!(
+            pays(&[found(0.9, 1.1), found(1.1, 1.2)], "glibc").contains("of tithe-collect it is not decided")
+        );
+        assert_eq!(
+            pays(&[found(1.1, 1.2)], "glibc"),
+            "No collector pays in CPU time: each takes more than glibc."
+        );
+    }
+
+    /// Before, the answer to "would a collector pay" was of a manager that never collects.
+    #[test]
+    fn how_often_each_collected_is_in_the_sentences_of_one_program_too() {
+        let (made, mut comparison) = experiment(Shape::Single);
+        let stacks: Vec<String> = comparison.tables[0].rows.iter().map(|row| row.stack.clone()).collect();
+        let figures =
+            |count| CollectionFigures { count, pause_total_s: 0.0, pause_max_s: 0.0, reclaimed_bytes: 0.0 };
+        comparison.tables[0].rows[1].collections = Some(figures(12.0));
+        comparison.tables[0].rows[2].collections = Some(figures(0.0));
+        assert_eq!(with_collections(&comparison, &stacks[1]), format!("{} in 12 collections", stacks[1]));
+        assert_eq!(
+            with_collections(&comparison, &stacks[2]),
+            format!("{}, which never collected", stacks[2])
+        );
+        comparison.tables[0].rows[2].stack = "tithe-collect".into();
+        let sentences = sentences(&made, &comparison);
+        assert!(sentences[0].contains(" in 12 collections ("), "{sentences:?}");
+        assert!(sentences[1].contains("tithe-collect, which never collected ("), "{sentences:?}");
     }
 
     #[test]
