@@ -27,6 +27,7 @@ mod question;
 use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::runner::given_up;
 
 use crate::document::{Document, Item, Part, Section};
 use crate::format::{self, plural};
@@ -129,11 +130,23 @@ fn title(experiment: &Experiment, comparison: &Comparison, palette: &[String]) -
 fn warnings(experiment: &Experiment, rows: usize) -> Vec<String> {
     let rows = plural(rows, "row");
     let incomplete = match experiment.missing_shards().as_slice() {
-        [] => format!("incomplete: interrupted or still running; {rows} so far, shown below"),
+        [] => match stopped(experiment) {
+            Some(program) => format!(
+                "stopped: {program} failed under {} itself too often; {rows} so far, shown below",
+                experiment.baseline
+            ),
+            None => format!("incomplete: interrupted or still running; {rows} so far, shown below"),
+        },
         missing => nodes::lacking(experiment, missing),
     };
     let incomplete = (!experiment.complete).then_some(incomplete);
     incomplete.into_iter().chain(format::left_out(experiment)).collect()
+}
+
+/// The program whose baseline failed so often that the experiment ended.
+fn stopped(experiment: &Experiment) -> Option<&str> {
+    let [program] = &experiment.programs[..] else { return None };
+    given_up(experiment, &program.name, &experiment.baseline).then_some(&program.name)
 }
 
 /// What was found, in a sentence, and what was requested and is not there.

@@ -1,14 +1,16 @@
 //! One program: its table, charts, everything its reader must know, and what can be unfolded.
 
+use std::collections::BTreeSet;
+
 use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
 use heaptoll_experiment::kept_input;
-use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::observation::{Observation, Outcome};
 
 use super::parts::{Extras, environment, folded};
 use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, nodes, peaks};
 use crate::document::{Cell, Column, Form, Grid, Item, Section};
-use crate::format::{self, plural};
+use crate::format::{self, and_list, plural};
 
 /// The section of a program, whose rows are in the experiment.
 pub fn section(
@@ -84,7 +86,8 @@ fn warnings(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     // That a heap is too small is a result, which the figures state.
     for row in experiment.failed_rows(table) {
         let good = plural(row.good as usize, "good row");
-        let mut text = format!("{}: {} (left out; {good} remain)", row.stack, row.marks.join(", "));
+        let when = repetitions(failed(experiment, &table.program, &row.stack));
+        let mut text = format!("{}: {} in {when} (left out; {good} remain)", row.stack, row.marks.join(", "));
         if let Some(output) = last_output(experiment, &table.program, &row.stack) {
             text += &format!("; it wrote: {output}");
         }
@@ -95,10 +98,32 @@ fn warnings(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     found
 }
 
+/// The measured rows of a stack that failed.
+fn failed<'a>(
+    experiment: &'a Experiment,
+    program: &'a str,
+    stack: &'a str,
+) -> impl Iterator<Item = &'a Observation> {
+    let rows = experiment.observations.iter().filter(move |row| row.program == program && row.stack == stack);
+    rows.filter(|row| row.phase.is_measured() && !row.outcome.is_ok() && row.outcome != Outcome::Interrupted)
+}
+
+/// Most repetitions that are named.
+const REPETITIONS_NAMED: usize = 5;
+
+/// Where rows failed: `repetition 3`, `repetitions 1, 2 and 4`, from 1.
+fn repetitions<'a>(failed: impl Iterator<Item = &'a Observation>) -> String {
+    let numbers: BTreeSet<u32> = failed.map(|row| row.repetition + 1).collect();
+    let mut named: Vec<String> = numbers.iter().take(REPETITIONS_NAMED).map(u32::to_string).collect();
+    if numbers.len() > REPETITIONS_NAMED {
+        named.push(format!("{} more", numbers.len() - REPETITIONS_NAMED));
+    }
+    format!("repetition{} {}", if named.len() == 1 { "" } else { "s" }, and_list(&named))
+}
+
 /// The last line on standard error of the first run that failed: often the reason.
-fn last_output<'a>(experiment: &'a Experiment, program: &str, stack: &str) -> Option<&'a str> {
-    let rows = experiment.observations.iter().filter(|row| row.program == program && row.stack == stack);
-    rows.filter(|row| row.phase.is_measured() && !row.outcome.is_ok())
+fn last_output<'a>(experiment: &'a Experiment, program: &'a str, stack: &'a str) -> Option<&'a str> {
+    failed(experiment, program, stack)
         .find_map(|row| row.stderr_tail.lines().rev().map(str::trim).find(|line| !line.is_empty()))
 }
 

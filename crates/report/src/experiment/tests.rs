@@ -144,7 +144,7 @@ fn trouble_is_marked_and_explained() {
     for needle in [
         "incomplete",
         "! snmalloc",
-        "2x killed by signal 11",
+        "2x killed by signal 11 in repetition",
         "it wrote: </pre>",
         "! tcmalloc",
         "5x wrong output",
