@@ -36,7 +36,7 @@ pub struct Request {
 #[derive(Debug, Error)]
 enum NoImport {
     #[error(
-        "{0} is neither a recording of heaptrack nor a heap profile of pprof, DHAT, jemalloc or gperftools: --from names the format of a file that \
+        "{0} is neither a recording of heaptrack nor a heap profile of pprof, DHAT, jemalloc, gperftools or Go: --from names the format of a file that \
          is not recognised; a recording of bytehound becomes one of heaptrack by `bytehound export-heaptrack`"
     )]
     Unknown(String),

@@ -14,7 +14,7 @@ pub enum Kind {
     Pprof,
     /// JSON of Valgrind's DHAT, and of the Rust crate of that name.
     Dhat,
-    /// Text that jemalloc and gperftools write.
+    /// Text that jemalloc, gperftools and Go write.
     HeapText,
 }
 
@@ -24,7 +24,7 @@ impl Kind {
         match self {
             Kind::Pprof => "pprof",
             Kind::Dhat => "DHAT",
-            Kind::HeapText => "jemalloc or gperftools",
+            Kind::HeapText => "jemalloc, gperftools or Go",
         }
     }
 }
@@ -43,7 +43,7 @@ pub fn kind(first: &[u8]) -> Option<Kind> {
 /// It is not whole, of another version, of no heap, or too large.
 pub fn read(kind: Kind, bytes: &[u8], limit_bytes: u64, names: &mut Names) -> Result<ReadProfile, ReadError> {
     match kind {
-        Kind::Pprof => pprof::read(bytes, limit_bytes),
+        Kind::Pprof => pprof::read(bytes, limit_bytes, names),
         Kind::Dhat => dhat::read(bytes, limit_bytes),
         Kind::HeapText => heap_text::read(bytes, limit_bytes, names),
     }

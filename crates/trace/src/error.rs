@@ -10,7 +10,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The bytes are something else.
-    #[error("{name} is no trace of heaptoll: it seems to be {content}; `heaptoll record` makes traces")]
+    #[error(
+        "{name} is no trace of heaptoll: it seems to be {content}; `heaptoll record` makes traces. \
+             `heaptoll export` and `diff` also read heap profiles of pprof, DHAT, jemalloc, gperftools and Go"
+    )]
     NotATrace {
         /// The file.
         name: String,

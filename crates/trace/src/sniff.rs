@@ -4,7 +4,7 @@ use crate::file_kind::FileKind;
 use crate::format::{FILE_MAGIC, GRAPH_MAGIC};
 
 /// First bytes and names of files that users give by mistake.
-const KNOWN: [(&[u8], &str); 14] = [
+const KNOWN: [(&[u8], &str); 16] = [
     (b"\x7fELF", "a program or library (ELF)"),
     (b"\x1f\x8b", "a file compressed by gzip"),
     (b"\x28\xb5\x2f\xfd", "a file compressed by zstd"),
@@ -17,7 +17,12 @@ const KNOWN: [(&[u8], &str); 14] = [
     (b"%PDF", "a PDF"),
     (b"PERFILE2", "a recording of perf"),
     (b"# callgrind format", "a profile of callgrind"),
-    (b"desc: ", "a profile of massif"),
+    (b"desc: ", "a profile of massif (Valgrind's --tool=dhat writes one that is read)"),
+    (
+        b"{\"head\":{\"callFrame\"",
+        "a sampled heap profile of V8 (Node's package `pprof` writes one that is read)",
+    ),
+    (b"{\"snapshot\":", "a heap snapshot of V8, which has objects and no calls"),
     (b"<!DOCTYPE html", "an HTML page"),
 ];
 

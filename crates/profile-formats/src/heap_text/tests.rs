@@ -54,10 +54,42 @@ fn what_is_no_heap_or_not_whole_is_refused() {
     assert!(is_heap_text(growth.as_bytes()));
     assert!(matches!(refused(growth), ReadError::NoHeap { .. }));
     for text in [JEMALLOC, GPERFTOOLS] {
-        for end in [text.len() / 3, text.len() / 2, text.find(MAPPINGS).unwrap()] {
+        for end in [text.len() / 3, text.len() / 2, text.find("MAPPED").unwrap()] {
             assert!(matches!(refused(&text[..end]), ReadError::Malformed { .. }), "{}", &text[..end]);
         }
     }
     assert!(matches!(read(JEMALLOC.as_bytes(), 100, &mut unnamed), Err(ReadError::Memory { .. })));
     assert!(!is_heap_text(b"heap_v2/x\n") && !is_heap_text(b"# callgrind format"));
+}
+
+/// Before, a banner in front made it "no trace of heaptoll: it seems to be text".
+#[test]
+fn what_stands_in_front_is_passed_over_and_its_names_are_used() {
+    let banner = "<jemalloc>: Leak approximation summary: ~300 bytes\n<jemalloc>: Run jeprof\n";
+    for text in [JEMALLOC, GPERFTOOLS] {
+        assert!(is_heap_text(format!("{banner}{text}").as_bytes()));
+        assert_eq!(rows(&format!("{banner}{text}")), rows(text));
+        let names = "--- symbol\nbinary=/bin/a\n0x401010 inner--outer\n0x40102f of_call\n---\n--- heap\n";
+        let named = format!("{names}{text}");
+        assert!(is_heap_text(named.as_bytes()) && is_heap_text(&named.as_bytes()[..30]));
+        let found: Vec<Vec<String>> = rows(&named).into_iter().map(|(names, _)| names).collect();
+        assert_eq!(found, [vec!["inner", "outer", "a+0x1020"], vec!["of_call"]]);
+    }
+    assert!(!is_heap_text(b"\x7fELF\0\nheap_v2/524288\n"));
+}
+
+#[test]
+fn text_of_go_has_names_and_lines() {
+    let go = "heap profile: 1: 1000 [3: 3000] @ heap/2\n1: 1000 [3: 3000] @ 0x47a2b5 0x47a100\n#\t0x47a2b4\tmain.leak+0x14\t\
+              /tmp/x.go:10\n#\t0x47a0ff\tmain.main+0x3f\t/tmp/x.go:20\n\n\n# runtime.MemStats\n# Alloc = 5\n";
+    assert_eq!(rows(go), [(vec!["main.leak".to_owned(), "main.main".to_owned()], vec![1, 1000, 3, 3000])]);
+    let cut = &go[..go.find("# runtime").unwrap()];
+    assert!(matches!(read(cut.as_bytes(), LIMIT, &mut unnamed), Err(ReadError::Malformed { .. })));
+}
+
+#[test]
+fn a_wrong_line_is_named_with_its_number() {
+    let wrong = JEMALLOC.replace("@ 0x401030", "@ 0x401030 zzz");
+    let error = read(wrong.as_bytes(), LIMIT, &mut unnamed).unwrap_err().to_string();
+    assert!(error.contains("line 8, `@ 0x401030 zzz`"), "{error}");
 }

@@ -1,10 +1,18 @@
 //! What such a profile counts of a call stack, and how its first line states that it was sampled.
 
+/// What wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// A call stack's sums are on lines of their own, by thread.
+    Jemalloc,
+    Gperftools,
+    Go,
+}
+
 /// The first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Whether a call stack's sums are on lines of their own, by thread: jemalloc's.
-    pub has_threads: bool,
+    pub writer: Writer,
     /// Mean distance of samples; none where every allocation was counted.
     pub mean_bytes: Option<u64>,
 }
@@ -18,20 +26,24 @@ pub struct Values {
 
 impl Header {
     /// `heap_v2/524288` is jemalloc's; `heap profile: 1: 8 [2: 16] @ heap_v2/524288` and `@ heapprofile` are
-    /// gperftools'.
+    /// gperftools'; `@ heap/1048576` is Go's, which states twice the mean distance.
     pub fn parse(line: &str) -> Option<Header> {
         let sampled =
             |kind: &str| kind.strip_prefix("heap_v2/")?.parse::<u64>().ok().filter(|bytes| *bytes > 0);
         let line = line.trim();
         if let Some(mean_bytes) = sampled(line) {
-            return Some(Header { has_threads: true, mean_bytes: Some(mean_bytes) });
+            return Some(Header { writer: Writer::Jemalloc, mean_bytes: Some(mean_bytes) });
         }
         let (values, kind) = line.strip_prefix("heap profile:")?.split_once('@')?;
         Values::parse(values)?;
-        match kind.trim() {
-            "heapprofile" => Some(Header { has_threads: false, mean_bytes: None }),
-            kind => Some(Header { has_threads: false, mean_bytes: Some(sampled(kind)?) }),
-        }
+        let (writer, mean_bytes) = match kind.trim() {
+            "heapprofile" => (Writer::Gperftools, None),
+            kind => match kind.strip_prefix("heap/") {
+                Some(twice) => (Writer::Go, Some(twice.parse::<u64>().ok()? / 2)),
+                None => (Writer::Gperftools, Some(sampled(kind)?)),
+            },
+        };
+        Some(Header { writer, mean_bytes })
     }
 }
 
@@ -48,7 +60,7 @@ impl Values {
 
     /// Whether what was allocated is known. A sampled profile of gperftools repeats what is in use there.
     pub fn has_allocated(&self, header: &Header) -> bool {
-        let is_kept = header.has_threads || header.mean_bytes.is_none();
+        let is_kept = header.writer != Writer::Gperftools || header.mean_bytes.is_none();
         is_kept && self.allocated != [0; 2]
     }
 
@@ -73,12 +85,14 @@ mod tests {
 
     #[test]
     fn first_lines_state_how_it_was_sampled() {
-        let jemalloc = Header { has_threads: true, mean_bytes: Some(524_288) };
+        let jemalloc = Header { writer: Writer::Jemalloc, mean_bytes: Some(524_288) };
         assert_eq!(Header::parse("heap_v2/524288"), Some(jemalloc));
         let gperftools = "heap profile:    166:   174973 [   166:   174973] @ heap_v2/65536";
         assert_eq!(Header::parse(gperftools).and_then(|header| header.mean_bytes), Some(65_536));
         let whole = "heap profile: 1: 8 [ 2: 16] @ heapprofile";
-        assert_eq!(Header::parse(whole), Some(Header { has_threads: false, mean_bytes: None }));
+        assert_eq!(Header::parse(whole), Some(Header { writer: Writer::Gperftools, mean_bytes: None }));
+        let go = Header { writer: Writer::Go, mean_bytes: Some(524_288) };
+        assert_eq!(Header::parse("heap profile: 1: 8 [2: 16] @ heap/1048576"), Some(go));
         for other in [
             "",
             "heap_v2/",
@@ -92,7 +106,7 @@ mod tests {
 
     #[test]
     fn values_are_scaled_by_the_probability_of_a_sample() {
-        let header = Header { has_threads: true, mean_bytes: Some(1000) };
+        let header = Header { writer: Writer::Jemalloc, mean_bytes: Some(1000) };
         let values = Values::parse(" 3: 3000 [0: 0]").unwrap();
         let scale = 1.0 / (1.0 - (-1.0_f64).exp());
         assert_eq!(

@@ -11,6 +11,7 @@ use prost::Message;
 
 use super::schema::{self, Function, Line, Location, Mapping};
 use crate::bounded::{Bounded, ReadError, ReadProfile, without_nul};
+use crate::heap_text::{Mapped, Names};
 
 /// Sample types and what they are: those of Go, of jemalloc and gperftools by pprof itself, of V8.
 const TYPES: [(&str, &str, Measure); 8] = [
@@ -63,7 +64,7 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     Some(bytes.iter().rev().fold(0, |sum, byte| sum << 7 | u64::from(byte & 0x7f)))
 }
 
-pub fn read(bytes: &[u8], limit_bytes: u64) -> Result<ReadProfile, ReadError> {
+pub fn read(bytes: &[u8], limit_bytes: u64, names: &mut Names) -> Result<ReadProfile, ReadError> {
     let mut rest = bytes;
     let mut needs_bytes = 0_u64;
     while let Some((_, length)) = field(&mut rest) {
@@ -80,7 +81,7 @@ pub fn read(bytes: &[u8], limit_bytes: u64) -> Result<ReadProfile, ReadError> {
     let measures = columns.iter().map(|(_, measure)| *measure).collect();
     let mut profile = Bounded::new(measures, limit_bytes - needs_bytes);
     profile.subject(subject(&message, texts));
-    let mut frames = Frames::new(&message);
+    let mut frames = Frames::new(&message, names);
     let mut values = vec![0; columns.len()];
     for sample in &message.sample {
         if sample.value.len() != message.sample_type.len() {
@@ -169,12 +170,29 @@ struct Frames<'a> {
     locations: HashMap<u64, &'a Location>,
     functions: HashMap<u64, &'a Function>,
     mappings: HashMap<u64, &'a Mapping>,
+    /// What files here have of locations without functions.
+    found: HashMap<u64, Vec<Frame>>,
     known: HashMap<u64, Vec<u32>>,
 }
 
 impl<'a> Frames<'a> {
-    fn new(message: &'a schema::Profile) -> Frames<'a> {
+    fn new(message: &'a schema::Profile, names: &mut Names) -> Frames<'a> {
+        let texts = Texts(&message.string_table);
+        let without: Vec<&Location> =
+            message.location.iter().filter(|one| one.line.is_empty() && one.address != 0).collect();
+        let mapped = message.mapping.iter().map(|one| Mapped {
+            path: without_nul(texts.get(one.filename)),
+            start: one.memory_start.wrapping_sub(one.file_offset),
+            end: one.memory_limit,
+        });
+        // Its addresses are those of calls; a frame's are those after them.
+        let addresses: Vec<u64> = without.iter().map(|one| one.address.wrapping_add(1)).collect();
+        let found = match addresses.is_empty() {
+            true => vec![],
+            false => names(&mapped.collect::<Vec<_>>(), &addresses),
+        };
         Frames {
+            found: without.iter().map(|one| one.id).zip(found).collect(),
             texts: Texts(&message.string_table),
             locations: message.location.iter().map(|location| (location.id, location)).collect(),
             functions: message.function.iter().map(|function| (function.id, function)).collect(),
@@ -198,6 +216,9 @@ impl<'a> Frames<'a> {
         for (at, line) in location.line.iter().enumerate() {
             let inlined = at + 1 < location.line.len();
             frames.push(profile.frame(Frame { inlined, ..self.frame(*line, &code) })?);
+        }
+        for frame in self.found.remove(&id).unwrap_or_default() {
+            frames.push(profile.frame(frame)?);
         }
         if frames.is_empty() {
             frames.push(profile.frame(code)?);

@@ -8,7 +8,7 @@ use prost::Message;
 use super::schema;
 use crate::testing::{CHOICE, bytes, hostile, small};
 use crate::{Choice, Format, Instant};
-use heaptoll_profiles::{Measure, Profile};
+use heaptoll_profiles::{Frame, Measure, Profile};
 
 fn decoded(profile: &Profile, choice: Choice) -> schema::Profile {
     let mut plain = Vec::new();
@@ -61,4 +61,20 @@ fn hostile_names_stay_text() {
     let read = decoded(&hostile(), CHOICE);
     let names: Vec<_> = names(&read, 0).into_iter().map(|lines| lines[0].0).collect();
     assert_eq!(names, ["bin+0x40", "é \u{fffd}", "<script>alert(1)</script>", "new\nline", "a;b"]);
+}
+
+/// Before, a profile without names had none, though the file that was mapped is here.
+#[test]
+fn addresses_without_functions_are_looked_up_in_the_files_that_were_mapped() {
+    let mut message = decoded(&small(), CHOICE);
+    message.location.iter_mut().for_each(|location| location.line.clear());
+    let mut offsets = Vec::new();
+    let found = super::read::read(&message.encode_to_vec(), 1 << 20, &mut |mapped, addresses| {
+        let file = mapped.iter().find(|file| file.path == "/bin/prog").expect("the program");
+        offsets.extend(addresses.iter().map(|address| address - file.start));
+        vec![vec![Frame { function: "known".into(), ..Frame::default() }]; addresses.len()]
+    });
+    assert!(offsets.contains(&0x120), "what follows the call: {offsets:x?}");
+    let found = found.expect("reads").profile;
+    assert!(found.frames().iter().any(|frame| frame.function == "known"));
 }
