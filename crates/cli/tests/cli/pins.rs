@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, read_json};
 
 const SITES: usize = 2000;
 
@@ -135,9 +135,10 @@ fn a_replay_shows_what_other_managers_hold_of_the_same_program_by_call_site() {
     let trace = fixture.at("t");
     let output = fixture.heaptoll(&["record", "--ledger", "--sites", "-o", &trace, "--", &program]);
     assert_eq!(output.code, Some(0), "{}", output.err);
-    let output = fixture.heaptoll(&["ledger", &trace, "-m", "knuth", "-m", "bump", "--json", "-"]);
+    let json = fixture.at("replays.json");
+    let output = fixture.heaptoll(&["ledger", &trace, "-m", "knuth", "-m", "bump", "--json", &json]);
     assert_eq!(output.code, Some(0), "{}", output.err);
-    let figures: Value = serde_json::from_str(&output.out).expect("JSON");
+    let figures = read_json(&json);
     let replays = &figures["replays"];
     let names: Vec<&str> =
         array(&replays["managers"]).iter().map(|one| one["name"].as_str().expect("a name")).collect();
@@ -157,7 +158,6 @@ fn a_replay_shows_what_other_managers_hold_of_the_same_program_by_call_site() {
     let bytes = |pins: &Value| number(&pins["bytes"]) as f64;
     let again = bytes(&replays["managers"][0]["pins"]) / bytes(&recorded["pins"]);
     assert!((0.9..1.1).contains(&again), "the recorded manager holds as much again: {again}");
-    let output = fixture.heaptoll(&["ledger", &trace, "-m", "knuth"]);
     assert!(output.out.contains("log_audit < main would pin "), "{}", output.out);
     assert!(output.out.contains("glibc, as recorded"), "{}", output.out);
     let output = fixture.heaptoll(&["ledger", "-m", "knuth", "-m", "bump", "--", &program]);

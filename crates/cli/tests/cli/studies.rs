@@ -509,6 +509,7 @@ fn the_myths_run_in_their_shortest_form() {
 }
 
 #[test]
+#[ignore = "slow: fifty CPU seconds of it"]
 fn sareen_runs_in_its_shortest_form() {
     quick("sareen2022", &[]);
 }
