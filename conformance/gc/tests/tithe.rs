@@ -265,7 +265,7 @@ fn right_settings_are_taken() {
     ];
     for (settings, mode) in right.iter().zip(MODES.iter().cycle()) {
         let subject = settings.iter().fold(release(mode), |subject, (name, value)| subject.with(name, value));
-        let end = run("stress_graph", &subject.with("PROOF_THREADS", "2"));
+        let end = run("place_block", &subject);
         assert_eq!(end.ending, Ending::Status(0), "{settings:?} in {mode}: {}", end.stderr);
     }
 }

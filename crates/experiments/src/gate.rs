@@ -11,6 +11,7 @@ mod counted;
 pub mod diagnosis;
 pub mod differences;
 mod document;
+mod estimates;
 mod evidence;
 mod exact;
 pub mod figures;

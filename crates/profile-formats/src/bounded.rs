@@ -58,6 +58,11 @@ pub enum ReadError {
     },
 }
 
+/// The remark on a profile of samples that are so far apart on average.
+pub fn sampled(mean_bytes: u64) -> String {
+    format!("it was sampled, once in about {} allocated: its values are estimates", whole_bytes(mean_bytes))
+}
+
 /// A profile that is built within a limit of memory.
 pub struct Bounded {
     builder: Builder,

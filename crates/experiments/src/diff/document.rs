@@ -15,6 +15,8 @@ use crate::subject::manager_name;
 /// What flame graphs call the two recordings.
 pub(super) const SIDES: [&str; 2] = ["the first", "the second"];
 
+/// The column that tables of exact recordings lack.
+const INTERVAL_AT: usize = 4;
 /// Call sites that a table lists at most.
 const LISTED: usize = 20;
 
@@ -92,9 +94,11 @@ pub fn document(figures: &Figures, command: &str) -> Document {
     first.items.extend(figures.sites.stacks.as_ref().map(|stacks| site_flame(stacks, SIDES)));
     let mut sections = vec![first];
     for measure in compared(figures) {
-        let items: Vec<Item> = table(measure, (measure.of)(figures)).map(Item::Table).into_iter().collect();
-        if !items.is_empty() {
-            sections.push(Section { title: measure.title.into(), items, ..Section::default() });
+        let differences = (measure.of)(figures);
+        let items: Vec<Item> = table(measure, differences).map(Item::Table).into_iter().collect();
+        let text: Vec<String> = undecided(differences).into_iter().collect();
+        if !items.is_empty() || !text.is_empty() {
+            sections.push(Section { title: measure.title.into(), text, items });
         }
     }
     Document {
@@ -113,6 +117,14 @@ pub fn document(figures: &Figures, command: &str) -> Document {
         command: command.into(),
         ..Document::default()
     }
+}
+
+/// Which call sites of sampled profiles are not listed.
+fn undecided(differences: &Differences) -> Option<String> {
+    let sites = plural(differences.undecided as usize, "call site");
+    (differences.undecided > 0).then(|| {
+        format!("{sites} not listed: the 95 % interval of the difference holds 0. A smaller size after --sample shows more.")
+    })
 }
 
 /// What is stated where no call site grew for certain.
@@ -192,6 +204,12 @@ fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
             measure.amount(most.new)
         ),
     };
+    let change = match most.interval.filter(|_| shrunk.is_none()) {
+        Some([low, high]) => {
+            format!("{change}; 95 % interval {} to {}", measure.signed(low), measure.signed(high))
+        }
+        None => change,
+    };
     let total = match differences.difference {
         0 => "; all together did not change".to_owned(),
         all => format!(
@@ -250,6 +268,7 @@ struct Listed {
     base: Option<u64>,
     new: Option<u64>,
     difference: i64,
+    interval: Option<[i64; 2]>,
 }
 
 /// The call sites that changed most, in either direction, most first. What changed by less than a thousandth of the
@@ -260,18 +279,21 @@ fn listed(differences: &Differences) -> Vec<Listed> {
         base: Some(row.base),
         new: Some(row.new),
         difference: row.difference,
+        interval: row.interval,
     });
     let only_new = differences.only_new.largest.iter().map(|single| Listed {
         name: name(&single.part),
         base: None,
         new: Some(single.amount),
         difference: less(single.amount, 0),
+        interval: single.interval,
     });
     let only_base = differences.only_base.largest.iter().map(|single| Listed {
         name: name(&single.part),
         base: Some(single.amount),
         new: None,
         difference: less(0, single.amount),
+        interval: single.interval,
     });
     let mut changed: Vec<Listed> = both.chain(only_new).chain(only_base).collect();
     changed.sort_by_key(|site| Reverse((site.difference.unsigned_abs(), site.difference)));
@@ -298,14 +320,15 @@ fn table(measure: &Measure, differences: &Differences) -> Option<Table> {
     };
     let amount =
         |amount: Option<u64>| amount.map_or_else(|| NONE.to_owned(), |amount| measure.amount(amount));
+    let interval = |[low, high]: [i64; 2]| format!("{} to {}", measure.signed(low), measure.signed(high));
     let mut rows: Vec<Vec<String>> = Vec::new();
     for site in &listed {
-        let (base, new) = (amount(site.base), amount(site.new));
         rows.push(vec![
             site.name.clone(),
-            base,
-            new,
+            amount(site.base),
+            amount(site.new),
             measure.signed(site.difference),
+            site.interval.map_or_else(|| NONE.to_owned(), interval),
             share(site.difference),
         ]);
     }
@@ -319,15 +342,21 @@ fn table(measure: &Measure, differences: &Differences) -> Option<Table> {
             measure.amount(new),
             measure.signed(less(new, base)),
             NONE.into(),
+            NONE.into(),
         ]);
     }
-    let columns = vec![
+    let mut columns = vec![
         Column::sites("Call site"),
         Column::figures("from"),
         Column::figures("to"),
         Column::figures("difference"),
+        Column::figures("95 % interval"),
         Column::figures("% of all"),
     ];
+    if listed.iter().all(|site| site.interval.is_none()) {
+        columns.remove(INTERVAL_AT);
+        rows.iter_mut().for_each(|row| drop(row.remove(INTERVAL_AT)));
+    }
     Some(Table { columns, rows, ..Table::default() })
 }
 

@@ -22,6 +22,9 @@ pub struct Differences {
     pub shrunk: Vec<Row>,
     /// All other parts of both builds.
     pub rest: Rest,
+    /// Of these, parts of sampled profiles whose interval holds 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub undecided: u64,
     /// Parts that only the base has: removed, renamed, or inlined in the new build.
     pub only_base: Unmatched,
     /// Parts that only the new build has: added, renamed, or inlined in the base.
@@ -44,6 +47,9 @@ pub struct Row {
     /// By how much two runs of the base differ in it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub varies: u64,
+    /// Of sampled profiles, the 95 % interval of `difference`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[i64; 2]>,
 }
 
 fn is_zero(amount: &u64) -> bool {
@@ -103,6 +109,9 @@ pub struct Single {
     pub part: Part,
     /// Its amount.
     pub amount: u64,
+    /// Of sampled profiles, the 95 % interval of what the new build has more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[i64; 2]>,
 }
 
 /// A part with its amounts, before it is sorted in.
@@ -132,26 +141,39 @@ pub fn less(new: u64, base: u64) -> i64 {
     i64::try_from(i128::from(new) - i128::from(base)).unwrap_or(if new > base { i64::MAX } else { i64::MIN })
 }
 
+impl Rest {
+    fn take(&mut self, base: u64, new: u64) {
+        self.parts += 1;
+        (self.base, self.new) = (self.base.saturating_add(base), self.new.saturating_add(new));
+        self.difference = less(self.new, self.base);
+    }
+}
+
 impl Differences {
     /// Sorts parts in. Their order does not matter: equal amounts are ordered by name.
     pub fn new(parts: impl IntoIterator<Item = (Part, Amounts)>) -> Differences {
+        Differences::estimated(parts.into_iter().map(|(part, amounts)| (part, amounts, None)))
+    }
+
+    /// The same of sampled profiles: each part with the interval of what the new build has more. Those whose interval
+    /// holds 0 are not listed.
+    pub fn estimated(parts: impl IntoIterator<Item = (Part, Amounts, Option<[i64; 2]>)>) -> Differences {
         let mut all = Differences::default();
         let (mut rows, mut only_base, mut only_new) = (Vec::new(), Vec::new(), Vec::new());
-        for (part, amounts) in parts {
+        for (part, amounts, interval) in parts {
+            let (base, new) = amounts.both();
+            (all.base, all.new) = (all.base.saturating_add(base), all.new.saturating_add(new));
             match amounts {
-                Amounts::Both(base, new) => {
-                    (all.base, all.new) = (all.base.saturating_add(base), all.new.saturating_add(new));
+                _ if interval.is_some_and(|[low, high]| low <= 0 && high >= 0) => {
+                    all.undecided += 1;
+                    all.rest.take(base, new);
+                }
+                Amounts::Both(..) => {
                     let difference = less(new, base);
-                    rows.push(Row { part, base, new, difference, ..Row::default() });
+                    rows.push(Row { part, base, new, difference, interval, ..Row::default() });
                 }
-                Amounts::Base(amount) => {
-                    all.base = all.base.saturating_add(amount);
-                    only_base.push(Single { part, amount });
-                }
-                Amounts::New(amount) => {
-                    all.new = all.new.saturating_add(amount);
-                    only_new.push(Single { part, amount });
-                }
+                Amounts::Base(amount) => only_base.push(Single { part, amount, interval }),
+                Amounts::New(amount) => only_new.push(Single { part, amount, interval }),
             }
         }
         all.difference = less(all.new, all.base);
@@ -173,12 +195,7 @@ impl Differences {
         let rest = rows.split_off(grown);
         self.grown = rows.into_iter().map(|row| share(row, self.difference)).collect();
         self.shrunk = last.into_iter().rev().map(|row| share(row, self.difference)).collect();
-        for row in rest {
-            self.rest.parts += 1;
-            self.rest.base = self.rest.base.saturating_add(row.base);
-            self.rest.new = self.rest.new.saturating_add(row.new);
-        }
-        self.rest.difference = less(self.rest.new, self.rest.base);
+        rest.iter().for_each(|row| self.rest.take(row.base, row.new));
     }
 
     /// The parts by what they add for certain, most first: those of both builds by what their difference is beyond that
@@ -190,14 +207,16 @@ impl Differences {
             base: Some(row.base),
             new: row.new,
             more: row.difference.unsigned_abs(),
-            certain: row.difference.unsigned_abs().saturating_sub(row.varies),
+            certain: certain(row.interval, row.difference.unsigned_abs().saturating_sub(row.varies)),
+            interval: row.interval,
         });
         let singles = self.only_new.largest.iter().map(|single| Added {
             part: &single.part,
             base: None,
             new: single.amount,
             more: single.amount,
-            certain: single.amount.saturating_sub(self.only_base.amount),
+            certain: certain(single.interval, single.amount).saturating_sub(self.only_base.amount),
+            interval: single.interval,
         });
         let mut all: Vec<Added> = rows.chain(singles).filter(|added| added.certain > 0).collect();
         all.sort_by(|a, b| b.certain.cmp(&a.certain).then_with(|| a.part.cmp(b.part)));
@@ -227,6 +246,13 @@ pub struct Added<'a> {
     pub more: u64,
     /// What it adds at least.
     pub certain: u64,
+    /// Of sampled profiles, the 95 % interval of `more`.
+    pub interval: Option<[i64; 2]>,
+}
+
+/// What is added at least: of an estimate, the lower end of its interval.
+fn certain(interval: Option<[i64; 2]>, exact: u64) -> u64 {
+    interval.map_or(exact, |[low, _]| u64::try_from(low).unwrap_or(0))
 }
 
 fn unmatched(mut singles: Vec<Single>) -> Unmatched {
@@ -279,6 +305,23 @@ mod tests {
         assert_eq!(names(0), [("added".to_owned(), 100), ("kept".into(), 10)]);
         assert_eq!(names(95), [("kept".to_owned(), 10), ("added".into(), 5)]);
         assert_eq!(names(100), [("kept".to_owned(), 10)]);
+    }
+
+    /// Before, a sampled site with two samples more stood in the table as if it were exact.
+    #[test]
+    fn parts_whose_interval_holds_0_are_counted_and_not_listed_and_the_split_closes() {
+        let found = Differences::estimated([
+            (part("more"), Amounts::Both(10, 90), Some([50, 110])),
+            (part("open"), Amounts::Both(10, 12), Some([-5, 9])),
+            (part("seen twice"), Amounts::New(2), Some([-1, 7])),
+            (part("new"), Amounts::New(40), Some([20, 60])),
+        ]);
+        assert_eq!((found.undecided, found.rest.parts), (2, 2));
+        assert_eq!(found.sum(), i128::from(found.difference));
+        let added: Vec<_> =
+            found.added().iter().map(|added| (added.part.name.clone(), added.certain)).collect();
+        assert_eq!(added, [("more".to_owned(), 50), ("new".into(), 20)]);
+        assert_eq!(found.grown[0].interval, Some([50, 110]));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use heaptoll_trace_analysis::subject::Subject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::estimates::variances;
 use crate::failure::Failure;
 use crate::foreign::{self, ReadProfile};
 use crate::trace_source;
@@ -24,7 +25,7 @@ use crate::trace_source;
 const ROWS: usize = (1 << 20) - 1;
 
 /// The figures of one call site.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sums {
     /// Bytes that its calls requested; of a resize the whole new size.
     pub(super) bytes: u64,
@@ -34,6 +35,16 @@ pub(super) struct Sums {
     pub(super) live: u64,
     /// Bytes of its objects that were never freed.
     pub(super) exit: u64,
+    /// Of a sampled profile: how far these are estimates.
+    pub(super) variance: Variances,
+}
+
+/// The variances of a call site's figures.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Variances {
+    pub(super) bytes: f64,
+    pub(super) calls: f64,
+    pub(super) exit: f64,
 }
 
 impl Sums {
@@ -43,6 +54,9 @@ impl Sums {
         self.calls = self.calls.saturating_add(other.calls);
         self.live = self.live.saturating_add(other.live);
         self.exit = self.exit.saturating_add(other.exit);
+        self.variance.bytes += other.variance.bytes;
+        self.variance.calls += other.variance.calls;
+        self.variance.exit += other.variance.exit;
     }
 }
 
@@ -59,6 +73,8 @@ pub(super) struct SiteSums {
     pub(super) are_damaged: bool,
     /// Which of the figures a profile of another tool has not.
     pub(super) lacks: BTreeSet<Lack>,
+    /// The mean distance of samples; none where every byte was counted.
+    pub(super) mean_bytes: Option<u64>,
 }
 
 /// A figure of call sites that is not known of one side.
@@ -163,14 +179,19 @@ impl SiteSums {
             self.lacks.extend(column.is_none().then_some(lack));
             column
         });
+        let (mean_bytes, end_objects) = (profile.subject.sampled_bytes, profile.column(Measure::EndObjects));
+        self.mean_bytes = self.mean_bytes.max(mean_bytes);
         for stack in profile.stacks() {
             self.stacks += u64::from(stack.call.is_some());
             let frames: Vec<u32> =
                 profile.path(stack.call).map(|call| profile.calls()[call as usize].frame).collect();
-            let [bytes, calls, live, exit] =
-                columns.map(|column| column.map_or(0, |column| stack.values[column]));
+            let value = |column: Option<usize>| column.map_or(0, |column| stack.values[column]);
+            let [bytes, calls, live, exit] = columns.map(value);
+            let (of_calls, of_bytes) = variances(calls, bytes, mean_bytes);
+            let (_, of_exit) = variances(value(end_objects), exit, mean_bytes);
+            let variance = Variances { bytes: of_bytes, calls: of_calls, exit: of_exit };
             let row = self.rows.entry(paths.path(&steps, &frames)).or_default();
-            row.add(Sums { bytes, calls, live, exit });
+            row.add(Sums { bytes, calls, live, exit, variance });
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::differences::{Amounts, Differences, Part};
+use super::estimates::{Estimated, Figure as Estimate};
 pub use super::site_sums::Lack;
 use super::site_sums::{SiteSums, Sums};
 use super::stack_pair::{PairBuilder, StackPair};
@@ -105,15 +106,25 @@ pub fn differences_until(
     let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
     let joined = join(innermost(base.rows), innermost(new.rows));
     let shown = shown(&joined);
-    let of = |lack, figure: fn(&Sums) -> u64| match not_compared.contains(&lack) {
+    let means = [base.mean_bytes, new.mean_bytes];
+    let of = |lack, figure: Estimate| match not_compared.contains(&lack) {
         true => Differences::default(),
-        false => split(&joined, &shown, &paths, figure),
+        false => split(&joined, &shown, &paths, figure, means),
+    };
+    let counted = |value: fn(&Sums) -> u64, variance: fn(&Sums) -> f64| Estimate {
+        value,
+        variance,
+        counts_objects: false,
     };
     Ok(SiteDifferences {
-        bytes: of(Lack::Bytes, |sums| sums.bytes),
-        calls: of(Lack::Calls, |sums| sums.calls),
-        live: of(Lack::Live, |sums| sums.live),
-        exit: of(Lack::Exit, |sums| sums.exit),
+        bytes: of(Lack::Bytes, counted(|sums| sums.bytes, |sums| sums.variance.bytes)),
+        calls: of(
+            Lack::Calls,
+            Estimate { counts_objects: true, ..counted(|sums| sums.calls, |sums| sums.variance.calls) },
+        ),
+        // No profile has them.
+        live: of(Lack::Live, counted(|sums| sums.live, |_| 0.0)),
+        exit: of(Lack::Exit, counted(|sums| sums.exit, |sums| sums.variance.exit)),
         base_stacks: base.stacks,
         new_stacks: new.stacks,
         stacks: (not_compared.len() < 4).then_some(stacks),
@@ -302,16 +313,21 @@ fn split(
     sites: &[Site],
     shown: &HashMap<&Path, usize>,
     paths: &Paths,
-    figure: fn(&Sums) -> u64,
+    figure: Estimate,
+    means: [Option<u64>; 2],
 ) -> Differences {
+    let (none, value) = (Sums::default(), figure.value);
+    let is_sampled = means.iter().any(Option::is_some);
     let parts = sites.iter().filter_map(|site| {
-        let amounts = match site {
+        let (amounts, base, new) = match site {
             Site::Same(_, base, new) | Site::Alike(_, _, _, base, new) => {
-                Amounts::Both(figure(base), figure(new))
+                (Amounts::Both(value(base), value(new)), base, new)
             }
-            Site::Base(_, base) => Amounts::Base(figure(base)),
-            Site::New(_, new) => Amounts::New(figure(new)),
+            Site::Base(_, base) => (Amounts::Base(value(base)), base, &none),
+            Site::New(_, new) => (Amounts::New(value(new)), &none, new),
         };
+        let interval = is_sampled
+            .then(|| Estimated::difference(figure.of(base, new, means[0]), figure.of(new, base, means[1])));
         let is_none = matches!(amounts, Amounts::Both(0, 0) | Amounts::Base(0) | Amounts::New(0));
         let depth = shown.get(site.path()).copied().unwrap_or(SHOWN);
         let mut part = (!is_none).then(|| named(site.path(), depth, paths))?;
@@ -319,9 +335,9 @@ fn split(
             part.base_name = named(before, depth, paths).name;
             part.joined_by = Some(*length as u32);
         }
-        Some((part, amounts))
+        Some((part, amounts, interval))
     });
-    Differences::new(parts)
+    Differences::estimated(parts)
 }
 
 fn named(path: &Path, shown: usize, paths: &Paths) -> Part {

@@ -10,15 +10,14 @@ mod values;
 
 use std::collections::HashMap;
 
-use heaptoll_profiles::{Frame, Measure};
-use heaptoll_units::whole_bytes;
+use heaptoll_profiles::{Frame, Measure, Subject};
 
 pub use lines::is_heap_text;
 use lines::{Parsed, parse};
 pub use mapped::Mapped;
 use values::Header;
 
-use crate::bounded::{Bounded, ReadError, ReadProfile, without_nul};
+use crate::bounded::{Bounded, ReadError, ReadProfile, sampled, without_nul};
 
 /// Bytes in memory of a byte of text: an address of a few digits is in a table.
 const EACH_BYTE: u64 = 10;
@@ -42,6 +41,7 @@ pub fn read(bytes: &[u8], limit_bytes: u64, names: &mut Names) -> Result<ReadPro
         false => vec![Measure::EndObjects, Measure::EndBytes],
     };
     let mut profile = Bounded::new(measures, limit_bytes - needs_bytes);
+    profile.subject(Subject { sampled_bytes: header.sampled_bytes(), ..Subject::default() });
     let frames = frames(&parsed, names, &mut profile)?;
     for sample in &parsed.samples {
         let named: Vec<u32> = match sample.frames.is_empty() {
@@ -98,13 +98,7 @@ fn numbered(frames: impl Iterator<Item = Frame>, profile: &mut Bounded) -> Resul
 }
 
 fn remarks(header: &Header, has_allocated: bool) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if let Some(mean_bytes) = header.mean_bytes.filter(|mean_bytes| *mean_bytes > 1) {
-        remarks.push(format!(
-            "it was sampled, once in about {} allocated: its values are estimates",
-            whole_bytes(mean_bytes)
-        ));
-    }
+    let mut remarks: Vec<String> = header.sampled_bytes().map(sampled).into_iter().collect();
     if !has_allocated {
         remarks.push("it has what was in use, and not what was allocated".to_owned());
     }

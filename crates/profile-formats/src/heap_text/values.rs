@@ -45,6 +45,11 @@ impl Header {
         };
         Some(Header { writer, mean_bytes })
     }
+
+    /// The mean distance of samples; none where every byte was counted.
+    pub fn sampled_bytes(&self) -> Option<u64> {
+        self.mean_bytes.filter(|mean_bytes| *mean_bytes > 1)
+    }
 }
 
 impl Values {

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 
 use heaptoll_profiles::{Frame, Measure, Subject};
-use heaptoll_units::{number, whole_bytes};
+use heaptoll_units::number;
 use prost::Message;
 
 use super::schema::{self, Function, Line, Location, Mapping};
-use crate::bounded::{Bounded, ReadError, ReadProfile, without_nul};
+use crate::bounded::{Bounded, ReadError, ReadProfile, sampled, without_nul};
 use crate::heap_text::{Mapped, Names};
 
 /// Sample types and what they are: those of Go, of jemalloc and gperftools by pprof itself, of V8.
@@ -141,19 +141,19 @@ fn subject(message: &schema::Profile, texts: Texts<'_>) -> Subject {
             .map_or_else(String::new, |program| without_nul(texts.get(program.filename))),
         started_unix_s: ns(message.time_nanos) / 1_000_000_000,
         to_ns: ns(message.duration_nanos),
+        sampled_bytes: sampled_bytes(message, texts),
         ..Subject::default()
     }
 }
 
+/// The mean distance of samples; none where every byte was counted.
+fn sampled_bytes(message: &schema::Profile, texts: Texts<'_>) -> Option<u64> {
+    let unit = message.period_type.map(|kind| texts.get(kind.unit));
+    (message.period > 1 && unit == Some("bytes")).then_some(message.period.unsigned_abs())
+}
+
 fn remarks(message: &schema::Profile, texts: Texts<'_>, columns: &[(usize, Measure)]) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let period = message.period_type.map(|kind| texts.get(kind.unit));
-    if message.period > 1 && period == Some("bytes") {
-        remarks.push(format!(
-            "it was sampled, once in about {} allocated: its values are estimates",
-            whole_bytes(message.period.unsigned_abs())
-        ));
-    }
+    let mut remarks: Vec<String> = sampled_bytes(message, texts).map(sampled).into_iter().collect();
     let others = message.sample_type.len() - columns.len();
     if others > 0 {
         remarks.push(format!(
