@@ -1,4 +1,4 @@
-//! `heaptoll leaks`: what a program never frees, and what of it is lost, idle, or growing without bound.
+//! `heaptoll leaks`: what a program never frees, and what of it is lost, idle, or growing over the whole run.
 
 use std::path::Path;
 
@@ -61,7 +61,9 @@ fn of_plain(trace: &Path, request: &Request) -> Result<Figures, Failure> {
     });
     let reader = reader.map_err(trace_source::refused)?;
     let subject = Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), time_ns);
-    Ok(by_site(leaks.finish(), reader.header(), reader.sites(), subject, request))
+    let ended_ns = reader.exit().map(|exit| exit.time_ns).or(reader.ending().map(|ending| ending.time_ns));
+    let found = leaks.finish(ended_ns.unwrap_or(time_ns));
+    Ok(by_site(found, reader.header(), reader.sites(), subject, request))
 }
 
 fn of_graph(trace: &Path, request: &Request) -> Result<Figures, Failure> {

@@ -1,5 +1,5 @@
 //! What a program never frees, and what of it is a leak: lost (by the kinds of memcheck), reachable and not touched any
-//! more, or growing without bound. By call site.
+//! more, or growing over the whole run. By call site.
 //!
 //! A trace with pointers has all three. A plain trace has what was never freed and what grows.
 
@@ -14,11 +14,11 @@ mod sites;
 
 use std::collections::HashMap;
 
-use heaptoll_trace::graph::Event;
+use heaptoll_trace::graph::{AllocationKind, Event};
 
-pub use figures::{Growing, GrownMost, KeptSite, Kinds, LeakFigures, SiteLeaks, Suppressed};
+pub use figures::{Filled, Growing, GrownMost, KeptSite, Kinds, LeakFigures, SiteLeaks, Suppressed};
 pub use found::Found;
-pub use growth::{Rise, Slope};
+pub use growth::{Rise, SHORTEST_NS, Slope};
 pub use plain::{EACH_OBJECT, NeverFreedOf};
 pub use sites::{By, LEAVE_NONE_OUT};
 
@@ -49,11 +49,16 @@ impl GraphLeaks {
         self.lost.events(events, after_gap);
         for event in events {
             match *event {
-                Event::Allocate { object, size, site, .. } => {
+                Event::Allocate { object, size, site, kind, .. } => {
                     self.allocated.add(size);
                     self.clock_bytes = self.clock_bytes.saturating_add(size);
                     self.live.insert(object, (site, size));
-                    self.series.add(site, Sum { objects: 1, bytes: size }, self.clock_bytes, 0);
+                    let one = Sum { objects: 1, bytes: size };
+                    match kind {
+                        // The object that it replaces ends next.
+                        AllocationKind::Resized => self.series.replaces(site, one, self.clock_bytes, 0),
+                        _ => self.series.add(site, one, self.clock_bytes, 0),
+                    }
                 }
                 Event::Free { object, .. } => {
                     if let Some((site, size)) = self.live.remove(&object) {
@@ -117,7 +122,6 @@ impl GraphLeaks {
             series: self.series,
             allocated: self.allocated,
             clock_bytes,
-            has_time: false,
             judged_at_bytes,
             goes_on,
             misfits: 0,

@@ -191,7 +191,7 @@ fn a_planted_leak_among_two_thousand_sites_is_first_in_the_list() {
     let leaks = ["leaks", "-o", &trace, "--json", &json, "--html", &page, "--", &program];
     let shown = fixture.heaptoll(&leaks).exits(0);
     // The last block is reachable.
-    shown.shows(&["site_1234 lost 8.50 KiB in 29 objects: definitely.", "Growing without bound"]);
+    shown.shows(&["site_1234 lost 8.50 KiB in 29 objects: definitely.", "Growing over the whole run"]);
     let figures = read_json(&json);
     assert_eq!(figures["kinds"]["definite"]["objects"], 29, "{:#}", figures["kinds"]);
     let first = |list: &str| figures[list][0]["name"].as_str().expect("a name").to_owned();

@@ -2,8 +2,8 @@
 
 use heaptoll_report::format::printable;
 use heaptoll_trace_analysis::Sum;
-use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures, SiteLeaks};
-use heaptoll_units::{bytes, objects, whole_bytes};
+use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures, Rise, SHORTEST_NS, SiteLeaks, Slope};
+use heaptoll_units::{bytes, objects, percent, seconds, whole_bytes};
 
 use super::sections::of_no_kind;
 
@@ -32,15 +32,19 @@ fn definite(row: &SiteLeaks) -> String {
     }
 }
 
+/// By how much something rises, with the interval.
+fn steepness(rise: &Rise) -> String {
+    let of = |slope: &Slope, unit: &str| {
+        format!("by {} {unit} ({} to {})", bytes(slope.value), bytes(slope.low), bytes(slope.high))
+    };
+    match rise.per_s.as_ref().filter(|_| rise.in_time) {
+        Some(per_s) => of(per_s, "a second"),
+        None => of(&rise.per_mib, "for each MiB allocated"),
+    }
+}
+
 fn grows(one: &Growing) -> String {
-    let slope = &one.rise.per_mib;
-    format!(
-        "{} grows over the whole run: by {} for each MiB allocated ({} to {}).",
-        place(&one.name),
-        bytes(slope.value),
-        bytes(slope.low),
-        bytes(slope.high)
-    )
+    format!("{} grows over the whole run: {}.", place(&one.name), steepness(&one.rise))
 }
 
 /// The worst that was found.
@@ -89,20 +93,41 @@ pub fn worst(figures: &LeakFigures) -> String {
 pub fn growth(figures: &LeakFigures) -> Option<String> {
     let worst = worst(figures);
     let one = figures.growing.first().map(grows).filter(|sentence| *sentence != worst);
-    one.or_else(|| {
-        let rise = figures.rise_of_all.as_ref().filter(|_| figures.growing.is_empty())?;
-        let most = figures.grown_most.iter().map(|one| format!("{} {}", place(&one.name), whole_bytes(one.bytes())));
-        let most: Vec<String> = most.collect();
-        let increase = match most.is_empty() {
-            true => String::new(),
-            false => format!(" From the first third to the last, most came from {}.", most.join("; ")),
-        };
-        Some(format!(
-            "No call site alone grows, but all live bytes do: by {} for each MiB allocated ({} to {}).{increase}",
-            bytes(rise.per_mib.value),
-            bytes(rise.per_mib.low),
-            bytes(rise.per_mib.high)
-        ))
+    one.or_else(|| all_grow(figures)).or_else(|| fills(figures)).or_else(|| too_short(figures))
+}
+
+fn all_grow(figures: &LeakFigures) -> Option<String> {
+    let rise = figures.rise_of_all.as_ref().filter(|_| figures.growing.is_empty())?;
+    let most =
+        figures.grown_most.iter().map(|one| format!("{} {}", place(&one.name), whole_bytes(one.bytes())));
+    let most: Vec<String> = most.collect();
+    let increase = match most.is_empty() {
+        true => String::new(),
+        false => format!(" From the first third to the last, most came from {}.", most.join("; ")),
+    };
+    Some(format!("No call site alone grows, but all live bytes do: {}.{increase}", steepness(rise)))
+}
+
+/// What rose at the start, where nothing grows.
+fn fills(figures: &LeakFigures) -> Option<String> {
+    let one = figures.filled.as_ref().filter(|_| figures.growing.is_empty())?;
+    Some(format!(
+        "Nothing grows: {} rose to {} until {} of the time, then stayed.",
+        place(&one.name),
+        whole_bytes(one.bytes),
+        percent(one.until_share)
+    ))
+}
+
+/// Why growth cannot show.
+pub fn too_short(figures: &LeakFigures) -> Option<String> {
+    let shortest = seconds(SHORTEST_NS as f64 / 1e9);
+    figures.is_short.then(|| match figures.time_s {
+        Some(time) if time * 1e9 < SHORTEST_NS as f64 => format!(
+            "The run is too short to see growth: it lasted {}, and {shortest} is the least. Let the program work for longer.",
+            seconds(time)
+        ),
+        _ => "The run is too short to see growth: it allocates next to nothing. Let the program work for longer.".into(),
     })
 }
 

@@ -203,7 +203,7 @@ fn in_a_plain_trace_as_well() {
     leaks.events(&[made(0), made(1), made(2), freed(2)]);
     // Slots are used again: what is made after exit is no leak, freed or not.
     leaks.events_after_exit(&[made(2), made(3), freed(1), freed(2), made(1)]);
-    let found = leaks.finish().figures(By { call_sites: None, suppress: LEAVE_NONE_OUT });
+    let found = leaks.finish(0).figures(By { call_sites: None, suppress: LEAVE_NONE_OUT });
     let kinds = &found.kinds;
     assert_eq!((kinds.unjudged.objects, kinds.freed_after_exit.objects), (2, 1));
     assert_eq!((kinds.never_freed().objects, found.allocated.objects, found.misfits), (1, 3, 0));
