@@ -214,11 +214,16 @@ fn a_planted_leak_among_two_thousand_sites_is_first_in_the_list() {
 #[test]
 fn a_plain_trace_shows_what_was_never_freed_and_what_grows_and_fails_no_gate_on_kinds() {
     let source = r#"
+        #include <unistd.h>
         struct node { struct node *next; char rest[92]; } *volatile list;
         __attribute__((noinline)) static void append(void) {
             struct node *one = malloc(sizeof *one); one->next = list; list = one; }
         __attribute__((noinline)) static void start(void) { for (int i = 0; i < 500; i++) malloc(400); }
-        int main(void) { start(); for (int i = 0; i < 5000; i++) { append(); free(malloc(200)); } return 0; }
+        int main(void) {
+            start();
+            for (int i = 0; i < 5000; i++) { if (i % 100 == 0) usleep(24000); append(); free(malloc(200)); }
+            return 0;
+        }
     "#;
     let fixture = Fixture::new();
     let (program, plain, bare) =
@@ -258,6 +263,7 @@ fn what_destructors_free_grows_and_is_live_when_exit_begins() {
         }
         int main(int count, char **ways) {
             for (int i = 0; i < 3000; i++) {
+                if (i % 100 == 0) usleep(40000);
                 free(malloc(300));
                 struct cell *one = malloc(sizeof *one);
                 one->next = all;

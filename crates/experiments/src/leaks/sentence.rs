@@ -3,7 +3,7 @@
 use heaptoll_report::format::printable;
 use heaptoll_trace_analysis::Sum;
 use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures, Rise, SHORTEST_NS, SiteLeaks, Slope};
-use heaptoll_units::{bytes, objects, percent, seconds, whole_bytes};
+use heaptoll_units::{bytes, objects, percent, time_ns, whole_bytes};
 
 use super::sections::of_no_kind;
 
@@ -121,18 +121,22 @@ fn fills(figures: &LeakFigures) -> Option<String> {
 
 /// Why growth cannot show.
 pub fn too_short(figures: &LeakFigures) -> Option<String> {
-    let shortest = seconds(SHORTEST_NS as f64 / 1e9);
-    figures.is_short.then(|| match figures.time_s {
-        Some(time) if time * 1e9 < SHORTEST_NS as f64 => format!(
-            "The run is too short to see growth: it lasted {}, and {shortest} is the least. Let the program work for longer.",
-            seconds(time)
-        ),
-        _ => "The run is too short to see growth: it allocates next to nothing. Let the program work for longer.".into(),
-    })
+    let shortest = SHORTEST_NS as f64;
+    let why = match figures.time_s.map(|time_s| time_s * 1e9) {
+        Some(time) if time < shortest => {
+            format!("it lasts {}, and {} is the least", time_ns(time), time_ns(shortest))
+        }
+        _ => "it allocates next to nothing".to_owned(),
+    };
+    figures
+        .is_short
+        .then(|| format!("The run is too short to see growth: {why}. Let the program work for longer."))
 }
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_trace_analysis::leaks::Filled;
+
     use super::*;
 
     fn figures(rows: Vec<SiteLeaks>) -> LeakFigures {
@@ -182,5 +186,32 @@ mod tests {
         assert_eq!(worst(&figures(vec![])), "No object is in the trace.");
         let freed = LeakFigures { allocated: small, ..figures(vec![]) };
         assert_eq!(worst(&freed), "Everything was freed.");
+    }
+
+    /// Before, what was built in the first moments, or in a run of some ms, grew over the whole run.
+    #[test]
+    fn growth_is_worded_by_the_clock_that_shows_it_and_what_fills_or_is_short_says_so() {
+        let slope = |value| Slope { value, low: value - 1.0, high: value + 1.0 };
+        let rise = Rise { per_mib: slope(10.0), per_s: Some(slope(20.0)), ..Rise::default() };
+        let one = |in_time| Growing {
+            name: "f < main".into(),
+            rise: Rise { in_time, ..rise.clone() },
+            ..Growing::default()
+        };
+        let found = |growing| LeakFigures { growing: vec![growing], ..figures(vec![]) };
+        assert_eq!(worst(&found(one(true))), "f grows over the whole run: by 20 B a second (19 B to 21 B).");
+        assert!(worst(&found(one(false))).ends_with("by 10 B for each MiB allocated (9 B to 11 B)."));
+        let filled = Some(Filled { name: "f < main".into(), bytes: 2048, until_share: 0.05 });
+        let fills = LeakFigures { filled, ..figures(vec![]) };
+        let sentence = "Nothing grows: f rose to 2.00 KiB until 5.0 % of the time, then stayed.";
+        assert_eq!(growth(&fills).as_deref(), Some(sentence));
+        let short = LeakFigures { is_short: true, time_s: Some(0.02), ..figures(vec![]) };
+        let why = too_short(&short).expect("it is short");
+        assert!(why.contains("it lasts 20.0 ms, and 1.00 s is the least"), "{why}");
+        assert_eq!(growth(&short), Some(why));
+        assert!(
+            too_short(&LeakFigures { time_s: None, ..short })
+                .is_some_and(|why| why.contains("next to nothing"))
+        );
     }
 }
