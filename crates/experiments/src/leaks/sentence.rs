@@ -93,7 +93,9 @@ pub fn worst(figures: &LeakFigures) -> String {
 pub fn growth(figures: &LeakFigures) -> Option<String> {
     let worst = worst(figures);
     let one = figures.growing.first().map(grows).filter(|sentence| *sentence != worst);
-    one.or_else(|| all_grow(figures)).or_else(|| fills(figures)).or_else(|| too_short(figures))
+    one.or_else(|| all_grow(figures))
+        .or_else(|| fills(figures))
+        .or_else(|| too_short(figures).map(|why| format!("Not decided: {why}.")))
 }
 
 fn all_grow(figures: &LeakFigures) -> Option<String> {
@@ -130,7 +132,7 @@ pub fn too_short(figures: &LeakFigures) -> Option<String> {
     };
     figures
         .is_short
-        .then(|| format!("The run is too short to see growth: {why}. Let the program work for longer."))
+        .then(|| format!("the run is too short to see growth ({why}); let the program work for longer"))
 }
 
 #[cfg(test)]
@@ -208,7 +210,7 @@ mod tests {
         let short = LeakFigures { is_short: true, time_s: Some(0.02), ..figures(vec![]) };
         let why = too_short(&short).expect("it is short");
         assert!(why.contains("it lasts 20.0 ms, and 1.00 s is the least"), "{why}");
-        assert_eq!(growth(&short), Some(why));
+        assert_eq!(growth(&short), Some(format!("Not decided: {why}.")));
         assert!(
             too_short(&LeakFigures { time_s: None, ..short })
                 .is_some_and(|why| why.contains("next to nothing"))
