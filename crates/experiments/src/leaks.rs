@@ -73,13 +73,14 @@ fn of_graph(trace: &Path, request: &Request) -> Result<Figures, Failure> {
     while reader.read(&mut batch).map_err(trace_source::refused)? {
         match batch.after_exit {
             true => leaks.events_after_exit(&batch.events),
-            false => leaks.events(&batch.events, batch.after_gap),
+            false => leaks.events(&batch.events, batch.time_ns, batch.after_gap),
         }
     }
     let header = reader.header().clone();
     let tables = reader.into_tables();
+    let ended_ns = tables.exit.map_or(0, |exit| exit.time_ns);
     let subject = Subject::new(&header, tables.ending.as_ref(), &tables.gaps, &tables.warnings, 0);
-    Ok(by_site(leaks.finish(), &header, tables.sites.as_ref(), subject, request))
+    Ok(by_site(leaks.finish(ended_ns), &header, tables.sites.as_ref(), subject, request))
 }
 
 fn by_site(

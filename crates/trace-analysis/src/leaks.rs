@@ -44,8 +44,8 @@ pub struct GraphLeaks {
 }
 
 impl GraphLeaks {
-    /// Takes the events of a batch; before it, events may be missing.
-    pub fn events(&mut self, events: &[Event], after_gap: bool) {
+    /// Takes the events of a batch, which happened at this time, 0 where the trace has none; before it, events may be missing.
+    pub fn events(&mut self, events: &[Event], time_ns: u64, after_gap: bool) {
         self.lost.events(events, after_gap);
         for event in events {
             match *event {
@@ -56,13 +56,13 @@ impl GraphLeaks {
                     let one = Sum { objects: 1, bytes: size };
                     match kind {
                         // The object that it replaces ends next.
-                        AllocationKind::Resized => self.series.replaces(site, one, self.clock_bytes, 0),
-                        _ => self.series.add(site, one, self.clock_bytes, 0),
+                        AllocationKind::Resized => self.series.replaces(site, one, self.clock_bytes, time_ns),
+                        _ => self.series.add(site, one, self.clock_bytes, time_ns),
                     }
                 }
                 Event::Free { object, .. } => {
                     if let Some((site, size)) = self.live.remove(&object) {
-                        self.series.remove(site, Sum { objects: 1, bytes: size }, self.clock_bytes, 0);
+                        self.series.remove(site, Sum { objects: 1, bytes: size }, self.clock_bytes, time_ns);
                     }
                 }
                 Event::RootsBegin { clock_bytes } => {
@@ -88,8 +88,9 @@ impl GraphLeaks {
         }
     }
 
-    /// What was found, when all events were taken.
-    pub fn finish(self) -> Found {
+    /// What was found, when all events were taken: `exit` began at `time_ns`.
+    pub fn finish(mut self, time_ns: u64) -> Found {
+        self.series.end(time_ns);
         let clock_bytes = self.clock_bytes;
         let (judged_at_bytes, goes_on) = (self.lost.judged_at_bytes(), self.lost.goes_on());
         let mut sums: HashMap<u32, SiteSums> = HashMap::new();

@@ -167,7 +167,7 @@ fn kinds_are_those_of_memcheck_to_the_byte() {
 /// Two thousand call sites, of which one loses a block in each round. Others keep what they have, replace it, or rise at
 /// the start only.
 fn many_sites(leaking: usize) -> String {
-    let mut text = "static void *volatile all[2000]; static volatile int now;\n".to_owned();
+    let mut text = "#include <unistd.h>\nstatic void *volatile all[2000];\n".to_owned();
     for site in 0..2000 {
         let bytes = 16 + site % 200;
         let body = match site {
@@ -178,7 +178,7 @@ fn many_sites(leaking: usize) -> String {
         };
         text.push_str(&format!("__attribute__((noinline)) static void site_{site}(void) {{ {body} }}\n"));
     }
-    text.push_str("int main(void) { for (int round = 0; round < 30; round++) {\n");
+    text.push_str("int main(void) { for (int round = 0; round < 30; round++) { usleep(40000);\n");
     (0..2000).for_each(|site| text.push_str(&format!("site_{site}();\n")));
     text + "} return 0; }"
 }

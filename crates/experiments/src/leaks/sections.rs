@@ -206,13 +206,6 @@ pub fn growing(figures: &Figures) -> Option<Section> {
         ),
     };
     let mut found = section(title, text, site_table(&caption, &columns, rows.collect()))?;
-    if !has_time {
-        found.text.push(
-            "The trace has no time: what a program builds before it computes looks like growth. One of `heaptoll record \
-             --sites` shows growth in time."
-                .to_owned(),
-        );
-    }
     found.items.push(Item::Chart(Chart {
         title: "Live bytes of the sites that grow".to_owned(),
         caption: "The least of each sixtieth of the run, in time or in bytes allocated: what comes and goes within one does \

@@ -14,7 +14,8 @@
 //!   what it needs, or may be idle: it is idle where it worked for ten seconds before.
 //!
 //! A program *works* for sixty times the median time that a part of equal bytes takes: pauses do not count. A run of less
-//! than a second is its own start-up, and shows nothing. Traces without time have the clock of bytes alone.
+//! than a second is its own start-up, and shows nothing. Older traces
+//! with pointers have the clock of bytes alone.
 
 use heaptoll_statistics::{Trend, trend};
 use schemars::JsonSchema;
