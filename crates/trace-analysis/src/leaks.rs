@@ -44,7 +44,8 @@ pub struct GraphLeaks {
 }
 
 impl GraphLeaks {
-    /// Takes the events of a batch, which happened at this time, 0 where the trace has none; before it, events may be missing.
+    /// Takes the events of a batch, which happened at this time, 0 where the trace has none; before it, events may be
+    /// missing.
     pub fn events(&mut self, events: &[Event], time_ns: u64, after_gap: bool) {
         self.lost.events(events, after_gap);
         for event in events {

@@ -39,7 +39,9 @@ fn what_main_frees_before_it_ends_grows() {
         int main() { std::vector<std::string> all; for (int i = 0; i < 3000; i++) { \
         if (i % 100 == 0) usleep(40000); all.push_back(std::string(200, 'x')); } return 0; }";
     let boxes = "fn main() { let mut all: Vec<Box<[u8; 200]>> = Vec::new(); \
-        for i in 0..3000 { if i % 100 == 0 { std::thread::sleep(std::time::Duration::from_millis(40)); } all.push(Box::new([i as u8; 200])); } println!(\"{}\", all.len()); }";
+        for i in 0..3000 { \
+        if i % 100 == 0 { std::thread::sleep(std::time::Duration::from_millis(40)); } \
+        all.push(Box::new([i as u8; 200])); } println!(\"{}\", all.len()); }";
     let list = fixture.program("list", LIST);
     for program in [
         list.clone(),

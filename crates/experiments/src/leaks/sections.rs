@@ -196,20 +196,20 @@ pub fn growing(figures: &Figures) -> Option<Section> {
     let (title, text) = match figures.freed_last.bytes > had.bytes / 2 {
         true => (
             "Growing until the last frees",
-            "The least live bytes of these rise in each fifth of the run, until the program frees what it has. If it only \
-             builds one structure, a longer run shows where that ends.",
+            "The least live bytes of these rise in each fifth of the run, until the program frees what it has. If it \
+             only builds one structure, a longer run shows where that ends.",
         ),
         false => (
             "Growing over the whole run",
-            "The least live bytes of these rise in each fifth of the run. If the program only builds one structure, a longer \
-             run shows where that ends.",
+            "The least live bytes of these rise in each fifth of the run. If the program only builds one structure, a \
+             longer run shows where that ends.",
         ),
     };
     let mut found = section(title, text, site_table(&caption, &columns, rows.collect()))?;
     found.items.push(Item::Chart(Chart {
         title: "Live bytes of the sites that grow".to_owned(),
-        caption: "The least of each sixtieth of the run, in time or in bytes allocated: what comes and goes within one does \
-                  not show."
+        caption: "The least of each sixtieth of the run, in time or in bytes allocated: what comes and goes within one \
+                  does not show."
             .to_owned(),
         form: Form::Lines,
         x: Axis::even("part of the run, %"),

@@ -47,8 +47,8 @@ impl Growth<'_> {
         Floors { by_bytes: of(Clock::Bytes), in_time: of(Clock::Time) }
     }
 
-    /// Adds the rows whose live bytes rise over the whole run, steepest first; the largest of those that rose and stay; and
-    /// those that have most more in the last third of the run than in the first.
+    /// Adds the rows whose live bytes rise over the whole run, steepest first; the largest of those that rose and stay;
+    /// and those that have most more in the last third of the run than in the first.
     pub(super) fn of_rows(&self, rows: &[Row], call_sites: &CallSites<'_>, figures: &mut LeakFigures) {
         let (mut candidates, mut filled, mut most) = (Vec::new(), None, Vec::new());
         let mean = |floors: &[u64]| floors.iter().sum::<u64>() / THIRD as u64;

@@ -1,21 +1,20 @@
 //! Call sites whose live bytes rise over the whole run.
 //!
-//! The floors of the parts of the run are compared by fifths. They *rise* over it where the least of each fifth is above
-//! that of the fifth before, the highest of the last fifth is above that of the fifth before by a fair share of what it
-//! rose by until then, they rose in several parts, and the interval of their slope is above 0. So what only rises at the
-//! start does not, nor does a cache that fills or is emptied.
+//! The floors of the parts of the run are compared by fifths. They *rise* over it where the least of each fifth is
+//! above that of the fifth before, the highest of the last fifth is above that of the fifth before by a fair share of
+//! what it rose by until then, they rose in several parts, and the interval of their slope is above 0. So what only
+//! rises at the start does not, nor does a cache that fills or is emptied.
 //!
-//! A site grows where its floors rise in time. In parts of equal bytes, what a program allocates at its start hides what
-//! comes later, and what it builds at its start seems to go on where it computes without allocating. But time has idle
-//! hours, and rush hours. So a site grows as well where its floors rise in parts of equal bytes, if
+//! A site grows where its floors rise in time. In parts of equal bytes, what a program allocates at its start hides
+//! what comes later, and what it builds at its start seems to go on where it computes without allocating. But time has
+//! idle hours, and rush hours. So a site grows as well where its floors rise in parts of equal bytes, if
 //!
 //! - the program worked for a second, which is no start-up, and
-//! - in time, some of its rise is in the last fifth. Where the program allocates next to nothing there, it may have built
-//!   what it needs, or may be idle: it is idle where it worked for ten seconds before.
+//! - in time, some of its rise is in the last fifth. Where the program allocates next to nothing there, it may have
+//!   built what it needs, or may be idle: it is idle where it worked for ten seconds before.
 //!
-//! A program *works* for sixty times the median time that a part of equal bytes takes: pauses do not count. A run of less
-//! than a second is its own start-up, and shows nothing. Older traces
-//! with pointers have the clock of bytes alone.
+//! A program *works* for sixty times the median time that a part of equal bytes takes: pauses do not count. A run of
+//! less than a second is its own start-up, and shows nothing. Older traces with pointers have the clock of bytes alone.
 
 use heaptoll_statistics::{Trend, trend};
 use schemars::JsonSchema;
@@ -151,8 +150,8 @@ impl Run {
         let at = |end: &(u64, u64)| if in_time { seconds(end.1) } else { end.0 as f64 / MIB };
         let points: Vec<(f64, f64)> = ends.iter().map(at).zip(floors.map(|floor| floor as f64)).collect();
         let Trend { slope, low, high } = trend(&points).filter(|trend| trend.low > 0.0)?;
-        // The other slope by the mean rate of the run, and not by slopes over the other clock: parts of equal bytes have
-        // next to no time in bursts, and all of an idle hour is in one.
+        // The other slope by the mean rate of the run, and not by slopes over the other clock: parts of equal bytes
+        // have next to no time in bursts, and all of an idle hour is in one.
         let mib_per_s = self.clock_bytes as f64 / MIB / seconds(self.time_ns);
         let times = |factor: f64| Slope { value: slope * factor, low: low * factor, high: high * factor };
         let per_s =
@@ -198,8 +197,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A run of one site, which is made of steps: each lasts so many ms, allocates so many bytes, and has this change of
-    /// what is live.
+    /// A run of one site, which is made of steps: each lasts so many ms, allocates so many bytes, and has this change
+    /// of what is live.
     fn run_of(steps: impl IntoIterator<Item = (u64, u64, i64)>) -> LiveSeries {
         let (mut series, mut clock, mut time) = (LiveSeries::default(), 0, 0);
         let bytes = |bytes| Sum { objects: 1, bytes };

@@ -1,8 +1,9 @@
 //! The live bytes of each call site over a whole run whose length is not known beforehand.
 //!
-//! Two clocks, bytes allocated and time, are each cut into intervals of equal length; of each a site keeps its least live
-//! bytes, its *floor*, so that what comes and goes within an interval does not show. When there are too many intervals,
-//! neighbours are merged and intervals become twice as long. A site keeps only intervals in which it changes.
+//! Two clocks, bytes allocated and time, are each cut into intervals of equal length; of each a site keeps its least
+//! live bytes, its *floor*, so that what comes and goes within an interval does not show. When there are too many
+//! intervals, neighbours are merged and intervals become twice as long. A site keeps only intervals in which it
+//! changes.
 //!
 //! The series ends where the last frees begin. What a site had there is kept until the next place where they may begin.
 
