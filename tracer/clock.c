@@ -10,6 +10,7 @@
 #include "clock.h"
 
 #include "guest.h"
+#include "ring.h"
 #include "thread.h"
 
 typedef struct vki_timespec TimeSpec;
@@ -236,7 +237,9 @@ void ht_clock_after(ThreadId tid, UInt number, const UWord *arguments, SysRes re
       ULong now = 0;
       if (wait->absolute)
          read_ours(tid, wait->clock, &now);
-      waited += wait->ns > now ? wait->ns - now : 0;
+      const ULong passed = wait->ns > now ? wait->ns - now : 0;
+      waited += passed;
+      ht_ring_event(HT_WAITED, passed, NULL, 0);
    }
    wait->moved = NULL;
    wait->ns = 0;

@@ -57,7 +57,8 @@ enum {
    HT_ROOTS = 27,           /* payload: 1: a root point begins, 0: it ends */
    HT_ROOT = 28,            /* payload: a word that may be a pointer + 2^48 x HT_ROOT_... */
    HT_REQUEST = 29,         /* payload: 1: a request begins, 0: it ends */
-   HT_EXIT = 30             /* exit begins */
+   HT_EXIT = 30,            /* exit begins */
+   HT_WAITED = 31           /* payload: ns that the clock of --pin passed in a wait that its timeout ended */
 };
 
 /* Flag of the thread that started another: code of the manager did, also outside of its routines. */

@@ -15,7 +15,7 @@
 typedef unsigned long long ULong;
 #include "../words.h"
 
-enum { KINDS = HT_EXIT + 1 };
+enum { KINDS = HT_WAITED + 1 };
 enum { HEADER = 4096, BLOCK = 32768, BLOCKS = 16 };
 
 static uint64_t ring[HEADER / 8 + BLOCK * BLOCKS];

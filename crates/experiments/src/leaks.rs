@@ -1,4 +1,4 @@
-//! `heaptoll leaks`: what a program never frees, and what of it is lost, idle, or growing without bound.
+//! `heaptoll leaks`: what a program never frees, and what of it is lost, idle, or growing over the whole run.
 
 use std::path::Path;
 
@@ -61,7 +61,9 @@ fn of_plain(trace: &Path, request: &Request) -> Result<Figures, Failure> {
     });
     let reader = reader.map_err(trace_source::refused)?;
     let subject = Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), time_ns);
-    Ok(by_site(leaks.finish(), reader.header(), reader.sites(), subject, request))
+    let ended_ns = reader.exit().map(|exit| exit.time_ns).or(reader.ending().map(|ending| ending.time_ns));
+    let found = leaks.finish(ended_ns.unwrap_or(time_ns));
+    Ok(by_site(found, reader.header(), reader.sites(), subject, request))
 }
 
 fn of_graph(trace: &Path, request: &Request) -> Result<Figures, Failure> {
@@ -71,13 +73,14 @@ fn of_graph(trace: &Path, request: &Request) -> Result<Figures, Failure> {
     while reader.read(&mut batch).map_err(trace_source::refused)? {
         match batch.after_exit {
             true => leaks.events_after_exit(&batch.events),
-            false => leaks.events(&batch.events, batch.after_gap),
+            false => leaks.events(&batch.events, batch.time_ns, batch.after_gap),
         }
     }
     let header = reader.header().clone();
     let tables = reader.into_tables();
+    let ended_ns = tables.exit.map_or(0, |exit| exit.time_ns);
     let subject = Subject::new(&header, tables.ending.as_ref(), &tables.gaps, &tables.warnings, 0);
-    Ok(by_site(leaks.finish(), &header, tables.sites.as_ref(), subject, request))
+    Ok(by_site(leaks.finish(ended_ns), &header, tables.sites.as_ref(), subject, request))
 }
 
 fn by_site(

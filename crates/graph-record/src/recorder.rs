@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use heaptoll_drag::objects::{Index, Objects};
 use heaptoll_reftrace::word::{Place, Text};
-use heaptoll_reftrace::{Event, Owner, Reference, Sink};
+use heaptoll_reftrace::{Clock, Event, Owner, Reference, Sink};
 use heaptoll_trace::graph::{Access, Edge, FreeCause, LastTouch, Root, RootKind, Writer};
 use heaptoll_trace::{Ending, Output, TraceError};
 use rustc_hash::FxHashMap;
@@ -20,6 +20,9 @@ use crate::words::{Cell, Words};
 
 /// Aligned words that one store can reach: 1023 bytes, of which only vectors of up to 32 have pointers recorded.
 const STORED_WORDS: usize = 6;
+
+/// As in `tracer/clock.c`.
+const INSTRUCTIONS_PER_NS: u64 = 2;
 
 /// What was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,6 +76,9 @@ pub struct Recorder<W> {
     references: bool,
     /// Objects with lower numbers were there when `exit` began: what touches them afterwards is no use of them.
     after_exit: u64,
+    /// Instructions executed, and ns that passed in waits.
+    instructions: u64,
+    waited_ns: u64,
     /// Threads in a request.
     requests: BTreeSet<u32>,
     sites: SiteNames,
@@ -81,7 +87,8 @@ pub struct Recorder<W> {
 
 impl<W: Output> Recorder<W> {
     /// Records into a trace that begins. With `references` every load and store is recorded.
-    pub fn new(writer: Writer<W>, references: bool) -> Recorder<W> {
+    pub fn new(mut writer: Writer<W>, references: bool) -> Recorder<W> {
+        writer.time(0);
         Recorder {
             writer,
             objects: Objects::new(),
@@ -96,6 +103,8 @@ impl<W: Output> Recorder<W> {
             roots: FxHashMap::default(),
             references,
             after_exit: 0,
+            instructions: 0,
+            waited_ns: 0,
             requests: BTreeSet::new(),
             sites: SiteNames::default(),
             counts: Counts::default(),
@@ -391,7 +400,20 @@ impl<W: Output> Recorder<W> {
     }
 }
 
+impl<W: Output> Recorder<W> {
+    /// By the clock of the tracer.
+    fn time_passes(&mut self) {
+        let ns = (self.instructions / INSTRUCTIONS_PER_NS).saturating_add(self.waited_ns);
+        self.writer.time(ns / 1000);
+    }
+}
+
 impl<W: Output> Sink for Recorder<W> {
+    fn executed(&mut self, _: Owner, cost: Clock) {
+        self.instructions = self.instructions.saturating_add(cost.instructions);
+        self.time_passes();
+    }
+
     #[inline]
     fn references(&mut self, owner: Owner, references: &[Reference]) {
         for reference in references {
@@ -412,6 +434,10 @@ impl<W: Output> Sink for Recorder<W> {
         }
         self.stored();
         match *event {
+            Event::Waited { ns } => {
+                self.waited_ns = self.waited_ns.saturating_add(ns);
+                self.time_passes();
+            }
             Event::Enter { routine, arguments, .. } => self.enter(routine, arguments),
             Event::Leave { routine, arguments, site, result, .. } => {
                 self.leave(routine, arguments, site, result);

@@ -237,6 +237,7 @@ impl Decoder {
             EventKind::Roots => sink.event(&Event::Roots { begin: payload != 0 }),
             EventKind::Request => sink.event(&Event::Request { begin: payload != 0 }),
             EventKind::Exit => sink.event(&Event::Exit),
+            EventKind::Waited => sink.event(&Event::Waited { ns: payload }),
             EventKind::Root => {
                 let place = Place::from_number(payload >> 48)?;
                 sink.event(&Event::Root { value: payload & word::ADDRESS, place });

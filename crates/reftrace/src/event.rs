@@ -133,6 +133,8 @@ pub enum Event<'a> {
     Request { begin: bool },
     /// `exit` begins: handlers and destructors follow.
     Exit,
+    /// By the tracer's clock, which instructions drive, so many ns passed in a wait.
+    Waited { ns: u64 },
     /// A child process was started, which has a stream of its own.
     Fork { child: u32 },
     /// The program's `main` begins, with what each owner has executed before, by number of owner: the loader's and the

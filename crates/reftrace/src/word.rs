@@ -125,6 +125,8 @@ pub enum EventKind {
     Request = 29,
     /// `exit` begins: handlers and destructors follow. Nothing.
     Exit = 30,
+    /// Payload: ns that the tracer's clock passed in a wait that its timeout ended. Nothing.
+    Waited = 31,
 }
 
 /// Where a root lies.
@@ -194,7 +196,7 @@ impl Text {
 }
 
 impl EventKind {
-    const ALL: [EventKind; 31] = [
+    const ALL: [EventKind; 32] = [
         EventKind::Nothing,
         EventKind::Thread,
         EventKind::Enter,
@@ -226,6 +228,7 @@ impl EventKind {
         EventKind::Root,
         EventKind::Request,
         EventKind::Exit,
+        EventKind::Waited,
     ];
 
     /// The kind of a number.
@@ -245,7 +248,8 @@ impl EventKind {
             | EventKind::Roots
             | EventKind::Root
             | EventKind::Request
-            | EventKind::Exit => 0,
+            | EventKind::Exit
+            | EventKind::Waited => 0,
             EventKind::KernelLoad | EventKind::KernelStore | EventKind::ThreadStart | EventKind::WordAt => 1,
             EventKind::Abandon
             | EventKind::Signal

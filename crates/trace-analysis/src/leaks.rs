@@ -1,5 +1,5 @@
 //! What a program never frees, and what of it is a leak: lost (by the kinds of memcheck), reachable and not touched any
-//! more, or growing without bound. By call site.
+//! more, or growing over the whole run. By call site.
 //!
 //! A trace with pointers has all three. A plain trace has what was never freed and what grows.
 
@@ -14,11 +14,11 @@ mod sites;
 
 use std::collections::HashMap;
 
-use heaptoll_trace::graph::Event;
+use heaptoll_trace::graph::{AllocationKind, Event};
 
-pub use figures::{Growing, GrownMost, KeptSite, Kinds, LeakFigures, SiteLeaks, Suppressed};
+pub use figures::{Filled, Growing, GrownMost, KeptSite, Kinds, LeakFigures, SiteLeaks, Suppressed};
 pub use found::Found;
-pub use growth::{Rise, Slope};
+pub use growth::{Rise, SHORTEST_NS, Slope};
 pub use plain::{EACH_OBJECT, NeverFreedOf};
 pub use sites::{By, LEAVE_NONE_OUT};
 
@@ -44,20 +44,26 @@ pub struct GraphLeaks {
 }
 
 impl GraphLeaks {
-    /// Takes the events of a batch; before it, events may be missing.
-    pub fn events(&mut self, events: &[Event], after_gap: bool) {
+    /// Takes the events of a batch, which happened at this time, 0 where the trace has none; before it, events may be
+    /// missing.
+    pub fn events(&mut self, events: &[Event], time_ns: u64, after_gap: bool) {
         self.lost.events(events, after_gap);
         for event in events {
             match *event {
-                Event::Allocate { object, size, site, .. } => {
+                Event::Allocate { object, size, site, kind, .. } => {
                     self.allocated.add(size);
                     self.clock_bytes = self.clock_bytes.saturating_add(size);
                     self.live.insert(object, (site, size));
-                    self.series.add(site, Sum { objects: 1, bytes: size }, self.clock_bytes, 0);
+                    let one = Sum { objects: 1, bytes: size };
+                    match kind {
+                        // The object that it replaces ends next.
+                        AllocationKind::Resized => self.series.replaces(site, one, self.clock_bytes, time_ns),
+                        _ => self.series.add(site, one, self.clock_bytes, time_ns),
+                    }
                 }
                 Event::Free { object, .. } => {
                     if let Some((site, size)) = self.live.remove(&object) {
-                        self.series.remove(site, Sum { objects: 1, bytes: size }, self.clock_bytes, 0);
+                        self.series.remove(site, Sum { objects: 1, bytes: size }, self.clock_bytes, time_ns);
                     }
                 }
                 Event::RootsBegin { clock_bytes } => {
@@ -83,8 +89,9 @@ impl GraphLeaks {
         }
     }
 
-    /// What was found, when all events were taken.
-    pub fn finish(self) -> Found {
+    /// What was found, when all events were taken: `exit` began at `time_ns`.
+    pub fn finish(mut self, time_ns: u64) -> Found {
+        self.series.end(time_ns);
         let clock_bytes = self.clock_bytes;
         let (judged_at_bytes, goes_on) = (self.lost.judged_at_bytes(), self.lost.goes_on());
         let mut sums: HashMap<u32, SiteSums> = HashMap::new();
@@ -117,7 +124,6 @@ impl GraphLeaks {
             series: self.series,
             allocated: self.allocated,
             clock_bytes,
-            has_time: false,
             judged_at_bytes,
             goes_on,
             misfits: 0,

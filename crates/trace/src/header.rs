@@ -119,7 +119,7 @@ pub struct Sample {
 pub struct Exit {
     /// Number of the first event after it.
     pub event: u64,
-    /// ns from the beginning; 0 in a trace with pointers, which has no times.
+    /// ns from the beginning; 0 where the trace has no times.
     pub time_ns: u64,
 }
 

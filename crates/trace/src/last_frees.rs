@@ -4,24 +4,36 @@
 //! The *last frees* are the longest end of a run in which the program frees much more than it allocates. What was live
 //! before them is judged in place of what was left.
 
-/// In the last frees, the program frees more than this many bytes for each byte that it allocates.
-const FREED_FOR_EACH: u128 = 64;
+/// In the last frees, live bytes fall by more than this for each byte that the program allocates.
+const FREED_FOR_EACH: u64 = 64;
 
 /// Follows a run whose end is not known yet, and finds where its last frees begin.
 ///
-/// They begin where live bytes and `FREED_FOR_EACH` times the bytes allocated had the largest sum: from there on to any
-/// later point, the program has freed that many bytes for each that it has allocated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// They begin where live bytes and `freed_for_each` times the bytes allocated had the largest sum: from there on to any
+/// later point, live bytes fell by that many bytes for each that the program has allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastFrees {
+    freed_for_each: u64,
     most: u128,
 }
 
+impl Default for LastFrees {
+    fn default() -> LastFrees {
+        LastFrees::new(FREED_FOR_EACH)
+    }
+}
+
 impl LastFrees {
+    /// In the last frees, live bytes fall by more than `freed_for_each` for each byte that the program allocates.
+    pub fn new(freed_for_each: u64) -> LastFrees {
+        LastFrees { freed_for_each, most: 0 }
+    }
+
     /// So many bytes are live after so many were allocated. Returns whether the last frees begin here or later, if the run
     /// ends as it is now.
     #[inline]
     pub fn begin_after(&mut self, live_bytes: u64, clock_bytes: u64) -> bool {
-        let sum = u128::from(live_bytes) + FREED_FOR_EACH * u128::from(clock_bytes);
+        let sum = u128::from(live_bytes) + u128::from(self.freed_for_each) * u128::from(clock_bytes);
         let begin_after = sum >= self.most;
         self.most = self.most.max(sum);
         begin_after

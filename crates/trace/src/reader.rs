@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::file_kind::FileKind;
 use crate::format::chunk;
 use crate::frame::{Framer, StreamItem};
-use crate::header::{Ending, Gap, Header, Sample, Sites};
+use crate::header::{Ending, Exit, Gap, Header, Sample, Sites};
 use crate::memory::Memory;
 use crate::tables::Tables;
 
@@ -186,6 +186,11 @@ impl<R: Read> Reader<R> {
     /// How the recording ended; none when it was cut off. Complete once [`Reader::read`] returned false.
     pub fn ending(&self) -> Option<&Ending> {
         self.tables.ending.as_ref()
+    }
+
+    /// When `exit` began. Known once [`Reader::read`] returned false.
+    pub fn exit(&self) -> Option<Exit> {
+        self.tables.exit
     }
 
     /// Call stacks. Complete once [`Reader::read`] returned false.

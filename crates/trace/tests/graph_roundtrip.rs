@@ -1,8 +1,8 @@
 //! What is written into a trace with pointers comes back; other files are refused by name.
 
 use crate::common::graph::{graph, read_graph};
-use heaptoll_trace::graph::Reader;
-use heaptoll_trace::{TraceError, tables};
+use heaptoll_trace::graph::{Allocation, AllocationKind, Batch, Event, Reader, Writer};
+use heaptoll_trace::{Ending, Header, Settings, TraceError, tables};
 use proptest::prelude::*;
 
 proptest! {
@@ -16,6 +16,42 @@ proptest! {
         prop_assert_eq!(found.warnings, Vec::<String>::new());
         prop_assert_eq!(found.gaps, usize::from(full));
     }
+}
+
+#[test]
+fn batches_have_the_time_of_their_events_to_a_millisecond_in_whichever_chunk_these_are() {
+    let settings = Settings { level: 1, events_per_chunk: 7 };
+    let mut writer = Writer::new(Vec::new(), &Header::default(), &settings).expect("begins");
+    let times: Vec<u64> = (0..100).map(|at| at * at * 40).collect();
+    for time_us in &times {
+        writer.time(*time_us);
+        let object = writer.allocate(&Allocation {
+            size: 8,
+            site: 0,
+            thread: 0,
+            kind: AllocationKind::Plain,
+            align_log2: 0,
+        });
+        writer.touch(object);
+    }
+    writer.exit_begins();
+    let bytes = writer.finish(&Ending::default()).expect("ends");
+    let mut reader = Reader::with_name(&bytes[..], "t").expect("a trace");
+    let (mut batch, mut objects) = (Batch::default(), 0);
+    while reader.read(&mut batch).expect("reads") {
+        for event in &batch.events {
+            let Event::Allocate { object, .. } = *event else { continue };
+            let ns = times[object as usize] * 1000;
+            assert!(
+                (ns.saturating_sub(1_000_000)..=ns).contains(&batch.time_ns),
+                "{object}: {ns}, {}",
+                batch.time_ns
+            );
+            objects += 1;
+        }
+    }
+    assert_eq!((objects, reader.tables().gaps.len()), (100, 0));
+    assert_eq!(reader.tables().exit.map(|exit| exit.time_ns), times.last().map(|us| us * 1000));
 }
 
 #[test]

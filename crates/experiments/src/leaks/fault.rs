@@ -4,6 +4,7 @@ use std::path::Path;
 
 use heaptoll_trace_analysis::leaks::LeakFigures as Figures;
 
+use super::sentence;
 use crate::failure::Failure;
 
 /// A kind of leak that a gate looks for.
@@ -13,7 +14,7 @@ pub enum Fault {
     Definite,
     /// Possibly lost objects.
     Possible,
-    /// A call site that grows without bound, or all live bytes together.
+    /// A call site that grows over the whole run, or all live bytes together.
     Growing,
     /// Anything that was never freed.
     NeverFreed,
@@ -37,6 +38,7 @@ impl Fault {
     /// # Errors
     /// Traces of this kind do not show it.
     pub fn judge(self, figures: &Figures, trace: &Path) -> Result<Verdict, Failure> {
+        let too_short = sentence::too_short(figures).unwrap_or_default();
         let why = |why: &str| format!("{} does not show what --fail-on names: {why}", trace.display());
         let is_lost = |objects: u64| match figures.judged_at_bytes {
             // A child between fork and exec: what allocates nothing loses nothing.
@@ -56,9 +58,7 @@ impl Fault {
             Fault::Growing if !figures.sites => {
                 return Err(Failure::Usage(why("it has no call stacks; record with --sites")));
             }
-            Fault::Growing if !grows && figures.is_short => {
-                Err("the run is too short to see growth; let the program work for longer")
-            }
+            Fault::Growing if !grows && figures.is_short => Err(too_short.as_str()),
             Fault::Growing => Ok(grows),
             Fault::NeverFreed => Ok(figures.kinds.never_freed().objects > 0),
         };

@@ -171,7 +171,7 @@ pub fn kept(figures: &Figures) -> Option<Section> {
     section("Kept by the C library", text, table_item("", &columns, rows.collect()))
 }
 
-/// What grows without bound.
+/// What grows over the whole run.
 pub fn growing(figures: &Figures) -> Option<Section> {
     let has_time = figures.growing.iter().any(|one| one.rise.per_s.is_some());
     let mut columns =
@@ -191,17 +191,30 @@ pub fn growing(figures: &Figures) -> Option<Section> {
         true => format!("the {LISTED} steepest of {}", figures.growing.len()),
         false => String::new(),
     };
-    let text = "The least live bytes of these rise in each fifth of the run. The run ends where the program begins to free all \
-                it has.";
-    let mut found = section("Growing without bound", text, site_table(&caption, &columns, rows.collect()))?;
+    let had = figures.growing.iter().fold(Sum::default(), |sum, one| sum.plus(one.at_end));
+    // Some of what was freed last may be of others.
+    let (title, text) = match figures.freed_last.bytes > had.bytes / 2 {
+        true => (
+            "Growing until the last frees",
+            "The least live bytes of these rise in each fifth of the run, until the program frees what it has. If it \
+             only builds one structure, a longer run shows where that ends.",
+        ),
+        false => (
+            "Growing over the whole run",
+            "The least live bytes of these rise in each fifth of the run. If the program only builds one structure, a \
+             longer run shows where that ends.",
+        ),
+    };
+    let mut found = section(title, text, site_table(&caption, &columns, rows.collect()))?;
     found.items.push(Item::Chart(Chart {
         title: "Live bytes of the sites that grow".to_owned(),
-        caption: "The least of each sixtieth of the run: what comes and goes within one does not show."
+        caption: "The least of each sixtieth of the run, in time or in bytes allocated: what comes and goes within one \
+                  does not show."
             .to_owned(),
         form: Form::Lines,
-        x: Axis::even("bytes allocated, MiB"),
+        x: Axis::even("part of the run, %"),
         y: Axis::even("MiB"),
-        series: figures.growing.iter().take(CURVES).map(|one| curve(one, figures.clock_bytes)).collect(),
+        series: figures.growing.iter().take(CURVES).map(curve).collect(),
     }));
     Some(found)
 }
@@ -212,13 +225,13 @@ fn slope(slope: Option<&Slope>) -> [String; 2] {
     })
 }
 
-fn curve(one: &Growing, clock_bytes: u64) -> Series {
+fn curve(one: &Growing) -> Series {
     let floors = &one.rise.floors_bytes;
-    let step = clock_bytes as f64 / floors.len().max(1) as f64;
+    let share = |at: usize| 100.0 * (at + 1) as f64 / floors.len() as f64;
     let points = floors.iter().enumerate();
     Series {
         name: one.name.clone(),
-        points: points.map(|(at, floor)| (mib(((at + 1) as f64 * step) as u64), mib(*floor))).collect(),
+        points: points.map(|(at, floor)| (share(at), mib(*floor))).collect(),
         ..Series::default()
     }
 }

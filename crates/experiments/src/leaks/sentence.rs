@@ -2,8 +2,8 @@
 
 use heaptoll_report::format::printable;
 use heaptoll_trace_analysis::Sum;
-use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures, SiteLeaks};
-use heaptoll_units::{bytes, objects, whole_bytes};
+use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures, Rise, SHORTEST_NS, SiteLeaks, Slope};
+use heaptoll_units::{bytes, objects, percent, time_ns, whole_bytes};
 
 use super::sections::of_no_kind;
 
@@ -32,15 +32,19 @@ fn definite(row: &SiteLeaks) -> String {
     }
 }
 
+/// By how much something rises, with the interval.
+fn steepness(rise: &Rise) -> String {
+    let of = |slope: &Slope, unit: &str| {
+        format!("by {} {unit} ({} to {})", bytes(slope.value), bytes(slope.low), bytes(slope.high))
+    };
+    match rise.per_s.as_ref().filter(|_| rise.in_time) {
+        Some(per_s) => of(per_s, "a second"),
+        None => of(&rise.per_mib, "for each MiB allocated"),
+    }
+}
+
 fn grows(one: &Growing) -> String {
-    let slope = &one.rise.per_mib;
-    format!(
-        "{} grows over the whole run: by {} for each MiB allocated ({} to {}).",
-        place(&one.name),
-        bytes(slope.value),
-        bytes(slope.low),
-        bytes(slope.high)
-    )
+    format!("{} grows over the whole run: {}.", place(&one.name), steepness(&one.rise))
 }
 
 /// The worst that was found.
@@ -89,25 +93,52 @@ pub fn worst(figures: &LeakFigures) -> String {
 pub fn growth(figures: &LeakFigures) -> Option<String> {
     let worst = worst(figures);
     let one = figures.growing.first().map(grows).filter(|sentence| *sentence != worst);
-    one.or_else(|| {
-        let rise = figures.rise_of_all.as_ref().filter(|_| figures.growing.is_empty())?;
-        let most = figures.grown_most.iter().map(|one| format!("{} {}", place(&one.name), whole_bytes(one.bytes())));
-        let most: Vec<String> = most.collect();
-        let increase = match most.is_empty() {
-            true => String::new(),
-            false => format!(" From the first third to the last, most came from {}.", most.join("; ")),
-        };
-        Some(format!(
-            "No call site alone grows, but all live bytes do: by {} for each MiB allocated ({} to {}).{increase}",
-            bytes(rise.per_mib.value),
-            bytes(rise.per_mib.low),
-            bytes(rise.per_mib.high)
-        ))
-    })
+    one.or_else(|| all_grow(figures))
+        .or_else(|| fills(figures))
+        .or_else(|| too_short(figures).map(|why| format!("Not decided: {why}.")))
+}
+
+fn all_grow(figures: &LeakFigures) -> Option<String> {
+    let rise = figures.rise_of_all.as_ref().filter(|_| figures.growing.is_empty())?;
+    let most =
+        figures.grown_most.iter().map(|one| format!("{} {}", place(&one.name), whole_bytes(one.bytes())));
+    let most: Vec<String> = most.collect();
+    let increase = match most.is_empty() {
+        true => String::new(),
+        false => format!(" From the first third to the last, most came from {}.", most.join("; ")),
+    };
+    Some(format!("No call site alone grows, but all live bytes do: {}.{increase}", steepness(rise)))
+}
+
+/// What rose at the start, where nothing grows.
+fn fills(figures: &LeakFigures) -> Option<String> {
+    let one = figures.filled.as_ref().filter(|_| figures.growing.is_empty())?;
+    Some(format!(
+        "Nothing grows: {} rose to {} until {} of the time, then stayed.",
+        place(&one.name),
+        whole_bytes(one.bytes),
+        percent(one.until_share)
+    ))
+}
+
+/// Why growth cannot show.
+pub fn too_short(figures: &LeakFigures) -> Option<String> {
+    let shortest = SHORTEST_NS as f64;
+    let why = match figures.time_s.map(|time_s| time_s * 1e9) {
+        Some(time) if time < shortest => {
+            format!("it lasts {}, and {} is the least", time_ns(time), time_ns(shortest))
+        }
+        _ => "it allocates next to nothing".to_owned(),
+    };
+    figures
+        .is_short
+        .then(|| format!("the run is too short to see growth ({why}); let the program work for longer"))
 }
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_trace_analysis::leaks::Filled;
+
     use super::*;
 
     fn figures(rows: Vec<SiteLeaks>) -> LeakFigures {
@@ -157,5 +188,32 @@ mod tests {
         assert_eq!(worst(&figures(vec![])), "No object is in the trace.");
         let freed = LeakFigures { allocated: small, ..figures(vec![]) };
         assert_eq!(worst(&freed), "Everything was freed.");
+    }
+
+    /// Before, what was built in the first moments, or in a run of some ms, grew over the whole run.
+    #[test]
+    fn growth_is_worded_by_the_clock_that_shows_it_and_what_fills_or_is_short_says_so() {
+        let slope = |value| Slope { value, low: value - 1.0, high: value + 1.0 };
+        let rise = Rise { per_mib: slope(10.0), per_s: Some(slope(20.0)), ..Rise::default() };
+        let one = |in_time| Growing {
+            name: "f < main".into(),
+            rise: Rise { in_time, ..rise.clone() },
+            ..Growing::default()
+        };
+        let found = |growing| LeakFigures { growing: vec![growing], ..figures(vec![]) };
+        assert_eq!(worst(&found(one(true))), "f grows over the whole run: by 20 B a second (19 B to 21 B).");
+        assert!(worst(&found(one(false))).ends_with("by 10 B for each MiB allocated (9 B to 11 B)."));
+        let filled = Some(Filled { name: "f < main".into(), bytes: 2048, until_share: 0.05 });
+        let fills = LeakFigures { filled, ..figures(vec![]) };
+        let sentence = "Nothing grows: f rose to 2.00 KiB until 5.0 % of the time, then stayed.";
+        assert_eq!(growth(&fills).as_deref(), Some(sentence));
+        let short = LeakFigures { is_short: true, time_s: Some(0.02), ..figures(vec![]) };
+        let why = too_short(&short).expect("it is short");
+        assert!(why.contains("it lasts 20.0 ms, and 1.00 s is the least"), "{why}");
+        assert_eq!(growth(&short), Some(format!("Not decided: {why}.")));
+        assert!(
+            too_short(&LeakFigures { time_s: None, ..short })
+                .is_some_and(|why| why.contains("next to nothing"))
+        );
     }
 }

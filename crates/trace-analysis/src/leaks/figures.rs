@@ -109,6 +109,17 @@ impl GrownMost {
     }
 }
 
+/// Call stacks that read alike, whose live bytes rise at the start of the run and then stay.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Filled {
+    /// Their text.
+    pub name: String,
+    /// Their least live bytes in the last part of the run.
+    pub bytes: u64,
+    /// The share of the time until which they rise.
+    pub until_share: f64,
+}
+
 /// What the C library keeps for itself, which no program can free.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptSite {
@@ -168,8 +179,12 @@ pub struct LeakFigures {
     pub grown_most: Vec<GrownMost>,
     /// What the program freed last, before `exit`: growth is judged before it.
     pub freed_last: Sum,
+    /// Time of the run until the last frees, s; none where the trace has no time.
+    pub time_s: Option<f64>,
     /// The run is too short to see growth.
     pub is_short: bool,
+    /// The largest of the call sites that would grow by bytes allocated, but rose only at the start.
+    pub filled: Option<Filled>,
     /// What the C library keeps for itself, most bytes first: in no other sum, and no leak.
     pub kept: Vec<KeptSite>,
     /// What suppressions left out.

@@ -29,7 +29,6 @@ pub struct Found {
     pub(super) series: LiveSeries,
     pub(super) allocated: Sum,
     pub(super) clock_bytes: u64,
-    pub(super) has_time: bool,
     /// The root point that was judged; none of a plain trace.
     pub(super) judged_at_bytes: Option<u64>,
     /// The program went on after it.

@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::figures::{Growing, GrownMost};
-use super::growth::{Rise, may_grow, rise};
+use super::figures::{Filled, Growing, GrownMost, LeakFigures};
+use super::growth::{Floors, Rise, Run};
 use super::row::Row;
-use super::series::{LiveSeries, PARTS};
+use super::series::{Clock, LiveSeries, PARTS};
 use crate::stacks::CallSites;
 use crate::sum::Sum;
 
@@ -16,70 +16,87 @@ const MOST: usize = 5;
 /// Parts of a third of the run.
 const THIRD: usize = PARTS / 3;
 
-/// The live bytes of a run that is long enough to have parts.
+/// The live bytes of a run that is long enough to show growth.
 pub(super) struct Growth<'a> {
     pub(super) series: &'a LiveSeries,
-    /// The clock and the time at the end of each part.
-    pub(super) ends: Vec<(u64, u64)>,
-    pub(super) has_time: bool,
+    pub(super) run: Run,
 }
 
 impl Growth<'_> {
     /// How all live bytes rise without those of some sites; none where they do not over the whole run.
     pub(super) fn of_all(&self, left_out: &[u32]) -> Option<Rise> {
-        let mut without = [0; PARTS];
-        left_out.iter().for_each(|site| self.series.add_floors(*site, &mut without));
-        let mut floors = self.series.floors_of_all();
-        floors.iter_mut().zip(without).for_each(|(floor, less)| *floor = floor.saturating_sub(less));
-        self.rise(&floors)
+        let without = self.floors(left_out);
+        let less = |clock, without: [u64; PARTS]| {
+            let mut floors = self.series.floors_of_all(clock);
+            floors.iter_mut().zip(without).for_each(|(floor, less)| *floor = floor.saturating_sub(less));
+            floors
+        };
+        let floors = Floors {
+            by_bytes: less(Clock::Bytes, without.by_bytes),
+            in_time: less(Clock::Time, without.in_time),
+        };
+        self.run.rise(&floors, self.run.may_grow(&floors)?)
     }
 
-    fn rise(&self, floors: &[u64; PARTS]) -> Option<Rise> {
-        may_grow(floors).then(|| rise(floors, &self.ends, self.has_time)).flatten()
+    fn floors(&self, sites: &[u32]) -> Floors {
+        let of = |clock| {
+            let mut floors = [0; PARTS];
+            sites.iter().for_each(|site| self.series.add_floors(clock, *site, &mut floors));
+            floors
+        };
+        Floors { by_bytes: of(Clock::Bytes), in_time: of(Clock::Time) }
     }
 
-    fn floors(&self, row: &Row) -> [u64; PARTS] {
-        let mut floors = [0; PARTS];
-        row.sites.iter().for_each(|site| self.series.add_floors(*site, &mut floors));
-        floors
-    }
-
-    /// Rows whose live bytes rise over the whole run, steepest first.
-    pub(super) fn of_rows(&self, rows: &[Row], call_sites: &CallSites<'_>) -> Vec<Growing> {
-        let floors = rows.iter().map(|row| self.floors(row)).enumerate();
-        let mut candidates: Vec<(usize, [u64; PARTS])> =
-            floors.filter(|(_, floors)| may_grow(floors)).collect();
-        candidates.sort_by_key(|(number, floors)| (Reverse(floors[PARTS - 1] - floors[0]), *number));
-        candidates.truncate(SLOPES);
-        let grown = candidates.into_iter().filter_map(|(number, floors)| {
-            let row = &rows[number];
-            let site = row.largest.map(|(site, _)| site).or_else(|| row.sites.first().copied());
-            let had = row.sites.iter().map(|site| self.series.before_last_frees(*site));
-            Some(Growing {
-                name: call_sites.name(number),
-                stack: site.map_or_else(Vec::new, |site| call_sites.whole(site)),
-                at_end: had.fold(Sum::default(), Sum::plus),
-                rise: self.rise(&floors)?,
-            })
-        });
-        let mut grown: Vec<Growing> = grown.collect();
-        grown.sort_by(|one, other| other.rise.per_mib.value.total_cmp(&one.rise.per_mib.value));
-        grown
-    }
-
-    /// Rows that have more in the last third of the run than in the first, most first.
-    pub(super) fn most(&self, rows: &[Row], call_sites: &CallSites<'_>) -> Vec<GrownMost> {
+    /// Adds the rows whose live bytes rise over the whole run, steepest first; the largest of those that rose and stay;
+    /// and those that have most more in the last third of the run than in the first.
+    pub(super) fn of_rows(&self, rows: &[Row], call_sites: &CallSites<'_>, figures: &mut LeakFigures) {
+        let (mut candidates, mut filled, mut most) = (Vec::new(), None, Vec::new());
         let mean = |floors: &[u64]| floors.iter().sum::<u64>() / THIRD as u64;
-        let floors = rows.iter().map(|row| self.floors(row)).enumerate();
-        let thirds =
-            floors.map(|(row, floors)| (row, mean(&floors[..THIRD]), mean(&floors[PARTS - THIRD..])));
-        let mut all: Vec<_> = thirds.filter(|(_, first, last)| last > first).collect();
-        all.sort_by_key(|(_, first, last)| Reverse(last - first));
-        let most = all.into_iter().take(MOST).map(|(row, first_third_bytes, last_third_bytes)| GrownMost {
+        for (number, row) in rows.iter().enumerate() {
+            let floors = self.floors(&row.sites);
+            let (first, last) = (mean(&floors.by_bytes[..THIRD]), mean(&floors.by_bytes[PARTS - THIRD..]));
+            if last > first {
+                most.push((number, first, last));
+            }
+            if let Some(clock) = self.run.may_grow(&floors) {
+                candidates.push((number, clock, floors));
+            } else if let Some(share) = self.run.filled_at(&floors) {
+                let bytes = floors.by_bytes[PARTS - 1];
+                filled = filled.filter(|(_, most, _)| *most >= bytes).or(Some((number, bytes, share)));
+            }
+        }
+        candidates.sort_by_key(|(number, _, floors)| {
+            (Reverse(floors.by_bytes[PARTS - 1].saturating_sub(floors.by_bytes[0])), *number)
+        });
+        candidates.truncate(SLOPES);
+        let grown = candidates.into_iter().filter_map(|(number, clock, floors)| {
+            let rise = self.run.rise(&floors, clock)?;
+            Some(self.growing(&rows[number], call_sites.name(number), rise, call_sites))
+        });
+        figures.growing = grown.collect();
+        figures.growing.sort_by(|one, other| other.rise.per_mib.value.total_cmp(&one.rise.per_mib.value));
+        figures.filled = filled.map(|(number, bytes, until_share)| Filled {
+            name: call_sites.name(number),
+            bytes,
+            until_share,
+        });
+        most.sort_by_key(|(_, first, last)| Reverse(last - first));
+        let most = most.into_iter().take(MOST).map(|(row, first_third_bytes, last_third_bytes)| GrownMost {
             name: call_sites.name(row),
             first_third_bytes,
             last_third_bytes,
         });
-        most.collect()
+        figures.grown_most = most.collect();
+    }
+
+    fn growing(&self, row: &Row, name: String, rise: Rise, call_sites: &CallSites<'_>) -> Growing {
+        let site = row.largest.map(|(site, _)| site).or_else(|| row.sites.first().copied());
+        let had = row.sites.iter().map(|site| self.series.before_last_frees(*site));
+        Growing {
+            name,
+            stack: site.map_or_else(Vec::new, |site| call_sites.whole(site)),
+            at_end: had.fold(Sum::default(), Sum::plus),
+            rise,
+        }
     }
 }

@@ -102,8 +102,9 @@ impl NeverFreedOf {
         }
     }
 
-    /// What was found, when all events were taken.
-    pub fn finish(self) -> Found {
+    /// What was found, when all events were taken: at `time_ns` the program ended, or `exit` began.
+    pub fn finish(mut self, time_ns: u64) -> Found {
+        self.series.end(time_ns);
         let mut sums: HashMap<u32, SiteSums> = HashMap::new();
         for block in self.slots.iter().filter(|block| block.is_live) {
             sums.entry(block.site).or_default().kinds.unjudged.add(block.size);
@@ -117,7 +118,6 @@ impl NeverFreedOf {
             series: self.series,
             allocated: self.allocated,
             clock_bytes: self.clock_bytes,
-            has_time: true,
             judged_at_bytes: None,
             goes_on: false,
             misfits: self.misfits,

@@ -8,6 +8,7 @@ use heaptoll_callsites::{WholeFrame, kept_by};
 use super::figures::{KeptSite, Kinds, LeakFigures, SiteLeaks};
 use super::found::Found;
 use super::growing::Growth;
+use super::growth::Run;
 use super::row::Row;
 use crate::stacks::CallSites;
 
@@ -31,7 +32,7 @@ pub struct By<'a, 'b> {
 impl Found {
     /// The figures. What is about the file is left to the caller.
     pub fn figures(self, by: By<'_, '_>) -> LeakFigures {
-        let ends = self.series.ends();
+        let run = Run::new(&self.series);
         let mut figures = LeakFigures {
             pointers: self.judged_at_bytes.is_some(),
             sites: by.call_sites.is_some(),
@@ -39,12 +40,13 @@ impl Found {
             clock_bytes: self.clock_bytes,
             judged_at_bytes: self.judged_at_bytes,
             goes_on: self.goes_on,
-            is_short: ends.is_none(),
+            is_short: run.is_none(),
+            time_s: self.series.has_time().then(|| self.series.time_ns() as f64 / 1e9),
             misfits: self.misfits,
             freed_last: self.series.freed_last(),
             ..LeakFigures::default()
         };
-        let growth = ends.map(|ends| Growth { series: &self.series, ends, has_time: self.has_time });
+        let growth = run.map(|run| Growth { series: &self.series, run });
         match by.call_sites {
             Some(call_sites) => self.by_site(call_sites, by.suppress, growth.as_ref(), &mut figures),
             None => {
@@ -96,8 +98,7 @@ impl Found {
         figures.kept = kept_sites(kept, call_sites);
         if let Some(growth) = growth {
             figures.rise_of_all = growth.of_all(&left_out);
-            figures.growing = growth.of_rows(&rows, call_sites);
-            figures.grown_most = growth.most(&rows, call_sites);
+            growth.of_rows(&rows, call_sites, figures);
         }
         leaks(&rows, self.clock_bytes, call_sites, figures);
     }

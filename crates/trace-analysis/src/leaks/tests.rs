@@ -22,10 +22,10 @@ fn allocate(object: u64, site: u32, size: u64) -> Event {
 
 fn figures(events: &[Event], suppress: &dyn Fn(&[WholeFrame]) -> bool) -> LeakFigures {
     let mut leaks = GraphLeaks::default();
-    leaks.events(events, false);
+    leaks.events(events, 0, false);
     let sites = sites();
     let mut call_sites = CallSites::new(&sites, 3);
-    leaks.finish().figures(By { call_sites: Some(&mut call_sites), suppress })
+    leaks.finish(0).figures(By { call_sites: Some(&mut call_sites), suppress })
 }
 
 fn some() -> Vec<Event> {
@@ -110,9 +110,9 @@ fn what_the_c_library_keeps_is_in_no_row_and_does_not_count_as_growth() {
     sites.sites[1].frames = vec![0, 1];
     let found = |events: &[Event]| {
         let mut leaks = GraphLeaks::default();
-        leaks.events(events, false);
+        leaks.events(events, 0, false);
         let mut call_sites = CallSites::new(&sites, 3);
-        leaks.finish().figures(By { call_sites: Some(&mut call_sites), suppress: LEAVE_NONE_OUT })
+        leaks.finish(0).figures(By { call_sites: Some(&mut call_sites), suppress: LEAVE_NONE_OUT })
     };
     let some = found(&some());
     let kept: Vec<_> = some
@@ -163,15 +163,19 @@ fn what_is_freed_after_exit_was_live_and_grew_and_is_summed_up_apart() {
     let object = |object: u64| allocate(object, 1, 32);
     let free = |object| Event::Free { object, thread: 0, cause: FreeCause::Free, last_touch: None };
     let mut leaks = GraphLeaks::default();
-    leaks.events(&(0..3000).map(object).collect::<Vec<_>>(), false);
+    leaks.events(&(0..3000).map(object).collect::<Vec<_>>(), 0, false);
     let root = Event::Root { object: 2999, offset: 0, kind: RootKind::Static };
-    leaks.events(&[Event::RootsBegin { clock_bytes: 96_000 }, root, Event::RootsEnd { whole: true }], false);
+    leaks.events(
+        &[Event::RootsBegin { clock_bytes: 96_000 }, root, Event::RootsEnd { whole: true }],
+        0,
+        false,
+    );
     let after = [allocate(3000, 2, 1 << 20), free(3000), free(2999), free(7)];
     leaks.events_after_exit(&after);
     leaks.events_after_exit(&[Event::Kept { object: 8, last_touch: None }]);
     let sites = sites();
     let mut call_sites = CallSites::new(&sites, 3);
-    let found = leaks.finish().figures(By { call_sites: Some(&mut call_sites), suppress: LEAVE_NONE_OUT });
+    let found = leaks.finish(0).figures(By { call_sites: Some(&mut call_sites), suppress: LEAVE_NONE_OUT });
     let kinds = &found.kinds;
     assert_eq!(
         (kinds.reachable.objects, kinds.definite.objects, kinds.freed_after_exit.objects),
@@ -203,7 +207,7 @@ fn in_a_plain_trace_as_well() {
     leaks.events(&[made(0), made(1), made(2), freed(2)]);
     // Slots are used again: what is made after exit is no leak, freed or not.
     leaks.events_after_exit(&[made(2), made(3), freed(1), freed(2), made(1)]);
-    let found = leaks.finish().figures(By { call_sites: None, suppress: LEAVE_NONE_OUT });
+    let found = leaks.finish(0).figures(By { call_sites: None, suppress: LEAVE_NONE_OUT });
     let kinds = &found.kinds;
     assert_eq!((kinds.unjudged.objects, kinds.freed_after_exit.objects), (2, 1));
     assert_eq!((kinds.never_freed().objects, found.allocated.objects, found.misfits), (1, 3, 0));

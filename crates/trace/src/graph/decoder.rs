@@ -11,6 +11,9 @@ use crate::format::{CLOCK_MAX, EVENTS_MAX, SITE_SLACK, SIZE_MAX, THREAD_SLACK};
 use crate::malformed::Malformed;
 use crate::packed::{self, Column, Shape};
 
+/// Events that lie within this many µs have the same time.
+const SAME_US: u64 = 1000;
+
 const SHORT: Malformed = Malformed("a column ends too early");
 
 /// The chunk that is being decoded, and the state of the trace.
@@ -26,6 +29,12 @@ pub(super) struct Decoder {
     /// Number of the next object, and the clock.
     objects: u64,
     clock_bytes: u64,
+    /// µs: of the chunk's object that was allocated or freed last, of the trace's, and of the events decoded last.
+    chunk_us: u64,
+    time_us: u64,
+    batch_us: u64,
+    /// An event that is left since it is later than those before it.
+    later: Option<Option<Event>>,
     in_roots: bool,
     /// Events decoded, of the whole trace, and bytes of their columns before compression.
     decoded: u64,
@@ -46,6 +55,10 @@ impl Decoder {
             thread: 0,
             objects: 0,
             clock_bytes: 0,
+            chunk_us: 0,
+            time_us: 0,
+            batch_us: 0,
+            later: None,
             in_roots: false,
             decoded: 0,
             plain_bytes: 0,
@@ -57,6 +70,11 @@ impl Decoder {
     /// Events not yet decoded.
     pub(super) fn left(&self) -> u32 {
         self.left
+    }
+
+    /// The time of the events decoded last, µs.
+    pub(super) fn batch_us(&self) -> u64 {
+        self.batch_us
     }
 
     /// Number of the next event, as counted by the recorder.
@@ -87,6 +105,7 @@ impl Decoder {
     /// Drops the rest of the chunk.
     pub(super) fn drop_rest(&mut self) {
         self.left = 0;
+        self.later = None;
     }
 
     /// Events are missing here: a root point that is open ends.
@@ -98,7 +117,8 @@ impl Decoder {
 
     /// Unpacks a chunk.
     pub(super) fn load(&mut self, payload: &[u8]) -> Result<(), Malformed> {
-        self.left = 0;
+        self.drop_rest();
+        self.chunk_us = 0;
         let head = Head::parse(payload).ok_or(Malformed("its head is too short"))?;
         if head.events > EVENTS_MAX {
             return Err(Malformed("its head counts more events than a chunk may have"));
@@ -125,10 +145,18 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes about `count` more events. On an error, the events before it are returned.
+    /// Decodes about `count` more events of about the same time. On an error, the events before it are returned.
     pub(super) fn decode(&mut self, count: u32, events: &mut Vec<Event>) -> Result<(), Malformed> {
+        let mut began = None;
         for _ in 0..count.min(self.left) {
-            match self.decode_event() {
+            let event = self.later.take().map_or_else(|| self.decode_event(), Ok);
+            let batch_us = *began.get_or_insert(self.time_us);
+            if event.is_ok() && self.time_us > batch_us + SAME_US {
+                self.later = event.ok();
+                break;
+            }
+            self.batch_us = batch_us;
+            match event {
                 Ok(Some(event)) => events.push(event),
                 Ok(None) => self.unknown += 1,
                 Err(malformed) => {
@@ -204,6 +232,7 @@ impl Decoder {
             2 => AllocationKind::Aligned,
             _ => AllocationKind::Resized,
         };
+        self.timed()?;
         let size = self.number(column::SIZES)?;
         if size > SIZE_MAX || self.clock_bytes + size > CLOCK_MAX {
             return Err(Malformed("a size is beyond reason"));
@@ -226,6 +255,9 @@ impl Decoder {
     /// Object and last touch of an end.
     fn end(&mut self, code: u8) -> Result<(u64, Option<LastTouch>), Malformed> {
         let object = self.name()?;
+        if code & 15 == op::FREE {
+            self.timed()?;
+        }
         if code & op::TOUCHED == 0 {
             return Ok((object, None));
         }
@@ -236,6 +268,19 @@ impl Decoder {
             (Some(event), Some(clock_bytes)) => Ok((object, Some(LastTouch { event, clock_bytes }))),
             _ => Err(Malformed("a last touch lies before the beginning")),
         }
+    }
+
+    /// Takes the time of an object, where there is one.
+    fn timed(&mut self) -> Result<(), Malformed> {
+        if self.columns[column::TIMES].is_empty() {
+            return Ok(());
+        }
+        self.chunk_us = self.chunk_us.saturating_add(self.number(column::TIMES)?);
+        if self.chunk_us > CLOCK_MAX / 1000 {
+            return Err(Malformed("its times are beyond reason"));
+        }
+        self.time_us = self.time_us.max(self.chunk_us);
+        Ok(())
     }
 
     fn edge(&mut self, code: u8) -> Result<Option<Event>, Malformed> {

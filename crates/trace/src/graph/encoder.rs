@@ -16,6 +16,9 @@ pub(super) struct Encoder {
     /// The object named last.
     object: u64,
     thread: u32,
+    /// µs, now and of the last object that was allocated or freed in this chunk; none where there is no time.
+    time_us: Option<u64>,
+    timed_us: u64,
     with_sites: bool,
     compressor: Option<Compressor<'static>>,
     /// Events in the chunk, and before it.
@@ -31,6 +34,8 @@ impl Encoder {
             columns: std::array::from_fn(|at| ColumnWriter::new(limit as usize * column::WIDTH[at])),
             object: 0,
             thread: 0,
+            time_us: None,
+            timed_us: 0,
             with_sites: sites,
             compressor: if level == 0 { None } else { Compressor::new(level).ok() },
             events: 0,
@@ -56,6 +61,26 @@ impl Encoder {
 
     pub(super) fn plain_bytes(&self) -> u64 {
         self.plain_bytes
+    }
+
+    /// It is so many µs since the beginning. A chunk has times of all its objects or of none.
+    pub(super) fn time(&mut self, time_us: u64) {
+        if self.time_us.is_some() || self.events == 0 {
+            self.time_us = Some(time_us);
+        }
+    }
+
+    pub(super) fn time_us(&self) -> u64 {
+        self.time_us.unwrap_or(0)
+    }
+
+    #[inline]
+    fn timed(&mut self) {
+        if let Some(now) = self.time_us {
+            let now = now.max(self.timed_us);
+            self.number(column::TIMES, now - self.timed_us);
+            self.timed_us = now;
+        }
     }
 
     #[inline]
@@ -90,6 +115,7 @@ impl Encoder {
         self.on(call.thread);
         self.op(op::ALLOCATE | (call.kind as u8) << op::KIND_SHIFT);
         self.object = object;
+        self.timed();
         self.number(column::SIZES, call.size);
         if call.kind == AllocationKind::Aligned {
             self.columns[column::ALIGNS].byte(call.align_log2.min(63));
@@ -113,6 +139,9 @@ impl Encoder {
         let position = self.position();
         self.op(code | if last.is_some() { op::TOUCHED } else { 0 });
         self.name(object);
+        if code & 15 == op::FREE {
+            self.timed();
+        }
         if let Some(last) = last {
             self.number(column::TOUCH_EVENTS, position.saturating_sub(last.event));
             self.number(column::TOUCH_CLOCKS, clock_bytes.saturating_sub(last.clock_bytes));
@@ -184,6 +213,7 @@ impl Encoder {
         self.plain_bytes += packed::pack(&mut self.columns, &mut self.compressor, &mut payload) as u64;
         self.before += u64::from(self.events);
         self.events = 0;
+        self.timed_us = 0;
         payload
     }
 

@@ -18,9 +18,10 @@ pub(super) mod column {
     pub(crate) const TOUCH_EVENTS: usize = 8;
     pub(crate) const TOUCH_CLOCKS: usize = 9;
     pub(crate) const ALIGNS: usize = 10;
-    pub(crate) const COUNT: usize = 11;
+    pub(crate) const TIMES: usize = 11;
+    pub(crate) const COUNT: usize = 12;
     /// Largest number of bytes an event may have in it.
-    pub(crate) const WIDTH: [usize; COUNT] = [2, 9, 9, 9, 9, 9, 5, 5, 9, 9, 1];
+    pub(crate) const WIDTH: [usize; COUNT] = [2, 9, 9, 9, 9, 9, 5, 5, 9, 9, 1, 9];
 }
 
 /// The low four bits of an op, and the flags above.

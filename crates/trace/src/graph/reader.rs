@@ -30,6 +30,9 @@ pub struct Batch {
     /// Before this batch, events are missing (damage, or a gap that the recorder left): edges may have ended, and
     /// objects, without an event.
     pub after_gap: bool,
+    /// ns from the beginning, by the tracer's clock, at which these events happened, to a ms; 0 where the trace has no
+    /// times.
+    pub time_ns: u64,
     /// `exit` had begun before this batch.
     pub after_exit: bool,
 }
@@ -126,6 +129,7 @@ impl<R: Read> Reader<R> {
         batch.next_event = self.next_event;
         batch.objects = self.decoder.objects();
         batch.after_gap = after_gap;
+        batch.time_ns = self.decoder.batch_us() * 1000;
         batch.after_exit = self.tables.exit.is_some();
         self.check_memory()?;
         Ok(!batch.events.is_empty())

@@ -52,6 +52,12 @@ impl<W: Output> Writer<W> {
         })
     }
 
+    /// What follows happens so many µs after the beginning. A trace has times if they are given from the beginning on.
+    #[inline]
+    pub fn time(&mut self, time_us: u64) {
+        self.encoder.time(time_us);
+    }
+
     /// A new object; returns its number.
     pub fn allocate(&mut self, call: &Allocation) -> u64 {
         self.start_chunk_if_full();
@@ -147,7 +153,11 @@ impl<W: Output> Writer<W> {
     pub fn exit_begins(&mut self) {
         // Events after it are in a chunk of their own.
         self.cut();
-        self.chunks.put(chunk::EXIT, "", &Exit { event: self.head.first_event, ..Exit::default() });
+        self.chunks.put(
+            chunk::EXIT,
+            "",
+            &Exit { event: self.head.first_event, time_ns: self.encoder.time_us() * 1000 },
+        );
         self.chunks.write_pending();
     }
 
