@@ -32,7 +32,7 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// Runs the program of `invocation` under the tracer. `begin` makes a sink for each process image; all are called on
+/// Runs the program of `invocation` under the tracer. The first `interrupt` is the program's, the second kills it. `begin` makes a sink for each process image; all are called on
 /// this thread.
 ///
 /// # Errors
@@ -75,8 +75,10 @@ pub fn trace_with<S: Sink>(
         // Before the rings are read: then they hold all that exited processes have left.
         let over = run.is_over();
         let any = program_reader.poll().map_err(rings)?;
-        if interrupt.is_set() {
+        if interrupt.is_repeated() {
             run.cancel();
+        } else if interrupt.is_set() {
+            run.pass_on();
         }
         if stopped.is_none()
             && let Some(why) = program_reader.full()
@@ -176,6 +178,7 @@ struct Run {
     /// The launcher's own: the caller's is not set when a run ends for another reason.
     interrupt: Interrupt,
     cancelled: bool,
+    passed_on: bool,
     /// The program's first process.
     first: Option<i32>,
 }
@@ -201,11 +204,19 @@ impl Run {
             .name("waits for the program".into())
             .spawn(move || running.wait())
             .map_err(LaunchError::System)?;
-        Ok(Run { waiter: Some(waiter), interrupt, cancelled: false, first })
+        Ok(Run { waiter: Some(waiter), interrupt, cancelled: false, passed_on: false, first })
     }
 
     fn is_over(&self) -> bool {
         self.waiter.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Lets the program have the user's Ctrl-C, once: where it ends in its own way, its end is in the trace.
+    fn pass_on(&mut self) {
+        if !self.passed_on {
+            self.passed_on = true;
+            self.interrupt.pass_on();
+        }
     }
 
     /// Ends the program now.

@@ -300,7 +300,8 @@ fn record_graph(arguments: &Arguments) -> Result<u8, Failure> {
     };
     let outcome = graph::record(&request, &session.context())?;
     Ok(match outcome.status {
-        None => exit::INTERRUPTED,
+        None if outcome.interrupted => exit::INTERRUPTED,
+        None => exit::TROUBLE,
         Some(0) if !outcome.is_whole => exit::TROUBLE,
         Some(status) => status,
     })

@@ -23,6 +23,7 @@ pub fn of<S>(cell: &Cell, traced: &Traced<S>, outcome: &Outcome) -> Vec<String> 
             Outcome::Timeout(limit) => {
                 format!("over the time limit of {limit} s: the figures are those until then; --timeout gives it longer")
             }
+            Outcome::Interrupted => "interrupted: the figures are those until then".into(),
             Outcome::Exit(status) => format!(
                 "it ended with exit status {status}; if that is how it ends when all is well, pass --expect-status \
                  {status}"
