@@ -202,7 +202,11 @@ impl From<AbandonCause> for Cause {
 
 impl From<StopError> for Cause {
     fn from(error: StopError) -> Cause {
-        let thread = if let StopError::Thread(thread) = error { Some(thread) } else { None };
+        let thread = if let StopError::Thread(thread) | StopError::Vfork(thread) = error {
+            Some(thread)
+        } else {
+            None
+        };
         Cause { cause: error.cause(), thread }
     }
 }
