@@ -8,7 +8,8 @@ use heaptoll_trace_analysis::subject::Subject;
 use heaptoll_units::{number, time_ns};
 
 /// How the words begin by which recordings state that a process did not end by itself.
-const ENDED_EARLY: [&str; 3] = ["killed", "not traced to its end", "recorder stopped"];
+const ENDED_EARLY: [&str; 4] =
+    ["killed", "not traced to its end", "its end was not recorded", "recorder stopped"];
 
 /// Which run of what, in one line.
 pub fn subtitle(subject: &Subject) -> String {

@@ -131,10 +131,10 @@ pub fn trace_with<S: Sink>(
 /// Gives the first process the ending that the launcher saw, which observes it more exactly than the tracer.
 fn correct_ending<S>(images: &mut [TracedImage<S>], first: Option<i32>, ended: Ended) {
     let Some(last) = images.iter_mut().rev().find(|image| Some(image.image.pid) == first) else { return };
-    match ended {
-        _ if !matches!(last.ending, ImageEnding::Ended(_)) => {}
-        Ended::Exit(status) => last.ending = ImageEnding::Ended(status),
-        Ended::Signal(_) => last.ending = ImageEnding::Killed,
+    match (&last.ending, ended) {
+        (ImageEnding::Ended(_), Ended::Exit(status)) => last.ending = ImageEnding::Ended(status),
+        (ImageEnding::Ended(_) | ImageEnding::Unrecorded, Ended::Signal(_))
+        | (ImageEnding::Unrecorded, Ended::Timeout | Ended::Cancelled) => last.ending = ImageEnding::Killed,
         _ => {}
     }
 }

@@ -62,6 +62,9 @@ fn images<S>(traced: &Traced<S>) -> Vec<String> {
             ImageEnding::Incomplete(why) if traced.stopped.as_ref() != Some(why) => {
                 Some(format!("{what} was not traced to its end: {why}"))
             }
+            ImageEnding::Unrecorded => Some(format!(
+                "{what} did not record its end: a signal killed it, or what it became by exec was not recorded"
+            )),
             ImageEnding::Killed => Some(format!("{what} was killed: its figures are those until then")),
             _ => None,
         }
