@@ -192,11 +192,13 @@ pub struct Cause {
     pub cause: AbandonCause,
     /// The thread that did not stop, if that is the cause.
     pub thread: Option<UnstoppedThread>,
+    /// Whether the next collection may succeed, and this one took little time.
+    pub passes: bool,
 }
 
 impl From<AbandonCause> for Cause {
     fn from(cause: AbandonCause) -> Cause {
-        Cause { cause, thread: None }
+        Cause { cause, thread: None, passes: cause == AbandonCause::Descriptors }
     }
 }
 
@@ -207,7 +209,8 @@ impl From<StopError> for Cause {
         } else {
             None
         };
-        Cause { cause: error.cause(), thread }
+        let passes = matches!(error, StopError::Vfork(_) | StopError::NoDescriptor);
+        Cause { cause: error.cause(), thread, passes }
     }
 }
 
