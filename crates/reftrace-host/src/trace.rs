@@ -32,8 +32,8 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// Runs the program of `invocation` under the tracer. The first `interrupt` is the program's, the second kills it. `begin` makes a sink for each process image; all are called on
-/// this thread.
+/// Runs the program of `invocation` under the tracer. The first `interrupt` is the program's, the second kills it.
+/// `begin` makes a sink for each process image; all are called on this thread.
 ///
 /// # Errors
 /// See [`TracerError`]: nothing was recorded. A run that was recorded in part is a [`Traced`] with the reason.

@@ -328,7 +328,7 @@ const SERVICE: &str = "int main(int c, char **v) { for (int i = 0; i < 200; i++)
     int runs = open(v[1], O_CREAT | O_WRONLY | O_APPEND, 0644); if (write(runs, \"x\", 1) != 1) return 1; \
     if (lseek(runs, 0, SEEK_END) < atol(v[2])) return 0; for (;;) pause(); }";
 
-/// Interrupts a command as a terminal would, in this run of the program, and returns what it said.
+/// Interrupts a command as a terminal would, in this run of the program, and returns what it showed.
 fn interrupted(options: &[&str], run: u64) -> crate::fixture::CommandOutput {
     let fixture = Fixture::new();
     let (program, counted) = (fixture.program("service", SERVICE), fixture.at("runs"));
