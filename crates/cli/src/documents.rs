@@ -1,15 +1,15 @@
 //! Output shared by the commands whose result is a document: print it, write it as HTML, Markdown and JSON where requested.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_report::document::Document;
 use heaptoll_report::terminal::render_document;
-use heaptoll_report::{ReportError, files, html, markdown};
+use heaptoll_report::{ReportError, html, markdown};
 use serde::Serialize;
 
 use crate::exit;
-use crate::outputs;
+use crate::outputs::{self, text_written};
 use crate::terminal;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::labelled::Envelope;
@@ -17,7 +17,7 @@ use heaptoll_experiments::labelled::Envelope;
 /// Output files of a command whose result is a document.
 #[derive(Debug, Args, Default)]
 pub struct DocumentOutputs {
-    /// Write a self-contained HTML page
+    /// Write a self-contained HTML page; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
     /// Write the figures as JSON, whose fields the command's page in docs/ describes; `-` is standard output, instead
@@ -33,15 +33,10 @@ impl DocumentOutputs {
     /// Refuses files that could not be written at the end, before time is spent.
     ///
     /// # Errors
-    /// A folder that does not exist or does not let us write; standard output for two of them.
+    /// A folder that does not exist or does not let us write.
     pub fn check(&self) -> Result<(), Failure> {
-        if [&self.json, &self.markdown].into_iter().flatten().filter(|path| is_stdout(path)).count() > 1 {
-            return Err(Failure::Usage(
-                "standard output cannot be both JSON and Markdown: name a file for one of them".into(),
-            ));
-        }
         let files = [&self.html, &self.json, &self.markdown].into_iter().flatten();
-        outputs::all_writable(files.map(PathBuf::as_path).filter(|path| !is_stdout(path)))
+        outputs::all_writable(files.map(PathBuf::as_path))
     }
 
     /// Prints the document and writes the files. `figures`, which serialise as an object, are written to the JSON
@@ -69,31 +64,17 @@ impl DocumentOutputs {
         schema: &str,
         figures: &impl Serialize,
     ) -> Result<u8, Failure> {
-        let text = if self.json.as_deref().is_some_and(is_stdout) {
-            json(schema, figures).map_err(Failure::Report)
-        } else if self.markdown.as_deref().is_some_and(is_stdout) {
-            Ok(markdown::render(document))
-        } else {
-            Ok(render_document(printed, &terminal::style()))
-        };
-        let printed = text.and_then(|text| terminal::print(&text));
+        let printed = terminal::print(&render_document(printed, &terminal::style()));
         let code = self.write(document, schema, figures);
         printed.map(|()| code)
     }
 
     /// Writes the files alone. Returns the command's exit status.
     pub fn write(&self, document: &Document, schema: &str, figures: &impl Serialize) -> u8 {
-        let mut all = true;
-        if let Some(path) = &self.html {
-            all &= written(path, || html::document::render(document));
-        }
-        if let Some(path) = self.json.as_ref().filter(|path| !is_stdout(path)) {
-            all &= written(path, || json(schema, figures));
-        }
-        if let Some(path) = self.markdown.as_ref().filter(|path| !is_stdout(path)) {
-            all &= written(path, || Ok(markdown::render(document)));
-        }
-        if all { 0 } else { exit::TROUBLE }
+        let page = text_written(&self.html, || html::document::render(document));
+        let json = text_written(&self.json, || json(schema, figures));
+        let text = text_written(&self.markdown, || Ok(markdown::render(document)));
+        if page && json && text { 0 } else { exit::TROUBLE }
     }
 }
 
@@ -111,7 +92,7 @@ impl ListOutput {
     /// # Errors
     /// A folder that does not exist or does not let us write.
     pub fn check(&self) -> Result<(), Failure> {
-        outputs::all_writable(self.json.iter().map(PathBuf::as_path).filter(|path| !is_stdout(path)))
+        outputs::all_writable(self.json.iter().map(PathBuf::as_path))
     }
 
     /// Prints the tables, or the JSON in their place, and writes the file. Returns whether all was written.
@@ -119,38 +100,15 @@ impl ListOutput {
     /// # Errors
     /// Standard output is full.
     pub fn deliver(&self, tables: &str, schema: &str, figures: &impl Serialize) -> Result<bool, Failure> {
-        match &self.json {
-            Some(path) if is_stdout(path) => {
-                terminal::print(&json(schema, figures).map_err(Failure::Report)?)?;
-                Ok(true)
-            }
-            Some(path) => {
-                terminal::print(tables)?;
-                Ok(written(path, || json(schema, figures)))
-            }
-            None => terminal::print(tables).map(|()| true),
-        }
+        terminal::print(tables)?;
+        Ok(text_written(&self.json, || json(schema, figures)))
     }
-}
-
-fn is_stdout(path: &Path) -> bool {
-    path == Path::new("-")
 }
 
 fn json(schema: &str, figures: &impl Serialize) -> Result<String, ReportError> {
     let text = serde_json::to_string_pretty(&Envelope::new(schema, figures));
     text.map(|text| text + "\n")
         .map_err(|error| ReportError::Encode { form: "JSON", detail: error.to_string() })
-}
-
-/// Writes one file, prints a note or the error, and returns whether the file was written.
-fn written(path: &Path, text: impl FnOnce() -> Result<String, ReportError>) -> bool {
-    let result = text().and_then(|text| {
-        files::write_atomically(path, |out| {
-            out.write_all(text.as_bytes()).map_err(|source| ReportError::Stream { form: "file", source })
-        })
-    });
-    outputs::reported(path, result)
 }
 
 #[cfg(test)]
@@ -187,12 +145,5 @@ mod tests {
         let outputs = DocumentOutputs { html: Some("/nowhere/a.html".into()), ..DocumentOutputs::default() };
         assert!(outputs.check().is_err_and(|failure| failure.to_string().contains("/nowhere/a.html")));
         assert_eq!(outputs.deliver(&document(), "s", &Figures { objects: 1 }).ok(), Some(exit::TROUBLE));
-    }
-
-    #[test]
-    fn standard_output_is_for_one_form() {
-        let both = Some(PathBuf::from("-"));
-        let outputs = DocumentOutputs { json: both.clone(), markdown: both, ..DocumentOutputs::default() };
-        assert!(outputs.check().is_err_and(|failure| failure.to_string().contains("both JSON and Markdown")));
     }
 }

@@ -10,9 +10,8 @@ use heaptoll_experiments::gate::figures::{Figures, Side};
 use heaptoll_experiments::gate::history::{self, Commit};
 use heaptoll_experiments::gate::{action_benchmark, bencher, junit, step_summary};
 use heaptoll_report::document::Document;
-use heaptoll_report::{ReportError, files};
 
-use crate::outputs::{all_writable, reported};
+use crate::outputs::{all_writable, text_written};
 use crate::terminal;
 
 /// Files for other tools.
@@ -56,9 +55,9 @@ impl GateOutputs {
     /// Writes every requested file, and the summary of the step where GitHub's runner names its file; returns whether
     /// all requested ones were written. `is_strict`: what could not be decided is an error.
     pub fn write(&self, figures: &Figures, document: &Document, is_strict: bool) -> bool {
-        let junit = written(&self.junit, || junit::xml(figures, is_strict));
-        let bencher = written(&self.bencher, || bencher::json(figures));
-        let benchmark = written(&self.github_benchmark, || action_benchmark::json(figures));
+        let junit = text_written(&self.junit, || junit::xml(figures, is_strict));
+        let bencher = text_written(&self.bencher, || bencher::json(figures));
+        let benchmark = text_written(&self.github_benchmark, || action_benchmark::json(figures));
         summarise(document);
         self.add_to_history(figures) && junit && bencher && benchmark
     }
@@ -104,14 +103,4 @@ fn summarise(document: &Document) {
     if let Err(error) = step_summary::append(Path::new(&path), document) {
         terminal::warning(&format!("no summary of the step ({}): {error}", step_summary::VARIABLE));
     }
-}
-
-fn written(path: &Option<PathBuf>, text: impl FnOnce() -> Result<String, ReportError>) -> bool {
-    let Some(path) = path else { return true };
-    let write = |text: String| {
-        files::write_atomically(path, |out| {
-            out.write_all(text.as_bytes()).map_err(|source| ReportError::file(path, source))
-        })
-    };
-    reported(path, text().and_then(write))
 }

@@ -20,8 +20,12 @@ pub fn watch() -> Result<Interrupt, Failure> {
     let mut signals = Signals::new(signals).map_err(exit::cannot_watch)?;
     let shared = interrupt.clone();
     std::thread::spawn(move || {
-        for (count, _) in signals.forever().enumerate() {
+        for (count, signal) in signals.forever().enumerate() {
             shared.set();
+            // A supervisor waits for no program that ends in its own way.
+            if signal != libc::SIGINT {
+                shared.set();
+            }
             // The first requests an orderly end, which may take a run; the third exits at once, and the launcher
             // cleans up.
             if count >= 2 {

@@ -27,6 +27,7 @@ mod recording;
 mod run_settings;
 mod same_file;
 mod session;
+mod standard_output;
 mod study_arguments;
 mod terminal;
 mod touch_arg;
@@ -112,7 +113,10 @@ fn main() -> std::process::ExitCode {
         }
         std::process::exit(command::gate::status_of_usage(&words, error.exit_code()))
     });
-    if let Err(failure) = same_file::refuse(&Cli::command(), &matches) {
+    let command = Cli::command();
+    let files =
+        same_file::refuse(&command, &matches).and_then(|()| standard_output::claim(&command, &matches));
+    if let Err(failure) = files {
         terminal::error(&failure.to_string());
         std::process::exit(command::gate::status_of_usage(&words, exit::code(&failure).into()))
     }

@@ -10,17 +10,17 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_report::document::Document;
 use heaptoll_report::{ReportError, csv, files, html, json, markdown, parquet};
 
-use crate::terminal;
+use crate::{standard_output, terminal};
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::writable;
 
 /// Files that show a document.
 #[derive(Debug, Args, Default)]
 pub struct Pages {
-    /// Write a self-contained HTML page
+    /// Write a self-contained HTML page; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
-    /// Write the sentences and tables as Markdown, for a pull request
+    /// Write the sentences and tables as Markdown, for a pull request; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub markdown: Option<PathBuf>,
 }
@@ -40,14 +40,8 @@ impl Pages {
 
     /// Writes every requested file; returns whether all were written.
     pub fn write(&self, document: &Document) -> bool {
-        let page = written(&self.html, &|out| {
-            let page = html::document::render(document)?;
-            out.write_all(page.as_bytes()).map_err(|source| ReportError::Stream { form: "HTML", source })
-        });
-        let text = written(&self.markdown, &|out| {
-            let text = markdown::render(document);
-            out.write_all(text.as_bytes()).map_err(|source| ReportError::Stream { form: "Markdown", source })
-        });
+        let page = text_written(&self.html, || html::document::render(document));
+        let text = text_written(&self.markdown, || Ok(markdown::render(document)));
         page && text
     }
 }
@@ -56,20 +50,41 @@ impl Pages {
 ///
 /// # Errors
 /// As [`Pages::check`].
-pub fn all_writable<'a>(mut paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
-    paths.try_for_each(|path| {
+pub fn all_writable<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
+    paths.filter(|path| !standard_output::is_meant(path)).try_for_each(|path| {
         writable::check(path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))
     })
 }
 
-/// Writes a file where one is requested, and prints a note or the error; returns whether nothing failed.
-fn written(path: &Option<PathBuf>, write: &dyn Fn(&mut dyn Write) -> Result<(), ReportError>) -> bool {
+/// Writes a file where one is requested, and prints a note or the error; `-` is standard output. Returns whether nothing
+/// failed.
+pub fn written(
+    path: &Option<PathBuf>,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,
+) -> bool {
     let Some(path) = path else { return true };
-    reported(path, files::write_atomically(path, |out| write(out)))
+    if !standard_output::is_meant(path) {
+        return reported(path, files::write_atomically(path, |out| write(out)));
+    }
+    let mut bytes = Vec::new();
+    let printed = write(&mut bytes)
+        .map_err(Failure::from)
+        .and_then(|()| terminal::print_file(&String::from_utf8_lossy(&bytes)));
+    if let Err(failure) = &printed {
+        terminal::error(&failure.to_string());
+    }
+    printed.is_ok()
+}
+
+/// The same of a text.
+pub fn text_written(path: &Option<PathBuf>, text: impl FnOnce() -> Result<String, ReportError>) -> bool {
+    written(path, |out| {
+        out.write_all(text()?.as_bytes()).map_err(|source| ReportError::Stream { form: "file", source })
+    })
 }
 
 /// Prints a note of a file that was written, or the error; returns whether it was written.
-pub fn reported(path: &Path, result: Result<(), ReportError>) -> bool {
+fn reported(path: &Path, result: Result<(), ReportError>) -> bool {
     match &result {
         Ok(()) => terminal::note(&format!("wrote {}", path.display())),
         Err(error) => terminal::error(&error.to_string()),
@@ -82,10 +97,10 @@ pub fn reported(path: &Path, result: Result<(), ReportError>) -> bool {
 pub struct Outputs {
     #[command(flatten)]
     pub pages: Pages,
-    /// Write everything as JSON (docs/reference/json-schema.md)
+    /// Write everything as JSON (docs/reference/json-schema.md); `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
-    /// Write one line an invocation as CSV
+    /// Write one line an invocation as CSV; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub csv: Option<PathBuf>,
     /// Write one row an invocation as Parquet
@@ -109,7 +124,7 @@ impl Outputs {
     pub fn make_absolute(&mut self) {
         let pages = &mut self.pages;
         let all = [&mut pages.html, &mut pages.markdown, &mut self.json, &mut self.csv, &mut self.parquet];
-        for path in all.into_iter().flatten() {
+        for path in all.into_iter().flatten().filter(|path| !standard_output::is_meant(path)) {
             if let Ok(absolute) = std::path::absolute(&*path) {
                 *path = absolute;
             }
@@ -127,9 +142,9 @@ impl Outputs {
     /// Writes every requested file; returns whether all were written. `document` shows the experiment.
     pub fn write(&self, experiment: &Experiment, comparison: &Comparison, document: &Document) -> bool {
         let pages = self.pages.write(document);
-        let json = written(&self.json, &|out| json::write(experiment, comparison, out));
-        let csv = written(&self.csv, &|out| csv::write(experiment, out));
-        let parquet = written(&self.parquet, &|out| parquet::write(experiment, out));
+        let json = written(&self.json, |out| json::write(experiment, comparison, out));
+        let csv = written(&self.csv, |out| csv::write(experiment, out));
+        let parquet = written(&self.parquet, |out| parquet::write(experiment, out));
         pages && json && csv && parquet
     }
 }

@@ -7,7 +7,7 @@ use heaptoll_experiments::sampled;
 use heaptoll_scratch::Scratch;
 
 use crate::messages::TerminalMessages;
-use crate::{exit, interrupt};
+use crate::{exit, interrupt, terminal};
 
 /// A temporary folder for a trace that is not kept.
 ///
@@ -25,7 +25,10 @@ pub fn scratch_for_trace() -> Result<Scratch, Failure> {
 /// It cannot be recorded.
 pub fn record(request: &Request, places: &Places) -> Result<u8, Failure> {
     let messages = TerminalMessages::default();
-    let prepared = record::prepare(request, places, &messages)?;
+    let mut prepared = record::prepare(request, places, &messages)?;
+    if terminal::is_output_reserved() {
+        prepared = prepared.with_output_on_errors();
+    }
     interrupt::pass_on(prepared.interrupt())?;
     let recorded = prepared.record(&messages)?;
     Ok(match recorded.status {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_report::format::printable_lines;
 use heaptoll_report::terminal::Style;
@@ -52,11 +53,32 @@ fn without_runner_commands(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.split_inclusive('\n').map(line).collect())
 }
 
-/// Writes a result.
+/// Whether standard output is for a file that an option names.
+static IS_RESERVED: AtomicBool = AtomicBool::new(false);
+
+/// From now on results are not printed: standard output is for [`print_file`] alone.
+pub fn reserve_output() {
+    IS_RESERVED.store(true, Ordering::Relaxed);
+}
+
+/// Whether standard output is for a file that an option names.
+pub fn is_output_reserved() -> bool {
+    IS_RESERVED.load(Ordering::Relaxed)
+}
+
+/// Writes a result, unless standard output is for a file.
 ///
 /// # Errors
 /// Standard output is full. A reader that has gone (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
+    if is_output_reserved() { Ok(()) } else { print_file(text) }
+}
+
+/// Writes a file whose name is `-`.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_file(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let text = without_runner_commands(text);
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

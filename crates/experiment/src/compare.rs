@@ -364,6 +364,8 @@ pub struct Across {
     pub a_median: f64,
     /// Median in B.
     pub b_median: f64,
+    /// Whether the runs are other ones than those of the experiment's own table: runs alone, where that has runs at once.
+    pub alone: bool,
     /// B/A with a simultaneous interval; `None` with fewer than four good rows on a side.
     pub ratio: Option<Interval>,
 }
@@ -389,6 +391,7 @@ pub fn across(a: &Experiment, b: &Experiment) -> Vec<Across> {
                     metric,
                     a_median: median(&values_a),
                     b_median: median(&values_b),
+                    alone: metric == Metric::Cpu && (in_a.is_together() || in_b.is_together()),
                     ratio: None,
                 });
                 series.push((values_a, values_b));

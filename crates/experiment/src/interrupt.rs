@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     flag: Arc<AtomicBool>,
+    again: Arc<AtomicBool>,
     launchers: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -16,6 +17,11 @@ impl Interrupt {
         self.flag.load(Ordering::Relaxed)
     }
 
+    /// Whether the user has cancelled once more: what runs is to end at once.
+    pub fn is_repeated(&self) -> bool {
+        self.again.load(Ordering::Relaxed)
+    }
+
     /// The flag itself, for code that only polls.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
@@ -23,9 +29,20 @@ impl Interrupt {
 
     /// Cancels everything: launchers get SIGTERM, kill their program's whole tree and report.
     pub fn set(&self) {
-        self.flag.store(true, Ordering::Relaxed);
+        if self.flag.swap(true, Ordering::Relaxed) {
+            self.again.store(true, Ordering::Relaxed);
+        }
+        self.send(libc::SIGTERM);
+    }
+
+    /// Passes Ctrl-C on to the programs, as a terminal would: each ends, or goes on, as it does without heaptoll.
+    pub fn pass_on(&self) {
+        self.send(libc::SIGINT);
+    }
+
+    fn send(&self, signal_number: i32) {
         for &pid in self.launchers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            cancel(pid);
+            signal(pid, signal_number);
         }
     }
 
@@ -51,7 +68,11 @@ impl Interrupt {
 
 /// Requests a launcher to end its program and report.
 pub(crate) fn cancel(pid: u32) {
+    signal(pid, libc::SIGTERM);
+}
+
+fn signal(launcher: u32, number: i32) {
     // SAFETY: kill takes plain numbers; the callers pass a child that has not been reaped, so the number is still its
     // own.
-    unsafe { libc::kill(pid as i32, libc::SIGTERM) };
+    unsafe { libc::kill(launcher as i32, number) };
 }

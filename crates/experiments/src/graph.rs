@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use heaptoll_experiment::observation::Outcome as ProgramOutcome;
 use heaptoll_graph_record::{Counts, Recorder};
 use heaptoll_launcher::Ended;
 use heaptoll_reftrace_host::{Image, ImageEnding, Options, TracedImage};
@@ -46,8 +47,10 @@ pub struct Request {
 /// What was recorded.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Exit status of the program; none where a signal or heaptoll ended it.
+    /// Exit status of the program, 128 and the signal where one ended it; none where heaptoll did.
     pub status: Option<u8>,
+    /// Whether Ctrl-C came before its end.
+    pub interrupted: bool,
     /// Whether every trace is whole.
     pub is_whole: bool,
 }
@@ -59,7 +62,7 @@ type Sink = Recorder<TraceFile>;
 /// `output` with `.children` behind.
 ///
 /// # Errors
-/// See [`plan`]; several programs or managers; a trace cannot be made.
+/// See [`plan`]; several programs or managers; a trace cannot be made; the program was ended before it recorded anything.
 pub fn record(request: &Request, context: &Context) -> Result<Outcome, Failure> {
     check_output(request)?;
     if request.traced.workload.is_empty() {
@@ -221,7 +224,14 @@ fn finish(
 ) -> Result<Outcome, Failure> {
     let Run { mut traced, row } = run;
     let mut is_whole = traced.is_whole();
+    let interrupted = row.outcome == ProgramOutcome::Interrupted && traced.stopped.is_none();
     let remarks = remarks_of(cell, &traced, &row.outcome);
+    if traced.images.is_empty() {
+        return Err(match interrupted {
+            true => Failure::Interrupted,
+            false => Failure::NothingToCompare(format!("nothing was recorded: {}", remarks.join("; "))),
+        });
+    }
     let first = traced.images.first().map(|image| image.image.pid);
     let ended = traced.finished.ended;
     let mut all = Vec::new();
@@ -245,7 +255,7 @@ fn finish(
         Ended::Signal(signal) => u8::try_from(128 + signal).ok(),
         _ => None,
     };
-    Ok(Outcome { status, is_whole })
+    Ok(Outcome { status, interrupted, is_whole })
 }
 
 fn not_whole(path: &Path, why: &str, lost: u64) -> String {

@@ -83,6 +83,12 @@ impl Prepared {
         self
     }
 
+    /// The same with the program's output on standard error.
+    pub fn with_output_on_errors(mut self) -> Prepared {
+        self.request.stdout = Some("/dev/stderr".into());
+        self
+    }
+
     /// What is recorded.
     pub(crate) fn subject(&self) -> &heaptoll_record::Request {
         &self.request

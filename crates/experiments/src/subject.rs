@@ -7,6 +7,10 @@ use heaptoll_report::format::{date, shell_command};
 use heaptoll_trace_analysis::subject::Subject;
 use heaptoll_units::{number, time_ns};
 
+/// How the words begin by which recordings state that a process did not end by itself.
+const ENDED_EARLY: [&str; 4] =
+    ["killed", "not traced to its end", "its end was not recorded", "recorder stopped"];
+
 /// Which run of what, in one line.
 pub fn subtitle(subject: &Subject) -> String {
     let command =
@@ -21,6 +25,7 @@ pub fn subtitle(subject: &Subject) -> String {
 /// Holes, damage, events that do not fit.
 pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
     let mut warnings = incomplete(subject);
+    warnings.extend(subject.ended.as_deref().and_then(ended_early));
     // What is no file of this machine is not looked for.
     if subject.imported.is_none() && !subject.takes_all_from_malloc {
         warnings.extend(own_heap_of_trace(Path::new(&subject.exe)));
@@ -39,6 +44,12 @@ pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// That a process did not end by itself, where its recording states so.
+pub fn ended_early(how: &str) -> Option<String> {
+    let is_early = ENDED_EARLY.iter().any(|words| how.starts_with(words));
+    is_early.then(|| format!("the run is not whole ({how}): the figures are those until then"))
 }
 
 /// What is missing in a trace.
@@ -100,6 +111,9 @@ mod tests {
     fn missing_parts_are_reported() {
         let whole = Subject { ended: Some("exited with status 0".into()), ..Subject::default() };
         assert!(warnings(&whole, 0).is_empty());
+        let killed = Subject { ended: Some("killed by signal 2".into()), ..Subject::default() };
+        let words = "the run is not whole (killed by signal 2): the figures are those until then";
+        assert_eq!(warnings(&killed, 0), [words]);
         let holes = vec![
             Hole { why: "disk full".into(), events: Some(12_345) },
             Hole { why: "chunk 3 is damaged".into(), events: None },

@@ -92,8 +92,8 @@ impl ProcessTree {
         }
     }
 
-    /// Waits until the first process ends, the deadline passes or heaptoll cancels it. Returns how it ended, its wall
-    /// time, and the usage of everything reaped so far.
+    /// Waits until the first process ends, the deadline passes or heaptoll cancels it. Passes SIGINT on to its group, as
+    /// the terminal would. Returns how it ended, its wall time, and the usage of everything reaped so far.
     pub fn wait_for_first(
         &self,
         pid: i32,
@@ -114,6 +114,8 @@ impl ProcessTree {
             }
             match self.next_signal(deadline) {
                 Some(libc::SIGCHLD) => {}
+                // SAFETY: kill takes plain numbers; `pid` leads a process group that the launcher made, and is not reaped.
+                Some(libc::SIGINT) => drop(unsafe { libc::kill(-pid, libc::SIGINT) }),
                 Some(_) => return (Ended::Cancelled, start.elapsed(), sum),
                 None => return (Ended::Timeout, start.elapsed(), sum),
             }

@@ -38,7 +38,9 @@ pub enum ImageEnding {
     Exec,
     /// It was killed by a signal, whether or not it recorded its end.
     Killed,
-    /// Its end was not recorded, and why.
+    /// It did not record its end: a signal killed it, or it became another image that was not recorded.
+    Unrecorded,
+    /// It was not recorded to its end, and why.
     Incomplete(String),
 }
 
@@ -48,6 +50,7 @@ impl std::fmt::Display for ImageEnding {
             ImageEnding::Ended(status) => write!(f, "exit status {status}"),
             ImageEnding::Exec => write!(f, "exec"),
             ImageEnding::Killed => write!(f, "killed"),
+            ImageEnding::Unrecorded => write!(f, "its end was not recorded"),
             ImageEnding::Incomplete(why) => write!(f, "not traced to its end: {why}"),
         }
     }

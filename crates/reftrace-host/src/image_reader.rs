@@ -218,7 +218,7 @@ impl<S: Sink> ImageReader<S> {
             _ if ring.producer_flags() & ring::GAVE_UP != 0 => {
                 ImageEnding::Incomplete("the tracer went on without recording: heaptoll did not read the ring, or there was no memory for it".into())
             }
-            _ => ImageEnding::Killed,
+            _ => ImageEnding::Unrecorded,
         };
         let (families, inlined) = observed.families.finish();
         TracedImage {

@@ -32,8 +32,8 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// Runs the program of `invocation` under the tracer. `begin` makes a sink for each process image; all are called on
-/// this thread.
+/// Runs the program of `invocation` under the tracer. The first `interrupt` is the program's, the second kills it.
+/// `begin` makes a sink for each process image; all are called on this thread.
 ///
 /// # Errors
 /// See [`TracerError`]: nothing was recorded. A run that was recorded in part is a [`Traced`] with the reason.
@@ -75,8 +75,10 @@ pub fn trace_with<S: Sink>(
         // Before the rings are read: then they hold all that exited processes have left.
         let over = run.is_over();
         let any = program_reader.poll().map_err(rings)?;
-        if interrupt.is_set() {
+        if interrupt.is_repeated() {
             run.cancel();
+        } else if interrupt.is_set() {
+            run.pass_on();
         }
         if stopped.is_none()
             && let Some(why) = program_reader.full()
@@ -129,10 +131,10 @@ pub fn trace_with<S: Sink>(
 /// Gives the first process the ending that the launcher saw, which observes it more exactly than the tracer.
 fn correct_ending<S>(images: &mut [TracedImage<S>], first: Option<i32>, ended: Ended) {
     let Some(last) = images.iter_mut().rev().find(|image| Some(image.image.pid) == first) else { return };
-    match ended {
-        _ if !matches!(last.ending, ImageEnding::Ended(_)) => {}
-        Ended::Exit(status) => last.ending = ImageEnding::Ended(status),
-        Ended::Signal(_) => last.ending = ImageEnding::Killed,
+    match (&last.ending, ended) {
+        (ImageEnding::Ended(_), Ended::Exit(status)) => last.ending = ImageEnding::Ended(status),
+        (ImageEnding::Ended(_) | ImageEnding::Unrecorded, Ended::Signal(_))
+        | (ImageEnding::Unrecorded, Ended::Timeout | Ended::Cancelled) => last.ending = ImageEnding::Killed,
         _ => {}
     }
 }
@@ -176,6 +178,7 @@ struct Run {
     /// The launcher's own: the caller's is not set when a run ends for another reason.
     interrupt: Interrupt,
     cancelled: bool,
+    passed_on: bool,
     /// The program's first process.
     first: Option<i32>,
 }
@@ -201,11 +204,19 @@ impl Run {
             .name("waits for the program".into())
             .spawn(move || running.wait())
             .map_err(LaunchError::System)?;
-        Ok(Run { waiter: Some(waiter), interrupt, cancelled: false, first })
+        Ok(Run { waiter: Some(waiter), interrupt, cancelled: false, passed_on: false, first })
     }
 
     fn is_over(&self) -> bool {
         self.waiter.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Lets the program have the user's Ctrl-C, once: where it ends in its own way, its end is in the trace.
+    fn pass_on(&mut self) {
+        if !self.passed_on {
+            self.passed_on = true;
+            self.interrupt.pass_on();
+        }
     }
 
     /// Ends the program now.

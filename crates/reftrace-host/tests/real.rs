@@ -224,7 +224,7 @@ fn an_interrupt_keeps_what_was_recorded() {
     let traced = run_with(&endless, &all(), &interrupt, begin).expect("it was recorded in part");
     let interrupted_at = interrupting.join().expect("it has interrupted");
     assert!(interrupted_at.elapsed() < Duration::from_secs(20), "{:?}", interrupted_at.elapsed());
-    assert_eq!(traced.finished.ended, Ended::Cancelled);
+    assert_eq!(traced.finished.ended, Ended::Signal(libc::SIGINT), "it is the program's");
     assert!(traced.images[0].sink.references > MUCH && !traced.is_whole());
 }
 

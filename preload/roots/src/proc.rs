@@ -125,6 +125,19 @@ fn parse_stat(text: &[u8]) -> Option<ThreadState> {
     })
 }
 
+/// Whether a thread waits until its child, which shares its memory, ends or has called exec.
+pub fn is_in_vfork(tid: i32) -> bool {
+    const VFORKS: [libc::c_long; 3] = [libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3];
+    let mut buffer = [0; 256];
+    // Of a thread that does not run, the file begins with the number of its system call.
+    let call = |text: &[u8]| {
+        let number = text.split(|&byte| byte == b' ').next()?;
+        core::str::from_utf8(number).ok()?.parse::<libc::c_long>().ok()
+    };
+    thread_state(tid) == ThreadState::Alive(b'D')
+        && read(tid, b"syscall", &mut buffer).ok().and_then(call).is_some_and(|call| VFORKS.contains(&call))
+}
+
 /// Whether a signal is pending because the thread blocks it; `None`: unknown.
 pub fn is_pending(tid: i32, signal: i32) -> Option<bool> {
     let mut buffer = [0; 4096];

@@ -28,7 +28,8 @@ const EXEMPT_MAX: usize = 64;
 /// The first and the longest interval between two polls of threads that have not stopped, microseconds.
 const FIRST_POLL_US: u64 = 100;
 const LONGEST_POLL_US: u64 = 10_000;
-/// After this time a signal that a thread has not taken is suspected to be lost, microseconds.
+/// After this time a signal that a thread has not taken is suspected to be lost, and a parent of vfork is not waited for
+/// any longer, microseconds.
 const LOST_US: u64 = 20_000;
 
 /// Readings of the thread list that may seem incomplete without showing a new thread.
@@ -50,6 +51,8 @@ pub struct UnstoppedThread {
 pub enum StopError {
     /// A thread did not stop in time: grow instead, try again later.
     Thread(UnstoppedThread),
+    /// A thread waits for its child of vfork, which may wait for a lock that the caller holds: let the child go on.
+    Vfork(UnstoppedThread),
     /// No memory for a record of each thread.
     NoMemory,
     /// This process is not the one that the world was started in: a child of vfork or clone, or of a fork after which
@@ -74,7 +77,7 @@ impl StopError {
     /// The cause to report.
     pub fn cause(&self) -> AbandonCause {
         match self {
-            StopError::Thread(_) => AbandonCause::Thread,
+            StopError::Thread(_) | StopError::Vfork(_) => AbandonCause::Thread,
             StopError::NoMemory => AbandonCause::Memory,
             StopError::NotOurProcess => AbandonCause::Process,
             StopError::NoDescriptor => AbandonCause::Descriptors,
@@ -388,6 +391,11 @@ impl World {
                 for (index, record) in missing() {
                     self.check_straggler(process, index, record, epoch, lost);
                 }
+                // A parent of vfork cannot be taken for stopped, for its child goes on in its memory.
+                let tids = missing().map(|(_, record)| record.tid.load(Ordering::Relaxed));
+                if let Some(parent) = tids.filter(|_| lost).find(|&tid| proc::is_in_vfork(tid)) {
+                    return Err(StopError::Vfork(of_thread(parent)));
+                }
                 pause = (pause * 2).min(LONGEST_POLL_US);
                 next_poll = now + pause;
                 if missing().next().is_none() {
@@ -428,11 +436,15 @@ impl World {
 
 /// A thread did not stop in time.
 fn unstopped(tid: i32) -> StopError {
+    StopError::Thread(of_thread(tid))
+}
+
+fn of_thread(tid: i32) -> UnstoppedThread {
     let state = match proc::thread_state(tid) {
         ThreadState::Alive(state) => state as char,
         ThreadState::Ended | ThreadState::Worker => '?',
     };
-    StopError::Thread(UnstoppedThread { tid, name: proc::name(tid), state })
+    UnstoppedThread { tid, name: proc::name(tid), state }
 }
 
 impl Default for World {

@@ -189,7 +189,7 @@ fn a_stale_signal_that_arrives_in_a_later_stop_stops_the_thread() {
 }
 
 #[test]
-fn a_parent_of_vfork_is_named() {
+fn a_parent_of_vfork_is_named_and_not_waited_for() {
     static CHILD: Flag = Flag::new();
     static END: Flag = Flag::new();
     extern "C" fn child(_: *mut libc::c_void) -> i32 {
@@ -233,8 +233,10 @@ fn a_parent_of_vfork_is_named() {
         std::thread::yield_now();
     }
     assert_eq!(state(), Some('D'));
-    let thread_named = refusal().0;
+    // Longer than the child lives.
+    let refused = WORLD.stop_within(60_000).err();
     END.raise();
+    let Some(StopError::Vfork(thread_named)) = refused else { panic!("{refused:?}") };
     assert_eq!((thread_named.tid as u32, thread_named.state), (parent.load(Ordering::SeqCst), 'D'));
     thread.join().expect("the parent");
     assert!(WORLD.stop().is_ok());

@@ -17,6 +17,8 @@ use heaptoll_experiments::same_work;
 
 /// Compare what two experiments have in common: the same program under the same manager, B over A.
 ///
+/// CPU seconds are those of the runs alone, where an experiment has such besides its runs at once.
+///
 /// The two were not measured together, so a machine that changed between them shows as a difference. For a decision,
 /// measure both in one `heaptoll run`. Programs that were not given the same work (another command, input or load) are
 /// left out.

@@ -46,7 +46,8 @@ enum FaultArg {
 /// Exit status: 0 all well; 1 a leak was found that --fail-on names, the program failed, the trace is damaged (without
 /// --fail-on), or an output file could not be written; 2 the request cannot be carried out, or traces of this kind do not
 /// show what --fail-on names; 3 --fail-on could not be decided: the run is too short, or the trace is damaged and what is
-/// whole has no such leak; 130 interrupted.
+/// whole has no such leak; 130 interrupted by Ctrl-C, which the program gets: the answer is of the run until its end. A second
+/// Ctrl-C kills the program.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll leaks -- ./requests 200\n  \
     heaptoll leaks --fail-on definite --suppress known.txt --markdown - -- ./tests\n  \
@@ -126,7 +127,6 @@ fn of_command(arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("run.graph"));
     terminal::note("the program runs under the tracer, some tens of times slower; its output is not shown");
     let outcome = graph::record(&recording(arguments, &first), &session.context())?;
-    let Some(status) = outcome.status else { return Ok(exit::INTERRUPTED) };
     let mut all = Vec::new();
     for trace in graph::traces(&first) {
         all.push((trace.clone(), leaks::measure(&trace, request)?));
@@ -144,7 +144,10 @@ fn of_command(arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
     }
     let shown = show(figures, trace, &again(arguments), arguments)?;
     let found = judged(&all, arguments)?;
-    let failed = if status == 0 && outcome.is_whole { 0 } else { exit::TROUBLE };
+    if outcome.interrupted {
+        return Ok(exit::INTERRUPTED);
+    }
+    let failed = if outcome.status == Some(0) && outcome.is_whole { 0 } else { exit::TROUBLE };
     Ok(worst(&[shown, found, failed]))
 }
 

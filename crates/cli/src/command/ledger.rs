@@ -113,6 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         let earlier = scratch.path().join("first-run");
         let earlier_request = record::Request { is_temporary: true, ..recording(arguments, &earlier) };
         if record(&earlier_request, &places)? == exit::INTERRUPTED {
+            show(&ledger::largest(&earlier), &again(arguments), None, arguments)?;
             return Ok(exit::INTERRUPTED);
         }
         first_run = ledger::live_peak(&ledger::largest(&earlier));
@@ -120,9 +121,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             first_run.map(|peak| record::StopPoint { image: peak.image, events: peak.events });
     }
     let status = record(&request, &places)?;
-    if status == exit::INTERRUPTED {
-        return Ok(status);
-    }
     let trace = ledger::largest(&first);
     if trace != first {
         terminal::note(&format!(
@@ -132,7 +130,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         ));
     }
     let shown = show(&trace, &again(arguments), first_run, arguments)?;
-    Ok(if status == 0 { shown } else { exit::TROUBLE })
+    Ok(match status {
+        0 => shown,
+        exit::INTERRUPTED => exit::INTERRUPTED,
+        _ => exit::TROUBLE,
+    })
 }
 
 /// What is recorded for the ledger, into this trace.

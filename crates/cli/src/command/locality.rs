@@ -40,7 +40,7 @@ enum PlacementArg {
 /// of the manager's own code. docs/guide/locality.md explains how.
 ///
 /// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
-/// cannot be carried out; 130 interrupted (what was finished is shown).
+/// cannot be carried out; 130 interrupted (what was traced until then is shown).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll locality -- gawk -f words.awk words\n  \
     heaptoll locality -m mimalloc3 -m bw16 --html gawk.html -- gawk -f words.awk words\n  \

@@ -1,7 +1,7 @@
 //! `heaptoll record`: every allocation of a program into a trace, while it runs as it always does.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use heaptoll_experiment::places::Places;
@@ -218,9 +218,6 @@ fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure>
     let places = Places::find()?;
     let outputs =
         DocumentOutputs { html: arguments.html.clone(), json: arguments.json.clone(), markdown: None };
-    if [&arguments.html, &arguments.json].into_iter().flatten().any(|path| path == Path::new("-")) {
-        return Err(Failure::Usage("standard output is the program's: name a file".into()));
-    }
     outputs.check()?;
     let request = sampled::Request {
         program: program(arguments),
@@ -300,7 +297,8 @@ fn record_graph(arguments: &Arguments) -> Result<u8, Failure> {
     };
     let outcome = graph::record(&request, &session.context())?;
     Ok(match outcome.status {
-        None => exit::INTERRUPTED,
+        None if outcome.interrupted => exit::INTERRUPTED,
+        None => exit::TROUBLE,
         Some(0) if !outcome.is_whole => exit::TROUBLE,
         Some(status) => status,
     })

@@ -321,3 +321,78 @@ fn a_file_that_another_run_writes_is_not_resumed_but_can_be_read() {
     run.signal(libc::SIGINT);
     run.wait().exits(130);
 }
+
+/// Allocates, counts its run in the file of the first argument, and in the run of the second one and all after it runs
+/// until a signal ends it.
+const SERVICE: &str = "int main(int c, char **v) { for (int i = 0; i < 200; i++) malloc(1000); \
+    int runs = open(v[1], O_CREAT | O_WRONLY | O_APPEND, 0644); if (write(runs, \"x\", 1) != 1) return 1; \
+    if (lseek(runs, 0, SEEK_END) < atol(v[2])) return 0; for (;;) pause(); }";
+
+/// Interrupts a command as a terminal would, in this run of the program, and returns what it showed.
+fn interrupted(options: &[&str], run: u64) -> crate::fixture::CommandOutput {
+    let fixture = Fixture::new();
+    let (program, counted) = (fixture.program("service", SERVICE), fixture.at("runs"));
+    let (number, mark) = (run.to_string(), marker("interrupted-service"));
+    let output = fixture.at("output");
+    let named: &[&str] = if options[0] == "record" { &["-o", &output] } else { &[] };
+    let under_way = fixture.start(&[options, named, &["--", &program, &counted, &number, &mark]].concat());
+    eventually("the run goes", || runs(&fixture) == run);
+    for pid in programs_with(&mark).into_iter().chain([under_way.pid()]) {
+        // SAFETY: `kill` takes no pointers; the processes were started by this test and have its mark.
+        unsafe { libc::kill(pid, libc::SIGINT) };
+    }
+    let shown = under_way.wait().exits(130);
+    assert_none_left(&mark);
+    shown
+}
+
+/// Commands that show figures of one run, the run that is interrupted (the first proves the manager where the second is
+/// traced), and what they show of it.
+const OF_ONE_RUN: [(&[&str], u64, &[&str]); 9] = [
+    (&["leaks"], 2, &["lost 195 KiB in 200 objects", "the run is not whole (killed by signal 2)"]),
+    (&["ledger"], 1, &["Where the memory is", "the run is not whole (killed by signal 2)"]),
+    (&["instructions"], 2, &["glibc (not whole)", "interrupted: the figures are those until then"]),
+    (&["ledger", "--exact"], 1, &["Where the memory is", "the run is not whole (killed by signal 2)"]),
+    (&["record"], 1, &["output: 200 events"]),
+    (&["record", "--graph"], 2, &["200 objects"]),
+    (&["record", "--sample", "1"], 1, &["output: 200 samples", "195 KiB (exact)"]),
+    (&["locality"], 2, &["Locality of service", "interrupted: the figures are those until then"]),
+    (&["drag"], 2, &["200 objects (195 KiB) are not freed", "interrupted: the figures are those until then"]),
+];
+
+#[track_caller]
+fn show_what_they_had(commands: &[(&[&str], u64, &[&str])]) {
+    for (options, run, words) in commands {
+        let output = interrupted(options, *run);
+        let all = output.out + &output.err;
+        for word in *words {
+            assert!(all.contains(word), "{options:?}: no {word:?} in\n{all}");
+        }
+    }
+}
+
+#[test]
+fn a_command_that_ctrl_c_ends_shows_what_its_run_had() {
+    show_what_they_had(&OF_ONE_RUN[..3]);
+}
+
+#[test]
+#[ignore = "slow: nine commands, most of them under the tracer"]
+fn every_command_that_ctrl_c_ends_shows_what_its_run_had() {
+    show_what_they_had(&OF_ONE_RUN);
+}
+
+#[test]
+fn the_second_ctrl_c_kills_a_traced_program_that_ignores_the_first() {
+    let fixture = Fixture::new();
+    let ignores =
+        SERVICE.replace("for (;;)", "signal(SIGINT, SIG_IGN); close(open(v[3], O_CREAT, 0644)); for (;;)");
+    let program = fixture.program("service", &ignores);
+    let (counted, ready, mark) = (fixture.at("runs"), fixture.at("ready"), marker("ignores"));
+    let run = fixture.start(&["leaks", "--", &program, &counted, "2", &ready, &mark]);
+    eventually("it ignores the signal", || fixture.path("ready").exists());
+    run.signal(libc::SIGINT);
+    run.signal(libc::SIGTERM);
+    run.wait().exits(130).shows(&["the run is not whole (killed)", "lost "]);
+    assert_none_left(&mark);
+}

@@ -89,3 +89,34 @@ fn a_changed_member_is_noticed() {
     assert_eq!(changes(serde_json::json!({"a": [1, {"b": 3}]})), 1);
     assert_eq!(changes(serde_json::json!({"a": [1]})), 1);
 }
+
+/// The forms of output that are text, by the first word of each.
+const TEXTS: [(&str, &str); 4] =
+    [("--json", "{"), ("--csv", "order,"), ("--markdown", "## "), ("--html", "<!DOCTYPE html>")];
+
+#[test]
+fn a_dash_is_standard_output_with_nothing_else_on_it() {
+    let fixture = Fixture::new();
+    let db = copied(&fixture, "experiment.db");
+    let trace = copied(&fixture, "calls.heaptoll");
+    let only = |words: &[&str], first: &str| {
+        let output = fixture.heaptoll(words).exits(0);
+        assert!(output.out.starts_with(first), "{words:?}: {}", output.out);
+        assert!(!output.err.contains("wrote"), "{words:?}: {}", output.err);
+        output.out
+    };
+    for (form, first) in TEXTS {
+        only(&["report", &db, form, "-"], first);
+    }
+    only(&["compare", &db, &db, "--anyway", "--markdown", "-"], "## ");
+    only(&["stat", &trace, "--html", "-"], "<!DOCTYPE html>");
+    only(&["managers", "--json", "-"], "{");
+    let program = fixture.program("p", "int main(void) { free(malloc(9)); puts(\"its own\"); return 0; }");
+    let json = only(&["ledger", "--json", "-", "--", &program], "{");
+    assert!(serde_json::from_str::<Value>(&json).is_ok(), "{json}");
+    fixture
+        .heaptoll(&["report", &db, "--parquet", "-"])
+        .exits(2)
+        .complains(&["--parquet - is standard output"]);
+    assert!(!fixture.path("-").exists() && !Path::new("-").exists());
+}

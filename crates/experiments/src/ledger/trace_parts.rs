@@ -8,7 +8,7 @@ use heaptoll_report::format::shell_command;
 use heaptoll_trace::Tables;
 use heaptoll_trace_analysis::subject::takes_all_from_malloc;
 
-use crate::subject::manager_name;
+use crate::subject::{ended_early, manager_name};
 
 /// Adds warnings, facts and the command.
 pub fn finish(document: &mut Document, tables: &Tables, command: &str) {
@@ -20,6 +20,7 @@ pub fn finish(document: &mut Document, tables: &Tables, command: &str) {
         document.warnings.push(format!("The trace has a hole ({}): blocks may be missing.", gap.why));
     }
     if let Some(ending) = &tables.ending {
+        document.warnings.extend(ended_early(&ending.how));
         document.facts.push(("ended".into(), ending.how.clone()));
         if let Some(peak) = ending.peak_rss_kib {
             document.facts.push(("peak resident set of the run".into(), format!("{peak} KiB")));

@@ -99,6 +99,9 @@ fn others(recorded: &RecordingOutcome) -> (Vec<&Recording>, Vec<&Recording>) {
     others.partition(|recording| !recording.path.as_os_str().is_empty())
 }
 
+/// The words of a recording's end that a signal caused.
+const KILLED: &str = "killed by signal";
+
 /// What went wrong, or which command reads the trace.
 fn troubles(
     request: &Request,
@@ -129,14 +132,12 @@ fn troubles(
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
         messages.error(&format!("{}{more}: not recorded ({why})", program(one)));
     }
-    if let Some(signal) =
-        recorded.status.and_then(|status| status.checked_sub(128)).filter(|signal| *signal > 0)
-    {
+    if first.how.contains(KILLED) {
         let advice = match request.manager.name.as_str() {
             "glibc" => String::new(),
             other => format!(" under {other}; without -m it shows whether that is to blame"),
         };
-        messages.warning(&format!("{} was killed by signal {signal}{advice}", program(first)));
+        messages.warning(&format!("{}: {}{advice}", program(first), first.how));
     }
     for warning in &recorded.warnings {
         messages.warning(warning);

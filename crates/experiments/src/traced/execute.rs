@@ -21,7 +21,7 @@ pub enum Ending {
     Complete,
     /// All were made; some are not good, or could not be kept, or a requested manager was refused.
     Trouble,
-    /// Ctrl-C; those before it are whole.
+    /// Ctrl-C; the run that it ended is not whole.
     Interrupted,
 }
 
@@ -59,25 +59,23 @@ pub fn execute<S: Sink>(
             }
         };
         let interrupted = row.outcome == Outcome::Interrupted && traced.stopped.is_none();
-        let stored = add_row(plan, cell, row);
+        let mut stored = add_row(plan, cell, row);
+        let mut is_good = false;
+        if !traced.images.is_empty() {
+            let run = judged(plan, cell, traced);
+            is_good = run.is_good();
+            runs_made += 1;
+            let figures = done(cell, run);
+            stored = add_figures(plan, stored, figures);
+        }
+        keeper.keep(plan, stored);
         if interrupted {
-            keeper.keep(plan, stored);
             ending = Ending::Interrupted;
             break;
         }
-        if traced.images.is_empty() {
-            keeper.keep(plan, stored);
-            ending = Ending::Trouble;
-            continue;
-        }
-        let run = judged(plan, cell, traced);
-        if !run.is_good() {
+        if !is_good {
             ending = Ending::Trouble;
         }
-        runs_made += 1;
-        let figures = done(cell, run);
-        let stored = add_figures(plan, stored, figures);
-        keeper.keep(plan, stored);
     }
     finish(plan, keeper, ending, runs_made)
 }
@@ -137,7 +135,7 @@ fn finish(plan: &mut Plan, mut keeper: Keeper, ending: Ending, runs_made: usize)
     plan.experiment.complete = ending != Ending::Interrupted;
     keeper.close(plan);
     if ending == Ending::Interrupted {
-        keeper.messages.note("interrupted: what was finished is shown");
+        keeper.messages.note("interrupted: what was traced until then is shown");
     }
     Ok(if keeper.lost && ending == Ending::Complete { Ending::Trouble } else { ending })
 }

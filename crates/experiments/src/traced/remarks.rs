@@ -23,6 +23,7 @@ pub fn of<S>(cell: &Cell, traced: &Traced<S>, outcome: &Outcome) -> Vec<String> 
             Outcome::Timeout(limit) => {
                 format!("over the time limit of {limit} s: the figures are those until then; --timeout gives it longer")
             }
+            Outcome::Interrupted => "interrupted: the figures are those until then".into(),
             Outcome::Exit(status) => format!(
                 "it ended with exit status {status}; if that is how it ends when all is well, pass --expect-status \
                  {status}"
@@ -61,6 +62,9 @@ fn images<S>(traced: &Traced<S>) -> Vec<String> {
             ImageEnding::Incomplete(why) if traced.stopped.as_ref() != Some(why) => {
                 Some(format!("{what} was not traced to its end: {why}"))
             }
+            ImageEnding::Unrecorded => Some(format!(
+                "{what} did not record its end: a signal killed it, or what it became by exec was not recorded"
+            )),
             ImageEnding::Killed => Some(format!("{what} was killed: its figures are those until then")),
             _ => None,
         }

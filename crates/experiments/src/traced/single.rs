@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::launch::Invocation;
 use heaptoll_experiment::observation::{ByOwner, ExactFigures, Observation, Outcome, Phase};
 use heaptoll_experiment::runner::environment_of;
@@ -69,7 +70,9 @@ impl TracedRunner<'_> {
             &options,
             self.context.interrupt,
             |image| begin(cell, image),
-            |progress| shown.set_text(&format!("{title}: {}", how_far(&progress))),
+            |progress| {
+                shown.set_text(&format!("{title}: {}{}", how_far(&progress), waits(self.context.interrupt)))
+            },
         );
         drop(shown);
         let whole = traced.and_then(|traced| match doubt(&cell.follow, &traced) {
@@ -91,6 +94,14 @@ fn how_far(progress: &Progress) -> String {
         many => format!(", {many} process images"),
     };
     format!("{millions:.0} million instructions{images}, {} s", progress.elapsed.as_secs())
+}
+
+/// What an interrupted run waits for.
+fn waits(interrupt: &Interrupt) -> &'static str {
+    match interrupt.is_set() {
+        true => "; interrupted: waits for the program to end, Ctrl-C again kills it",
+        false => "",
+    }
 }
 
 fn invocation(

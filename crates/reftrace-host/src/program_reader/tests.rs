@@ -141,7 +141,7 @@ fn an_exec_that_failed_is_no_end() {
     process.write(&reference(2));
     fixture.processes.end(10);
     let (images, _) = fixture.program_reader().finish().expect("finishes");
-    assert_eq!(images[0].ending, ImageEnding::Killed);
+    assert_eq!(images[0].ending, ImageEnding::Unrecorded);
 }
 
 /// A process whose exec failed and that is then killed leaves its counters, which are no event.
@@ -153,7 +153,7 @@ fn an_exec_that_failed_is_no_end_when_only_counters_follow() {
     process.clocked(EventKind::Tick, 0, 100, &[]);
     fixture.processes.end(10);
     let (images, _) = fixture.program_reader().finish().expect("finishes");
-    assert_eq!(images[0].ending, ImageEnding::Killed);
+    assert_eq!(images[0].ending, ImageEnding::Unrecorded);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_killed_process_leaves_what_it_recorded() {
     process.write(&reference(9));
     fixture.processes.end(10);
     let (images, _) = fixture.program_reader().finish().expect("finishes");
-    assert_eq!((&images[0].ending, images[0].instructions()), (&ImageEnding::Killed, 60));
+    assert_eq!((&images[0].ending, images[0].instructions()), (&ImageEnding::Unrecorded, 60));
     assert_eq!(images[0].sink.addresses, [9]);
     assert_eq!(images[0].calls.allocations, 1);
     assert!(!images[0].is_whole());

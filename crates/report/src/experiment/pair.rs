@@ -8,6 +8,10 @@ use super::charts::{ratio_series, ratios};
 use crate::document::{Cell, Chart, Column, Document, Grid, Item, Section};
 use crate::format::{self, NO_DIFFERENCE, TOO_FEW, plural, significant};
 
+/// What CPU seconds are of, where the experiment's own table has others.
+const ALONE: &str = "Alone: of runs by themselves. `heaptoll run` and `report` show the CPU seconds of runs at once: they \
+                     are more, and depend on the managers that ran with them.";
+
 /// The comparison; `a` and `b` are how the two files are called in the heads of the columns.
 pub fn pair(a: &str, b: &str, rows: &[Across]) -> Document {
     let metrics = [(Metric::Cpu, "CPU"), (Metric::PeakRss, "Peak memory")];
@@ -98,6 +102,7 @@ fn grid(a: &str, b: &str, rows: &[Across]) -> Grid {
         let stack = if last == (&row.program, &row.stack) { "" } else { row.stack.as_str() };
         let (label, scale) = match row.metric {
             Metric::PeakRss => ("peak RSS MiB", 1.0 / 1024.0),
+            _ if row.alone => ("CPU s alone", 1.0),
             _ => ("CPU s", 1.0),
         };
         cells.push(vec![
@@ -118,7 +123,8 @@ fn grid(a: &str, b: &str, rows: &[Across]) -> Grid {
         Column::figures("B to A"),
         Column::text("verdict"),
     ]);
-    Grid { columns, rows: cells, wide: true, ..Grid::default() }
+    let notes = rows.iter().any(|row| row.alone).then(|| ALONE.to_owned()).into_iter().collect();
+    Grid { columns, rows: cells, wide: true, notes, ..Grid::default() }
 }
 
 #[cfg(test)]
@@ -134,8 +140,18 @@ mod tests {
             metric,
             a_median: 2048.0,
             b_median: 2048.0 * ratio,
+            alone: false,
             ratio: Some(interval),
         }
+    }
+
+    #[test]
+    fn cpu_seconds_of_other_runs_than_the_experiments_own_table_has_are_named() {
+        let grid_of =
+            |alone| grid("a", "b", &[Across { alone, ..row("gawk", "glibc", Metric::Cpu, 1.0, false) }]);
+        let (same, others) = (grid_of(false), grid_of(true));
+        assert_eq!((same.rows[0][2].text.as_str(), same.notes.len()), ("CPU s", 0));
+        assert_eq!((others.rows[0][2].text.as_str(), others.notes), ("CPU s alone", vec![ALONE.to_owned()]));
     }
 
     #[test]

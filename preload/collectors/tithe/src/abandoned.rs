@@ -3,7 +3,7 @@
 
 use core::sync::atomic::Ordering;
 
-use heaptoll_runtime::{AbandonCause, now_ns};
+use heaptoll_runtime::now_ns;
 
 use crate::collector::Collector;
 use crate::heap::Heap;
@@ -22,10 +22,9 @@ impl Heap {
         cause: Cause,
     ) -> Result<(), NotCollected> {
         collector.statistics.abandoned += 1;
-        let budget = match cause.cause {
-            // It took no time, and the next may succeed.
-            AbandonCause::Descriptors => collector.policy.postponed(),
-            _ => collector.policy.abandoned(),
+        let budget = match cause.passes {
+            true => collector.policy.postponed(),
+            false => collector.policy.abandoned(),
         };
         self.set_budget(collector, budget, self.allocated_since_gc.load(Ordering::Relaxed));
         self.reporter.abandoned(cause.cause);

@@ -192,18 +192,25 @@ pub struct Cause {
     pub cause: AbandonCause,
     /// The thread that did not stop, if that is the cause.
     pub thread: Option<UnstoppedThread>,
+    /// Whether the next collection may succeed, and this one took little time.
+    pub passes: bool,
 }
 
 impl From<AbandonCause> for Cause {
     fn from(cause: AbandonCause) -> Cause {
-        Cause { cause, thread: None }
+        Cause { cause, thread: None, passes: cause == AbandonCause::Descriptors }
     }
 }
 
 impl From<StopError> for Cause {
     fn from(error: StopError) -> Cause {
-        let thread = if let StopError::Thread(thread) = error { Some(thread) } else { None };
-        Cause { cause: error.cause(), thread }
+        let thread = if let StopError::Thread(thread) | StopError::Vfork(thread) = error {
+            Some(thread)
+        } else {
+            None
+        };
+        let passes = matches!(error, StopError::Vfork(_) | StopError::NoDescriptor);
+        Cause { cause: error.cause(), thread, passes }
     }
 }
 

@@ -143,3 +143,16 @@ fn an_interrupt_ends_the_wait_for_a_daemon_that_never_ends() {
     assert_eq!(daemon.how(), "recorder stopped");
     assert!(daemon.made() >= 100);
 }
+
+#[test]
+fn an_exit_status_above_128_is_no_signal() {
+    let fixture = Fixture::new();
+    let program = fixture.program("exits", "int main(void) { free(malloc(9)); return 255; }");
+    let output = fixture.heaptoll(&["record", "-o", &fixture.at("t"), "--", &program]).exits(255);
+    assert!(!output.err.contains("killed"), "{}", output.err);
+    let program = fixture.program("dies", "int main(void) { free(malloc(9)); return raise(SIGTERM); }");
+    fixture
+        .heaptoll(&["record", "-o", &fixture.at("u"), "--", &program])
+        .exits(128 + libc::SIGTERM)
+        .complains(&["killed by signal 15"]);
+}
