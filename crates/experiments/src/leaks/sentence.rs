@@ -190,9 +190,9 @@ mod tests {
         assert_eq!(worst(&freed), "Everything was freed.");
     }
 
-    /// Before, what was built in the first moments, or in a run of some ms, grew over the whole run.
+    /// Before, what was built at the start, or in a run of some ms, grew over the whole run.
     #[test]
-    fn growth_is_worded_by_the_clock_that_shows_it_and_what_fills_or_is_short_says_so() {
+    fn growth_has_the_unit_of_the_clock_that_shows_it_and_what_fills_or_is_short_is_stated() {
         let slope = |value| Slope { value, low: value - 1.0, high: value + 1.0 };
         let rise = Rise { per_mib: slope(10.0), per_s: Some(slope(20.0)), ..Rise::default() };
         let one = |in_time| Growing {
