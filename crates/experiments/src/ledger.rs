@@ -1,5 +1,6 @@
 //! `heaptoll ledger`: where the memory of a program is.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use heaptoll_ledger::{EXTRA, Ledger, LedgerError, Snapshot, Term};
@@ -17,6 +18,7 @@ pub use heaptoll_ledger::LivePeak;
 use peak::Peak;
 pub use replays::ReplayRequest;
 use replays::section::{Recorded, section};
+use stays::Stays;
 
 mod around;
 mod coarse;
@@ -35,6 +37,7 @@ mod replays;
 mod share;
 mod site_rows;
 mod static_data;
+mod stays;
 mod sum;
 mod trace_parts;
 
@@ -185,28 +188,42 @@ impl Findings {
         let Some(top) = ledger.peak().and_then(|peak| ledger.snapshots.get(peak)) else { return document };
         let pins = pins::shown(ledger, sites, &mut call_sites);
         let holders = holders::shown(top, &mut call_sites);
-        // What is most of the resident set leads.
-        let leads = |term: Term| groups::largest(top).is_some_and(|largest| largest.terms.contains(&term));
-        let mut text = Vec::new();
-        let mut sections = Vec::new();
-        let data = static_data::shown(ledger, top);
-        let mappers = mappers::shown(top, &mut call_sites);
-        for (term, shown) in [
-            (Term::Live, holders.map(|shown| (shown.sentence, shown.section))),
-            (Term::External, pins.map(|shown| (shown.sentence, shown.section))),
-            (Term::OtherAnonymous, mappers.map(|(sentence, section)| (Some(sentence), section))),
-            (Term::StaticData, data.map(|(sentence, section)| (Some(sentence), section))),
-        ] {
+        // What is most of the resident set leads: of the one that stays where the program goes on with it.
+        let stays = Stays::of(ledger).filter(|stays| stays.leads);
+        let leads = |term: Term| match &stays {
+            Some(stays) => stays.is_pinned() && term == Term::External,
+            None => groups::largest(top).is_some_and(|largest| largest.terms.contains(&term)),
+        };
+        let mut mapped = |term| {
+            (
+                term,
+                mappers::shown(top, term, &mut call_sites).map(|(text, section)| (Some(text), Some(section))),
+            )
+        };
+        let mut shown = [
+            (Term::Live, holders.map(|shown| (shown.sentence, Some(shown.section)))),
+            (Term::External, pins.map(|shown| (shown.sentence, Some(shown.section)))),
+            mapped(Term::OtherAnonymous),
+            mapped(Term::Shared),
+            mapped(Term::Code),
+            (
+                Term::StaticData,
+                static_data::shown(ledger, top).map(|(text, section)| (Some(text), Some(section))),
+            ),
+            (Term::Stacks, share::stacks(top).map(|text| (Some(text), None))),
+        ];
+        // Of those that lead the largest comes first.
+        shown.sort_by_key(|(term, _)| Reverse(leads(*term).then(|| top.amount(*term).resident)));
+        let (mut leading, mut following, mut sections) = (Vec::new(), Vec::new(), Vec::new());
+        for (term, shown) in shown {
             let Some((sentence, section)) = shown else { continue };
-            let at = if leads(term) { 0 } else { text.len() };
-            text.splice(at..at, sentence.map(|sentence| (leads(term), sentence)));
-            sections.insert(at.min(sections.len()), section);
+            if leads(term) { &mut leading } else { &mut following }.extend(sentence);
+            sections.extend(section);
         }
+        leading.extend(stays.map(|stays| stays.sentence(&ledger.manager)));
         if let Some(first) = document.sections.first_mut() {
-            let (leading, following): (Vec<_>, Vec<_>) = text.into_iter().partition(|(leads, _)| *leads);
-            let texts = |all: Vec<(bool, String)>| all.into_iter().map(|(_, sentence)| sentence);
-            first.text.splice(1..1, texts(following));
-            first.text.splice(0..0, texts(leading));
+            first.text.splice(1..1, following);
+            first.text.splice(0..0, leading);
             first
                 .text
                 .extend(first_run.zip(ledger.live_peak).map(|(first, second)| peak::compared(first, second)));
@@ -238,7 +255,7 @@ impl Findings {
     }
 }
 
-/// The trace with the largest resident set among one and those of the processes that its process started.
+/// The trace with the largest resident set at its peak among one and those of the processes that its process started.
 pub fn largest(first: &Path) -> PathBuf {
     let peak = |path: &Path| -> Option<u64> {
         let ledger = heaptoll_trace::tables(path).ok()?.extra::<Ledger>(EXTRA)?.ok()?;

@@ -75,7 +75,11 @@ impl LedgerSampler {
         if events != self.events {
             (self.events, self.active_ns) = (events, now_ns);
         }
-        let is_idle = now_ns.saturating_sub(self.active_ns) >= IDLE_NS;
+        let idle_ns = now_ns.saturating_sub(self.active_ns);
+        if let Some(last) = self.ledger.snapshots.last_mut().filter(|last| self.active_ns <= last.time_ns) {
+            last.idle_ns = idle_ns;
+        }
+        let is_idle = idle_ns >= IDLE_NS;
         self.pace.due(now_ns, self.level(live_bytes), is_idle)
     }
 
@@ -118,6 +122,9 @@ impl LedgerSampler {
                 snapshot.collected(&after);
             }
             snapshot.events = consumer.resolver().written().events();
+            if snapshot.events != self.events {
+                (self.events, self.active_ns) = (snapshot.events, now_ns);
+            }
             let took = begun.elapsed();
             snapshot.took_ns = nanoseconds(took);
             let cpu = cpu_time().saturating_sub(cpu);

@@ -12,18 +12,19 @@ pub struct Group {
     pub always: bool,
 }
 
+/// Of the heap, without a live block on their pages.
+pub const EMPTY: [Term; 5] = [Term::Caches, Term::Quarantine, Term::Unused, Term::Blacklisted, Term::Fresh];
+/// Freed, and not reclaimed.
+pub const DEAD: [Term; 3] = [Term::Headroom, Term::Held, Term::Dead];
+
 /// The groups of the sum, in order; in the chart from the bottom.
 pub const GROUPS: [Group; 8] = [
     Group { name: "live, as requested", terms: &[Term::Live], always: true },
     Group { name: "internal fragmentation", terms: &[Term::Internal], always: true },
     Group { name: "external fragmentation", terms: &[Term::External], always: true },
-    Group {
-        name: "caches and quarantine",
-        terms: &[Term::Caches, Term::Quarantine, Term::Unused, Term::Blacklisted, Term::Fresh],
-        always: true,
-    },
+    Group { name: "caches and quarantine", terms: &EMPTY, always: true },
     Group { name: "metadata", terms: &[Term::Metadata], always: true },
-    Group { name: "dead but not reclaimed", terms: &[Term::Headroom, Term::Held, Term::Dead], always: false },
+    Group { name: "dead but not reclaimed", terms: &DEAD, always: false },
     Group { name: "live, not in the record", terms: &[Term::Unrecorded], always: false },
     Group {
         name: "not heap",
