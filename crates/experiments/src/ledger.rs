@@ -1,6 +1,5 @@
 //! `heaptoll ledger`: where the memory of a program is.
 
-use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use heaptoll_ledger::{EXTRA, Ledger, LedgerError, Snapshot, Term};
@@ -186,39 +185,19 @@ impl Findings {
             call_sites.row(site);
         }
         let Some(top) = ledger.peak().and_then(|peak| ledger.snapshots.get(peak)) else { return document };
-        let pins = pins::shown(ledger, sites, &mut call_sites);
-        let holders = holders::shown(top, &mut call_sites);
         // What is most of the resident set leads: of the one that stays where the program goes on with it.
         let stays = Stays::of(ledger).filter(|stays| stays.leads);
-        let leads = |term: Term| match &stays {
-            Some(stays) => stays.is_pinned() && term == Term::External,
-            None => groups::largest(top).is_some_and(|largest| largest.terms.contains(&term)),
+        let first = match &stays {
+            Some(stays) => stays.is_pinned().then_some(Term::External),
+            None => groups::largest(top),
         };
-        let mut mapped = |term| {
-            (
-                term,
-                mappers::shown(top, term, &mut call_sites).map(|(text, section)| (Some(text), Some(section))),
-            )
-        };
-        let mut shown = [
-            (Term::Live, holders.map(|shown| (shown.sentence, Some(shown.section)))),
-            (Term::External, pins.map(|shown| (shown.sentence, Some(shown.section)))),
-            mapped(Term::OtherAnonymous),
-            mapped(Term::Shared),
-            mapped(Term::Code),
-            (
-                Term::StaticData,
-                static_data::shown(ledger, top).map(|(text, section)| (Some(text), Some(section))),
-            ),
-            (Term::Stacks, share::stacks(top).map(|text| (Some(text), None))),
-        ];
-        // Of those that lead the largest comes first.
-        shown.sort_by_key(|(term, _)| Reverse(leads(*term).then(|| top.amount(*term).resident)));
         let (mut leading, mut following, mut sections) = (Vec::new(), Vec::new(), Vec::new());
-        for (term, shown) in shown {
-            let Some((sentence, section)) = shown else { continue };
-            if leads(term) { &mut leading } else { &mut following }.extend(sentence);
-            sections.extend(section);
+        for (term, kind) in kinds(ledger, top, sites, &mut call_sites) {
+            let Some((sentence, section)) = kind else { continue };
+            let leads = first == Some(term);
+            if leads { &mut leading } else { &mut following }.extend(sentence);
+            let at = if leads { 0 } else { sections.len() };
+            sections.splice(at..at, section);
         }
         leading.extend(stays.map(|stays| stays.sentence(&ledger.manager)));
         if let Some(first) = document.sections.first_mut() {
@@ -253,6 +232,31 @@ impl Findings {
         trace_parts::finish(&mut document, &self.tables, command);
         document
     }
+}
+
+/// A sentence that names whose memory of one kind is, and a section of it.
+type Kind = (Option<String>, Option<Section>);
+
+/// The kinds of memory that have owners, as far as a snapshot shows these.
+fn kinds(
+    ledger: &Ledger,
+    top: &Snapshot,
+    sites: &Sites,
+    call_sites: &mut CallSites,
+) -> [(Term, Option<Kind>); 7] {
+    let both = |(sentence, section)| (Some(sentence), Some(section));
+    let holders = holders::shown(top, call_sites).map(|shown| (shown.sentence, Some(shown.section)));
+    let pins = pins::shown(ledger, sites, call_sites).map(|shown| (shown.sentence, Some(shown.section)));
+    let mut mapped = |term| (term, mappers::shown(top, term, call_sites).map(both));
+    [
+        (Term::Live, holders),
+        (Term::External, pins),
+        mapped(Term::OtherAnonymous),
+        mapped(Term::Shared),
+        mapped(Term::Code),
+        (Term::StaticData, static_data::shown(ledger, top).map(both)),
+        (Term::Stacks, share::stacks(top).map(|sentence| (Some(sentence), None))),
+    ]
 }
 
 /// The trace with the largest resident set at its peak among one and those of the processes that its process started.

@@ -37,7 +37,7 @@ pub struct Snapshot {
     pub clock_bytes: u64,
     /// Events of the trace until then; 0 in files from before this was recorded.
     pub events: u64,
-    /// ns that the program made no call, before and after it; 0 in files from before this was recorded.
+    /// ns after it until the program made a call, or another was taken; 0 in files from before this was recorded.
     pub idle_ns: u64,
     /// Resident set, bytes: the sum over the mappings as the kernel gives it (`Rss` of `/proc/PID/smaps`). The resident
     /// bytes of all lines and `difference_bytes` make exactly this.

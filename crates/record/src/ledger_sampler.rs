@@ -75,11 +75,10 @@ impl LedgerSampler {
         if events != self.events {
             (self.events, self.active_ns) = (events, now_ns);
         }
-        let idle_ns = now_ns.saturating_sub(self.active_ns);
-        if let Some(last) = self.ledger.snapshots.last_mut().filter(|last| self.active_ns <= last.time_ns) {
-            last.idle_ns = idle_ns;
+        if let Some(last) = self.ledger.snapshots.last_mut().filter(|last| last.events == events) {
+            last.idle_ns = now_ns.saturating_sub(last.time_ns + last.took_ns);
         }
-        let is_idle = idle_ns >= IDLE_NS;
+        let is_idle = now_ns.saturating_sub(self.active_ns) >= IDLE_NS;
         self.pace.due(now_ns, self.level(live_bytes), is_idle)
     }
 
@@ -122,9 +121,6 @@ impl LedgerSampler {
                 snapshot.collected(&after);
             }
             snapshot.events = consumer.resolver().written().events();
-            if snapshot.events != self.events {
-                (self.events, self.active_ns) = (snapshot.events, now_ns);
-            }
             let took = begun.elapsed();
             snapshot.took_ns = nanoseconds(took);
             let cpu = cpu_time().saturating_sub(cpu);

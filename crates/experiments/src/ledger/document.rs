@@ -1,6 +1,6 @@
 //! The document of the ledger: sentences, tables and a chart.
 
-use heaptoll_ledger::{Ledger, Snapshot, Source, Term};
+use heaptoll_ledger::{Ledger, Snapshot, Source};
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{count, mib_from_bytes, plural, seconds};
 use heaptoll_units::{kib, per_hundred};
@@ -75,11 +75,11 @@ pub fn headline(snapshot: &Snapshot) -> String {
     )
 }
 
-/// Which line most of a group is, where it has several.
+/// Which line most of a group is, where it has several and is much of the whole.
 fn mostly(group: &Group, snapshot: &Snapshot) -> String {
-    let resident = |term: Term| snapshot.amount(term).resident;
-    let half = group.amount(snapshot).resident / 2;
-    let most = group.terms.iter().find(|&&term| group.terms.len() > 1 && resident(term) > half);
+    let all = group.amount(snapshot).resident;
+    let is_named = group.terms.len() > 1 && all >= snapshot.whole() / 4;
+    let most = group.terms.iter().find(|&&term| is_named && snapshot.amount(term).resident > all / 2);
     most.map(|&term| format!(" (mostly {})", line_name(term))).unwrap_or_default()
 }
 

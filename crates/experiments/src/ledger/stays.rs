@@ -38,7 +38,9 @@ impl<'a> Stays<'a> {
         }
         let allocated = later.clock_bytes - full.clock_bytes.min(later.clock_bytes);
         let works = before_last_frees.is_some() && allocated >= later.clock_bytes / LASTING;
-        let rests = snapshots[first..].iter().any(|snapshot| snapshot.idle_ns >= IDLE_NS);
+        let rests = snapshots[first..]
+            .chunk_by(|one, next| one.events == next.events)
+            .any(|same| same.iter().map(|snapshot| snapshot.idle_ns).sum::<u64>() >= IDLE_NS);
         Some(Stays { peak, later, leads: works || rests })
     }
 
@@ -56,15 +58,18 @@ impl<'a> Stays<'a> {
             (of(&EMPTY), format!("on pages without a live block, which {manager} keeps")),
             (of(&DEAD), format!("that {manager} has not reclaimed")),
         ];
-        let parts = parts.iter().filter(|(bytes, _)| *bytes > free / NAMED);
-        let parts: Vec<String> =
-            parts.map(|(bytes, what)| format!("{} {what}", whole_bytes(*bytes))).collect();
+        let named = parts.into_iter().filter(|(bytes, _)| *bytes > free / NAMED).collect::<Vec<_>>();
+        let each = |(bytes, what): &(u64, String)| format!("{} {what}", whole_bytes(*bytes));
+        let parts = match &named[..] {
+            [(_, what)] => format!(", {what}"),
+            all => format!(": {}", all.iter().map(each).collect::<Vec<_>>().join(", ")),
+        };
         format!(
-            "{} of the {} live at the peak are freed later, and {} of free memory stay resident: {}. {}",
+            "{} of the {} live at the peak are freed later, and {} of free memory stay resident{}. {}",
             whole_bytes(live(self.peak).saturating_sub(live(later))),
             whole_bytes(live(self.peak)),
             whole_bytes(free),
-            parts.join(", "),
+            parts,
             headline(later)
         )
     }
@@ -122,14 +127,19 @@ mod tests {
         let sentence = stays.sentence("glibc");
         assert!(
             sentence.starts_with(
-                "386 B of the 390 B live at the peak are freed later, and 392 B of free memory stay resident: 391 B on \
-                 pages without a live block, which glibc keeps. After "
+                "386 B of the 390 B live at the peak are freed later, and 392 B of free memory stay resident, on pages \
+                 without a live block, which glibc keeps. After "
             ),
             "{sentence}"
         );
-        let mut idle = ledger([full, (401, [4, 391, 0])]);
+        let halves = ledger([full, (401, [4, 200, 191]), (900, [4, 200, 191])]);
+        let sentence = Stays::of(&halves).map(|stays| stays.sentence("glibc"));
+        let parts =
+            " stay resident: 200 B on pages that live blocks keep, 191 B on pages without a live block, ";
+        assert!(sentence.as_ref().is_some_and(|text| text.contains(parts)), "{sentence:?}");
+        let mut idle = ledger([full, (401, [4, 391, 0]), (401, [4, 391, 0])]);
         assert!(Stays::of(&idle).is_some_and(|stays| !stays.leads && stays.is_pinned()), "it ends");
-        idle.snapshots[1].idle_ns = IDLE_NS;
+        idle.snapshots[1..].iter_mut().for_each(|snapshot| snapshot.idle_ns = IDLE_NS / 2);
         assert!(Stays::of(&idle).is_some_and(|stays| stays.leads), "it makes no call");
         // The one before the last frees is described.
         let ends = ledger([full, (401, [4, 391, 0]), (900, [40, 340, 0]), (901, [0, 391, 0])]);
