@@ -80,7 +80,7 @@ mod tests {
             let snapshot = Snapshot { rss_bytes: 100, lines: vec![line], ..Snapshot::default() };
             sentence((&snapshot, Term::Live), "live", "Who", std::iter::once(("f".to_owned(), 400)))
         };
-        assert_eq!(text(line(103, 4)), "100.0 % of the resident set are live: 103 B. Who: f 400 B.");
+        assert_eq!(text(line(103, 4)), "100 % of the resident set are live: 103 B. Who: f 400 B.");
         assert_eq!(
             text(line(90, 310)),
             "90.0 % of the resident set are live: 90 B. 310 B more are live and not resident: never touched, given back \

@@ -142,8 +142,8 @@ mod tests {
         idle.snapshots[1..].iter_mut().for_each(|snapshot| snapshot.idle_ns = IDLE_NS / 2);
         assert!(Stays::of(&idle).is_some_and(|stays| stays.leads), "it makes no call");
         // The one before the last frees is described.
-        let ends = ledger([full, (401, [4, 391, 0]), (900, [40, 340, 0]), (901, [0, 391, 0])]);
-        assert_eq!(Stays::of(&ends).map(|stays| stays.later.clock_bytes), Some(900));
+        let ends = ledger([full, (401, [4, 391, 0]), (900, [40, 340, 0]), (900, [0, 391, 0])]);
+        assert_eq!(Stays::of(&ends).map(|stays| stays.later.live_bytes), Some(40));
     }
 
     #[test]
