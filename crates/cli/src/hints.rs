@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::trace_source;
+use heaptoll_experiments::siblings;
 use heaptoll_report::format::{plural, shell_command};
 
 use crate::terminal;
@@ -44,8 +44,8 @@ pub fn with_dashes(failure: Failure, command: &str, trace: &Path) -> Failure {
 
 /// A note on the other process images of a recording, where one of them has a longer trace: a daemon's first process does
 /// next to nothing.
-pub fn siblings(command: &str, trace: &Path) {
-    if let Some((images, longest)) = trace_source::longest_sibling(trace) {
+pub fn longest_trace(command: &str, trace: &Path) {
+    if let Some((images, longest)) = siblings::longest(trace) {
         let words = ["heaptoll".into(), command.into(), longest.display().to_string()];
         terminal::note(&format!(
             "{} is of the first of {}; the longest trace of them: {}",

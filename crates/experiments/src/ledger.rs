@@ -25,6 +25,7 @@ mod collector;
 mod document;
 mod figures;
 mod groups;
+mod headline;
 mod holders;
 mod mappers;
 mod over_time;

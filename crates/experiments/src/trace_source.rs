@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Cursor, Read, stdin};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heaptoll_trace::{Memory, Reader, TraceError, graph};
 
@@ -68,18 +68,6 @@ pub fn is_stream(trace: &Path) -> bool {
     trace == Path::new("-") || trace.metadata().is_ok_and(|facts| !facts.is_file() && !facts.is_dir())
 }
 
-/// Of a recording of several process images: how many there are, and the longest trace, where that is not this one.
-pub fn longest_sibling(trace: &Path) -> Option<(usize, PathBuf)> {
-    let bytes = |path: &Path| path.metadata().map_or(0, |facts| facts.len());
-    let mut others = heaptoll_record::others(trace);
-    others.extend(crate::graph::traces(trace).into_iter().skip(1));
-    others.sort();
-    others.dedup();
-    let images = others.len() + 1;
-    let longest = others.into_iter().max_by_key(|path| bytes(path))?;
-    (bytes(&longest) > bytes(trace)).then_some((images, longest))
-}
-
 /// Whether this is a file with a trace with pointers. What cannot be read is none: who opens it finds the reason.
 pub fn is_graph(path: &Path) -> bool {
     let mut first = [0; 8];
@@ -108,26 +96,4 @@ pub fn refused(error: TraceError) -> Failure {
         return error.into();
     }
     Failure::Refused(Box::new(error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Of a daemon the parent alone was shown, which had allocated nothing.
-    #[test]
-    fn the_longest_trace_of_a_recording_is_found_beside_its_first() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let first = folder.path().join("t");
-        let children = folder.path().join("t.children");
-        std::fs::create_dir(&children).expect("a folder");
-        let write = |path: &Path, bytes| std::fs::write(path, vec![7; bytes]).expect("written");
-        write(&first, 30);
-        assert_eq!(longest_sibling(&first), None);
-        write(&children.join("9.heaptoll"), 10);
-        write(&children.join("notes"), 99);
-        assert_eq!(longest_sibling(&first), None, "the first is the longest");
-        write(&children.join("8.2.heaptoll"), 40);
-        assert_eq!(longest_sibling(&first), Some((3, children.join("8.2.heaptoll"))));
-    }
 }

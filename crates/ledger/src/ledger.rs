@@ -72,7 +72,7 @@ impl Ledger {
     }
 
     /// Index of the snapshot at the peak: of those whose resident set is the largest to one part in [`STEP`], the first with
-    /// the most live bytes. Where what is freed stays resident, the largest resident set alone may be of any later moment.
+    /// the most live bytes. Where what is freed stays resident, the largest resident set alone may be of any later time.
     pub fn peak(&self) -> Option<usize> {
         let most = self.snapshots.iter().map(|snapshot| snapshot.rss_bytes).max()?;
         let is_at_peak = |snapshot: &Snapshot| most - snapshot.rss_bytes <= most / STEP;
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(Ledger::default().peak(), None);
     }
 
-    /// Before, a page more that was written to later made any moment the peak, though nothing was live there.
+    /// Before, a page more that was written to later made any snapshot the peak, though nothing was live there.
     #[test]
     fn of_snapshots_with_nearly_the_largest_resident_set_the_peak_has_most_live_bytes() {
         let levels = [(949, 949), (950, 900), (951, 990), (1000, 100), (999, 990), (980, 0)];

@@ -92,7 +92,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     if let Some(trace) = &arguments.trace {
-        hints::siblings("ledger", trace);
+        hints::longest_trace("ledger", trace);
         let shown = match arguments.manager.is_empty() {
             true => show(trace, &ledger::command(trace), None, arguments),
             false => compare(trace, arguments),

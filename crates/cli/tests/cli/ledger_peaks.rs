@@ -76,7 +76,7 @@ fn who_pins_what_is_mostly_free_is_named() {
     assert!(text.contains("hold_7 < main pins ") && text.contains("external fragmentation 9"), "{text}");
 }
 
-/// Any later moment with a page more was described, as if nothing had ever been live.
+/// Any later snapshot with a page more was described, as if nothing had ever been live.
 #[test]
 fn what_is_mostly_free_is_reported_as_fragmentation_first() {
     let fixture = Fixture::new();

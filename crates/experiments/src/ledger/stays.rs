@@ -3,8 +3,8 @@
 use heaptoll_ledger::{Ledger, Snapshot, Term};
 use heaptoll_units::whole_bytes;
 
-use super::document::headline;
 use super::groups::{DEAD, EMPTY};
+use super::headline::headline;
 
 /// Where the program goes on for so long after it has freed what it held, what stays is the first thing to know: it
 /// allocates this part of all bytes, as a divisor, or makes no call for some time.
@@ -117,7 +117,7 @@ mod tests {
         Ledger { manager: "glibc".into(), snapshots, ..Ledger::default() }
     }
 
-    /// A cache was freed and stayed resident, and the ledger described the one moment or the other.
+    /// A cache was freed and stayed resident, and the ledger described the one time or the other.
     #[test]
     fn what_is_freed_and_stays_leads_where_the_program_goes_on() {
         let full = (400, [390, 5, 0]);

@@ -91,7 +91,7 @@ pub unsafe extern "C" fn mmap64(
     unsafe { mmap(address, length, protection, flags, file, offset) }
 }
 
-/// A segment of System V. Its length is asked for only where it is noted.
+/// A segment of System V. Its length is read only where it is noted.
 ///
 /// # Safety
 /// The arguments are valid for `shmat`.
