@@ -38,6 +38,8 @@ pub struct LedgerSampler {
     /// Events at the last tick at which there were new ones, and when that was.
     events: u64,
     active_ns: u64,
+    /// When the last snapshot let the program go on.
+    resumed_ns: u64,
 }
 
 impl LedgerSampler {
@@ -62,6 +64,7 @@ impl LedgerSampler {
             resident: ResidentSet::new(pid),
             events: 0,
             active_ns: 0,
+            resumed_ns: 0,
         }
     }
 
@@ -76,7 +79,7 @@ impl LedgerSampler {
             (self.events, self.active_ns) = (events, now_ns);
         }
         if let Some(last) = self.ledger.snapshots.last_mut().filter(|last| last.events == events) {
-            last.idle_ns = now_ns.saturating_sub(last.time_ns + last.took_ns);
+            last.idle_ns = now_ns.saturating_sub(self.resumed_ns);
         }
         let is_idle = now_ns.saturating_sub(self.active_ns) >= IDLE_NS;
         self.pace.due(now_ns, self.level(live_bytes), is_idle)
@@ -124,8 +127,9 @@ impl LedgerSampler {
             let took = begun.elapsed();
             snapshot.took_ns = nanoseconds(took);
             let cpu = cpu_time().saturating_sub(cpu);
-            let took = (nanoseconds(took.saturating_sub(unanswered)), nanoseconds(cpu));
-            self.pace.taken(now_ns, took, &snapshot);
+            let stopped_ns = nanoseconds(took.saturating_sub(unanswered));
+            self.resumed_ns = now_ns.saturating_add(stopped_ns);
+            self.pace.taken(now_ns, (stopped_ns, nanoseconds(cpu)), &snapshot);
             self.ledger.push(snapshot);
         }
     }
