@@ -78,11 +78,16 @@ impl LedgerSampler {
         if events != self.events {
             (self.events, self.active_ns) = (events, now_ns);
         }
+        self.keep_idle(now_ns, events);
+        let is_idle = now_ns.saturating_sub(self.active_ns) >= IDLE_NS;
+        self.pace.due(now_ns, self.level(live_bytes), is_idle)
+    }
+
+    /// Keeps how long the program has made no call since the last snapshot, if it has made none.
+    fn keep_idle(&mut self, now_ns: u64, events: u64) {
         if let Some(last) = self.ledger.snapshots.last_mut().filter(|last| last.events == events) {
             last.idle_ns = now_ns.saturating_sub(self.resumed_ns);
         }
-        let is_idle = now_ns.saturating_sub(self.active_ns) >= IDLE_NS;
-        self.pace.due(now_ns, self.level(live_bytes), is_idle)
     }
 
     /// Whether the end of the program is to be sampled: no snapshot shows it as it is then.
@@ -124,6 +129,7 @@ impl LedgerSampler {
                 snapshot.collected(&after);
             }
             snapshot.events = consumer.resolver().written().events();
+            self.keep_idle(now_ns, snapshot.events);
             let took = begun.elapsed();
             snapshot.took_ns = nanoseconds(took);
             let cpu = cpu_time().saturating_sub(cpu);
