@@ -6,7 +6,10 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use heaptoll_experiments::failure::Failure;
-use heaptoll_report::format::shell_command;
+use heaptoll_experiments::siblings;
+use heaptoll_report::format::{plural, shell_command};
+
+use crate::terminal;
 
 /// Commands that take a program after `--`.
 const TAKE_A_PROGRAM: [&str; 14] = [
@@ -36,6 +39,20 @@ pub fn with_dashes(failure: Failure, command: &str, trace: &Path) -> Failure {
             shell_command(&[trace.display().to_string()])
         )),
         other => other,
+    }
+}
+
+/// A note on the other process images of a recording, where one of them has a longer trace: a daemon's first process does
+/// next to nothing.
+pub fn longest_trace(command: &str, trace: &Path) {
+    if let Some((images, longest)) = siblings::longest(trace) {
+        let words = ["heaptoll".into(), command.into(), longest.display().to_string()];
+        terminal::note(&format!(
+            "{} is of the first of {}; the longest trace of them: {}",
+            trace.display(),
+            plural(images, "process image"),
+            shell_command(&words)
+        ));
     }
 }
 

@@ -17,6 +17,7 @@ pub use heaptoll_ledger::LivePeak;
 use peak::Peak;
 pub use replays::ReplayRequest;
 use replays::section::{Recorded, section};
+use stays::Stays;
 
 mod around;
 mod coarse;
@@ -24,6 +25,7 @@ mod collector;
 mod document;
 mod figures;
 mod groups;
+mod headline;
 mod holders;
 mod mappers;
 mod over_time;
@@ -35,6 +37,7 @@ mod replays;
 mod share;
 mod site_rows;
 mod static_data;
+mod stays;
 mod sum;
 mod trace_parts;
 
@@ -183,30 +186,24 @@ impl Findings {
             call_sites.row(site);
         }
         let Some(top) = ledger.peak().and_then(|peak| ledger.snapshots.get(peak)) else { return document };
-        let pins = pins::shown(ledger, sites, &mut call_sites);
-        let holders = holders::shown(top, &mut call_sites);
-        // What is most of the resident set leads.
-        let leads = |term: Term| groups::largest(top).is_some_and(|largest| largest.terms.contains(&term));
-        let mut text = Vec::new();
-        let mut sections = Vec::new();
-        let data = static_data::shown(ledger, top);
-        let mappers = mappers::shown(top, &mut call_sites);
-        for (term, shown) in [
-            (Term::Live, holders.map(|shown| (shown.sentence, shown.section))),
-            (Term::External, pins.map(|shown| (shown.sentence, shown.section))),
-            (Term::OtherAnonymous, mappers.map(|(sentence, section)| (Some(sentence), section))),
-            (Term::StaticData, data.map(|(sentence, section)| (Some(sentence), section))),
-        ] {
-            let Some((sentence, section)) = shown else { continue };
-            let at = if leads(term) { 0 } else { text.len() };
-            text.splice(at..at, sentence.map(|sentence| (leads(term), sentence)));
-            sections.insert(at.min(sections.len()), section);
+        // What is most of the resident set leads: of the one that stays where the program goes on with it.
+        let stays = Stays::of(ledger).filter(|stays| stays.leads);
+        let first = match &stays {
+            Some(stays) => stays.is_pinned().then_some(Term::External),
+            None => groups::largest(top),
+        };
+        let (mut leading, mut following, mut sections) = (Vec::new(), Vec::new(), Vec::new());
+        for (term, kind) in kinds(ledger, top, sites, &mut call_sites) {
+            let Some((sentence, section)) = kind else { continue };
+            let leads = first == Some(term);
+            if leads { &mut leading } else { &mut following }.extend(sentence);
+            let at = if leads { 0 } else { sections.len() };
+            sections.splice(at..at, section);
         }
+        leading.extend(stays.map(|stays| stays.sentence(&ledger.manager)));
         if let Some(first) = document.sections.first_mut() {
-            let (leading, following): (Vec<_>, Vec<_>) = text.into_iter().partition(|(leads, _)| *leads);
-            let texts = |all: Vec<(bool, String)>| all.into_iter().map(|(_, sentence)| sentence);
-            first.text.splice(1..1, texts(following));
-            first.text.splice(0..0, texts(leading));
+            first.text.splice(1..1, following);
+            first.text.splice(0..0, leading);
             first
                 .text
                 .extend(first_run.zip(ledger.live_peak).map(|(first, second)| peak::compared(first, second)));
@@ -238,7 +235,32 @@ impl Findings {
     }
 }
 
-/// The trace with the largest resident set among one and those of the processes that its process started.
+/// A sentence that names whose memory of one kind is, and a section of it.
+type Kind = (Option<String>, Option<Section>);
+
+/// The kinds of memory that have owners, as far as a snapshot shows these.
+fn kinds(
+    ledger: &Ledger,
+    top: &Snapshot,
+    sites: &Sites,
+    call_sites: &mut CallSites,
+) -> [(Term, Option<Kind>); 7] {
+    let both = |(sentence, section)| (Some(sentence), Some(section));
+    let holders = holders::shown(top, call_sites).map(|shown| (shown.sentence, Some(shown.section)));
+    let pins = pins::shown(ledger, sites, call_sites).map(|shown| (shown.sentence, Some(shown.section)));
+    let mut mapped = |term| (term, mappers::shown(top, term, call_sites).map(both));
+    [
+        (Term::Live, holders),
+        (Term::External, pins),
+        mapped(Term::OtherAnonymous),
+        mapped(Term::Shared),
+        mapped(Term::Code),
+        (Term::StaticData, static_data::shown(ledger, top).map(both)),
+        (Term::Stacks, share::stacks(top).map(|sentence| (Some(sentence), None))),
+    ]
+}
+
+/// The trace with the largest resident set at its peak among one and those of the processes that its process started.
 pub fn largest(first: &Path) -> PathBuf {
     let peak = |path: &Path| -> Option<u64> {
         let ledger = heaptoll_trace::tables(path).ok()?.extra::<Ledger>(EXTRA)?.ok()?;

@@ -53,6 +53,7 @@ pub mod sampled;
 #[cfg(feature = "schemas")]
 pub mod schema;
 pub mod sealed;
+pub mod siblings;
 pub mod simulated_machine;
 pub mod standard_input;
 pub mod stat;

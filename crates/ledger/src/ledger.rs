@@ -50,9 +50,9 @@ pub const STEP: u64 = 20;
 pub const WANTED: usize = 40;
 
 impl Ledger {
-    /// Adds a snapshot. When there are too many, every second one is dropped, but never the first, the one with the
-    /// largest resident set, the one with the most live bytes, the one with the most external fragmentation, and the
-    /// last. A picture takes the place of that before.
+    /// Adds a snapshot. When there are too many, every second one is dropped, but never the first, the one at the peak, the
+    /// one with the most live bytes, the one with the most external fragmentation, and the last. A picture takes the place
+    /// of that before.
     pub fn push(&mut self, snapshot: Snapshot) {
         if snapshot.picture.is_some() {
             self.snapshots.iter_mut().for_each(|before| before.picture = None);
@@ -71,15 +71,20 @@ impl Ledger {
         });
     }
 
-    /// Index of the snapshot with the largest resident set, the first of them; of those before the last frees: what the
-    /// program gives back before it ends stays resident, and would look as if nothing had been live.
+    /// Index of the snapshot at the peak: of those whose resident set is the largest to one part in [`STEP`], the first with
+    /// the most live bytes. Where what is freed stays resident, the largest resident set alone may be of any later time.
     pub fn peak(&self) -> Option<usize> {
-        first_most(self.before_last_frees(), |snapshot| snapshot.rss_bytes)
+        let most = self.snapshots.iter().map(|snapshot| snapshot.rss_bytes).max()?;
+        let is_at_peak = |snapshot: &Snapshot| most - snapshot.rss_bytes <= most / STEP;
+        first_most(&self.snapshots, |snapshot| is_at_peak(snapshot).then_some(snapshot.live_bytes))
     }
 
+    /// The snapshots before the last frees: what a program gives back before it ends stays resident, and would look as if the
+    /// program had no use for it.
+    ///
     /// The last frees may begin where most was live, and no snapshot be of that place. A snapshot from before a twentieth of
     /// what was live is freed counts as one before them. All, where the fullest is none of these.
-    fn before_last_frees(&self) -> &[Snapshot] {
+    pub fn before_last_frees(&self) -> &[Snapshot] {
         let (mut last_frees, mut end, mut had) = (LastFrees::default(), 0, 0);
         let mut most = self.live_peak;
         for (at, snapshot) in self.snapshots.iter().enumerate() {
@@ -112,7 +117,7 @@ impl Ledger {
     }
 }
 
-fn first_most(snapshots: &[Snapshot], of: impl Fn(&Snapshot) -> u64) -> Option<usize> {
+fn first_most<T: Ord>(snapshots: &[Snapshot], of: impl Fn(&Snapshot) -> T) -> Option<usize> {
     let most = snapshots.iter().map(&of).max()?;
     snapshots.iter().position(|snapshot| of(snapshot) == most)
 }
@@ -146,25 +151,37 @@ mod tests {
         assert_eq!(Ledger::default().peak(), None);
     }
 
-    /// Before, a few pages more that the last frees wrote to made them the peak: nothing was live there.
+    /// Before, a page more that was written to later made any snapshot the peak, though nothing was live there.
     #[test]
-    fn the_peak_is_not_among_the_last_frees() {
-        let levels = [(500, 500, 500), (1000, 990, 1000), (1001, 100, 1001), (1002, 0, 1001)];
-        let snapshots =
-            levels.map(|(rss, live, clock_bytes)| Snapshot { clock_bytes, ..snapshot(0, rss, live) });
+    fn of_snapshots_with_nearly_the_largest_resident_set_the_peak_has_most_live_bytes() {
+        let levels = [(949, 949), (950, 900), (951, 990), (1000, 100), (999, 990), (980, 0)];
+        let snapshots = levels.map(|(rss, live)| snapshot(0, rss, live));
         let mut ledger = Ledger { snapshots: snapshots.into(), ..Ledger::default() };
-        assert_eq!(ledger.peak(), Some(1));
-        // The program works on: what stays resident is fragmentation.
+        assert_eq!(ledger.peak(), Some(2), "the first of two");
+        ledger.snapshots[3].rss_bytes = 1003;
+        assert_eq!(ledger.peak(), Some(4), "951 is too small now");
+        ledger.snapshots.push(snapshot(0, 2000, 50));
+        assert_eq!(ledger.peak(), Some(6), "mostly free, and larger than all others");
+    }
+
+    #[test]
+    fn the_last_frees_begin_where_the_program_only_frees_until_its_end() {
+        let levels = [(500, 500), (990, 1000), (100, 1001), (0, 1001)];
+        let snapshots = levels.map(|(live, clock_bytes)| Snapshot { clock_bytes, ..snapshot(0, 1000, live) });
+        let mut ledger = Ledger { snapshots: snapshots.into(), ..Ledger::default() };
+        let before = |ledger: &Ledger| ledger.before_last_frees().len();
+        assert_eq!(before(&ledger), 2);
+        // The program works on.
         ledger.snapshots.push(Snapshot { clock_bytes: 1101, ..snapshot(0, 1003, 50) });
-        assert_eq!(ledger.peak(), Some(4));
+        assert_eq!(before(&ledger), 5);
         // None was taken between the peak, which the trace knows, and the end.
         ledger.live_peak = Some(LivePeak { live_bytes: 1100, clock_bytes: 1101, ..LivePeak::default() });
-        assert_eq!(ledger.peak(), Some(3));
+        assert_eq!(before(&ledger), 4);
         ledger.snapshots[4].live_bytes = 1050;
-        assert_eq!(ledger.peak(), Some(4), "next to nothing is freed");
+        assert_eq!(before(&ledger), 5, "next to nothing is freed");
         ledger.snapshots[4].live_bytes = 50;
         ledger.snapshots.drain(..4);
-        assert_eq!(ledger.peak(), Some(0), "no other");
+        assert_eq!(before(&ledger), 1, "no other");
     }
 
     #[test]

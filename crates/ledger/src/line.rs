@@ -52,7 +52,9 @@ impl Add for Amount {
 }
 
 /// The term that a line of the ledger counts. In the order in which they are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Term {
     /// Bytes the program requested in blocks that it holds.
@@ -97,6 +99,7 @@ pub enum Term {
     Kernel,
     /// Anonymous memory in which no block has been seen: the program's own mappings, stacks of ended threads, tables of
     /// managers that do not report where they are.
+    #[default]
     OtherAnonymous,
 }
 

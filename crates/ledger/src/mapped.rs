@@ -6,15 +6,19 @@ use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::line::Term;
+
 /// Ranges that are kept; a program that makes more is followed no further.
 const MOST: usize = 1 << 16;
 /// Call sites that a snapshot keeps.
 const MOST_SITES: usize = 20;
 
-/// Other anonymous memory by the call site that mapped it.
+/// Memory that is not heap by the call site that mapped it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Mapper {
+    /// The line that it is part of; other anonymous memory in files from before this was recorded.
+    pub term: Term,
     /// The call site: an index into the trace's sites; 0 is "not recorded".
     pub site: u32,
     /// Its bytes that are still mapped, and hold no heap.
@@ -65,16 +69,17 @@ impl Mapped {
     }
 }
 
-/// The call sites of these parts (site, bytes, resident bytes), those with most in memory first.
+/// The call sites of these parts, those with most in memory first.
 pub fn mappers(parts: impl Iterator<Item = Mapper>) -> Vec<Mapper> {
-    let mut by_site: FxHashMap<u32, Mapper> = FxHashMap::default();
+    let mut by_site: FxHashMap<(Term, u32), Mapper> = FxHashMap::default();
     for part in parts {
-        let mapper = by_site.entry(part.site).or_insert(Mapper { site: part.site, ..Mapper::default() });
+        let (term, site) = (part.term, part.site);
+        let mapper = by_site.entry((term, site)).or_insert(Mapper { term, site, ..Mapper::default() });
         mapper.bytes += part.bytes;
         mapper.resident += part.resident;
     }
     let mut all: Vec<Mapper> = by_site.into_values().collect();
-    all.sort_unstable_by_key(|mapper| (std::cmp::Reverse(mapper.resident), mapper.site));
+    all.sort_unstable_by_key(|mapper| (std::cmp::Reverse(mapper.resident), mapper.term, mapper.site));
     all.truncate(MOST_SITES);
     all
 }
@@ -102,8 +107,9 @@ mod tests {
 
     #[test]
     fn what_a_call_site_has_mapped_is_one_sum() {
-        let part = |site, resident| Mapper { site, bytes: 100, resident };
-        let found = mappers([part(1, 10), part(2, 30), part(1, 25)].into_iter());
-        assert_eq!(found, [Mapper { site: 1, bytes: 200, resident: 35 }, part(2, 30)]);
+        let part = |site, resident| Mapper { site, bytes: 100, resident, ..Mapper::default() };
+        let shared = Mapper { term: Term::Shared, ..part(1, 7) };
+        let found = mappers([part(1, 10), part(2, 30), part(1, 25), shared].into_iter());
+        assert_eq!(found, [Mapper { bytes: 200, ..part(1, 35) }, part(2, 30), shared]);
     }
 }

@@ -25,10 +25,12 @@ impl MappingOwners {
     }
 
     /// Finds the stacks of the process's threads by the stack pointers of those that wait in the kernel. A thread that
-    /// runs keeps the stack found before, if any.
-    pub fn find_stacks(&mut self, folder: &Path, mappings: &[Mapping]) {
+    /// runs keeps the stack found before, if any. Returns how many threads there are.
+    pub fn find_stacks(&mut self, folder: &Path, mappings: &[Mapping]) -> u64 {
         let tasks = std::fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
+        let mut threads = 0;
         for task in tasks.take(MOST_TASKS) {
+            threads += 1;
             let text = std::fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
             self.stacks.extend(stack_pointer(&text));
         }
@@ -40,6 +42,7 @@ impl MappingOwners {
         };
         self.stacks.dedup_by_key(|address| home(*address));
         self.stacks.retain(|&address| home(address).is_some());
+        threads
     }
 
     /// Whether the recorder's file, if there is one, is mapped.

@@ -57,9 +57,9 @@ pub struct Observer {
     /// Static data of the sample with the largest resident set so far, where it is a notable part of that.
     static_data: StaticData,
     largest_rss: u64,
-    /// Ranges of the last sample that are mapped, and those that are other anonymous memory.
+    /// Ranges of the last sample that are mapped, and those that the program may have mapped itself, with their lines.
     mapped: Vec<(u64, u64)>,
-    others: Vec<(u64, u64)>,
+    others: Vec<(u64, u64, Term)>,
 }
 
 impl Observer {
@@ -182,19 +182,19 @@ impl Observer {
         Ok(snapshot)
     }
 
-    /// Who mapped what is other anonymous memory in the last sample; of what is no longer mapped nothing is kept.
+    /// Who mapped what is not heap in the last sample; of what is no longer mapped nothing is kept.
     pub fn mappers(&self, mapped: &mut Mapped) -> Vec<Mapper> {
         mapped.forget(&self.mapped);
         let Ok(mut map) = PageMap::open(&self.folder, self.page) else { return Vec::new() };
         let mut parts = Vec::new();
-        for &(start, end) in &self.others {
+        for &(start, end, term) in &self.others {
             for (from, to, site) in mapped.within(start, end) {
                 let (from, to) = (from.max(start), to.min(end));
                 let mut runs = Vec::new();
                 // Where the pages cannot be read any more, what is mapped is known all the same.
                 let _ = map.runs(from, to, &mut runs);
                 let resident = Walk::new(&runs).measure(from, to).amount.resident;
-                parts.push(Mapper { site, bytes: to - from, resident });
+                parts.push(Mapper { term, site, bytes: to - from, resident });
             }
         }
         mappers(parts.into_iter())
@@ -297,7 +297,7 @@ impl Observer {
         lines: &mut LineBuilder,
         snapshot: &mut Snapshot,
     ) {
-        self.mapping_owners.find_stacks(&self.folder, mappings);
+        snapshot.threads = self.mapping_owners.find_stacks(&self.folder, mappings);
         self.mapped = mappings.iter().map(|mapping| (mapping.start, mapping.end)).collect();
         self.others.clear();
         let mut heap = heap_ranges.iter().zip(shares).peekable();
@@ -318,8 +318,8 @@ impl Observer {
                 rest.absent = 0;
             }
             let terms = self.mapping_owners.terms(mappings, number, rest);
-            if terms[0].0 == Term::OtherAnonymous {
-                self.others.push((mapping.start, mapping.end));
+            if matches!(terms[0].0, Term::OtherAnonymous | Term::Shared | Term::Code) {
+                self.others.push((mapping.start, mapping.end, terms[0].0));
             }
             for (term, mut amount) in terms {
                 if term == Term::Recorder {

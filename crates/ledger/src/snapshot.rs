@@ -37,6 +37,8 @@ pub struct Snapshot {
     pub clock_bytes: u64,
     /// Events of the trace until then; 0 in files from before this was recorded.
     pub events: u64,
+    /// ns after it until the program made a call, or another was taken; 0 in files from before this was recorded.
+    pub idle_ns: u64,
     /// Resident set, bytes: the sum over the mappings as the kernel gives it (`Rss` of `/proc/PID/smaps`). The resident
     /// bytes of all lines and `difference_bytes` make exactly this.
     pub rss_bytes: u64,
@@ -71,7 +73,9 @@ pub struct Snapshot {
     pub defects: Defects,
     /// Who holds the live bytes; none in files from before this was recorded.
     pub holders: Option<LiveHolders>,
-    /// Who mapped the other anonymous memory, by calls of `mmap` for 256 KiB and more: the call sites with most of it.
+    /// Threads of the process, of 4096 at most; 0 in files from before this was recorded.
+    pub threads: u64,
+    /// Who mapped what is not heap, by calls of `mmap` and `shmat` for 256 KiB and more: the call sites with most of it.
     pub mappers: Vec<Mapper>,
     /// Who holds the free bytes of partly live pages; none where the pages could not be read, and in files from before
     /// this was recorded.
@@ -119,6 +123,12 @@ impl Snapshot {
     /// The sum of all lines. Its resident part and `difference_bytes` make `rss_bytes`.
     pub fn sum(&self) -> Amount {
         self.lines.iter().fold(Amount::default(), |sum, line| sum + line.amount)
+    }
+
+    /// What shares are of: the resident set, or the lines where these are more, since the program ran while its pages were
+    /// read.
+    pub fn whole(&self) -> u64 {
+        self.rss_bytes.max(self.sum().resident)
     }
 
     /// Whether the sum closes. It does by construction; a reader of a file may check.

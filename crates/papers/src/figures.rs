@@ -25,7 +25,7 @@
 //! - `lifetimes`: `surviving` and `surviving_bytes` (shares) at bytes of age, `surviving_instructions` at instructions of
 //!   age, by the rate of the study's `instructions` step; `objects`, `bytes`, `never_freed`,
 //!   `never_freed_bytes` (shares). Exact.
-//! - `ledger`: of the snapshot with the largest resident set, resident KiB: `rss_kib`, and the parts of its sum: `live_kib`
+//! - `ledger`: of the snapshot at the peak, resident KiB: `rss_kib`, and the parts of its sum: `live_kib`
 //!   (as requested), `structures_kib`, `internal_kib`, `external_kib` (free bytes on live pages, and free pages),
 //!   `headroom_kib`, `held_kib`, `granularity_kib`, `blacklisted_kib`, `not_heap_kib`; `rest_kib` is what they leave. Single.
 //! - `delay`: `time_ratio` and `space_ratio` at bytes of quarantine, over that of one byte; `layer_time_ratio`.

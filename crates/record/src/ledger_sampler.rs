@@ -38,6 +38,8 @@ pub struct LedgerSampler {
     /// Events at the last tick at which there were new ones, and when that was.
     events: u64,
     active_ns: u64,
+    /// When the last snapshot let the program go on.
+    resumed_ns: u64,
 }
 
 impl LedgerSampler {
@@ -62,6 +64,7 @@ impl LedgerSampler {
             resident: ResidentSet::new(pid),
             events: 0,
             active_ns: 0,
+            resumed_ns: 0,
         }
     }
 
@@ -75,8 +78,16 @@ impl LedgerSampler {
         if events != self.events {
             (self.events, self.active_ns) = (events, now_ns);
         }
+        self.keep_idle(now_ns, events);
         let is_idle = now_ns.saturating_sub(self.active_ns) >= IDLE_NS;
         self.pace.due(now_ns, self.level(live_bytes), is_idle)
+    }
+
+    /// Keeps how long the program has made no call since the last snapshot, if it has made none.
+    fn keep_idle(&mut self, now_ns: u64, events: u64) {
+        if let Some(last) = self.ledger.snapshots.last_mut().filter(|last| last.events == events) {
+            last.idle_ns = now_ns.saturating_sub(self.resumed_ns);
+        }
     }
 
     /// Whether the end of the program is to be sampled: no snapshot shows it as it is then.
@@ -118,11 +129,13 @@ impl LedgerSampler {
                 snapshot.collected(&after);
             }
             snapshot.events = consumer.resolver().written().events();
+            self.keep_idle(now_ns, snapshot.events);
             let took = begun.elapsed();
             snapshot.took_ns = nanoseconds(took);
             let cpu = cpu_time().saturating_sub(cpu);
-            let took = (nanoseconds(took.saturating_sub(unanswered)), nanoseconds(cpu));
-            self.pace.taken(now_ns, took, &snapshot);
+            let stopped_ns = nanoseconds(took.saturating_sub(unanswered));
+            self.resumed_ns = now_ns.saturating_add(stopped_ns);
+            self.pace.taken(now_ns, (stopped_ns, nanoseconds(cpu)), &snapshot);
             self.ledger.push(snapshot);
         }
     }

@@ -107,6 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         suppressions,
     };
     if let Some(trace) = &arguments.trace {
+        hints::longest_trace("leaks", trace);
         let figures =
             leaks::measure(trace, &request).map_err(|failure| hints::with_dashes(failure, "leaks", trace))?;
         let again = shell_command(&["heaptoll".into(), "leaks".into(), trace.display().to_string()]);

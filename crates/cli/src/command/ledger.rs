@@ -26,7 +26,8 @@ use crate::{exit, hints, outputs, terminal};
 /// with the part that is resident and the part that is only mapped; at the peak, in other snapshots and over time.
 /// docs/guide/ledger.md explains how each is known.
 ///
-/// Of a command, the process image with the largest resident set is shown. It runs as under `heaptoll record`.
+/// Of a command, the process image with the largest resident set is shown. It runs as under `heaptoll record`. Of a TRACE
+/// that is one of several, a note names the longest of them.
 ///
 /// With -m, a trace is also replayed under other managers, its blocks attributed to the call sites of the recorded run:
 /// what would each of them hold of the same program, and which call site would pin it?
@@ -91,6 +92,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     if let Some(trace) = &arguments.trace {
+        hints::longest_trace("ledger", trace);
         let shown = match arguments.manager.is_empty() {
             true => show(trace, &ledger::command(trace), None, arguments),
             false => compare(trace, arguments),

@@ -76,6 +76,24 @@ fn who_pins_what_is_mostly_free_is_named() {
     assert!(text.contains("hold_7 < main pins ") && text.contains("external fragmentation 9"), "{text}");
 }
 
+/// Any later snapshot with a page more was described, as if nothing had ever been live.
+#[test]
+fn what_is_mostly_free_is_reported_as_fragmentation_first() {
+    let fixture = Fixture::new();
+    let source = format!(
+        "{CACHE} static char more[1 << 18];
+        int main(void) {{ hold(); drop(); memset(more, 1, sizeof more);
+            for (int at = 0; at < 100000; at++) {{ void *volatile block = malloc(3000); free(block); }} }}"
+    );
+    let (text, figures) = ledger(&fixture, &[], &[&fixture.program("goes_on", &source)]);
+    let peak = figures["peak"].as_u64().expect("an index") as usize;
+    assert!(bytes(&figures["moments"][peak]["live_bytes"]) >= 20_000 * 1016, "{text}");
+    let places = ["hold_7 < main pins ", " live at the peak are freed later, and ", " are live: 2"];
+    let places = places.map(|sentence| text.find(sentence).unwrap_or_else(|| panic!("{sentence}: {text}")));
+    assert!(places.is_sorted(), "{text}");
+    assert!(text.contains("of free memory stay resident, on pages that live blocks keep"), "{text}");
+}
+
 /// It stayed at 104 MiB for 2.5 s without a snapshot, and then was killed.
 #[test]
 fn a_program_that_goes_idle_is_sampled_as_it_is_then() {
@@ -143,4 +161,44 @@ fn what_is_no_heap_is_named_by_its_variables_and_callers_of_mmap() {
     assert!(text.contains("Who called mmap: pool < main 16.0 MiB"), "{text}");
     let named = figures["static_variables"].as_array().expect("variables");
     assert!((2..=5).contains(&named.len()), "{named:?}");
+}
+
+/// Where shared memory or stacks were most of the resident set, no sentence named them.
+#[test]
+fn shared_memory_has_callers_of_mmap_and_shmat_and_stacks_have_threads() {
+    let fixture = Fixture::new();
+    let source = "#include <pthread.h>
+        #include <sys/shm.h>
+        #define MIB (1 << 20)
+        #define POOL __attribute__((noinline)) static void
+        #define MAP(bytes, flags, file) memset(mmap(0, bytes, PROT_READ | PROT_WRITE, flags, file, 0), 1, bytes)
+        POOL of_memfd(void) { int file = memfd_create(\"pool\", 0); ftruncate(file, 12 * MIB);
+            MAP(12 * MIB, MAP_SHARED, file); }
+        POOL of_segment(void) { int segment = shmget(IPC_PRIVATE, 6 * MIB, 0600);
+            void *place = shmat(segment, 0, 0); shmctl(segment, IPC_RMID, 0); memset(place, 1, 6 * MIB); }
+        POOL nameless(void) { MAP(3 * MIB, MAP_SHARED | MAP_ANONYMOUS, -1); }
+        static pthread_barrier_t deep, over;
+        static void *thread(void *given) { volatile char frame[7 * MIB]; memset((char *)frame, 1, sizeof frame);
+            pthread_barrier_wait(&deep); pthread_barrier_wait(&over); return given; }
+        static void allocate(void) { void *volatile block = malloc(100); free(block); }
+        int main(int count, char **given) { small_pages(); allocate();
+            if (count == 1) { of_memfd(); of_segment(); nameless(); allocate(); usleep(100000); allocate(); return 0; }
+            pthread_t all[4]; pthread_barrier_init(&deep, 0, 5); pthread_barrier_init(&over, 0, 5);
+            for (int at = 0; at < 4; at++) pthread_create(all + at, 0, thread, 0);
+            pthread_barrier_wait(&deep); usleep(100000); allocate(); pthread_barrier_wait(&over);
+            for (int at = 0; at < 4; at++) pthread_join(all[at], 0); }";
+    let program = fixture.program("elsewhere", source);
+    let first = |text: &str| {
+        let heading = text.find("At the peak, known to 5 %").unwrap_or_else(|| panic!("{text}"));
+        text[heading..].lines().nth(1).expect("a sentence").to_owned()
+    };
+    let (text, _) = ledger(&fixture, &[], &[&program]);
+    let sentence = first(&text);
+    assert!(sentence.contains(" of the resident set are shared memory and files: 21."), "{text}");
+    let names = ["of_memfd < main 12.0 MiB", "of_segment < main 6.00 MiB", "nameless < main 3.00 MiB"];
+    assert!(names.iter().all(|name| sentence.contains(name)), "{text}");
+    let (text, _) = ledger(&fixture, &[], &[&program, "threads"]);
+    let sentence = first(&text);
+    assert!(sentence.contains(" of the resident set are stacks: 28."), "{text}");
+    assert!(sentence.ends_with(" of 5 threads."), "{text}");
 }

@@ -1,14 +1,16 @@
 //! The document of the ledger: sentences, tables and a chart.
 
-use heaptoll_ledger::{Ledger, Snapshot, Source, Term};
+use heaptoll_ledger::{Ledger, Snapshot, Source};
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{count, mib_from_bytes, plural, seconds};
-use heaptoll_units::{kib, per_hundred};
+use heaptoll_units::kib;
 
 use super::collector::collector;
-use super::groups::{GROUPS, shown};
+use super::groups::shown;
+use super::headline::headline;
 use super::over_time::{chart, over_time};
 use super::peak::Peak;
+use super::stays::Stays;
 use super::sum::sum;
 
 /// The document of a ledger that has snapshots.
@@ -26,7 +28,9 @@ pub fn document(ledger: &Ledger, subject: &str, most: &Peak) -> Document {
         title: most.heading(ledger),
         text: std::iter::once(headline(top))
             .chain(huge(top))
-            .chain(stays(top, snapshots.last()))
+            .chain(
+                Stays::of(ledger).filter(|stays| !stays.leads).map(|stays| stays.sentence(&ledger.manager)),
+            )
             .chain([most.sentences(ledger)])
             .collect(),
         items: vec![Item::Table(sum(top))],
@@ -52,25 +56,6 @@ pub fn document(ledger: &Ledger, subject: &str, most: &Peak) -> Document {
     document
 }
 
-fn headline(snapshot: &Snapshot) -> String {
-    let mut parts: Vec<(u64, &str)> = GROUPS
-        .iter()
-        .map(|group| (group.amount(snapshot).resident, group.name))
-        .filter(|(bytes, _)| *bytes > 0)
-        .collect();
-    parts.sort_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
-    let shares = parts
-        .iter()
-        .take(4)
-        .map(|(bytes, name)| format!("{name} {} %", per_hundred(*bytes, snapshot.rss_bytes)));
-    format!(
-        "After {} s the process had {} MiB in memory: {}.",
-        seconds(snapshot.time_ns as f64 / 1e9),
-        mib_from_bytes(snapshot.rss_bytes as f64),
-        shares.collect::<Vec<_>>().join(", ")
-    )
-}
-
 /// A sentence on what huge pages keep in memory, where it is at least a twentieth of the resident set.
 fn huge(snapshot: &Snapshot) -> Option<String> {
     let free = snapshot.huge_free_bytes;
@@ -81,17 +66,6 @@ fn huge(snapshot: &Snapshot) -> Option<String> {
             mib_from_bytes(free as f64)
         )
     })
-}
-
-/// A sentence on the end of the run, where the memory at the peak was in use and later is held without use: the peak
-/// alone would show a program without fragmentation.
-fn stays(peak: &Snapshot, last: Option<&Snapshot>) -> Option<String> {
-    let last = last.filter(|last| last.time_ns > peak.time_ns)?;
-    let not_live =
-        |snapshot: &Snapshot| snapshot.rss_bytes.saturating_sub(snapshot.amount(Term::Live).resident);
-    let is_held = last.rss_bytes >= peak.rss_bytes / 2 && not_live(last) > last.rss_bytes / 2;
-    (is_held && not_live(last) / 2 >= not_live(peak))
-        .then(|| format!("Most of what was live then is freed later and stays in memory. {}", headline(last)))
 }
 
 /// Snapshots by number, each with all its names.

@@ -31,7 +31,8 @@ pub enum Figures {
         collector: bool,
         /// Whether a collection was forced at every snapshot.
         collected: bool,
-        /// Number of the snapshot with the largest resident set.
+        /// Number of the snapshot at the peak: of those with the largest resident set, to a twentieth, the one with the most
+        /// live bytes.
         peak: Option<usize>,
         /// Number of the snapshot with the most live bytes.
         most_live: Option<usize>,

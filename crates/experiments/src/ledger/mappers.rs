@@ -1,4 +1,4 @@
-//! Who mapped the memory that is not the heap's, nor any file's.
+//! Who mapped the memory that is not the heap's.
 
 use heaptoll_ledger::{Mapper, Snapshot, Term};
 use heaptoll_report::document::{Column, Section};
@@ -11,17 +11,23 @@ use super::site_rows::merged;
 /// Less than this part of the resident set, as a divisor, is not attributed.
 const NOTABLE: u64 = 20;
 
-/// A sentence that names the callers of `mmap` with most in memory, and a section of them; none where that is little of the
-/// resident set.
-pub fn shown(snapshot: &Snapshot, call_sites: &mut CallSites) -> Option<(String, Section)> {
-    let rows = rows(&snapshot.mappers, call_sites);
+/// A sentence that names the callers of `mmap` with most of a line in memory, and a section of them; none where that is little
+/// of the resident set.
+pub fn shown(snapshot: &Snapshot, term: Term, call_sites: &mut CallSites) -> Option<(String, Section)> {
+    let what = match term {
+        Term::OtherAnonymous => "other anonymous memory",
+        Term::Shared => "shared memory and files",
+        _ => "code, constants and files",
+    };
+    let mappers: Vec<Mapper> =
+        snapshot.mappers.iter().copied().filter(|mapper| mapper.term == term).collect();
+    let rows = rows(&mappers, call_sites);
     let mapped: u64 = rows.iter().map(|(_, mapper)| mapper.resident).sum();
     if mapped == 0 || mapped < snapshot.rss_bytes / NOTABLE {
         return None;
     }
     let named = rows.iter().map(|(name, mapper)| (name.clone(), mapper.resident));
-    let sentence =
-        share::sentence((snapshot, Term::OtherAnonymous), "other anonymous memory", "Who called mmap", named);
+    let sentence = share::sentence((snapshot, term), what, "Who called mmap", named);
     let lines = rows.iter().map(|(name, mapper)| vec![name.clone(), kib(mapper.resident), kib(mapper.bytes)]);
     let columns = vec![
         Column::sites("Call site of mmap"),
@@ -29,7 +35,7 @@ pub fn shown(snapshot: &Snapshot, call_sites: &mut CallSites) -> Option<(String,
         Column::figures("Mapped KiB"),
     ];
     let note = "Parts of mappings of 256 KiB and more that are still mapped and hold no heap.";
-    Some((sentence, share::section("Who mapped other memory", columns, lines.collect(), note)))
+    Some((sentence, share::section(&format!("Who mapped {what}"), columns, lines.collect(), note)))
 }
 
 /// The call sites by row; stacks that read alike are one.
@@ -58,20 +64,29 @@ mod tests {
             frames: vec![frame("pool"), frame("arena")],
             sites: [vec![], vec![0], vec![1], vec![0]].map(|frames| Site { frames }).into(),
         };
-        let mapper = |site: u32, resident: u64| Mapper { site, bytes: resident, resident };
+        let mapper =
+            |site: u32, resident: u64| Mapper { site, bytes: resident, resident, ..Mapper::default() };
         let amount = Amount { resident: 300, ..Amount::default() };
         let snapshot = Snapshot {
             rss_bytes: 400,
             lines: vec![LedgerLine { term: Term::OtherAnonymous, amount, how: How::Counted }],
-            mappers: vec![mapper(2, 100), mapper(1, 80), mapper(3, 60)],
+            mappers: vec![
+                Mapper { term: Term::Shared, ..mapper(2, 900) },
+                mapper(2, 100),
+                mapper(1, 80),
+                mapper(3, 60),
+            ],
             ..Snapshot::default()
         };
         let mut call_sites = CallSites::new(&sites, heaptoll_callsites::FRAMES);
-        let (sentence, section) = shown(&snapshot, &mut call_sites).expect("mappers");
+        let (sentence, section) = shown(&snapshot, Term::OtherAnonymous, &mut call_sites).expect("mappers");
         assert!(sentence.starts_with("75.0 % of the resident set are other anonymous memory"), "{sentence}");
         assert!(sentence.ends_with("Who called mmap: pool 140 B; arena 100 B."), "{sentence}");
         let Item::Table(table) = &section.items[0] else { panic!("no table") };
         assert_eq!(table.rows.len(), 2);
-        assert!(shown(&Snapshot { rss_bytes: 10_000, ..snapshot }, &mut call_sites).is_none());
+        let (sentence, _) = shown(&snapshot, Term::Shared, &mut call_sites).expect("a mapper");
+        assert!(sentence.ends_with("Who called mmap: arena 900 B."), "{sentence}");
+        let large = Snapshot { rss_bytes: 100_000, ..snapshot };
+        assert!(shown(&large, Term::OtherAnonymous, &mut call_sites).is_none());
     }
 }

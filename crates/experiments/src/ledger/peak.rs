@@ -66,17 +66,19 @@ impl Peak {
         let (live, rss) =
             (most_of(|snapshot| snapshot.live_bytes), most_of(|snapshot| Level::from(snapshot).rss_bytes));
         let count = plural(ledger.snapshots.len(), "snapshot");
-        let most_live = match self.live_bytes {
-            Some(most) => format!("at most {} MiB were live", mib(most.max(live))),
-            None => "how much was live at most is not known".into(),
+        let most_rss = mib(self.rss_bytes.max(rss));
+        let most = match self.live_bytes {
+            Some(most) => {
+                format!("at most {} MiB were live and {most_rss} MiB resident", mib(most.max(live)))
+            }
+            None => format!("at most {most_rss} MiB were resident, and how much was live is not known"),
         };
         let advice = match self.is_known(ledger) {
             true => "",
             false => " Add `--exact`: it runs the program twice, and takes a snapshot where most was live.",
         };
         format!(
-            "In the whole run {most_live} and {} MiB resident; in the {count}, {} and {} MiB.{advice}",
-            mib(self.rss_bytes.max(rss)),
+            "In the whole run {most}; in the {count}, {} MiB live and {} MiB resident.{advice}",
             mib(live),
             mib(rss)
         )
@@ -159,7 +161,10 @@ mod tests {
         let three = ledger(&[(4 * mib, 5 * mib), (9 * mib, 11 * mib), (mib, 11 * mib)]);
         let missed = peak(23 * mib, 30 * mib).sentences(&three);
         assert!(missed.starts_with("In the whole run at most 23"), "{missed}");
-        assert!(missed.contains("in the 3 snapshots, 9.0 and 11") && missed.contains("--exact"), "{missed}");
+        assert!(
+            missed.contains("in the 3 snapshots, 9.0 MiB live and 11") && missed.contains("--exact"),
+            "{missed}"
+        );
         let known = peak(9 * mib, 11 * mib).sentences(&three);
         assert!(!known.contains("--exact"), "{known}");
         assert!(Peak::default().sentences(&three).contains("is not known"));

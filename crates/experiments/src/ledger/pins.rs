@@ -91,7 +91,7 @@ fn sentence(row: &Row, snapshot: &Snapshot, pins: &Pins) -> String {
         whole_bytes(pin.block_bytes),
         plural(pin.blocks as usize, "block"),
         seconds(snapshot.time_ns as f64 / 1e9),
-        per_hundred(pins.bytes, snapshot.rss_bytes),
+        per_hundred(pins.bytes, snapshot.whole()),
         per_hundred(pin.bytes(), pins.bytes),
         whole_bytes(pin.alone_bytes),
     )

@@ -32,7 +32,7 @@ pub fn sum(snapshot: &Snapshot) -> Table {
     let swapped = snapshot.sum().swapped > 0;
     let row = |name: String, terms: &[Term], amount: Amount, how: &str| {
         let mut cells =
-            vec![name, count(resident(terms) as f64), per_hundred(amount.resident, snapshot.rss_bytes)];
+            vec![name, count(resident(terms) as f64), per_hundred(amount.resident, snapshot.whole())];
         if swapped {
             cells.push(kib(amount.swapped));
         }

@@ -33,7 +33,7 @@ fn cause(term: Term) -> &'static str {
     }
 }
 
-/// Cells of the snapshot with the largest resident set; none of a trace without snapshots.
+/// Cells of the snapshot at the peak; none of a trace without snapshots.
 pub fn reading(found: &Figures, step: &Step, program: &str, manager: &str) -> Reading {
     let mut reading = Reading::default();
     let Figures::Pages { peak, snapshots, .. } = found else { return reading };

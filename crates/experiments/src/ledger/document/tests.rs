@@ -50,22 +50,6 @@ fn huge_pages_without_blocks_get_a_sentence() {
     assert_eq!(huge(&only), None);
 }
 
-/// The peak may be sampled before the program frees, and what stays then is what its resident set is made of.
-#[test]
-fn memory_that_stays_after_the_peak_is_found_although_the_peak_was_in_use() {
-    let mib = |n: u64| n << 20;
-    let peak = snapshot(1, &[(Term::Live, mib(45)), (Term::External, mib(1))]);
-    let last = snapshot(2, &[(Term::Live, mib(1)), (Term::External, mib(44))]);
-    let text = stays(&peak, Some(&last)).expect("a sentence");
-    assert!(text.contains("stays in memory") && text.contains("external fragmentation 97.8 %"), "{text}");
-    // In use, given back, or the same as at the peak: nothing is to be added.
-    assert_eq!(stays(&peak, Some(&snapshot(2, &[(Term::Live, mib(40))]))), None);
-    assert_eq!(stays(&peak, Some(&snapshot(2, &[(Term::Live, mib(1)), (Term::External, mib(9))]))), None);
-    assert_eq!(stays(&last, Some(&snapshot(3, &[(Term::Live, mib(1)), (Term::External, mib(44))]))), None);
-    assert_eq!(stays(&peak, Some(&peak)), None);
-    assert_eq!(stays(&peak, None), None);
-}
-
 #[test]
 fn a_snapshot_with_several_names_is_shown_once() {
     let low = snapshot(1, &[(Term::Live, 4096)]);

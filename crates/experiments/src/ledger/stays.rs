@@ -1,0 +1,163 @@
+//! What stays in memory after the peak although the program has freed it.
+
+use heaptoll_ledger::{Ledger, Snapshot, Term};
+use heaptoll_units::whole_bytes;
+
+use super::groups::{DEAD, EMPTY};
+use super::headline::headline;
+
+/// Where the program goes on for so long after it has freed what it held, what stays is the first thing to know: it
+/// allocates this part of all bytes, as a divisor, or makes no call for some time.
+const LASTING: u64 = 10;
+const IDLE_NS: u64 = 100_000_000;
+/// Parts of the free memory that are less, as a divisor, are not named.
+const NAMED: u64 = 20;
+
+/// Most of what was live at the peak is freed later, and what is free then is most of the resident set.
+#[derive(Debug, Clone, Copy)]
+pub struct Stays<'a> {
+    peak: &'a Snapshot,
+    later: &'a Snapshot,
+    /// Whether the program goes on like this.
+    pub leads: bool,
+}
+
+impl<'a> Stays<'a> {
+    /// That of a ledger; none where what is freed is given back, or is live again later.
+    pub fn of(ledger: &'a Ledger) -> Option<Stays<'a>> {
+        let snapshots = &ledger.snapshots;
+        let peak = &snapshots[ledger.peak()?];
+        let first = 1 + snapshots.iter().rposition(|snapshot| snapshot.live_bytes > peak.live_bytes / 2)?;
+        let full = &snapshots[first - 1];
+        let before_last_frees = ledger.before_last_frees().get(first..).and_then(<[Snapshot]>::last);
+        let later = before_last_frees.or_else(|| snapshots[first..].last())?;
+        let free = free(later);
+        let freed = live(peak).saturating_sub(live(later));
+        if free < later.rss_bytes / 2 || free < live(peak) / 2 || freed < free / 4 {
+            return None;
+        }
+        let allocated = later.clock_bytes - full.clock_bytes.min(later.clock_bytes);
+        let works = before_last_frees.is_some() && allocated >= later.clock_bytes / LASTING;
+        let rests = snapshots[first..]
+            .chunk_by(|one, next| one.events == next.events)
+            .any(|same| same.iter().map(|snapshot| snapshot.idle_ns).sum::<u64>() >= IDLE_NS);
+        Some(Stays { peak, later, leads: works || rests })
+    }
+
+    /// Whether most of the free memory is on pages with live blocks.
+    pub fn is_pinned(&self) -> bool {
+        self.later.amount(Term::External).resident >= free(self.later) / 2
+    }
+
+    /// States it.
+    pub fn sentence(&self, manager: &str) -> String {
+        let (later, free) = (self.later, free(self.later));
+        let of = |terms: &[Term]| resident(later, terms);
+        let parts = [
+            (of(&[Term::External]), "on pages that live blocks keep".to_owned()),
+            (of(&EMPTY), format!("on pages without a live block, which {manager} keeps")),
+            (of(&DEAD), format!("that {manager} has not reclaimed")),
+        ];
+        let named = parts.into_iter().filter(|(bytes, _)| *bytes > free / NAMED).collect::<Vec<_>>();
+        let each = |(bytes, what): &(u64, String)| format!("{} {what}", whole_bytes(*bytes));
+        let parts = match &named[..] {
+            [(_, what)] => format!(", {what}"),
+            all => format!(": {}", all.iter().map(each).collect::<Vec<_>>().join(", ")),
+        };
+        format!(
+            "{} of the {} live at the peak are freed later, and {} of free memory stay resident{}. {}",
+            whole_bytes(live(self.peak).saturating_sub(live(later))),
+            whole_bytes(live(self.peak)),
+            whole_bytes(free),
+            parts,
+            headline(later)
+        )
+    }
+}
+
+fn resident(snapshot: &Snapshot, terms: &[Term]) -> u64 {
+    terms.iter().map(|&term| snapshot.amount(term).resident).sum()
+}
+
+fn live(snapshot: &Snapshot) -> u64 {
+    snapshot.amount(Term::Live).resident
+}
+
+/// Resident bytes of the heap that the program has freed, or has never had.
+fn free(snapshot: &Snapshot) -> u64 {
+    resident(snapshot, &[Term::External]) + resident(snapshot, &EMPTY) + resident(snapshot, &DEAD)
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_ledger::{Amount, How, LedgerLine};
+
+    use super::*;
+
+    /// A snapshot of so many bytes that are live, free on live pages, and free on other pages.
+    fn snapshot(clock_bytes: u64, [live, external, caches]: [u64; 3]) -> Snapshot {
+        let line = |(term, resident)| LedgerLine {
+            term,
+            amount: Amount { resident, ..Amount::default() },
+            how: How::Counted,
+        };
+        let lines = [(Term::Live, live), (Term::External, external), (Term::Caches, caches)].map(line);
+        Snapshot {
+            time_ns: clock_bytes,
+            clock_bytes,
+            rss_bytes: live + external + caches,
+            live_bytes: live,
+            lines: lines.into(),
+            ..Snapshot::default()
+        }
+    }
+
+    fn ledger(snapshots: impl IntoIterator<Item = (u64, [u64; 3])>) -> Ledger {
+        let snapshots = snapshots.into_iter().map(|(clock, bytes)| snapshot(clock, bytes)).collect();
+        Ledger { manager: "glibc".into(), snapshots, ..Ledger::default() }
+    }
+
+    /// A cache was freed and stayed resident, and the ledger described the one time or the other.
+    #[test]
+    fn what_is_freed_and_stays_leads_where_the_program_goes_on() {
+        let full = (400, [390, 5, 0]);
+        let works = ledger([full, (401, [4, 1, 390]), (900, [4, 1, 391])]);
+        let stays = Stays::of(&works).expect("it stays");
+        assert!(stays.leads && !stays.is_pinned());
+        let sentence = stays.sentence("glibc");
+        assert!(
+            sentence.starts_with(
+                "386 B of the 390 B live at the peak are freed later, and 392 B of free memory stay resident, on pages \
+                 without a live block, which glibc keeps. After "
+            ),
+            "{sentence}"
+        );
+        let halves = ledger([full, (401, [4, 200, 191]), (900, [4, 200, 191])]);
+        let sentence = Stays::of(&halves).map(|stays| stays.sentence("glibc"));
+        let parts =
+            " stay resident: 200 B on pages that live blocks keep, 191 B on pages without a live block, ";
+        assert!(sentence.as_ref().is_some_and(|text| text.contains(parts)), "{sentence:?}");
+        let mut idle = ledger([full, (401, [4, 391, 0]), (401, [4, 391, 0])]);
+        assert!(Stays::of(&idle).is_some_and(|stays| !stays.leads && stays.is_pinned()), "it ends");
+        idle.snapshots[1..].iter_mut().for_each(|snapshot| snapshot.idle_ns = IDLE_NS / 2);
+        assert!(Stays::of(&idle).is_some_and(|stays| stays.leads), "it makes no call");
+        // The one before the last frees is described.
+        let ends = ledger([full, (401, [4, 391, 0]), (900, [40, 340, 0]), (900, [0, 391, 0])]);
+        assert_eq!(Stays::of(&ends).map(|stays| stays.later.live_bytes), Some(40));
+    }
+
+    #[test]
+    fn what_is_in_use_again_or_given_back_does_not_stay() {
+        let full = [390, 5, 0];
+        for (snapshots, why) in [
+            (vec![(400, full)], "it ends"),
+            (vec![(400, full), (500, [300, 95, 0])], "most is in use"),
+            (vec![(400, full), (500, [4, 1, 40])], "given back"),
+            (vec![(400, full), (401, [4, 1, 390]), (800, full)], "in use again"),
+            (vec![(400, [10, 380, 5]), (900, [4, 386, 5])], "free at the peak as well"),
+        ] {
+            assert!(Stays::of(&ledger(snapshots)).is_none(), "{why}");
+        }
+        assert!(Stays::of(&Ledger::default()).is_none());
+    }
+}
