@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use plotly::Plot;
-
+use super::drawing::Picture;
 use super::palette::Palette;
+use crate::ReportError;
 
 /// The charts of a page by the id of their element.
 #[derive(Default)]
@@ -24,10 +24,15 @@ impl ChartRegistry {
     }
 
     /// Keeps a chart and returns the id of its element.
-    pub(super) fn put(&mut self, plot: &Plot) -> String {
+    ///
+    /// # Errors
+    /// `Encode` when it cannot be written as JSON.
+    pub(super) fn put(&mut self, picture: &Picture) -> Result<String, ReportError> {
+        let failed =
+            |error: serde_json::Error| ReportError::Encode { form: "HTML", detail: error.to_string() };
         let id = format!("chart-{}", self.charts.len());
-        self.charts.insert(id.clone(), plot.to_json());
-        id
+        self.charts.insert(id.clone(), serde_json::to_string(picture).map_err(failed)?);
+        Ok(id)
     }
 
     /// The id of the next flame graph, whose data stand in its element.
