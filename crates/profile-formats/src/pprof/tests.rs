@@ -3,10 +3,10 @@
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use prost::Message;
 
 use super::schema;
 use crate::testing::{CHOICE, bytes, hostile, small};
+use crate::wire::Message;
 use crate::{Choice, Format, Instant};
 use heaptoll_profiles::{Measure, Profile};
 
