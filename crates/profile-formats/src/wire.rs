@@ -5,7 +5,7 @@
 pub enum WireError {
     #[error("the message ends within a field")]
     Cut,
-    #[error("field {0} has another type than its format says")]
+    #[error("field {0} has another type than in its format")]
     Type(u64),
     #[error("a text is not UTF-8")]
     Text,

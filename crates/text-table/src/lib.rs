@@ -164,7 +164,7 @@ impl Table {
     }
 }
 
-/// For programs that print to whoever runs them.
+/// For programs that print a table once.
 impl std::fmt::Display for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self.is_markdown {

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::drawing::Picture;
 use super::palette::Palette;
-use crate::ReportError;
 
 /// The charts of a page by the id of their element.
 #[derive(Default)]
@@ -23,16 +21,11 @@ impl ChartRegistry {
         ChartRegistry { palette, ..ChartRegistry::default() }
     }
 
-    /// Keeps a chart and returns the id of its element.
-    ///
-    /// # Errors
-    /// `Encode` when it cannot be written as JSON.
-    pub(super) fn put(&mut self, picture: &Picture) -> Result<String, ReportError> {
-        let failed =
-            |error: serde_json::Error| ReportError::Encode { form: "HTML", detail: error.to_string() };
+    /// Keeps a chart, which is JSON, and returns the id of its element.
+    pub(super) fn put(&mut self, picture: String) -> String {
         let id = format!("chart-{}", self.charts.len());
-        self.charts.insert(id.clone(), serde_json::to_string(picture).map_err(failed)?);
-        Ok(id)
+        self.charts.insert(id.clone(), picture);
+        id
     }
 
     /// The id of the next flame graph, whose data stand in its element.

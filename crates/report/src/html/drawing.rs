@@ -16,7 +16,7 @@ use crate::ReportError;
 use crate::document::{Chart, Form, Series};
 use crate::format;
 use appearance::{HUES, PUBLISHED};
-pub(super) use picture::Picture;
+use picture::Picture;
 use points::{fitting, shown};
 
 /// A slot for a chart on the page.
@@ -54,8 +54,10 @@ pub(super) fn add_chart(
     if picture.traces.is_empty() {
         return Ok(None);
     }
+    let json = serde_json::to_string(&picture)
+        .map_err(|error| ReportError::Encode { form: "HTML", detail: error.to_string() })?;
     Ok(Some(DrawingSlot {
-        id: registry.put(&picture)?,
+        id: registry.put(json),
         title: format::printable(&chart.title),
         caption: format::printable(&chart.caption),
         keys: keys(chart, &registry.palette),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A chart.
 #[derive(Debug, Serialize)]
-pub(crate) struct Picture {
+pub(super) struct Picture {
     /// px.
     pub height: usize,
     pub x: Scale,
@@ -21,7 +21,7 @@ pub(crate) struct Picture {
 
 /// An axis.
 #[derive(Debug, Serialize)]
-pub(crate) struct Scale {
+pub(super) struct Scale {
     pub title: String,
     pub log: bool,
     /// The ticks name places rather than amounts.
@@ -33,7 +33,7 @@ pub(crate) struct Scale {
 
 /// Points that are drawn alike.
 #[derive(Debug, Serialize)]
-pub(crate) struct Trace {
+pub(super) struct Trace {
     pub name: String,
     /// CSS colour.
     pub color: String,
@@ -56,7 +56,7 @@ pub(crate) struct Trace {
 /// How points are drawn.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase", tag = "shape")]
-pub(crate) enum Shape {
+pub(super) enum Shape {
     /// `dash` as in SVG. With `step` a value holds until the next point.
     Line { width: f64, dash: &'static str, step: bool },
     /// Between the points and as many heights of `base`.

@@ -9,7 +9,7 @@ use crate::format::printable;
 const STEPS: f64 = 6.0;
 
 /// An axis with a place for these values and, on either side, for this share of what they span.
-pub(super) fn scale(axis: &Axis, values: impl Iterator<Item = f64>, room: f64) -> Scale {
+pub(super) fn scale(axis: &Axis, values: impl Iterator<Item = f64>, margin: f64) -> Scale {
     if !axis.names.is_empty() {
         return named(&axis.title, &axis.names, 1.0);
     }
@@ -17,7 +17,7 @@ pub(super) fn scale(axis: &Axis, values: impl Iterator<Item = f64>, room: f64) -
     for value in values.filter(|value| value.is_finite() && (!axis.log || *value > 0.0)) {
         (low, high) = (low.min(value), high.max(value));
     }
-    let ends = if axis.log { spread(low, high, room) } else { widened(low, high, room) };
+    let ends = if axis.log { spread(low, high, margin) } else { widened(low, high, margin) };
     let ticks = match axis.log {
         true => amount_axis::ticks(ends),
         false => even_ticks(ends).into_iter().map(|tick| (tick, amount_axis::label(tick))).collect(),
@@ -34,14 +34,14 @@ pub(super) fn named(title: &str, names: &[String], step: f64) -> Scale {
     Scale { title: printable(title), log: false, named: true, ends, ticks }
 }
 
-fn spread(low: f64, high: f64, room: f64) -> (f64, f64) {
-    let factor = if low < high { (high / low).powf(room) } else { 1.5 };
+fn spread(low: f64, high: f64, margin: f64) -> (f64, f64) {
+    let factor = if low < high { (high / low).powf(margin) } else { 1.5 };
     (low / factor, high * factor)
 }
 
-fn widened(low: f64, high: f64, room: f64) -> (f64, f64) {
+fn widened(low: f64, high: f64, margin: f64) -> (f64, f64) {
     let more = match high - low {
-        span if span > 0.0 => span * room,
+        span if span > 0.0 => span * margin,
         _ if low == 0.0 => 1.0,
         _ => low.abs() / 2.0,
     };
@@ -62,8 +62,8 @@ fn even_ticks((low, high): (f64, f64)) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn labels(values: &[f64], room: f64) -> Vec<String> {
-        let scale = scale(&Axis::even("MiB"), values.iter().copied(), room);
+    fn labels(values: &[f64], margin: f64) -> Vec<String> {
+        let scale = scale(&Axis::even("MiB"), values.iter().copied(), margin);
         scale.ticks.into_iter().map(|tick| tick.1).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Lines, areas, bars and marks, and what belongs to them: bands, ends of intervals, published values.
 
 use super::appearance::{CROSS, DIAMOND, Ink, MUTED, PUBLISHED, ink};
-use super::picture::{Picture, Shape, Trace};
+use super::picture::{Picture, Scale, Shape, Trace};
 use super::points::{fits, fitting, rounded, shown};
 use super::scales::scale;
 use crate::document::{Chart, Form, Role, Series};
@@ -15,8 +15,8 @@ const BAND: f64 = 0.18;
 const AREA: f64 = 0.75;
 /// The share of the space between two places that a group of bars takes.
 const GROUP: f64 = 0.82;
-/// Room beside the values, as a share of what they span.
-const ROOM: f64 = 0.04;
+/// The margin next to the values, as a share of what they span.
+const MARGIN: f64 = 0.04;
 /// px.
 const HEIGHT: usize = 320;
 
@@ -54,16 +54,16 @@ pub(super) fn picture(chart: &Chart, palette: &Palette) -> Picture {
 }
 
 /// Axes with a place for all of it.
-fn axes(chart: &Chart, traces: &[Trace]) -> (super::picture::Scale, super::picture::Scale) {
-    let (gap, room) = match chart.form {
+fn axes(chart: &Chart, traces: &[Trace]) -> (Scale, Scale) {
+    let (gap, margin) = match chart.form {
         Form::Bars => (gap(chart) / 2.0, 0.0),
-        Form::Points | Form::Joined => (0.0, ROOM),
+        Form::Points | Form::Joined => (0.0, MARGIN),
         _ => (0.0, 0.0),
     };
     let xs = traces.iter().flat_map(Trace::xs).flat_map(|x| [x - gap, x + gap]);
     let floor = (chart.form == Form::Bars).then_some(0.0);
     let ys = traces.iter().flat_map(Trace::ys).chain(floor);
-    (scale(&chart.x, xs, room), scale(&chart.y, ys, ROOM))
+    (scale(&chart.x, xs, margin), scale(&chart.y, ys, MARGIN))
 }
 
 /// A line, and the symbol at its end, where the eye seeks the name; a point alone is no line.
