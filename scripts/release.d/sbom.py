@@ -14,7 +14,6 @@ OTHERS = [
     ("rust-std", "Rust's standard library", "MIT OR Apache-2.0"),
     ("glibc", "inside heaptoll-launch and the tracer's launcher, which are linked statically", "LGPL-2.1-or-later"),
     ("libstdc++", "inside the managers written in C++", "GPL-3.0-or-later WITH GCC-exception-3.1"),
-    ("plotly.js", "inside heaptoll and the pages that it writes", "MIT"),
 ]
 
 

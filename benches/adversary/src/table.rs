@@ -1,6 +1,6 @@
 //! The table of factors, for the terminal and for Markdown.
 
-use comfy_table::{CellAlignment, Table, presets};
+use heaptoll_text_table::Table;
 
 use crate::bounds;
 use crate::{GameError, Outcome, STRATEGIES};
@@ -52,28 +52,19 @@ fn cells(row: &Row) -> Vec<String> {
 
 /// The table as the terminal shows it.
 pub fn terminal(rows: &[Row]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).set_header(header());
-    for row in rows {
-        table.add_row(cells(row));
-    }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        if (1..2 + STRATEGIES.len()).contains(&index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.to_string()
+    table(rows).to_string()
 }
 
 /// The table as Markdown.
 pub fn markdown(rows: &[Row]) -> String {
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let mut text = line(header());
-    text.push_str(&line(vec!["---".into(); header().len()]));
-    for row in rows {
-        text.push_str(&line(cells(row)));
-    }
-    text
+    table(rows).markdown()
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(header());
+    rows.iter().for_each(|row| table.row(cells(row)));
+    table.figures(1..2 + STRATEGIES.len());
+    table
 }
 
 /// The bounds for the games' M and n in units.

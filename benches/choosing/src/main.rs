@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use comfy_table::{CellAlignment, Table, presets};
 use heaptoll_catalog::Size;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::choose::{Preference, REPETITIONS};
 use heaptoll_experiments::context::{Context, Silent};
 use heaptoll_experiments::own_input::OwnInput;
+use heaptoll_text_table::Table;
 use heaptoll_units::percent;
 
 use crate::error::BenchError;
@@ -169,9 +169,8 @@ fn append(path: &Path, measured: &Measured) -> Result<(), BenchError> {
 }
 
 fn table(found: &[Measured]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(["program", "choice", "best of the full search", "loss", "runs", "of", "share"]);
+    let mut table =
+        Table::new(["program", "choice", "best of the full search", "loss", "runs", "of", "share"]);
     for one in found {
         let loss = match &one.loss {
             None if one.choice == one.best => "0, the same".into(),
@@ -181,7 +180,7 @@ fn table(found: &[Measured]) -> Table {
                 format!("{} ({} to {})", off(loss.ratio), off(loss.low), off(loss.high))
             }
         };
-        table.add_row([
+        table.row([
             one.program.clone(),
             one.choice.clone(),
             one.best.clone(),
@@ -191,11 +190,7 @@ fn table(found: &[Measured]) -> Table {
             percent(one.share()),
         ]);
     }
-    for column in 3..7 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    table.figures(3..7);
     table
 }
 
@@ -265,6 +260,6 @@ mod tests {
             text.contains("cfrac: a larger loss;") && text.contains("lua: a larger loss is not excluded"),
             "{text}"
         );
-        assert_eq!(table(&missed).row_iter().count(), 2);
+        assert_eq!(table(&missed).to_string().lines().count(), 4);
     }
 }

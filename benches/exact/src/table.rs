@@ -1,16 +1,13 @@
 //! Tables for the terminal.
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, Table};
+use heaptoll_text_table::Table;
 use heaptoll_units::number;
 
 /// Prints a table: the first `text_columns` columns are text, the others figures.
 pub fn print(headings: &[&str], text_columns: usize, rows: &[Vec<String>]) {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_header(headings).add_rows(rows.iter().cloned());
-    for column in table.column_iter_mut().skip(text_columns) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut table = Table::new(headings.iter().copied());
+    rows.iter().for_each(|row| table.row(row.iter().cloned()));
+    table.figures(text_columns..headings.len());
     println!("{table}");
 }
 

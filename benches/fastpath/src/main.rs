@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use comfy_table::{CellAlignment, Table, presets};
 use heaptoll_experiment::manager::{self, Manager, ManagerError};
 use heaptoll_experiment::places::{Places, PlacesError};
 use heaptoll_fastpath::{Operation, Path, Program, StepError, Verdict, gate, tracer};
+use heaptoll_text_table::Table;
 use thiserror::Error;
 
 /// Step through malloc and free where a free list has a block: instructions, loops and calls on the way.
@@ -92,11 +92,9 @@ fn print(rows: Vec<Vec<String>>, markdown: bool) {
         rows.iter().for_each(|row| line(row));
         return;
     }
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).set_header(header()).add_rows(rows);
-    for column in table.column_iter_mut().skip(1).take(5) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut table = Table::new(header());
+    rows.into_iter().for_each(|row| table.row(row));
+    table.figures(1..6);
     println!("{table}");
 }
 

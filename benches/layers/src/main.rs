@@ -98,14 +98,14 @@ fn run(cli: &Cli, places: &Places) -> Result<(), BenchError> {
             .map(|layer| Ok(Stack::of(&manager::find(&known, &format!("{layer}{}", base.name))?, places)))
             .collect::<Result<_, BenchError>>()?;
         let one = shortest(&pair, &stacks, cli.n, 1)?;
-        alone.add_row(cells(&base.name, one));
-        together.add_row(cells(&base.name, shortest(&pair, &stacks, cli.n, cli.threads.into())?));
+        alone.row(cells(&base.name, one));
+        together.row(cells(&base.name, shortest(&pair, &stacks, cli.n, cli.threads.into())?));
         let mut counts = vec![base.name.clone()];
         for stack in &stacks[..COUNTED] {
             counts
                 .push(pair.instructions(stack)?.map_or("no valgrind".into(), |count| format!("{count:.0}")));
         }
-        exact.add_row(counts);
+        exact.row(counts);
         let [none, forward, quarantine, ..] = one;
         if forward - none > FORWARD_TARGET {
             missed.push(format!("{}: forward over none {:.1} ns", base.name, forward - none));

@@ -32,7 +32,7 @@ pub fn run(places: &Places, rounds: usize, markdown: bool) -> Result<(), BenchEr
         let column = |figure: usize| runs.iter().map(|run| run[figure]).collect::<Vec<f64>>();
         least = column(0).into_iter().fold(f64::INFINITY, f64::min);
         let figures = [least, median(&column(1)), median(&column(2))];
-        table.add_row(std::iter::once(name.to_owned()).chain(figures.map(|ns| format!("{ns:.1}"))));
+        table.row(std::iter::once(name.to_owned()).chain(figures.map(|ns| format!("{ns:.1}"))));
     }
     println!("{table}");
     let outcome = if least <= TARGET { "met" } else { "MISSED" };

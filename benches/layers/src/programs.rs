@@ -105,14 +105,14 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
         }
         let mut cells = vec![name.clone(), cpu_s.map_or("-".into(), |seconds| format!("{seconds:.2}"))];
         cells.extend(found.map(interval_text));
-        table.add_row(cells);
+        table.row(cells);
         for row in rows(&experiment).iter().filter(|row| !row.marks.is_empty()) {
             eprintln!("{name} under {}: {}", row.stack, row.marks.join("; "));
         }
     }
     let mut last = vec!["geometric mean".into(), String::new()];
     last.extend(ratios.map(|all| geometric_mean(all).map_or("-".into(), |mean| format!("{mean:.3}"))));
-    table.add_row(last);
+    table.row(last);
     println!("{table}");
     println!(
         "{} repetitions; intervals of 95 % over all stacks and metrics of a program together",

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use comfy_table::{CellAlignment, Table, presets};
 use heaptoll_experiment::places::Places;
 use heaptoll_rig::child;
+use heaptoll_text_table::Table;
 use heaptoll_units::size_text;
 
 use accuracy::Accuracy;
@@ -97,7 +97,7 @@ fn print_errors(
     for (subject, held) in subjects.iter().zip(&exact) {
         let large = held.sites.values().filter(|bytes| **bytes >= accuracy::SHARE * held.total()).count();
         let mib = format!("{:.1} MiB", held.total() / f64::from(1 << 20));
-        programs.add_row([subject.name.clone(), mib, held.sites.len().to_string(), large.to_string()]);
+        programs.row([subject.name.clone(), mib, held.sites.len().to_string(), large.to_string()]);
     }
     println!("{programs}\n");
     println!("{}\n", errors(cli, profilers, subjects, &exact)?);
@@ -136,7 +136,7 @@ fn errors(
                     accuracy.add(exact, &Held::read(&path, &subject.object())?);
                 }
             }
-            table.add_row([profiler.name().to_owned(), size_text(rate)].into_iter().chain(accuracy.cells()));
+            table.row([profiler.name().to_owned(), size_text(rate)].into_iter().chain(accuracy.cells()));
         }
     }
     Ok(table)
@@ -155,7 +155,7 @@ fn costs(cli: &Cli, profilers: &[Profiler], subjects: &[Subject]) -> Result<Tabl
             .collect::<Result<_, _>>()?;
         for (at, rate) in RATES.iter().enumerate() {
             let cells = measured.iter().flat_map(|rows| rows[at].clone());
-            table.add_row([profiler.name().to_owned(), size_text(*rate)].into_iter().chain(cells));
+            table.row([profiler.name().to_owned(), size_text(*rate)].into_iter().chain(cells));
         }
     }
     Ok(table)
@@ -163,11 +163,7 @@ fn costs(cli: &Cli, profilers: &[Profiler], subjects: &[Subject]) -> Result<Tabl
 
 /// An empty table; all columns but the first two are figures.
 fn table(header: &[&str], markdown: bool) -> Table {
-    let mut table = Table::new();
-    table.load_style(if markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_FULL_CONDENSED });
-    table.set_header(header.iter().copied());
-    for column in table.column_iter_mut().skip(if header[0] == "program" { 1 } else { 2 }) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut table = Table::new(header.iter().copied()).in_markdown(markdown);
+    table.figures(if header[0] == "program" { 1 } else { 2 }..header.len());
     table
 }

@@ -1,17 +1,10 @@
 //! The tables that are printed.
 
-use comfy_table::{ContentArrangement, Table, presets};
+use heaptoll_text_table::Table;
 
 use crate::misuse::Record;
 use crate::security::{Attack, Outcome};
 use crate::verdict::{Cell, Verdict};
-
-fn empty(head: &[String]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(head);
-    table
-}
 
 /// A verdict in a cell.
 pub fn sign(verdict: &Verdict) -> &'static str {
@@ -37,15 +30,15 @@ fn names<'a>(all: impl Iterator<Item = &'a str>) -> Vec<String> {
 /// A table of text: one row a `row`, one column a `column`, in order of appearance.
 pub fn matrix(corner: &str, cells: &[(String, String, String)]) -> String {
     let columns = names(cells.iter().map(|(_, column, _)| column.as_str()));
-    let mut table = empty(&[vec![corner.to_string()], columns.clone()].concat());
+    let mut table = Table::new([vec![corner.to_string()], columns.clone()].concat());
     for row in names(cells.iter().map(|(row, ..)| row.as_str())) {
         let of = |column: &String| {
             let cell = cells.iter().find(|(r, c, _)| *r == row && c == column);
             cell.map(|(.., text)| text.clone()).unwrap_or_default()
         };
-        table.add_row([vec![row.clone()], columns.iter().map(of).collect()].concat());
+        table.row([vec![row.clone()], columns.iter().map(of).collect()].concat());
     }
-    table.to_string()
+    table.markdown().trim_end().to_owned()
 }
 
 /// Case by manager, and below it a line for each unexpected verdict.

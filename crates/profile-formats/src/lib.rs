@@ -18,6 +18,7 @@ mod read;
 mod speedscope;
 #[cfg(test)]
 mod testing;
+mod wire;
 
 use std::io::{self, Write};
 

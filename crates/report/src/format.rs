@@ -110,7 +110,7 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
     for c in text.chars() {
         let reorders =
             matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        // Plotly and some terminals take these two for line ends.
+        // Some browsers and terminals take these two for line ends.
         let breaks = matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
         if (c.is_control() || reorders || breaks) && !keep(c) {
             out.extend(c.escape_default());

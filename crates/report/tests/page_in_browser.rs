@@ -28,18 +28,26 @@ const frames = views.map(([theme, width]) => {
 function inspect(frame, [theme, width]) {
   const inner = frame.contentDocument, root = inner.documentElement, style = frame.contentWindow.getComputedStyle;
   const charts = [...inner.querySelectorAll(".chart")];
-  const marks = (chart) => chart.querySelectorAll("svg .scatterlayer path.point, svg .scatterlayer path.js-line, svg .barlayer path").length;
+  const marks = (chart) => chart.querySelectorAll("svg .mark").length;
+  // What the reader sees who points at the lower left of the first mark.
+  const note = (chart) => {
+    const { left: clientX, bottom: clientY } = chart.querySelector(".mark").getBoundingClientRect();
+    chart.dispatchEvent(new frame.contentWindow.PointerEvent("pointermove", { clientX, clientY }));
+    const tip = chart.querySelector(".tip");
+    return tip.hidden ? "" : [...tip.children].map((line) => line.textContent).join("|");
+  };
   return {
     theme, width,
+    notes: charts.map(note),
     title: inner.title,
     charts: charts.length,
     empty: charts.filter((chart) => marks(chart) === 0).map((chart) => chart.id),
     tooWide: charts.filter((chart) => chart.querySelector("svg")?.getBoundingClientRect().width > width).map((c) => c.id),
     overflow: root.scrollWidth - root.clientWidth,
     paper: style.call(frame.contentWindow, inner.body).backgroundColor,
-    ticks: [...new Set([...inner.querySelectorAll("svg .xtick text")].map((text) => text.style.fill))],
+    ticks: [...new Set([...inner.querySelectorAll("svg .xtick")].map((text) => style.call(frame.contentWindow, text).fill))],
     alert: !inner.getElementById("no-charts").hidden,
-    unresolved: charts.filter((chart) => chart.innerHTML.includes("var(--")).map((chart) => chart.id),
+    broken: charts.filter((chart) => /NaN|undefined|null|Infinity/.test(chart.querySelector("svg").innerHTML)).map((c) => c.id),
   };
 }
 (async () => {
@@ -103,7 +111,7 @@ fn check_view(view: &Value, charts: usize) {
     assert_eq!(view["charts"], charts, "{view}");
     assert_eq!(view["empty"], serde_json::json!([]), "{view}");
     assert_eq!(view["tooWide"], serde_json::json!([]), "{view}");
-    assert_eq!(view["unresolved"], serde_json::json!([]), "{view}");
+    assert_eq!(view["broken"], serde_json::json!([]), "{view}");
     assert_eq!(view["overflow"], 0, "{view}");
     assert_eq!(view["alert"], false, "{view}");
     let (paper, ink) = match view["theme"].as_str() {
@@ -168,8 +176,11 @@ fn a_document() {
     let (views, console) = inspect(&browser, &page);
     assert!(console.is_empty(), "{console:#?}");
     assert_eq!(views.len(), 4);
+    let near = "all of them, with a long name|1: 51";
     for view in views {
         check_view(&view, 4);
+        let notes = [near, near, "1|<img src=x&gt;: 50.5|all of them, with a long name: 51", near];
+        assert_eq!(view["notes"], serde_json::json!(notes), "{view}");
     }
 }
 
@@ -188,7 +199,7 @@ fn studies() {
     }
 }
 
-/// Pictures that were taken as soon as the page was loaded had empty charts: the library was unpacked in the background.
+/// Pictures that were taken as soon as the page was loaded had empty charts: they were drawn in the background.
 #[test]
 fn charts_in_sight_are_drawn_when_the_page_counts_as_loaded() {
     let Some(browser) = chromium_or_note() else { return };
@@ -196,7 +207,7 @@ fn charts_in_sight_are_drawn_when_the_page_counts_as_loaded() {
     let page = folder.path().join("page.html");
     let counted = "<script>addEventListener('load', () => {
       const seen = [...document.querySelectorAll('.chart')].filter((chart) => chart.getBoundingClientRect().top < innerHeight);
-      const drawn = seen.filter((chart) => chart.querySelector('svg .js-line, svg .barlayer path'));
+      const drawn = seen.filter((chart) => chart.querySelector('svg .mark'));
       console.log(`LOADED ${drawn.length} of ${seen.length}.`);
     });</script></body>";
     std::fs::write(&page, html::document::render(&document()).unwrap().replace("</body>", counted)).unwrap();

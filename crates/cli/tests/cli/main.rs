@@ -58,6 +58,7 @@ mod replaying;
 mod replaying_graphs;
 mod reporting;
 mod sampling;
+mod schema_errors;
 mod schemas;
 mod servers;
 mod sets;

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use plotly::Plot;
-
 use super::palette::Palette;
 
 /// The charts of a page by the id of their element.
@@ -23,10 +21,10 @@ impl ChartRegistry {
         ChartRegistry { palette, ..ChartRegistry::default() }
     }
 
-    /// Keeps a chart and returns the id of its element.
-    pub(super) fn put(&mut self, plot: &Plot) -> String {
+    /// Keeps a chart, which is JSON, and returns the id of its element.
+    pub(super) fn put(&mut self, picture: String) -> String {
         let id = format!("chart-{}", self.charts.len());
-        self.charts.insert(id.clone(), plot.to_json());
+        self.charts.insert(id.clone(), picture);
         id
     }
 

@@ -1,12 +1,10 @@
-//! A [`Document`] as a page that needs nothing but itself: no network, no other file. About 1.9 MB, nearly all of it the
-//! charting library.
+//! A [`Document`] as a page that needs nothing but itself: no network, no other file.
 //!
 //! Sections are written straight into the page, without a copy: the rows of an experiment may be a million.
 
 use askama::Template;
 
 use super::chart_registry::ChartRegistry;
-use super::engine;
 use super::flame;
 use super::items;
 use super::mosaic;
@@ -16,6 +14,12 @@ use crate::ReportError;
 use crate::document::{Document, Item, Section, section_id};
 use crate::format::printable;
 
+/// What draws charts, answers buttons, and sorts tables.
+const SCRIPT: &str = concat!(
+    include_str!("../../templates/charts.js"),
+    include_str!("../../templates/page.js"),
+    include_str!("../../templates/tables.js")
+);
 /// Headings of sections have level 2, those of their parts this one.
 const PARTS: usize = 3;
 
@@ -57,7 +61,6 @@ struct End<'a> {
     /// What draws flame graphs; empty without one.
     flame_script: &'static str,
     mosaic_script: &'static str,
-    engine: String,
     charts: String,
     facts: &'a [Fact],
     command: &'a str,
@@ -102,10 +105,9 @@ pub fn render(document: &Document) -> Result<String, ReportError> {
     }
     let end = End {
         version: env!("CARGO_PKG_VERSION"),
-        script: engine::SCRIPT,
+        script: SCRIPT,
         flame_script: if has_flames { flame::SCRIPT } else { "" },
         mosaic_script: if has(|item| matches!(item, Item::Mosaic(_))) { mosaic::SCRIPT } else { "" },
-        engine: engine::packed()?,
         charts: registry.json(),
         facts: &facts,
         command: &command,
@@ -168,7 +170,7 @@ mod tests {
             assert!(page.contains(text), "{text}");
         }
         assert!(!page.contains("<img>") && !page.contains("t </script>"));
-        assert_eq!(page.matches("<script").count(), 3);
+        assert_eq!(page.matches("<script").count(), 2);
         for needle in ["src=", "<link", "url("] {
             assert!(!page.contains(needle), "{needle}");
         }

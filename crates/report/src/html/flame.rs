@@ -19,6 +19,7 @@ use tree::{LeftOut, Tree};
 
 /// What draws it.
 pub(super) const SCRIPT: &str = concat!(
+    include_str!("../../templates/flame/inflate.js"),
     include_str!("../../templates/flame/decode.js"),
     include_str!("../../templates/flame/tree.js"),
     include_str!("../../templates/flame/text.js"),

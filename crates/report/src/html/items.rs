@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::chart_registry::ChartRegistry;
-use super::drawing::{self, Key, Names};
+use super::drawing::{self, Key};
 use super::flame;
 use super::grid;
 use super::mosaic;
@@ -130,12 +130,12 @@ fn write_item(
 /// shown is left out.
 fn write_charts(items: &[Item], registry: &mut ChartRegistry, out: &mut String) -> Result<(), ReportError> {
     let has_legend = !registry.palette.is_empty();
-    let names = if has_legend { Names::Inside } else { Names::Outside };
     let charts = items.iter().filter_map(|item| match item {
         Item::Chart(chart) => Some(chart),
         _ => None,
     });
-    let slots: Vec<_> = charts.filter_map(|chart| drawing::add_chart(chart, names, registry)).collect();
+    let slots = charts.filter_map(|chart| drawing::add_chart(chart, registry).transpose());
+    let slots: Vec<_> = slots.collect::<Result<_, _>>()?;
     let (count, in_twos) = (slots.len(), has_legend && slots.len() > 1);
     *out += if in_twos { "<div class=\"charts\">\n" } else { "" };
     for (at, slot) in slots.into_iter().enumerate() {

@@ -3,7 +3,6 @@
 mod chart_registry;
 pub mod document;
 mod drawing;
-mod engine;
 mod flame;
 mod grid;
 mod items;

@@ -3,8 +3,6 @@
 //! The hues are those of Okabe and Ito, which readers with any common colour blindness distinguish; the page's style
 //! sheet holds two shades of each, for paper and for the dark. Symbols differ too, so no figure rests on colour alone.
 
-use plotly::common::MarkerSymbol;
-
 /// Hues besides the baseline's grey; the style sheet defines `--hue-0` to `--hue-5`.
 const HUES: usize = 6;
 
@@ -13,9 +11,7 @@ const HUES: usize = 6;
 pub(super) struct Mark {
     /// A CSS variable, resolved by the page for its theme.
     pub color: String,
-    /// Symbol in charts.
-    pub symbol: MarkerSymbol,
-    /// The same symbol as an SVG path in a box from -6 to 6.
+    /// Its symbol, as an SVG path in a box from -6 to 6.
     pub path: &'static str,
 }
 
@@ -58,29 +54,19 @@ impl Palette {
     /// How this stack is drawn.
     fn mark(&self, stack: &str) -> Mark {
         match self.stacks.iter().position(|name| name == stack) {
-            None => Mark { color: "var(--hue-base)".into(), symbol: MarkerSymbol::Circle, path: PATHS[0] },
+            None => Mark { color: "var(--hue-base)".into(), path: CIRCLE },
             Some(index) => {
                 // Hues repeat after six stacks and symbols after eight: 24 stacks before a pair repeats.
                 let shape = (index + 1) % PATHS.len();
                 let color = format!("var(--hue-{})", index % HUES);
-                Mark { color, symbol: symbol(shape), path: PATHS[shape] }
+                Mark { color, path: PATHS[shape] }
             }
         }
     }
 }
 
-fn symbol(shape: usize) -> MarkerSymbol {
-    match shape {
-        0 => MarkerSymbol::Circle,
-        1 => MarkerSymbol::Square,
-        2 => MarkerSymbol::Diamond,
-        3 => MarkerSymbol::TriangleUp,
-        4 => MarkerSymbol::TriangleDown,
-        5 => MarkerSymbol::Cross,
-        6 => MarkerSymbol::X,
-        _ => MarkerSymbol::Star,
-    }
-}
+/// The first symbol.
+pub(super) const CIRCLE: &str = PATHS[0];
 
 const PATHS: [&str; 8] = [
     "M5,0A5,5 0 1,1 -5,0A5,5 0 1,1 5,0Z",

@@ -1,6 +1,5 @@
 //! The tables of `heaptoll managers` and `heaptoll programs`.
 
-use comfy_table::Table;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +82,7 @@ pub fn managers_table(rows: &[ManagerRow], style: &Style) -> String {
             Some(false) => Tone::Bad,
             None => Tone::Dim,
         };
-        table.add_row([
+        table.row([
             style.cell(&row.name, Tone::Plain),
             style.cell(or_none(&row.group), Tone::Plain),
             style.cell(or_none(&row.version), Tone::Plain),
@@ -92,7 +91,7 @@ pub fn managers_table(rows: &[ManagerRow], style: &Style) -> String {
             style.cell(or_none(&row.about), Tone::Plain),
         ]);
     }
-    finish(table, style)
+    style.lines(&table)
 }
 
 /// The layers of `heaptoll managers`: how each is written, its options, the preflight's result and what it does.
@@ -100,26 +99,26 @@ pub fn layers_table(rows: &[LayerRow], style: &Style) -> String {
     let mut table = style.table(&["layer", "options", "preflight", "about"]);
     for row in rows {
         let tone = if row.usable { Tone::Good } else { Tone::Bad };
-        table.add_row([
+        table.row([
             style.cell(&row.pattern, Tone::Plain),
             style.cell(or_none(&row.options.join(", ")), Tone::Plain),
             style.cell(or_none(&row.status), tone),
             style.cell(&row.about, Tone::Plain),
         ]);
     }
-    finish(table, style)
+    style.lines(&table)
 }
 
 /// The options of `heaptoll managers`: which managers have which.
 pub fn options_table(rows: &[OptionsRow], style: &Style) -> String {
     let mut table = style.table(&["managers with options", "options"]);
     for OptionsRow { managers, options } in rows {
-        table.add_row([
+        table.row([
             style.cell(&managers.join(", "), Tone::Plain),
             style.cell(&options.join(", "), Tone::Plain),
         ]);
     }
-    finish(table, style)
+    style.lines(&table)
 }
 
 /// `heaptoll programs`: name, package, whether it is there, variants and what it is.
@@ -129,7 +128,7 @@ pub fn programs_table(rows: &[ProgramRow], style: &Style) -> String {
     for row in rows {
         let (installed, tone) = if row.installed { ("yes", Tone::Good) } else { ("no", Tone::Bad) };
         let variants = row.variants.join(", ");
-        table.add_row([
+        table.row([
             style.cell(&row.name, Tone::Plain),
             style.cell(or_none(&row.package), Tone::Plain),
             style.cell(installed, tone),
@@ -139,16 +138,11 @@ pub fn programs_table(rows: &[ProgramRow], style: &Style) -> String {
             style.cell(&row.about, Tone::Plain),
         ]);
     }
-    finish(table, style)
+    style.lines(&table)
 }
 
 fn or_none(text: &str) -> &str {
     if text.is_empty() { NONE } else { text }
-}
-
-fn finish(mut table: Table, style: &Style) -> String {
-    style.pad(&mut table);
-    style.lines(&table)
 }
 
 #[cfg(test)]

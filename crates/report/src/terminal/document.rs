@@ -2,7 +2,7 @@
 
 use super::fit::{fit, heading, is_too_narrow, limits};
 use super::grid;
-use super::style::{Style, Tone, right};
+use super::style::{Style, Tone};
 use crate::document::{Cell, Document, Grid, Item, Part, Section, Table, tally};
 use crate::format::and_list;
 
@@ -181,18 +181,15 @@ fn list(table: &Table, style: &Style) -> String {
 fn columns(table: &Table, style: &Style, tone: ToneOf) -> String {
     let headings: Vec<String> = (0..table.columns.len()).map(|at| heading(table, at, style)).collect();
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    let named = headings.iter().any(|heading| !heading.is_empty());
-    let mut drawn = if named { style.table(&headings) } else { style.bare() };
+    let mut drawn = style.table(&headings);
     let limits: Vec<_> = (0..table.columns.len()).map(|at| limits(table, at, style)).collect();
     for (number, row) in table.rows.iter().enumerate() {
-        drawn.add_row(row.iter().enumerate().map(|(at, cell)| match limits.get(at).copied().flatten() {
+        drawn.row(row.iter().enumerate().map(|(at, cell)| match limits.get(at).copied().flatten() {
             Some(limits) => style.cell(&fit(cell, limits), tone(number, at)),
             None => style.cell(cell, tone(number, at)),
         }));
     }
-    style.pad(&mut drawn);
-    let figures: Vec<usize> = (0..table.columns.len()).filter(|&at| table.columns[at].figures).collect();
-    right(&mut drawn, &figures);
+    drawn.figures((0..table.columns.len()).filter(|&at| table.columns[at].figures));
     style.lines(&drawn)
 }
 

@@ -1,15 +1,15 @@
 //! A wide grid in the terminal: a row a name in as many columns as fit. Where they do not, intervals go under their
 //! ratios, then optional columns are left out, then the figures of a row go into sentences.
 
-use comfy_table::{ColumnConstraint, Table, Width};
+use heaptoll_text_table::Table;
 
-use super::style::{Style, Tone, right};
+use super::style::{Style, Tone};
 use crate::document::{Cell, Column, Grid, Tone as Claim};
 
 /// Columns that a sentence at the end of a row needs before its wrapping hurts, and a name at its beginning.
-const LEAST: u16 = 22;
+const LEAST: usize = 22;
 /// A name longer than this wraps wherever it is written.
-const LONGEST_NAME: u16 = 60;
+const LONGEST_NAME: usize = 60;
 /// So many words of a cell are a sentence, which may wrap.
 const SENTENCE: usize = 3;
 
@@ -22,16 +22,16 @@ pub(super) fn render(grid: &Grid, style: &Style) -> String {
         let shown: Vec<usize> =
             (0..grid.columns.len()).filter(|&at| optional || !grid.columns[at].optional).collect();
         let first = filled(grid, &shown, style, split, LEAST);
-        let widths = first.column_max_content_widths();
+        let widths = first.widths();
         let last = shown.len().saturating_sub(1);
-        let needs = |(at, width): (usize, &u16)| match at {
+        let needs = |(at, width): (usize, &usize)| match at {
             0 => (*width).min(LEAST) + 2,
             at if at == last && wraps(grid, shown[at]) => (*width).min(LEAST) + 2,
             _ => width + 2,
         };
-        let needed: u16 = widths.iter().enumerate().map(needs).sum();
+        let needed: usize = widths.iter().enumerate().map(needs).sum();
         let longest = widths.first().copied().unwrap_or(0);
-        let spare = style.width.map_or(Some(LONGEST_NAME), |width| width.checked_sub(needed));
+        let spare = style.width.map_or(Some(LONGEST_NAME), |width| usize::from(width).checked_sub(needed));
         match spare {
             Some(spare) if longest > LEAST && spare > 0 => {
                 return style.lines(&filled(grid, &shown, style, split, (LEAST + spare).min(LONGEST_NAME)));
@@ -54,32 +54,29 @@ fn has_ranges(grid: &Grid, at: usize) -> bool {
     grid.rows.iter().filter_map(|row| row.get(at)).any(|cell| !cell.range.is_empty())
 }
 
-fn filled(grid: &Grid, shown: &[usize], style: &Style, split: bool, name_width: u16) -> Table {
+fn filled(grid: &Grid, shown: &[usize], style: &Style, split: bool, name_width: usize) -> Table {
     let heading = |column: &Column| match split {
         true => column.title.replacen(", ", ",\n", 1),
         false => column.title.clone(),
     };
     let headings: Vec<String> = shown.iter().map(|&at| heading(&grid.columns[at])).collect();
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    let mut table =
-        if headings.iter().all(|heading| heading.is_empty()) { style.bare() } else { style.table(&headings) };
+    let mut table = style.table(&headings);
     for row in &grid.rows {
         let cells = shown.iter().filter_map(|&at| row.get(at));
-        table.add_row(cells.map(|cell| style.cell(&text(cell, split), cell.tone())));
+        table.row(cells.map(|cell| style.cell(&text(cell, split), cell.tone())));
     }
-    style.pad(&mut table);
     let last = shown.len() - 1;
-    for (index, column) in table.column_iter_mut().enumerate() {
+    for (index, column) in table.columns().iter_mut().enumerate() {
         match index {
-            0 => column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(name_width + 2))),
-            i if i < last || !wraps(grid, shown[i]) => column.set_constraint(ColumnConstraint::ContentWidth),
-            _ => column,
-        };
+            0 => column.most = Some(name_width),
+            index => column.whole = index < last || !wraps(grid, shown[index]),
+        }
     }
     // Intervals are of different lengths: with them the ratios stand under each other on the left.
     let figures =
         (0..shown.len()).filter(|&at| grid.columns[shown[at]].figures && !has_ranges(grid, shown[at]));
-    right(&mut table, &figures.collect::<Vec<_>>());
+    table.figures(figures);
     table
 }
 

@@ -1,8 +1,11 @@
 //! What the terminal can do, and text and tables made to fit it.
 
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle};
+use heaptoll_text_table::{Cell, Table, wrapped};
 
 use crate::format::printable;
+
+/// Columns below which nothing becomes narrower.
+const NARROWEST: usize = 24;
 
 /// What the terminal can do; the caller finds out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,19 @@ pub(super) enum Tone {
     Bold,
 }
 
+impl Tone {
+    /// What a terminal shows it by.
+    fn code(self) -> &'static str {
+        match self {
+            Tone::Plain => "",
+            Tone::Good => "\u{1b}[38;5;10m",
+            Tone::Bad => "\u{1b}[38;5;9m",
+            Tone::Dim => "\u{1b}[2m",
+            Tone::Bold => "\u{1b}[1m",
+        }
+    }
+}
+
 impl Style {
     /// Text that may come from anywhere, fit for this terminal.
     pub(super) fn text(&self, text: &str) -> String {
@@ -54,90 +70,37 @@ impl Style {
     /// A cell; line ends in `text` are kept.
     pub(super) fn cell(&self, text: &str, tone: Tone) -> Cell {
         let lines: Vec<String> = text.split('\n').map(|line| self.text(line)).collect();
-        let cell = Cell::new(lines.join("\n"));
-        match tone {
-            Tone::Plain => cell,
-            Tone::Good => cell.fg(Color::Green),
-            Tone::Bad => cell.fg(Color::Red),
-            Tone::Dim => cell.add_attribute(Attribute::Dim),
-            Tone::Bold => cell.add_attribute(Attribute::Bold),
-        }
+        Cell { text: lines.join("\n"), code: if self.color { tone.code() } else { "" } }
     }
 
-    /// An empty table with these headings: no frame, a line under the head, two spaces between columns.
+    /// An empty table with these headings, or without where all are empty.
     pub(super) fn table(&self, headings: &[&str]) -> Table {
-        let mut table = self.bare();
-        table.set_header(headings.iter().map(|heading| self.cell(heading, Tone::Bold)));
-        let line = if self.unicode { '─' } else { '-' };
-        let line = LineStyle::none().fill(line).junction(line);
-        table.load_style(TableStyle::new().header_separator(line));
-        self.pad(&mut table);
-        table
+        let named = headings.iter().any(|heading| !heading.is_empty());
+        Table::new(headings.iter().filter(|_| named).map(|heading| self.cell(heading, Tone::Bold)))
     }
 
-    /// An empty table without headings.
-    pub(super) fn bare(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(TableStyle::new());
-        match self.width {
-            Some(width) => {
-                table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.max(24));
-            }
-            None => {
-                table.set_content_arrangement(ContentArrangement::Disabled);
-            }
-        }
-        if self.color {
-            table.enforce_styling();
-        } else {
-            table.force_no_tty();
-        }
-        table
-    }
-
-    /// One space after each column; the second is the place of the line between columns that is not drawn.
-    pub(super) fn pad(&self, table: &mut Table) {
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 1));
-        }
-    }
-
-    /// Lines of a table, without the spaces at their ends.
+    /// Lines of a table.
     pub(super) fn lines(&self, table: &Table) -> String {
+        let lines = table.lines(self.columns(), if self.unicode { '─' } else { '-' });
+        lines.iter().flat_map(|line| [line, "\n"]).collect()
+    }
+
+    /// A paragraph, wrapped; the first line begins with `lead`, the others with as many spaces.
+    pub(super) fn paragraph(&self, lead: &str, text: &str, tone: Tone) -> String {
+        let (lead, cell) = (self.text(lead), self.cell(text, tone));
+        let lead = if lead.is_empty() { lead } else { lead + " " };
+        let width = self.columns().map_or(usize::MAX, |width| width.saturating_sub(lead.len()));
         let mut out = String::new();
-        for line in table.lines() {
-            out.push_str(line.trim_end());
+        for (number, line) in wrapped(&cell.text, width).iter().enumerate() {
+            let before = if number == 0 { lead.clone() } else { " ".repeat(lead.len()) };
+            out += format!("{before}{}", cell.shown(line.trim_end())).trim_end();
             out.push('\n');
         }
         out
     }
 
-    /// A paragraph, wrapped; the first line begins with `lead`, the others with as many spaces.
-    pub(super) fn paragraph(&self, lead: &str, text: &str, tone: Tone) -> String {
-        let mut table = self.bare();
-        if lead.is_empty() {
-            table.add_row([self.cell(text, tone)]);
-        } else {
-            table.add_row([self.cell(lead, Tone::Plain), self.cell(text, tone)]);
-        }
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 0));
-        }
-        if !lead.is_empty()
-            && let Some(column) = table.column_mut(0)
-        {
-            column.set_padding((0, 1));
-            column.set_constraint(comfy_table::ColumnConstraint::ContentWidth);
-        }
-        self.lines(&table)
-    }
-}
-
-/// Aligns the columns at these positions to the right.
-pub(super) fn right(table: &mut Table, columns: &[usize]) {
-    for column in columns {
-        if let Some(column) = table.column_mut(*column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    /// Columns to keep to.
+    fn columns(&self) -> Option<usize> {
+        self.width.map(|width| usize::from(width).max(NARROWEST))
     }
 }

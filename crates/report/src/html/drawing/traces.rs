@@ -1,14 +1,9 @@
 //! Lines, areas, bars and marks, and what belongs to them: bands, ends of intervals, published values.
 
-use plotly::common::{
-    DashType, ErrorData, ErrorType, Fill, HoverInfo, Line, LineShape, Marker, MarkerSymbol, Mode,
-};
-use plotly::layout::{HoverMode, Layout};
-use plotly::{Bar, Plot, Scatter};
-
-use super::appearance::{Ink, PUBLISHED, head, hovers, ink, layout, plot_text, with_legend};
-use super::axes;
+use super::appearance::{CROSS, DIAMOND, Ink, MUTED, PUBLISHED, ink};
+use super::picture::{Picture, Scale, Shape, Trace};
 use super::points::{fits, fitting, rounded, shown};
+use super::scales::scale;
 use crate::document::{Chart, Form, Role, Series};
 use crate::html::palette::Palette;
 
@@ -16,187 +11,164 @@ use crate::html::palette::Palette;
 const PALE: f64 = 0.5;
 /// How much of its colour the band around a line has.
 const BAND: f64 = 0.18;
+/// How much of its colour a stacked area has.
+const AREA: f64 = 0.75;
 /// The share of the space between two places that a group of bars takes.
 const GROUP: f64 = 0.82;
+/// The margin next to the values, as a share of what they span.
+const MARGIN: f64 = 0.04;
+/// px.
+const HEIGHT: usize = 320;
 
-/// Draws the chart and returns its layout; `None` without a point that can be shown.
-pub(super) fn draw(chart: &Chart, named: bool, palette: &Palette, plot: &mut Plot) -> Option<Layout> {
-    let mut any = false;
+/// The chart; without a trace where no point can be shown.
+pub(super) fn picture(chart: &Chart, palette: &Palette) -> Picture {
+    let mut traces = Vec::new();
     let mut published = Vec::new();
+    // The heights of the areas so far.
+    let mut below = Vec::new();
     for (index, series) in chart.series.iter().enumerate() {
         let ink = ink(index, series, palette);
         let theirs = fitting(&series.published, chart);
         if !theirs.is_empty() {
-            any = true;
-            published.push(published_trace(theirs, index, series, chart, &ink, published.is_empty()));
+            published.extend(published_traces(theirs, index, series, chart, &ink));
         }
         let points = shown(series, chart);
-        if !points.is_empty() {
-            any = true;
-            add(points, index, series, chart, &ink, palette, plot);
+        if points.is_empty() {
+            continue;
+        }
+        match chart.form {
+            _ if series.role == Role::Frontier => traces.push(frontier(points, series)),
+            Form::Bars => traces.push(bars(points, index, series, chart, &ink)),
+            Form::Points | Form::Joined => traces.extend(marks(points, series, chart, &ink)),
+            Form::Stacked => traces.push(area(&points, series, chart, &ink, &mut below)),
+            Form::Lines | Form::Steps | Form::Ratios => {
+                traces.extend(band(series, chart, &ink));
+                traces.extend(line(points, series, chart.form, &ink, palette));
+            }
         }
     }
-    for trace in published {
-        plot.add_trace(trace);
-    }
-    let hover = if chart.form == Form::Stacked { HoverMode::XUnified } else { HoverMode::Closest };
-    let points = || {
-        let published = chart.series.iter().flat_map(|series| fitting(&series.published, chart));
-        chart.series.iter().flat_map(|series| shown(series, chart)).chain(published)
-    };
-    let layout = if named { with_legend(420) } else { layout(320) };
-    let layout = layout
-        .hover_mode(hover)
-        .x_axis(axes::axis(&chart.x, points().map(|point| point.0)))
-        .y_axis(axes::axis(&chart.y, points().map(|point| point.1)));
-    any.then_some(layout)
+    traces.extend(published);
+    let (x, y) = axes(chart, &traces);
+    let together = chart.form == Form::Stacked;
+    Picture { height: HEIGHT, x, y, together, shaded: vec![], upright: None, traces }
 }
 
-/// One series.
-fn add(
+/// Axes with a place for all of it.
+fn axes(chart: &Chart, traces: &[Trace]) -> (Scale, Scale) {
+    let (gap, margin) = match chart.form {
+        Form::Bars => (gap(chart) / 2.0, 0.0),
+        Form::Points | Form::Joined => (0.0, MARGIN),
+        _ => (0.0, 0.0),
+    };
+    let xs = traces.iter().flat_map(Trace::xs).flat_map(|x| [x - gap, x + gap]);
+    let floor = (chart.form == Form::Bars).then_some(0.0);
+    let ys = traces.iter().flat_map(Trace::ys).chain(floor);
+    (scale(&chart.x, xs, margin), scale(&chart.y, ys, MARGIN))
+}
+
+/// A line, and the symbol at its end, where the eye seeks the name; a point alone is no line.
+fn line(
     points: Vec<(f64, f64)>,
-    index: usize,
+    series: &Series,
+    form: Form,
+    ink: &Ink,
+    palette: &Palette,
+) -> impl Iterator<Item = Trace> {
+    let has_end = palette.find(&series.name).is_some() || points.len() == 1;
+    let end = points.last().copied().filter(|_| has_end).map(|end| {
+        let shape = Shape::Marks { path: ink.path, size: 8.0, hollow: false, opacity: 1.0, pale: vec![] };
+        Trace::new("", &ink.color, shape, vec![end]).silent()
+    });
+    // After the hues are used up a dash distinguishes lines.
+    let dash = if ink.again { "7 5" } else { "" };
+    let shape = Shape::Line { width: 1.8, dash, step: form != Form::Lines };
+    [Trace::new(&series.name, &ink.color, shape, points)].into_iter().chain(end)
+}
+
+/// An area on those so far; a value holds until the next point.
+fn area(
+    points: &[(f64, f64)],
     series: &Series,
     chart: &Chart,
     ink: &Ink,
-    palette: &Palette,
-    plot: &mut Plot,
-) {
-    if series.role == Role::Frontier {
-        plot.add_trace(frontier(points, series));
-        return;
+    below: &mut Vec<(f64, f64)>,
+) -> Trace {
+    if below.is_empty() {
+        let mut xs: Vec<f64> =
+            chart.series.iter().flat_map(|series| shown(series, chart)).map(|point| point.0).collect();
+        xs.sort_by(f64::total_cmp);
+        xs.dedup();
+        *below = xs.into_iter().map(|x| (x, 0.0)).collect();
     }
-    match chart.form {
-        Form::Bars => plot.add_trace(bar(points, index, series, chart, ink)),
-        Form::Points | Form::Joined => plot.add_trace(marks(points, series, chart, ink)),
-        Form::Lines | Form::Steps | Form::Stacked | Form::Ratios => {
-            if let Some(outline) = band(series, chart) {
-                let (xs, ys): (Vec<f64>, Vec<f64>) = outline.into_iter().unzip();
-                let area = Scatter::new(xs, ys).mode(Mode::Lines).fill(Fill::ToSelf);
-                let area = area.fill_color(ink.color.clone()).opacity(BAND);
-                let area = area.line(Line::new().width(0.0).color(ink.color.clone()));
-                plot.add_trace(area.show_legend(false).hover_info(HoverInfo::Skip));
-            }
-            // The symbol stands at the end of the line, where the eye seeks the name.
-            let end = points.last().copied().filter(|_| palette.find(&series.name).is_some());
-            plot.add_trace(line(points, series, chart.form, ink));
-            if let Some((x, y)) = end {
-                let marker = Marker::new().size(8).symbol(ink.symbol.clone()).color(ink.color.clone());
-                let end = Scatter::new(vec![x], vec![y]).mode(Mode::Markers).marker(marker);
-                plot.add_trace(end.show_legend(false).hover_info(HoverInfo::Skip));
-            }
-        }
+    let base = below.iter().map(|point| point.1).collect();
+    for (x, height) in below.iter_mut() {
+        let before = points.partition_point(|point| point.0 <= *x);
+        *height += before.checked_sub(1).map_or(0.0, |at| points[at].1);
     }
-}
-
-fn line(points: Vec<(f64, f64)>, series: &Series, form: Form, ink: &Ink) -> Box<Scatter<f64, f64>> {
-    let hover = format!("{}%{{x:,.4~g}}: %{{y:,.4~g}}<extra></extra>", head(series));
-    // After the hues are used up a dash distinguishes lines.
-    let mut line = Line::new().width(1.8).color(ink.color.clone());
-    if ink.again {
-        line = line.dash(DashType::Dash);
-    }
-    if form != Form::Lines {
-        line = line.shape(LineShape::Hv);
-    }
-    let (xs, ys): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
-    let mut scatter = Scatter::new(xs, ys).name(plot_text(&series.name)).hover_template(hover);
-    if form == Form::Stacked {
-        line = line.width(0.6);
-        scatter = scatter.stack_group("all").fill(Fill::ToNextY).fill_color(ink.color.clone());
-    }
-    scatter.mode(Mode::Lines).line(line)
+    let shape = Shape::Area { base, opacity: AREA, step: true };
+    Trace::new(&series.name, &ink.color, shape, below.clone())
 }
 
 /// Marks with the ends of their intervals; joined where that is the form.
-fn marks(points: Vec<(f64, f64)>, series: &Series, chart: &Chart, ink: &Ink) -> Box<Scatter<f64, f64>> {
-    let is_joined = chart.form == Form::Joined && points.len() > 1;
-    let is_many = points.len() > 1 && chart.form == Form::Points;
-    let marker = Marker::new().size(if is_many { 7 } else { 11 }).color(ink.color.clone());
-    let marker = match series.role {
-        Role::Failures => marker.symbol(MarkerSymbol::XThinOpen).line(Line::new().width(2.0)),
-        _ => marker.symbol(ink.symbol.clone()).opacity(0.85),
-    };
+fn marks(points: Vec<(f64, f64)>, series: &Series, chart: &Chart, ink: &Ink) -> impl Iterator<Item = Trace> {
+    let line = (chart.form == Form::Joined && points.len() > 1).then(|| {
+        let shape = Shape::Line { width: 1.5, dash: "", step: false };
+        Trace::new("", &ink.color, shape, points.clone()).silent()
+    });
+    let failed = series.role == Role::Failures;
+    let size = if points.len() > 1 && chart.form == Form::Points { 7.0 } else { 11.0 };
+    let path = if failed { CROSS } else { ink.path };
+    let opacity = if failed { 1.0 } else { 0.85 };
+    let shape = Shape::Marks { path, size, hollow: failed, opacity, pale: vec![] };
+    // What belongs to one point each holds only while all of them are drawn.
     let whole = points.len() == series.points.len();
-    let hovers = if whole { hovers(series, "%{x:,.4~g}: %{y:,.4~g}") } else { vec![head(series)] };
-    let (xs, ys): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
-    let whiskers = |ends: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| {
-        let parts = || series.points.iter().map(of).zip(ends);
-        ErrorData::new(ErrorType::Data)
-            .array(parts().map(|(value, ends)| (ends.1 - value).max(0.0)).collect())
-            .array_minus(parts().map(|(value, ends)| (value - ends.0).max(0.0)).collect())
-            .symmetric(false)
-            .thickness(1.0)
-            .width(0)
-            .color(ink.color.clone())
-    };
-    let mut scatter = Scatter::new(xs, ys)
-        .mode(if is_joined { Mode::LinesMarkers } else { Mode::Markers })
-        .name(plot_text(&series.name))
-        .line(Line::new().width(1.5).color(ink.color.clone()))
-        .marker(marker);
-    scatter = match &hovers[..] {
-        [one] => scatter.hover_template(one),
-        _ => scatter.hover_template_array(hovers),
-    };
-    if whole && series.across.len() == series.points.len() {
-        scatter = scatter.error_x(whiskers(&series.across, |point| point.0));
+    let mut marks = Trace::new(&series.name, &ink.color, shape, points);
+    if whole {
+        let each =
+            |ends: &[(f64, f64)]| if ends.len() == series.points.len() { ends.to_vec() } else { vec![] };
+        (marks.across, marks.up) = (each(&series.across), each(&series.band));
+        marks.notes = Some(notes(series));
     }
-    if whole && series.band.len() == series.points.len() {
-        scatter = scatter.error_y(whiskers(&series.band, |point| point.1));
-    }
-    scatter
+    line.into_iter().chain([marks])
 }
 
-fn frontier(points: Vec<(f64, f64)>, series: &Series) -> Box<Scatter<f64, f64>> {
-    let steps = Line::new().shape(LineShape::Hv).dash(DashType::Dot).width(1.5).color(axes::MUTED);
-    let (xs, ys): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
-    let scatter = Scatter::new(xs, ys).mode(Mode::Lines).name(plot_text(&series.name));
-    scatter.line(steps).hover_info(HoverInfo::Skip)
+/// What pointing at the points shows; empty for their figures.
+pub(super) fn notes(series: &Series) -> Vec<String> {
+    let lines = |text: &String| text.split('\n').map(crate::format::printable).collect::<Vec<_>>().join("\n");
+    series.labels.iter().map(lines).collect()
 }
 
-fn bar(
-    points: Vec<(f64, f64)>,
-    index: usize,
-    series: &Series,
-    chart: &Chart,
-    ink: &Ink,
-) -> Box<Bar<f64, f64>> {
-    let hover = format!("{}%{{x}}: %{{y:,.4~g}}<extra></extra>", head(series));
+fn frontier(points: Vec<(f64, f64)>, series: &Series) -> Trace {
+    let shape = Shape::Line { width: 1.5, dash: "2 3", step: true };
+    Trace::new(&series.name, MUTED, shape, points).silent()
+}
+
+fn bars(points: Vec<(f64, f64)>, index: usize, series: &Series, chart: &Chart, ink: &Ink) -> Trace {
     let ends: Vec<Option<(f64, f64)>> =
         points.iter().map(|point| ends_at(series, chart, point.0, point.1)).collect();
-    let values: Vec<f64> = points.iter().map(|point| point.1).collect();
-    let (xs, ys): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
-    let mut marker = Marker::new().color(ink.color.clone());
-    if ink.again {
-        marker = marker.opacity(PALE);
-    }
-    let mut bar = Bar::new(xs, ys).name(plot_text(&series.name)).hover_template(hover).marker(marker);
-    // Where places have names the groups are laid out here, so that published values stand on their bars.
-    if let Some((offset, width)) = slot(index, chart) {
-        bar = bar.offset(offset).width(width);
-    }
-    if ends.iter().any(Option::is_some) {
-        let part = |of: fn(f64, (f64, f64)) -> f64| {
-            let each = values.iter().zip(&ends);
-            each.map(|(value, ends)| ends.map_or(0.0, |ends| of(*value, ends).max(0.0))).collect()
-        };
-        let error = ErrorData::new(ErrorType::Data)
-            .array(part(|value, (_, high)| high - value))
-            .array_minus(part(|value, (low, _)| value - low))
-            .symmetric(false)
-            .thickness(1.2)
-            .width(if chart.series.len() > 3 { 0 } else { 3 })
-            .color("var(--ink)");
-        bar = bar.error_y(error);
-    }
-    bar
+    let each = || points.iter().zip(&ends).map(|(point, ends)| ends.unwrap_or((point.1, point.1)));
+    let up = if ends.iter().any(Option::is_some) { each().collect() } else { vec![] };
+    let (offset, width) = slot(index, chart);
+    let shape = Shape::Bars { offset, width, opacity: if ink.again { PALE } else { 1.0 } };
+    let cap = if chart.series.len() > 3 { 0.0 } else { 3.0 };
+    Trace { up, cap, ..Trace::new(&series.name, &ink.color, shape, points) }
 }
 
-/// Offset and width of a series' bars where places have names.
-fn slot(index: usize, chart: &Chart) -> Option<(f64, f64)> {
-    let width = GROUP / chart.series.len().max(1) as f64;
-    (!chart.x.names.is_empty()).then(|| (index as f64 * width - GROUP / 2.0, width))
+/// Offset and width of a series' bars.
+fn slot(index: usize, chart: &Chart) -> (f64, f64) {
+    let group = GROUP * gap(chart);
+    let width = group / chart.series.len().max(1) as f64;
+    (index as f64 * width - group / 2.0, width)
+}
+
+/// The space between two places of bars.
+fn gap(chart: &Chart) -> f64 {
+    let mut xs: Vec<f64> =
+        chart.series.iter().flat_map(|series| &series.points).map(|point| point.0).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    let least = xs.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+    if least.is_finite() && chart.x.names.is_empty() { least } else { 1.0 }
 }
 
 /// The ends of the interval of the bar at `x`. A logarithmic axis has no place for zero: such an end is cut at a tenth.
@@ -208,64 +180,75 @@ fn ends_at(series: &Series, chart: &Chart, x: f64, value: f64) -> Option<(f64, f
 }
 
 /// Published values: on their bars, or as a dotted line next to ours.
-fn published_trace(
+fn published_traces(
     points: Vec<(f64, f64)>,
     index: usize,
     series: &Series,
     chart: &Chart,
     ink: &Ink,
-    first: bool,
-) -> Box<Scatter<f64, f64>> {
-    let middle = slot(index, chart).map_or(0.0, |(offset, width)| offset + width / 2.0);
-    let across = if chart.form == Form::Bars { middle } else { 0.0 };
-    let (xs, ys): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(x, y)| (x + across, y)).unzip();
-    let hover = format!("{}{PUBLISHED}: %{{y:,.4~g}}<extra></extra>", head(series));
-    let scatter = Scatter::new(xs, ys).name(PUBLISHED).show_legend(first).hover_template(hover);
-    if chart.form == Form::Bars {
-        let marker = Marker::new().symbol(MarkerSymbol::Diamond).size(7).color("var(--paper)");
-        return scatter.mode(Mode::Markers).marker(marker.line(Line::new().width(1.3).color("var(--ink)")));
-    }
-    let color = ink.color.clone();
-    let marker = Marker::new().symbol(MarkerSymbol::DiamondOpen).size(7).color(color.clone());
-    let dots = Line::new().width(1.2).dash(DashType::Dot).color(color);
-    scatter.mode(Mode::LinesMarkers).line(dots).marker(marker)
+) -> impl Iterator<Item = Trace> {
+    let is_bars = chart.form == Form::Bars;
+    let (offset, width) = slot(index, chart);
+    let across = if is_bars { offset + width / 2.0 } else { 0.0 };
+    let points: Vec<(f64, f64)> = points.into_iter().map(|(x, y)| (x + across, y)).collect();
+    let color = if is_bars { "var(--ink)" } else { &ink.color };
+    let dots = (!is_bars).then(|| {
+        let shape = Shape::Line { width: 1.2, dash: "2 3", step: false };
+        Trace::new("", color, shape, points.clone()).silent()
+    });
+    let shape = Shape::Marks { path: DIAMOND, size: 7.0, hollow: true, opacity: 1.0, pale: vec![] };
+    let name = [&series.name, PUBLISHED].map(str::to_owned).join(" ").trim().to_owned();
+    dots.into_iter().chain([Trace::new(&name, color, shape, points)])
 }
 
-/// The outline of a series' band: along its upper ends and back along the lower ones.
-fn band(series: &Series, chart: &Chart) -> Option<Vec<(f64, f64)>> {
-    let ends: Vec<(f64, f64, f64)> = series
-        .points
-        .iter()
-        .zip(&series.band)
-        .filter(|((x, _), (low, high))| fits(&chart.x, *x) && fits(&chart.y, *low) && fits(&chart.y, *high))
-        .map(|((x, _), (low, high))| (rounded(*x), rounded(*low), rounded(*high)))
-        .collect();
-    let upper = ends.iter().map(|(x, _, high)| (*x, *high));
-    let lower = ends.iter().rev().map(|(x, low, _)| (*x, *low));
-    (chart.form == Form::Lines && ends.len() > 1).then(|| upper.chain(lower).collect())
+/// The area between the ends of the intervals of a line's points.
+fn band(series: &Series, chart: &Chart, ink: &Ink) -> Option<Trace> {
+    let fit = |x: f64, low: f64, high: f64| fits(&chart.x, x) && fits(&chart.y, low) && fits(&chart.y, high);
+    let ends =
+        series.points.iter().zip(&series.band).filter(|(point, (low, high))| fit(point.0, *low, *high));
+    let ends = ends.map(|((x, _), (low, high))| ((rounded(*x), rounded(*high)), rounded(*low)));
+    let (upper, base): (Vec<(f64, f64)>, Vec<f64>) = ends.unzip();
+    let shape = Shape::Area { base, opacity: BAND, step: false };
+    let is_band = chart.form == Form::Lines && upper.len() > 1;
+    is_band.then(|| Trace::new("", &ink.color, shape, upper).silent())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Names, keys, plot};
+    use super::super::keys;
     use super::*;
     use crate::testing::chart;
 
     fn drawn(chart: &Chart) -> serde_json::Value {
-        serde_json::from_str(&plot(chart, Names::Outside, &Palette::default()).expect("a plot").to_json())
-            .expect("JSON")
+        serde_json::to_value(picture(chart, &Palette::default())).expect("JSON")
     }
 
     #[test]
-    fn the_band_of_a_line_runs_along_its_upper_ends_and_back_along_the_lower() {
+    fn the_band_of_a_line_runs_between_the_ends_of_its_intervals() {
         let mut banded = chart(Form::Lines, false);
         banded.series[0].band = vec![(0.9, 1.1), (0.4, 0.6), (0.2, f64::INFINITY)];
-        let outline = band(&banded.series[0], &banded).expect("two points have ends");
-        assert_eq!(outline, [(0.0, 1.1), (10.0, 0.6), (10.0, 0.4), (0.0, 0.9)]);
-        assert_eq!(band(&banded.series[1], &banded), None);
-        assert!(drawn(&banded).to_string().contains("toself"));
+        let area = &drawn(&banded)["traces"][0];
+        assert_eq!(area["points"], serde_json::json!([[0.0, 1.1], [10.0, 0.6]]));
+        assert_eq!((&area["base"], &area["shape"]), (&serde_json::json!([0.9, 0.4]), &"area".into()));
+        assert_eq!(
+            drawn(&banded)["traces"].as_array().map(Vec::len),
+            Some(4),
+            "and a mark for a point alone"
+        );
         banded.form = Form::Bars;
-        assert_eq!(band(&banded.series[0], &banded), None);
+        assert_eq!(drawn(&banded)["traces"][0]["shape"], "bars");
+    }
+
+    #[test]
+    fn areas_lie_on_those_before_at_the_places_of_all_of_them() {
+        let mut stacked = chart(Form::Stacked, false);
+        stacked.series[0].points = vec![(0.0, 1.0), (2.0, 3.0)];
+        stacked.series[1].points = vec![(1.0, 10.0), (2.0, 20.0)];
+        let json = drawn(&stacked);
+        assert_eq!(json["traces"][0]["points"], serde_json::json!([[0.0, 1.0], [1.0, 1.0], [2.0, 3.0]]));
+        assert_eq!(json["traces"][1]["base"], serde_json::json!([1.0, 1.0, 3.0]));
+        assert_eq!(json["traces"][1]["points"], serde_json::json!([[0.0, 1.0], [1.0, 11.0], [2.0, 23.0]]));
+        assert_eq!(json["y"]["ends"][0], 0.0);
     }
 
     #[test]
@@ -276,20 +259,33 @@ mod tests {
         bars.series[0].band = vec![(0.75, 1.5), (2.0, f64::INFINITY)];
         bars.series[1].published = vec![(1.0, 3.0)];
         let json = drawn(&bars);
-        let error = &json["data"][0]["error_y"];
-        assert_eq!(error["array"], serde_json::json!([0.5, 0.0]));
-        assert_eq!(error["arrayminus"], serde_json::json!([0.25, 0.0]));
+        assert_eq!(json["traces"][0]["up"], serde_json::json!([[0.75, 1.5], [2.0, 2.0]]));
         let near = |value: &serde_json::Value, wanted: f64| {
             let value = value.as_f64().expect("a number");
             assert!((value - wanted).abs() < 1e-12, "{value} {wanted}");
         };
-        near(&json["data"][0]["offset"], -0.41);
-        near(&json["data"][1]["offset"], 0.0);
-        let marks = &json["data"][2];
-        near(&marks["x"][0], 1.205);
-        near(&marks["y"][0], 3.0);
-        let names: Vec<String> = keys(&bars).into_iter().map(|key| key.name).collect();
-        assert_eq!(names, ["all <b>", "small", PUBLISHED]);
+        near(&json["traces"][0]["offset"], -0.41);
+        near(&json["traces"][1]["offset"], 0.0);
+        let mark = &json["traces"][2]["points"][0];
+        near(&mark[0], 1.205);
+        near(&mark[1], 3.0);
+        let names = |palette| keys(&bars, &palette).into_iter().map(|key| key.name).collect::<Vec<_>>();
+        assert_eq!(names(Palette::default()), ["all <b>", "small", PUBLISHED]);
+        assert_eq!(
+            names(Palette::new(["small"].into_iter())),
+            [PUBLISHED],
+            "the page's legend has the others"
+        );
+    }
+
+    #[test]
+    fn bars_at_numbers_are_as_wide_as_the_least_space_between_them() {
+        let mut bars = chart(Form::Bars, false);
+        bars.series[0].points = vec![(0.0, 1.0), (10.0, 2.0), (14.0, 2.0)];
+        bars.series.truncate(1);
+        let json = drawn(&bars);
+        assert_eq!(json["traces"][0]["width"], 4.0 * GROUP);
+        assert_eq!(json["x"]["ends"], serde_json::json!([-2.0, 16.0]));
     }
 
     #[test]
@@ -308,8 +304,8 @@ mod tests {
         lines.series[0].published = vec![(1.0, 2.0), (2.0, 3.0)];
         lines.series.truncate(1);
         let json = drawn(&lines);
-        assert_eq!(json["data"][0]["y"], serde_json::json!([2.0, 3.0]));
+        assert_eq!(json["traces"][1]["points"], serde_json::json!([[1.0, 2.0], [2.0, 3.0]]));
         lines.series[0].published.clear();
-        assert!(plot(&lines, Names::Inside, &Palette::default()).is_none());
+        assert_eq!(drawn(&lines)["traces"], serde_json::json!([]));
     }
 }

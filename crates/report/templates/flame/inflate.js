@@ -1,6 +1,5 @@
-"use strict";
 // Unpacks gzip (RFC 1951 and 1952) at once. The browser's own DecompressionStream gives its bytes later, and a page that
-// is pictured as soon as it is loaded would have empty charts.
+// is pictured as soon as it is loaded would have empty pictures.
 function inflated(packed) {
   const out = new Uint8Array(new DataView(packed.buffer).getUint32(packed.length - 4, true));
   let at = 10, written = 0, held = 0, holds = 0;
