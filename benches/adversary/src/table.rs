@@ -130,10 +130,10 @@ mod tests {
             ],
         };
         let text = markdown(&[row]);
-        let last = text.lines().last().unwrap_or_default();
+        let last = text.lines().last().unwrap_or_default().trim_matches('|').split('|');
         assert_eq!(
-            last,
-            "| knuth | 16 | 5.00 | 240.00+ | 1.30 | 1.00 | failed | 4.00 | roving | 240.00 | 240.00 | census |"
+            last.map(str::trim).collect::<Vec<_>>().join(" "),
+            "knuth 16 5.00 240.00+ 1.30 1.00 failed 4.00 roving 240.00 240.00 census"
         );
         assert!(text.lines().all(|line| line.matches('|').count() == 13), "{text}");
     }
