@@ -55,7 +55,7 @@ impl GateOutputs {
     /// Writes every requested file, and the summary of the step where GitHub's runner names its file; returns whether
     /// all requested ones were written. `is_strict`: what could not be decided is an error.
     pub fn write(&self, figures: &Figures, document: &Document, is_strict: bool) -> bool {
-        let junit = text_written(&self.junit, || Ok(junit::xml(figures, is_strict)));
+        let junit = text_written(&self.junit, || junit::xml(figures, is_strict));
         let bencher = text_written(&self.bencher, || bencher::json(figures));
         let benchmark = text_written(&self.github_benchmark, || action_benchmark::json(figures));
         summarise(document);
