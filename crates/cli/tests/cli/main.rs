@@ -58,7 +58,6 @@ mod replaying;
 mod replaying_graphs;
 mod reporting;
 mod sampling;
-mod schema_errors;
 mod schemas;
 mod servers;
 mod sets;
