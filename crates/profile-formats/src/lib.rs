@@ -18,7 +18,6 @@ mod read;
 mod speedscope;
 #[cfg(test)]
 mod testing;
-mod wire;
 
 use std::io::{self, Write};
 

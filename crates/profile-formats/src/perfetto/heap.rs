@@ -8,7 +8,6 @@ use super::schema::{
     self, Callstack, HeapSample, InternedString, Mapping, ProcessHeapSamples, ProfilePacket, TracePacket,
 };
 use crate::format::{Instant, four};
-use crate::wire::Unpacked;
 
 /// The heap that the UI shows as that of malloc.
 const HEAP: &str = "libc.malloc";
@@ -87,7 +86,7 @@ fn stacks(profile: &Profile, instant: Instant, numbers: &[u64]) -> (Vec<Callstac
         let at = *known.entry(frame_ids.clone()).or_insert(next);
         if at == next {
             sums.push([0; 4]);
-            callstacks.push(Callstack { iid: Some(next as u64 + 1), frame_ids: Unpacked(frame_ids) });
+            callstacks.push(Callstack { iid: Some(next as u64 + 1), frame_ids });
         }
         for (sum, column) in sums[at].iter_mut().zip(columns) {
             *sum = sum.saturating_add(column.map_or(0, |column| stack.values[column]));
@@ -147,7 +146,7 @@ impl<'a> Tables<'a> {
         if iid == next {
             // The path is in parts, without the separators.
             let parts = object.split('/').filter(|part| !part.is_empty());
-            let path_string_ids = Unpacked(parts.map(|part| self.string(part)).collect());
+            let path_string_ids = parts.map(|part| self.string(part)).collect();
             let start = next << 32;
             let (start, end) = (Some(start), Some(start + (1 << 32)));
             self.mappings.push(Mapping { iid: Some(iid), start, end, path_string_ids });

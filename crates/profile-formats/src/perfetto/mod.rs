@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use heaptoll_profiles::{Counter, Profile, Slice, SliceTrack, Tracks, Unit};
 
 use crate::format::Instant;
-use crate::wire::Message;
+use prost::Message;
 
 use schema::{
     COUNTER, Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, ProcessDescriptor, SLICE_BEGIN,
@@ -56,7 +56,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn packet(&mut self, packet: TracePacket) -> io::Result<()> {
         let packet = TracePacket { trusted_packet_sequence_id: Some(SEQUENCE), ..packet };
-        self.out.write_all(&Trace { packet: vec![packet] }.encoded())
+        self.out.write_all(&Trace { packet: vec![packet] }.encode_to_vec())
     }
 
     /// Clocks, all of which begin with the trace, and the process.

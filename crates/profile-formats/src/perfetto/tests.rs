@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use heaptoll_profiles::{Measure, Profile};
+use prost::Message;
 
 use super::schema::{HeapSample, ProfilePacket, Trace, TrackEvent};
 use crate::testing::{CHOICE, bytes, hostile, small};
-use crate::wire::Message;
 use crate::{Choice, Format, Instant};
 
 fn decoded(profile: &Profile, choice: Choice) -> Trace {
@@ -90,7 +90,7 @@ fn names(trace: &Trace, iid: u64) -> Vec<String> {
         .collect();
     let stacks = packets.iter().flat_map(|packet| &packet.callstacks);
     let mut stacks = stacks.filter(|stack| stack.iid == Some(iid));
-    stacks.next().expect("the stack").frame_ids.0.iter().map(|frame| frames[frame].clone()).collect()
+    stacks.next().expect("the stack").frame_ids.iter().map(|frame| frames[frame].clone()).collect()
 }
 
 #[test]

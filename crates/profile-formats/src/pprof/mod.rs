@@ -12,9 +12,9 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use heaptoll_profiles::Profile;
+use prost::Message;
 
 use crate::format::{Instant, four};
-use crate::wire::Message;
 pub use read::{is_pprof, read};
 use schema::{Sample, ValueType};
 use tables::Tables;
@@ -71,7 +71,7 @@ fn head(profile: &Profile, instant: Instant, tables: &mut Tables) -> schema::Pro
 }
 
 fn part(message: &schema::Profile, out: &mut impl Write) -> io::Result<()> {
-    out.write_all(&message.encoded())
+    out.write_all(&message.encode_to_vec())
 }
 
 #[cfg(test)]

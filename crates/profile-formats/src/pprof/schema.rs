@@ -1,69 +1,105 @@
 //! The messages of pprof's `profile.proto`, package `perftools.profiles`, as far as they are written: names and numbers
 //! of fields are the format. Texts are indices into `string_table`, whose first entry is empty.
 
-use crate::wire::messages;
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Profile {
+    #[prost(message, repeated, tag = "1")]
+    pub sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    pub sample: Vec<Sample>,
+    #[prost(message, repeated, tag = "3")]
+    pub mapping: Vec<Mapping>,
+    #[prost(message, repeated, tag = "4")]
+    pub location: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    pub function: Vec<Function>,
+    #[prost(string, repeated, tag = "6")]
+    pub string_table: Vec<String>,
+    /// Unix ns.
+    #[prost(int64, tag = "9")]
+    pub time_nanos: i64,
+    #[prost(int64, tag = "10")]
+    pub duration_nanos: i64,
+    #[prost(message, optional, tag = "11")]
+    pub period_type: Option<ValueType>,
+    #[prost(int64, tag = "12")]
+    pub period: i64,
+    #[prost(int64, repeated, tag = "13")]
+    pub comment: Vec<i64>,
+    #[prost(int64, tag = "14")]
+    pub default_sample_type: i64,
+}
 
-messages! {
-    struct Profile {
-        1 => sample_type: Vec<ValueType>,
-        2 => sample: Vec<Sample>,
-        3 => mapping: Vec<Mapping>,
-        4 => location: Vec<Location>,
-        5 => function: Vec<Function>,
-        6 => string_table: Vec<String>,
-        /// Unix ns.
-        9 => time_nanos: i64,
-        10 => duration_nanos: i64,
-        11 => period_type: Option<ValueType>,
-        12 => period: i64,
-        13 => comment: Vec<i64>,
-        14 => default_sample_type: i64,
-    }
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct ValueType {
+    #[prost(int64, tag = "1")]
+    pub r#type: i64,
+    #[prost(int64, tag = "2")]
+    pub unit: i64,
+}
 
-    #[derive(Copy)]
-    struct ValueType {
-        1 => r#type: i64,
-        2 => unit: i64,
-    }
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Sample {
+    /// Innermost first.
+    #[prost(uint64, repeated, tag = "1")]
+    pub location_id: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    pub value: Vec<i64>,
+}
 
-    struct Sample {
-        /// Innermost first.
-        1 => location_id: Vec<u64>,
-        2 => value: Vec<i64>,
-    }
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Mapping {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    #[prost(uint64, tag = "2")]
+    pub memory_start: u64,
+    #[prost(uint64, tag = "3")]
+    pub memory_limit: u64,
+    #[prost(uint64, tag = "4")]
+    pub file_offset: u64,
+    #[prost(int64, tag = "5")]
+    pub filename: i64,
+    #[prost(int64, tag = "6")]
+    pub build_id: i64,
+    #[prost(bool, tag = "7")]
+    pub has_functions: bool,
+    #[prost(bool, tag = "8")]
+    pub has_filenames: bool,
+    #[prost(bool, tag = "9")]
+    pub has_line_numbers: bool,
+    #[prost(bool, tag = "10")]
+    pub has_inline_frames: bool,
+}
 
-    struct Mapping {
-        1 => id: u64,
-        2 => memory_start: u64,
-        3 => memory_limit: u64,
-        4 => file_offset: u64,
-        5 => filename: i64,
-        6 => build_id: i64,
-        7 => has_functions: bool,
-        8 => has_filenames: bool,
-        9 => has_line_numbers: bool,
-        10 => has_inline_frames: bool,
-    }
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Location {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    #[prost(uint64, tag = "2")]
+    pub mapping_id: u64,
+    #[prost(uint64, tag = "3")]
+    pub address: u64,
+    /// Inlined functions first, the function that they are inlined into last.
+    #[prost(message, repeated, tag = "4")]
+    pub line: Vec<Line>,
+}
 
-    struct Location {
-        1 => id: u64,
-        2 => mapping_id: u64,
-        3 => address: u64,
-        /// Inlined functions first, the function that they are inlined into last.
-        4 => line: Vec<Line>,
-    }
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Line {
+    #[prost(uint64, tag = "1")]
+    pub function_id: u64,
+    #[prost(int64, tag = "2")]
+    pub line: i64,
+}
 
-    #[derive(Copy)]
-    struct Line {
-        1 => function_id: u64,
-        2 => line: i64,
-    }
-
-    #[derive(Copy)]
-    struct Function {
-        1 => id: u64,
-        2 => name: i64,
-        3 => system_name: i64,
-        4 => filename: i64,
-    }
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Function {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    #[prost(int64, tag = "2")]
+    pub name: i64,
+    #[prost(int64, tag = "3")]
+    pub system_name: i64,
+    #[prost(int64, tag = "4")]
+    pub filename: i64,
 }

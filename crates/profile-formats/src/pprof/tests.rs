@@ -3,10 +3,10 @@
 use std::io::Read;
 
 use flate2::read::GzDecoder;
+use prost::Message;
 
 use super::schema;
 use crate::testing::{CHOICE, bytes, hostile, small};
-use crate::wire::Message;
 use crate::{Choice, Format, Instant};
 use heaptoll_profiles::{Frame, Measure, Profile};
 
@@ -69,7 +69,7 @@ fn addresses_without_functions_are_looked_up_in_the_files_that_were_mapped() {
     let mut message = decoded(&small(), CHOICE);
     message.location.iter_mut().for_each(|location| location.line.clear());
     let mut offsets = Vec::new();
-    let found = super::read::read(&message.encoded(), 1 << 20, &mut |mapped, addresses| {
+    let found = super::read::read(&message.encode_to_vec(), 1 << 20, &mut |mapped, addresses| {
         let file = mapped.iter().find(|file| file.path == "/bin/prog").expect("the program");
         offsets.extend(addresses.iter().map(|address| address - file.start));
         vec![vec![Frame { function: "known".into(), ..Frame::default() }]; addresses.len()]
