@@ -4,9 +4,13 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 from dataclasses import dataclass
+
+# A shell's job in the background ignores Ctrl-C, and so would each program under test: some are to die of it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # As libtest prints it; a test without a harness prints none, and is one test.

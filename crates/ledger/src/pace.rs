@@ -52,6 +52,9 @@ const FIRST: usize = 16;
 const SKIPPED: u64 = 2;
 const SHARE_AFTER_SKIPPED: u64 = 2;
 
+/// A sample of next to no live blocks takes this part of one of many, as a divisor.
+const LEAST_PART: u64 = 16;
+
 /// Decides when the next sample is due: often at first, at each new peak, and when the program goes idle; so that all
 /// samples together take at most a twentieth of the time, and more of it where the peak would be missed otherwise.
 #[derive(Debug, Clone)]
@@ -103,7 +106,14 @@ impl Pace {
             all if all < FIRST || rises(1) => SHARE_AT_FIRST,
             _ => SHARE,
         };
-        since >= self.took_ns.saturating_mul(share)
+        since >= self.takes_ns(level).saturating_mul(share)
+    }
+
+    /// How long a sample would take now: it reads all live blocks, and of less memory there are fewer.
+    fn takes_ns(&self, level: Level) -> u64 {
+        let before = self.last.live_bytes.max(1);
+        let now = level.live_bytes.clamp((before / LEAST_PART).max(1), before);
+        (u128::from(self.took_ns) * u128::from(now) / u128::from(before)) as u64
     }
 
     /// Whether the samples do not show a program that is at this level now: it has more than any sample saw, or more or
@@ -171,6 +181,18 @@ mod tests {
             }
         }
         ledger
+    }
+
+    /// Before, a sample of a full heap kept the next ones away for twenty times as long, and the plateau after it had none.
+    #[test]
+    fn what_stays_after_most_was_freed_is_sampled_though_a_sample_of_the_full_heap_took_long() {
+        let mut pace = Pace::default();
+        for number in 0..FIRST as u64 {
+            pace.taken(number * MS, (100 * MS, 0), &snapshot(number * MS, 64 << 20));
+        }
+        let later = FIRST as u64 * MS + 200 * MS;
+        assert!(!pace.due(later, live(64 << 20), false), "a twentieth of the time");
+        assert!(pace.due(later, live(1 << 20), false));
     }
 
     #[test]

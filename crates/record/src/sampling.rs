@@ -15,7 +15,7 @@ mod session;
 pub use client::{ClientError, exchange};
 pub use error::SamplingError;
 pub use heaptoll_sampling::tool::Settings;
-pub use heaptoll_sampling::{Estimate, MOST_MEAN, interval, largest_unseen};
+pub use heaptoll_sampling::{Estimate, MOST_MEAN, interval_within, largest_unseen};
 pub use named::{NamedProcess, NamedSite};
 pub use protocol::{Answer, Command};
 pub use session::{Profiler, SampledOutcome, SamplingOptions, sample};

@@ -207,6 +207,9 @@ fn a_process_killed_by_sigkill_has_recorded_what_it_did() {
 
 #[test]
 fn an_interrupt_keeps_what_was_recorded() {
+    // What a shell starts in the background ignores Ctrl-C, and so would the program.
+    // SAFETY: the default disposition has no handler, and no other test depends on this signal.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
     let interrupt = Interrupt::default();
     let (interrupter, much) = (interrupt.clone(), Arc::new(AtomicBool::new(false)));
     let recorded = Arc::clone(&much);

@@ -26,8 +26,8 @@ mod question;
 
 use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::given_up::given_up;
 use heaptoll_experiment::observation::Observation;
-use heaptoll_experiment::runner::given_up;
 
 use crate::document::{Document, Item, Part, Section};
 use crate::format::{self, plural};

@@ -227,7 +227,7 @@ impl World {
         let mut scratch = self.scratch.take().ok_or(StopError::NotOurProcess)?;
         // A handler of the program that ran here now might wait for another thread, or never return.
         let signal_mask = SignalMaskGuard::all_but(&[]);
-        let closed = self.handshake.exec_gate.close(patience_ms).map_err(unstopped)?;
+        let closed = self.handshake.exec_gate.close(patience_ms, self.patience_ms()).map_err(unstopped)?;
         // Dropped, also where the stop fails, it resumes the threads, lets them exec, frees the buffers and unblocks the
         // signals.
         let threads = self.halt(process, &mut scratch, patience_ms);

@@ -14,6 +14,9 @@ use heaptoll_roots::StopError;
 use heaptoll_roots::execs::WithoutStops;
 use heaptoll_runtime::execs::AroundExec;
 
+/// So short that calls are forgotten after half a second.
+const PATIENCE_MS: u32 = 50;
+
 fn exec(call: impl FnOnce() -> c_int) -> c_int {
     WithoutStops::around(null(), call)
 }
@@ -90,8 +93,8 @@ fn a_thread_in_a_call_of_exec_gets_no_signal_and_the_world_stops_after_the_call_
 
 /// Before, no collection was made any more: each waited for calls that never end.
 #[test]
-fn calls_of_exec_that_a_handler_left_by_a_jump_are_waited_for_once() {
-    let _alone = alone(Some(SIGNAL), 5000);
+fn calls_of_exec_that_a_handler_left_by_a_jump_are_forgotten_in_the_end() {
+    let _alone = alone(Some(SIGNAL), PATIENCE_MS);
     let leave = || {
         let left = std::panic::catch_unwind(|| exec(|| std::panic::resume_unwind(Box::new(()))));
         assert!(left.is_err());
@@ -99,10 +102,32 @@ fn calls_of_exec_that_a_handler_left_by_a_jump_are_waited_for_once() {
     leave();
     assert!(WORLD.stop().is_ok(), "one call of this thread is not waited for");
     leave();
-    assert_eq!(unstopped(50), Some(this_thread()));
-    assert!(WORLD.stop().is_ok());
+    let begun = Instant::now();
+    while WORLD.stop().is_err() {}
+    assert!(begun.elapsed() >= Duration::from_millis(u64::from(PATIENCE_MS) * 10), "they were waited for");
     assert_eq!(exec(|| -1), -1);
     assert!(WORLD.stop().is_ok(), "a call that ends is of the new generation");
+}
+
+/// Before, the second of two short stops sent its signal to a thread that was still in the call, and the new program died
+/// of it: 2 of 400 on a busy machine.
+#[test]
+fn many_short_stops_in_vain_do_not_make_a_call_of_exec_forgotten() {
+    let _alone = alone(Some(SIGNAL), 60_000);
+    let (shared, thread) = deaf(|shared| {
+        exec(|| {
+            shared.begun.raise();
+            shared.go_on.wait();
+            c_int::from(is_pending())
+        })
+    });
+    shared.begun.wait();
+    for _ in 0..20 {
+        assert_eq!(unstopped(1), Some(shared.tid.load(Ordering::SeqCst)));
+    }
+    shared.go_on.raise();
+    assert_eq!(thread.join().expect("the call returns"), 0, "a signal is pending");
+    assert!(WORLD.stop().is_ok());
 }
 
 #[test]

@@ -79,13 +79,18 @@ impl Estimate {
 /// estimate is taken for a number of samples n = sum² / variance of equal weight variance / sum, of which this is the
 /// score interval of a Poisson count: all means whose distance from n is within the reach of *their* standard error.
 pub fn interval(sum: f64, variance: f64) -> (f64, f64) {
+    interval_within(sum, variance, REACH)
+}
+
+/// The same, to so many standard errors to either side.
+pub fn interval_within(sum: f64, variance: f64, reach: f64) -> (f64, f64) {
     if sum <= 0.0 || variance <= 0.0 {
         return (sum.max(0.0), sum.max(0.0));
     }
     let weight = variance / sum;
     let count = sum / weight;
-    let middle = count + REACH * REACH / 2.0;
-    let half = REACH * libm::sqrt(count + REACH * REACH / 4.0);
+    let middle = count + reach * reach / 2.0;
+    let half = reach * libm::sqrt(count + reach * reach / 4.0);
     (weight * (middle - half), weight * (middle + half))
 }
 

@@ -22,7 +22,7 @@ mod sums;
 pub mod tool;
 mod weight;
 
-pub use estimate::{Estimate, interval, largest_unseen};
+pub use estimate::{Estimate, interval, interval_within, largest_unseen};
 pub use random::Random;
 pub use sums::Sums;
 pub use weight::Weight;

@@ -61,7 +61,7 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
         let over = held(size) - size as f64;
         assert!((-block..=block).contains(&over), "{size}: {over} more");
     }
-    assert!(std::fs::read_to_string(&html).expect("a page").contains("toself"));
+    assert!(std::fs::read_to_string(&html).expect("a page").contains("\"shape\":\"area\""));
     // The rows are an experiment's, as others are.
     fixture.heaptoll(&["report", &db]).exits(0).shows(&["quarantine=8M/glibc", "quarantine=1B/glibc"]);
 }

@@ -140,6 +140,9 @@ fn without_growth(figures: &Figures) -> String {
             plural(new, "call site")
         );
     }
+    if all().any(|found| found.undecided > 0) {
+        return "No difference seen: the samples show none for certain.".into();
+    }
     if all().all(|found| found.grown.is_empty() && found.shrunk.is_empty()) {
         return "Nothing: every call site requested and held the same.".into();
     }

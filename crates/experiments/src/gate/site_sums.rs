@@ -16,7 +16,6 @@ use heaptoll_trace_analysis::subject::Subject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::estimates::variances;
 use crate::failure::Failure;
 use crate::foreign::{self, ReadProfile};
 use crate::trace_source;
@@ -37,6 +36,8 @@ pub(super) struct Sums {
     pub(super) exit: u64,
     /// Of a sampled profile: how far these are estimates.
     pub(super) variance: Variances,
+    /// Of a sampled profile: the size of its smallest objects, by call stack.
+    pub(super) least_size: Option<f64>,
 }
 
 /// The variances of a call site's figures.
@@ -57,6 +58,10 @@ impl Sums {
         self.variance.bytes += other.variance.bytes;
         self.variance.calls += other.variance.calls;
         self.variance.exit += other.variance.exit;
+        self.least_size = match (self.least_size, other.least_size) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
     }
 }
 
@@ -191,10 +196,22 @@ impl SiteSums {
             let (_, of_exit) = variances(value(end_objects), exit, mean_bytes);
             let variance = Variances { bytes: of_bytes, calls: of_calls, exit: of_exit };
             let row = self.rows.entry(paths.path(&steps, &frames)).or_default();
-            row.add(Sums { bytes, calls, live, exit, variance });
+            let least_size = (calls > 0).then(|| bytes as f64 / calls as f64);
+            row.add(Sums { bytes, calls, live, exit, variance, least_size });
         }
         Ok(())
     }
+}
+
+/// The variance of estimated objects, and of their bytes, whose samples are so many bytes apart on average: each object of
+/// their mean size is sampled with one probability.
+pub(super) fn variances(objects: u64, bytes: u64, mean_bytes: Option<u64>) -> (f64, f64) {
+    let Some(mean_bytes) = mean_bytes.filter(|_| objects > 0) else { return (0.0, 0.0) };
+    let size = bytes as f64 / objects as f64;
+    let sampled = -(-size / mean_bytes as f64).exp_m1();
+    // Objects without bytes are never sampled.
+    let each = if sampled > 0.0 { (1.0 - sampled) / sampled } else { 0.0 };
+    (objects as f64 * each, bytes as f64 * size * each)
 }
 
 /// `file:line` of a frame.

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::differences::{Amounts, Differences, Part};
-use super::estimates::{Estimated, Figure as Estimate};
+use super::estimates::{Estimated, Figure as Estimate, Reach};
 pub use super::site_sums::Lack;
 use super::site_sums::{SiteSums, Sums};
 use super::stack_pair::{PairBuilder, StackPair};
@@ -318,6 +318,8 @@ fn split(
 ) -> Differences {
     let (none, value) = (Sums::default(), figure.value);
     let is_sampled = means.iter().any(Option::is_some);
+    // Three figures of each call site.
+    let reach = Reach::of(3 * sites.len());
     let parts = sites.iter().filter_map(|site| {
         let (amounts, base, new) = match site {
             Site::Same(_, base, new) | Site::Alike(_, _, _, base, new) => {
@@ -326,8 +328,12 @@ fn split(
             Site::Base(_, base) => (Amounts::Base(value(base)), base, &none),
             Site::New(_, new) => (Amounts::New(value(new)), &none, new),
         };
-        let interval = is_sampled
-            .then(|| Estimated::difference(figure.of(base, new, means[0]), figure.of(new, base, means[1])));
+        let interval = is_sampled.then(|| {
+            Estimated::difference(
+                figure.of(base, new, means[0], reach),
+                figure.of(new, base, means[1], reach),
+            )
+        });
         let is_none = matches!(amounts, Amounts::Both(0, 0) | Amounts::Base(0) | Amounts::New(0));
         let depth = shown.get(site.path()).copied().unwrap_or(SHOWN);
         let mut part = (!is_none).then(|| named(site.path(), depth, paths))?;

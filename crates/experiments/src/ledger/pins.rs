@@ -99,7 +99,7 @@ fn sentence(row: &Row, snapshot: &Snapshot, pins: &Pins) -> String {
 
 fn summary(snapshot: &Snapshot, pins: &Pins) -> String {
     format!(
-        "After {} s, where it was largest, external fragmentation was {}: free bytes on {} of {} with live blocks.",
+        "After {} s, where it was largest in the snapshots, external fragmentation was {}: free bytes on {} of {} with live blocks.",
         seconds(snapshot.time_ns as f64 / 1e9),
         whole_bytes(pins.bytes),
         count(pins.pages as f64),

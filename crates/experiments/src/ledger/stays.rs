@@ -7,8 +7,9 @@ use super::groups::{DEAD, EMPTY};
 use super::headline::headline;
 
 /// Where the program goes on for so long after it has freed what it held, what stays is the first thing to know: it
-/// allocates this part of all bytes, as a divisor, or makes no call for some time.
+/// allocates this part of all bytes, as a divisor, works for this part of the time, or makes no call for some time.
 const LASTING: u64 = 10;
+const LASTING_TIME: u64 = 4;
 const IDLE_NS: u64 = 100_000_000;
 /// Parts of the free memory that are less, as a divisor, are not named.
 const NAMED: u64 = 20;
@@ -29,15 +30,19 @@ impl<'a> Stays<'a> {
         let peak = &snapshots[ledger.peak()?];
         let first = 1 + snapshots.iter().rposition(|snapshot| snapshot.live_bytes > peak.live_bytes / 2)?;
         let full = &snapshots[first - 1];
-        let before_last_frees = ledger.before_last_frees().get(first..).and_then(<[Snapshot]>::last);
-        let later = before_last_frees.or_else(|| snapshots[first..].last())?;
+        // What the program holds the pages with may be freed before it ends: the snapshot that shows most of what stays.
+        let most_free = |of: &'a [Snapshot]| of.iter().rev().max_by_key(|snapshot| free(snapshot));
+        let before_last_frees = ledger.before_last_frees().get(first..).and_then(most_free);
+        let later = before_last_frees.or_else(|| most_free(&snapshots[first..]))?;
         let free = free(later);
         let freed = live(peak).saturating_sub(live(later));
         if free < later.rss_bytes / 2 || free < live(peak) / 2 || freed < free / 4 {
             return None;
         }
-        let allocated = later.clock_bytes - full.clock_bytes.min(later.clock_bytes);
-        let works = before_last_frees.is_some() && allocated >= later.clock_bytes / LASTING;
+        let works = ledger.before_last_frees().get(first..).and_then(<[Snapshot]>::last).is_some_and(|on| {
+            on.clock_bytes.saturating_sub(full.clock_bytes) >= on.clock_bytes / LASTING
+                || on.time_ns.saturating_sub(full.time_ns) >= on.time_ns / LASTING_TIME
+        });
         let rests = snapshots[first..]
             .chunk_by(|one, next| one.events == next.events)
             .any(|same| same.iter().map(|snapshot| snapshot.idle_ns).sum::<u64>() >= IDLE_NS);

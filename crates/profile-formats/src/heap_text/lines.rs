@@ -1,6 +1,6 @@
 //! The lines of such a profile: what may stand in front, call stacks with what was counted of them, and what follows.
 //!
-//! jemalloc prints a summary of leaks in front where it was asked to; `jeprof --raw` and `pprof --raw` put the names of
+//! jemalloc prints a summary of leaks in front, on request; `jeprof --raw` and `pprof --raw` put the names of
 //! functions there, between `--- symbol` and `---`. Go's text has names after each call stack, and no files.
 
 use std::collections::HashMap;

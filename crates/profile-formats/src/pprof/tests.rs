@@ -65,7 +65,7 @@ fn hostile_names_stay_text() {
 
 /// Before, a profile without names had none, though the file that was mapped is here.
 #[test]
-fn addresses_without_functions_are_looked_up_in_the_files_that_were_mapped() {
+fn addresses_without_functions_get_those_of_the_files_that_were_mapped() {
     let mut message = decoded(&small(), CHOICE);
     message.location.iter_mut().for_each(|location| location.line.clear());
     let mut offsets = Vec::new();

@@ -74,8 +74,11 @@ impl Version for V16 {
         if heap.bytes() == 0 {
             heap.grow(1, FIRST)?;
         } else if !heap.has_free_chunks() {
-            // An aborted collection leaves the heap to grow.
             let outcome = heap.collect_by_itself();
+            if outcome.is_err() {
+                // By little, so that a program that has collections aborted for long stays small.
+                heap.grow(1, FIRST)?;
+            }
             if outcome.is_ok_and(|outcome| heap.is_short(&outcome)) {
                 return None;
             }

@@ -3,6 +3,7 @@
 use core::ptr::{self, NonNull};
 
 use heaptoll_assertions::assert_sound;
+use heaptoll_collector_support::Aborted;
 use heaptoll_runtime::{ADDRESSES, Heap, PAGE, Reason, WORD};
 
 use crate::Treadmill;
@@ -117,10 +118,13 @@ impl Treadmill {
         if let Some(found) = self.find(take) {
             return Some(found);
         }
-        let mut reclaimed = None;
+        let (mut reclaimed, mut more) = (None, self.pages.count() / 2);
         if self.used.saturating_sub(self.live) >= self.bytes() / PART {
-            // An aborted collection leaves the heap to grow.
-            reclaimed = self.collect_for(Reason::Allocation).ok().map(|found| found.reclaimed_bytes);
+            match self.collect_for(Reason::Allocation) {
+                Ok(found) => reclaimed = Some(found.reclaimed_bytes),
+                // By little, so that a program that has collections aborted for long stays small.
+                Err(Aborted) => more = FIRST,
+            }
         }
         if let Some(bytes) = reclaimed {
             if bytes < self.bytes() / PART {
@@ -134,7 +138,7 @@ impl Treadmill {
                 return Some(found);
             }
         }
-        if self.pages.grow(pages, pages.saturating_add(self.pages.count() / 2)).is_some() {
+        if self.pages.grow(pages, pages.saturating_add(more)).is_some() {
             return take(self);
         }
         if reclaimed.is_some() {
