@@ -3,13 +3,12 @@
 
 use std::process::Command;
 
-/// The cells of a table: the text of each line between the rules.
+/// The cells of a table, between which there are two spaces or more.
 fn rows(table: &str) -> Vec<Vec<String>> {
-    table
-        .lines()
-        .filter_map(|line| line.strip_prefix('│')?.strip_suffix('│'))
-        .map(|line| line.split('┆').map(|cell| cell.trim().to_owned()).collect())
-        .collect()
+    let cells = |line: &str| {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
+    };
+    table.lines().map(cells).collect()
 }
 
 #[test]

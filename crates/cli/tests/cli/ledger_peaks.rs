@@ -82,7 +82,7 @@ fn what_is_mostly_free_is_reported_as_fragmentation_first() {
     let fixture = Fixture::new();
     let source = format!(
         "{CACHE} static char more[1 << 18];
-        int main(void) {{ hold(); drop(); memset(more, 1, sizeof more);
+        int main(void) {{ hold(); usleep(100000); drop(); memset(more, 1, sizeof more);
             for (int at = 0; at < 100000; at++) {{ void *volatile block = malloc(3000); free(block); }} }}"
     );
     let (text, figures) = ledger(&fixture, &[], &[&fixture.program("goes_on", &source)]);
