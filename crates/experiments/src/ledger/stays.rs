@@ -160,8 +160,8 @@ mod tests {
         assert!(Stays::of(&idle).is_some_and(|stays| !stays.leads && stays.is_pinned()), "it ends");
         idle.snapshots[1..].iter_mut().for_each(|snapshot| snapshot.idle_ns = IDLE_NS / 2);
         assert!(Stays::of(&idle).is_some_and(|stays| stays.leads), "it makes no call");
-        // The one before the last frees is described.
-        let ends = ledger([full, (401, [4, 391, 0]), (900, [40, 340, 0]), (900, [0, 391, 0])]);
+        // One before the last frees is described.
+        let ends = ledger([full, (401, [100, 200, 0]), (900, [40, 340, 0]), (900, [0, 391, 0])]);
         assert_eq!(Stays::of(&ends).map(|stays| stays.later.live_bytes), Some(40));
     }
 
