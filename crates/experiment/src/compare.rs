@@ -364,7 +364,7 @@ pub struct Across {
     pub a_median: f64,
     /// Median in B.
     pub b_median: f64,
-    /// Whether the runs are other ones than those of the experiment's own table: runs alone, where that has runs at once.
+    /// Whether these are runs alone, where the table of the experiment has runs at once.
     pub alone: bool,
     /// B/A with a simultaneous interval; `None` with fewer than four good rows on a side.
     pub ratio: Option<Interval>,

@@ -6,6 +6,7 @@ use crate::observation::{Observation, Outcome};
 /// A stack that failed this often in a row on a program, and not less often than it ran well, is not tried again. A
 /// program that fails now and then goes on.
 const GIVE_UP_AFTER: usize = 2;
+
 /// Whether a server was never ready: another try would wait as long for the same.
 pub(crate) fn never_ready(row: &Observation) -> bool {
     matches!(row.outcome, Outcome::ServeFailed(_))
@@ -20,10 +21,15 @@ pub fn given_up(experiment: &Experiment, program: &str, stack: &str) -> bool {
             && row.phase.is_measured()
             && row.outcome != Outcome::Interrupted
     });
-    let failed: Vec<bool> = rows.clone().map(|row| !row.outcome.is_ok()).collect();
-    let in_a_row = failed.iter().take_while(|failed| **failed).count();
-    rows.take(1).any(never_ready)
-        || in_a_row >= GIVE_UP_AFTER && 2 * failed.iter().filter(|failed| **failed).count() >= failed.len()
+    if rows.clone().take(1).any(never_ready) {
+        return true;
+    }
+    let newest = rows.clone().take(GIVE_UP_AFTER);
+    // All rows are counted only then: this is called before each run.
+    newest.filter(|row| !row.outcome.is_ok()).count() == GIVE_UP_AFTER && {
+        let good = rows.clone().filter(|row| row.outcome.is_ok()).count();
+        2 * good <= rows.count()
+    }
 }
 
 #[cfg(test)]

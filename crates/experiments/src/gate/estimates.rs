@@ -27,7 +27,7 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// That of so many intervals which hold together.
+    /// Of `family` intervals, which all hold together with 95 % probability.
     pub(super) fn of(family: usize) -> Reach {
         Reach { errors: reach(NORMAL, family), unseen: (family.max(1) as f64 / ALPHA).ln() }
     }
@@ -42,8 +42,8 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    /// The figure of a side whose samples are so many bytes apart on average; none: it is exact. There may be as much more
-    /// as samples pass over, in objects as small as any of the call site on this side or the other.
+    /// The figure of a side. `mean_bytes` is the mean distance of its samples; without it the figure is exact. Samples may
+    /// pass over some more, in objects as small as the smallest of the call site on either side.
     pub(super) fn of(self, sums: &Sums, other: &Sums, mean_bytes: Option<u64>, reach: Reach) -> Estimated {
         let value = (self.value)(sums) as f64;
         let Some(mean_bytes) = mean_bytes else { return Estimated { value, low: value, high: value } };
@@ -76,7 +76,7 @@ mod tests {
         Figure { value: |sums| sums.calls, variance: |sums| sums.variance.calls, counts_objects: true };
     const MEAN: Option<u64> = Some(1 << 19);
 
-    /// So many samples of objects of this size.
+    /// A call site with `count` samples of objects of `size` bytes.
     fn samples(count: u64, size: u64) -> Sums {
         let bytes = (count << 19).max(size * count);
         let mut sums = Sums { exit: bytes, bytes, calls: bytes / size, ..Sums::default() };

@@ -203,8 +203,8 @@ impl SiteSums {
     }
 }
 
-/// The variance of estimated objects, and of their bytes, whose samples are so many bytes apart on average: each object of
-/// their mean size is sampled with one probability.
+/// The variances of estimated objects and of their bytes. Samples are `mean_bytes` apart on average, and every object is
+/// taken to have the mean size.
 pub(super) fn variances(objects: u64, bytes: u64, mean_bytes: Option<u64>) -> (f64, f64) {
     let Some(mean_bytes) = mean_bytes.filter(|_| objects > 0) else { return (0.0, 0.0) };
     let size = bytes as f64 / objects as f64;
