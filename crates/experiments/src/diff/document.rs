@@ -15,8 +15,6 @@ use crate::subject::manager_name;
 /// What flame graphs call the two recordings.
 pub(super) const SIDES: [&str; 2] = ["the first", "the second"];
 
-/// The column that tables of exact recordings lack.
-const INTERVAL_AT: usize = 4;
 /// Call sites that a table lists at most.
 const LISTED: usize = 20;
 
@@ -324,42 +322,39 @@ fn table(measure: &Measure, differences: &Differences) -> Option<Table> {
     let amount =
         |amount: Option<u64>| amount.map_or_else(|| NONE.to_owned(), |amount| measure.amount(amount));
     let interval = |[low, high]: [i64; 2]| format!("{} to {}", measure.signed(low), measure.signed(high));
+    // Tables of exact recordings have no intervals.
+    let is_sampled = listed.iter().any(|site| site.interval.is_some());
+    let with_interval = |mut cells: Vec<String>, shown: Option<[i64; 2]>, share: String| {
+        cells.extend(is_sampled.then(|| shown.map_or_else(|| NONE.to_owned(), interval)));
+        cells.push(share);
+        cells
+    };
     let mut rows: Vec<Vec<String>> = Vec::new();
     for site in &listed {
-        rows.push(vec![
-            site.name.clone(),
-            amount(site.base),
-            amount(site.new),
-            measure.signed(site.difference),
-            site.interval.map_or_else(|| NONE.to_owned(), interval),
-            share(site.difference),
-        ]);
+        let cells =
+            vec![site.name.clone(), amount(site.base), amount(site.new), measure.signed(site.difference)];
+        rows.push(with_interval(cells, site.interval, share(site.difference)));
     }
     if rows.is_empty() {
         return None;
     }
     if base > 0 || new > 0 {
-        rows.push(vec![
+        let cells = vec![
             "all other call sites".into(),
             measure.amount(base),
             measure.amount(new),
             measure.signed(less(new, base)),
-            NONE.into(),
-            NONE.into(),
-        ]);
+        ];
+        rows.push(with_interval(cells, None, NONE.into()));
     }
     let mut columns = vec![
         Column::sites("Call site"),
         Column::figures("from"),
         Column::figures("to"),
         Column::figures("difference"),
-        Column::figures("95 % interval"),
-        Column::figures("% of all"),
     ];
-    if listed.iter().all(|site| site.interval.is_none()) {
-        columns.remove(INTERVAL_AT);
-        rows.iter_mut().for_each(|row| drop(row.remove(INTERVAL_AT)));
-    }
+    columns.extend(is_sampled.then(|| Column::figures("95 % interval")));
+    columns.push(Column::figures("% of all"));
     Some(Table { columns, rows, ..Table::default() })
 }
 
