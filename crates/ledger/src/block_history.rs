@@ -13,6 +13,8 @@ type Ranges = Vec<(u64, u64)>;
 #[derive(Debug)]
 pub struct BlockHistory {
     page: u64,
+    /// Bytes before each block that are the manager's.
+    header: u64,
     ranges: Ranges,
     /// Where blocks have been and nothing was mapped in a later sample.
     gone: Ranges,
@@ -20,8 +22,8 @@ pub struct BlockHistory {
 
 impl BlockHistory {
     /// Empty.
-    pub fn new(page: u64) -> BlockHistory {
-        BlockHistory { page, ranges: Ranges::new(), gone: Ranges::new() }
+    pub fn new(page: u64, header: u64) -> BlockHistory {
+        BlockHistory { page, header, ranges: Ranges::new(), gone: Ranges::new() }
     }
 
     /// Where blocks have been that is still mapped.
@@ -42,11 +44,12 @@ impl BlockHistory {
         self.gone = joined(self.gone.drain(..).chain(lost).collect(), self.page);
     }
 
-    /// The pages of blocks, which are in order of address; neighbours are merged.
+    /// The pages of blocks and of their headers, in order of address; neighbours are merged. A header may lie on the
+    /// page before its block.
     fn pages_of(&self, blocks: &[Block]) -> Ranges {
         let mut pages: Ranges = Vec::new();
         for block in blocks {
-            let start = block.address / self.page * self.page;
+            let start = block.address.saturating_sub(self.header) / self.page * self.page;
             let end = up(block.end(), self.page);
             match pages.last_mut() {
                 Some(last) if start <= last.1 => last.1 = last.1.max(end),
@@ -129,12 +132,22 @@ mod tests {
         }
     }
 
+    /// Before, the page of a header alone counted as fresh and as a page of a block, and the caches went below zero.
+    #[test]
+    fn the_page_of_a_header_has_held_a_block() {
+        let mapping = Mapping { start: 0x1000, end: 0x9000, ..Mapping::default() };
+        let block = Block { address: 0x3000, requested: 100, usable: 100, ..Block::default() };
+        let mut history = BlockHistory::new(0x1000, 8);
+        history.update(vec![(0x3000, 0x3064)], &[block], &[mapping]);
+        assert_eq!(history.ranges(), [(0x2000, 0x4000)]);
+    }
+
     #[test]
     fn what_was_unmapped_once_is_no_longer_heap_until_a_block_lives_there() {
         let mapping = |start, end| Mapping { start, end, ..Mapping::default() };
         let (low, high) = (mapping(0x1000, 0x9000), mapping(0x20000, 0x30000));
         let ever = || vec![(0x2000, 0x3000), (0x20000, 0x30000)];
-        let mut seen = BlockHistory::new(0x1000);
+        let mut seen = BlockHistory::new(0x1000, 0);
         seen.update(ever(), &[], &[low.clone(), high.clone()]);
         assert_eq!(seen.ranges(), ever());
         seen.update(ever(), &[], std::slice::from_ref(&low));

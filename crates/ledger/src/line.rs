@@ -24,12 +24,12 @@ impl Amount {
         self.resident + self.swapped + self.absent
     }
 
-    /// This amount less `part`, which is contained in it.
+    /// This amount less `part`, none where that is more.
     pub(crate) fn without(&self, part: Amount) -> Amount {
         Amount {
-            resident: self.resident - part.resident,
-            swapped: self.swapped - part.swapped,
-            absent: self.absent - part.absent,
+            resident: self.resident.saturating_sub(part.resident),
+            swapped: self.swapped.saturating_sub(part.swapped),
+            absent: self.absent.saturating_sub(part.absent),
         }
     }
 }

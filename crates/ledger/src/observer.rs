@@ -81,7 +81,7 @@ impl Observer {
             heap_ranges: HeapRanges::new(layout, page),
             mapping_owners: MappingOwners::new(options.rings.as_deref()),
             page,
-            block_history: BlockHistory::new(page),
+            block_history: BlockHistory::new(page, layout.header()),
             blocks: Vec::new(),
             most_pinned: 0,
             static_data: StaticData::default(),
@@ -166,9 +166,10 @@ impl Observer {
         let mut lines = of_blocks(&shares, how);
         if how == How::Counted && is_known {
             let fresh = fresh(self.block_history.ranges(), &heap_ranges, &runs);
-            let caches = lines.amount(Term::Caches);
-            *caches = caches.without(fresh);
-            lines.add(Term::Fresh, fresh, how);
+            let idle = *lines.amount(Term::Caches);
+            let caches = idle.without(fresh);
+            lines.add(Term::Fresh, idle.without(caches), how);
+            *lines.amount(Term::Caches) = caches;
         }
         self.rest(&mappings, &heap_ranges, &shares, &mut lines, &mut snapshot);
         if let Some(census) = census {

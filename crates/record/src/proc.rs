@@ -1,9 +1,13 @@
 //! A process as `/proc` shows it while it lives.
 
 use std::fs::{File, read, read_link, read_to_string};
+use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+/// Bytes of the first read of arguments or environment; most have fewer.
+const STRINGS_BYTES: usize = 1 << 17;
 
 /// Its resident memory, KiB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,8 +112,8 @@ pub fn exe(pid: i32) -> Option<PathBuf> {
 pub fn lacks(pid: i32, beginning: &[u8]) -> bool {
     let has_begun = !command(pid).is_empty();
     has_begun
-        && std::fs::read(format!("/proc/{pid}/environ"))
-            .is_ok_and(|bytes| !bytes.split(|&byte| byte == 0).any(|entry| entry.starts_with(beginning)))
+        && strings(pid, "environ")
+            .is_some_and(|bytes| !bytes.split(|&byte| byte == 0).any(|entry| entry.starts_with(beginning)))
 }
 
 /// Its current folder.
@@ -119,12 +123,32 @@ pub fn directory(pid: i32) -> Option<PathBuf> {
 
 /// Its program and arguments; empty when it is gone.
 pub fn command(pid: i32) -> Vec<String> {
-    let bytes = read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
-    if bytes.is_empty() {
-        return Vec::new();
-    }
+    let bytes = strings(pid, "cmdline").unwrap_or_default();
+    let Some(bytes) = bytes.strip_suffix(b"\0") else { return Vec::new() };
     bytes.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// Its file `cmdline` or `environ`; `None` when it is gone or ends in between.
+pub fn strings(pid: i32, file: &str) -> Option<Vec<u8>> {
+    whole_strings(File::open(format!("/proc/{pid}/{file}")).ok()?)
+}
+
+/// Reads strings that each end with NUL. The kernel gives nothing more once the process has ended: of what it gave in
+/// several reads, which `fs::read` makes of 32 bytes at first, the rest may be missing.
+fn whole_strings(mut file: impl Read) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; STRINGS_BYTES];
+    let mut length = 0;
+    loop {
+        match file.read(&mut bytes[length..]).ok()? {
+            0 => break,
+            read => length += read,
+        }
+        if length == bytes.len() {
+            bytes.resize(2 * length, 0);
+        }
+    }
+    bytes.truncate(length);
+    (length == 0 || bytes.ends_with(b"\0")).then_some(bytes)
 }
 
 /// Its children, whichever of its threads started them.
@@ -162,6 +186,35 @@ mod tests {
         let bytes = mappings_bytes(pid, |range| range.contains(&address)).expect("it lives");
         assert!((4096..1 << 40).contains(&bytes) && bytes.is_multiple_of(4096), "{bytes}");
         assert_eq!(mappings_bytes(pid, |_| false), Some(0));
+    }
+
+    /// What `/proc` gives of a process that ends after `reads` reads.
+    struct Ending<'a> {
+        bytes: &'a [u8],
+        reads: usize,
+    }
+
+    impl Read for Ending<'_> {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            match self.reads.checked_sub(1) {
+                Some(left) => self.reads = left,
+                None => return Ok(0),
+            }
+            self.bytes.read(into)
+        }
+    }
+
+    /// Before, a recorded program's command was cut after 32 bytes when it ended between two reads.
+    #[test]
+    fn arguments_are_whole_or_missing_when_the_process_ends_while_they_are_read() {
+        let short = [&[b'a'; 40][..], b"\0-x\0"].concat();
+        let long = [&vec![b'a'; STRINGS_BYTES + 100][..], b"\0"].concat();
+        for bytes in [short.as_slice(), &long] {
+            assert_eq!(whole_strings(Ending { bytes, reads: 9 }).as_deref(), Some(bytes));
+        }
+        assert_eq!(whole_strings(Ending { bytes: &short, reads: 1 }), Some(short.clone()));
+        assert_eq!(whole_strings(Ending { bytes: &long, reads: 1 }), None);
+        assert_eq!(whole_strings(Ending { bytes: &short, reads: 0 }), Some(Vec::new()));
     }
 
     #[test]

@@ -188,8 +188,8 @@ pub fn inheriting(variable: &[u8], path: &Path) -> Vec<i32> {
     let own = std::process::id() as i32;
     let inherits = |pid: &i32| {
         *pid != own
-            && std::fs::read(format!("/proc/{pid}/environ"))
-                .is_ok_and(|bytes| bytes.split(|&byte| byte == 0).any(|entry| entry == variable))
+            && proc::strings(*pid, "environ")
+                .is_some_and(|bytes| bytes.split(|&byte| byte == 0).any(|entry| entry == variable))
             && proc::exe(*pid).is_some_and(|exe| proc::has_loader(&exe) != Some(false))
     };
     let mut seen = HashSet::new();
