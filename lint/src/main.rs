@@ -1,14 +1,15 @@
-//! `heaptoll-lint [ROOT]`: prints what breaks the repository's own rules; ends with 1 when there is something, 2 when a
-//! check could not be made.
+//! `heaptoll-lint [ROOT [FOLDER...]]`: prints what breaks the repository's own rules; ends with 1 when there is something,
+//! 2 when a check could not be made. Sizes and circles, which take longest, are checked in these folders alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use heaptoll_lint::{Error, Finding, book, folders, language, modules, order, sizes};
 
 fn main() -> ExitCode {
-    let root = std::env::args_os().nth(1).unwrap_or_else(|| ".".into());
-    match findings(Path::new(&root)) {
+    let mut paths = std::env::args_os().skip(1).map(PathBuf::from);
+    let root = paths.next().unwrap_or_else(|| ".".into());
+    match findings(&root, &paths.collect::<Vec<_>>()) {
         Ok(findings) if findings.is_empty() => ExitCode::SUCCESS,
         Ok(findings) => {
             for finding in &findings {
@@ -24,11 +25,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn findings(root: &Path) -> Result<Vec<Finding>, Error> {
+fn findings(root: &Path, folders: &[PathBuf]) -> Result<Vec<Finding>, Error> {
     let mut findings = folders::check(root)?;
-    findings.extend(modules::check(root)?);
+    findings.extend(modules::check(root, folders)?);
     findings.extend(order::check(root)?);
-    findings.extend(sizes::check(root)?);
+    findings.extend(sizes::check(root, folders)?);
     findings.extend(language::check(root)?);
     findings.extend(book::check(root)?);
     Ok(findings)

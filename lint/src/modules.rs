@@ -28,16 +28,18 @@ struct Known {
     circles: BTreeMap<String, usize>,
 }
 
-/// Circles in all crates of the repository at `root`: a finding a circle, at its first file, where a crate has more than
+/// Circles in the crates in these folders of the repository at `root`, in all when there are none: a finding a circle, at its first file, where a crate has more than
 /// its known number; a finding a crate where it has fewer, so that the list only shrinks. Also a finding for each use of a
 /// module by another that stands apart from it.
 ///
 /// # Errors
 /// A file cannot be read or parsed.
-pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
+pub fn check(root: &Path, folders: &[PathBuf]) -> Result<Vec<Finding>, Error> {
     let mut crates: BTreeMap<PathBuf, BTreeMap<Module, PathBuf>> = BTreeMap::new();
     for file in source::files(root)? {
-        if let Some((folder, module)) = place(&file) {
+        if let Some((folder, module)) = place(&file)
+            && source::is_within(&file, folders)
+        {
             crates.entry(folder).or_default().insert(module, file);
         }
     }

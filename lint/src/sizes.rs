@@ -36,17 +36,21 @@ struct Exception {
     used: bool,
 }
 
-/// What is over the limits in the repository at `root`, and exceptions that nothing needs.
+/// What is over the limits in these folders of the repository at `root`, everywhere when there are none, and exceptions
+/// that nothing needs.
 ///
 /// # Errors
 /// The limits or a file cannot be read, or a file cannot be parsed.
-pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
+pub fn check(root: &Path, folders: &[PathBuf]) -> Result<Vec<Finding>, Error> {
     let path = root.join(LIMITS);
     let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
     let mut limits = parsed(&text).map_err(|message| Error::rules(&path, message))?;
     let mut measured = Vec::new();
     for file in source::files(root)? {
-        if file.extension().is_none_or(|ending| ending != "rs") || file.iter().any(|part| part == "tests") {
+        if !source::is_within(&file, folders)
+            || file.extension().is_none_or(|ending| ending != "rs")
+            || file.iter().any(|part| part == "tests")
+        {
             continue;
         }
         let path = root.join(&file);
@@ -59,7 +63,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
     for (file, sizes) in measured.iter().filter(|(file, _)| !is_of(&tests, file)) {
         findings.extend(limits.broken_by(&file.to_string_lossy(), sizes));
     }
-    findings.extend(limits.unused());
+    findings.extend(limits.unused(folders));
     Ok(findings)
 }
 
@@ -105,8 +109,9 @@ impl Limits {
         fits.map(|one| one.used = true).is_some()
     }
 
-    fn unused(&self) -> impl Iterator<Item = Finding> {
-        self.exception.iter().filter(|one| !one.used).map(|one| Finding {
+    fn unused(&self, folders: &[PathBuf]) -> impl Iterator<Item = Finding> {
+        let is_checked = |one: &&Exception| source::is_within(Path::new(&one.path), folders);
+        self.exception.iter().filter(is_checked).filter(|one| !one.used).map(|one| Finding {
             path: LIMITS.to_string(),
             line: 0,
             text: format!("{} keeps the limits: remove the exception", one.label()),
@@ -258,7 +263,7 @@ mod tests {
     fn broken(limits: &str, text: &str) -> Vec<String> {
         let mut limits = parsed(limits).expect("the limits are valid");
         let mut findings = limits.broken_by("x/src/a.rs", &sizes(text));
-        findings.extend(limits.unused());
+        findings.extend(limits.unused(&[]));
         findings.iter().map(ToString::to_string).collect()
     }
 

@@ -87,6 +87,11 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
+/// Whether a file is in one of these folders; true when there are none.
+pub fn is_within(file: &Path, folders: &[PathBuf]) -> bool {
+    folders.is_empty() || folders.iter().any(|folder| file.starts_with(folder))
+}
+
 /// The segments of an identifier: `free_bytesNow` has `free`, `bytes`, `now`.
 pub fn segments(identifier: &str) -> Vec<String> {
     let mut segments: Vec<String> = Vec::new();

@@ -167,9 +167,8 @@ impl Observer {
         if how == How::Counted && is_known {
             let fresh = fresh(self.block_history.ranges(), &heap_ranges, &runs);
             let idle = *lines.amount(Term::Caches);
-            let caches = idle.without(fresh);
-            lines.add(Term::Fresh, idle.without(caches), how);
-            *lines.amount(Term::Caches) = caches;
+            *lines.amount(Term::Caches) = idle.without(fresh);
+            lines.add(Term::Fresh, idle.without(idle.without(fresh)), how);
         }
         self.rest(&mappings, &heap_ranges, &shares, &mut lines, &mut snapshot);
         if let Some(census) = census {
