@@ -10,7 +10,7 @@ pub enum BenchError {
     Places(String),
     /// An experiment.
     #[error(transparent)]
-    Experiment(#[from] heaptoll_experiments::failure::Failure),
+    Experiment(#[from] heaptoll_command::failure::Failure),
     /// Its folder.
     #[error("no temporary folder for the experiments: {0}; is it writable and not full?")]
     Scratch(std::io::Error),

@@ -9,11 +9,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use heaptoll_catalog::Size;
+use heaptoll_command::context::{Context, Silent};
+use heaptoll_command::own_input::OwnInput;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::choose::{Preference, REPETITIONS};
-use heaptoll_experiments::context::{Context, Silent};
-use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_text_table::Table;
 use heaptoll_units::percent;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use thiserror::Error;
 
 /// The reason.

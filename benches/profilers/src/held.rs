@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use heaptoll_experiments::foreign;
+use heaptoll_command::foreign;
 use heaptoll_profiles::{Frame, Measure, Profile};
 
 use crate::error::BenchError;

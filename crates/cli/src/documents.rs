@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::exit;
 use crate::outputs::{self, text_written};
 use crate::terminal;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::labelled::Envelope;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::labelled::Envelope;
 
 /// Output files of a command whose result is a document.
 #[derive(Debug, Args, Default)]

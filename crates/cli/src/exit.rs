@@ -4,7 +4,7 @@
 //! are of what is whole, an output file could not be written, ...). 2: nothing was measured because the request cannot be
 //! carried out. 3: a gate could not be decided. 130: Ctrl-C.
 
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use heaptoll_preflight::Refusal;
 use thiserror::Error;
 

@@ -5,10 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::gate::figures::{Figures, Side};
-use heaptoll_experiments::gate::history::{self, Commit};
-use heaptoll_experiments::gate::{action_benchmark, bencher, junit, step_summary};
+use heaptoll_command::failure::Failure;
+use heaptoll_gate::figures::{Figures, Side};
+use heaptoll_gate::history::{self, Commit};
+use heaptoll_gate::{action_benchmark, bencher, junit, step_summary};
 use heaptoll_report::document::Document;
 
 use crate::outputs::{all_writable, text_written};

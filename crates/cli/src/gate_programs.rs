@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::gate::config::{self, Commands, Configured};
-use heaptoll_experiments::gate::limits::Limits;
-use heaptoll_experiments::gate::request::{Entry, Refs, Request, SideRequest};
-use heaptoll_experiments::standard_input::StandardInput;
+use heaptoll_command::failure::Failure;
+use heaptoll_gate::config::{self, Commands, Configured};
+use heaptoll_gate::limits::Limits;
+use heaptoll_gate::request::{Entry, Refs, Request, SideRequest};
+use heaptoll_runs::standard_input::StandardInput;
 
 use crate::duration::{duration, positive_seconds};
 use crate::outputs::own_arguments;

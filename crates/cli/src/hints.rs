@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::siblings;
+use heaptoll_command::failure::Failure;
 use heaptoll_report::format::{plural, shell_command};
+use heaptoll_runs::siblings;
 
 use crate::terminal;
 

@@ -4,7 +4,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use signal_hook::iterator::Signals;
 
 use crate::exit;
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 
 /// An interrupt that Ctrl-C and its like set.
 ///
@@ -41,7 +41,7 @@ pub fn watch() -> Result<Interrupt, Failure> {
 ///
 /// # Errors
 /// Signals cannot be caught.
-pub fn pass_on(interrupt: &heaptoll_experiments::record::Interrupt) -> Result<(), Failure> {
+pub fn pass_on(interrupt: &heaptoll_runs::record::Interrupt) -> Result<(), Failure> {
     let wanted = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM];
     let caught: Vec<i32> = wanted.into_iter().filter(|&signal| !is_ignored(signal)).collect();
     let mut signals = Signals::new(caught).map_err(exit::cannot_watch)?;

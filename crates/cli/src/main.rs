@@ -39,7 +39,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 
 /// What does memory management cost this program, and what would another manager cost?
 ///

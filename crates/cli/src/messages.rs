@@ -3,10 +3,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use heaptoll_command::context::{Messages, Progress};
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{Observation, Phase};
-use heaptoll_experiments::context::{Messages, Progress};
 use heaptoll_report::document::Document;
 use heaptoll_report::experiment::program_in_brief;
 use heaptoll_report::format::printable;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use heaptoll_command::failure::Failure;
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_experiments::failure::Failure;
 use heaptoll_report::format::and_list;
 
 /// Refuses an experiment that several classes of machines measured.

@@ -11,8 +11,8 @@ use heaptoll_report::document::Document;
 use heaptoll_report::{ReportError, csv, files, html, json, markdown, parquet};
 
 use crate::{standard_output, terminal};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::writable;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::writable;
 
 /// Files that show a document.
 #[derive(Debug, Args, Default)]

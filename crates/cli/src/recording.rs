@@ -1,9 +1,9 @@
 //! A program's run under the recording layer, as `heaptoll record` and `heaptoll ledger` make it.
 
+use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::record::{self, Request};
-use heaptoll_experiments::sampled;
+use heaptoll_runs::record::{self, Request};
+use heaptoll_runs::sampled;
 use heaptoll_scratch::Scratch;
 
 use crate::messages::TerminalMessages;

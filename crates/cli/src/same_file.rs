@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use clap::{Arg, ArgMatches, Command};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::writable::are_same;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::writable::are_same;
 
 /// The options that name a file to be written.
 const OUTPUTS: [&str; 10] = [

@@ -1,10 +1,10 @@
 //! What every command that runs programs begins with: the installation, Ctrl-C, and the terminal for messages.
 
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::own_input::OwnInput;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::context::Context;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::own_input::OwnInput;
 
 use crate::interrupt;
 use crate::messages::TerminalMessages;

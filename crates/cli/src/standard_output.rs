@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use clap::{Arg, ArgMatches, Command};
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 
 use crate::terminal;
 

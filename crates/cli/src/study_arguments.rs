@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiment::runner::Ending;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::studied::{Request, StudyOutcome};
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_path;
+use heaptoll_runs::studied::{Request, StudyOutcome};
 use serde::Serialize;
 
 use crate::documents::DocumentOutputs;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use heaptoll_report::format::printable_lines;
 use heaptoll_report::terminal::Style;
 
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 
 fn wants_no_colour() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_experiments::preparation::baseline::DEFAULT;
-use heaptoll_experiments::standard_input::StandardInput;
-use heaptoll_experiments::traced::{Ending, LIMIT_S, Request};
-use heaptoll_experiments::workload::Workload;
+use heaptoll_runs::preparation::baseline::DEFAULT;
+use heaptoll_runs::standard_input::StandardInput;
+use heaptoll_runs::traced::{Ending, LIMIT_S, Request};
+use heaptoll_runs::workload::Workload;
 
 use crate::duration::positive_seconds;
 use crate::exit;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use heaptoll_catalog::Size;
-use heaptoll_experiments::standard_input::StandardInput;
-use heaptoll_experiments::workload::{Server, Workload};
+use heaptoll_runs::standard_input::StandardInput;
+use heaptoll_runs::workload::{Server, Workload};
 
 /// Sizes of a catalog program's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

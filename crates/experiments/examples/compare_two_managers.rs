@@ -4,15 +4,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use heaptoll_command::context::{Context, Silent};
+use heaptoll_command::failure::Failure;
+use heaptoll_command::own_input::OwnInput;
 use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::context::{Context, Silent};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_experiments::run::{Request, Run};
-use heaptoll_experiments::workload::Workload;
+use heaptoll_runs::workload::Workload;
 
 fn main() -> Result<(), Failure> {
     let ratios = cpu_ratios(std::env::args_os().skip(1), None)?;

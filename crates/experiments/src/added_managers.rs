@@ -10,10 +10,10 @@ use heaptoll_experiment::places::Places;
 use heaptoll_originals::{AddedManager, ManagerRecipe, ManagerRequest, OriginalsError, add_managers};
 use heaptoll_smoke::Expected;
 
-use crate::context::{Context, Messages};
-use crate::failure::Failure;
 use crate::managers::tried;
-use crate::own_input::OwnInput;
+use heaptoll_command::context::{Context, Messages};
+use heaptoll_command::failure::Failure;
+use heaptoll_command::own_input::OwnInput;
 
 /// What is to be added.
 #[derive(Debug, Clone)]

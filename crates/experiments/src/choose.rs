@@ -27,12 +27,12 @@ use heaptoll_experiment::runner::Ending;
 use heaptoll_report::document::Document;
 use heaptoll_statistics::Interval;
 
-use crate::clock;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::experiment_file;
-use crate::preparation::repeat_command::repeating;
 use crate::run::Run;
+use heaptoll_command::clock;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::experiment_file;
+use heaptoll_runs::preparation::repeat_command::repeating;
 
 pub use difference::difference;
 pub use figures::{Candidate, Figures, Finalist};

@@ -12,10 +12,10 @@ use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_report::document::Document;
 
 use self::part::part;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::stand_ins;
-use crate::studied::{self, StudyOutcome, size_label};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::stand_ins;
+use heaptoll_runs::studied::{self, StudyOutcome, size_label};
 
 pub use comparison::{NO_DELAY, study};
 pub use figures::{Curve, Delay, Mean, Medians, Point, Ratios};

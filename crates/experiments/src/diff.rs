@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_trace::MEMORY_LIMIT;
 
-use crate::failure::Failure;
-use crate::foreign;
-use crate::gate::sites::differences_until;
-use crate::trace_source;
 pub use document::document;
 pub use figures::{Figures, Recording};
+use heaptoll_command::failure::Failure;
+use heaptoll_command::foreign;
+use heaptoll_command::trace_source;
+use heaptoll_gate::sites::differences_until;
 
 pub mod counts;
 mod document;

@@ -11,9 +11,9 @@ use heaptoll_reftrace_host::Options;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::traced::{self, Cell, Ending, ImageSummary, JudgedRun, Plan, execute, plan};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::traced::{self, Cell, Ending, ImageSummary, JudgedRun, Plan, execute, plan};
 
 pub use figures::{Figures, ImageTotals, Program, Row};
 

@@ -14,10 +14,10 @@ use heaptoll_experiment::stack::LayerKind;
 use heaptoll_report::document::Document;
 
 use self::period::{FIXED, part};
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::stand_ins;
-use crate::studied::{self, StudyOutcome, size_label};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::stand_ins;
+use heaptoll_runs::studied::{self, StudyOutcome, size_label};
 
 pub use comparison::{FEWEST_COLLECTIONS, study};
 pub use figures::{Frequency, Mean, Medians, Ratio, Setting, Study};

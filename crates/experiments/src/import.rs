@@ -11,11 +11,11 @@ use heaptoll_trace::{TraceError, TraceFile};
 use heaptoll_units::number;
 use thiserror::Error;
 
-use crate::context::Messages;
 use crate::export::target;
-use crate::failure::Failure;
-use crate::foreign::{self, FIRST, ForeignError, Kind};
-use crate::trace_source::refused;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::foreign::{self, FIRST, ForeignError, Kind};
+use heaptoll_command::trace_source::refused;
 
 /// What to import.
 #[derive(Debug, Clone)]

@@ -8,11 +8,11 @@ use heaptoll_report::format::shell_command;
 use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites, Tables};
 use heaptoll_trace_analysis::stacks::CallSites;
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::trace_source;
 pub use figures::Figures;
 pub(crate) use groups::line_name;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::trace_source;
 pub use heaptoll_ledger::LivePeak;
 use peak::Peak;
 pub use replays::ReplayRequest;

@@ -21,10 +21,10 @@ use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 use heaptoll_units::size_text;
 
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::simulated_machine;
-use crate::traced::{self, Cell, Ending, execute, plan};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::traced::{self, Cell, Ending, execute, plan};
 
 pub use figures::{Figures, Program, SamplingFigures};
 

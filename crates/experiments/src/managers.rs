@@ -11,9 +11,9 @@ use heaptoll_report::terminal::{LayerRow, ManagerRow, OptionsRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::preflights::{Limits, PreflightOutcome, prove};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::preflights::{Limits, PreflightOutcome, prove};
 
 /// Schema of [`Figures`].
 pub const SCHEMA: &str = "heaptoll-managers/1";

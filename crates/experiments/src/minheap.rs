@@ -15,12 +15,12 @@ use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
 use self::measure::Plan;
-use crate::attempt::Runs;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::stand_ins;
-use crate::studied::{VisitOutcome, visit};
-use crate::workload::Workload;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::attempt::Runs;
+use heaptoll_runs::preparation::stand_ins;
+use heaptoll_runs::studied::{VisitOutcome, visit};
+use heaptoll_runs::workload::Workload;
 
 pub use figures::{Baseline, Collector, Figures, MeanOver, Over, Program, PublishedPair};
 pub use overheads::{Mean, Overhead};

@@ -20,10 +20,10 @@ use heaptoll_reftrace_host::Tracer;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::studied;
-use crate::writable;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::writable;
+use heaptoll_runs::studied;
 
 pub use figures::{Figures, Program, Proof, Sequence};
 pub use native::{NativeRun, check_of};

@@ -7,8 +7,8 @@ use heaptoll_originals::spec::{self, SpecError};
 use heaptoll_originals::{Added, GivenJar, GivenJarError, JarError, JarRecipe, OriginalsError, Recipe, add};
 use heaptoll_report::format::shell_path;
 
-use crate::context::Messages;
-use crate::failure::Failure;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
 
 /// What is to be added.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@ use heaptoll_report::terminal::ProgramRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
-use crate::workload::{catalog, catalog_places};
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::workload::{catalog, catalog_places};
 
 /// Schema of [`Figures`].
 pub const SCHEMA: &str = "heaptoll-programs/1";

@@ -17,13 +17,13 @@ use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
 use self::measure::Plan;
-use crate::attempt::Runs;
-use crate::clock;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::stand_ins;
-use crate::studied::{VisitOutcome, visit};
-use crate::workload::Workload;
+use heaptoll_command::clock;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::attempt::Runs;
+use heaptoll_runs::preparation::stand_ins;
+use heaptoll_runs::studied::{VisitOutcome, visit};
+use heaptoll_runs::workload::Workload;
 
 pub(crate) use distance::{Distances, Sample};
 pub use figures::{Figures, Program, PublishedPair, Scale, Stack};

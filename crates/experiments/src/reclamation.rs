@@ -13,10 +13,10 @@ use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_oracle::FreePoint;
 use heaptoll_report::document::Document;
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::stand_ins;
-use crate::studied::{self, StudyOutcome};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::stand_ins;
+use heaptoll_runs::studied::{self, StudyOutcome};
 
 pub use comparison::study;
 pub use figures::{Alive, Curve, Mean, Medians, Ratios, Reclamation, Row};

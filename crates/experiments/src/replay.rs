@@ -15,11 +15,11 @@ use heaptoll_replay::study::{self, study};
 use heaptoll_report::document::Document;
 use heaptoll_report::format::printable;
 
-use crate::clock;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::{preflights, stand_ins};
-use crate::trace_source;
+use heaptoll_command::clock;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::trace_source;
+use heaptoll_runs::preparation::{preflights, stand_ins};
 use progress::ReplayProgress;
 
 mod document;

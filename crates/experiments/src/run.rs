@@ -15,9 +15,9 @@ use heaptoll_experiment::runner::Ending;
 use heaptoll_experiment::store::Store;
 use heaptoll_reftrace_host::Tracer;
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::resume::{go_where_it_began, resume};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::resume::{go_where_it_began, resume};
 
 pub use begin::describe;
 pub use heaps::FACTORS;

@@ -10,14 +10,34 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json as value};
 
+use crate::artifact;
 use crate::artifact::Description;
+use crate::choose;
+use crate::cluster;
 use crate::cluster::Plan;
-use crate::labelled::{self, Envelope, Unreadable};
-use crate::{
-    artifact, bound, choose, cluster, conservatism, corpus, delay, diff, drag, frequency, gate, instructions,
-    leaks, ledger, lifetimes, locality, managers, minheap, oracle, programs, proximity, reclamation, replay,
-    sampled, stat, tailor,
-};
+use crate::corpus;
+use crate::delay;
+use crate::diff;
+use crate::drag;
+use crate::frequency;
+use crate::instructions;
+use crate::ledger;
+use crate::locality;
+use crate::managers;
+use crate::minheap;
+use crate::oracle;
+use crate::programs;
+use crate::proximity;
+use crate::reclamation;
+use crate::replay;
+use heaptoll_command::labelled::{self, Envelope, Unreadable};
+use heaptoll_runs::sampled;
+use heaptoll_trace_reports::bound;
+use heaptoll_trace_reports::conservatism;
+use heaptoll_trace_reports::leaks;
+use heaptoll_trace_reports::lifetimes;
+use heaptoll_trace_reports::stat;
+use heaptoll_trace_reports::tailor;
 
 /// The schema of one command's JSON.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +61,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<diff::counts::Figures>(diff::counts::SCHEMA),
     CommandSchema::of::<drag::Figures>(drag::SCHEMA),
     CommandSchema::of::<frequency::Figures>(frequency::SCHEMA),
-    CommandSchema::of::<gate::figures::Figures>(gate::SCHEMA),
+    CommandSchema::of::<heaptoll_gate::figures::Figures>(heaptoll_gate::SCHEMA),
     CommandSchema::of::<stat::graph::Figures>(stat::graph::SCHEMA),
     CommandSchema::of::<instructions::Figures>(instructions::SCHEMA),
     CommandSchema::of::<leaks::Figures>(leaks::SCHEMA),

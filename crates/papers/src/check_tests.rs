@@ -46,7 +46,7 @@ fn a_study_of_a_later_version_is_refused_with_the_version_that_is_needed() {
     }
     let wrong = of("soon").expect_err("no version").to_string();
     assert!(wrong.starts_with("made.toml: heaptoll: `soon` is no version"), "{wrong}");
-    assert!(of("0.0.1").is_ok() && of(heaptoll_experiments::version::OURS).is_ok());
+    assert!(of("0.0.1").is_ok() && of(heaptoll_command::version::OURS).is_ok());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use heaptoll_experiment::experiment::Pairing;
 
-use heaptoll_experiments::version;
+use heaptoll_command::version;
 use heaptoll_report::format::printable;
 use serde::Deserialize;
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use self::reading::Reading;
 use crate::definition::{Step, StepKind};
-use heaptoll_experiments::labelled::{self, Unreadable};
+use heaptoll_command::labelled::{self, Unreadable};
 
 mod cell_writer;
 mod delay;
@@ -87,7 +87,7 @@ pub fn recording(text: &str, step: &Step, program: &str, manager: &str) -> Resul
             .map(|figures| ledger::reading(&figures, step, program, manager)),
         StepKind::Graph => labelled::read(text, heaptoll_experiments::replay::graph::SCHEMA)
             .map(|figures| graph::reading(&figures, step, program)),
-        _ => labelled::read(text, heaptoll_experiments::lifetimes::SCHEMA)
+        _ => labelled::read(text, heaptoll_trace_reports::lifetimes::SCHEMA)
             .map(|figures| lifetimes::reading(&figures, step, program, manager)),
     };
     found.map_err(|source| ReadError::Figures { command: step.kind.command(), source })

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiments::context::Context;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::workload::{catalog, catalog_places};
+use heaptoll_runs::workload::{catalog, catalog_places};
 
 use self::folder::Folder;
 use self::measure::Measure;
@@ -19,7 +19,7 @@ use self::steps::Steps;
 use crate::budget::Length;
 use crate::definition::Study;
 use crate::results::Results;
-use heaptoll_experiments::version;
+use heaptoll_command::version;
 
 mod affordable;
 mod child;

@@ -8,7 +8,7 @@ use thiserror::Error;
 use xz4rust::XzReader;
 
 use crate::results::{Results, SCHEMA};
-use heaptoll_experiments::labelled::{self, Unreadable};
+use heaptoll_command::labelled::{self, Unreadable};
 
 /// Results that cannot be read.
 #[derive(Debug, Error)]

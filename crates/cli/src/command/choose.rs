@@ -1,12 +1,12 @@
 //! `heaptoll choose`: which manager, with which settings, fits a program best.
 
 use clap::{Args, ValueEnum};
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::choose::{self, Preference, Request};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::preparation::baseline;
 use heaptoll_experiments::run;
-use heaptoll_experiments::workload::{AfterLoad, Workload};
 use heaptoll_report::format::shell_path;
+use heaptoll_runs::preparation::baseline;
+use heaptoll_runs::workload::{AfterLoad, Workload};
 
 use crate::documents::DocumentOutputs;
 use crate::duration::{duration, latency_ms, positive_seconds};

@@ -12,7 +12,7 @@ use heaptoll_report::terminal::render_document;
 use crate::one_class::one_class;
 use crate::outputs::Pages;
 use crate::{exit, terminal};
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::same_work;
 
 /// Compare what two experiments have in common: the same program under the same manager, B over A.

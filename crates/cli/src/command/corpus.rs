@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::corpus::make::{Request, make};
 use heaptoll_experiments::corpus::{Selected, check};
-use heaptoll_experiments::failure::Failure;
 use heaptoll_report::format::{count, mib_from_bytes, plural, shell_path};
 
 use crate::memory::bytes;

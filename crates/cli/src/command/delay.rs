@@ -1,9 +1,9 @@
 //! `heaptoll delay`: what it costs when freed memory waits.
 
 use clap::Args;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::delay;
 use heaptoll_experiments::delay::NO_DELAY;
-use heaptoll_experiments::failure::Failure;
 use heaptoll_units::size;
 
 use crate::session::Session;

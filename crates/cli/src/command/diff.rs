@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::diff::{self, Request};
-use heaptoll_experiments::failure::Failure;
 use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;

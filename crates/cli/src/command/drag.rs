@@ -1,9 +1,9 @@
 //! `heaptoll drag`: how long objects are held before their first use and after their last.
 
 use clap::{Args, ValueEnum};
+use heaptoll_command::failure::Failure;
 use heaptoll_drag::Clock;
 use heaptoll_experiments::drag::{self, Request, SCHEMA};
-use heaptoll_experiments::failure::Failure;
 
 use crate::documents::DocumentOutputs;
 use crate::frames::FramesArguments;

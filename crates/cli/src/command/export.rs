@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Instant, Window};
 use heaptoll_experiments::export::{dataset, page, parquet};
-use heaptoll_experiments::failure::Failure;
 use heaptoll_report::format::plural;
 
 use crate::duration::two_times;

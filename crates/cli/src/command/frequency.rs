@@ -1,7 +1,7 @@
 //! `heaptoll frequency`: what collections cost the program besides their pauses.
 
 use clap::Args;
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::frequency;
 use heaptoll_units::size;
 

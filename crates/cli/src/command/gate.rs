@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::gate::figures::{Figures, Verdict};
-use heaptoll_experiments::gate::{self, SCHEMA};
+use heaptoll_command::failure::Failure;
+use heaptoll_gate::SCHEMA;
+use heaptoll_gate::figures::{Figures, Verdict};
 
 use crate::documents::DocumentOutputs;
 use crate::gate_outputs::GateOutputs;
@@ -82,10 +82,10 @@ fn gated(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     arguments.gate_outputs.check()?;
     let found = match &arguments.merged {
-        Some(path) => gate::sharded::decide(path)?,
+        Some(path) => heaptoll_gate::sharded::decide(path)?,
         None => {
             let request = arguments.programs.request()?;
-            gate::run(&request, &Session::begin()?.context())?
+            heaptoll_gate::run(&request, &Session::begin()?.context())?
         }
     };
     let document = found.document();

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::foreign::{Kind, ProfileKind};
+use heaptoll_command::failure::Failure;
+use heaptoll_command::foreign::{Kind, ProfileKind};
 use heaptoll_experiments::import::{self, Request};
 
 use crate::exit::TROUBLE;

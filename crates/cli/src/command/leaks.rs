@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::graph;
-use heaptoll_experiments::leaks::{self, Fault, Figures, Request, Suppressions, Verdict};
-use heaptoll_experiments::preparation::baseline::DEFAULT;
-use heaptoll_experiments::standard_input::StandardInput;
-use heaptoll_experiments::traced::{self, LIMIT_S};
-use heaptoll_experiments::workload::Workload;
+use heaptoll_command::failure::Failure;
 use heaptoll_report::format::{printable, shell_command};
+use heaptoll_runs::graph;
+use heaptoll_runs::preparation::baseline::DEFAULT;
+use heaptoll_runs::standard_input::StandardInput;
+use heaptoll_runs::traced::{self, LIMIT_S};
+use heaptoll_runs::workload::Workload;
+use heaptoll_trace_reports::leaks::{self, Fault, Figures, Request, Suppressions, Verdict};
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::ledger::{self, LivePeak, ReplayRequest, Request};
-use heaptoll_experiments::record::{self, ProgramChoice, RecordingOptions};
 use heaptoll_report::format::shell_command;
+use heaptoll_runs::record::{self, ProgramChoice, RecordingOptions};
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;

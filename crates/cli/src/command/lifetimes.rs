@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::lifetimes::{self, By, Request};
+use heaptoll_command::failure::Failure;
+use heaptoll_trace_reports::lifetimes::{self, By, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::exit;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::callgrind_file;
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::callgrind_file;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::locality::{self, Alone, Request, SCHEMA};
 
 use self::options::{SamplingArg, Sizes};

@@ -2,11 +2,11 @@
 //! be added.
 
 use clap::{Args, Subcommand};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::own_input::OwnInput;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::context::Context;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_experiments::{added_managers, managers};
 use heaptoll_report::terminal::{layers_table, managers_table, options_table};
 

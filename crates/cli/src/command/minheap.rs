@@ -1,7 +1,7 @@
 //! `heaptoll minheap`: the smallest heap in which a program completes, by collector.
 
 use clap::Args;
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::minheap::{self, Periods, tolerance};
 
 use crate::documents::DocumentOutputs;

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::oracle::{self, Request, SCHEMA};
-use heaptoll_experiments::standard_input::StandardInput;
-use heaptoll_experiments::traced::LIMIT_S;
-use heaptoll_experiments::workload::Workload;
+use heaptoll_runs::standard_input::StandardInput;
+use heaptoll_runs::traced::LIMIT_S;
+use heaptoll_runs::workload::Workload;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;

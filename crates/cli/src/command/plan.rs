@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::cluster::{ClusterError, MachineClass, Plan, planning};
-use heaptoll_experiments::failure::Failure;
 use heaptoll_report::ReportError;
 use heaptoll_report::files::write_atomically;
 use heaptoll_report::format::{and_list, plural, shell_path};

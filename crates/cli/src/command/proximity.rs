@@ -1,7 +1,7 @@
 //! `heaptoll proximity`: how long requests take, by their distance to the last collection.
 
 use clap::Args;
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::proximity;
 use heaptoll_experiments::proximity::Shape;
 

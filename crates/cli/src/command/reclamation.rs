@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::reclamation::{self, point_of};
 use heaptoll_oracle::FreePoint;
 

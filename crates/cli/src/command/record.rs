@@ -13,15 +13,15 @@ use crate::outputs::own_arguments;
 use crate::session::Session;
 use crate::workload_args::SizeArg;
 use crate::{exit, recording, terminal};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::graph;
-use heaptoll_experiments::preparation::baseline::DEFAULT;
-use heaptoll_experiments::record::{Children, ProgramChoice, RecordingOptions, Request};
-use heaptoll_experiments::sampled;
-use heaptoll_experiments::standard_input::StandardInput;
-use heaptoll_experiments::traced::{self, LIMIT_S};
-use heaptoll_experiments::workload::Workload;
+use heaptoll_command::failure::Failure;
 use heaptoll_report::terminal::render_document;
+use heaptoll_runs::graph;
+use heaptoll_runs::preparation::baseline::DEFAULT;
+use heaptoll_runs::record::{Children, ProgramChoice, RecordingOptions, Request};
+use heaptoll_runs::sampled;
+use heaptoll_runs::standard_input::StandardInput;
+use heaptoll_runs::traced::{self, LIMIT_S};
+use heaptoll_runs::workload::Workload;
 
 /// With a number in it, random numbers are the same in each run.
 const SEED: &str = "HEAPTOLL_SAMPLE_SEED";

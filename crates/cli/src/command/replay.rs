@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::preparation::baseline;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::replay::{self, Order, Request, Touch};
 use heaptoll_report::format::shell_command;
+use heaptoll_runs::preparation::baseline;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;

@@ -15,11 +15,11 @@ use crate::extras::ExtraTables;
 use crate::one_class::one_class;
 use crate::outputs::Outputs;
 use crate::terminal;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::cluster;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::gate::history;
 use heaptoll_experiments::same_work;
-use heaptoll_experiments::traced::stored;
+use heaptoll_gate::history;
+use heaptoll_runs::traced::stored;
 
 /// Show a stored experiment again, or write it as HTML, JSON, CSV or Parquet; or the history of a gate.
 #[derive(Debug, Args)]

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::sampled::{self, Command, exchange};
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::sampled::{self, Command, exchange};
 
 use crate::terminal;
 

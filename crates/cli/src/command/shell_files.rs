@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use thiserror::Error;
 
 use crate::Cli;

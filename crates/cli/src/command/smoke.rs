@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use heaptoll_smoke::Expected;
 
 use crate::exit;

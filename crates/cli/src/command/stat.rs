@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::stat::{self, OfEitherKind, Request};
+use heaptoll_command::failure::Failure;
+use heaptoll_trace_reports::stat::{self, OfEitherKind, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::exit;

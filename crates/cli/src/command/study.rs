@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::own_input::OwnInput;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::context::Context;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::own_input::OwnInput;
 use heaptoll_papers::bundled::all;
 use heaptoll_papers::page::book::book;
 use heaptoll_papers::page::list::list;

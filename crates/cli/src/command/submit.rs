@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::cluster::Plan;
 use heaptoll_experiments::cluster::submit::{Request, Scheduler, largest_array, missing, scripts, submit};
-use heaptoll_experiments::failure::Failure;
 use heaptoll_report::format::plural;
 
 use crate::session::Session;

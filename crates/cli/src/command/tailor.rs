@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::tailor::{self, Request};
+use heaptoll_command::failure::Failure;
+use heaptoll_trace_reports::tailor::{self, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::memory::MemoryArguments;

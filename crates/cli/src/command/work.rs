@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::cluster::work::{Request, Worked, work};
-use heaptoll_experiments::failure::Failure;
 use heaptoll_report::format::{plural, shell_path};
 
 use crate::session::Session;

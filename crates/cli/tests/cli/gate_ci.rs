@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use heaptoll_experiments::gate::sites;
+use heaptoll_gate::sites;
 
 use crate::fixture::{CommandOutput, Fixture, git, read_json};
 
@@ -52,7 +52,7 @@ fn planted_leaks_and_live_bytes_are_named_first_in_recordings() {
     };
     let base = record("base", 1000, false);
     let found = sites::differences(&base, &record("leaky", 1000, true)).expect("recordings");
-    let first = |found: &heaptoll_experiments::gate::differences::Differences| {
+    let first = |found: &heaptoll_gate::differences::Differences| {
         found.added().first().map(|added| (added.part.name.clone(), added.certain))
     };
     assert_eq!(first(&found.exit), Some(("term < main".into(), 128)), "{:?}", found.exit);

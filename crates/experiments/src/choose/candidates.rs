@@ -2,7 +2,7 @@
 
 use heaptoll_experiment::manager::{self, Manager};
 
-use crate::failure::Failure;
+use heaptoll_command::failure::Failure;
 
 /// Settings that are tried, by manager: what gives memory back sooner or never, fewer arenas, huge pages; of a collector
 /// how much is allocated between collections, and how long one may stop the program.

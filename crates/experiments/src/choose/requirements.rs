@@ -5,8 +5,8 @@ use regex_lite::Regex;
 use super::request::Request;
 use super::score::Preference;
 use super::servers::p99_unit;
-use crate::context::Context;
-use crate::failure::Failure;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
 
 /// Refuses what only servers have, where there is none, or none that reports it.
 ///

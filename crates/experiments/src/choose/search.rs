@@ -14,10 +14,10 @@ use super::request::{FINALISTS, REPETITIONS, Request};
 use super::schedule::Schedule;
 use super::score::{Measured, measured};
 use super::servers;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::measurement;
 use crate::run::Run;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::measurement;
 
 /// What a search found.
 #[derive(Debug, Default)]

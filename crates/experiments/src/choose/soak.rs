@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::request::Request;
 use super::servers::p99_of;
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::run::Run;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
 
 /// Points of a series: hours have too many loads for the slopes of all pairs.
 const POINTS: usize = 120;

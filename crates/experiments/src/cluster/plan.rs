@@ -14,8 +14,8 @@ use super::digests::FileDigest;
 use super::error::ClusterError;
 use super::format::{FORMAT, VERSION};
 use super::machine_class::MachineClass;
-use crate::gate::sharded::PlannedGate;
 use crate::sealed::{self, Sealed, Unusable};
+use heaptoll_gate::sharded::PlannedGate;
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

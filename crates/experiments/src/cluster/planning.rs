@@ -20,11 +20,14 @@ use super::format::{FORMAT, VERSION};
 use super::machine_class::MachineClass;
 use super::plan::{CatalogEntries, Plan};
 use super::role::Role;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::gate::sharded::{self, PlannedGate};
-use crate::preparation::settings_in_environment;
-use crate::{cells, gate, measurement, run};
+use crate::run;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_gate;
+use heaptoll_gate::sharded::{self, PlannedGate};
+use heaptoll_runs::cells;
+use heaptoll_runs::measurement;
+use heaptoll_runs::preparation::settings_in_environment;
 
 /// Seconds of a shard where nothing else is requested.
 pub const SHARD_S: f64 = 600.0;
@@ -58,7 +61,7 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
 /// A gate to plan.
 pub struct GateRequest {
     /// The gate.
-    pub gate: gate::request::Request,
+    pub gate: heaptoll_gate::request::Request,
     /// Repetitions on each class of machines.
     pub repetitions: u32,
     /// Time of a shard, s.

@@ -10,7 +10,7 @@ use heaptoll_report::format::{shell_command, shell_path};
 use super::error::ClusterError;
 use super::plan::Plan;
 use super::work::is_there;
-use crate::context::Context;
+use heaptoll_command::context::Context;
 
 /// Slurm's own default of `MaxArraySize`: task numbers are below it.
 const USUAL_ARRAY: u32 = 1001;

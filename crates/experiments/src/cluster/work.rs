@@ -18,13 +18,14 @@ use super::error::ClusterError;
 use super::machine_class::MachineClass;
 use super::plan::{CatalogEntries, Plan};
 use super::publish::{Published, publish};
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::gate::sharded::{self, PlannedGate};
-use crate::preparation::resume::go_where_it_began;
-use crate::preparation::settings_in_environment;
-use crate::workload::Workload;
-use crate::{cells, measurement};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_gate::sharded::{self, PlannedGate};
+use heaptoll_runs::cells;
+use heaptoll_runs::measurement;
+use heaptoll_runs::preparation::resume::go_where_it_began;
+use heaptoll_runs::preparation::settings_in_environment;
+use heaptoll_runs::workload::Workload;
 
 /// Which shard to measure, and where.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use super::figures::{Figures, Trace};
 use crate::cluster::ClusterError;
 use crate::cluster::digests;
 use crate::cluster::role::Role;
-use crate::stat;
+use heaptoll_trace_reports::stat;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]

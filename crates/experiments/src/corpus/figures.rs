@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{CorpusError, INDEX, SCHEMA};
 use crate::artifact::packages::Package;
 use crate::cluster::digests::FileDigest;
-use crate::labelled::{self, Envelope};
+use heaptoll_command::labelled::{self, Envelope};
 
 /// Everything.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

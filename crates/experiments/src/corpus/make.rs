@@ -12,10 +12,11 @@ use super::figures::{Figures, Missing, Program, Trace};
 use super::{CorpusError, INDEX, PAGE, Selected, check, licence, origin, page};
 use crate::cluster::digests;
 use crate::cluster::role::Role;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::record::{self, ProgramChoice};
-use crate::{clock, workload};
+use heaptoll_command::clock;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::record::{self, ProgramChoice};
+use heaptoll_runs::workload;
 
 /// What to record.
 #[derive(Debug, Clone)]

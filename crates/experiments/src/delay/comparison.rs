@@ -13,7 +13,7 @@ use heaptoll_statistics::{ALPHA, Interval, median, over_programs};
 
 use super::figures::{Curve, Delay, Mean, Medians, Point, Ratios};
 use super::part::part;
-use crate::studied::between_programs;
+use heaptoll_runs::studied::between_programs;
 
 /// The quarantine that delays nothing.
 pub const NO_DELAY: u64 = 1;

@@ -8,7 +8,7 @@ use super::comparison::NO_DELAY;
 use super::figures::{Delay, Ratios};
 use super::published;
 use super::sections;
-use crate::studied::{StudyOutcome, size_label};
+use heaptoll_runs::studied::{StudyOutcome, size_label};
 
 /// The whole document.
 pub fn document(found: &Delay, outcome: &StudyOutcome) -> Document {

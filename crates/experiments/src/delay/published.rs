@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{Delay, Ratios};
 use super::published_overhead::{Overhead, Quantity, overheads};
-use crate::studied::{ratio_cell, size_label};
+use heaptoll_runs::studied::{ratio_cell, size_label};
 
 /// A published overhead with what was measured here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

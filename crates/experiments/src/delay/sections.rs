@@ -6,7 +6,7 @@ use heaptoll_statistics::Interval;
 
 use super::comparison::NO_DELAY;
 use super::figures::{Curve, Delay, Mean, Medians, Ratios};
-use crate::studied::{ratio_cell, size_label};
+use heaptoll_runs::studied::{ratio_cell, size_label};
 
 /// One of the ratios.
 type RatioOf = fn(&Ratios) -> Option<Interval>;

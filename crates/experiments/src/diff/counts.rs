@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
-use crate::foreign;
-use crate::gate::functions::{self, Of};
 use crate::instructions::{self, Program, Row};
-use crate::labelled;
 pub use document::document;
 pub use figures::{Figures, Pair, Routine};
+use heaptoll_command::failure::Failure;
+use heaptoll_command::foreign;
+use heaptoll_command::labelled;
+use heaptoll_gate::functions::{self, Of};
 
 mod document;
 mod figures;

@@ -7,10 +7,10 @@ use heaptoll_report::format::{NONE, count, plural, seconds};
 use heaptoll_units::{percent, three_digits, whole_bytes};
 
 use super::figures::{Figures, Recording};
-use crate::gate::diagnosis::site_flame;
-use crate::gate::differences::{Differences, Part, less};
-use crate::gate::sites::Lack;
-use crate::subject::manager_name;
+use heaptoll_command::subject::manager_name;
+use heaptoll_gate::diagnosis::site_flame;
+use heaptoll_gate::differences::{Differences, Part, less};
+use heaptoll_gate::sites::Lack;
 
 /// What flame graphs call the two recordings.
 pub(super) const SIDES: [&str; 2] = ["the first", "the second"];
@@ -369,7 +369,7 @@ fn name(part: &Part) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::differences::Amounts;
+    use heaptoll_gate::differences::Amounts;
 
     fn part(name: &str) -> Part {
         Part { name: name.into(), ..Part::default() }

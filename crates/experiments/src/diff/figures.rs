@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::gate::sites::SiteDifferences;
+use heaptoll_gate::sites::SiteDifferences;
 
 /// What the JSON holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use heaptoll_profiles::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::traced::ImageSummary;
+use heaptoll_runs::traced::ImageSummary;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

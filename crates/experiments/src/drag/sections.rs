@@ -9,7 +9,7 @@ use heaptoll_report::format::NONE;
 use heaptoll_units::{bytes, number, part, percent, whole_bytes};
 
 use super::figures::Row;
-use crate::tables::{site_table, table, table_item};
+use heaptoll_command::tables::{site_table, table, table_item};
 
 /// Call sites listed.
 const SITES: usize = 20;

@@ -13,7 +13,7 @@ use heaptoll_report::{ReportError, files, parquet};
 use crate::cluster::ClusterError;
 use crate::cluster::machine_class::named_for;
 use crate::cluster::plan::short;
-use crate::failure::Failure;
+use heaptoll_command::failure::Failure;
 
 /// What to export.
 #[derive(Debug, Clone)]

@@ -10,8 +10,8 @@ use heaptoll_units::{number, percent, whole_bytes};
 
 use super::profile::{self, Exported, Request};
 use super::target;
-use crate::context::Messages;
-use crate::failure::Failure;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
 
 /// Call stacks in the table.
 const ROWS: usize = 20;

@@ -6,9 +6,9 @@ use heaptoll_report::trace_parquet::{self, ExportError, sites_path};
 use heaptoll_trace::Memory;
 
 use super::target;
-use crate::context::Messages;
-use crate::failure::Failure;
-use crate::trace_source;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::trace_source;
 
 /// What to export.
 #[derive(Debug, Clone)]

@@ -14,11 +14,11 @@ use heaptoll_trace_analysis::subject::Subject;
 use thiserror::Error;
 
 use super::{target, tracks};
-use crate::context::Messages;
-use crate::failure::Failure;
-use crate::foreign::{self, ReadProfile};
-use crate::subject::incomplete;
-use crate::trace_source;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::foreign::{self, ReadProfile};
+use heaptoll_command::subject::incomplete;
+use heaptoll_command::trace_source;
 
 /// Standard output as a file.
 const STANDARD_OUTPUT: &str = "/dev/stdout";

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
-use crate::writable;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::writable;
 
 /// The file that was requested; without one, that of the trace's name in the current folder. `file_name` makes it of the
 /// trace's name without its extension.

@@ -15,7 +15,7 @@ use heaptoll_statistics::{ALPHA, Interval, median, over_programs};
 
 use super::figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
 use super::period::{Period, Question, comparisons, part};
-use crate::studied::between_programs;
+use heaptoll_runs::studied::between_programs;
 
 /// With fewer collections than this at the shortest period, a program shows little of their frequency.
 pub const FEWEST_COLLECTIONS: f64 = 10.0;

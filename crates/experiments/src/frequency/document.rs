@@ -8,7 +8,7 @@ use super::figures::Frequency;
 use super::period::Question;
 use super::published;
 use super::sections;
-use crate::studied::StudyOutcome;
+use heaptoll_runs::studied::StudyOutcome;
 
 /// The whole document.
 pub fn document(found: &Frequency, outcome: &StudyOutcome) -> Document {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::figures::{Frequency, Ratio};
 use super::period::Question;
 use super::published_gain::{Gain, gains};
-use crate::studied::size_label;
+use heaptoll_runs::studied::size_label;
 
 /// A published count with ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use heaptoll_statistics::Interval;
 use super::comparison::FEWEST_COLLECTIONS;
 use super::figures::{Frequency, Medians, Ratio, Study};
 use super::period::{Period, Question};
-use crate::studied::{ratio_cell, size_label};
+use heaptoll_runs::studied::{ratio_cell, size_label};
 
 /// More lines than this are drawn without bands.
 const BANDED: usize = 6;

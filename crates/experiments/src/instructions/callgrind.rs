@@ -3,7 +3,7 @@
 use heaptoll_instruction_counts::{Figures as ImageFigures, Instructions};
 
 use super::figures::{Program, Row};
-use crate::callgrind_file::{CallgrindFile, Function};
+use heaptoll_command::callgrind_file::{CallgrindFile, Function};
 
 /// The file of a row; none where nothing was counted.
 pub fn file(program: &Program, row: &Row) -> Option<CallgrindFile> {

@@ -6,7 +6,7 @@ use heaptoll_instruction_counts::{Amounts, Figures as ImageFigures, Tables};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::traced::ImageSummary;
+use heaptoll_runs::traced::ImageSummary;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 //! `heaptoll diff`.
 
 use super::figures::{FunctionFigures, Row};
-use crate::gate::functions;
+use heaptoll_gate::functions;
 use heaptoll_profiles::{Builder, Frame, Measure};
 use heaptoll_reftrace_host::{FunctionCount, Traced};
 use heaptoll_report::document::{Flame, FlameBase, Item, Part};

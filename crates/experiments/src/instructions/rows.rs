@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::check;
 use super::figures::{Disagreement, Program, Row};
-use crate::traced::{Cell, Plan};
+use heaptoll_runs::traced::{Cell, Plan};
 
 /// All runs made, by program and manager.
 #[derive(Debug, Default)]

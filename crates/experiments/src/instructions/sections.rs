@@ -7,7 +7,7 @@ use heaptoll_units::{bytes, part, tenths, three_digits, whole_bytes};
 
 use super::check;
 use super::figures::Row;
-use crate::tables::table;
+use heaptoll_command::tables::table;
 
 fn maybe(value: Option<f64>, words: fn(f64) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), words)

@@ -13,10 +13,10 @@ use heaptoll_replay::ledger::{self as driven, Prepared, Replayed, Sampled};
 use heaptoll_replay::start::Stack;
 
 use super::figures::{ReplayedManager, ReplayedPoint, Replays};
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::{preflights, stand_ins};
 use crate::replay::trace_file;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::{preflights, stand_ins};
 
 pub mod section;
 

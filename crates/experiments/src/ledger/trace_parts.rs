@@ -8,7 +8,7 @@ use heaptoll_report::format::shell_command;
 use heaptoll_trace::Tables;
 use heaptoll_trace_analysis::subject::takes_all_from_malloc;
 
-use crate::subject::{ended_early, manager_name};
+use heaptoll_command::subject::{ended_early, manager_name};
 
 /// Adds warnings, facts and the command.
 pub fn finish(document: &mut Document, tables: &Tables, command: &str) {

@@ -4,7 +4,7 @@ use heaptoll_locality::study::Row;
 use heaptoll_units::whole_bytes;
 
 use super::figures::Program;
-use crate::callgrind_file::{CallgrindFile, Function};
+use heaptoll_command::callgrind_file::{CallgrindFile, Function};
 
 /// Names of what makes references; the sweep is the collector's.
 const NAMES: [&str; 4] = ["program", "allocator", "collector", "system calls"];

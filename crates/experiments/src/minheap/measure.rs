@@ -12,12 +12,12 @@ use heaptoll_preflight::inspect_program;
 use super::figures::{Baseline, Collector, Program};
 use super::search::{Outcome, Question, Search, Step};
 use super::selection;
-use crate::attempt::{Attempt, Runs, Set};
-use crate::collector_options;
-use crate::context::Progress;
-use crate::failure::Failure;
-use crate::preparation::estimate::Estimate;
-use crate::preparation::preflights::{Limits, PreflightOutcome, prove};
+use heaptoll_command::collector_options;
+use heaptoll_command::context::Progress;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::attempt::{Attempt, Runs, Set};
+use heaptoll_runs::preparation::estimate::Estimate;
+use heaptoll_runs::preparation::preflights::{Limits, PreflightOutcome, prove};
 
 /// Heaps are whole pages.
 const PAGE: u64 = 4096;

@@ -5,8 +5,8 @@ use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::stack::LayerKind;
 use heaptoll_units::{read_percent, size, size_text};
 
-use crate::context::Messages;
-use crate::failure::Failure;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
 
 /// Allocators under the mark-sweep layer, as in the paper (§4.1); each where it is built.
 pub const ALLOCATORS: [&str; 2] = ["mimalloc3", "tcmalloc"];
@@ -154,7 +154,7 @@ pub fn baseline_name(allocator: &str, every: u64, honour: bool) -> String {
 mod tests {
     use heaptoll_experiment::manager::glibc;
 
-    use crate::context::Silent;
+    use heaptoll_command::context::Silent;
 
     use super::*;
 

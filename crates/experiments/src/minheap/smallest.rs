@@ -5,9 +5,9 @@ use heaptoll_experiment::manager::Manager;
 
 use super::figures::Collector;
 use super::measure::{ExpectedResult, Plan};
-use crate::attempt::{Runs, Set};
-use crate::context::Progress;
-use crate::failure::Failure;
+use heaptoll_command::context::Progress;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::attempt::{Runs, Set};
 
 /// A heap may be too large by this share: heaps of a multiple of it are compared, and not the heap itself.
 const TOLERANCE: f64 = 0.02;

@@ -6,7 +6,7 @@ use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_units::{number, percent, whole_bytes};
 
 use super::figures::{Figures, Program};
-use crate::tables::table;
+use heaptoll_command::tables::table;
 
 /// The whole document.
 pub fn document(figures: &Figures, command: String) -> Document {

@@ -12,9 +12,9 @@ use heaptoll_oracle::OracleFile;
 use heaptoll_scratch::Scratch;
 
 use super::figures::{Proof, Sequence};
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::pairing::Machine;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::pairing::Machine;
 
 /// The layer's variable.
 pub const VARIABLE: &str = "HEAPTOLL_ORACLE";
@@ -162,7 +162,7 @@ impl Native<'_> {
         if self.context.interrupt.is_set() {
             return Err(Failure::Interrupted);
         }
-        let scratch = crate::traced::scratch_folder()?;
+        let scratch = heaptoll_runs::traced::scratch_folder()?;
         let (page, variable) = page_in(&scratch).map_err(Failure::Run)?;
         let shown = self.context.messages.progress(None);
         shown.set_text(&format!("{}: a native run with point={point}, check={check}", self.program.name));

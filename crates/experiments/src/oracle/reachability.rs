@@ -11,7 +11,7 @@ use heaptoll_trace::{Ending, Header, Memory, Settings, TraceError, TraceFile};
 use heaptoll_trace_analysis::graph::{NoPoints, Unreachability, Use};
 use heaptoll_units::whole_bytes;
 
-use crate::preparation::pairing::Machine;
+use heaptoll_runs::preparation::pairing::Machine;
 
 /// Bytes that the recorders and the manager need for an object besides its own.
 const EACH_OBJECT: u64 = 300;

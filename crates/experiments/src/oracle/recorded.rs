@@ -15,9 +15,9 @@ use heaptoll_reftrace_host::{Image, Options, Tracer};
 use super::native::VARIABLE;
 use super::reachability::{Both, Graph};
 use super::request::Request;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::traced::{Cell, Follow, Run, TracedRunner};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::traced::{Cell, Follow, Run, TracedRunner};
 
 /// The stack under which programs are recorded: the layer, which forwards, over glibc.
 fn stack(program: &ProgramInfo, graph: bool, context: &Context) -> StackInfo {

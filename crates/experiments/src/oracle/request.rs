@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::workload::Workload;
+use heaptoll_runs::workload::Workload;
 
 /// What to record.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use heaptoll_event_log::{Collection, ProcessEvents};
 use heaptoll_experiment::java::{self, JavaLog};
 use heaptoll_experiment::manager::Manager;
 
-use crate::failure::Failure;
+use heaptoll_command::failure::Failure;
 
 /// The young generation in the run that counts what a program allocates.
 pub const FIRST_PERIOD: u64 = 16 << 20;

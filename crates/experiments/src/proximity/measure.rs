@@ -18,12 +18,12 @@ use super::groups::{Shape, group, normalise};
 use super::java_pauses;
 use super::portions::{Series, portions, series};
 use super::selection;
-use crate::attempt::{Attempt, Runs, Set};
-use crate::collector_options;
-use crate::context::Progress;
-use crate::failure::Failure;
-use crate::preparation::estimate::Estimate;
-use crate::preparation::preflights::{Limits, PreflightOutcome, prove};
+use heaptoll_command::collector_options;
+use heaptoll_command::context::Progress;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::attempt::{Attempt, Runs, Set};
+use heaptoll_runs::preparation::estimate::Estimate;
+use heaptoll_runs::preparation::preflights::{Limits, PreflightOutcome, prove};
 
 /// The variable that names the file of events.
 const VARIABLE: &str = "HEAPTOLL_EVENTS";

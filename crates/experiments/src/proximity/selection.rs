@@ -3,8 +3,8 @@
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::stack::LayerKind;
 
-use crate::context::Messages;
-use crate::failure::Failure;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
 
 /// Collectors when none is named: mark-sweep over the paper's two allocators, and Tithe.
 const DEFAULT: [&str; 3] = ["sweep/mimalloc3", "sweep/tcmalloc", "tithe-collect"];
@@ -80,7 +80,7 @@ pub fn options(stack: &Manager, every: u64) -> String {
 mod tests {
     use heaptoll_experiment::manager::glibc;
 
-    use crate::context::Silent;
+    use heaptoll_command::context::Silent;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use heaptoll_statistics::Interval;
 use super::figures::{Ratios, Reclamation};
 use super::part::point_label;
 use super::sections;
-use crate::studied::StudyOutcome;
+use heaptoll_runs::studied::StudyOutcome;
 
 /// The whole document.
 pub fn document(found: &Reclamation, outcome: &StudyOutcome) -> Document {

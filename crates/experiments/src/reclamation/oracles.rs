@@ -8,11 +8,11 @@ use heaptoll_reftrace_host::Tracer;
 use heaptoll_report::format::and_list;
 
 use super::request::Request;
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::oracle;
-use crate::preparation::oracle_files::{checked, lacks_unreachable};
-use crate::workload::Workload;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::oracle_files::{checked, lacks_unreachable};
+use heaptoll_runs::workload::Workload;
 
 /// What is there of a program.
 enum Recorded {
@@ -121,7 +121,7 @@ fn of_program(
         force: true,
         graph: request.points.contains(&FreePoint::Unreachable),
         prove: true,
-        timeout_s: crate::traced::LIMIT_S,
+        timeout_s: heaptoll_runs::traced::LIMIT_S,
         expect_status: request.study.expect_status,
         command: vec![],
     };

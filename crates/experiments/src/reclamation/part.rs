@@ -6,7 +6,7 @@ use heaptoll_experiment::stack::{LayerKind, layers};
 use heaptoll_oracle::FreePoint;
 use heaptoll_units::size;
 
-use crate::studied::size_label;
+use heaptoll_runs::studied::size_label;
 
 /// A point as it is written: `last-use`, `unreachable`, `free`, `delay:64K`, `collect:1M`, `never`.
 pub fn point_label(point: FreePoint) -> String {

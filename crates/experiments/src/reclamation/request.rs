@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use heaptoll_oracle::FreePoint;
 
-use crate::studied;
+use heaptoll_runs::studied;
 
 /// What to run.
 #[derive(Debug, Clone)]

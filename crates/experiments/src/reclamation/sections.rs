@@ -8,8 +8,8 @@ use heaptoll_units::{figure, number, percent, whole_bytes};
 
 use super::figures::{Alive, Curve, Medians, Ratios, Reclamation};
 use super::part::point_label;
-use crate::studied::ratio_cell;
-use crate::tables::{table, table_item};
+use heaptoll_command::tables::{table, table_item};
+use heaptoll_runs::studied::ratio_cell;
 
 /// One of the ratios.
 type RatioOf = fn(&Ratios) -> Option<Interval>;

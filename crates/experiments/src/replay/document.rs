@@ -13,7 +13,7 @@ use heaptoll_units::bytes;
 
 use super::sections;
 use super::verdict::trouble;
-use crate::subject::manager_name;
+use heaptoll_command::subject::manager_name;
 
 /// The whole document. `command` repeats the replay.
 pub fn document(found: &Findings, managers: &[Manager], command: &str) -> Document {

@@ -19,12 +19,12 @@ mod sections;
 use heaptoll_replay::mmtk::Mmtk;
 use heaptoll_report::document::Document;
 
-use crate::clock;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::measurement::warned_of_load;
 use cells::cells;
 use findings::{Measured, findings};
+use heaptoll_command::clock;
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::measurement::warned_of_load;
 use runs::Runner;
 
 pub use error::GraphReplayError;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use heaptoll_replay::study::Progress as ReportProgress;
 
-use crate::context::{Messages, Progress};
-use crate::preparation::estimate::Estimate;
+use heaptoll_command::context::{Messages, Progress};
+use heaptoll_runs::preparation::estimate::Estimate;
 
 /// Shows how many runs are made, and how long the others will take.
 pub struct ReplayProgress<'a> {

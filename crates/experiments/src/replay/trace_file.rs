@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::failure::Failure;
-use crate::trace_source;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::trace_source;
 
 /// A replay reads its trace several times: once for each order of threads and copy, twice where it has pointers.
 ///

@@ -13,11 +13,11 @@ use heaptoll_launcher::slice;
 
 use super::heaps::{self, Heaps};
 use super::request::{REPETITIONS, Request};
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::beginning::{self, Beginning};
-use crate::preparation::derived::DerivedStacks;
-use crate::preparation::{baseline, experiment_file, stand_ins};
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::beginning::{self, Beginning};
+use heaptoll_runs::preparation::derived::DerivedStacks;
+use heaptoll_runs::preparation::{baseline, experiment_file, stand_ins};
 
 /// Prepares a new experiment and its file.
 ///

@@ -16,11 +16,11 @@ use heaptoll_locality::simulation::Partial;
 use heaptoll_reftrace_host::{Fitness, Options, Traced, Tracer};
 use heaptoll_statistics::median;
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::preparation::estimate::Estimate;
 use crate::simulated_machine;
-use crate::traced::{
+use heaptoll_command::context::Context;
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::preparation::estimate::Estimate;
+use heaptoll_runs::traced::{
     Cell, Follow, LIMIT_S, NOT_MEASURABLE, Run, TracedRunner, fitness_of, other_path, remarks_of,
 };
 

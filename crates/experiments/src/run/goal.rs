@@ -9,8 +9,8 @@ use heaptoll_experiment::runner::{Ending, RunError};
 use heaptoll_experiment::store::Store;
 use heaptoll_units::percent;
 
-use crate::context::Context;
-use crate::measurement;
+use heaptoll_command::context::Context;
+use heaptoll_runs::measurement;
 
 /// Makes the invocations that an experiment lacks, program by program where that is requested; where it decides itself how many those are, check by check.
 ///

@@ -8,12 +8,12 @@ use heaptoll_experiment::heap_limit::HeapLimit;
 use heaptoll_experiment::manager::Manager;
 
 use super::request::Request;
-use crate::attempt::Runs;
-use crate::collector_options;
-use crate::context::{Context, Progress};
-use crate::failure::Failure;
 use crate::minheap::{SmallestHeaps, is_searched};
-use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
+use heaptoll_command::collector_options;
+use heaptoll_command::context::{Context, Progress};
+use heaptoll_command::failure::Failure;
+use heaptoll_runs::attempt::Runs;
+use heaptoll_runs::preparation::derived::{DerivedStacks, Proved, proved_as};
 
 /// Heaps by default, as multiples of the smallest.
 pub const FACTORS: [f64; 5] = [1.25, 1.5, 2.0, 3.0, 4.0];

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use heaptoll_experiment::experiment::Pairing;
 
 use super::thp::Thp;
-use crate::preparation::baseline;
-use crate::workload::Workload;
+use heaptoll_runs::preparation::baseline;
+use heaptoll_runs::workload::Workload;
 
 /// Timed repetitions by default.
 pub const REPETITIONS: u32 = 10;

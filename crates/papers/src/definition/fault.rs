@@ -14,7 +14,7 @@ pub enum Fault {
     /// It was written for a later version.
     #[error(
         "{file}: it needs heaptoll {needed}, and this is {}: run it with that version or a later one",
-        heaptoll_experiments::version::OURS
+        heaptoll_command::version::OURS
     )]
     Later {
         /// The file.

@@ -1,7 +1,7 @@
 //! Survival by age: `heaptoll lifetimes` of one recording.
 
-use heaptoll_experiments::lifetimes::Figures;
 use heaptoll_trace_analysis::lifetimes::Clock;
+use heaptoll_trace_reports::lifetimes::Figures;
 
 use super::cell_writer::CellWriter;
 use super::reading::Reading;

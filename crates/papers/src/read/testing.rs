@@ -1,8 +1,10 @@
 //! Output of commands for a tiny cfrac under two managers, shortened: lists that are not read are empty.
 
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_experiments::{instructions, lifetimes, locality};
+use heaptoll_experiments::instructions;
+use heaptoll_experiments::locality;
 use heaptoll_statistics::Interval;
+use heaptoll_trace_reports::lifetimes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 

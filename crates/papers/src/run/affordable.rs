@@ -6,8 +6,8 @@ use crate::budget::{HasSize, Length, Speed, plan};
 use crate::definition::Study;
 use crate::within::{Within, least_s, within};
 
-use heaptoll_experiments::context::Messages;
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
 use heaptoll_units::took;
 
 /// Refuses a time in which no step can be run, and reports how many claims the time is enough for where it is not

@@ -9,7 +9,7 @@ use crate::figures::{Absent, Figures};
 use crate::originals::{Originals, of_steps};
 use crate::results::{Ended as Ending, PaperResult, Ran as RanStep, Results};
 use crate::verdict;
-use heaptoll_experiments::version;
+use heaptoll_command::version;
 use heaptoll_report::format::shell_command;
 
 use super::commands::Extent;

@@ -2,7 +2,7 @@
 //! rows where it has any. Everything is written as soon as it is known, so a study that was stopped, by whatever,
 //! goes on with `--resume`.
 
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::budget::Planned;
 use crate::definition::Study;
 use crate::figures::Cell;
 use crate::results::Ran;
+use heaptoll_command::labelled;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::labelled;
 use heaptoll_report::files::write_atomically;
 use heaptoll_report::{ReportError, format};
 use serde::de::DeserializeOwned;

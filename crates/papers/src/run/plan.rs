@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use heaptoll_experiments::clock;
+use heaptoll_command::clock;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Length;
 use crate::definition::Study;
-use heaptoll_experiments::version;
+use heaptoll_command::version;
 
 /// Name and version of the format in which a folder keeps it.
 pub const SCHEMA: &str = "heaptoll-study-kept/1";

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::budget::Planned;
 use crate::definition::Step;
-use heaptoll_experiments::context::{Messages, Progress as Bar};
+use heaptoll_command::context::{Messages, Progress as Bar};
 
 use heaptoll_units::took;
 

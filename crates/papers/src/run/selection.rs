@@ -12,7 +12,7 @@ use heaptoll_catalog::did_you_mean;
 use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
 use heaptoll_experiment::manager::{self, Manager};
 
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::replay::graph::is_known;
 
 /// The word for every study that heaptoll has.

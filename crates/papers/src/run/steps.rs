@@ -11,8 +11,8 @@ use crate::results::Ended as Ending;
 use super::folder::{Ended, Folder};
 use super::measure::Measure;
 use super::progress::Progress;
-use heaptoll_experiments::context::Messages;
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
 
 /// The steps to run, and their parameters.
 pub struct Steps<'a> {

@@ -1,7 +1,7 @@
 //! The options of `heaptoll replay --graph`.
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::failure::Failure;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiments::minheap::tolerance;
 use heaptoll_experiments::replay::graph::{HeapBase, HeapSize, MOST_HEAPS, Question};
 use heaptoll_experiments::simulated_machine;

@@ -5,8 +5,8 @@ use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_units::{number, percent};
 
 use super::figures::{Figures, Pair, Routine};
-use crate::gate::diagnosis::{Causes, place, sections};
-use crate::gate::metric::Metric;
+use heaptoll_gate::diagnosis::{Causes, place, sections};
+use heaptoll_gate::metric::Metric;
 
 /// The document. `command` repeats it.
 pub fn document(figures: &Figures, command: &str) -> Document {

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::gate::differences::Differences;
-use crate::gate::stack_pair::StackPair;
+use heaptoll_gate::differences::Differences;
+use heaptoll_gate::stack_pair::StackPair;
 
 /// What the JSON holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

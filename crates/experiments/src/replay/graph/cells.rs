@@ -6,7 +6,7 @@ use super::figures::{PlanRow, Wrong};
 use super::heaps;
 use super::memory;
 use super::request::{HeapSize, Request};
-use crate::failure::Failure;
+use heaptoll_command::failure::Failure;
 
 /// A plan that failed so often in a row in a heap is not run there again.
 const GIVE_UP_AFTER: u32 = 2;

@@ -6,7 +6,7 @@ use heaptoll_units::{MIB, mib};
 
 use super::figures::{Ending, Figures, Heap, Row, Spent};
 use super::sections::size_text;
-use crate::tables::table;
+use heaptoll_command::tables::table;
 
 /// Charts over heaps; nothing below two heaps.
 pub fn over_heaps(found: &Figures) -> Option<Section> {

@@ -8,7 +8,7 @@ use heaptoll_units::bytes;
 
 use super::error::GraphReplayError;
 use super::figures::PlanRow;
-use crate::failure::Failure;
+use heaptoll_command::failure::Failure;
 
 /// A header and rounding of an object, bytes.
 const EACH_OBJECT_BYTES: u64 = 16;

@@ -5,7 +5,7 @@ use heaptoll_replay::mmtk::plans::{NAMES, NO_COLLECTION, OWN};
 use heaptoll_report::format::printable;
 
 use super::error::GraphReplayError;
-use crate::failure::Failure;
+use heaptoll_command::failure::Failure;
 
 /// What the name of a plan of MMTk begins with, where other managers have names too.
 const MMTK: &str = "mmtk:";

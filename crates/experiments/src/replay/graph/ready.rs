@@ -11,10 +11,10 @@ use heaptoll_trace::Memory;
 use super::error::GraphReplayError;
 use super::memory;
 use super::request::Request;
-use crate::context::Messages;
-use crate::failure::Failure;
 use crate::replay::trace_file;
-use crate::trace_source;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::trace_source;
 
 /// What replays read.
 pub struct Ready {

@@ -19,10 +19,10 @@ use super::memory::all_objects_bytes;
 use super::plans::row_name;
 use super::ready::Ready;
 use super::request::{HeapSize, Request};
-use crate::context::Messages;
-use crate::failure::Failure;
 use crate::minheap::{Outcome, Search, Step};
 use crate::replay::progress::ReplayProgress;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
 
 /// What all runs share.
 pub struct Runner<'a> {

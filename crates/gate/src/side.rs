@@ -1,0 +1,100 @@
+//! The two sides of a program, found: which command runs in which folder, of which commit.
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use heaptoll_preflight::Refusal;
+
+use super::figures::Side;
+use super::request::{Entry, SideRequest};
+use super::worktrees::Tree;
+use heaptoll_command::failure::Failure;
+
+/// One side that can be run.
+#[derive(Debug, Clone, Default)]
+pub struct BuiltSide {
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Folder that it runs in; heaptoll's own without one.
+    pub folder: Option<PathBuf>,
+    /// The commit that it was built of.
+    pub commit: Option<String>,
+    /// Whether it has changes over the commit.
+    pub dirty: bool,
+    /// The manager that is put into it.
+    pub manager: Option<String>,
+}
+
+impl BuiltSide {
+    /// A side in the place where it is, or in the tree that was built for it.
+    pub fn of(request: &SideRequest, tree: Option<&Tree>) -> BuiltSide {
+        BuiltSide {
+            command: request.command.clone(),
+            folder: tree.map(|tree| tree.folder.clone()),
+            commit: tree.map(|tree| tree.commit.clone()),
+            dirty: tree.is_some_and(|tree| tree.dirty),
+            manager: request.manager.clone(),
+        }
+    }
+
+    /// As it is reported.
+    pub fn described(&self) -> Side {
+        Side {
+            command: self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            folder: self.folder.as_ref().map(|folder| folder.display().to_string()),
+            commit: self.commit.clone(),
+            dirty: self.dirty,
+            manager: self.manager.clone(),
+        }
+    }
+
+    /// The file that it executes.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn program(&self) -> Result<PathBuf, Refusal> {
+        let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        heaptoll_preflight::locate(&self.command, &environment, self.folder.as_deref())
+    }
+}
+
+/// Refuses a program that would be compared with itself, and gives a note where its two files hold the same bytes.
+///
+/// # Errors
+/// A file is not there, or both sides are the same in all that may differ.
+pub fn check(entry: &Entry, base: &BuiltSide, new: &BuiltSide) -> Result<Option<String>, Failure> {
+    let (of_base, of_new) = (base.program()?, new.program()?);
+    let same_arguments = base.command.get(1..) == new.command.get(1..) && base.manager == new.manager;
+    let same_folder = base.folder == new.folder;
+    if is_same_file(&of_base, &of_new) {
+        if same_arguments && same_folder {
+            return Err(Failure::Usage(format!(
+                "{}: base and new are the same file, {}, and run alike: it would be compared with itself. Give two builds, \
+                 two commands, or two managers (--base-manager, --new-manager)",
+                entry.name,
+                of_base.display()
+            )));
+        }
+        let is_one = same_arguments && base.folder.is_some();
+        return Ok(
+            is_one.then(|| format!("both sides execute {}, which is in neither tree", of_base.display()))
+        );
+    }
+    if let (Some(commit), Some(other)) = (&base.commit, &new.commit)
+        && commit == other
+        && !base.dirty
+        && !new.dirty
+    {
+        return Ok(Some(format!("base and new are builds of the same commit, {commit}")));
+    }
+    let bytes = |path: &PathBuf| std::fs::read(path).ok();
+    let same = same_arguments && bytes(&of_base).is_some_and(|found| bytes(&of_new) == Some(found));
+    Ok(same.then(|| format!("{} and {} hold the same bytes", of_base.display(), of_new.display())))
+}
+
+/// Whether two files are one.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    identity(one).is_some_and(|found| identity(other) == Some(found))
+}

@@ -1,0 +1,88 @@
+//! Resumes an experiment that was stopped.
+
+use std::path::Path;
+
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::store::Store;
+use heaptoll_experiment::{kept_input, machine, working_copy};
+
+use crate::preparation::settings_in_environment;
+use heaptoll_command::context::Messages;
+use heaptoll_command::failure::Failure;
+
+/// Opens the file and brings the experiment back to where it can go on.
+///
+/// # Errors
+/// The file cannot be used, or what it needs is gone.
+pub fn resume(
+    path: &Path,
+    repetitions: Option<u32>,
+    messages: &dyn Messages,
+) -> Result<(Store, Experiment), Failure> {
+    let (store, mut experiment) = Store::resume(path)?;
+    if !experiment.settings.shards.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{} was measured in shards: `heaptoll work` measures one that is missing, and `heaptoll merge` adds it",
+            path.display()
+        )));
+    }
+    if let Some(fewer) = repetitions.filter(|&n| n < experiment.settings.repetitions) {
+        return Err(Failure::Usage(format!(
+            "-n {fewer}: {} was begun with {} repetitions and can be extended, not cut short; Ctrl-C ends it early",
+            path.display(),
+            experiment.settings.repetitions
+        )));
+    }
+    for object in experiment.stacks.iter().flat_map(|stack| &stack.preload) {
+        if !Path::new(object).is_file() {
+            return Err(Failure::Usage(format!(
+                "{object}, which the experiment preloads, is gone; put it back to go on"
+            )));
+        }
+    }
+    for stdin in experiment.programs.iter().filter_map(|program| program.stdin.as_deref()) {
+        still_there(stdin, path)?;
+    }
+    if experiment.settings.working_copy {
+        let folder = Path::new(&experiment.settings.directory);
+        working_copy::check(folder).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    // Last: a request that is refused leaves the file as it is.
+    if let Some(more) = repetitions.filter(|&n| n > experiment.settings.repetitions) {
+        experiment.settings.repetitions = more;
+        experiment.complete = false;
+        store.describe(&experiment)?;
+    }
+    settings_in_environment::warn(&experiment, messages);
+    let now = machine::read();
+    if (&now.cpu, &now.kernel, &now.libc)
+        != (&experiment.machine.cpu, &experiment.machine.kernel, &experiment.machine.libc)
+    {
+        messages
+            .warning("this is not the machine the experiment began on; its new rows will not compare well");
+    }
+    Ok((store, experiment))
+}
+
+/// Refuses to go on without what the program read from its standard input.
+fn still_there(stdin: &str, experiment: &Path) -> Result<(), Failure> {
+    let why = match (kept_input::sha256(stdin), std::fs::metadata(stdin)) {
+        (_, Ok(_)) => return Ok(()),
+        (Some(_), Err(_)) => {
+            "was piped, and was kept until that command ended: begin again, with --stdin FILE".into()
+        }
+        (None, Err(error)) => format!("was {stdin}: {error}; put it back to go on"),
+    };
+    Err(Failure::Usage(format!("standard input of the program in {} {why}", experiment.display())))
+}
+
+/// The command may name files relative to the folder in which the experiment was begun.
+pub fn go_where_it_began(experiment: &Experiment) -> Result<(), Failure> {
+    let directory = &experiment.settings.directory;
+    if directory.is_empty() {
+        return Ok(());
+    }
+    std::env::set_current_dir(directory).map_err(|error| {
+        Failure::Usage(format!("cannot go to {directory}, where the experiment was begun: {error}"))
+    })
+}

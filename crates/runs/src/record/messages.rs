@@ -1,0 +1,198 @@
+//! Messages about a recording.
+
+use std::ffi::OsString;
+
+use heaptoll_preflight::own_heap;
+use heaptoll_record::{Progress, Recording, RecordingOutcome, Request, folder_of_others};
+use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds, shell_path};
+use heaptoll_trace_analysis::subject::PYTHONMALLOC;
+
+use heaptoll_command::context::Messages;
+
+/// Passes on the messages of a recording under way.
+pub struct ProgressMessages<'a> {
+    /// Where they go.
+    pub messages: &'a dyn Messages,
+}
+
+impl Progress for ProgressMessages<'_> {
+    fn waits_for(&mut self, pids: &[i32]) {
+        const SHOWN: usize = 8;
+        let mut names: Vec<String> = pids.iter().take(SHOWN).map(|pid| name(*pid)).collect();
+        if pids.len() > SHOWN {
+            names.push(format!("{} more", pids.len() - SHOWN));
+        }
+        self.messages.note(&format!(
+            "the program has ended, {} it started {} not: {}; Ctrl-C ends the recording without them",
+            plural(pids.len(), "process").replace("processs", "processes"),
+            if pids.len() == 1 { "has" } else { "have" },
+            names.join(", ")
+        ));
+    }
+
+    fn trouble(&mut self, text: &str) {
+        self.messages.warning(&format!("{text}; the program goes on"));
+    }
+}
+
+fn name(pid: i32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("{} ({pid})", printable(name.trim()))
+}
+
+/// The summary at the end. For a temporary trace it has only what went wrong.
+pub fn summary(request: &Request, recorded: &RecordingOutcome, is_temporary: bool, messages: &dyn Messages) {
+    let Some(first) = recorded.recordings.first() else { return };
+    if !is_temporary {
+        traces(request, recorded, first, messages);
+        own_heaps(request, recorded).iter().for_each(|sentence| messages.warning(sentence));
+    }
+    troubles(request, recorded, first, is_temporary, messages);
+}
+
+/// Programs whose objects are not all malloc's, each in a sentence.
+fn own_heaps(request: &Request, recorded: &RecordingOutcome) -> Vec<String> {
+    let environment = environment(&request.command, &request.environment);
+    let mut sentences = Vec::new();
+    for recording in recorded.recordings.iter().filter(|recording| recording.events > 0) {
+        let sentence = own_heap(&recording.exe, &environment);
+        sentences.extend(sentence.filter(|sentence| !sentences.contains(sentence)));
+    }
+    sentences
+}
+
+/// The variables that a program has: those of this process, those set for it, and of its command, `env NAME=VALUE
+/// program`.
+fn environment(command: &[OsString], set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let in_command = command.iter().filter_map(|word| {
+        let (name, value) = word.to_str()?.split_once('=')?;
+        Some((name.into(), value.into()))
+    });
+    std::env::vars_os().chain(set.iter().cloned()).chain(in_command).collect()
+}
+
+/// The list of traces.
+fn traces(request: &Request, recorded: &RecordingOutcome, first: &Recording, messages: &dyn Messages) {
+    let (others, _) = others(recorded);
+    messages.note(&format!("{} {}", line(first), wall(recorded)));
+    match &others[..] {
+        [] => {}
+        [one] => messages.note(&format!("{}, of {}", line(one), program(one))),
+        many => {
+            let most = many.iter().max_by_key(|recording| recording.events);
+            let events: u64 = many.iter().map(|recording| recording.events).sum();
+            messages.note(&format!(
+                "and {} of {} with {} events, in {}; the largest is {}",
+                plural(many.len(), "trace"),
+                "processes that it started or became",
+                count(events as f64),
+                folder_of_others(&request.output).display(),
+                most.map_or_else(String::new, |most| most.path.display().to_string())
+            ));
+        }
+    }
+}
+
+/// Process images other than the first: with a trace, and without one.
+fn others(recorded: &RecordingOutcome) -> (Vec<&Recording>, Vec<&Recording>) {
+    let others = recorded.recordings.iter().skip(1);
+    others.partition(|recording| !recording.path.as_os_str().is_empty())
+}
+
+/// The words of a recording's end that a signal caused.
+const KILLED: &str = "killed by signal";
+
+/// What went wrong, or which command reads the trace.
+fn troubles(
+    request: &Request,
+    recorded: &RecordingOutcome,
+    first: &Recording,
+    is_temporary: bool,
+    messages: &dyn Messages,
+) {
+    let (others, traceless) = others(recorded);
+    const SHOWN: usize = 4;
+    let troubled: Vec<_> = std::iter::once(first).chain(others).filter(|one| one.trouble.is_some()).collect();
+    for recording in troubled.iter().take(SHOWN) {
+        let why = recording.trouble.as_deref().unwrap_or_default();
+        let path = recording.path.display();
+        messages.error(&match recording.lost {
+            0 => format!("{path} is not whole: {why}"),
+            lost => format!(
+                "{path} is not whole ({why}): {} events are lost, the gap is marked in it",
+                count(lost as f64)
+            ),
+        });
+    }
+    if troubled.len() > SHOWN {
+        messages.error(&format!("{} more traces are not whole", troubled.len() - SHOWN));
+    }
+    if let [one, more @ ..] = &traceless[..] {
+        let why = one.trouble.as_deref().unwrap_or_default();
+        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+        messages.error(&format!("{}{more}: not recorded ({why})", program(one)));
+    }
+    if first.how.contains(KILLED) {
+        let advice = match request.manager.name.as_str() {
+            "glibc" => String::new(),
+            other => format!(" under {other}; without -m it shows whether that is to blame"),
+        };
+        messages.warning(&format!("{}: {}{advice}", program(first), first.how));
+    }
+    for warning in &recorded.warnings {
+        messages.warning(warning);
+    }
+    let most = recorded.recordings.iter().max_by_key(|recording| recording.events);
+    if let Some(most) = most.filter(|most| most.events > 0) {
+        if !is_temporary {
+            messages.note(&format!("what it allocated: heaptoll stat {}", shell_path(&most.path)));
+        }
+    } else {
+        messages.error(&format!(
+            "no allocation arrived: {} allocates nothing, or its calls do not pass the layer (it may have an allocator of \
+             its own inside, or have dropped LD_PRELOAD)",
+            program(first)
+        ));
+    }
+}
+
+fn line(recording: &Recording) -> String {
+    let each = recording.bytes as f64 / recording.events.max(1) as f64;
+    let size = if recording.bytes < 1 << 20 {
+        format!("{} KiB", count((recording.bytes as f64 / 1024.0).ceil()))
+    } else {
+        format!("{} MiB", mib_from_bytes(recording.bytes as f64))
+    };
+    let per_event =
+        if recording.events < 10_000 { String::new() } else { format!(", {} bytes an event", ratio(each)) };
+    format!("{}: {} events, {size}{per_event}", recording.path.display(), count(recording.events as f64))
+}
+
+fn wall(recorded: &RecordingOutcome) -> String {
+    format!("in {} s", seconds(recorded.wall.as_secs_f64()))
+}
+
+fn program(recording: &Recording) -> String {
+    let name = recording.exe.file_name().map_or_else(|| "the program".into(), |name| name.to_string_lossy());
+    format!("{name} (process {})", recording.pid)
+}
+
+/// The machine, for a trace's header, and what of the program's environment decides which objects are malloc's.
+pub fn machine(command: &[OsString], set: &[(OsString, OsString)]) -> Vec<(String, String)> {
+    let machine = heaptoll_experiment::machine::read();
+    let environment = environment(command, set);
+    let python = environment.iter().rev().find(|(name, _)| name == PYTHONMALLOC);
+    let python = python
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
+    let facts = [
+        ("cpu", machine.cpu),
+        ("cores", machine.cores.to_string()),
+        ("memory_kib", machine.memory_kib.to_string()),
+        ("kernel", machine.kernel),
+        ("distribution", machine.distribution),
+        ("libc", machine.libc),
+        ("thp", machine.thp),
+    ]
+    .map(|(name, value)| (name.to_string(), value));
+    facts.into_iter().chain(python).collect()
+}

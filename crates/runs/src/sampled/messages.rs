@@ -1,0 +1,68 @@
+//! Messages about a sampled run.
+
+use std::path::{Path, PathBuf};
+
+use heaptoll_record::Progress;
+use heaptoll_record::sampling::SampledOutcome;
+use heaptoll_report::format::{plural, printable, seconds, shell_path};
+use heaptoll_units::{number, size_text};
+
+use heaptoll_command::context::Messages;
+
+/// Passes on the messages of a run under way.
+pub struct ProgramMessages<'a> {
+    /// Where they go.
+    pub messages: &'a dyn Messages,
+}
+
+impl Progress for ProgramMessages<'_> {
+    fn waits_for(&mut self, pids: &[i32]) {
+        let names: Vec<String> = pids.iter().take(8).map(i32::to_string).collect();
+        self.messages.note(&format!(
+            "the program has ended, what it started has not (process {}); Ctrl-C ends the run without it",
+            names.join(", ")
+        ));
+    }
+}
+
+/// What was sampled, and which command shows it.
+pub fn summary(
+    outcome: &SampledOutcome,
+    written: &[PathBuf],
+    output: &Path,
+    mean_bytes: u64,
+    messages: &dyn Messages,
+) {
+    outcome.warnings.iter().for_each(|warning| messages.warning(warning));
+    if outcome.images == 0 {
+        messages.error(
+            "the layer was not loaded: the program has an allocator of its own inside, or has dropped LD_PRELOAD",
+        );
+        return;
+    }
+    let Some(first) = written.iter().find(|path| *path == output) else {
+        if outcome.processes.is_empty() {
+            messages.note(&format!(
+                "nothing was sampled, and no profile is written: less than a few times {} were allocated while the layer was \
+                 awake",
+                size_text(mean_bytes)
+            ));
+        }
+        return;
+    };
+    let samples: u64 = outcome.processes.iter().map(|process| process.total().allocated.samples).sum();
+    messages.note(&format!(
+        "{}: {} samples in {} s",
+        printable(&first.display().to_string()),
+        number(samples),
+        seconds(outcome.wall.as_secs_f64())
+    ));
+    if written.len() > 1 {
+        messages.note(&format!(
+            "and {} of processes that it started or became, in {}; the first is of the one that allocated most",
+            plural(written.len() - 1, "profile"),
+            heaptoll_record::folder_of_others(output).display()
+        ));
+    }
+    messages.note(&format!("as a graph: go tool pprof -http : {}", shell_path(first)));
+}

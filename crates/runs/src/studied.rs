@@ -1,0 +1,416 @@
+//! Runs shared by the studies (`delay`, `frequency`, `proximity`, `minheap`): which
+//! programs run how often, which rows are kept, and an experiment over stacks that the study chose. Rows are stored as
+//! `heaptoll run` stores them, so `heaptoll report` shows them too, and Ctrl-C loses nothing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use heaptoll_experiment::compare::judge_outputs;
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo};
+use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::observation::{Outcome, Phase};
+use heaptoll_experiment::runner::Ending;
+use heaptoll_report::format::{self, NONE, date, shell_command};
+use heaptoll_statistics::{FEWEST_PAIRS, Interval, student};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::measurement::{StopReason, measure, measure_unless};
+use crate::preparation::beginning::{self, Beginning};
+use crate::preparation::experiment_file;
+use crate::preparation::resume::{go_where_it_began, resume};
+use crate::workload::Workload;
+use heaptoll_command::context::{Context, Messages};
+use heaptoll_command::failure::Failure;
+
+/// Timed repetitions by default, as in the paper (Sareen and Blackburn 2022, §7.1).
+pub const REPETITIONS: u32 = 10;
+
+/// What a study runs, but for its stacks.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The programs.
+    pub workload: Workload,
+    /// Timed repetitions; [`REPETITIONS`] without a number.
+    pub repetitions: Option<u32>,
+    /// Repetitions before them, not compared.
+    pub warmup: u32,
+    /// Seed of every random choice; from the clock without one.
+    pub seed: Option<u64>,
+    /// Time limit of an invocation, s.
+    pub timeout_s: f64,
+    /// Exit status of success.
+    pub expect_status: i32,
+    /// How runs are paired.
+    pub pairing: Pairing,
+    /// The file that keeps the rows; a new one in `$XDG_STATE_HOME/heaptoll` without one.
+    pub db: Option<PathBuf>,
+    /// The file of a study that goes on; it determines what is run.
+    pub resume: Option<PathBuf>,
+    /// The words of the command that began it; empty where none did.
+    pub command: Vec<String>,
+}
+
+/// An experiment that was carried out, or the part of it that was.
+pub struct StudyOutcome {
+    /// Its description and rows; outputs have been judged.
+    pub experiment: Experiment,
+    /// How it ended.
+    pub ending: Ending,
+    /// The file that keeps it.
+    pub path: PathBuf,
+}
+
+/// The JSON of a study: its own figures, and the fields that all studies share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figures<F, P> {
+    /// Whether all runs were made.
+    pub complete: bool,
+    /// The file that keeps the rows.
+    pub experiment: String,
+    /// Timed repetitions.
+    pub repetitions: u32,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// What was found.
+    #[serde(flatten)]
+    pub found: F,
+    /// What the paper published, and what was found of it.
+    pub published: Vec<P>,
+    /// Stacks that were refused, runs that failed, an early end.
+    pub warnings: Vec<String>,
+}
+
+/// How a study ended that takes one program after the other.
+pub struct VisitOutcome {
+    /// All programs had their turn: no Ctrl-C.
+    pub complete: bool,
+    /// A program could not be measured, which was reported.
+    pub failed: bool,
+}
+
+/// Measures one program after the other, until Ctrl-C. Of several the others go on where one cannot be measured.
+///
+/// # Errors
+/// Any other error of `measure`.
+pub fn visit(
+    programs: &[ProgramInfo],
+    messages: &dyn Messages,
+    mut measure: impl FnMut(&ProgramInfo) -> Result<(), Failure>,
+) -> Result<VisitOutcome, Failure> {
+    let mut visited = VisitOutcome { complete: true, failed: false };
+    for program in programs {
+        match measure(program) {
+            Ok(()) => {}
+            Err(Failure::Interrupted) => {
+                visited.complete = false;
+                break;
+            }
+            Err(failure @ Failure::NothingToCompare(_)) if programs.len() > 1 => {
+                messages.warning(&failure.to_string());
+                visited.failed = true;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(visited)
+}
+
+/// Runs every program under every stack and keeps the rows. In lockstep the stacks of one subject run at once: those
+/// for which `subject` gives the same name, since ratios are taken to others of it. The first stack is the
+/// baseline of the experiment: a program that does not run under it is left out, and its output is the right one.
+/// When `stop_reason` returns a reason the rest is cancelled with it. With `--resume` the file determines what is run
+/// and `stacks` is not used: read the stacks of the experiment.
+///
+/// # Errors
+/// The request cannot be carried out, Ctrl-C came before anything was measured, or the file cannot be written.
+pub fn carry_out(
+    request: &Request,
+    context: &Context,
+    stacks: &[Manager],
+    subject: &dyn Fn(&str) -> Option<String>,
+    stop_reason: StopReason,
+) -> Result<StudyOutcome, Failure> {
+    if let Some(path) = &request.resume {
+        return go_on(path, request, context);
+    }
+    request.workload.require(true)?;
+    if stacks.is_empty() {
+        return Err(Failure::Usage("no manager to study: name one with -m (`heaptoll managers`)".into()));
+    }
+    experiment_file::check(request.db.as_deref())?;
+    let beginning = Beginning {
+        programs: request.workload.resolve(context)?,
+        command: request.command.clone(),
+        managers: stacks,
+        blocks: blocks(stacks, subject),
+        derived: None,
+        repetitions: request.repetitions.unwrap_or(REPETITIONS),
+        warmup: request.warmup,
+        seed: request.seed,
+        timeout_s: request.timeout_s,
+        thp: "",
+        expect_status: request.expect_status,
+        pairing: request.pairing,
+        slice_s: None,
+        at_once_bytes: None,
+        working_copy: false,
+        precision: None,
+        budget_s: None,
+        exact: false,
+        named: None,
+    };
+    let mut experiment = beginning::describe(beginning, context)?;
+    if experiment.stacks.is_empty() {
+        let reasons: Vec<String> = refusals(&experiment).collect();
+        return Err(Failure::NothingToCompare(format!(
+            "nothing is left to run:\n  {}",
+            reasons.join("\n  ")
+        )));
+    }
+    let mut store = beginning::keep(&mut experiment, request.db.as_deref(), context)?;
+    context.messages.note(&format!("every row is kept in {}", store.path().display()));
+    let (ended, stop_reason) = measure_unless(&mut experiment, &mut store, context, stop_reason);
+    if let Some(why) = stop_reason {
+        return Err(Failure::NothingToCompare(why));
+    }
+    finish(experiment, store.path().into(), ended)
+}
+
+/// The block of each stack: one for each subject, and one for all that have none.
+fn blocks(stacks: &[Manager], subject: &dyn Fn(&str) -> Option<String>) -> Vec<u32> {
+    let mut subjects: Vec<Option<String>> = Vec::new();
+    let block_of = |stack: &Manager| {
+        let own = subject(&stack.name);
+        let known = subjects.iter().position(|other| *other == own).unwrap_or_else(|| {
+            subjects.push(own);
+            subjects.len() - 1
+        });
+        u32::try_from(known).unwrap_or(u32::MAX)
+    };
+    stacks.iter().map(block_of).collect()
+}
+
+/// Resumes a study's experiment where it was stopped.
+fn go_on(path: &Path, request: &Request, context: &Context) -> Result<StudyOutcome, Failure> {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let here = std::env::current_dir();
+    let (mut store, mut experiment) = resume(&absolute, request.repetitions, context.messages)?;
+    go_where_it_began(&experiment)?;
+    let ended = measure(&mut experiment, &mut store, context);
+    // Output files were named from where the command was given.
+    if let Ok(here) = here {
+        std::env::set_current_dir(&here)
+            .map_err(|error| Failure::Usage(format!("cannot go back to {}: {error}", here.display())))?;
+    }
+    finish(experiment, absolute, ended)
+}
+
+fn finish(
+    mut experiment: Experiment,
+    path: PathBuf,
+    ended: Result<Ending, heaptoll_experiment::runner::RunError>,
+) -> Result<StudyOutcome, Failure> {
+    let ending = ended?;
+    let measured = experiment.observations.iter().any(|row| row.phase == Phase::Timed);
+    if ending == Ending::Interrupted && !measured {
+        return Err(Failure::Interrupted);
+    }
+    judge_outputs(&mut experiment);
+    Ok(StudyOutcome { experiment, ending, path })
+}
+
+fn refusals(experiment: &Experiment) -> impl Iterator<Item = String> {
+    experiment
+        .refused
+        .iter()
+        .map(|(program, stack, reason)| format!("{program} under {stack} is left out: {reason}"))
+}
+
+impl StudyOutcome {
+    /// The figures for JSON: measured, and published.
+    pub fn figures<F, P>(&self, found: F, published: Vec<P>) -> Figures<F, P> {
+        Figures {
+            complete: self.ending == Ending::Complete,
+            experiment: self.path.display().to_string(),
+            repetitions: self.experiment.settings.repetitions,
+            seed: self.experiment.settings.seed,
+            found,
+            published,
+            warnings: self.warnings(),
+        }
+    }
+
+    /// Warnings: stacks that were refused, runs that failed, an early end.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        if self.ending == Ending::Interrupted {
+            all.push("interrupted: not all runs were made".into());
+        }
+        all.extend(self.company());
+        all.extend(refusals(&self.experiment));
+        let mut failed: BTreeMap<(&str, &str), BTreeMap<String, u32>> = BTreeMap::new();
+        for row in self.failed() {
+            let of_stack = failed.entry((&row.program, &row.stack)).or_default();
+            *of_stack.entry(row.outcome.to_string()).or_default() += 1;
+        }
+        for ((program, stack), outcomes) in failed {
+            let words: Vec<String> =
+                outcomes.iter().map(|(what, times)| format!("{times}x {what}")).collect();
+            all.push(format!("{program} under {stack}: {}", words.join(", ")));
+        }
+        all
+    }
+
+    fn failed(&self) -> impl Iterator<Item = &heaptoll_experiment::observation::Observation> {
+        self.experiment
+            .observations
+            .iter()
+            .filter(|row| row.phase != Phase::Startup && !row.outcome.is_ok())
+            .filter(|row| row.outcome != Outcome::Interrupted)
+    }
+
+    /// Machine, plan and file, for the end of a document.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let Experiment { machine, settings, .. } = &self.experiment;
+        let load = machine.load.map(|load| format!("{load:.2}")).join(", ");
+        [
+            ("begun", date(self.experiment.created_unix_s)),
+            (
+                "plan",
+                format!(
+                    "{} repetitions, each stack once in each, {}in random order; seed {}; {} before them, not compared",
+                    settings.repetitions,
+                    self.at_once(),
+                    settings.seed,
+                    settings.warmup
+                ),
+            ),
+            ("rows", self.path.display().to_string()),
+            (
+                "machine",
+                format!(
+                    "{}, {} cores, {} MiB, {}, Linux {}",
+                    machine.cpu,
+                    machine.cores,
+                    machine.memory_kib / 1024,
+                    machine.distribution,
+                    machine.kernel
+                ),
+            ),
+            ("load when it began", format!("{load} (1, 5, 15 minutes)")),
+            ("huge pages", machine.thp.clone()),
+        ]
+        .map(|(name, text)| (name.to_string(), text))
+        .into()
+    }
+
+    /// Warnings about runs in lockstep, where that was requested.
+    fn company(&self) -> Vec<String> {
+        if self.experiment.settings.pairing != Pairing::Lockstep {
+            return vec![];
+        }
+        let mut all = vec![
+            "CPU is of runs at once on one processor, where caches are colder and managers that act by the clock do more: \
+             believe a difference that `--pairing interleaved` shows too"
+                .to_owned(),
+        ];
+        for program in &self.experiment.programs {
+            let of_it = self.experiment.stacks.iter().filter(|stack| stack.program == program.name);
+            let mut apart: Vec<String> = of_it.filter_map(|stack| stack.apart.clone()).collect();
+            apart.dedup();
+            all.extend(apart.into_iter().map(|why| format!("{}: not all in lockstep: {why}", program.name)));
+        }
+        all
+    }
+
+    /// Which stacks run at once, where any do.
+    fn at_once(&self) -> String {
+        let all = &self.experiment.programs;
+        match all.iter().filter(|program| self.experiment.is_in_lockstep(&program.name)).count() {
+            0 => String::new(),
+            some if some == all.len() => "at once and alone, ".into(),
+            some => format!("at once and alone for {some} of {} programs, ", all.len()),
+        }
+    }
+
+    /// The command that repeats it.
+    pub fn command(&self) -> String {
+        shell_command(&self.experiment.settings.repeat_command)
+    }
+
+    /// Whether a run failed or a stack was refused.
+    pub fn has_trouble(&self) -> bool {
+        self.failed().next().is_some() || !self.experiment.refused.is_empty()
+    }
+}
+
+/// `1B`, `64K`: a size as stacks are written.
+pub fn size_label(bytes: u64) -> String {
+    let text = heaptoll_units::size_text(bytes);
+    if text.ends_with(|last: char| last.is_ascii_digit()) { format!("{text}B") } else { text }
+}
+
+/// A ratio with its interval as a cell.
+pub fn ratio_cell(interval: Option<Interval>) -> String {
+    interval.map_or_else(|| NONE.into(), |interval| format::interval(&interval))
+}
+
+/// Managers by name, each once: a study pairs a manager with itself.
+pub fn without_repeats(managers: Vec<Manager>) -> Vec<Manager> {
+    let mut seen = std::collections::HashSet::new();
+    managers.into_iter().filter(|manager| seen.insert(manager.name.clone())).collect()
+}
+
+/// The fewest programs that are taken as a sample of programs.
+const FEWEST_PROGRAMS: usize = 3;
+
+/// The geometric mean of one ratio a program, with its 95 % interval by Student's t on the programs' logarithms: what
+/// other programs of this kind would show, where an interval over repetitions is of these programs only. Programs with
+/// too few pairs are left out; `pairs` is the number of programs. `None` below three.
+pub fn between_programs(ratios: impl IntoIterator<Item = Option<Interval>>) -> Option<Interval> {
+    let of_enough = |interval: &Interval| interval.pairs as usize >= FEWEST_PAIRS && interval.ratio > 0.0;
+    let logs: Vec<f64> =
+        ratios.into_iter().flatten().filter(of_enough).map(|interval| interval.ratio.ln()).collect();
+    if logs.len() < FEWEST_PROGRAMS {
+        return None;
+    }
+    let (mean, half) = student::mean(&logs, 1)?;
+    let (low, high) = ((mean - half).exp(), (mean + half).exp());
+    Some(Interval {
+        ratio: mean.exp(),
+        low,
+        high,
+        differs: low > 1.0 || high < 1.0,
+        pairs: u32::try_from(logs.len()).unwrap_or(u32::MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(ratio: f64, pairs: u32) -> Option<Interval> {
+        Some(Interval { ratio, low: ratio, high: ratio, differs: false, pairs })
+    }
+
+    #[test]
+    fn an_interval_between_programs_is_students_on_their_logarithms() {
+        let found = between_programs([one(1.0, 8), one(1.1, 8), one(1.21, 8), None]).expect("three programs");
+        // t of two degrees of freedom at 97.5 % is 4.3027; the standard error of 0, l, 2l is l / sqrt 3.
+        let half = 4.302_653 * 1.1f64.ln() / 3f64.sqrt();
+        assert!(
+            (found.ratio - 1.1).abs() < 1e-9 && (found.high / 1.1 - half.exp()).abs() < 1e-5,
+            "{found:?}"
+        );
+        assert!((found.low * found.high / 1.21 - 1.0).abs() < 1e-9);
+        assert_eq!((found.pairs, found.differs), (3, false));
+    }
+
+    #[test]
+    fn programs_with_too_few_pairs_are_not_in_it_and_two_are_no_sample() {
+        assert_eq!(between_programs([one(1.0, 8), one(1.1, 8), one(9.0, 5)]), None);
+        let alike = between_programs([one(1.2, 8), one(1.21, 8), one(1.2, 6)]).expect("three programs");
+        assert!(alike.differs && alike.low > 1.1);
+    }
+}

@@ -1,0 +1,337 @@
+//! The runs to make: programs and managers are found, checked and proved before the first.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use heaptoll_allocator_symbols::{Table, TableError};
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings, StackInfo};
+use heaptoll_experiment::machine;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::places::Places;
+use heaptoll_reftrace::Sink;
+use heaptoll_reftrace_host::{Fitness, Image, Options, Tracer};
+
+use super::cell::Cell;
+use super::find_own;
+use super::fit::{NOT_MEASURABLE, fitness_of, other_path};
+use super::own::{Follow, OwnAllocator};
+use super::scout::Scout;
+use super::single::{Run, TracedRunner};
+use crate::preparation::baseline;
+use crate::preparation::experiment_file;
+use crate::preparation::pairing;
+use crate::preparation::preflights;
+use crate::preparation::repeat_command::{repeating, with_input};
+use crate::preparation::settings_in_environment;
+use crate::preparation::stand_ins;
+use crate::workload::Workload;
+use heaptoll_command::clock;
+use heaptoll_command::context::{Context, Messages};
+use heaptoll_command::failure::Failure;
+
+/// Default limit in seconds: a traced run takes some ten to a hundred times as long as the program alone.
+pub const LIMIT_S: f64 = 3600.0;
+
+/// What to run under which managers.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The programs.
+    pub workload: Workload,
+    /// Managers, groups and stacks, by name or path; the baseline alone where there are none.
+    pub manager: Vec<String>,
+    /// The manager that the others are compared with.
+    pub baseline: String,
+    /// Time limit of a run, s.
+    pub timeout_s: f64,
+    /// Exit status of success.
+    pub expect_status: i32,
+    /// Whether the program's randomness is pinned.
+    pub pin: bool,
+    /// Whether the runs are kept.
+    pub is_stored: bool,
+    /// The file that keeps the runs; a new one in `$XDG_STATE_HOME/heaptoll` without one.
+    pub db: Option<PathBuf>,
+    /// A file with allocators besides those of the tool's table.
+    pub allocator_symbols: Option<PathBuf>,
+    /// The words of the command that began it; empty where none did.
+    pub command: Vec<String>,
+}
+
+/// Runs to make, in order: each program under the baseline first.
+pub struct Plan {
+    /// The runs.
+    pub cells: Vec<Cell>,
+    /// What is stored: programs, managers, refusals, and rows as they are made.
+    pub experiment: Experiment,
+    /// The tracer.
+    pub tracer: Tracer,
+    pub(super) pin: bool,
+    pub(super) db: Option<PathBuf>,
+}
+
+impl Plan {
+    /// Each manager once, with its version and where it comes from.
+    pub fn manager_facts(&self) -> Vec<(String, String)> {
+        let mut seen = HashSet::new();
+        let each = self.experiment.stacks.iter().filter(|stack| seen.insert(&stack.name));
+        each.map(|stack| {
+            let words = [stack.version.as_str(), stack.origin.as_str()];
+            let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            (stack.name.clone(), words.join(", "))
+        })
+        .collect()
+    }
+
+    /// What its runs share.
+    pub(super) fn runner<'a>(&'a self, context: &Context<'a>) -> TracedRunner<'a> {
+        TracedRunner {
+            copied: None,
+            tracer: &self.tracer,
+            context: *context,
+            timeout_s: self.experiment.settings.timeout_s,
+            expect_status: self.experiment.settings.expect_status,
+        }
+    }
+
+    /// Makes one of the runs without storing it. `begin` gives a sink for each process image, or none.
+    ///
+    /// # Errors
+    /// The program cannot be traced.
+    pub fn run_one<S: Sink>(
+        &mut self,
+        cell: &Cell,
+        options: &Options,
+        context: &Context,
+        mut begin: impl FnMut(&Image) -> S,
+    ) -> Result<Run<S>, Failure> {
+        let options = Options { pin: self.pin, ..options.clone() };
+        let run = self.runner(context).run(cell, &options, "1/1", &mut |_, image| begin(image))?;
+        run.map_err(|error| Failure::Refused(Box::new(error)))
+    }
+
+    /// What was requested and left out: (program, manager, reason).
+    pub fn refused(&self) -> &[(String, String, String)] {
+        &self.experiment.refused
+    }
+}
+
+/// Makes the plan.
+///
+/// # Errors
+/// The tracer cannot run here, or the request cannot be carried out.
+pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
+    let places = context.places;
+    request.workload.require(false)?;
+    let tracer = Tracer::find(places).map_err(|error| Failure::Refused(Box::new(error)))?;
+    let table = Arc::new(symbol_table(request.allocator_symbols.as_deref(), places)?);
+    if request.is_stored {
+        experiment_file::check(request.db.as_deref())?;
+    }
+    let known = manager::known(places)?;
+    let managers = choose(request, &known, context.messages)?;
+    let programs = without_servers(request.workload.resolve(context)?, request.workload.is_many())?;
+    let mut experiment = begun(request, &managers, programs);
+    let (words, programs) = (&request.manager, &request.workload.program);
+    experiment.settings.named = Some(baseline::named(&known, words, &request.baseline, programs));
+    let scout = Scout { tracer: &tracer, table: &table, context };
+    let own = prove(&mut experiment, &managers, &scout)?;
+    settings_in_environment::warn(&experiment, context.messages);
+    if context.interrupt.is_set() {
+        return Err(Failure::Interrupted);
+    }
+    let cautions = judge(&mut experiment, &own, &tracer, context)?;
+    let cells: Vec<Cell> = experiment
+        .programs
+        .iter()
+        .flat_map(|program| {
+            let stacks = experiment.stacks.iter().filter(|stack| stack.program == program.name);
+            stacks.map(|stack| Cell {
+                program: program.clone(),
+                stack: stack.clone(),
+                is_baseline: stack.name == experiment.baseline || own.contains_key(&program.name),
+                cautions: cautions.get(&stack.name).cloned().into_iter().collect(),
+                follow: Follow::of(&table, own.get(&program.name).cloned()),
+            })
+        })
+        .collect();
+    if cells.is_empty() {
+        let reasons: Vec<String> = experiment
+            .refused
+            .iter()
+            .map(|(program, stack, reason)| format!("  {stack} on {program}: {reason}"))
+            .collect();
+        return Err(Failure::NothingToCompare(format!("nothing is left to run:\n{}", reasons.join("\n"))));
+    }
+    Ok(Plan { cells, experiment, tracer, pin: request.pin, db: request.db.clone() })
+}
+
+/// The baseline, and those that were named.
+fn choose(request: &Request, known: &[Manager], messages: &dyn Messages) -> Result<Vec<Manager>, Failure> {
+    let named = match request.manager.is_empty() {
+        true => std::slice::from_ref(&request.baseline),
+        false => &request.manager,
+    };
+    stand_ins::note(known, named.iter().chain([&request.baseline]), messages);
+    Ok(manager::choose_with_baseline(known, named, &request.baseline)?)
+}
+
+fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramInfo>, Failure> {
+    let (servers, others): (Vec<_>, Vec<_>) =
+        programs.into_iter().partition(|program| program.serve.is_some());
+    match servers.first() {
+        Some(server) if !all => Err(Failure::Usage(format!(
+            "{} is a server that runs until it is stopped, under a load that waits for time to pass: traced runs of \
+             it would not repeat; `heaptoll run` measures it",
+            server.name
+        ))),
+        _ if others.is_empty() => Err(Failure::NothingToCompare(
+            "no program of the catalog is installed; see `heaptoll programs`".into(),
+        )),
+        _ => Ok(others),
+    }
+}
+
+fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) -> Experiment {
+    Experiment {
+        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
+        created_unix_s: clock::now().as_secs_f64(),
+        settings: Settings {
+            repetitions: 0,
+            warmup: 0,
+            seed: 0,
+            timeout_s: request.timeout_s,
+            thp: String::new(),
+            expect_status: request.expect_status,
+            directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
+            pairing: Pairing::Interleaved,
+            slice_s: None,
+            working_copy: false,
+            precision: None,
+            budget_s: None,
+            enough: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            exact: false,
+            level: None,
+            named: None,
+            shards: vec![],
+            // No seed has to be made explicit.
+            repeat_command: repeating(with_input(request.command.clone(), &programs), 0, true),
+        },
+        machine: machine::read(),
+        baseline: preflights::row_names(managers)[0].clone(),
+        programs,
+        stacks: vec![],
+        refused: vec![],
+        observations: vec![],
+        tracks: vec![],
+        exact_notes: vec![],
+        own_cost: None,
+        complete: false,
+    }
+}
+
+/// The tool's table of allocators, with the families of the user's file.
+///
+/// # Errors
+/// One of them cannot be read or used.
+pub fn symbol_table(users: Option<&Path>, places: &Places) -> Result<Table, Failure> {
+    let refuse = |error: TableError| Failure::Refused(Box::new(error));
+    let table = Table::read(&places.allocator_symbols()).map_err(refuse)?;
+    match users {
+        Some(path) => table.with(path).map_err(refuse),
+        None => Ok(table),
+    }
+}
+
+/// Preflight of every manager on every program, as before measured runs. Programs with an allocator of their own run as
+/// they are, with nothing preloaded, and every manager is refused on them; they are returned.
+fn prove(
+    experiment: &mut Experiment,
+    managers: &[Manager],
+    scout: &Scout,
+) -> Result<BTreeMap<String, OwnAllocator>, Failure> {
+    let context = scout.context;
+    let workload = experiment.programs.clone();
+    let (mut owns, mut stacks) = (BTreeMap::new(), Vec::new());
+    for program in &workload {
+        let own = match find_own::find(program, None, scout) {
+            Ok(None) => continue,
+            Ok(Some(own)) => own,
+            Err(Failure::Refused(error)) if workload.len() > 1 => {
+                let of = (program.name.clone(), experiment.baseline.clone(), error.to_string());
+                experiment.refused.push(of);
+                experiment.programs.retain(|other| other.name != program.name);
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        context.messages.warning(&format!(
+            "{}: no manager can be put into it ({}); it runs as it is, and {} is followed by its symbols",
+            program.name, own.why, own.name
+        ));
+        refuse_managers(experiment, managers, program, &own);
+        stacks.push(own.stack(&program.name));
+        owns.insert(program.name.clone(), own);
+    }
+    experiment.programs.retain(|program| !owns.contains_key(&program.name));
+    if !experiment.programs.is_empty() {
+        let together = preflights::Together { blocks: &[], derived: None, machine: pairing::Machine::now() };
+        preflights::run(experiment, managers, &together, context)?;
+    } else if let Some(stack) = stacks.first() {
+        // There is none of the managers.
+        experiment.baseline = stack.name.clone();
+    }
+    let kept: Vec<String> = experiment.programs.iter().map(|program| program.name.clone()).collect();
+    experiment.programs = workload
+        .into_iter()
+        .filter(|program| kept.contains(&program.name) || owns.contains_key(&program.name))
+        .collect();
+    experiment.stacks.extend(stacks);
+    Ok(owns)
+}
+
+/// Leaves out every manager but glibc, which stands for what a program has without one.
+fn refuse_managers(
+    experiment: &mut Experiment,
+    managers: &[Manager],
+    program: &ProgramInfo,
+    own: &OwnAllocator,
+) {
+    for (manager, name) in managers.iter().zip(preflights::row_names(managers)) {
+        if manager.object.is_some() || !manager.layers.is_empty() || !manager.environment.is_empty() {
+            experiment.refused.push((program.name.clone(), name, own.why.clone()));
+        }
+    }
+}
+
+/// Finds what each manager does differently under the tracer. Those that do not run there at all are refused.
+fn judge(
+    experiment: &mut Experiment,
+    own: &BTreeMap<String, OwnAllocator>,
+    tracer: &Tracer,
+    context: &Context,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let managers = experiment.stacks.iter().filter(|stack| !own.contains_key(&stack.program));
+    let found = fitness_of(managers, tracer, context)?;
+    let mut cautions = BTreeMap::new();
+    for (name, fitness) in found {
+        match fitness {
+            Fitness::NotMeasurable(why) => {
+                let why = format!("{NOT_MEASURABLE}: {why}");
+                let of = |stack: &StackInfo| stack.name == name && !own.contains_key(&stack.program);
+                let stacks = experiment.stacks.iter().filter(|stack| of(stack));
+                let refused: Vec<_> =
+                    stacks.map(|stack| (stack.program.clone(), name.clone(), why.clone())).collect();
+                experiment.stacks.retain(|stack| !of(stack));
+                experiment.refused.extend(refused);
+            }
+            Fitness::OtherPath(why) => {
+                let caution = other_path(&name, &why);
+                cautions.insert(name, caution);
+            }
+            Fitness::Works => {}
+        }
+    }
+    Ok(cautions)
+}

@@ -1,0 +1,98 @@
+//! `heaptoll leaks`: what a program never frees, and what of it is lost, idle, or growing over the whole run.
+
+use std::path::Path;
+
+use heaptoll_callsites::WholeFrame;
+use heaptoll_trace::graph::Batch;
+use heaptoll_trace::{Header, Memory, Sites};
+use heaptoll_trace_analysis::feed::feed;
+use heaptoll_trace_analysis::graph::EACH_OBJECT as EACH_OF_GRAPH;
+pub use heaptoll_trace_analysis::leaks::LeakFigures as Figures;
+use heaptoll_trace_analysis::leaks::{By, EACH_OBJECT, Found, GraphLeaks, NeverFreedOf};
+use heaptoll_trace_analysis::stacks::CallSites;
+use heaptoll_trace_analysis::subject::Subject;
+
+pub use document::document;
+pub use fault::{Fault, Verdict};
+use heaptoll_command::failure::Failure;
+use heaptoll_command::trace_source;
+pub use suppressions::Suppressions;
+
+mod document;
+mod fault;
+mod sections;
+mod sentence;
+mod suppressions;
+
+/// Name and version of the figures as JSON.
+pub const SCHEMA: &str = "heaptoll-leaks/1";
+
+/// What is requested of a trace.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Frames of the program's own code by which call stacks are distinguished.
+    pub frames: usize,
+    /// Memory that the objects of the trace may take, bytes.
+    pub memory_limit_bytes: u64,
+    /// Call stacks that are left out.
+    pub suppressions: Suppressions,
+}
+
+/// Reads a trace, with pointers or without; `-` is standard input, a plain one. Damage is a warning among the figures.
+///
+/// # Errors
+/// It is no trace, or cannot be read, or needs more memory.
+pub fn measure(trace: &Path, request: &Request) -> Result<Figures, Failure> {
+    if trace_source::is_graph(trace) { of_graph(trace, request) } else { of_plain(trace, request) }
+}
+
+/// A trace without pointers.
+fn of_plain(trace: &Path, request: &Request) -> Result<Figures, Failure> {
+    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
+    let reader = trace_source::open(trace, memory)?;
+    let mut leaks = NeverFreedOf::default();
+    let mut time_ns = 0;
+    let reader = feed(reader, |batch| {
+        match batch.after_exit {
+            true => leaks.events_after_exit(&batch.events),
+            false => leaks.events(&batch.events),
+        }
+        time_ns = batch.events.last().map_or(time_ns, |event| event.time_ns);
+    });
+    let reader = reader.map_err(trace_source::refused)?;
+    let subject = Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), time_ns);
+    let ended_ns = reader.exit().map(|exit| exit.time_ns).or(reader.ending().map(|ending| ending.time_ns));
+    let found = leaks.finish(ended_ns.unwrap_or(time_ns));
+    Ok(by_site(found, reader.header(), reader.sites(), subject, request))
+}
+
+fn of_graph(trace: &Path, request: &Request) -> Result<Figures, Failure> {
+    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OF_GRAPH };
+    let mut reader = trace_source::open_graph(trace, memory)?;
+    let (mut leaks, mut batch) = (GraphLeaks::default(), Batch::default());
+    while reader.read(&mut batch).map_err(trace_source::refused)? {
+        match batch.after_exit {
+            true => leaks.events_after_exit(&batch.events),
+            false => leaks.events(&batch.events, batch.time_ns, batch.after_gap),
+        }
+    }
+    let header = reader.header().clone();
+    let tables = reader.into_tables();
+    let ended_ns = tables.exit.map_or(0, |exit| exit.time_ns);
+    let subject = Subject::new(&header, tables.ending.as_ref(), &tables.gaps, &tables.warnings, 0);
+    Ok(by_site(leaks.finish(ended_ns), &header, tables.sites.as_ref(), subject, request))
+}
+
+fn by_site(
+    found: Found,
+    header: &Header,
+    sites: Option<&Sites>,
+    subject: Subject,
+    request: &Request,
+) -> Figures {
+    let none = Sites::default();
+    let mut call_sites = CallSites::new(sites.unwrap_or(&none), request.frames);
+    let suppress = |stack: &[WholeFrame]| request.suppressions.matches(stack);
+    let by = By { call_sites: header.sites.then_some(&mut call_sites), suppress: &suppress };
+    Figures { subject, pointers: header.graph.is_some(), ..found.figures(by) }
+}

@@ -1,0 +1,86 @@
+//! `heaptoll stat`: counts, sizes and rates of a trace.
+
+use std::path::Path;
+
+use heaptoll_profiles::Profile;
+use heaptoll_trace::{Memory, Reader};
+use heaptoll_trace_analysis::feed::feed;
+use heaptoll_trace_analysis::stacks::CallSites;
+pub use heaptoll_trace_analysis::stat::StatFigures as Figures;
+use heaptoll_trace_analysis::stat::{EACH_OBJECT, Stat};
+use heaptoll_trace_analysis::subject::Subject;
+
+pub use document::document;
+use heaptoll_command::call_stacks::CallStacks;
+use heaptoll_command::failure::Failure;
+use heaptoll_command::trace_source;
+pub use request::Request;
+
+mod document;
+pub mod graph;
+mod request;
+mod sections;
+
+/// Name and version of the figures as JSON.
+pub const SCHEMA: &str = "heaptoll-stat/1";
+
+/// Sums up a trace; `-` is standard input. Damage is a warning among the figures. The profile is there where it was
+/// requested and the trace has call stacks.
+///
+/// # Errors
+/// It is no trace, or cannot be read, or needs more memory.
+pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profile>), Failure> {
+    of_reader(trace_source::open(trace, memory(request))?, request)
+}
+
+/// The figures of a trace of either kind.
+pub enum OfEitherKind {
+    /// Of one without pointers, with its profile where that was requested.
+    Plain(Box<Figures>, Option<Box<Profile>>),
+    /// Of one with pointers.
+    Graph(Box<graph::Figures>),
+}
+
+/// Sums up a trace of either kind; `-` is standard input.
+///
+/// # Errors
+/// See [`measure`].
+pub fn of_either_kind(trace: &Path, request: Request) -> Result<OfEitherKind, Failure> {
+    let opened = trace_source::of_either_kind(trace)?;
+    if opened.has_pointers {
+        let reader = heaptoll_trace::graph::Reader::with_name(opened.source, &opened.name);
+        let reader = reader.map_err(trace_source::refused)?;
+        let figures = graph::measure(reader, request)?;
+        return Ok(OfEitherKind::Graph(Box::new(figures)));
+    }
+    let mut reader = Reader::with_name(opened.source, &opened.name).map_err(trace_source::refused)?;
+    reader.limit(memory(request));
+    let (figures, profile) = of_reader(reader, request)?;
+    Ok(OfEitherKind::Plain(Box::new(figures), profile.map(Box::new)))
+}
+
+fn memory(request: Request) -> Memory {
+    Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 }
+}
+
+fn of_reader(
+    mut reader: Reader<trace_source::Source>,
+    request: Request,
+) -> Result<(Figures, Option<Profile>), Failure> {
+    let mut stat = Stat::new(reader.header().latency, reader.header().sites);
+    let mut stacks = CallStacks::new(request.stacks, &mut reader, memory(request));
+    let reader = feed(reader, |batch| {
+        if batch.after_exit {
+            stat.exit_begins();
+        }
+        stat.events(&batch.events);
+        stacks.batch(batch);
+    })
+    .map_err(trace_source::refused)?;
+    let subject =
+        Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), stat.time_ns());
+    let sites = reader.sites().cloned().unwrap_or_default();
+    let mut call_sites = CallSites::new(&sites, request.frames);
+    let profile = stacks.finish(&reader, &sites, stat.time_ns());
+    Ok((stat.figures(subject, reader.samples(), &mut call_sites), profile))
+}

@@ -1,0 +1,108 @@
+//! The document of `heaptoll tailor`: what was learned, the classes, what was made and how to compare it.
+
+use std::path::Path;
+
+use heaptoll_report::document::{Document, Item, Section};
+use heaptoll_report::format::{NONE, shell_command};
+use heaptoll_units::{number, part, whole_bytes};
+
+use super::figures::{ClassFigures, Figures};
+use super::sentences;
+use heaptoll_command::subject;
+use heaptoll_command::tables::table;
+
+/// The whole document.
+pub fn document(figures: &Figures, trace: &Path) -> Document {
+    let mut warnings = subject::warnings(&figures.subject, 0);
+    if figures.subject.collector {
+        warnings.push(
+            "recorded over a collector: what its frees show of lifetimes may be nothing; record over glibc"
+                .to_owned(),
+        );
+    }
+    let learned = Section { title: String::new(), text: sentences::learned(figures), items: Vec::new() };
+    let mut command = vec!["heaptoll".to_owned(), "tailor".into(), trace.display().to_string()];
+    match &figures.object {
+        Some(object) => command.extend(["-o".to_owned(), object.clone()]),
+        None => command.extend(["--source".to_owned(), figures.source.clone()]),
+    }
+    Document {
+        title: format!("An allocator for {}", figures.subject.program()),
+        subtitle: subject::subtitle(&figures.subject),
+        warnings,
+        sections: [learned].into_iter().chain(classes(figures)).chain([made(figures)]).collect(),
+        facts: subject::facts(&figures.subject, trace, figures.events),
+        command: shell_command(&command),
+        ..Document::default()
+    }
+}
+
+fn classes(figures: &Figures) -> Option<Section> {
+    let row = |class: &ClassFigures| {
+        vec![
+            whole_bytes(class.block_bytes),
+            number(class.requests),
+            part(class.requests, figures.requests),
+            part(class.short_lives, class.exact_requests),
+            number(class.peak_blocks),
+            whole_bytes(class.peak_blocks * class.block_bytes),
+            whole_bytes(class.chunk_bytes),
+            if class.populate_bytes == 0 { NONE.to_owned() } else { whole_bytes(class.populate_bytes) },
+        ]
+    };
+    let columns =
+        ["class", "requests", "of all", "short lives", "most live", "their bytes", "chunk", "mapped at once"];
+    let mut all = table("", &columns, figures.classes.iter().map(row).collect());
+    all.notes.push(
+        "Short lives: freed, or resized, before 32 KiB are allocated. Pages of large classes are mapped several at once."
+            .to_owned(),
+    );
+    (!figures.classes.is_empty()).then(|| Section {
+        title: "Classes".into(),
+        text: Vec::new(),
+        items: vec![Item::Table(all)],
+    })
+}
+
+/// Which files were written, and what compares the allocator.
+fn made(figures: &Figures) -> Section {
+    let source = format!("{} ({} lines of C)", figures.source, number(figures.source_lines));
+    let text = match (&figures.object, &figures.compiler) {
+        (Some(object), Some(compiler)) => vec![
+            format!("{object} was compiled by {compiler} from {source}."),
+            format!("Compare it: {}", compare(object, &figures.subject.command)),
+        ],
+        _ => vec![format!(
+            "Only the source was written: {source}; the comment at its top states how to compile it."
+        )],
+    };
+    Section { title: "Made".into(), text, items: Vec::new() }
+}
+
+/// The command that compares the object with the C library's allocator.
+fn compare(object: &str, program: &[String]) -> String {
+    let path = if object.contains('/') { object.to_owned() } else { format!("./{object}") };
+    let words = ["heaptoll", "run", "-m", "glibc", "-m", &path, "--"].map(str::to_owned);
+    shell_command(&words.into_iter().chain(program.iter().cloned()).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_to_compare_names_a_path() {
+        let program = ["gawk".to_owned(), "{ print }".to_owned()];
+        assert_eq!(compare("my.so", &program), "heaptoll run -m glibc -m ./my.so -- gawk '{ print }'");
+        assert!(compare("/tmp/my.so", &program).contains("-m /tmp/my.so"));
+    }
+
+    #[test]
+    fn without_an_object_the_document_names_the_source() {
+        let figures = Figures { source: "my.c".into(), source_lines: 700, ..Figures::default() };
+        let document = document(&figures, Path::new("t.heaptoll"));
+        assert_eq!(document.command, "heaptoll tailor t.heaptoll --source my.c");
+        assert!(document.sections.iter().all(|section| section.title != "Classes"));
+        assert!(document.sections.iter().any(|section| section.text.join("").contains("Only the source")));
+    }
+}
