@@ -23,7 +23,7 @@ impl Level {
     }
 
     /// The larger of each figure.
-    fn max(self, other: Level) -> Level {
+    pub fn max(self, other: Level) -> Level {
         Level {
             live_bytes: self.live_bytes.max(other.live_bytes),
             rss_bytes: self.rss_bytes.max(other.rss_bytes),
@@ -51,6 +51,10 @@ const FIRST: usize = 16;
 /// program that is idle, which loses no time by it.
 const SKIPPED: u64 = 2;
 const SHARE_AFTER_SKIPPED: u64 = 2;
+
+/// A program without a sample for this part of its time, as a divisor, has one sooner: how long it stays as it is decides
+/// what its ledger begins with.
+const LONG: u64 = 4;
 
 /// A sample of next to no live blocks takes this part of one of many, as a divisor.
 const LEAST_PART: u64 = 16;
@@ -103,7 +107,7 @@ impl Pace {
             0 => 0,
             _ if rises(1) && self.cpu_ns < AT_ONCE_NS => 0,
             _ if is_idle || rises(SKIPPED) => SHARE_AFTER_SKIPPED,
-            all if all < FIRST || rises(1) => SHARE_AT_FIRST,
+            all if all < FIRST || rises(1) || since >= time_ns / LONG => SHARE_AT_FIRST,
             _ => SHARE,
         };
         since >= self.takes_ns(level).saturating_mul(share)
@@ -150,6 +154,8 @@ mod tests {
     use crate::ledger::Ledger;
 
     const MS: u64 = 1_000_000;
+    /// Of a run that has been going on for some time, ms.
+    const BEGUN: u64 = 10_000;
 
     fn live(live_bytes: u64) -> Level {
         Level { live_bytes, rss_bytes: 1 << 20 }
@@ -242,6 +248,15 @@ mod tests {
         assert!((100..=100_000 / SHARE as usize).contains(&taken), "{taken}");
     }
 
+    /// A service was quiet for two thirds of its run, and the last sample was of its beginning.
+    #[test]
+    fn a_program_without_a_sample_for_a_quarter_of_its_time_has_one() {
+        let mut pace = Pace::default();
+        (0..FIRST as u64).for_each(|at| taken(&mut pace, 1000 + at, 100, 1000));
+        assert!(!pace.due(1320 * MS, live(1000), false), "a twentieth of the time");
+        assert!(!pace.due(1353 * MS, live(1000), false) && pace.due(1600 * MS, live(1000), false));
+    }
+
     #[test]
     fn the_first_samples_of_new_peaks_wait_for_no_share_of_the_time() {
         let mut pace = Pace::default();
@@ -283,9 +298,8 @@ mod tests {
     fn after_a_rise_was_skipped_the_next_one_waits_less() {
         let mut pace = Pace::default();
         (0..FIRST as u64).for_each(|at| taken(&mut pace, at, 200, 1000));
-        taken(&mut pace, FIRST as u64, 10, 1000);
-        let after =
-            |pace: &Pace, ms: u64, live_bytes| pace.due((FIRST as u64 + ms) * MS, live(live_bytes), false);
+        taken(&mut pace, BEGUN, 10, 1000);
+        let after = |pace: &Pace, ms: u64, live_bytes| pace.due((BEGUN + ms) * MS, live(live_bytes), false);
         assert!(!after(&pace, 199, 1000) && after(&pace, 200, 1000));
         assert!(!after(&pace, 49, 1040) && after(&pace, 50, 1040));
         assert!(!after(&pace, 19, 1070) && after(&pace, 20, 1070));
@@ -295,13 +309,13 @@ mod tests {
     #[test]
     fn a_sample_that_waits_for_its_share_is_taken_when_the_program_goes_idle() {
         let mut pace = Pace::default();
-        (0..FIRST as u64).for_each(|at| taken(&mut pace, at, 100, 1000));
-        let at = (FIRST as u64 + 250) * MS;
+        (0..FIRST as u64).for_each(|at| taken(&mut pace, BEGUN + at, 100, 1000));
+        let at = (BEGUN + FIRST as u64 + 250) * MS;
         for level in [live(2000), live(500), Level { rss_bytes: 2 << 20, ..live(1000) }, live(1000)] {
             assert!(pace.due(at, level, true), "{level:?}");
         }
         assert!(!pace.due(at, live(500), false), "it is at work");
-        taken(&mut pace, 300, 1, 500);
-        assert!(!pace.due(303 * MS, live(500), true), "nothing has changed");
+        taken(&mut pace, BEGUN + 300, 1, 500);
+        assert!(!pace.due((BEGUN + 303) * MS, live(500), true), "nothing has changed");
     }
 }

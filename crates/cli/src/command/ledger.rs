@@ -10,6 +10,7 @@ use heaptoll_experiment::places::Places;
 use heaptoll_experiments::ledger::{self, LivePeak, ReplayRequest, Request};
 use heaptoll_report::format::shell_command;
 use heaptoll_runs::record::{self, ProgramChoice, RecordingOptions};
+use heaptoll_runs::standard_input::StandardInput;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
@@ -108,12 +109,21 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let scratch = scratch_for_trace()?;
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("trace"));
+    let session = arguments.exact.then(Session::begin).transpose()?;
+    // Both runs read it from its beginning.
+    let stdin = match &session {
+        Some(session) if arguments.program.is_none() => {
+            Some(StandardInput::Own.path(&session.context())?.unwrap_or_else(|| "/dev/null".into()))
+        }
+        _ => None,
+    };
     let places = Places::find()?;
-    let mut request = recording(arguments, &first);
+    let mut request = recording(arguments, &first, stdin.as_deref());
     let mut first_run = None;
     if arguments.exact {
         let earlier = scratch.path().join("first-run");
-        let earlier_request = record::Request { is_temporary: true, ..recording(arguments, &earlier) };
+        let earlier_request =
+            record::Request { is_temporary: true, ..recording(arguments, &earlier, stdin.as_deref()) };
         if record(&earlier_request, &places)? == exit::INTERRUPTED {
             show(&ledger::largest(&earlier), &again(arguments), None, arguments)?;
             return Ok(exit::INTERRUPTED);
@@ -140,13 +150,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 /// What is recorded for the ledger, into this trace.
-fn recording(arguments: &Arguments, trace: &Path) -> record::Request {
+fn recording(arguments: &Arguments, trace: &Path, stdin: Option<&Path>) -> record::Request {
     record::Request {
         program: ProgramChoice {
             command: arguments.command.clone(),
             name: arguments.program.clone(),
             size: arguments.size.unwrap_or(SizeArg::Full).into(),
             catalog: None,
+            stdin: stdin.map(Path::to_owned),
         },
         manager: arguments.manager.first().cloned(),
         output: Some(trace.into()),

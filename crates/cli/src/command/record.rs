@@ -203,6 +203,7 @@ fn program(arguments: &Arguments) -> ProgramChoice {
         name: arguments.program.clone(),
         size: arguments.size.into(),
         catalog: arguments.catalog.clone(),
+        stdin: None,
     }
 }
 

@@ -104,6 +104,7 @@ fn recorded(selected: &Selected, request: &Request, context: &Context) -> Result
             name: Some(name.clone()),
             size,
             catalog: request.catalog.clone(),
+            stdin: None,
         },
         manager: None,
         output: Some(output.clone()),

@@ -1,6 +1,6 @@
 //! How much of the peak the snapshots show.
 
-use heaptoll_ledger::{Ledger, Level, LivePeak, STEP, Snapshot};
+use heaptoll_ledger::{Ledger, Level, LivePeak, STEP};
 use heaptoll_report::format::{mib_from_bytes, plural};
 use heaptoll_trace::Tables;
 use heaptoll_units::per_hundred;
@@ -26,35 +26,30 @@ impl Peak {
         Peak { live_bytes, rss_bytes: samples.chain(snapshots).max().unwrap_or(0) }
     }
 
-    /// The part of it that the snapshots show, of the live bytes or of the resident set, whichever is less: the most, and
-    /// the most of a snapshot.
-    pub fn seen(&self, ledger: &Ledger) -> (u64, u64) {
-        let most_of = |of: fn(&Snapshot) -> u64| ledger.snapshots.iter().map(of).max().unwrap_or(0);
-        let rss = most_of(|snapshot| Level::from(snapshot).rss_bytes);
-        let live = most_of(|snapshot| snapshot.live_bytes);
-        let of_rss = (self.rss_bytes.max(rss), rss);
+    /// The part of it that a level has, of the live bytes or of the resident set, whichever is less: the most, and its part.
+    fn seen(&self, at: Level) -> (u64, u64) {
+        let of_rss = (self.rss_bytes.max(at.rss_bytes), at.rss_bytes);
         // Live bytes that are next to nothing of the resident set show nothing of its peak.
-        match self.live_bytes {
-            Some(most) if most >= self.rss_bytes / STEP && is_less((most.max(live), live), of_rss) => {
-                (most.max(live), live)
-            }
+        match self.live_bytes.map(|most| (most.max(at.live_bytes), at.live_bytes)) {
+            Some(of_live) if of_live.0 >= self.rss_bytes / STEP && is_less(of_live, of_rss) => of_live,
             _ => of_rss,
         }
     }
 
     /// Whether the snapshots show it to a twentieth.
     pub fn is_known(&self, ledger: &Ledger) -> bool {
-        let (most, seen) = self.seen(ledger);
+        let (most, seen) = self.seen(most_of(ledger));
         most - seen <= most / STEP
     }
 
     /// The heading of what the largest snapshot shows.
     pub fn heading(&self, ledger: &Ledger) -> String {
-        let (most, seen) = self.seen(ledger);
         match self.is_known(ledger) {
             true => format!("At the peak, known to {} %", 100 / STEP),
             false => {
-                format!("The peak was missed: the largest snapshot has {} % of it", per_hundred(seen, most))
+                let shown = ledger.peak().map_or(Level::default(), |at| Level::from(&ledger.snapshots[at]));
+                let (most, seen) = self.seen(shown);
+                format!("The peak was missed: the snapshot below has {} % of it", per_hundred(seen, most))
             }
         }
     }
@@ -62,9 +57,7 @@ impl Peak {
     /// What the snapshots have of it, and what to do if that is too little.
     pub fn sentences(&self, ledger: &Ledger) -> String {
         let mib = |bytes: u64| mib_from_bytes(bytes as f64);
-        let most_of = |of: fn(&Snapshot) -> u64| ledger.snapshots.iter().map(of).max().unwrap_or(0);
-        let (live, rss) =
-            (most_of(|snapshot| snapshot.live_bytes), most_of(|snapshot| Level::from(snapshot).rss_bytes));
+        let Level { live_bytes: live, rss_bytes: rss } = most_of(ledger);
         let count = plural(ledger.snapshots.len(), "snapshot");
         let most_rss = mib(self.rss_bytes.max(rss));
         let most = match self.live_bytes {
@@ -83,6 +76,11 @@ impl Peak {
             mib(rss)
         )
     }
+}
+
+/// The most of each figure in a snapshot.
+fn most_of(ledger: &Ledger) -> Level {
+    ledger.snapshots.iter().map(Level::from).fold(Level::default(), Level::max)
 }
 
 /// What the peaks of two runs of a program have in common. The second run stopped at the peak of the first.
@@ -112,6 +110,8 @@ fn is_less((most, seen): (u64, u64), (other_most, other_seen): (u64, u64)) -> bo
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_ledger::Snapshot;
+
     use super::*;
 
     fn ledger(levels: &[(u64, u64)]) -> Ledger {
@@ -132,7 +132,7 @@ mod tests {
         let known = "At the peak, known to 5 %";
         assert_eq!(heading(peak(1000, 2000), &[(950, 1900), (10, 20)]), known);
         assert_eq!(heading(peak(1000, 2000), &[(10, 2000), (1000, 10)]), known, "in two snapshots");
-        let missed = |share: &str| format!("The peak was missed: the largest snapshot has {share} % of it");
+        let missed = |share: &str| format!("The peak was missed: the snapshot below has {share} % of it");
         assert_eq!(heading(peak(1000, 2000), &[(940, 2000)]), missed("94.0"));
         assert_eq!(heading(peak(1000, 2000), &[(1000, 910)]), missed("45.5"));
         assert_eq!(heading(peak(1000, 2000), &[(290, 910)]), missed("29.0"));

@@ -30,13 +30,19 @@ impl<'a> Stays<'a> {
         let peak = &snapshots[ledger.peak()?];
         let first = 1 + snapshots.iter().rposition(|snapshot| snapshot.live_bytes > peak.live_bytes / 2)?;
         let full = &snapshots[first - 1];
-        // What holds the pages may be freed, too, before the program ends: the first snapshot with nearly most that is free.
+        // What holds the pages may be freed, too, before the program ends: of the snapshots with nearly most that is free, the
+        // one that is longest the newest; and how long there are such.
         let stays = |of: &'a [Snapshot]| {
             let most = of.iter().map(free).max()?;
-            of.iter().find(|snapshot| free(snapshot) >= most - most / NAMED)
+            let is_like_this = |snapshot: &&Snapshot| free(snapshot) >= most - most / NAMED;
+            let like_this: Vec<&Snapshot> = of.iter().filter(is_like_this).collect();
+            let time = |from: &Snapshot, to: &Snapshot| to.time_ns.saturating_sub(from.time_ns);
+            let longest = like_this.windows(2).max_by_key(|pair| time(pair[0], pair[1]));
+            let (first, last) = (like_this.first()?, like_this.last()?);
+            Some((longest.map_or(*first, |pair| pair[0]), time(first, last) >= last.time_ns / LASTING_TIME))
         };
         let before_last_frees = ledger.before_last_frees().get(first..).and_then(stays);
-        let later = before_last_frees.or_else(|| stays(&snapshots[first..]))?;
+        let (later, lasts) = before_last_frees.or_else(|| stays(&snapshots[first..]))?;
         let free = free(later);
         let freed = live(peak).saturating_sub(live(later));
         if free < later.rss_bytes / 2 || free < live(peak) / 2 || freed < free / 4 {
@@ -49,7 +55,8 @@ impl<'a> Stays<'a> {
         let rests = snapshots[first..]
             .chunk_by(|one, next| one.events == next.events)
             .any(|same| same.iter().map(|snapshot| snapshot.idle_ns).sum::<u64>() >= IDLE_NS);
-        Some(Stays { peak, later, leads: works || rests })
+        // It may also last although next to nothing is allocated from then on.
+        Some(Stays { peak, later, leads: works || rests || lasts })
     }
 
     /// Whether most of the free memory is on pages with live blocks.
@@ -98,7 +105,7 @@ fn free(snapshot: &Snapshot) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_ledger::{Amount, How, LedgerLine};
+    use heaptoll_ledger::{Amount, How, LedgerLine, LivePeak};
 
     use super::*;
 
@@ -135,6 +142,28 @@ mod tests {
         let stays = Stays::of(&plateau).expect("it stayed");
         assert!(stays.leads && stays.is_pinned());
         assert_eq!(stays.later.clock_bytes, 401);
+    }
+
+    /// A service that makes small calls for most of its run has hardly allocated when it ends.
+    #[test]
+    fn what_stays_for_a_quarter_of_the_time_leads_though_next_to_nothing_is_allocated() {
+        let full = (400, [390, 5, 0]);
+        let at = |time_ns: u64| (time_ns, [4, 386, 0]);
+        let quiet = |last| {
+            let mut ledger = ledger([full, (401, [300, 90, 0]), at(401), at(402)]);
+            ledger.live_peak = Some(LivePeak { live_bytes: 390, clock_bytes: 400, ..LivePeak::default() });
+            ledger.snapshots[3].time_ns = last;
+            Stays::of(&ledger).map(|stays| stays.leads)
+        };
+        assert_eq!((quiet(500), quiet(600)), (Some(false), Some(true)));
+    }
+
+    /// It was shown as it was before the last frees of it.
+    #[test]
+    fn what_stays_is_as_it_is_when_all_of_it_is_freed() {
+        let frees = ledger([(400, [390, 5, 0]), (401, [16, 1, 370]), (402, [1, 1, 386]), (900, [0, 1, 387])]);
+        let later = Stays::of(&frees).map(|stays| stays.later.clock_bytes);
+        assert_eq!(later, Some(402));
     }
 
     #[test]

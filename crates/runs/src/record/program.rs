@@ -28,6 +28,8 @@ pub struct ProgramChoice {
     pub size: Size,
     /// A folder with further entries.
     pub catalog: Option<PathBuf>,
+    /// What a command reads from its standard input, when not ours. An entry has its own.
+    pub stdin: Option<PathBuf>,
 }
 
 /// The command to record.
@@ -61,7 +63,7 @@ pub fn find(choice: &ProgramChoice, places: &Places) -> Result<RecordedCommand, 
         name,
         command: choice.command.clone(),
         environment: Vec::new(),
-        stdin: None,
+        stdin: choice.stdin.clone(),
         _scratch: None,
     })
 }
