@@ -1,7 +1,7 @@
 //! A whole log: the collector, its heap, its pauses.
 
-use crate::GcLogError;
-use crate::line::Line;
+use crate::gc_log::error::GcLogError;
+use crate::gc_log::line::Line;
 
 /// A collector of HotSpot, as its log names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,12 +174,12 @@ mod tests {
 
     /// Cut from runs of OpenJDK 17 and 25 that keep 20 MB alive in a heap of 128 MiB.
     const LOGS: [(&str, &[u8]); 6] = [
-        ("serial", include_bytes!("../testdata/serial.log")),
-        ("parallel", include_bytes!("../testdata/parallel.log")),
-        ("g1", include_bytes!("../testdata/g1.log")),
-        ("shenandoah", include_bytes!("../testdata/shenandoah.log")),
-        ("zgc", include_bytes!("../testdata/zgc.log")),
-        ("zgc-25", include_bytes!("../testdata/zgc-25.log")),
+        ("serial", include_bytes!("../../testdata/gc-logs/serial.log")),
+        ("parallel", include_bytes!("../../testdata/gc-logs/parallel.log")),
+        ("g1", include_bytes!("../../testdata/gc-logs/g1.log")),
+        ("shenandoah", include_bytes!("../../testdata/gc-logs/shenandoah.log")),
+        ("zgc", include_bytes!("../../testdata/gc-logs/zgc.log")),
+        ("zgc-25", include_bytes!("../../testdata/gc-logs/zgc-25.log")),
     ];
 
     fn log(name: &str) -> GcLog {

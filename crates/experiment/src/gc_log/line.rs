@@ -1,6 +1,6 @@
 //! One line of the log: its decorations, and what its message holds.
 
-use crate::GcLogError;
+use crate::gc_log::error::GcLogError;
 
 /// A line without its decorations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
