@@ -110,7 +110,7 @@ stage:
 	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
-	@install -m 644 crates/allocator-symbols/allocator-symbols.toml $(SHARE)/
+	@install -m 644 crates/reftrace-host/allocator-symbols.toml $(SHARE)/
 	@rm -rf $(SHARE)/managers && cp -r managers $(SHARE)/managers
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
 

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use heaptoll_reftrace::Routine;
 
-use crate::argument::{self, Argument};
-use crate::definition::{Definition, FamilyDefinition};
-use crate::error::TableError;
-use crate::names;
+use crate::allocator_symbols::argument::{self, Argument};
+use crate::allocator_symbols::definition::{Definition, FamilyDefinition};
+use crate::allocator_symbols::error::TableError;
+use crate::allocator_symbols::names;
 
 /// The number of C's family, which the tracer recognises without a table.
 pub const C_FAMILY: u8 = 0;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use heaptoll_reftrace::Routine;
 
-use crate::definition::RoutineDefinition;
+use crate::allocator_symbols::definition::RoutineDefinition;
 
 /// Arguments that the tracer can read: those in registers.
 const ARGUMENTS: u8 = 4;

@@ -6,8 +6,8 @@ use std::path::Path;
 use heaptoll_elf::{ElfError, defined_names};
 use heaptoll_reftrace::Routine;
 
-use crate::names;
-use crate::table::Table;
+use crate::allocator_symbols::names;
+use crate::allocator_symbols::table::Table;
 
 /// A family, as a file has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
