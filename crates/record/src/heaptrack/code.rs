@@ -2,10 +2,10 @@
 
 use heaptoll_trace::{Frame, Site, Sites};
 
-use crate::budget::{Budget, Exceeded};
-use crate::fields::Fields;
-use crate::preamble::lossy;
-use crate::stacks::Stacks;
+use crate::heaptrack::budget::{Budget, Exceeded};
+use crate::heaptrack::fields::Fields;
+use crate::heaptrack::preamble::lossy;
+use crate::heaptrack::stacks::Stacks;
 
 /// A function at a line, by numbers of texts; 0 is none.
 #[derive(Debug, Clone, Copy)]

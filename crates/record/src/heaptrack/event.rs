@@ -2,7 +2,7 @@
 
 use heaptoll_trace::{Allocation, EventKind, TraceError};
 
-use crate::budget::Exceeded;
+use crate::heaptrack::budget::Exceeded;
 
 /// Events that did not fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use heaptoll_record::Symbols;
+use crate::Symbols;
 use heaptoll_trace::{EventKind, Output, Sites, Writer};
 
-use crate::budget::Budget;
-use crate::event::{Defect, Tally, call};
-use crate::fields::Fields;
-use crate::preamble::lossy;
-use crate::stacks::{Site, Stacks};
+use crate::heaptrack::budget::Budget;
+use crate::heaptrack::event::{Defect, Tally, call};
+use crate::heaptrack::fields::Fields;
+use crate::heaptrack::preamble::lossy;
+use crate::heaptrack::stacks::{Site, Stacks};
 
 /// Files that may be loaded: each is searched for every address.
 const MODULES_MAX: usize = 1000;
@@ -37,7 +37,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// No lines yet. See [`crate::preamble::Preamble::after_call`]; names are taken from files that are older than
+    /// No lines yet. See [`crate::heaptrack::preamble::Preamble::after_call`]; names are taken from files that are older than
     /// `recorded_at`.
     pub fn new(after_call: u64, recorded_at: SystemTime) -> Raw {
         Raw {

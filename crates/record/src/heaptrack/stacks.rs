@@ -1,7 +1,7 @@
 //! Call stacks as heaptrack keeps them, a tree of calls whose callers come first, and the numbers that those get which an
 //! object was allocated from.
 
-use crate::budget::{Budget, Exceeded};
+use crate::heaptrack::budget::{Budget, Exceeded};
 
 /// Frames that are kept of a stack. heaptrack records 64.
 const DEPTH_MAX: usize = 256;

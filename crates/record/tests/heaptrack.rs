@@ -1,16 +1,16 @@
-//! Recordings of heaptrack, real ones of `recordings/requests.cc` and made ones, become traces; damaged ones are refused
+//! Recordings of heaptrack, real ones of `heaptrack_recordings/requests.cc` and made ones, become traces; damaged ones are refused
 //! or cut.
 
 use std::io::Read;
 use std::time::{Duration, SystemTime};
 
-use heaptoll_heaptrack::{About, HeaptrackError, Summary, import, is_heaptrack, unpack};
 use heaptoll_mutate::Dice;
+use heaptoll_record::heaptrack::{About, HeaptrackError, Summary, import, is_heaptrack, unpack};
 use heaptoll_trace::{Batch, EventKind, Reader, Tables, TraceError};
 use proptest::prelude::*;
 
-const INTERPRETED: &[u8] = include_bytes!("recordings/requests.zst");
-const RAW: &[u8] = include_bytes!("recordings/requests.raw.zst");
+const INTERPRETED: &[u8] = include_bytes!("heaptrack_recordings/requests.zst");
+const RAW: &[u8] = include_bytes!("heaptrack_recordings/requests.raw.zst");
 
 fn about() -> About {
     About {

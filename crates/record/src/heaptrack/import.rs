@@ -5,15 +5,15 @@ use std::time::SystemTime;
 
 use heaptoll_trace::{Ending, Gap, Output, Sample, Settings, Sites, TraceError, Writer};
 
-use crate::budget::Budget;
-use crate::error::HeaptrackError;
-use crate::event::{Defect, Tally};
-use crate::fields::Fields;
-use crate::interpreted::Interpreted;
-use crate::lines::{Line, Lines};
-use crate::preamble::Preamble;
-use crate::raw::Raw;
-use crate::unpack::is_damage;
+use crate::heaptrack::budget::Budget;
+use crate::heaptrack::error::HeaptrackError;
+use crate::heaptrack::event::{Defect, Tally};
+use crate::heaptrack::fields::Fields;
+use crate::heaptrack::interpreted::Interpreted;
+use crate::heaptrack::lines::{Line, Lines};
+use crate::heaptrack::preamble::Preamble;
+use crate::heaptrack::raw::Raw;
+use crate::heaptrack::unpack::is_damage;
 
 /// What is known of a recording besides its bytes.
 #[derive(Debug, Clone)]

@@ -3,11 +3,11 @@
 
 use heaptoll_trace::{EventKind, Output, Sites, Writer};
 
-use crate::budget::{Budget, Exceeded};
-use crate::code::CodeTable;
-use crate::event::{Defect, Tally, call};
-use crate::fields::Fields;
-use crate::stacks::{Site, Stacks};
+use crate::heaptrack::budget::{Budget, Exceeded};
+use crate::heaptrack::code::CodeTable;
+use crate::heaptrack::event::{Defect, Tally, call};
+use crate::heaptrack::fields::Fields;
+use crate::heaptrack::stacks::{Site, Stacks};
 
 /// Objects of one size and call stack.
 #[derive(Debug)]

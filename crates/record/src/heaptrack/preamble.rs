@@ -2,7 +2,7 @@
 
 use heaptoll_trace::{Header, Imported};
 
-use crate::fields::Fields;
+use crate::heaptrack::fields::Fields;
 
 /// The newest version of the format that is known.
 const NEWEST: u64 = 3;
