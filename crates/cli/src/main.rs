@@ -97,7 +97,7 @@ enum Command {
     #[cfg(feature = "full")]
     #[command(hide = true)]
     ShellFiles(command::shell_files::Arguments),
-    #[command(name = heaptoll_smoke::WORD, hide = true)]
+    #[command(name = heaptoll_preflight::smoke::WORD, hide = true)]
     Smoke(command::smoke::Arguments),
 }
 

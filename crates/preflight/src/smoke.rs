@@ -4,6 +4,7 @@
 //! The program is the caller's own: it has a hidden subcommand [`WORD`], which calls [`run`].
 
 mod operators;
+mod pattern;
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 use libc::{c_int, c_void, size_t};
 
 use heaptoll_elf::family;
+
+use pattern::{fill, holds};
 
 /// How long a smoke run may take before it counts as hung.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -140,26 +143,6 @@ fn lookup(name: &str) -> Option<*mut c_void> {
     // SAFETY: RTLD_DEFAULT is a valid handle and `name` a C string.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!address.is_null()).then_some(address)
-}
-
-/// Fills `size` bytes with a pattern that depends on `seed`.
-///
-/// # Safety
-/// `block` has `size` writable bytes.
-pub(crate) unsafe fn fill(block: *mut c_void, size: usize, seed: usize) {
-    for at in (0..size).step_by(61) {
-        // SAFETY: `at < size`, and the caller promises `size` writable bytes.
-        unsafe { block.cast::<u8>().add(at).write_volatile((at ^ seed) as u8) }
-    }
-}
-
-/// Whether the first `size` bytes still hold what [`fill`] wrote.
-///
-/// # Safety
-/// `block` has `size` readable, initialised bytes.
-unsafe fn holds(block: *const c_void, size: usize, seed: usize) -> bool {
-    // SAFETY: `at < size`, and the caller promises `size` readable bytes.
-    (0..size).step_by(61).all(|at| unsafe { block.cast::<u8>().add(at).read_volatile() } == (at ^ seed) as u8)
 }
 
 fn sizes() -> Result<(), String> {

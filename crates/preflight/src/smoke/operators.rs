@@ -2,7 +2,7 @@
 
 use libc::{c_void, size_t};
 
-use crate::fill;
+use crate::smoke::pattern::fill;
 
 /// `std::nothrow` by its address: no form reads it.
 static NOTHROW: u8 = 0;
