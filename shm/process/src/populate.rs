@@ -3,7 +3,6 @@
 //! A store to a page for which its file has no memory, because the file system is full or the file was truncated,
 //! raises SIGBUS, which would end the program under measurement. A system call by which the kernel touches the page
 //! returns an error instead. Async-signal-safe; preserves `errno`.
-#![no_std]
 
 use core::ffi::c_int;
 

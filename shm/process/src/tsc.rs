@@ -11,7 +11,6 @@
 //! times while the program runs: [`compare`] compares the counter with the kernel's clock once, for 0.2 ms, which is
 //! right to about one part in 5000, and [`ns`] multiplies. A layer that records ticks and converts them to ns later
 //! records a [`Pair`] from time to time.
-#![no_std]
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -4,7 +4,6 @@
 //! libraries without a C library among their dependencies. `getenv` finds nothing then. But the kernel has put the
 //! environment on the stack before the first instruction, and the loader keeps its address. It is also what a program
 //! was started with, whatever it has changed since.
-#![no_std]
 
 use core::ffi::{CStr, c_char};
 
@@ -123,7 +122,8 @@ mod tests {
     fn a_variable_is_found_with_and_without_environ() {
         // A child with a variable of its own: all tests share this process's environment.
         let program = env::current_exe().expect("this program");
-        let words = ["--exact", "tests::as_a_child", "--ignored", "--nocapture", "--test-threads=1"];
+        let words =
+            ["--exact", "environment::tests::as_a_child", "--ignored", "--nocapture", "--test-threads=1"];
         let output =
             Command::new(program).args(words).env("HEAPTOLL_OF_A_TEST", "a=b").output().expect("a child");
         let out = String::from_utf8_lossy(&output.stdout);
