@@ -46,7 +46,7 @@ impl Report {
 }
 
 /// Fetches, checks, builds and proves managers, and reports each to `messages`. This program proves them: it has
-/// heaptoll-smoke's hidden subcommand.
+/// The smoke run's hidden subcommand.
 ///
 /// # Errors
 /// No such recipe, a name that is taken, or nothing can be fetched, compiled or written.
