@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use heaptoll_quickfit::{QUICK, QuickFit};
+use heaptoll_lea::quickfit::{QUICK, QuickFit};
 use heaptoll_runtime::{Heap, Misuse, PieceKind, tally};
 
 heaptoll_testkit::trial!(QuickFit, reuses: true);

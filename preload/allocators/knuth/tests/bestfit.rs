@@ -2,8 +2,8 @@
 
 use std::ptr::NonNull;
 
-use heaptoll_bestfit::BestFitHeap;
 use heaptoll_knuth::Block;
+use heaptoll_knuth::bestfit::BestFitHeap;
 use heaptoll_runtime::{Heap, Misuse, PieceKind};
 use heaptoll_testkit::{Operation, sequence};
 use proptest::prelude::ProptestConfig;

@@ -19,9 +19,8 @@
 //! roots are all writable memory of the process and the stacks and registers of all its threads. The mark stack lies in
 //! a mapping of its own, not below the program's stack, and an overflow is made up for by scanning the marked objects
 //! again. Where the original ends the process for lack of memory, malloc returns null.
-#![no_std]
 
-use heaptoll_boehm::{Boehm, CHUNK, Classes, Collector, MOST_WORDS, Version};
+use crate::{Boehm, CHUNK, Classes, Collector, MOST_WORDS, Version};
 
 /// Chunks of a fresh heap: 256 KiB.
 const FIRST: usize = 64;

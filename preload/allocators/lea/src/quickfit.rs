@@ -4,7 +4,7 @@
 //! - A small request takes the first block of its size's list. Where the list is empty, the general heap gives one.
 //! - A free reads the block's size and links a small block into its list. A small block never goes back to the general
 //!   heap and is never coalesced: it stays of its size for ever.
-//! - Other requests are the general heap's: [`heaptoll_lea::Lea`].
+//! - Other requests are the general heap's: [`crate::Lea`].
 //!
 //! The lists are for sizes up to eight words. Grunwald, Zorn and Henderson 1993, cited by Detlefs for this manager,
 //! have lists for 4 to 32 bytes, in words of four bytes (cited from memory). With words of eight bytes that is 64
@@ -16,11 +16,10 @@
 //!   that tail here, and his blocks in advance make the carving rare.
 //! - Nothing empties the lists, also when the system gives no more. Detlefs' figures speak for it: Sis ends with 4.56
 //!   times its live bytes, where G++ alone has 1.47 (Table X).
-#![no_std]
 
 use core::ptr::NonNull;
 
-use heaptoll_lea::{Block, Lea, TAGS};
+use crate::{Block, Lea, TAGS};
 use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD};
 
 /// The largest request that has a list, bytes: eight words.

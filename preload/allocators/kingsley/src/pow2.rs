@@ -34,10 +34,9 @@
 //!
 //! realloc therefore moves a block that shrinks to a smaller class: to split it where it is would add free blocks to
 //! classes that have some. An aligned request is a block of the class of size and alignment together.
-#![no_std]
 
+use crate::{ClassHeap, Refill, SMALLEST, UNATTAINABLE, class_for, size_of_class};
 use heaptoll_block_header::Block;
-use heaptoll_kingsley::{ClassHeap, Refill, SMALLEST, UNATTAINABLE, class_for, size_of_class};
 use heaptoll_runtime::PAGE;
 
 /// The least that is requested from the system, bytes.

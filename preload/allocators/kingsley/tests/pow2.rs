@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 
-use heaptoll_pow2::{CHUNK, Pow2};
+use heaptoll_kingsley::pow2::{CHUNK, Pow2};
 use heaptoll_runtime::{Damage, Heap, Misuse, PAGE, Piece, PieceKind, Region};
 use heaptoll_testkit::{replay, sequence};
 use proptest::test_runner::{Config, TestRunner};

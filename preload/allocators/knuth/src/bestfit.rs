@@ -12,9 +12,8 @@
 //!   comes to last, so that of equals the one that has been free for long is taken before the one just freed.
 //! - The search is of the whole list. An index by size would be faster, and another algorithm: the time of such
 //!   searches is what the roving pointer and the Cartesian tree were invented against.
-#![no_std]
 
-use heaptoll_knuth::{Block, Fit, FreeList, TaggedHeap};
+use crate::{Block, Fit, FreeList, TaggedHeap};
 
 /// Best fit: the smallest block that is large enough.
 #[derive(Debug)]

@@ -21,9 +21,8 @@
 //! of old pointers now and then, since it is the program's. A chunk that is on the black lists stays a free one; the
 //! original withdrew every fourth such chunk until the next collection. Where the original ends the process for lack of
 //! memory, malloc returns null, after one collection that was forced.
-#![no_std]
 
-use heaptoll_boehm::{Boehm, CHUNK, Classes, Collector, MOST_WORDS, Version};
+use crate::{Boehm, CHUNK, Classes, Collector, MOST_WORDS, Version};
 
 /// Chunks of a fresh heap, and of its first growth: 64 KiB.
 const FIRST: usize = 16;

@@ -1,4 +1,4 @@
-//! `libbw26.so`: see `heaptoll_bw26`.
+//! `libbw26.so`: see `heaptoll_boehm::bw26`.
 #![no_std]
 
 use heaptoll_boehm::Boehm;
@@ -7,5 +7,5 @@ use heaptoll_runtime::Shell;
 
 static WORLD: World = World::new();
 
-heaptoll_runtime::preload!(static SHELL: Shell<heaptoll_bw26::Bw26> = Shell::new(Boehm::of(&WORLD)));
+heaptoll_runtime::preload!(static SHELL: Shell<heaptoll_boehm::bw26::Bw26> = Shell::new(Boehm::of(&WORLD)));
 heaptoll_roots::interpose_kernel_calls!();
