@@ -74,8 +74,11 @@ SYSTEM_ZSTD := yes
 LINK_INSTALLED = $(if $(SYSTEM_ZSTD),$(shell pkg-config --exists libzstd 2>/dev/null && echo ZSTD_SYS_USE_PKG_CONFIG=1))
 
 # The commit is for `heaptoll --version`, and compiles the binary's own crate again when there is another.
+# The demo is built without the feature `full`. Once a build with it is there, the demo keeps that.
+FULL := $(TARGET)/release/full
 tool-binaries:
-	HEAPTOLL_COMMIT="$$(scripts/commit)" $(LINK_INSTALLED) $(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(EXTRA)
+	HEAPTOLL_COMMIT="$$(scripts/commit)" $(LINK_INSTALLED) $(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(FEATURES) $(EXTRA)
+	@test -n "$(FEATURES)" || touch $(FULL)
 
 # The launcher is small, and what it weighs is part of what is tested: always as users get it.
 preloaded:
@@ -107,7 +110,7 @@ stage:
 	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
-	@install -m 644 crates/allocator-symbols/allocator-symbols.toml $(SHARE)/
+	@install -m 644 crates/reftrace-host/allocator-symbols.toml $(SHARE)/
 	@rm -rf $(SHARE)/managers && cp -r managers $(SHARE)/managers
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
 
@@ -124,7 +127,7 @@ build:
 
 # What an earlier installation left in our folders goes first, or its managers would still be listed.
 install:
-	@test -x $(HEAPTOLL) || { echo "nothing is built yet: run make build first" >&2; exit 1; }
+	@test -e $(FULL) || { echo "nothing is built yet: run make build first" >&2; exit 1; }
 	install -d "$(INTO)/bin" "$(INTO)/lib/heaptoll" "$(INTO)/share/heaptoll" "$(INTO)/share/doc/heaptoll" "$(INTO)/include"
 	install -m 755 $(HEAPTOLL) "$(INTO)/bin/heaptoll"
 	install -m 644 include/heaptoll.h include/heaptoll_events.h include/tithe.h "$(INTO)/include/"
@@ -139,7 +142,7 @@ install:
 
 # The demo compiles what it runs, a line a step (`make demo V=1` prints the commands); `make build` compiles the rest.
 STEP := scripts/step $(TARGET)/log
-FOR_DEMO := C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= MMTK= TITHE_ARCHIVE= DESCRIPTIONS=preload/collectors/tithe/manager.toml "LAYERS=count start"
+FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= MMTK= TITHE_ARCHIVE= DESCRIPTIONS=preload/collectors/tithe/manager.toml "LAYERS=count start"
 
 demo:
 	@scripts/setup demo

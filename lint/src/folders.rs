@@ -163,22 +163,22 @@ mod tests {
 
     #[test]
     fn a_folder_uses_itself_and_what_it_names() {
-        assert_eq!(broken("preload/roots/Cargo.toml", "shm/tsc"), None);
+        assert_eq!(broken("preload/roots/Cargo.toml", "shm/process"), None);
         assert_eq!(broken("preload/roots/Cargo.toml", "preload/runtime"), None);
-        let text = broken("shm/tsc/Cargo.toml", "preload/runtime").expect("it is against the order");
+        let text = broken("shm/process/Cargo.toml", "preload/runtime").expect("it is against the order");
         assert!(text.contains("shm uses preload (preload/runtime)"), "{text}");
     }
 
     #[test]
     fn the_longest_path_decides() {
         assert!(broken("preload/roots/Cargo.toml", "preload/testkit").is_some());
-        assert!(broken("preload/testkit/Cargo.toml", "shm/tsc").is_some());
+        assert!(broken("preload/testkit/Cargo.toml", "shm/process").is_some());
     }
 
     #[test]
     fn a_folder_that_is_not_listed_is_a_finding() {
-        assert!(broken("new/Cargo.toml", "shm/tsc").is_some_and(|text| text.contains("no folder")));
-        assert!(broken("shm/tsc/Cargo.toml", "new").is_some_and(|text| text.contains("no folder")));
+        assert!(broken("new/Cargo.toml", "shm/process").is_some_and(|text| text.contains("no folder")));
+        assert!(broken("shm/process/Cargo.toml", "new").is_some_and(|text| text.contains("no folder")));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use heaptoll_callgrind::tools::{Compilers, Language, run};
-use heaptoll_smoke::Expected;
+use heaptoll_preflight::smoke::Expected;
 
 use crate::error::{Error, IoContext};
 use crate::install::put_in_place;
@@ -273,7 +273,7 @@ impl<'a> Plan<'a> {
         let wanted: Vec<&str> = heaptoll_elf::family::replacement().collect();
         symbols::require(&built, &wanted)?;
         let expected = Expected { overflow: self.recipe.checks_overflow, operators: true };
-        heaptoll_smoke::prove(&settings.prover, &built, expected, [])
+        heaptoll_preflight::smoke::prove(&settings.prover, &built, expected, [])
             .map_err(|message| Error::Smoke { path: built.clone(), message })?;
 
         let note = Note {

@@ -10,7 +10,7 @@ use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use heaptoll_smoke::Expected;
+use heaptoll_preflight::smoke::Expected;
 
 use crate::builder::Settings;
 use crate::error::{Error, IoContext};
@@ -179,7 +179,7 @@ pub fn build(settings: &Settings) -> Result<Outcome, Error> {
     symbols::require(&object, &wanted)?;
     for (_, frees, _) in MODES {
         let expected = Expected { overflow: true, operators: true };
-        heaptoll_smoke::prove(&settings.prover, &object, expected, [("BDW_FREES", frees)])
+        heaptoll_preflight::smoke::prove(&settings.prover, &object, expected, [("BDW_FREES", frees)])
             .map_err(|message| Error::Smoke { path: object.clone(), message })?;
     }
 

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use heaptoll_smoke::Expected;
+use heaptoll_preflight::smoke::Expected;
 
 use builder::{Outcome, Settings};
 use error::{Error, IoContext};
@@ -63,7 +63,7 @@ enum Subcommand {
     /// call, or is shown to take over 3 % more CPU time
     Fairness(fairness::Options),
     /// Allocate in every way and check that OBJECT serves the calls
-    #[command(name = heaptoll_smoke::WORD, hide = true)]
+    #[command(name = heaptoll_preflight::smoke::WORD, hide = true)]
     Smoke {
         /// The preloaded object
         object: PathBuf,
@@ -77,7 +77,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
         Some(Subcommand::Smoke { object, no_overflow }) => {
-            return match heaptoll_smoke::run(object, Expected { overflow: !no_overflow, operators: true }) {
+            return match heaptoll_preflight::smoke::run(
+                object,
+                Expected { overflow: !no_overflow, operators: true },
+            ) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(message) => {
                     eprintln!("{message}");

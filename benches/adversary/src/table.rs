@@ -1,6 +1,6 @@
 //! The table of factors, for the terminal and for Markdown.
 
-use heaptoll_text_table::Table;
+use heaptoll_units::text_table::Table;
 
 use crate::bounds;
 use crate::{GameError, Outcome, STRATEGIES};

@@ -14,8 +14,8 @@ use heaptoll_command::own_input::OwnInput;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::choose::{Preference, REPETITIONS};
-use heaptoll_text_table::Table;
 use heaptoll_units::percent;
+use heaptoll_units::text_table::Table;
 
 use crate::error::BenchError;
 use crate::measure::{Effort, Measured, again, measure};

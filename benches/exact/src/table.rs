@@ -1,7 +1,7 @@
 //! Tables for the terminal.
 
-use heaptoll_text_table::Table;
 use heaptoll_units::number;
+use heaptoll_units::text_table::Table;
 
 /// Prints a table: the first `text_columns` columns are text, the others figures.
 pub fn print(headings: &[&str], text_columns: usize, rows: &[Vec<String>]) {

@@ -6,7 +6,7 @@ use clap::Parser;
 use heaptoll_experiment::manager::{self, Manager, ManagerError};
 use heaptoll_experiment::places::{Places, PlacesError};
 use heaptoll_fastpath::{Operation, Path, Program, StepError, Verdict, gate, tracer};
-use heaptoll_text_table::Table;
+use heaptoll_units::text_table::Table;
 use thiserror::Error;
 
 /// Step through malloc and free where a free list has a block: instructions, loops and calls on the way.

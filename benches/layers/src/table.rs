@@ -1,6 +1,6 @@
 //! Tables as the bench prints them.
 
-use heaptoll_text_table::Table;
+use heaptoll_units::text_table::Table;
 
 /// An empty table; all columns but the first are figures.
 pub fn with(header: &[&str], markdown: bool) -> Table {

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use heaptoll_experiment::places::Places;
 use heaptoll_rig::child;
-use heaptoll_text_table::Table;
 use heaptoll_units::size_text;
+use heaptoll_units::text_table::Table;
 
 use accuracy::Accuracy;
 use error::BenchError;

@@ -1,6 +1,6 @@
 //! The tables that are printed.
 
-use heaptoll_text_table::Table;
+use heaptoll_units::text_table::Table;
 
 use crate::misuse::Record;
 use crate::security::{Attack, Outcome};

@@ -8,11 +8,13 @@ use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_gate::figures::{Figures, Side};
 use heaptoll_gate::history::{self, Commit};
-use heaptoll_gate::{action_benchmark, bencher, junit, step_summary};
+#[cfg(feature = "full")]
+use heaptoll_gate::junit;
+use heaptoll_gate::{action_benchmark, bencher, step_summary};
 use heaptoll_report::document::Document;
 
 use crate::outputs::{all_writable, text_written};
-use crate::terminal;
+use crate::{full, terminal};
 
 /// Files for other tools.
 #[derive(Debug, Args, Default)]
@@ -44,6 +46,7 @@ impl GateOutputs {
     /// # Errors
     /// A folder that does not exist or does not let us write; a history of another kind or of a later heaptoll.
     pub fn check(&self) -> Result<(), Failure> {
+        full::required("--junit", self.junit.is_some())?;
         let paths = [&self.junit, &self.bencher, &self.github_benchmark, &self.history];
         all_writable(paths.into_iter().flatten().map(PathBuf::as_path))?;
         match &self.history {
@@ -54,8 +57,12 @@ impl GateOutputs {
 
     /// Writes every requested file, and the summary of the step where GitHub's runner names its file; returns whether
     /// all requested ones were written. `is_strict`: what could not be decided is an error.
+    #[cfg_attr(not(feature = "full"), expect(unused_variables, reason = "JUnit alone takes all"))]
     pub fn write(&self, figures: &Figures, document: &Document, is_strict: bool) -> bool {
+        #[cfg(feature = "full")]
         let junit = text_written(&self.junit, || junit::xml(figures, is_strict));
+        #[cfg(not(feature = "full"))]
+        let junit = self.junit.is_none();
         let bencher = text_written(&self.bencher, || bencher::json(figures));
         let benchmark = text_written(&self.github_benchmark, || action_benchmark::json(figures));
         summarise(document);

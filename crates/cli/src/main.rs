@@ -9,6 +9,7 @@ mod exit;
 mod extras;
 mod factors;
 mod frames;
+mod full;
 mod gate_outputs;
 mod gate_programs;
 mod hints;
@@ -93,9 +94,10 @@ enum Command {
     Import(command::import::Arguments),
     Managers(command::managers::Arguments),
     Programs(command::programs::Arguments),
+    #[cfg(feature = "full")]
     #[command(hide = true)]
     ShellFiles(command::shell_files::Arguments),
-    #[command(name = heaptoll_smoke::WORD, hide = true)]
+    #[command(name = heaptoll_preflight::smoke::WORD, hide = true)]
     Smoke(command::smoke::Arguments),
 }
 
@@ -170,6 +172,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Import(arguments) => command::import::run(&arguments),
         Command::Managers(arguments) => command::managers::run(&arguments),
         Command::Programs(arguments) => command::programs::run(&arguments),
+        #[cfg(feature = "full")]
         Command::ShellFiles(arguments) => command::shell_files::run(&arguments),
         Command::Smoke(arguments) => command::smoke::run(&arguments),
     }

@@ -8,9 +8,11 @@ use clap::Args;
 use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_report::document::Document;
-use heaptoll_report::{ReportError, csv, files, html, json, markdown, parquet};
+#[cfg(feature = "full")]
+use heaptoll_report::parquet;
+use heaptoll_report::{ReportError, csv, files, html, json, markdown};
 
-use crate::{standard_output, terminal};
+use crate::{full, standard_output, terminal};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::writable;
 
@@ -134,8 +136,9 @@ impl Outputs {
     /// Refuses files that could not be written at the end, before time is spent on measuring.
     ///
     /// # Errors
-    /// A folder that does not exist or does not let us write; a path that is a folder.
+    /// A folder that does not exist or does not let us write; a path that is a folder; a form that this build leaves out.
     pub fn check(&self) -> Result<(), Failure> {
+        full::required("--parquet", self.parquet.is_some())?;
         all_writable(self.paths())
     }
 
@@ -144,7 +147,10 @@ impl Outputs {
         let pages = self.pages.write(document);
         let json = written(&self.json, |out| json::write(experiment, comparison, out));
         let csv = written(&self.csv, |out| csv::write(experiment, out));
+        #[cfg(feature = "full")]
         let parquet = written(&self.parquet, |out| parquet::write(experiment, out));
+        #[cfg(not(feature = "full"))]
+        let parquet = self.parquet.is_none();
         pages && json && csv && parquet
     }
 }

@@ -8,9 +8,9 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::SystemTime;
 
-use heaptoll_heaptrack::{is_damage, is_heaptrack, unpack};
 pub use heaptoll_profile_formats::{Kind as ProfileKind, ReadProfile};
 use heaptoll_profile_formats::{ReadError, kind as profile_kind, read};
+use heaptoll_record::heaptrack::{is_damage, is_heaptrack, unpack};
 use heaptoll_units::whole_bytes;
 use thiserror::Error;
 

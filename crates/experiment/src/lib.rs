@@ -11,6 +11,7 @@ mod documented;
 pub mod exact;
 pub mod experiment;
 pub mod forecast;
+pub mod gc_log;
 pub mod given_up;
 pub mod heap_curves;
 pub mod heap_limit;

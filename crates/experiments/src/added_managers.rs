@@ -8,7 +8,7 @@ use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Group, Manager, ManagerSource, glibc};
 use heaptoll_experiment::places::Places;
 use heaptoll_originals::{AddedManager, ManagerRecipe, ManagerRequest, OriginalsError, add_managers};
-use heaptoll_smoke::Expected;
+use heaptoll_preflight::smoke::Expected;
 
 use crate::managers::tried;
 use heaptoll_command::context::{Context, Messages};
@@ -46,7 +46,7 @@ impl Report {
 }
 
 /// Fetches, checks, builds and proves managers, and reports each to `messages`. This program proves them: it has
-/// heaptoll-smoke's hidden subcommand.
+/// The smoke run's hidden subcommand.
 ///
 /// # Errors
 /// No such recipe, a name that is taken, or nothing can be fetched, compiled or written.
@@ -140,5 +140,5 @@ fn prove(
     let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let expected = Expected { overflow: recipe.checks_overflow(), operators: false };
     let environment = environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    heaptoll_smoke::prove(&own, object, expected, environment)
+    heaptoll_preflight::smoke::prove(&own, object, expected, environment)
 }

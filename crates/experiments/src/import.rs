@@ -6,7 +6,7 @@ use std::io::{self, Cursor, Read, stdin};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use heaptoll_heaptrack::{About, HeaptrackError, Summary, unpack};
+use heaptoll_record::heaptrack::{About, HeaptrackError, Summary, unpack};
 use heaptoll_trace::{TraceError, TraceFile};
 use heaptoll_units::number;
 use thiserror::Error;
@@ -126,7 +126,7 @@ fn import(opened: Opened, name: String, output: &Path, request: &Request) -> Res
         made.set(true);
         Ok(file)
     };
-    heaptoll_heaptrack::import(opened.read, &about, make).map_err(|error| {
+    heaptoll_record::heaptrack::import(opened.read, &about, make).map_err(|error| {
         // Half of a recording that could not be read looks like a whole one.
         if made.get() && output.is_file() {
             let _ = std::fs::remove_file(output);

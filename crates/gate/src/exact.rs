@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use heaptoll_allocator_symbols::Table;
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_instruction_counts::SizeClass;
 use heaptoll_reftrace_host::Tracer;
+use heaptoll_reftrace_host::allocator_symbols::Table;
 use serde::{Deserialize, Serialize};
 
 use super::causes;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use heaptoll_allocator_symbols::Table;
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_reftrace_host::Tracer;
+use heaptoll_reftrace_host::allocator_symbols::Table;
 
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;

@@ -20,6 +20,7 @@ pub mod functions;
 pub mod history;
 mod judge;
 mod judged;
+#[cfg(feature = "full")]
 pub mod junit;
 pub mod limits;
 #[cfg(test)]

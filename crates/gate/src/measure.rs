@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use heaptoll_allocator_symbols::Table;
 use heaptoll_experiment::runner::Ending;
 use heaptoll_experiment::store::Store;
 use heaptoll_reftrace_host::Tracer;
+use heaptoll_reftrace_host::allocator_symbols::Table;
 use heaptoll_scratch::Scratch;
 
 use super::evidence::Evidence;

@@ -22,6 +22,7 @@ mod proof;
 mod prove;
 mod refusal;
 mod request;
+pub mod smoke;
 mod tree;
 
 pub use effects::{Effect, Watched};

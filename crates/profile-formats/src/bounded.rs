@@ -50,6 +50,9 @@ pub enum ReadError {
         "it has negative values, as differences of two profiles have: give both profiles to `heaptoll diff`"
     )]
     Negative,
+    /// Only a full build knows it.
+    #[error("`make demo` built this heaptoll without the format: build all of it with `make build`")]
+    LeftOut,
     /// Too large.
     #[error("it needs more than the {} of memory that are allowed: allow more with --memory-limit", whole_bytes(*limit_bytes))]
     Memory {

@@ -7,13 +7,17 @@
 mod bounded;
 mod callgrind;
 mod dhat;
+#[cfg(feature = "full")]
 mod firefox;
 mod folded;
 mod format;
 mod heap_text;
 mod line;
+#[cfg(feature = "full")]
 mod perfetto;
+#[cfg(feature = "full")]
 mod pprof;
+mod pprof_fields;
 mod read;
 mod speedscope;
 #[cfg(test)]
@@ -31,7 +35,8 @@ pub use read::{Kind, kind, read};
 /// Writes a profile. `tracks` is what a timeline shows next to it.
 ///
 /// # Errors
-/// `out` refuses.
+/// `out` refuses, or this build leaves out the format.
+#[cfg_attr(not(feature = "full"), expect(unused_variables, reason = "no timeline is part of this build"))]
 pub fn write(
     format: Format,
     profile: &Profile,
@@ -40,12 +45,19 @@ pub fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
+        #[cfg(feature = "full")]
         Format::Pprof => pprof::write(profile, choice.instant, out),
+        #[cfg(feature = "full")]
         Format::Firefox => firefox::write(profile, tracks, out),
         Format::Folded => folded::write(profile, choice, out),
         Format::Dhat => dhat::write(profile, out),
         Format::Callgrind => callgrind::write(profile, choice.instant, out),
         Format::Speedscope => speedscope::write(profile, choice, out),
+        #[cfg(feature = "full")]
         Format::Perfetto => perfetto::write(profile, tracks, choice.instant, out),
+        #[cfg(not(feature = "full"))]
+        Format::Pprof | Format::Firefox | Format::Perfetto => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, ReadError::LeftOut))
+        }
     }
 }

@@ -5,7 +5,9 @@
 
 use crate::bounded::{ReadError, ReadProfile};
 use crate::heap_text::Names;
-use crate::{dhat, heap_text, pprof};
+#[cfg(feature = "full")]
+use crate::pprof;
+use crate::{dhat, heap_text, pprof_fields};
 
 /// A format that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub fn kind(first: &[u8]) -> Option<Kind> {
     if heap_text::is_heap_text(first) {
         return Some(Kind::HeapText);
     }
-    if dhat::is_dhat(first) { Some(Kind::Dhat) } else { pprof::is_pprof(first).then_some(Kind::Pprof) }
+    if dhat::is_dhat(first) { Some(Kind::Dhat) } else { pprof_fields::is_pprof(first).then_some(Kind::Pprof) }
 }
 
 /// Reads a heap profile, whose bytes are plain, into so much memory. `names` looks up addresses of one that has no names.
@@ -43,7 +45,10 @@ pub fn kind(first: &[u8]) -> Option<Kind> {
 /// It is not whole, of another version, of no heap, or too large.
 pub fn read(kind: Kind, bytes: &[u8], limit_bytes: u64, names: &mut Names) -> Result<ReadProfile, ReadError> {
     match kind {
+        #[cfg(feature = "full")]
         Kind::Pprof => pprof::read(bytes, limit_bytes, names),
+        #[cfg(not(feature = "full"))]
+        Kind::Pprof => Err(ReadError::LeftOut),
         Kind::Dhat => dhat::read(bytes, limit_bytes),
         Kind::HeapText => heap_text::read(bytes, limit_bytes, names),
     }

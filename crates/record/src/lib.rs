@@ -12,6 +12,7 @@ mod error;
 mod event_consumer;
 mod exits;
 mod finisher;
+pub mod heaptrack;
 mod ignored;
 mod interrupt;
 mod ledger_sampler;

@@ -2,6 +2,7 @@
 
 mod layer_support;
 
+mod heaptrack;
 mod layer_calls;
 mod layer_early;
 mod layer_modes;

@@ -9,6 +9,7 @@
 //! launcher ends the program; see [`Traced::finished`]), a sink that is full ([`heaptoll_reftrace::Sink::full`]) and
 //! memory that runs out ([`Traced::stopped`]).
 
+pub mod allocator_symbols;
 mod error;
 mod family_calls;
 mod find;

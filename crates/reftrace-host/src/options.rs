@@ -33,7 +33,7 @@ pub struct Options {
     /// End of the path of the only object whose routines are recorded; any object's where it is empty. A program may have
     /// routines of C++ of its own, over malloc.
     pub only_in: Arc<str>,
-    /// Names of routines besides those of C and C++: lines of `heaptoll_allocator_symbols::Table::lines`. Empty for
+    /// Names of routines besides those of C and C++: lines of `crate::allocator_symbols::Table::lines`. Empty for
     /// none.
     pub symbols: Arc<str>,
 }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heaptoll_allocator_symbols::Table;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::launch::Invocation;
 use heaptoll_experiment::places::Places;
 use heaptoll_launcher::Ended;
 use heaptoll_reftrace::{Owner, Reference, Routine, Sink, event::Event};
+use heaptoll_reftrace_host::allocator_symbols::Table;
 use heaptoll_reftrace_host::{FamilyCalls, Options, Traced, Tracer, trace};
 
 /// A call that has returned.
@@ -57,7 +57,7 @@ fn traced(binary: &Path, symbols: &str) -> Traced<Calls> {
 }
 
 fn ours() -> Table {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../allocator-symbols/allocator-symbols.toml");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("allocator-symbols.toml");
     Table::read(&file).expect("the tool's table")
 }
 

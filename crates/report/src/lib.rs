@@ -13,10 +13,12 @@ pub mod format;
 pub mod html;
 pub mod json;
 pub mod markdown;
+#[cfg(feature = "full")]
 pub mod parquet;
 pub mod terminal;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+#[cfg(feature = "full")]
 pub mod trace_parquet;
 
 pub use error::ReportError;

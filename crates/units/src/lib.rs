@@ -1,10 +1,11 @@
 //! Quantities as people read and write them, a file each: one place decides how many digits a reader sees and what an
-//! option may hold.
+//! option may hold. [`text_table`] puts them side by side.
 
 mod bytes;
 mod count;
 mod ratio;
 mod share;
+pub mod text_table;
 mod time;
 mod words;
 

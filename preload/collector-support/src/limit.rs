@@ -11,7 +11,7 @@ const LEAST: usize = 16;
 /// The value of a variable, bytes, as whole pages; `usize::MAX` without it. Ends the process where it is no size. Called
 /// at start, when no thread changes the environment.
 pub fn limit_from(variable: &CStr) -> usize {
-    let Some(value) = heaptoll_environment::variable(variable) else { return usize::MAX };
+    let Some(value) = heaptoll_process::environment::variable(variable) else { return usize::MAX };
     if let Some(bytes) = value.to_str().ok().and_then(read) {
         return bytes;
     }

@@ -49,7 +49,7 @@ impl Attachment {
         let at = core::ptr::from_ref(header).cast::<u8>().cast_mut().wrapping_add(part.start);
         // SAFETY: both callers compute the part from the geometry that was checked when the file was mapped, so it lies
         // in the mapping, which begins with the header and ends with a page.
-        unsafe { heaptoll_populate::populate(at, part.len()) }.is_ok()
+        unsafe { heaptoll_process::populate::populate(at, part.len()) }.is_ok()
     }
 
     /// Whether an entry of the process table has memory; reserves it.

@@ -75,7 +75,7 @@ pub fn spin() {
 pub fn variable(name: &str) -> Option<&'static CStr> {
     let mut terminated = [0u8; 32];
     terminated[..name.len()].copy_from_slice(name.as_bytes());
-    heaptoll_environment::variable(CStr::from_bytes_until_nul(&terminated).ok()?)
+    heaptoll_process::environment::variable(CStr::from_bytes_until_nul(&terminated).ok()?)
 }
 
 /// Lets other threads run.

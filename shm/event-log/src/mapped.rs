@@ -85,10 +85,10 @@ impl Mapped {
         unsafe {
             let entry = &*entry;
             write_exe(&entry.exe);
-            let now = heaptoll_tsc::pair();
+            let now = heaptoll_process::tsc::pair();
             entry.pid.store(libc::getpid() as u32, Relaxed);
             entry.parent_pid.store(libc::getppid() as u32, Relaxed);
-            entry.flags.store(if heaptoll_tsc::is_counter() { COUNTER } else { 0 }, Relaxed);
+            entry.flags.store(if heaptoll_process::tsc::is_counter() { COUNTER } else { 0 }, Relaxed);
             entry.observed.store(observed, Relaxed);
             entry.unobserved.store(unobserved, Relaxed);
             entry.claimed_ticks.store(now.ticks, Relaxed);
@@ -153,7 +153,7 @@ impl Mapped {
                 self.header.chunks_claimed.store(self.chunks + 1, Release);
                 return None;
             }
-            let now = heaptoll_tsc::pair();
+            let now = heaptoll_process::tsc::pair();
             let head = &*chunk.cast::<Chunk>();
             head.process.store(process, Relaxed);
             head.claimed_ticks.store(now.ticks, Relaxed);
@@ -187,7 +187,7 @@ impl Mapped {
 /// `chunk` is the first byte of a chunk of the mapping, which is aligned to a page.
 unsafe fn prefault(chunk: *mut c_void) -> bool {
     // SAFETY: by this function's contract the whole pages of a chunk are mapped for writing.
-    unsafe { heaptoll_populate::populate(chunk.cast(), CHUNK_BYTES) }.is_ok()
+    unsafe { heaptoll_process::populate::populate(chunk.cast(), CHUNK_BYTES) }.is_ok()
 }
 
 /// Writes the path to the program, or its end.

@@ -74,12 +74,12 @@ fn events_come_back_in_order_on_the_monotonic_clock() {
     let process = fixture.mapped.claim_process(2, 1).expect("an entry");
     let mut requests = fixture.mapped.claim_requests(process).expect("a chunk");
     let mut collections = fixture.mapped.claim_collections(process).expect("a chunk");
-    let before = heaptoll_tsc::monotonic_ns();
+    let before = heaptoll_process::tsc::monotonic_ns();
     let [a, b, c, d] = std::array::from_fn(|_| {
         std::thread::sleep(std::time::Duration::from_millis(5));
-        heaptoll_tsc::ticks()
+        heaptoll_process::tsc::ticks()
     });
-    let after = heaptoll_tsc::monotonic_ns();
+    let after = heaptoll_process::tsc::monotonic_ns();
     request(&mut requests, c, d, 9);
     request(&mut requests, a, b, 8);
     collection(&mut collections, b, c, 5);
@@ -106,7 +106,7 @@ fn a_record_without_an_end_is_where_a_killed_thread_was() {
     let fixture = fixture(2);
     let process = fixture.mapped.claim_process(0, 0).expect("an entry");
     let mut requests = fixture.mapped.claim_requests(process).expect("a chunk");
-    let now = heaptoll_tsc::ticks();
+    let now = heaptoll_process::tsc::ticks();
     request(&mut requests, now, now + 1, 1);
     request(&mut requests, now + 2, 0, 2);
     // An entry and a chunk that were claimed and never filled in.
@@ -126,7 +126,7 @@ fn a_request_that_ends_on_a_processor_whose_counter_lags_takes_no_time() {
     let fixture = fixture(1);
     let process = fixture.mapped.claim_process(0, 0).expect("an entry");
     let mut requests = fixture.mapped.claim_requests(process).expect("a chunk");
-    let now = heaptoll_tsc::ticks();
+    let now = heaptoll_process::tsc::ticks();
     request(&mut requests, now, now - 200, 1);
     let [request] = read(&fixture)[0].requests[..] else { panic!("one request") };
     assert_eq!(request.start_ns, request.end_ns);
@@ -150,7 +150,7 @@ fn a_full_file_counts_what_it_lost() {
     let fixture = fixture(1);
     let process = fixture.mapped.claim_process(0, 0).expect("an entry");
     let mut records = fixture.mapped.claim_requests(process).expect("a chunk");
-    let now = heaptoll_tsc::ticks();
+    let now = heaptoll_process::tsc::ticks();
     for number in 0..REQUESTS as u64 {
         request(&mut records, now + number, now + number + 1, 0);
     }
@@ -260,7 +260,7 @@ proptest! {
     ) {
         let fixture = fixture(12);
         let entries: Vec<u32> = (0..3).map(|_| fixture.mapped.claim_process(0, 0).expect("an entry")).collect();
-        let begun = heaptoll_tsc::ticks();
+        let begun = heaptoll_process::tsc::ticks();
         let mut requests: [Option<FreeRecords<RequestRecord>>; 3] = [const { None }; 3];
         let mut collections: [Option<FreeRecords<CollectionRecord>>; 3] = [const { None }; 3];
         let mut expected = [const { (Vec::new(), Vec::new()) }; 3];
@@ -311,7 +311,7 @@ proptest! {
         let fixture = fixture(2);
         let process = fixture.mapped.claim_process(0, 0).expect("an entry");
         let mut records = fixture.mapped.claim_requests(process).expect("a chunk");
-        let now = heaptoll_tsc::ticks();
+        let now = heaptoll_process::tsc::ticks();
         for number in 0..100 {
             request(&mut records, now + number, now + number + 5, 0);
         }

@@ -128,7 +128,7 @@ unsafe fn slots_of(header: *mut Header, length: usize) -> Option<u32> {
 fn populate(page: *mut c_void) -> bool {
     // SAFETY: callers pass a page of a mapping that is open for writing; where the file is shorter the kernel returns
     // an error.
-    unsafe { heaptoll_populate::populate(page.cast(), PAGE_BYTES) }.is_ok()
+    unsafe { heaptoll_process::populate::populate(page.cast(), PAGE_BYTES) }.is_ok()
 }
 
 #[cfg(test)]

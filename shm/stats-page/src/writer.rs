@@ -159,7 +159,7 @@ impl Writer {
             // one with as many slots; that mapping is never unmapped.
             return Some(unsafe { Mapping::from_parts(known, self.slots.load(Ordering::Relaxed)) });
         }
-        let made = Mapping::open(heaptoll_environment::variable(VARIABLE)?)?;
+        let made = Mapping::open(heaptoll_process::environment::variable(VARIABLE)?)?;
         let (header, slots) = made.parts();
         let agreed = match self.slots.compare_exchange(0, slots, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => slots,

@@ -4,14 +4,18 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
+use heaptoll_experiments::export::page;
 use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Instant, Window};
-use heaptoll_experiments::export::{dataset, page, parquet};
+#[cfg(feature = "full")]
+use heaptoll_experiments::export::{dataset, parquet};
+#[cfg(feature = "full")]
 use heaptoll_report::format::plural;
 
 use crate::duration::two_times;
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
+#[cfg(feature = "full")]
 use crate::terminal;
 
 /// A format.
@@ -189,6 +193,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let format = arguments.to.format().unwrap_or(Format::Folded);
     let request = profile::Request { trace, output, force, memory_limit_bytes, format, window, choice };
     let is_whole = match arguments.to {
+        #[cfg(not(feature = "full"))]
+        ToArg::Parquet => return Err(crate::full::left_out("--to parquet")),
+        #[cfg(feature = "full")]
         ToArg::Parquet => {
             let profile::Request { trace, output, .. } = request;
             parquet::run(&parquet::Request { trace, output, force, memory_limit_bytes }, &messages)?
@@ -199,7 +206,13 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(if is_whole { 0 } else { TROUBLE })
 }
 
+#[cfg(not(feature = "full"))]
+fn write_dataset(_: &Path, _: &Path) -> Result<u8, Failure> {
+    Err(crate::full::left_out("--parquet-dir"))
+}
+
 /// Adds an experiment to a data set.
+#[cfg(feature = "full")]
 fn write_dataset(experiment: &Path, folder: &Path) -> Result<u8, Failure> {
     let request = dataset::Request { experiment: experiment.into(), folder: folder.into() };
     let written = dataset::write(&request)?;

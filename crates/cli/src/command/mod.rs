@@ -32,6 +32,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 pub mod sample;
+#[cfg(feature = "full")]
 pub mod shell_files;
 pub mod smoke;
 pub mod stat;

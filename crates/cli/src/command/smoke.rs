@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_smoke::Expected;
+use heaptoll_preflight::smoke::Expected;
 
 use crate::exit;
 
@@ -24,7 +24,7 @@ pub struct Arguments {
 /// Runs the command. What does not hold goes to standard error as it is, which the caller reports.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let expected = Expected { overflow: !arguments.no_overflow, operators: !arguments.library_operators };
-    match heaptoll_smoke::run(&arguments.object, expected) {
+    match heaptoll_preflight::smoke::run(&arguments.object, expected) {
         Ok(()) => Ok(0),
         Err(problem) => {
             eprintln!("{problem}");

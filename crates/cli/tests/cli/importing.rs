@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::fixture::{CommandOutput, Fixture, read_json};
 
 /// Recordings of `requests.cc` in that folder.
-const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../heaptrack/tests/recordings");
+const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/tests/heaptrack_recordings");
 
 fn import(fixture: &Fixture, recording: &str) -> (String, CommandOutput) {
     let trace = fixture.at("imported.heaptoll");

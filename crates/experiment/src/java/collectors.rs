@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use heaptoll_gc_log::Collector;
+use crate::gc_log::Collector;
 
 use super::names::{FOLDER, LOG, VARIABLE};
 use crate::manager::{self, Group, Manager, ManagerError, ManagerSource, glibc};

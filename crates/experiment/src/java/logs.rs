@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptoll_gc_log::{GcLog, GcLogError};
+use crate::gc_log::{GcLog, GcLogError};
 use heaptoll_stats_page::{SlotRecord, WriterKind};
 use thiserror::Error;
 

@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn log(pid: u32, text: &str) -> JavaLog {
-        JavaLog { pid, log: heaptoll_gc_log::GcLog::read(text.as_bytes()).expect("a log") }
+        JavaLog { pid, log: heaptoll_experiment::gc_log::GcLog::read(text.as_bytes()).expect("a log") }
     }
 
     #[test]

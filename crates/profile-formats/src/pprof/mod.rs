@@ -15,7 +15,7 @@ use heaptoll_profiles::Profile;
 use prost::Message;
 
 use crate::format::{Instant, four};
-pub use read::{is_pprof, read};
+pub use read::read;
 use schema::{Sample, ValueType};
 use tables::Tables;
 

@@ -34,7 +34,7 @@ pub fn wall_ns() -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn before() -> u64 {
-    heaptoll_tsc::fenced_counter()
+    heaptoll_process::tsc::fenced_counter()
 }
 
 /// The counter after a call: the call is done, what follows has not begun.

@@ -1,7 +1,7 @@
 //! A wide grid in the terminal: a row a name in as many columns as fit. Where they do not, intervals go under their
 //! ratios, then optional columns are left out, then the figures of a row go into sentences.
 
-use heaptoll_text_table::Table;
+use heaptoll_units::text_table::Table;
 
 use super::style::{Style, Tone};
 use crate::document::{Cell, Column, Grid, Tone as Claim};

@@ -1,6 +1,6 @@
 //! What the terminal can do, and text and tables made to fit it.
 
-use heaptoll_text_table::{Cell, Table, wrapped};
+use heaptoll_units::text_table::{Cell, Table, wrapped};
 
 use crate::format::printable;
 

@@ -4,10 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptoll_allocator_symbols::{Found, in_file, of_c};
 use heaptoll_elf::ElfError;
 use heaptoll_experiment::experiment::{OwnCommand, ProgramInfo};
 use heaptoll_preflight::{Refusal, inspect_program};
+use heaptoll_reftrace_host::allocator_symbols::{Found, in_file, of_c};
 use thiserror::Error;
 
 use super::own::OwnAllocator;

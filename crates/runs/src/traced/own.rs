@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use heaptoll_allocator_symbols::Table;
 use heaptoll_experiment::experiment::StackInfo;
+use heaptoll_reftrace_host::allocator_symbols::Table;
 
 /// The allocator that a program brings along.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use heaptoll_allocator_symbols::{Table, TableError};
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings, StackInfo};
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
 use heaptoll_reftrace::Sink;
+use heaptoll_reftrace_host::allocator_symbols::{Table, TableError};
 use heaptoll_reftrace_host::{Fitness, Image, Options, Tracer};
 
 use super::cell::Cell;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use heaptoll_allocator_symbols::Table;
 use heaptoll_experiment::experiment::{OwnCommand, ProgramInfo, StackInfo};
 use heaptoll_reftrace::{Clock, Event, Owner, Reference, Sink};
+use heaptoll_reftrace_host::allocator_symbols::Table;
 use heaptoll_reftrace_host::{FamilyCalls, Options, Tracer};
 
 use super::cell::Cell;
@@ -127,8 +127,7 @@ mod tests {
 
     #[test]
     fn what_a_family_only_forwards_is_not_its_own() {
-        let folder =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../allocator-symbols/allocator-symbols.toml");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reftrace-host/allocator-symbols.toml");
         let table = Table::read(&folder).expect("the tool's table");
         let mut calls = Calls::default();
         let rust = u8::try_from(table.families().len()).expect("few families");

@@ -1,7 +1,7 @@
 //! Whether a traced run saw every call of a program's own allocator. What was inlined, optimised away with its callers or
 //! stripped is not there to be followed, and half of the calls is no figure.
 
-use heaptoll_allocator_symbols::{C_FAMILY, Table};
+use heaptoll_reftrace_host::allocator_symbols::{C_FAMILY, Table};
 use heaptoll_reftrace_host::{FamilyCalls, Traced, TracedImage};
 
 use super::own::Follow;

@@ -22,6 +22,7 @@
 mod class;
 mod heap;
 mod lists;
+pub mod pow2;
 
 pub use class::{CLASSES, SMALLEST, UNATTAINABLE, class_for, size_of_class};
 pub use heap::ClassHeap;

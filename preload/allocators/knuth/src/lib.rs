@@ -11,6 +11,7 @@
 //! The free list's search is a parameter ([`Fit`]): best fit is the same heap with another one.
 #![no_std]
 
+pub mod bestfit;
 mod heap;
 mod list;
 

@@ -22,6 +22,7 @@
 mod audit;
 mod bins;
 mod heap;
+pub mod quickfit;
 mod space;
 
 pub use bins::Bins;

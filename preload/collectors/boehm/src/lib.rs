@@ -1,6 +1,6 @@
 //! What the two collectors of the papers share: the heap of Boehm and Weiser's collector for C (*Garbage collection in
 //! an uncooperative environment*, 1988), in the versions that Zorn (1992, version 1.6) and Detlefs, Dosser and Zorn
-//! (1994, version 2.6) measured. What sets a version apart is its [`Version`], in its own crate.
+//! (1994, version 2.6) measured. What sets a version apart is its [`Version`], in its own module.
 //!
 //! - The heap is made of chunks of 4 KiB. A chunk holds objects of one size, up to half a chunk; a larger object has
 //!   chunks of its own. Chunks that are free form runs, listed in order of address, neighbours joined; a search takes
@@ -17,6 +17,8 @@
 
 mod audit;
 mod blacklist;
+pub mod bw16;
+pub mod bw26;
 mod chunks;
 mod classes;
 mod collect;

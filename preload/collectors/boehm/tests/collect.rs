@@ -1,8 +1,8 @@
 //! Both versions as collectors: the trials of all collectors, and what these two have apart.
 
+use heaptoll_boehm::bw16::{Bw16, V16};
+use heaptoll_boehm::bw26::{Bw26, V26};
 use heaptoll_boehm::{Boehm, CHUNK, Version};
-use heaptoll_bw16::{Bw16, V16};
-use heaptoll_bw26::{Bw26, V26};
 use heaptoll_collector_trials::program::{GivenRoots, allocate, collect, list, live, write};
 use heaptoll_runtime::Heap;
 

@@ -4,9 +4,9 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Mutex;
 
+use heaptoll_boehm::bw16::{Bw16, V16};
+use heaptoll_boehm::bw26::{Bw26, V26};
 use heaptoll_boehm::{Boehm, CHUNK, Collector, Mutators, Version, Visitor};
-use heaptoll_bw16::{Bw16, V16};
-use heaptoll_bw26::{Bw26, V26};
 use heaptoll_roots::{Origin, Root};
 use heaptoll_runtime::{AbandonCause, Heap, PieceKind, RawEvent, StatsReporter};
 

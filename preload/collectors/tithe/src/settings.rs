@@ -102,7 +102,7 @@ impl Settings {
     /// # Errors
     /// The first wrong value.
     pub fn from_environment() -> Result<Settings, SettingError> {
-        Settings::read(heaptoll_environment::entries())
+        Settings::read(heaptoll_process::environment::entries())
     }
 
     /// Reads entries `NAME=value`. As for getenv, the first of several with one name counts, and one without `=` is

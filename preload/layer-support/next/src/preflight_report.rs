@@ -56,7 +56,7 @@ impl ReportLine {
 
 /// Reports that this layer's `malloc` forwards to the function at `next`, if a report is requested.
 pub fn report(next: *const c_void) {
-    let Some(file) = heaptoll_environment::variable(c"HEAPTOLL_PREFLIGHT_REPORT") else { return };
+    let Some(file) = heaptoll_process::environment::variable(c"HEAPTOLL_PREFLIGHT_REPORT") else { return };
     // SAFETY: dladdr and clock_gettime write to local variables, for which all zeroes are valid; the
     // names in a Dl_info are the loader's, which live as long as their objects, and neither this one nor the next is
     // ever unloaded.

@@ -51,10 +51,10 @@ pub fn each<'a>(
     Ok(())
 }
 
-/// The variable's value, as [`heaptoll_environment::variable`] finds it. It stays, since programs do not change a
+/// The variable's value, as [`heaptoll_process::environment::variable`] finds it. It stays, since programs do not change a
 /// layer's variables.
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
-    heaptoll_environment::variable(name).map(CStr::to_bytes)
+    heaptoll_process::environment::variable(name).map(CStr::to_bytes)
 }
 
 /// Reports on standard error that a pair of a variable is not valid, and which are, and ends the process with status 2.

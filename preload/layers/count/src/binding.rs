@@ -146,7 +146,9 @@ fn with_state(work: impl FnOnce(&mut State)) {
 /// its environment, and by `dlsym`, which allocates when it fails.
 pub fn prepare() {
     with_state(|state| {
-        let Some(path) = heaptoll_environment::variable(c"HEAPTOLL_PREFLIGHT_REPORT") else { return };
+        let Some(path) = heaptoll_process::environment::variable(c"HEAPTOLL_PREFLIGHT_REPORT") else {
+            return;
+        };
         let path = path.to_bytes_with_nul();
         if path.len() > state.path.len() {
             return;

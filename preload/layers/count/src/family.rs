@@ -22,7 +22,7 @@ const FILL: u8 = 0xA5;
 
 /// Calls every function, where that is requested.
 pub fn try_all() {
-    if heaptoll_environment::variable(VARIABLE).is_none() {
+    if heaptoll_process::environment::variable(VARIABLE).is_none() {
         return;
     }
     // SAFETY: each block is used within its size, as its manager states it, and freed or resized once.

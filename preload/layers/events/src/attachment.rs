@@ -46,13 +46,13 @@ fn open() {
     if STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
-    heaptoll_tsc::choose();
+    heaptoll_process::tsc::choose();
     let found = attach().is_some();
     STATE.store(if found { ATTACHED } else { DETACHED }, Ordering::Release);
 }
 
 fn attach() -> Option<()> {
-    let file = Mapped::open(heaptoll_environment::variable(VARIABLE)?)?;
+    let file = Mapped::open(heaptoll_process::environment::variable(VARIABLE)?)?;
     if file.wants_cpu() {
         crate::cpu::record();
     }

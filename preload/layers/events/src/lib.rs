@@ -23,7 +23,7 @@ mod thread;
 
 use core::sync::atomic::Ordering;
 
-use heaptoll_tsc::ticks;
+use heaptoll_process::tsc::ticks;
 
 use crate::process::current as process;
 use crate::thread::Thread;

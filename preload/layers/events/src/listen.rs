@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 
 use heaptoll_controls::{COLLECTION_END, COLLECTION_START, Event};
-use heaptoll_tsc::ticks;
+use heaptoll_process::tsc::ticks;
 
 use crate::attachment;
 use crate::observed;

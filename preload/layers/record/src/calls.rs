@@ -4,7 +4,7 @@ use core::ffi::c_void;
 
 use heaptoll_next::arena;
 use heaptoll_next::watched::{Call, Watch};
-use heaptoll_tsc as clock;
+use heaptoll_process::tsc as clock;
 
 use crate::start::{DETACHED, LATENCY, SITES, STARTING, detach, mode, start};
 use crate::thread::Word;

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use heaptoll_ending::Ending;
 use heaptoll_next::loader::is_relocating;
-use heaptoll_tsc as clock;
+use heaptoll_process::tsc as clock;
 
 use crate::{RINGS, STACKS, early, execs, facts, maps, usable};
 

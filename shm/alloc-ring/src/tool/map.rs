@@ -97,7 +97,8 @@ impl Map {
             "a reserved part lies in the file"
         );
         // SAFETY: callers compute the part from `geometry`, for which `create` sized the mapping, as asserted above.
-        match unsafe { heaptoll_populate::populate(self.base.wrapping_add(part.start), part.len()) } {
+        match unsafe { heaptoll_process::populate::populate(self.base.wrapping_add(part.start), part.len()) }
+        {
             Ok(()) => Ok(()),
             Err(libc::EFAULT) => Err(io::ErrorKind::StorageFull.into()),
             Err(error) => Err(io::Error::from_raw_os_error(error)),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::vec;
 use std::vec::Vec;
 
-use heaptoll_tsc::Pair;
+use heaptoll_process::tsc::Pair;
 
 use super::error::EventsError;
 use super::read::{self, Lost, ProcessEvents, half, word};
@@ -106,7 +106,8 @@ impl EventsFile {
         self.check()?;
         let claimed = half(&self.bytes(0, HEADER_BYTES)?, 20).min(self.chunks);
         let beginning = self.bytes(0, CHUNKS_AT)?;
-        let now = self.made_here.then(heaptoll_tsc::pair).filter(|_| heaptoll_tsc::is_counter());
+        let now =
+            self.made_here.then(heaptoll_process::tsc::pair).filter(|_| heaptoll_process::tsc::is_counter());
         read::processes(&beginning, claimed, now, |at, bytes| self.bytes(at, bytes)).map_err(|error| {
             match error {
                 read::ReadError::File(error) => error,
@@ -192,15 +193,15 @@ fn write_zeroes(file: &File, from: u64, to: u64) -> io::Result<()> {
 
 /// The header of an empty file, with `flags` but for [`COUNTER`].
 fn header(chunks: u32, flags: u32) -> [u8; 56] {
-    heaptoll_tsc::choose();
-    let Pair { ticks, ns } = heaptoll_tsc::pair();
+    heaptoll_process::tsc::choose();
+    let Pair { ticks, ns } = heaptoll_process::tsc::pair();
     let mut header = [0u8; 56];
     header[0..8].copy_from_slice(&MAGIC.to_ne_bytes());
     header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
     header[12..16].copy_from_slice(&chunks.to_ne_bytes());
     header[24..32].copy_from_slice(&ticks.to_ne_bytes());
     header[32..40].copy_from_slice(&ns.to_ne_bytes());
-    let flags = flags | if heaptoll_tsc::is_counter() { COUNTER } else { 0 };
+    let flags = flags | if heaptoll_process::tsc::is_counter() { COUNTER } else { 0 };
     header[40..44].copy_from_slice(&flags.to_ne_bytes());
     header
 }

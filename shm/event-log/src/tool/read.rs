@@ -4,7 +4,7 @@ use std::string::String;
 use std::vec::Vec;
 
 use heaptoll_assertions::assert_expensive;
-use heaptoll_tsc::Pair;
+use heaptoll_process::tsc::Pair;
 
 use super::error::EventsError;
 use super::timeline::Timeline;

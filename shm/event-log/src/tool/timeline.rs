@@ -7,7 +7,7 @@
 use std::vec::Vec;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
-use heaptoll_tsc::Pair;
+use heaptoll_process::tsc::Pair;
 
 /// Pairs nearer than this depend more on the time it takes to read both clocks than on their rates.
 const APART_NS: u64 = 10_000_000;

@@ -5,7 +5,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-use heaptoll_populate::populate;
+use heaptoll_process::populate::populate;
 use heaptoll_sampling::layout::{
     FILE_BYTES, GROUP, Header, MAGIC, MOST_OBJECTS, MOST_SITES, OBJECTS_AT, ObjectRecord, PAGE, SITES_AT,
     SiteRecord, VERSION,

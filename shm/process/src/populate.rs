@@ -1,0 +1,119 @@
+//! Memory for pages of a shared mapping, reserved before they are touched.
+//!
+//! A store to a page for which its file has no memory, because the file system is full or the file was truncated,
+//! raises SIGBUS, which would end the program under measurement. A system call by which the kernel touches the page
+//! returns an error instead. Async-signal-safe; preserves `errno`.
+
+use core::ffi::c_int;
+
+/// Bytes of a page.
+const PAGE: usize = 4096;
+/// Operation of `FUTEX_WAKE_OP`: adds 0 to the word and wakes no thread.
+const ADD_NOTHING: usize = 1 << 28;
+
+/// Reserves memory for whole pages of a mapping and leaves their contents unchanged.
+///
+/// # Errors
+/// The number of the system's error: EFAULT if the file has no memory for them, or ends earlier.
+///
+/// # Safety
+/// `at` is aligned to a page, and `bytes` bytes from it are mapped for writing.
+pub unsafe fn populate(at: *mut u8, bytes: usize) -> Result<(), c_int> {
+    // SAFETY: by this function's contract the range is mapped, and the advice does not change its contents.
+    match unsafe {
+        call(libc::SYS_madvise, [at as usize, bytes, libc::MADV_POPULATE_WRITE as usize, 0, 0, 0])
+    } {
+        // A kernel before 5.14.
+        // SAFETY: the contract of `touch` is that of this function.
+        Err(libc::EINVAL) => unsafe { touch(at, bytes) },
+        other => other,
+    }
+}
+
+/// Makes the kernel write to each page, by a futex operation that changes nothing.
+///
+/// # Safety
+/// `at` is aligned to a page, and `bytes` bytes from it are mapped for writing.
+unsafe fn touch(at: *mut u8, bytes: usize) -> Result<(), c_int> {
+    let operation = (libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG) as usize;
+    for page in (0..bytes).step_by(PAGE) {
+        let word = at as usize + page;
+        // SAFETY: by this function's contract the page's first word is mapped; adding 0 keeps it, and no thread waits
+        // on it by a private futex.
+        unsafe { call(libc::SYS_futex, [word, operation, 0, 0, word, ADD_NOTHING]) }?;
+    }
+    Ok(())
+}
+
+/// Makes a system call, again if it was interrupted.
+///
+/// # Safety
+/// The arguments meet the requirements of the system call `number`.
+unsafe fn call(number: i64, [a, b, c, d, e, f]: [usize; 6]) -> Result<(), c_int> {
+    // SAFETY: the function takes no arguments and returns the address of the calling thread's errno.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: `errno` points to the calling thread's errno.
+    let kept = unsafe { *errno };
+    loop {
+        // SAFETY: by this function's contract the arguments are valid; `errno` points to the calling thread's errno.
+        let error = unsafe {
+            let done = libc::syscall(number, a, b, c, d, e, f) >= 0;
+            let error = if done { 0 } else { *errno };
+            *errno = kept;
+            error
+        };
+        match error {
+            0 => return Ok(()),
+            libc::EINTR | libc::EAGAIN => {}
+            error => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    /// A sparse file of four pages, and its mapping.
+    fn mapped() -> (File, *mut u8) {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(4 * PAGE as u64).expect("long");
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: with a null address mmap maps memory that nothing uses.
+        let map = unsafe {
+            libc::mmap(core::ptr::null_mut(), 4 * PAGE, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        assert_ne!(map, libc::MAP_FAILED);
+        (file, map.cast())
+    }
+
+    #[test]
+    fn pages_without_memory_are_refused_by_old_kernels_too() {
+        for reserve in [populate, touch] {
+            let (file, map) = mapped();
+            // SAFETY: the first page is mapped, and the file system has memory for it.
+            unsafe { map.add(8).write(7) };
+            // SAFETY: the range is the whole mapping.
+            assert_eq!(unsafe { reserve(map, 4 * PAGE) }, Ok(()));
+            // SAFETY: the three words lie in the mapping, whose pages have memory now.
+            unsafe { assert_eq!((map.add(8).read(), map.read(), map.add(3 * PAGE).read()), (7, 0, 0)) };
+            file.set_len(2 * PAGE as u64).expect("truncated");
+            // SAFETY: `__errno_location` returns the address of this thread's errno; the four pages are mapped, though
+            // the file ends earlier, and are not accessed after munmap.
+            unsafe {
+                *libc::__errno_location() = 99;
+                assert_eq!(reserve(map, 4 * PAGE), Err(libc::EFAULT));
+                assert_eq!(*libc::__errno_location(), 99);
+                assert_eq!(reserve(map, 2 * PAGE), Ok(()));
+                libc::munmap(map.cast(), 4 * PAGE);
+            }
+            assert!(file.metadata().expect("known").blocks() <= 16);
+        }
+    }
+}
