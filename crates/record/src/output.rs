@@ -104,7 +104,7 @@ pub fn others(first: &Path) -> Vec<PathBuf> {
 /// Whether a file's name is one that [`make_next`] gives.
 fn is_name_of_other(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(END));
-    name.is_some_and(|name| name.split('.').all(|part| part.parse::<u32>().is_ok()))
+    name.is_some_and(|name| name.split('.').all(|part| part == UNNUMBERED || part.parse::<u32>().is_ok()))
 }
 
 /// Removes the other traces of a recording whose first one is overwritten.
@@ -117,19 +117,22 @@ fn forget_others(first: &Path) {
 }
 
 const END: &str = ".heaptoll";
+/// In place of a process number that is not known.
+const UNNUMBERED: &str = "unknown";
 
 /// Makes the file of another process image: `FILE.children/PID.heaptoll`, and `PID.2.heaptoll` and so on when that is
-/// taken.
+/// taken; `unknown.heaptoll` where the process number is 0.
 ///
 /// # Errors
 /// The system's.
 pub fn make_next(first: &Path, pid: i32) -> Result<(PathBuf, Destination), TraceError> {
     let folder = folder_of_others(first);
+    let process = if pid > 0 { pid.to_string() } else { UNNUMBERED.to_owned() };
     // A failure shows when the file is made.
     let _ = std::fs::create_dir(&folder);
     let mut number = 1;
     loop {
-        let name = if number == 1 { format!("{pid}{END}") } else { format!("{pid}.{number}{END}") };
+        let name = if number == 1 { format!("{process}{END}") } else { format!("{process}.{number}{END}") };
         let path = folder.join(name);
         match TraceFile::create(&path, false) {
             Ok(file) => return Ok((path, Destination::File(file))),

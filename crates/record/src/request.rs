@@ -1,7 +1,7 @@
 //! What is to be recorded, and how.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use heaptoll_alloc_ring::StopPoint;
 
@@ -31,6 +31,28 @@ pub struct Manager {
     /// Variables that it requires.
     pub environment: Vec<(OsString, OsString)>,
 }
+
+/// The name of a manager of which nothing is proved.
+pub const UNKNOWN: &str = "unknown";
+
+impl Manager {
+    /// The manager of a process whose `malloc` is bound to `object`: this one where that is its own. Otherwise the program
+    /// links or preloads another, whose object names it.
+    pub fn serving(&self, object: &Path) -> Manager {
+        let named =
+            |name: &str| Manager { name: name.to_owned(), version: UNKNOWN.to_owned(), ..Manager::default() };
+        let Some(file) = object.file_name() else { return named(UNKNOWN) };
+        let is_glibc = file.as_encoded_bytes().starts_with(b"libc.so.")
+            || file.as_encoded_bytes().starts_with(b"libc-2.");
+        let is_over_glibc = self.name.rsplit('/').next() == Some(GLIBC);
+        if self.preload.iter().any(|own| own.file_name() == Some(file)) || (is_glibc && is_over_glibc) {
+            return self.clone();
+        }
+        if is_glibc { named(GLIBC) } else { named(&file.to_string_lossy()) }
+    }
+}
+
+const GLIBC: &str = "glibc";
 
 /// What is recorded of a program, and of which of its processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -174,7 +174,10 @@ fn wall(recorded: &RecordingOutcome) -> String {
 
 fn program(recording: &Recording) -> String {
     let name = recording.exe.file_name().map_or_else(|| "the program".into(), |name| name.to_string_lossy());
-    format!("{name} (process {})", recording.pid)
+    match recording.pid {
+        0 => format!("{name} (a process whose number is not known)"),
+        pid => format!("{name} (process {pid})"),
+    }
 }
 
 /// The machine, for a trace's header, and what of the program's environment decides which objects are malloc's.

@@ -10,13 +10,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use addr2line::Context;
-use gimli::{EndianRcSlice, RunTimeEndian};
+use gimli::{EndianArcSlice, RunTimeEndian};
 use heaptoll_callsites::without_variant;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
+use super::split::SplitDwarf;
 use crate::demangled::demangled;
 
 /// Where distributions keep debug information (GDB manual, "Debugging Information in Separate Files").
@@ -25,7 +27,7 @@ const DEBUG: &str = "/usr/lib/debug";
 /// A page: addresses of objects are rounded to it.
 const PAGE: u64 = 4096;
 
-type Bytes = EndianRcSlice<RunTimeEndian>;
+pub type Bytes = EndianArcSlice<RunTimeEndian>;
 
 /// A function, and a line of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub struct SourceLocation {
 pub struct Binary {
     /// By first address.
     symbols: Vec<Symbol>,
-    lines: Option<Context<Bytes>>,
+    lines: Option<(Context<Bytes>, SplitDwarf)>,
 }
 
 struct Symbol {
@@ -119,7 +121,14 @@ impl Binary {
 
     /// The functions at an address, innermost first: one, unless others were inlined there.
     pub fn locations(&self, address: u64) -> Vec<SourceLocation> {
-        let mut locations = self.lines.as_ref().map_or_else(Vec::new, |lines| inlined(lines, address));
+        let mut locations =
+            self.lines.as_ref().map_or_else(Vec::new, |(lines, split)| inlined(lines, split, address));
+        if let [only] = &mut locations[..]
+            && only.function.is_empty()
+        {
+            // The line may be of a function that was inlined, and the symbol its caller's.
+            only.line.clear();
+        }
         if locations.is_empty() {
             locations.push(SourceLocation::default());
         }
@@ -140,9 +149,9 @@ impl Binary {
 }
 
 /// The functions that debug information knows at an address.
-fn inlined(lines: &Context<Bytes>, address: u64) -> Vec<SourceLocation> {
+fn inlined(lines: &Context<Bytes>, split: &SplitDwarf, address: u64) -> Vec<SourceLocation> {
     let mut locations = Vec::new();
-    let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else { return locations };
+    let Some(Ok(mut frames)) = split.finish(lines.find_frames(address)) else { return locations };
     while let Ok(Some(frame)) = frames.next() {
         let function = frame.function.as_ref().and_then(|function| function.demangle().ok());
         let line = frame.location.and_then(|location| match (location.file, location.line) {
@@ -175,7 +184,7 @@ pub fn extent(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// A regular file's bytes, unless it was changed or put there after `loaded`: then it is not what was loaded.
-fn read(path: &Path, loaded: Option<SystemTime>) -> Option<Vec<u8>> {
+pub fn read(path: &Path, loaded: Option<SystemTime>) -> Option<Vec<u8>> {
     let about = fs::metadata(path).ok()?;
     let intact = loaded.is_none_or(|loaded| !is_newer(&about, loaded));
     (about.is_file() && intact).then(|| fs::read(path).ok()).flatten()
@@ -240,23 +249,33 @@ fn apart(file: &object::File, path: &Path) -> Option<(PathBuf, Vec<u8>)> {
 }
 
 /// The debug information of a file, with what it shares with others in a file of its own (`dwz`).
-fn lines(file: &object::File, path: &Path) -> Option<Context<Bytes>> {
-    let mut dwarf = gimli::Dwarf::load(|id| section(file, id)).ok()?;
+fn lines(file: &object::File, path: &Path) -> Option<(Context<Bytes>, SplitDwarf)> {
+    let load = |file: &object::File, id: gimli::SectionId| Ok::<_, gimli::Error>(section(file, id.name()));
+    let mut dwarf = gimli::Dwarf::load(|id| load(file, id)).ok()?;
     if let Ok(Some((name, _))) = file.gnu_debugaltlink()
         && let Ok(name) = std::str::from_utf8(name)
         && let Some(data) = path.parent().and_then(|folder| read(&folder.join(name), None))
         && let Ok(shared) = object::File::parse(&*data)
     {
-        dwarf.load_sup(|id| section(&shared, id)).ok()?;
+        dwarf.load_sup(|id| load(&shared, id)).ok()?;
     }
-    Context::from_dwarf(dwarf).ok()
+    Some((Context::from_dwarf(dwarf).ok()?, SplitDwarf::of(path)))
 }
 
 /// A section, unpacked; empty when it is not there.
-fn section(file: &object::File, id: gimli::SectionId) -> Result<Bytes, gimli::Error> {
+pub fn section(file: &object::File, name: &str) -> Bytes {
+    let data = file.section_by_name(name).and_then(|section| section.uncompressed_data().ok());
+    bytes(file, &data.unwrap_or_default())
+}
+
+/// A section without bytes.
+pub fn empty(file: &object::File) -> Bytes {
+    bytes(file, &[])
+}
+
+fn bytes(file: &object::File, data: &[u8]) -> Bytes {
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let data = file.section_by_name(id.name()).and_then(|section| section.uncompressed_data().ok());
-    Ok(EndianRcSlice::new(Rc::from(&*data.unwrap_or_default()), endian))
+    EndianArcSlice::new(Arc::from(data), endian)
 }
 
 #[cfg(test)]
