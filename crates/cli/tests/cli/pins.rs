@@ -160,7 +160,9 @@ fn a_replay_shows_what_other_managers_hold_of_the_same_program_by_call_site() {
     assert!((0.9..1.1).contains(&again), "the recorded manager holds as much again: {again}");
     // Resident memory comes first: what is not pinned may stay all the same.
     let sentence = output.out.lines().find(|line| line.starts_with("Resident memory: ")).unwrap_or_default();
-    for words in [" under glibc (", "(log_audit < main pins ", "could be given back)", " under glibc when recorded ("] {
+    for words in
+        [" under glibc (", "(log_audit < main pins ", "could be given back)", " under glibc when recorded ("]
+    {
         assert!(sentence.contains(words), "{words} in {}", output.out);
     }
     assert!(output.out.contains("glibc, as recorded"), "{}", output.out);
