@@ -148,10 +148,17 @@ fn troubles(
             messages.note(&format!("what it allocated: heaptoll stat {}", shell_path(&most.path)));
         }
     } else {
+        let guess = match first.how.contains(KILLED) {
+            // The end itself is the reason.
+            true => "",
+            false => {
+                "; it may allocate nothing, have an allocator of its own inside, or have dropped LD_PRELOAD"
+            }
+        };
         messages.error(&format!(
-            "no allocation arrived: {} allocates nothing, or its calls do not pass the layer (it may have an allocator of \
-             its own inside, or have dropped LD_PRELOAD)",
-            program(first)
+            "no allocation arrived: {} {} before it called the recording layer{guess}",
+            program(first),
+            first.how
         ));
     }
 }
