@@ -134,9 +134,9 @@ mod tests {
         assert_eq!(rows.name(9), "");
     }
 
-    /// Before, `make<Session>` and `make<Conn>` were one row, which did not tell the type that leaked.
+    /// Before, `make<Session>` and `make<Conn>` were one row, which did not show the type that leaked.
     #[test]
-    fn instances_of_a_template_are_rows_of_their_own_named_by_as_much_as_tells_them_apart() {
+    fn instances_of_a_template_are_rows_of_their_own_named_by_as_much_as_distinguishes_them() {
         let row = |names: &[&[&str]]| {
             let mut rows = Rows::new(3);
             let all: Vec<&str> = names.iter().flat_map(|stack| stack.iter().copied()).collect();

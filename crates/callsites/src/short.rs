@@ -5,7 +5,7 @@
 /// recursion.
 const PARSED_BYTES: usize = 4096;
 
-/// Templates within templates that are told apart.
+/// Templates within templates that are distinguished.
 pub(crate) const DEEPEST: usize = 6;
 
 /// The short form of a demangled C, C++ or Rust name; the name itself when nothing would be left.

@@ -306,7 +306,7 @@ mod tests {
         let expected =
             [(0x5000_0000, 0x5002_1000), (BASE, BASE + WINDOW), (large - 16, large - 16 + 0x40_0000)];
         assert_eq!(ranges(&found), expected);
-        // What is free in the arena, and neither in the main one nor beside the large block.
+        // What is free in the arena, and neither in the main one nor around the large block.
         let share = |resident| Shares {
             pinned: Amount { resident, ..Amount::default() },
             idle: Amount { resident, ..Amount::default() },

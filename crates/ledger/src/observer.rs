@@ -143,7 +143,6 @@ impl Observer {
             Some(_) => (None, None),
         };
 
-        let (arena_windows, arena_free_bytes) = self.heap_ranges.arenas(&heap_ranges, &shares);
         let mut snapshot = Snapshot {
             time_ns,
             clock_bytes,
@@ -154,8 +153,6 @@ impl Observer {
             live_bytes: self.blocks.iter().map(|block| block.requested).sum(),
             heap_bytes: heap_ranges.iter().map(|range| range.end - range.start).sum(),
             heap_ranges: heap_ranges.len() as u64,
-            arena_windows,
-            arena_free_bytes,
             huge_bytes: shares.iter().map(|shares| shares.huge).sum(),
             huge_free_bytes: shares.iter().map(|shares| shares.huge_idle).sum(),
             no_pagemap,
@@ -301,6 +298,7 @@ impl Observer {
         lines: &mut LineBuilder,
         snapshot: &mut Snapshot,
     ) {
+        (snapshot.arena_windows, snapshot.arena_free_bytes) = self.heap_ranges.arenas(heap_ranges, shares);
         snapshot.threads = self.mapping_owners.find_stacks(&self.folder, mappings);
         self.mapped = mappings.iter().map(|mapping| (mapping.start, mapping.end)).collect();
         self.others.clear();

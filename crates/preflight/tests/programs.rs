@@ -495,9 +495,9 @@ fn a_program_that_allocates_nothing_is_refused() {
     assert!(refusal.contains("killed by signal 4") && !refusal.contains("may not allocate"), "{refusal}");
 }
 
-/// Before, such rows said "killed by signal 6" alone.
+/// Before, such rows showed "killed by signal 6" alone.
 #[test]
-fn a_program_that_gives_glibc_a_block_of_the_managers_is_told_how_that_comes() {
+fn a_program_that_dies_in_glibcs_free_of_a_block_of_the_managers_is_explained() {
     let fixture = Fixture::new();
     for (call, wrote) in [
         ("__libc_free(malloc(100) + 1)", "free(): invalid pointer"),

@@ -107,3 +107,38 @@ pub struct Request {
     /// Through which the user stops it.
     pub interrupt: Interrupt,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manager_is_what_malloc_is_bound_to_or_unknown() {
+        let manager = |name: &str, object: Option<&str>| Manager {
+            name: name.into(),
+            version: "1".into(),
+            collector: true,
+            preload: object.into_iter().map(PathBuf::from).collect(),
+            environment: Vec::new(),
+        };
+        let (glibc, forwarded) = (manager("glibc", None), manager("forward/glibc", Some("/l/forward.so")));
+        let mimalloc = manager("mimalloc3", Some("/m/mimalloc3.so"));
+        let (libc, other) = ("/lib/x86_64-linux-gnu/libc.so.6", "/lib/libjemalloc.so.2");
+        for (wanted, object, name) in [
+            (&glibc, libc, "glibc"),
+            (&glibc, other, "libjemalloc.so.2"),
+            (&glibc, "", UNKNOWN),
+            (&manager("glibc", Some("libc.so.6")), libc, "glibc"),
+            (&forwarded, "/l/forward.so", "forward/glibc"),
+            (&forwarded, libc, "forward/glibc"),
+            (&mimalloc, "/m/mimalloc3.so", "mimalloc3"),
+            (&mimalloc, libc, "glibc"),
+            (&mimalloc, "", UNKNOWN),
+        ] {
+            let serving = wanted.serving(Path::new(object));
+            assert_eq!(serving.name, name, "{object} for {}", wanted.name);
+            let is_wanted = serving.name == wanted.name;
+            assert_eq!((serving.collector, serving.version == "1"), (is_wanted, is_wanted));
+        }
+    }
+}

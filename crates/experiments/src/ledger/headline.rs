@@ -54,9 +54,9 @@ mod tests {
 
     use super::*;
 
-    /// Before, memory that threads' arenas keep was "caches", and nothing said what decides how much that is.
+    /// Before, memory that threads' arenas keep was "caches", and nothing showed what decides how much that is.
     #[test]
-    fn free_memory_in_arenas_is_said_to_be_there_where_it_is_much() {
+    fn free_memory_in_arenas_is_named_where_it_is_much() {
         let all = LedgerLine {
             term: Term::Caches,
             amount: Amount { resident: 100 << 20, ..Amount::default() },

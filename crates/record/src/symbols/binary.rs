@@ -1,8 +1,6 @@
 //! The names in an ELF file: its symbol tables, and the debug information which names the functions that were inlined
 //! and which line of which file the code was. Both also from the file of debug information that a distribution keeps
 //! apart under `/usr/lib/debug`, when it is installed.
-//!
-//! Files are read and not mapped: a mapped file that another program shortens ends this one.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -10,14 +8,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use addr2line::Context;
-use gimli::{EndianArcSlice, RunTimeEndian};
 use heaptoll_callsites::without_variant;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
+use super::file::{Bytes, is_newer, read, section};
 use super::split::SplitDwarf;
 use crate::demangled::demangled;
 
@@ -26,8 +23,6 @@ const DEBUG: &str = "/usr/lib/debug";
 
 /// A page: addresses of objects are rounded to it.
 const PAGE: u64 = 4096;
-
-pub type Bytes = EndianArcSlice<RunTimeEndian>;
 
 /// A function, and a line of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,12 +82,6 @@ fn identity(path: &Path, bytes: u64, loaded: SystemTime) -> Option<Identity> {
     let about = fs::metadata(path).ok()?;
     let whole = about.is_file() && !is_newer(&about, loaded);
     whole.then(|| (path.to_owned(), bytes, about.dev(), about.ino(), about.ctime(), about.ctime_nsec()))
-}
-
-/// Whether a file was changed or put there after `loaded`, to the second.
-fn is_newer(about: &fs::Metadata, loaded: SystemTime) -> bool {
-    let seconds = u64::try_from(about.ctime()).unwrap_or(0);
-    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) > loaded
 }
 
 impl Binary {
@@ -183,13 +172,6 @@ pub fn extent(path: &Path) -> Option<(u64, u64)> {
     Some((start, end.saturating_sub(start).checked_next_multiple_of(PAGE)?))
 }
 
-/// A regular file's bytes, unless it was changed or put there after `loaded`: then it is not what was loaded.
-pub fn read(path: &Path, loaded: Option<SystemTime>) -> Option<Vec<u8>> {
-    let about = fs::metadata(path).ok()?;
-    let intact = loaded.is_none_or(|loaded| !is_newer(&about, loaded));
-    (about.is_file() && intact).then(|| fs::read(path).ok()).flatten()
-}
-
 /// Functions of symbol tables, sorted.
 fn symbols<'a>(files: impl Iterator<Item = &'a object::File<'a>>) -> Vec<Symbol> {
     let mut symbols = Vec::new();
@@ -262,24 +244,11 @@ fn lines(file: &object::File, path: &Path) -> Option<(Context<Bytes>, SplitDwarf
     Some((Context::from_dwarf(dwarf).ok()?, SplitDwarf::of(path)))
 }
 
-/// A section, unpacked; empty when it is not there.
-pub fn section(file: &object::File, name: &str) -> Bytes {
-    let data = file.section_by_name(name).and_then(|section| section.uncompressed_data().ok());
-    bytes(file, &data.unwrap_or_default())
-}
-
-/// A section without bytes.
-pub fn empty(file: &object::File) -> Bytes {
-    bytes(file, &[])
-}
-
-fn bytes(file: &object::File, data: &[u8]) -> Bytes {
-    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    EndianArcSlice::new(Arc::from(data), endian)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -327,5 +296,65 @@ mod tests {
         for path in [&*path, folder.path(), &*folder.path().join("none"), Path::new("/dev/zero")] {
             assert!(Binary::load(path, 4096, SystemTime::now() + Duration::from_secs(9)).is_none());
         }
+    }
+
+    const CODE: &str = "#include <stdlib.h>\n\
+        static inline __attribute__((always_inline)) char *inlined(int n) {\n\
+        return malloc(n); }\n\
+        __attribute__((noinline)) char *outer(int n) {\n\
+        return inlined(n + 1) + 1; }\n\
+        int main(int n, char **v) { return outer(n) == *v; }\n";
+
+    /// Before, the line of an inlined function was shown as its caller's where `.dwo` files were not read.
+    #[test]
+    fn a_line_is_shown_with_its_own_function_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("x.c"), CODE).expect("writes");
+        let cc = |arguments: &[&str]| {
+            let built = Command::new("cc").current_dir(folder.path()).args(["-O2"]).args(arguments).status();
+            assert!(built.is_ok_and(|status| status.success()), "{arguments:?}");
+        };
+        let locations = |program: &str| {
+            let program = path(program);
+            let data = std::fs::read(&program).expect("reads");
+            let file = object::File::parse(&*data).expect("ELF");
+            let symbol = object::Object::symbols(&file)
+                .find(|symbol| object::ObjectSymbol::name(symbol) == Ok("outer"))
+                .map(|symbol| (object::ObjectSymbol::address(&symbol), object::ObjectSymbol::size(&symbol)));
+            let (start, size) = symbol.expect("a symbol");
+            let (_, bytes) = extent(&program).expect("segments");
+            let binary = load(&program, bytes, SystemTime::now() + Duration::from_secs(9));
+            (start..start + size).map(|address| binary.locations(address)).collect::<Vec<_>>()
+        };
+        let has = |all: &[Vec<SourceLocation>]| {
+            let is =
+                |one: &SourceLocation, function, line| one.function == function && one.line.ends_with(line);
+            all.iter().any(|at| matches!(&at[..], [inner, outer] if is(inner, "inlined", "x.c:3") && is(outer, "outer", "x.c:5")))
+        };
+        let has_none = |all: &[Vec<SourceLocation>]| {
+            all.iter().all(|at| matches!(&at[..], [one] if one.function == "outer" && one.line.is_empty()))
+        };
+        cc(&["-g", "-o", "plain", "x.c"]);
+        cc(&["-g", "-gsplit-dwarf", "-c", "x.c"]);
+        cc(&["-o", "split", "x.o"]);
+        assert!(has(&locations("plain")) && has(&locations("split")));
+        if Command::new("dwp")
+            .current_dir(folder.path())
+            .args(["-e", "split", "-o", "packed.dwp"])
+            .status()
+            .is_ok_and(|status| status.success())
+        {
+            std::fs::copy(path("split"), path("packed")).expect("copies");
+        }
+        // Another compilation's, and none.
+        std::fs::write(path("x.c"), CODE.replace("n + 1", "n + 2")).expect("writes");
+        cc(&["-g", "-gsplit-dwarf", "-c", "x.c"]);
+        std::fs::copy(path("split"), path("stale")).expect("copies");
+        assert!(has_none(&locations("stale")));
+        std::fs::remove_file(path("x.dwo")).expect("removes");
+        std::fs::copy(path("split"), path("alone")).expect("copies");
+        assert!(has_none(&locations("alone")));
+        assert!(!path("packed").exists() || has(&locations("packed")));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use addr2line::{LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{Dwarf, DwarfPackage, Reader};
 
-use super::binary::{Bytes, empty, read, section};
+use super::file::{Bytes, empty, read, section};
 
 /// What a file's compile units have moved elsewhere.
 #[derive(Default)]
@@ -77,72 +77,4 @@ fn load_package(path: &Path) -> Option<DwarfPackage<Bytes>> {
 
 fn path(bytes: &Bytes) -> Option<PathBuf> {
     Some(PathBuf::from(&*bytes.to_string().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::process::Command;
-    use std::time::{Duration, SystemTime};
-
-    use super::super::binary::{SourceLocation, extent, load};
-
-    const CODE: &str = "#include <stdlib.h>\n\
-        static inline __attribute__((always_inline)) char *inlined(int n) {\n\
-        return malloc(n); }\n\
-        __attribute__((noinline)) char *outer(int n) {\n\
-        return inlined(n + 1) + 1; }\n\
-        int main(int n, char **v) { return outer(n) == *v; }\n";
-
-    /// Before, the line of an inlined function was shown as its caller's where `.dwo` files were not read.
-    #[test]
-    fn a_line_is_shown_with_its_own_function_or_not_at_all() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = |name: &str| folder.path().join(name);
-        std::fs::write(path("x.c"), CODE).expect("writes");
-        let cc = |arguments: &[&str]| {
-            let built = Command::new("cc").current_dir(folder.path()).args(["-O2"]).args(arguments).status();
-            assert!(built.is_ok_and(|status| status.success()), "{arguments:?}");
-        };
-        let locations = |program: &str| {
-            let program = path(program);
-            let data = std::fs::read(&program).expect("reads");
-            let file = object::File::parse(&*data).expect("ELF");
-            let symbol = object::Object::symbols(&file)
-                .find(|symbol| object::ObjectSymbol::name(symbol) == Ok("outer"))
-                .map(|symbol| (object::ObjectSymbol::address(&symbol), object::ObjectSymbol::size(&symbol)));
-            let (start, size) = symbol.expect("a symbol");
-            let (_, bytes) = extent(&program).expect("segments");
-            let binary = load(&program, bytes, SystemTime::now() + Duration::from_secs(9));
-            (start..start + size).map(|address| binary.locations(address)).collect::<Vec<_>>()
-        };
-        let has = |all: &[Vec<SourceLocation>]| {
-            let is =
-                |one: &SourceLocation, function, line| one.function == function && one.line.ends_with(line);
-            all.iter().any(|at| matches!(&at[..], [inner, outer] if is(inner, "inlined", "x.c:3") && is(outer, "outer", "x.c:5")))
-        };
-        let has_none = |all: &[Vec<SourceLocation>]| {
-            all.iter().all(|at| matches!(&at[..], [one] if one.function == "outer" && one.line.is_empty()))
-        };
-        cc(&["-g", "-o", "plain", "x.c"]);
-        cc(&["-g", "-gsplit-dwarf", "-c", "x.c"]);
-        cc(&["-o", "split", "x.o"]);
-        assert!(has(&locations("plain")) && has(&locations("split")));
-        if Command::new("dwp")
-            .current_dir(folder.path())
-            .args(["-e", "split", "-o", "packed.dwp"])
-            .status()
-            .is_ok_and(|status| status.success())
-        {
-            std::fs::copy(path("split"), path("packed")).expect("copies");
-        }
-        // Another compilation's, and none.
-        std::fs::write(path("x.c"), CODE.replace("n + 1", "n + 2")).expect("writes");
-        cc(&["-g", "-gsplit-dwarf", "-c", "x.c"]);
-        std::fs::copy(path("split"), path("stale")).expect("copies");
-        assert!(has_none(&locations("stale")));
-        std::fs::remove_file(path("x.dwo")).expect("removes");
-        std::fs::copy(path("split"), path("alone")).expect("copies");
-        assert!(has_none(&locations("alone")));
-        assert!(!path("packed").exists() || has(&locations("packed")));
-    }
 }

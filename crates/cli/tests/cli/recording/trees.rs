@@ -82,7 +82,7 @@ fn an_exec_ends_one_trace_and_begins_another() {
 
 /// Before, they were process 0, and each but the last one "replaced itself by exec".
 #[test]
-fn processes_of_another_namespace_that_have_ended_are_said_to_be_unnumbered() {
+fn processes_of_another_namespace_that_have_ended_are_unnumbered() {
     let fixture = Fixture::new();
     // They have ended, and were waited for, before the recorder looks at them: it is stopped meanwhile.
     let program = fixture.program(
