@@ -49,8 +49,8 @@ impl SplitDwarf {
         }
         let name = path(load.path.as_ref()?)?;
         let compiled_in = load.comp_dir.as_ref().and_then(path).unwrap_or_default();
-        let beside = self.folder.join(name.file_name()?);
-        [compiled_in.join(&name), self.folder.join(&name), beside].iter().find_map(|file| unit(file, load))
+        let near = self.folder.join(name.file_name()?);
+        [compiled_in.join(&name), self.folder.join(&name), near].iter().find_map(|file| unit(file, load))
     }
 }
 
