@@ -6,12 +6,14 @@ use crate::end::Place;
 use crate::frame::Frame;
 use crate::frame::file_name;
 use crate::own::{allocates, begins, is_folded, is_own};
-use crate::short::short;
+use crate::short::{DEEPEST, arguments, short, shortened};
 
 /// A frame of a row, and how often it occurs consecutively.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Step {
     name: String,
+    /// The name with the arguments of its templates.
+    whole: String,
     /// `file:line` of the innermost, for the first step only.
     line: String,
     least: u32,
@@ -21,6 +23,12 @@ struct Step {
 
 /// More often than can be counted.
 const MANY: u32 = u32::MAX;
+
+impl Step {
+    fn shown(&self, depth: usize) -> String {
+        if depth == 0 { self.name.clone() } else { arguments(&self.whole, depth) }
+    }
+}
 
 /// A call stack as a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +40,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) name: String,
+    whole: String,
     line: String,
     own: bool,
     allocates: bool,
@@ -55,6 +64,11 @@ impl Named {
             folded: is_folded(frame.function),
             place: Place::of(frame),
             line: frame.short_line().to_owned(),
+            whole: if function.contains('…') || frame.function.contains("::<") {
+                shortened(frame.function, DEEPEST)
+            } else {
+                name.clone()
+            },
             name,
         }
     }
@@ -87,7 +101,15 @@ pub(crate) fn is_made_main(name: &str, called: &str) -> bool {
 impl Row {
     /// A line of text that is no stack: `not recorded`.
     pub fn of_text(text: &str) -> Row {
-        Row { steps: vec![Step { name: text.to_owned(), line: String::new(), least: 1, most: 1 }] }
+        Row {
+            steps: vec![Step {
+                name: text.to_owned(),
+                whole: text.to_owned(),
+                line: String::new(),
+                least: 1,
+                most: 1,
+            }],
+        }
     }
 
     /// Of a stack, innermost frame first: the first `shown` of its [`chosen`] frames.
@@ -114,14 +136,44 @@ impl Row {
                 break;
             }
             let line = if steps.is_empty() { frame.line.clone() } else { String::new() };
-            steps.push(Step { name: frame.name.clone(), line, least: 1, most: 1 });
+            steps.push(Step {
+                name: frame.name.clone(),
+                whole: frame.whole.clone(),
+                line,
+                least: 1,
+                most: 1,
+            });
         }
         Row { steps }
     }
 
-    /// The key that rows which read alike share: the depth of a recursion is not part of it.
+    /// The key that stacks of one row share: the depth of a recursion is not part of it.
     pub(crate) fn key(&self) -> Vec<(String, String)> {
+        self.steps.iter().map(|step| (step.whole.clone(), step.line.clone())).collect()
+    }
+
+    /// The key that rows share which read alike when the arguments of templates are left out.
+    pub(crate) fn short_key(&self) -> Vec<(String, String)> {
         self.steps.iter().map(|step| (step.name.clone(), step.line.clone())).collect()
+    }
+
+    /// Its names with the arguments of templates, so deep in one another.
+    pub(crate) fn names(&self, depth: usize) -> Vec<String> {
+        self.steps.iter().map(|step| step.shown(depth)).collect()
+    }
+
+    /// Whether the names of each step differ from another row's.
+    pub(crate) fn differs<'a>(&'a self, other: &'a Row) -> impl Iterator<Item = bool> + 'a {
+        self.steps.iter().zip(&other.steps).map(|(step, other)| step.whole != other.whole)
+    }
+
+    /// The line with the arguments of templates, so deep in one another, in the steps that `differ`.
+    pub(crate) fn text(&self, depth: usize, differ: &[bool]) -> String {
+        let mut steps = self.steps.clone();
+        for (step, _) in steps.iter_mut().zip(differ).filter(|(_, differs)| **differs) {
+            step.name = step.shown(depth);
+        }
+        Row { steps }.to_string()
     }
 
     /// Adds another row of the same key.

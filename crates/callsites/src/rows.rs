@@ -1,11 +1,13 @@
-//! Call stacks as rows; those that read alike are merged.
+//! Call stacks as rows; those that read alike are merged. Names are without the arguments of templates, unless these alone
+//! distinguish rows: of `make<A>` and `make<B>` one may leak.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use crate::end::length;
 use crate::frame::Frame;
 use crate::row::{Named, Row};
+use crate::short::DEEPEST;
 
 /// Rows of a table, by number.
 #[derive(Debug, Clone)]
@@ -15,12 +17,32 @@ pub struct Rows<Number = u64> {
     frames: HashMap<Number, Named>,
     rows: Vec<Row>,
     numbers: HashMap<Vec<(String, String)>, usize>,
+    /// By [`Row::short_key`].
+    alike: HashMap<Vec<(String, String)>, Alike>,
+}
+
+/// Rows that differ in the arguments of templates alone.
+#[derive(Debug, Clone, Default)]
+struct Alike {
+    rows: Vec<usize>,
+    /// How deep in one another the arguments are shown, so that the rows stay different.
+    depth: usize,
+    /// The names of the rows so.
+    names: HashSet<Vec<String>>,
+    /// The steps in which they differ.
+    differ: Vec<bool>,
 }
 
 impl<Number: Copy + Eq + Hash> Rows<Number> {
     /// No rows yet; each is to show `shown` frames of the program's own code.
     pub fn new(shown: usize) -> Self {
-        Rows { shown, frames: HashMap::new(), rows: Vec::new(), numbers: HashMap::new() }
+        Rows {
+            shown,
+            frames: HashMap::new(),
+            rows: Vec::new(),
+            numbers: HashMap::new(),
+            alike: HashMap::new(),
+        }
     }
 
     /// The number of the row of a stack: its frames by number, innermost first. `frame` returns the frame of a number;
@@ -52,14 +74,42 @@ impl<Number: Copy + Eq + Hash> Rows<Number> {
         let number = *self.numbers.entry(row.key()).or_insert(next);
         match self.rows.get_mut(number) {
             Some(known) => known.merge(&row),
-            None => self.rows.push(row),
+            None => {
+                self.alike.entry(row.short_key()).or_default().add(number, &row, &self.rows);
+                self.rows.push(row);
+            }
         }
         number
     }
 
     /// The text of a row; complete when all stacks were added.
     pub fn name(&self, row: usize) -> String {
-        self.rows.get(row).map(Row::to_string).unwrap_or_default()
+        let Some(row) = self.rows.get(row) else { return String::new() };
+        match self.alike.get(&row.short_key()) {
+            Some(alike) => row.text(alike.depth, &alike.differ),
+            None => row.to_string(),
+        }
+    }
+}
+
+impl Alike {
+    /// Adds a row, which is to be the next of `rows`.
+    fn add(&mut self, number: usize, row: &Row, rows: &[Row]) {
+        match self.rows.first() {
+            Some(first) => {
+                let differ = row.differs(&rows[*first]);
+                self.differ.iter_mut().zip(differ).for_each(|(known, differs)| *known |= differs);
+            }
+            None => self.differ = vec![false; row.names(0).len()],
+        }
+        self.rows.push(number);
+        let mut is_new = self.names.insert(row.names(self.depth));
+        while !is_new && self.depth < DEEPEST {
+            self.depth += 1;
+            let names = |number: &usize| rows.get(*number).unwrap_or(row).names(self.depth);
+            self.names = self.rows.iter().map(names).collect();
+            is_new = self.names.len() == self.rows.len();
+        }
     }
 }
 
@@ -83,6 +133,47 @@ mod tests {
         assert_eq!(rows.text("not recorded"), 2);
         assert_eq!(rows.name(9), "");
     }
+
+    /// Before, `make<Session>` and `make<Conn>` were one row, which did not show the type that leaked.
+    #[test]
+    fn instances_of_a_template_are_rows_of_their_own_named_by_as_much_as_distinguishes_them() {
+        let row = |names: &[&[&str]]| {
+            let mut rows = Rows::new(3);
+            let all: Vec<&str> = names.iter().flat_map(|stack| stack.iter().copied()).collect();
+            let frame = |at: usize| all.get(at).map(|function| Frame { function, ..Frame::default() });
+            let mut next = 0;
+            let mut numbers = Vec::new();
+            for stack in names {
+                numbers.push(rows.stack(&(next..next + stack.len()).collect::<Vec<_>>(), frame));
+                next += stack.len();
+            }
+            numbers.into_iter().map(|number| rows.name(number)).collect::<Vec<_>>()
+        };
+        let made = "Session* make<Session>(int)";
+        assert_eq!(row(&[&[made, "main"], &[made, "main"]]), ["make<…> < main", "make<…> < main"]);
+        assert_eq!(
+            row(&[&[made, "f<int>()"], &["Conn* make<Conn>(int)", "f<int>()"]]),
+            ["make<Session> < f<…>", "make<Conn> < f<…>"]
+        );
+        // As deep as they differ, and no deeper.
+        assert_eq!(
+            row(&[
+                &["Box<V<A, V<int> > >::add(A)"],
+                &["Box<V<B, V<int> > >::add(B)"],
+                &["Box<V<A, V<int> > >::add(int)"],
+            ]),
+            ["Box<V<A, V<…>>>::add", "Box<V<B, V<…>>>::add", "Box<V<A, V<…>>>::add"]
+        );
+        assert_eq!(
+            row(&[&["rs::make::<rs::Conn>"], &["rs::make::<rs::Session>"]]),
+            ["rs::make::<rs::Conn>", "rs::make::<rs::Session>"]
+        );
+        // Deeper than is looked: one row.
+        let deep = |inner: &str| format!("f<{}{inner}{}>()", "V<".repeat(9), " >".repeat(9));
+        let (a, b) = (deep("A"), deep("B"));
+        assert_eq!(row(&[&[&a], &[&b]]), ["f<…>", "f<…>"]);
+    }
+
     /// What a library's constructor allocates has no frame of the program's: before, its row was made of the words that
     /// the tracer met past the dynamic linker's first function.
     #[test]

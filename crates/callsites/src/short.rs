@@ -5,8 +5,16 @@
 /// recursion.
 const PARSED_BYTES: usize = 4096;
 
+/// Templates within templates that are distinguished.
+pub(crate) const DEEPEST: usize = 6;
+
 /// The short form of a demangled C, C++ or Rust name; the name itself when nothing would be left.
 pub fn short(name: &str) -> String {
+    shortened(name, 0)
+}
+
+/// The short form with the arguments of templates, so deep in one another.
+pub(crate) fn shortened(name: &str, depth: usize) -> String {
     let end = (0..=PARSED_BYTES.min(name.len())).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
     let name = &name[..end];
     let mut out = String::with_capacity(name.len().min(80));
@@ -14,7 +22,7 @@ pub fn short(name: &str) -> String {
     while let Some(first) = rest.chars().next() {
         let taken = match first {
             '(' => bracketed(rest, &mut out),
-            '<' => templated(rest, &mut out),
+            '<' => templated(rest, depth, &mut out),
             '[' if hash(rest).is_some() => hash(rest).unwrap_or(1),
             'o' if begins_operator(rest, &out) => operator(rest, &mut out),
             _ => {
@@ -55,7 +63,7 @@ fn bracketed(rest: &str, out: &mut String) -> usize {
 }
 
 /// `<int, char>` becomes `<…>`; of Rust's `<a::B<T> as c::D>` the type's name and the trait's last part stay.
-fn templated(rest: &str, out: &mut String) -> usize {
+fn templated(rest: &str, depth: usize, out: &mut String) -> usize {
     let end = closing(rest);
     let inner = rest.get(1..end.saturating_sub(1)).unwrap_or("");
     let starts_path = out.is_empty() || out.ends_with([' ', '&', '*']);
@@ -67,6 +75,8 @@ fn templated(rest: &str, out: &mut String) -> usize {
             }
             None => out.push_str(&format!("<{}>", short(inner))),
         }
+    } else if depth > 0 {
+        out.push_str(&arguments(&rest[..end], depth));
     } else if out.ends_with("::") && rest[end..].is_empty() {
         // Rust's `Vec::<T>` at the end adds nothing.
         out.truncate(out.len() - 2);
@@ -74,6 +84,24 @@ fn templated(rest: &str, out: &mut String) -> usize {
         out.push_str("<…>");
     }
     end
+}
+
+/// A name or its part with the templates in it so deep in one another.
+pub(crate) fn arguments(text: &str, depth: usize) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('<') {
+        let (before, from) = rest.split_at(start);
+        out.push_str(before);
+        let end = closing(from);
+        let inner = from[1..end].strip_suffix('>').unwrap_or(&from[1..end]).trim_end();
+        match depth.checked_sub(1) {
+            Some(depth) => out.push_str(&format!("<{}>", arguments(inner, depth))),
+            None => out.push_str("<…>"),
+        }
+        rest = &from[end..];
+    }
+    out + rest
 }
 
 /// `text` around the first `separator` that is in no bracket.

@@ -7,6 +7,7 @@ use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, ReadRef};
 
 use crate::error::{ElfError, damaged};
+use crate::family::OWN_HEAP;
 use crate::file;
 
 /// Names that only an allocator defines; found in a program they betray one inside.
@@ -44,6 +45,8 @@ pub struct Elf {
     pub exports: Vec<String>,
     /// Names from the symbol table that betray an allocator and are not exported.
     pub hidden: Vec<String>,
+    /// Names of [`OWN_HEAP`] that it refers to and does not define.
+    pub own_heap_calls: Vec<String>,
 }
 
 /// The machine that this heaptoll runs on, as errors call it.
@@ -72,6 +75,7 @@ pub fn read(path: &Path) -> Result<Elf, ElfError> {
         needed: Vec::new(),
         exports: Vec::new(),
         hidden: Vec::new(),
+        own_heap_calls: Vec::new(),
     };
     facts.loader = loader(&file, data)?;
     for segment in file.elf_program_headers() {
@@ -84,6 +88,12 @@ pub fn read(path: &Path) -> Result<Elf, ElfError> {
     }
     dynamic_section(&file, data, &mut facts).map_err(damaged)?;
     for symbol in file.dynamic_symbols() {
+        if symbol.is_undefined()
+            && let Ok(name) = symbol.name()
+            && OWN_HEAP.contains(&name)
+        {
+            facts.own_heap_calls.push(name.to_owned());
+        }
         if symbol.is_definition()
             && symbol.elf_symbol().st_visibility() != elf::STV_HIDDEN
             && symbol.is_global()

@@ -125,7 +125,8 @@ fn one(runs: &Runs, at: usize, name: &str, context: &Context) -> Result<Recorded
     }
     let mut sums: BTreeMap<Metric, u64> = BTreeMap::new();
     for (at, one) in recorded.recordings.iter().enumerate() {
-        let is_replaced = recorded.recordings[at + 1..].iter().any(|later| later.pid == one.pid);
+        let is_replaced =
+            recorded.recordings[at + 1..].iter().any(|later| one.pid > 0 && later.pid == one.pid);
         for (metric, count) in metrics(&one.path)? {
             // What an image holds when another one replaces it is not left behind by the program.
             if is_replaced && metric == Metric::Exit {

@@ -3,7 +3,7 @@
 //! In general: a mapping in which a block has ever been. The kernel merges neighbouring mappings, so memory that the
 //! program mapped itself may be in it; where the manager's layout is known (glibc), ranges are cut out of mappings.
 
-use crate::attribution::HeapRange;
+use crate::attribution::{HeapRange, Shares};
 use crate::block::Block;
 use crate::mapping::Mapping;
 
@@ -98,6 +98,20 @@ impl HeapRanges {
             Layout::Unknown => heap_ranges.iter().map(|range| (range.start, range.end)).collect(),
         };
         heap_ranges
+    }
+
+    /// How many windows of glibc's arenas there were in the last sample, and their resident bytes that no live block has.
+    pub fn arenas(&self, heap_ranges: &[HeapRange], shares: &[Shares]) -> (u64, u64) {
+        if self.layout != Layout::Glibc {
+            return (0, 0);
+        }
+        let in_arena = |range: &HeapRange| self.known.contains(&window(range.start));
+        let free = heap_ranges
+            .iter()
+            .zip(shares)
+            .filter(|(range, _)| in_arena(range))
+            .map(|(_, shares)| shares.pinned.resident + shares.idle.resident);
+        (self.known.len() as u64, free.sum())
     }
 
     /// Ranges of live blocks.
@@ -219,6 +233,7 @@ fn merged(mut found: Vec<HeapRange>, page: u64) -> Vec<HeapRange> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line::Amount;
 
     fn mapping(start: u64, end: u64, name: &str) -> Mapping {
         let inode = u64::from(name.starts_with('/'));
@@ -291,6 +306,13 @@ mod tests {
         let expected =
             [(0x5000_0000, 0x5002_1000), (BASE, BASE + WINDOW), (large - 16, large - 16 + 0x40_0000)];
         assert_eq!(ranges(&found), expected);
+        // What is free in the arena, and neither in the main one nor around the large block.
+        let share = |resident| Shares {
+            pinned: Amount { resident, ..Amount::default() },
+            idle: Amount { resident, ..Amount::default() },
+            ..Shares::default()
+        };
+        assert_eq!(heap_ranges.arenas(&found, &[share(1), share(10), share(100)]), (1, 20));
         // All freed: the arena stays, the block's own mapping does not.
         assert_eq!(ranges(&heap_ranges.find(&mappings, &[], &[])), expected[..2]);
     }

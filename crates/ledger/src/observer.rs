@@ -297,6 +297,7 @@ impl Observer {
         lines: &mut LineBuilder,
         snapshot: &mut Snapshot,
     ) {
+        (snapshot.arena_windows, snapshot.arena_free_bytes) = self.heap_ranges.arenas(heap_ranges, shares);
         snapshot.threads = self.mapping_owners.find_stacks(&self.folder, mappings);
         self.mapped = mappings.iter().map(|mapping| (mapping.start, mapping.end)).collect();
         self.others.clear();

@@ -60,6 +60,11 @@ pub struct Snapshot {
     /// Ranges of it: mappings, or parts of mappings.
     #[serde(rename = "heap_places")]
     pub heap_ranges: u64,
+    /// Windows of 64 MiB in which the memory of glibc's arenas lies, without the main arena's; 0 of other managers, and
+    /// in files from before this was recorded.
+    pub arena_windows: u64,
+    /// Resident bytes in them that no live block has.
+    pub arena_free_bytes: u64,
     /// Resident bytes of the heap on huge pages.
     pub huge_bytes: u64,
     /// Resident bytes of the heap without a live block on their (small) page, on huge pages: resident because their

@@ -83,6 +83,7 @@ pub fn inspect_program(
             .map(|&m| m.to_owned())
             .collect(),
         hidden_allocator: elf.hidden,
+        own_heap_calls: elf.own_heap_calls,
         needed: elf.needed,
         path,
         interpreters,

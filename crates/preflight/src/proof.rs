@@ -108,6 +108,8 @@ pub struct ProgramFacts {
     pub own_exports: Vec<String>,
     /// Names in its symbol table that betray an allocator inside (`je_malloc`, a local `malloc`...).
     pub hidden_allocator: Vec<String>,
+    /// Functions of glibc's about its own heap that the binary refers to (`malloc_trim`).
+    pub own_heap_calls: Vec<String>,
     /// `DT_NEEDED` of the binary.
     pub needed: Vec<String>,
 }

@@ -23,6 +23,13 @@ use crate::tree::{self, Ending, Run};
 
 /// Fewer calls than this in a program that works are suspicious: start-up alone makes some.
 const FEW_CALLS: u64 = 200;
+/// What glibc writes when it gets a block that it did not make, before it aborts.
+const FOREIGN_BLOCK: [&str; 4] = [
+    "free(): invalid pointer",
+    "free(): invalid size",
+    "munmap_chunk(): invalid pointer",
+    "realloc(): invalid pointer",
+];
 /// CPU time from which a program counts as working, seconds.
 const WORKING: f64 = 0.05;
 
@@ -188,24 +195,32 @@ impl ProofRun {
         self.findings.iter().filter_map(|w| w.report.as_ref())
     }
 
-    /// What may be the reason that a program made no call of malloc.
+    /// What was seen of a program that made no call of malloc, and what may be the reason.
     fn why_no_calls(&self, program: &ProgramFacts) -> String {
-        if !program.hidden_allocator.is_empty() {
-            return format!(
-                "{} defines {} inside",
-                program.binary.display(),
-                program.hidden_allocator.join(", ")
-            );
-        }
-        let otherwise = "it may not allocate at all, or bring an allocator inside";
-        if self.run.ending != Ending::Stopped {
-            return otherwise.to_owned();
-        }
-        format!(
-            "the proof run ended after {:.1} s, before the program did: a program that allocates later only, as a server \
-             that waits for requests, must allocate once when it starts; else {otherwise}",
-            self.run.elapsed.as_secs_f64()
-        )
+        let seconds = self.run.elapsed.as_secs_f64();
+        let seen = match self.run.ending {
+            Ending::Stopped => format!(
+                "the counting layer was loaded, and the proof run ended after {seconds:.1} s, before the program did"
+            ),
+            ending => format!(
+                "the counting layer was loaded, and the program ended after {seconds:.1} s ({ending}), before it called the \
+                 layer"
+            ),
+        };
+        let reason = match self.run.ending {
+            _ if !program.hidden_allocator.is_empty() => {
+                format!("{} defines {} inside", program.binary.display(), program.hidden_allocator.join(", "))
+            }
+            // The end itself is the reason.
+            Ending::Killed(_) => return seen,
+            Ending::Stopped => {
+                "a program that allocates later only, as a server that waits for requests, must allocate \
+                 once when it starts; else it may not allocate at all, or bring an allocator inside"
+                    .to_owned()
+            }
+            Ending::Exited(_) => "it may not allocate at all, or bring an allocator inside".to_owned(),
+        };
+        format!("{seen}; {reason}")
     }
 
     fn judge(
@@ -321,6 +336,31 @@ impl ProofRun {
         Ok(())
     }
 
+    /// Functions of glibc's about its own heap that the program refers to and the manager lacks.
+    fn not_served(&self, program: &ProgramFacts, expected: &Expected) -> Option<String> {
+        let Source::Object(manager) = &expected.source else { return None };
+        let served = heaptoll_elf::read(manager).ok()?.exports;
+        let lacking: Vec<&str> =
+            program.own_heap_calls.iter().filter(|name| !served.contains(name)).map(String::as_str).collect();
+        (!lacking.is_empty()).then(|| {
+            format!(
+                "the program refers to {}, which the manager lacks: glibc answers for its own heap, so that they change \
+                 and report nothing of what is measured",
+                lacking.join(", ")
+            )
+        })
+    }
+
+    /// What killed a program in which glibc found a block that another manager had made.
+    fn foreign_free(&self, expected: &Expected) -> Option<String> {
+        let Source::Object(_) = &expected.source else { return None };
+        let wrote = self.run.stderr.lines().find(|line| FOREIGN_BLOCK.contains(line))?;
+        Some(format!(
+            ": glibc wrote \"{wrote}\", so a block of the manager's may have reached glibc's free. A library that the \
+             program opens with RTLD_DEEPBIND, or that is bound to the C library otherwise, calls that"
+        ))
+    }
+
     /// Programs that are not reached, each with the reason, the number of times and the share of CPU time.
     fn unreached(&self) -> Vec<String> {
         let all: f64 = self.findings.iter().filter_map(|w| w.process.cpu_s).sum();
@@ -357,6 +397,7 @@ impl ProofRun {
             self.unreached().into_iter().map(|u| format!("not reached by the manager: {u}")).collect();
         warnings.extend(judge::strays(&self.findings, expected));
         warnings.extend(judge::fallthroughs(&self.findings, expected));
+        warnings.extend(self.not_served(program, expected));
         let cpu: f64 = self.findings.iter().filter_map(|w| w.process.cpu_s).sum();
         if calls < FEW_CALLS && (cpu > WORKING || !program.hidden_allocator.is_empty()) {
             let inside = if program.hidden_allocator.is_empty() {
@@ -370,7 +411,10 @@ impl ProofRun {
         }
         match self.run.ending {
             Ending::Exited(0) | Ending::Stopped => {}
-            ending @ Ending::Killed(_) => warnings.push(format!("the program was {ending} in the proof run")),
+            ending @ Ending::Killed(_) => {
+                let cause = self.foreign_free(expected).unwrap_or_default();
+                warnings.push(format!("the program was {ending} in the proof run{cause}"));
+            }
             ending => warnings.push(format!("the program ended with {ending} in the proof run")),
         }
         if !self.run.traced {

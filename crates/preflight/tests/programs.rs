@@ -483,4 +483,62 @@ fn a_program_that_allocates_nothing_is_refused() {
     let idle = fixture.c("idle", "int main() { return 0; }", &[]);
     let refusal = check(&[text(&idle)], &[]).expect_err("refused");
     assert!(matches!(refusal, Refusal::NoCalls { .. }), "{refusal}");
+    let seen = refusal.to_string();
+    let place = |words: &str| seen.find(words).unwrap_or_else(|| panic!("{words} is in {seen}"));
+    assert!(
+        place("layer was loaded") < place("exit status 0")
+            && place("exit status 0") < place("it may not allocate")
+    );
+    // Where the end is the reason, nothing is guessed.
+    let dies = fixture.c("dies", "int main() { __builtin_trap(); }", &[]);
+    let refusal = check(&[text(&dies)], &[]).expect_err("refused").to_string();
+    assert!(refusal.contains("killed by signal 4") && !refusal.contains("may not allocate"), "{refusal}");
+}
+
+/// Before, such rows showed "killed by signal 6" alone.
+#[test]
+fn a_program_that_dies_in_glibcs_free_of_a_block_of_the_managers_is_explained() {
+    let fixture = Fixture::new();
+    for (call, wrote) in [
+        ("__libc_free(malloc(100) + 1)", "free(): invalid pointer"),
+        ("__libc_realloc(malloc(100) + 1, 500)", "realloc(): invalid pointer"),
+    ] {
+        let source = format!(
+            "#include <stdlib.h>\n#include <stdio.h>\nvoid __libc_free(void *); void *__libc_realloc(void *, size_t); \
+             int main() {{ for (int i = 0; i < 1000; i++) free(malloc(i)); {call}; }}"
+        );
+        let mixes = fixture.c("mixes", &source, &["-fno-builtin"]);
+        let bump = fixture.so("libbump.so", BUMP, &[]);
+        let warnings = check(&[text(&mixes)], &[&bump]).expect("a proof").warnings.join("\n");
+        for words in ["killed by signal 6", wrote, "RTLD_DEEPBIND"] {
+            assert!(warnings.contains(words), "{words} in {warnings}");
+        }
+        let warnings = check(&[text(&mixes)], &[]).expect("a proof").warnings.join("\n");
+        assert!(warnings.contains("killed by signal 6") && !warnings.contains("RTLD_DEEPBIND"), "{warnings}");
+    }
+}
+
+/// Before, managers were compared without a word where `malloc_trim` or `mallopt` did nothing under them.
+#[test]
+fn what_glibc_answers_for_its_own_heap_alone_is_named() {
+    let fixture = Fixture::new();
+    let source = "#include <malloc.h>\n#include <stdlib.h>\nint main() { for (int i = 0; i < 1000; i++) free(malloc(i)); \
+                  mallopt(M_MMAP_MAX, 9); return malloc_trim(0) < 0; }";
+    let trims = fixture.c("trims", source, &[]);
+    let warnings = |manager: &[&Path]| check(&[text(&trims)], manager).expect("a proof").warnings.join("\n");
+    let bump = fixture.so("libbump.so", BUMP, &[]);
+    let found = warnings(&[&bump]);
+    assert!(
+        found.contains("refers to mallopt, malloc_trim,")
+            || found.contains("refers to malloc_trim, mallopt,"),
+        "{found}"
+    );
+    let serves = fixture.so(
+        "libserves.so",
+        &format!(
+            "{BUMP}\nint malloc_trim(size_t n) {{ return 0; }} int mallopt(int a, int b) {{ return 1; }}"
+        ),
+        &[],
+    );
+    assert_eq!((warnings(&[&serves]), warnings(&[])), (String::new(), String::new()));
 }

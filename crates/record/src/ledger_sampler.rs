@@ -10,7 +10,7 @@ use heaptoll_trace::Output;
 
 use crate::event_consumer::EventConsumer;
 use crate::proc::ResidentSet;
-use crate::request::Request;
+use crate::request::Manager;
 use crate::resolver::{ObjectFacts, Resolver};
 use crate::static_variables;
 
@@ -44,8 +44,8 @@ pub struct LedgerSampler {
 
 impl LedgerSampler {
     /// For process `pid`, which maps `rings`.
-    pub fn new(pid: i32, request: &Request, rings: &Path) -> LedgerSampler {
-        let manager = &request.manager;
+    pub fn new(pid: i32, manager: &Manager, collect: bool, rings: &Path) -> LedgerSampler {
+        let collect = collect && manager.collector;
         let options = Options {
             manager: manager.name.clone(),
             collector: manager.collector,
@@ -56,11 +56,11 @@ impl LedgerSampler {
             ledger: Ledger {
                 manager: manager.name.clone(),
                 collector: manager.collector,
-                collected: manager.collector && request.options.collect,
+                collected: collect,
                 ..Ledger::default()
             },
             pace: Pace::default(),
-            collect: manager.collector && request.options.collect,
+            collect,
             resident: ResidentSet::new(pid),
             events: 0,
             active_ns: 0,

@@ -104,7 +104,7 @@ pub fn others(first: &Path) -> Vec<PathBuf> {
 /// Whether a file's name is one that [`make_next`] gives.
 fn is_name_of_other(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(END));
-    name.is_some_and(|name| name.split('.').all(|part| part.parse::<u32>().is_ok()))
+    name.is_some_and(|name| name.split('.').all(|part| part == UNNUMBERED || part.parse::<u32>().is_ok()))
 }
 
 /// Removes the other traces of a recording whose first one is overwritten.
@@ -117,19 +117,22 @@ fn forget_others(first: &Path) {
 }
 
 const END: &str = ".heaptoll";
+/// In place of a process number that is not known.
+const UNNUMBERED: &str = "unknown";
 
 /// Makes the file of another process image: `FILE.children/PID.heaptoll`, and `PID.2.heaptoll` and so on when that is
-/// taken.
+/// taken; `unknown.heaptoll` where the process number is 0.
 ///
 /// # Errors
 /// The system's.
 pub fn make_next(first: &Path, pid: i32) -> Result<(PathBuf, Destination), TraceError> {
     let folder = folder_of_others(first);
+    let process = if pid > 0 { pid.to_string() } else { UNNUMBERED.to_owned() };
     // A failure shows when the file is made.
     let _ = std::fs::create_dir(&folder);
     let mut number = 1;
     loop {
-        let name = if number == 1 { format!("{pid}{END}") } else { format!("{pid}.{number}{END}") };
+        let name = if number == 1 { format!("{process}{END}") } else { format!("{process}.{number}{END}") };
         let path = folder.join(name);
         match TraceFile::create(&path, false) {
             Ok(file) => return Ok((path, Destination::File(file))),
@@ -159,9 +162,10 @@ mod tests {
         let children = folder.path().join("x.heaptoll.children");
         let wanted = ["7.heaptoll", "7.2.heaptoll", "7.3.heaptoll"].map(|name| children.join(name));
         assert_eq!(names, wanted);
-        let mut found = others(&first);
-        found.sort();
-        assert_eq!(found.len(), 3);
+        // The number of a process of another namespace may be unknown.
+        let unknown: Vec<_> = (0..2).map(|_| make_next(&first, 0).expect("makes").0).collect();
+        assert_eq!(unknown, ["unknown.heaptoll", "unknown.2.heaptoll"].map(|name| children.join(name)));
+        assert_eq!(others(&first).len(), 5);
         // Overwriting it takes its other traces with it, and nothing else.
         std::fs::write(children.join("notes"), "mine").expect("writes");
         drop(make_first(&first, true).expect("makes"));

@@ -237,8 +237,9 @@ impl<'a> Recorder<'a> {
     /// Begins a session for every process image that has arrived.
     fn attach_arrivals(&mut self) {
         for arrival in self.shared.arrivals() {
-            // It executes another file: the previous image is gone.
-            if let Some(at) = self.sessions.iter().position(|session| session.pid == arrival.pid) {
+            // It executes another file: the previous image is gone. Processes whose number is not known are different ones.
+            let is_same = |session: &Session| arrival.pid > 0 && session.pid == arrival.pid;
+            if let Some(at) = self.sessions.iter().position(is_same) {
                 self.finish(at, "replaced itself by exec", None, arrival.started_ns);
             }
             self.begin(&arrival);

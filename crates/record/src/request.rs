@@ -1,7 +1,7 @@
 //! What is to be recorded, and how.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use heaptoll_alloc_ring::StopPoint;
 
@@ -31,6 +31,28 @@ pub struct Manager {
     /// Variables that it requires.
     pub environment: Vec<(OsString, OsString)>,
 }
+
+/// The name of a manager of which nothing is proved.
+pub const UNKNOWN: &str = "unknown";
+
+impl Manager {
+    /// The manager of a process whose `malloc` is bound to `object`: this one where that is its own. Otherwise the program
+    /// links or preloads another, whose object names it.
+    pub fn serving(&self, object: &Path) -> Manager {
+        let named =
+            |name: &str| Manager { name: name.to_owned(), version: UNKNOWN.to_owned(), ..Manager::default() };
+        let Some(file) = object.file_name() else { return named(UNKNOWN) };
+        let is_glibc = file.as_encoded_bytes().starts_with(b"libc.so.")
+            || file.as_encoded_bytes().starts_with(b"libc-2.");
+        let is_over_glibc = self.name.rsplit('/').next() == Some(GLIBC);
+        if self.preload.iter().any(|own| own.file_name() == Some(file)) || (is_glibc && is_over_glibc) {
+            return self.clone();
+        }
+        if is_glibc { named(GLIBC) } else { named(&file.to_string_lossy()) }
+    }
+}
+
+const GLIBC: &str = "glibc";
 
 /// What is recorded of a program, and of which of its processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,4 +106,39 @@ pub struct Request {
     pub own_group: bool,
     /// Through which the user stops it.
     pub interrupt: Interrupt,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manager_is_what_malloc_is_bound_to_or_unknown() {
+        let manager = |name: &str, object: Option<&str>| Manager {
+            name: name.into(),
+            version: "1".into(),
+            collector: true,
+            preload: object.into_iter().map(PathBuf::from).collect(),
+            environment: Vec::new(),
+        };
+        let (glibc, forwarded) = (manager("glibc", None), manager("forward/glibc", Some("/l/forward.so")));
+        let mimalloc = manager("mimalloc3", Some("/m/mimalloc3.so"));
+        let (libc, other) = ("/lib/x86_64-linux-gnu/libc.so.6", "/lib/libjemalloc.so.2");
+        for (wanted, object, name) in [
+            (&glibc, libc, "glibc"),
+            (&glibc, other, "libjemalloc.so.2"),
+            (&glibc, "", UNKNOWN),
+            (&manager("glibc", Some("libc.so.6")), libc, "glibc"),
+            (&forwarded, "/l/forward.so", "forward/glibc"),
+            (&forwarded, libc, "forward/glibc"),
+            (&mimalloc, "/m/mimalloc3.so", "mimalloc3"),
+            (&mimalloc, libc, "glibc"),
+            (&mimalloc, "", UNKNOWN),
+        ] {
+            let serving = wanted.serving(Path::new(object));
+            assert_eq!(serving.name, name, "{object} for {}", wanted.name);
+            let is_wanted = serving.name == wanted.name;
+            assert_eq!((serving.collector, serving.version == "1"), (is_wanted, is_wanted));
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::ledger_sampler::LedgerSampler;
 use crate::output::Destination;
 use crate::proc;
 use crate::recorded::Recording;
-use crate::request::Request;
+use crate::request::{Manager, Request};
 use crate::watch::Watch;
 
 /// Events are on the disk after this time at the latest, ns: if heaptoll is killed, no more is lost.
@@ -56,7 +56,8 @@ impl Session {
         request: &Request,
         (path, destination): (PathBuf, Destination),
     ) -> Result<Session, TraceError> {
-        let header = header(request, arrival.pid, arrival.parent_pid, &arrival.exe);
+        let manager = request.manager.serving(&arrival.manager);
+        let header = header(request, &manager, arrival.pid, arrival.parent_pid, &arrival.exe);
         let writer = Writer::new(destination, &header, &Settings::default())?;
         Ok(Session {
             pid: arrival.pid,
@@ -69,9 +70,9 @@ impl Session {
             ledger_sampler: request
                 .options
                 .ledger
-                .then(|| LedgerSampler::new(arrival.pid, request, shared.path())),
+                .then(|| LedgerSampler::new(arrival.pid, &manager, request.options.collect, shared.path())),
             is_ending: false,
-            is_glibc: request.manager.name == "glibc",
+            is_glibc: manager.name == "glibc",
             begun_ns: arrival.started_ns,
             flushed_ns: 0,
             trouble: None,
@@ -315,7 +316,8 @@ pub fn write_empty(
     ended: Option<&ProgramExit>,
     how: &str,
 ) -> Recording {
-    let header = header(request, pid, std::process::id() as i32, Path::new(""));
+    let manager = request.manager.serving(Path::new(""));
+    let header = header(request, &manager, pid, std::process::id() as i32, Path::new(""));
     let ending = Ending {
         how: how.to_string(),
         status: ended.and_then(|ended| ended.status.code()),
@@ -341,7 +343,7 @@ fn size(path: &Path) -> u64 {
     path.metadata().map_or(0, |file| file.len())
 }
 
-fn header(request: &Request, pid: i32, parent_pid: i32, exe: &Path) -> Header {
+fn header(request: &Request, manager: &Manager, pid: i32, parent_pid: i32, exe: &Path) -> Header {
     // It may have ended by now.
     let otherwise = || match exe.to_str() {
         Some(exe) if parent_pid != std::process::id() as i32 => vec![exe.to_string()],
@@ -356,9 +358,9 @@ fn header(request: &Request, pid: i32, parent_pid: i32, exe: &Path) -> Header {
         pid,
         parent_pid,
         started_unix_s: started.as_secs(),
-        manager: request.manager.name.clone(),
-        manager_version: request.manager.version.clone(),
-        collector: request.manager.collector,
+        manager: manager.name.clone(),
+        manager_version: manager.version.clone(),
+        collector: manager.collector,
         recorder: env!("CARGO_PKG_VERSION").into(),
         sites: request.options.sites,
         latency: request.options.latency,

@@ -6,6 +6,8 @@
 //! are looked up when the recording ends, in the files on disk, an object at a time.
 
 mod binary;
+mod file;
+mod split;
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -188,7 +188,7 @@ impl Prepared {
     fn figures(&self, process: &NamedProcess, wall_ns: u64) -> (Figures, Profile) {
         let run = figures::Run {
             command: &self.record.command,
-            manager: &self.record.manager.name,
+            manager: &self.record.manager,
             mean_bytes: self.request.mean_bytes,
             frames: self.request.frames,
         };

@@ -14,7 +14,7 @@ pub struct Header {
     pub exe: String,
     /// Folder in which it was started.
     pub directory: String,
-    /// Process number, and its parent's.
+    /// Process number, and its parent's; 0 where it is not known: a process of another namespace that had ended.
     pub pid: i32,
     /// See `pid`.
     pub parent_pid: i32,

@@ -1,15 +1,14 @@
 //! Registration: a process image attaches to the file at its first event, a process registers after each fork, and
 //! each thread registers at its first event.
 
+use core::ffi::CStr;
 use core::mem::size_of;
 
 use heaptoll_assertions::assert_internal;
 
 use crate::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::attachment::{Attachment, stage};
-use crate::layout::{
-    EXE_BYTES, FIXED, Geometry, Header, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state,
-};
+use crate::layout::{FIXED, Geometry, Header, MAGIC, PAGE, SHARED, VARIABLE, VERSION, gate, state};
 use crate::lock::lock;
 use crate::memory::Need;
 use crate::pointers::{control, process_entry, ring_words};
@@ -297,7 +296,10 @@ impl Attachment {
         // It stops by an event's number, so all events have one from the first.
         let numbers = if stop_after > 0 { gate::SEQUENCED } else { 0 };
         entry.gate.0.store(gate::VALID | gate::TICK | numbers, Ordering::Relaxed);
-        write_exe(entry);
+        let mut exe = [0u8; 1024];
+        let read = sys::exe(&mut exe);
+        write_path(&exe[..read], &entry.exe, &entry.exe_bytes);
+        write_path(self.manager().map_or(b"", CStr::to_bytes), &entry.manager, &entry.manager_bytes);
         local.unassigned.shut();
         local.index.store(index as u32, Ordering::Relaxed);
         local.image.store(image, Ordering::Relaxed);
@@ -418,13 +420,11 @@ fn read_header(file: &Descriptor) -> Option<(Geometry, u32)> {
     }
 }
 
-fn write_exe(entry: &Process) {
-    // Stacks may be small. Of a path longer than this the middle is kept.
-    let mut path = [0u8; 1024];
-    let read = sys::exe(&mut path);
-    let kept = read.min(EXE_BYTES);
-    for (to, from) in entry.exe.iter().zip(&path[read - kept..read]) {
+/// Writes the end of a path that is longer than its place.
+fn write_path(path: &[u8], place: &[AtomicU8], length: &AtomicU32) {
+    let kept = path.len().min(place.len());
+    for (to, from) in place.iter().zip(&path[path.len() - kept..]) {
         AtomicU8::store(to, *from, Ordering::Relaxed);
     }
-    entry.exe_bytes.store(kept as u32, Ordering::Relaxed);
+    length.store(kept as u32, Ordering::Relaxed);
 }

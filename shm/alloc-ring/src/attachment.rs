@@ -2,6 +2,7 @@
 //! that the header stated when the file was mapped.
 
 use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::AtomicUsize;
 
@@ -48,6 +49,8 @@ pub(crate) struct Attachment {
     pub same_namespace: AtomicU32,
     /// See [`FactsHook`].
     pub facts: AtomicPtr<()>,
+    /// The path of the object that the layer forwards to, NUL-terminated; null before it is known.
+    pub manager: AtomicPtr<c_char>,
     /// Rings whose states this process or its ancestors have used, a bit each. Not wiped by a fork.
     pub used: [AtomicU8; MOST_RINGS / 8],
     /// The file's path, NUL-terminated. Written while attaching.
@@ -70,11 +73,19 @@ impl Attachment {
             gate: AtomicPtr::new(ptr::null_mut()),
             local: AtomicPtr::new(ptr::null_mut()),
             namespace: AtomicU64::new(0),
+            manager: AtomicPtr::new(ptr::null_mut()),
             same_namespace: AtomicU32::new(0),
             facts: AtomicPtr::new(ptr::null_mut()),
             used: [const { AtomicU8::new(0) }; MOST_RINGS / 8],
             path: UnsafeCell::new([0; 256]),
         }
+    }
+
+    /// The path of the object that the layer forwards to, where that is known.
+    pub(crate) fn manager(&self) -> Option<&'static CStr> {
+        let path = self.manager.load(Ordering::Acquire);
+        // SAFETY: null, or what `Rings::served_by` took from a static C string.
+        (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
     }
 
     /// The process's private memory.

@@ -16,11 +16,13 @@ pub const VARIABLE: &str = "HEAPTOLL_RECORD";
 /// The bytes `HTRING01`, read as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HTRING01");
 /// Version of the layout.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Bytes of in-process facts in a process entry.
 pub const FACTS_BYTES: usize = 1024;
 /// Bytes kept of an executable's path.
 pub const EXE_BYTES: usize = 512;
+/// Bytes kept of the path of the object that serves `malloc`.
+pub const MANAGER_BYTES: usize = 220;
 /// Bytes of a page, to which the parts of the file are aligned.
 pub const PAGE: usize = 4096;
 /// Maximum number of rings in a file.
@@ -194,6 +196,10 @@ pub struct Process {
     pub threads_left_out: AtomicU32,
     /// `/proc/self/exe`; the end of it when longer.
     pub exe: [AtomicU8; EXE_BYTES],
+    /// Length of `manager`.
+    pub manager_bytes: AtomicU32,
+    /// The object that the layer's `malloc` is bound to; the end of its path when longer.
+    pub manager: [AtomicU8; MANAGER_BYTES],
     /// Facts.
     pub facts: Facts,
 }
@@ -426,7 +432,8 @@ layout!(Registry, 44, newest 0, process_hint 4, ring_hint 8, images 12, freed 16
     threads_left_out 28, events_left_out 32, blocks 36, execs_left_out 40);
 layout!(Process, 2048, state 0, parent_pid 8, image 12, started_ns 16, namespace 24, next 32, exe_bytes 36, stop_after 40, gate 64,
     sequence 128, newest 192, threads 256, facts_requested 260, facts_answered 264, facts_lock 268, facts_bytes 272,
-    facts_options 276, detached 280, threads_left_out 284, exe 288, facts 1024);
+    facts_options 276, detached 280, threads_left_out 284, exe 288, manager_bytes 800,
+    manager 804, facts 1024);
 layout!(Control, 128, owner 0, consumer 64);
 layout!(Owner, 24, id 0, thread 8, next 12, busy 16);
 layout!(Consumer, 16, taken 0, waiting 4, reach 8, held 12);

@@ -67,6 +67,11 @@ impl<W: ThreadWord> Rings<W> {
         self.attachment.facts.store(hook as *mut (), Ordering::Release);
     }
 
+    /// States which object's `malloc` serves this process, by its path. To be called before [`Rings::attach`].
+    pub fn served_by(&self, object: &'static CStr) {
+        self.attachment.manager.store(object.as_ptr().cast_mut(), Ordering::Release);
+    }
+
     /// The state of a thread without a ring of its own, or of one not known yet, which is registered.
     #[cold]
     #[inline(never)]

@@ -16,7 +16,7 @@ pub const CONTROL: &str = "control";
 /// What both kinds of file begin with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HTSAMPLE");
 /// The version of what follows.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a page, to which parts are aligned.
 pub const PAGE: usize = 4096;
 /// Bytes of a path at most.
@@ -77,8 +77,12 @@ pub struct Header {
     pub not_followed: AtomicU64,
     /// Bytes of `exe`.
     pub exe_bytes: AtomicU32,
-    /// The executable's path.
+    /// The executable's path, by the name that was run where the file has several.
     pub exe: [u8; PATH],
+    /// Bytes of `manager`.
+    pub manager_bytes: AtomicU32,
+    /// The path of the object that the layer's `malloc` is bound to.
+    pub manager: [u8; PATH],
 }
 
 const _: () = {
@@ -91,6 +95,8 @@ const _: () = {
     assert!(core::mem::offset_of!(Header, not_followed) == 40);
     assert!(core::mem::offset_of!(Header, exe_bytes) == 48);
     assert!(core::mem::offset_of!(Header, exe) == 52);
+    assert!(core::mem::offset_of!(Header, manager_bytes) == 52 + PATH);
+    assert!(core::mem::offset_of!(Header, manager) == 56 + PATH);
     assert!(size_of::<Header>() <= PAGE);
 };
 

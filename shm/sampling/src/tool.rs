@@ -45,6 +45,8 @@ pub struct ProcessSamples {
     pub image: u32,
     /// The file it executes.
     pub exe: PathBuf,
+    /// The object that its `malloc` is bound to.
+    pub manager: PathBuf,
     /// When it began, Unix ns.
     pub started_unix_ns: u64,
     /// Objects in memory, in the order in which they were recorded.
@@ -199,13 +201,17 @@ fn read(path: &Path, image: u32) -> Option<ProcessSamples> {
     if word(&head, 0) != MAGIC || half(&head, 8) != VERSION {
         return None;
     }
-    let exe = &head[52..52 + (half(&head, 48) as usize).min(PATH)];
+    let path = |length: usize| {
+        let bytes = &head[length + 4..length + 4 + (half(&head, length) as usize).min(PATH)];
+        PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+    };
     let sites = (half(&head, 24) as usize).min(MOST_SITES);
     let objects = (half(&head, 28) as usize).min(MOST_OBJECTS);
     let mut process = ProcessSamples {
         pid: half(&head, 12),
         image,
-        exe: PathBuf::from(String::from_utf8_lossy(exe).into_owned()),
+        exe: path(48),
+        manager: path(52 + PATH),
         started_unix_ns: word(&head, 16),
         without_site: word(&head, 32),
         not_followed: word(&head, 40),

@@ -50,6 +50,20 @@ fn exact(figures: &Value, function: &str) -> [f64; 2] {
     [number(&row["bytes"]), number(&row["at_exit"]["bytes"])]
 }
 
+/// Before, redis-server was redis-check-rdb: the file to which its name leads.
+#[test]
+fn a_file_of_several_names_is_called_by_the_one_that_was_run() {
+    let fixture = Fixture::new();
+    let program = fixture.program("checks", "int main(void) { malloc(100000); return 0; }");
+    let name = fixture.at("serves");
+    std::os::unix::fs::symlink(&program, &name).expect("links");
+    let sample = |program: &str| {
+        fixture.heaptoll(&["record", "--sample", "1", "-fo", &fixture.at("p"), "--", program]).exits(0)
+    };
+    sample(&name).complains(&["Heap profile of serves"]);
+    sample(&program).complains(&["Heap profile of checks"]);
+}
+
 #[test]
 fn the_site_that_holds_most_is_first_and_intervals_hold_the_exact_figures() {
     let fixture = Fixture::new();

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use heaptoll_profiles::{Measure, Profile, Unit};
+use heaptoll_callsites::Rows;
+use heaptoll_profiles::{Frame, Measure, Profile, Unit};
 use heaptoll_report::document::{Column, Document, Flame, Item, Section, Table};
-use heaptoll_report::format::{plural, printable, shell_command};
+use heaptoll_report::format::{plural, printable, seconds, shell_command};
 use heaptoll_report::{ReportError, files, html};
 use heaptoll_units::{number, percent, whole_bytes};
 
@@ -15,8 +16,6 @@ use heaptoll_command::failure::Failure;
 
 /// Call stacks in the table.
 const ROWS: usize = 20;
-/// Functions of a call stack in it.
-const FUNCTIONS: usize = 4;
 
 /// Writes the page. Returns whether the trace is whole.
 ///
@@ -82,21 +81,45 @@ fn document(profile: Profile, warnings: &[String], remarks: &[String], request: 
 }
 
 fn amount(unit: Unit, value: u64) -> String {
-    if unit == Unit::Bytes { whole_bytes(value) } else { number(value) }
+    match unit {
+        Unit::Bytes => whole_bytes(value),
+        Unit::Nanoseconds => format!("{} s", seconds(value as f64 / 1e9)),
+        _ => number(value),
+    }
 }
 
-/// The call stacks with most.
+/// The call stacks with most, by the program's own functions, as in every table.
 fn table(profile: &Profile, measure: Measure) -> Table {
     let column = profile.column(measure).unwrap_or(0);
     let total = profile.total(measure).max(1);
-    let mut stacks: Vec<_> = profile.stacks().filter(|stack| stack.values.get(column) > Some(&0)).collect();
-    stacks.sort_by_key(|stack| std::cmp::Reverse(stack.values[column]));
-    let rows = stacks.into_iter().take(ROWS).map(|stack| {
-        let functions: Vec<String> =
-            profile.frames_of(stack.call).take(FUNCTIONS).map(|frame| printable(&frame.name())).collect();
-        let value = stack.values[column];
-        vec![functions.join(" < "), amount(measure.unit(), value), percent(value as f64 / total as f64)]
-    });
+    let place = |frame: &Frame| match frame.line {
+        0 => String::new(),
+        line => format!("{}:{line}", frame.file),
+    };
+    let lines: Vec<String> = profile.frames().iter().map(place).collect();
+    let (mut rows, mut sums) = (Rows::new(heaptoll_callsites::FRAMES), Vec::<u64>::new());
+    for stack in profile.stacks().filter(|stack| stack.values.get(column) > Some(&0)) {
+        let numbers: Vec<u32> =
+            profile.path(stack.call).map(|call| profile.calls()[call as usize].frame).collect();
+        let row = rows.stack(&numbers, |number| {
+            let frame = profile.frames().get(number as usize)?;
+            Some(heaptoll_callsites::Frame {
+                function: &frame.function,
+                line: &lines[number as usize],
+                object: &frame.object,
+                offset: frame.offset,
+            })
+        });
+        sums.resize(sums.len().max(row + 1), 0);
+        sums[row] = sums[row].saturating_add(stack.values[column]);
+    }
+    let mut named: Vec<(u64, String)> =
+        sums.into_iter().enumerate().map(|(row, value)| (value, printable(&rows.name(row)))).collect();
+    named.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let rows = named
+        .into_iter()
+        .take(ROWS)
+        .map(|(value, name)| vec![name, amount(measure.unit(), value), percent(value as f64 / total as f64)]);
     Table {
         columns: vec![
             Column::sites("Call stack"),
@@ -105,5 +128,33 @@ fn table(profile: &Profile, measure: Measure) -> Table {
         ],
         rows: rows.collect(),
         ..Table::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_profiles::Builder;
+
+    use super::*;
+
+    /// Before, a row was the standard library's frames, cut before the first one of the program.
+    #[test]
+    fn rows_of_the_page_begin_with_the_programs_own_functions() {
+        let mut builder = Builder::new(vec![Measure::AllocatedBytes]);
+        let frame = |function: &str, line| Frame {
+            function: function.into(),
+            file: "x.cc".into(),
+            line,
+            ..Frame::default()
+        };
+        let inner = ["operator new(unsigned long)", "std::a<int>()", "std::b()", "std::c()", "std::d()"];
+        for (made, bytes) in [("Conn* make<Conn>()", 5), ("Session* make<Session>()", 9)] {
+            let stack = inner.iter().map(|name| frame(name, 0)).chain([frame(made, 3), frame("main", 7)]);
+            let stack: Vec<u32> = stack.map(|frame| builder.frame(frame)).collect();
+            builder.stack(&stack, &[bytes]);
+        }
+        let table = table(&builder.finish(), Measure::AllocatedBytes);
+        let cells: Vec<_> = table.rows.iter().map(|row| (row[0].as_str(), row[1].as_str())).collect();
+        assert_eq!(cells, [("make<Session> (x.cc:3) < main", "9 B"), ("make<Conn> (x.cc:3) < main", "5 B")]);
     }
 }

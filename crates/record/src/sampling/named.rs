@@ -16,6 +16,8 @@ pub struct NamedProcess {
     pub pid: i32,
     /// The file it executes.
     pub exe: PathBuf,
+    /// The object that its `malloc` is bound to.
+    pub manager: PathBuf,
     /// When it began, Unix ns.
     pub started_unix_ns: u64,
     /// The estimates, by number of a call stack.
@@ -59,6 +61,7 @@ impl NamedProcess {
         NamedProcess {
             pid: i32::try_from(process.pid).unwrap_or(0),
             exe: process.exe.clone(),
+            manager: process.manager.clone(),
             started_unix_ns: process.started_unix_ns,
             samples: process
                 .sites

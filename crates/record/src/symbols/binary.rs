@@ -1,8 +1,6 @@
 //! The names in an ELF file: its symbol tables, and the debug information which names the functions that were inlined
 //! and which line of which file the code was. Both also from the file of debug information that a distribution keeps
 //! apart under `/usr/lib/debug`, when it is installed.
-//!
-//! Files are read and not mapped: a mapped file that another program shortens ends this one.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -10,13 +8,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use addr2line::Context;
-use gimli::{EndianRcSlice, RunTimeEndian};
 use heaptoll_callsites::without_variant;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
+use super::file::{Bytes, is_newer, read, section};
+use super::split::SplitDwarf;
 use crate::demangled::demangled;
 
 /// Where distributions keep debug information (GDB manual, "Debugging Information in Separate Files").
@@ -24,8 +23,6 @@ const DEBUG: &str = "/usr/lib/debug";
 
 /// A page: addresses of objects are rounded to it.
 const PAGE: u64 = 4096;
-
-type Bytes = EndianRcSlice<RunTimeEndian>;
 
 /// A function, and a line of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,7 +38,7 @@ pub struct SourceLocation {
 pub struct Binary {
     /// By first address.
     symbols: Vec<Symbol>,
-    lines: Option<Context<Bytes>>,
+    lines: Option<(Context<Bytes>, SplitDwarf)>,
 }
 
 struct Symbol {
@@ -87,12 +84,6 @@ fn identity(path: &Path, bytes: u64, loaded: SystemTime) -> Option<Identity> {
     whole.then(|| (path.to_owned(), bytes, about.dev(), about.ino(), about.ctime(), about.ctime_nsec()))
 }
 
-/// Whether a file was changed or put there after `loaded`, to the second.
-fn is_newer(about: &fs::Metadata, loaded: SystemTime) -> bool {
-    let seconds = u64::try_from(about.ctime()).unwrap_or(0);
-    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) > loaded
-}
-
 impl Binary {
     /// The names in the file at `path`; `None` when it is not there, is not ELF, or is not the file that a process had
     /// loaded at `loaded`, taking up `bytes` of memory.
@@ -119,7 +110,14 @@ impl Binary {
 
     /// The functions at an address, innermost first: one, unless others were inlined there.
     pub fn locations(&self, address: u64) -> Vec<SourceLocation> {
-        let mut locations = self.lines.as_ref().map_or_else(Vec::new, |lines| inlined(lines, address));
+        let mut locations =
+            self.lines.as_ref().map_or_else(Vec::new, |(lines, split)| inlined(lines, split, address));
+        if let [only] = &mut locations[..]
+            && only.function.is_empty()
+        {
+            // The line may be of a function that was inlined, and the symbol its caller's.
+            only.line.clear();
+        }
         if locations.is_empty() {
             locations.push(SourceLocation::default());
         }
@@ -140,9 +138,9 @@ impl Binary {
 }
 
 /// The functions that debug information knows at an address.
-fn inlined(lines: &Context<Bytes>, address: u64) -> Vec<SourceLocation> {
+fn inlined(lines: &Context<Bytes>, split: &SplitDwarf, address: u64) -> Vec<SourceLocation> {
     let mut locations = Vec::new();
-    let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else { return locations };
+    let Some(Ok(mut frames)) = split.finish(lines.find_frames(address)) else { return locations };
     while let Ok(Some(frame)) = frames.next() {
         let function = frame.function.as_ref().and_then(|function| function.demangle().ok());
         let line = frame.location.and_then(|location| match (location.file, location.line) {
@@ -172,13 +170,6 @@ pub fn extent(path: &Path) -> Option<(u64, u64)> {
     let data = read(path, None)?;
     let (start, end) = whole(&object::File::parse(&*data).ok()?)?;
     Some((start, end.saturating_sub(start).checked_next_multiple_of(PAGE)?))
-}
-
-/// A regular file's bytes, unless it was changed or put there after `loaded`: then it is not what was loaded.
-fn read(path: &Path, loaded: Option<SystemTime>) -> Option<Vec<u8>> {
-    let about = fs::metadata(path).ok()?;
-    let intact = loaded.is_none_or(|loaded| !is_newer(&about, loaded));
-    (about.is_file() && intact).then(|| fs::read(path).ok()).flatten()
 }
 
 /// Functions of symbol tables, sorted.
@@ -240,27 +231,24 @@ fn apart(file: &object::File, path: &Path) -> Option<(PathBuf, Vec<u8>)> {
 }
 
 /// The debug information of a file, with what it shares with others in a file of its own (`dwz`).
-fn lines(file: &object::File, path: &Path) -> Option<Context<Bytes>> {
-    let mut dwarf = gimli::Dwarf::load(|id| section(file, id)).ok()?;
+fn lines(file: &object::File, path: &Path) -> Option<(Context<Bytes>, SplitDwarf)> {
+    let load = |file: &object::File, id: gimli::SectionId| Ok::<_, gimli::Error>(section(file, id.name()));
+    let mut dwarf = gimli::Dwarf::load(|id| load(file, id)).ok()?;
     if let Ok(Some((name, _))) = file.gnu_debugaltlink()
         && let Ok(name) = std::str::from_utf8(name)
         && let Some(data) = path.parent().and_then(|folder| read(&folder.join(name), None))
         && let Ok(shared) = object::File::parse(&*data)
     {
-        dwarf.load_sup(|id| section(&shared, id)).ok()?;
+        dwarf.load_sup(|id| load(&shared, id)).ok()?;
     }
-    Context::from_dwarf(dwarf).ok()
-}
-
-/// A section, unpacked; empty when it is not there.
-fn section(file: &object::File, id: gimli::SectionId) -> Result<Bytes, gimli::Error> {
-    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let data = file.section_by_name(id.name()).and_then(|section| section.uncompressed_data().ok());
-    Ok(EndianRcSlice::new(Rc::from(&*data.unwrap_or_default()), endian))
+    Some((Context::from_dwarf(dwarf).ok()?, SplitDwarf::of(path)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -308,5 +296,65 @@ mod tests {
         for path in [&*path, folder.path(), &*folder.path().join("none"), Path::new("/dev/zero")] {
             assert!(Binary::load(path, 4096, SystemTime::now() + Duration::from_secs(9)).is_none());
         }
+    }
+
+    const CODE: &str = "#include <stdlib.h>\n\
+        static inline __attribute__((always_inline)) char *inlined(int n) {\n\
+        return malloc(n); }\n\
+        __attribute__((noinline)) char *outer(int n) {\n\
+        return inlined(n + 1) + 1; }\n\
+        int main(int n, char **v) { return outer(n) == *v; }\n";
+
+    /// Before, the line of an inlined function was shown as its caller's where `.dwo` files were not read.
+    #[test]
+    fn a_line_is_shown_with_its_own_function_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("x.c"), CODE).expect("writes");
+        let cc = |arguments: &[&str]| {
+            let built = Command::new("cc").current_dir(folder.path()).args(["-O2"]).args(arguments).status();
+            assert!(built.is_ok_and(|status| status.success()), "{arguments:?}");
+        };
+        let locations = |program: &str| {
+            let program = path(program);
+            let data = std::fs::read(&program).expect("reads");
+            let file = object::File::parse(&*data).expect("ELF");
+            let symbol = object::Object::symbols(&file)
+                .find(|symbol| object::ObjectSymbol::name(symbol) == Ok("outer"))
+                .map(|symbol| (object::ObjectSymbol::address(&symbol), object::ObjectSymbol::size(&symbol)));
+            let (start, size) = symbol.expect("a symbol");
+            let (_, bytes) = extent(&program).expect("segments");
+            let binary = load(&program, bytes, SystemTime::now() + Duration::from_secs(9));
+            (start..start + size).map(|address| binary.locations(address)).collect::<Vec<_>>()
+        };
+        let has = |all: &[Vec<SourceLocation>]| {
+            let is =
+                |one: &SourceLocation, function, line| one.function == function && one.line.ends_with(line);
+            all.iter().any(|at| matches!(&at[..], [inner, outer] if is(inner, "inlined", "x.c:3") && is(outer, "outer", "x.c:5")))
+        };
+        let has_none = |all: &[Vec<SourceLocation>]| {
+            all.iter().all(|at| matches!(&at[..], [one] if one.function == "outer" && one.line.is_empty()))
+        };
+        cc(&["-g", "-o", "plain", "x.c"]);
+        cc(&["-g", "-gsplit-dwarf", "-c", "x.c"]);
+        cc(&["-o", "split", "x.o"]);
+        assert!(has(&locations("plain")) && has(&locations("split")));
+        if Command::new("dwp")
+            .current_dir(folder.path())
+            .args(["-e", "split", "-o", "packed.dwp"])
+            .status()
+            .is_ok_and(|status| status.success())
+        {
+            std::fs::copy(path("split"), path("packed")).expect("copies");
+        }
+        // Another compilation's, and none.
+        std::fs::write(path("x.c"), CODE.replace("n + 1", "n + 2")).expect("writes");
+        cc(&["-g", "-gsplit-dwarf", "-c", "x.c"]);
+        std::fs::copy(path("split"), path("stale")).expect("copies");
+        assert!(has_none(&locations("stale")));
+        std::fs::remove_file(path("x.dwo")).expect("removes");
+        std::fs::copy(path("split"), path("alone")).expect("copies");
+        assert!(has_none(&locations("alone")));
+        assert!(!path("packed").exists() || has(&locations("packed")));
     }
 }

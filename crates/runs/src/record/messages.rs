@@ -148,10 +148,17 @@ fn troubles(
             messages.note(&format!("what it allocated: heaptoll stat {}", shell_path(&most.path)));
         }
     } else {
+        let guess = match first.how.contains(KILLED) {
+            // The end itself is the reason.
+            true => "",
+            false => {
+                "; it may allocate nothing, have an allocator of its own inside, or have dropped LD_PRELOAD"
+            }
+        };
         messages.error(&format!(
-            "no allocation arrived: {} allocates nothing, or its calls do not pass the layer (it may have an allocator of \
-             its own inside, or have dropped LD_PRELOAD)",
-            program(first)
+            "no allocation arrived: {} {} before it called the recording layer{guess}",
+            program(first),
+            first.how
         ));
     }
 }
@@ -174,7 +181,10 @@ fn wall(recorded: &RecordingOutcome) -> String {
 
 fn program(recording: &Recording) -> String {
     let name = recording.exe.file_name().map_or_else(|| "the program".into(), |name| name.to_string_lossy());
-    format!("{name} (process {})", recording.pid)
+    match recording.pid {
+        0 => format!("{name} (a process whose number is not known)"),
+        pid => format!("{name} (process {pid})"),
+    }
 }
 
 /// The machine, for a trace's header, and what of the program's environment decides which objects are malloc's.

@@ -101,8 +101,8 @@ fn of_catalog(name: &str, choice: &ProgramChoice, places: &Places) -> Result<Rec
 const LINKED: [&str; 7] =
     ["libjemalloc", "libtcmalloc", "libmimalloc", "libtbbmalloc", "libhoard", "libsnmalloc", "librpmalloc"];
 
-/// Refuses a program that the layer cannot reach, warns of one that it may not reach wholly, and names the manager that
-/// it really records over. `manager_named`: whether the user named a manager.
+/// Refuses a program that the layer cannot reach, warns of one that it may not reach wholly, and puts glibc in front of
+/// another manager that it links, or that the user preloads, where `manager_named`: glibc was named.
 ///
 /// # Errors
 /// The refusal.
@@ -119,17 +119,23 @@ pub fn inspect(request: &mut Request, manager_named: bool, messages: &dyn Messag
             facts.hidden_allocator.join(", ")
         ));
     }
-    let linked = facts.needed.iter().find(|object| LINKED.iter().any(|known| object.starts_with(known)));
+    let preloaded = environment.iter().filter(|(name, _)| name == "LD_PRELOAD");
+    let preloaded = preloaded
+        .flat_map(|(_, list)| list.to_string_lossy().split([':', ' ']).map(file_name).collect::<Vec<_>>());
+    let mut objects = facts.needed.iter().cloned().chain(preloaded);
+    let linked = objects.find(|object| LINKED.iter().any(|known| object.starts_with(known)));
     if let Some(linked) = linked.filter(|_| request.manager.preload.is_empty()) {
         if manager_named {
             // In front of what is linked. By its soname, as the program names it.
             request.manager.preload = vec![PathBuf::from("libc.so.6")];
         } else {
             let name = facts.binary.file_name().unwrap_or_default().to_string_lossy();
-            messages.note(&format!("{name} links {linked}, over which it is recorded"));
-            request.manager.name = linked.clone();
-            request.manager.version = "unknown".into();
+            messages.note(&format!("{name} links or preloads {linked}, over which it is recorded"));
         }
     }
     Ok(())
+}
+
+fn file_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use heaptoll_callsites::{Frame, Rows};
+use heaptoll_record::Manager;
 use heaptoll_record::sampling::{Estimate, NamedProcess, largest_unseen};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,7 +55,7 @@ pub struct Figures {
     pub exe: String,
     /// Process number.
     pub pid: i32,
-    /// The manager below the layer.
+    /// The manager that its `malloc` is bound to, below the layer.
     pub manager: String,
     /// Mean distance of sample points, bytes.
     pub mean_bytes: u64,
@@ -76,8 +77,8 @@ pub struct Figures {
 pub struct Run<'a> {
     /// The command.
     pub command: &'a [OsString],
-    /// The manager's name.
-    pub manager: &'a str,
+    /// The manager that was to serve it.
+    pub manager: &'a Manager,
     /// Mean distance of sample points, bytes.
     pub mean_bytes: u64,
     /// Frames that a row shows.
@@ -147,7 +148,7 @@ pub fn figures(process: &NamedProcess, run: &Run) -> Figures {
         command: run.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         exe,
         pid: process.pid,
-        manager: run.manager.to_owned(),
+        manager: run.manager.serving(&process.manager).name,
         mean_bytes: run.mean_bytes,
         unseen_bytes: largest_unseen(run.mean_bytes),
         without_site: process.without_site,
@@ -191,11 +192,12 @@ mod tests {
             sites,
             ..NamedProcess::default()
         };
-        let run = Run { command: &[], manager: "glibc", mean_bytes: 1000, frames: 3 };
+        let run = Run { command: &[], manager: &Manager::default(), mean_bytes: 1000, frames: 3 };
         let figures = figures(&process, &run);
         let rows: Vec<_> =
             figures.rows.iter().map(|row| (row.name.as_str(), row.stacks, row.live.samples)).collect();
         assert_eq!(rows, [("f < main", 2, 3), ("main", 1, 2)]);
+        assert_eq!(figures.manager, "unknown", "no object was proved");
         assert_eq!((figures.allocated.samples, figures.live.bytes.estimate), (14, 5000.0));
         let bytes = figures.rows[0].live.bytes;
         assert!(bytes.low < bytes.estimate && bytes.estimate < bytes.high, "{bytes:?}");

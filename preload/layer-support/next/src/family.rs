@@ -158,10 +158,22 @@ pub fn symbol(name: &CStr) -> Option<*mut c_void> {
 
 /// Base address of the object that contains an address.
 pub fn object_of(address: usize) -> Option<usize> {
+    object(address).map(|info| info.dli_fbase as usize)
+}
+
+/// Path of the object of the family, which is never unloaded, as the loader knows it.
+pub fn path_of(family: &Family) -> Option<&'static CStr> {
+    let info = object(family.malloc as *const () as usize).filter(|info| !info.dli_fname.is_null())?;
+    // SAFETY: the name is a C string of the loader's, which lives as long as the object: it is not unloaded, for this
+    // layer calls it.
+    Some(unsafe { CStr::from_ptr(info.dli_fname) })
+}
+
+fn object(address: usize) -> Option<libc::Dl_info> {
     // SAFETY: dladdr writes to `info`, a local variable, for which all zeroes are valid, and only compares the address.
     unsafe {
         let mut info: libc::Dl_info = core::mem::zeroed();
-        (libc::dladdr(address as *const c_void, &mut info) != 0).then_some(info.dli_fbase as usize)
+        (libc::dladdr(address as *const c_void, &mut info) != 0).then_some(info)
     }
 }
 

@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use heaptoll_ending::Ending;
+use heaptoll_next::family::path_of;
 use heaptoll_next::loader::is_relocating;
 use heaptoll_process::tsc as clock;
 
@@ -41,6 +42,9 @@ pub fn start() -> u64 {
     // first call.
     let family = heaptoll_next::next();
     let mut mode = DETACHED;
+    if let Some(object) = family.and_then(path_of) {
+        RINGS.served_by(object);
+    }
     if let Some(family) = family
         && RINGS.attach()
     {

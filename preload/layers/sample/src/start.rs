@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use heaptoll_ending::Ending;
 use heaptoll_next::arena;
+use heaptoll_next::family::path_of;
 use heaptoll_next::loader::is_relocating;
 use heaptoll_next::settings::variable;
 use heaptoll_sampling::layout::VARIABLE;
@@ -58,8 +59,9 @@ fn start() -> Mode {
         SAMPLER.always_hold(arena.start..arena.end + FURTHER_ARENA);
         next::set(family);
     }
-    let is_on = family.is_some()
-        && variable(VARIABLE).is_some_and(|folder| SAMPLER.attach(folder))
+    let is_on = family
+        .and_then(path_of)
+        .is_some_and(|object| variable(VARIABLE).is_some_and(|folder| SAMPLER.attach(folder, object)))
         && STACKS.prepare(at_start as *const () as usize);
     if is_on {
         heaptoll_ending::prepare(at_end);

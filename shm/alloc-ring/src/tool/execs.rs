@@ -5,11 +5,9 @@
 //! or has privileges of its own.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::arrival::Arrival;
+use super::arrival::{Arrival, path};
 use super::map::Map;
 use super::proc::ProcessIdentity;
 use crate::atomic::Ordering;
@@ -94,7 +92,7 @@ impl Execs {
             }
             let at = ProcessIdentity::from_number(map, own_pid, namespace);
             if without || all || self.dead.get(&index) == Some(&state) {
-                found.push(Unregistered { path: path(map, index), pid: at.pid() });
+                found.push(Unregistered { path: path(&exec.path, &exec.path_bytes), pid: at.pid() });
                 self.free(map, index, state);
             } else if !at.runs() {
                 self.dead.insert(index, state);
@@ -130,13 +128,6 @@ impl Execs {
     }
 }
 
-fn path(map: &Map, index: usize) -> PathBuf {
-    let exec = map.exec(index);
-    let length = exec.path_bytes.load(Ordering::Relaxed) as usize;
-    let bytes: Vec<u8> = exec.path.iter().take(length).map(|byte| byte.load(Ordering::Relaxed)).collect();
-    PathBuf::from(OsStr::from_bytes(&bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +144,7 @@ mod tests {
             pid: 1,
             parent_pid: 1,
             exe: PathBuf::new(),
+            manager: PathBuf::new(),
             started_ns: 0,
             was_there: false,
         };

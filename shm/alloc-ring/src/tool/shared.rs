@@ -1,7 +1,7 @@
 //! The shared file as the tool makes it, and the tool's requests to all producers.
 
 use std::collections::HashSet;
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::arrival::Arrival;
+use super::arrival::{Arrival, path};
 use super::counter::SampledCounter;
 use super::error::RingError;
 use super::execs::{Execs, Unregistered};
@@ -286,16 +286,15 @@ impl Shared {
 
     fn arrival(&self, index: usize) -> Arrival {
         let process = self.map.process(index);
-        let length = process.exe_bytes.load(Ordering::Relaxed) as usize;
-        let exe: Vec<u8> = process.exe.iter().take(length).map(|byte| byte.load(Ordering::Relaxed)).collect();
         let at = ProcessIdentity::from_entry(&self.map, index);
         let parent = process.parent_pid.load(Ordering::Relaxed);
         Arrival {
             index,
             image: 0,
             pid: at.pid(),
-            parent_pid: if at.foreign() { proc::parent(at.pid()).unwrap_or(parent) } else { parent },
-            exe: PathBuf::from(OsStr::from_bytes(&exe)),
+            parent_pid: if at.foreign() { proc::parent(at.pid()).unwrap_or(0) } else { parent },
+            exe: path(&process.exe, &process.exe_bytes),
+            manager: path(&process.manager, &process.manager_bytes),
             started_ns: process.started_ns.load(Ordering::Relaxed).saturating_sub(self.created_ns()),
             was_there: at.was_there(),
         }

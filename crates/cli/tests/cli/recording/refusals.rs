@@ -1,7 +1,9 @@
 //! What cannot be recorded is reported before the program runs, or after.
 
+use std::process::Command;
+
 use super::{Trace, record};
-use crate::fixture::{Fixture, is_root};
+use crate::fixture::{CommandOutput, Fixture, is_root};
 
 #[test]
 fn programs_that_the_layer_cannot_reach_are_refused_before_they_run() {
@@ -74,6 +76,66 @@ fn a_program_of_which_no_allocation_arrives_is_reported() {
     assert!(trace.kinds.is_empty() && trace.how() == "exited with status 0");
 }
 
+/// A manager that no list knows: `keep` is what makes a program need it.
+const MANAGER: &str = "#include <stddef.h>\nvoid *__libc_malloc(size_t); void __libc_free(void *); \
+    void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t); \
+    void *malloc(size_t n) { return __libc_malloc(n); } void free(void *p) { __libc_free(p); } \
+    void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); } \
+    void *realloc(void *p, size_t n) { return __libc_realloc(p, n); } void keep(void) {}";
+
+/// Before, traces, ledgers and samples named glibc, whichever object the program's `malloc` was bound to.
+#[test]
+fn the_manager_is_the_object_that_malloc_is_bound_to() {
+    let fixture = Fixture::new();
+    let build = |arguments: &[&str]| {
+        let built = Command::new("cc").current_dir(fixture.path(".")).args(arguments).status();
+        assert!(built.is_ok_and(|status| status.success()), "{arguments:?}");
+    };
+    let write = |name: &str, text: &str| std::fs::write(fixture.path(name), text).expect("writes");
+    write("other.c", MANAGER);
+    write("middle.c", "void keep(void); void middle(void) { keep(); }");
+    write(
+        "through.c",
+        "#include <stdlib.h>\nvoid middle(void); int main(void) { middle(); free(malloc(9000)); }",
+    );
+    let here = format!("-Wl,-rpath,{}", fixture.at("."));
+    build(&["-fPIC", "-fno-builtin", "-shared", "-o", "libother.so", "other.c"]);
+    build(&["-fPIC", "-shared", "-o", "libmiddle.so", "middle.c", "-L.", "-lother", &here]);
+    build(&[
+        "-fno-builtin",
+        "-o",
+        "through",
+        "through.c",
+        "-L.",
+        "-lmiddle",
+        "-lother",
+        "-Wl,--as-needed",
+        &here,
+    ]);
+    let plain = fixture.program("plain", "int main(void) { free(malloc(9000)); return 0; }");
+    let other = fixture.at("libother.so");
+    for (program, preloaded, manager) in [
+        (&fixture.at("through"), None, "libother.so"),
+        (&plain, Some(&other), "libother.so"),
+        (&plain, None, "glibc"),
+    ] {
+        let run = |arguments: &[&str]| -> CommandOutput {
+            let mut command = fixture.command(&[arguments, &["--", program]].concat());
+            command.current_dir(fixture.path(".")).envs(preloaded.map(|object| ("LD_PRELOAD", object)));
+            command.output().expect("heaptoll starts").into()
+        };
+        run(&["record", "-f", "--ledger", "-o", "t"]).exits(0);
+        let header = Trace::read(fixture.path("t")).whole().header;
+        assert_eq!(
+            (header.manager.as_str(), header.manager_version == "unknown"),
+            (manager, manager != "glibc")
+        );
+        let ledger = fixture.heaptoll(&["ledger", &fixture.at("t"), "--json", "-"]).exits(0);
+        assert!(ledger.out.contains(&format!("\"manager\": \"{manager}\"")), "{}", ledger.out);
+        run(&["record", "-f", "--sample", "1", "-o", "p"]).exits(0).complains(&[&format!(" over {manager}")]);
+    }
+}
+
 #[test]
 fn an_allocator_that_the_program_links_is_named_or_replaced() {
     let jemalloc = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
@@ -99,8 +161,9 @@ fn an_allocator_that_the_program_links_is_named_or_replaced() {
         ])
         .status();
     assert!(built.is_ok_and(|status| status.success()));
-    let output =
-        record(&fixture, &[], &[&fixture.at("linked")]).exits(0).complains(&["links libjemalloc.so.2"]);
+    let output = record(&fixture, &[], &[&fixture.at("linked")])
+        .exits(0)
+        .complains(&["links or preloads libjemalloc.so.2"]);
     assert!(
         output.out.parse::<u64>().is_ok_and(|usable| usable > 110_000),
         "jemalloc's class: {}",

@@ -80,6 +80,33 @@ fn an_exec_ends_one_trace_and_begins_another() {
     assert_eq!(seen, wanted);
 }
 
+/// Before, they were process 0, and each but the last one "replaced itself by exec".
+#[test]
+fn processes_of_another_namespace_that_have_ended_are_unnumbered() {
+    let fixture = Fixture::new();
+    // They have ended, and were waited for, before the recorder looks at them: it is stopped meanwhile.
+    let program = fixture.program(
+        "briefly",
+        "int main(void) { if (syscall(272, 0x20000000)) return 77; free(malloc(1)); kill(getppid(), SIGSTOP); \
+         int child = fork(); if (!child) { for (int i = 0; i < 3; i++) { int one = fork(); \
+         if (!one) { free(malloc(2)); _exit(0); } waitpid(one, 0, 0); } _exit(0); } \
+         waitpid(child, 0, 0); kill(getppid(), SIGCONT); return 0; }",
+    );
+    let output = record(&fixture, &[], &[&program]);
+    if output.code == Some(77) {
+        eprintln!("namespaces are not permitted here");
+        return;
+    }
+    output.exits(0);
+    let traces: Vec<Trace> = children(&fixture).iter().map(|path| Trace::read(path).whole()).collect();
+    assert_eq!(traces.len(), 3, "the first of the namespace allocates nothing");
+    for (path, trace) in children(&fixture).iter().zip(&traces) {
+        assert_eq!((trace.made(), trace.freed(), trace.header.pid), (1, 1, 0));
+        assert_eq!(trace.how(), "ended");
+        assert!(path.display().to_string().contains("unknown"), "{}", path.display());
+    }
+}
+
 #[test]
 fn a_shell_and_what_it_starts_have_traces_of_their_own() {
     let fixture = Fixture::new();

@@ -46,8 +46,9 @@ pub fn section(replays: &Replays, recorded: &Recorded) -> Section {
         lines.push(recorded_line(recorded.manager, snapshot, pins, &columns, &mut call_sites));
     }
     lines.extend(replays.managers.iter().map(|one| line(one, replays.events, &columns, &mut call_sites)));
+    let was = at_point.zip(recorded_pins).map(|(snapshot, _)| (recorded.manager, snapshot));
     let text = std::iter::once(introduction(replays, at_point))
-        .chain(sentence(replays, columns.first().copied(), recorded_pins, &mut call_sites))
+        .chain(sentence(replays, columns.first().copied(), was, &mut call_sites))
         .collect();
     let table = Table { columns: headings(&columns), rows: lines, notes: notes(replays), ..Table::default() };
     let mut items = vec![Item::Table(table)];
@@ -75,25 +76,51 @@ fn introduction(replays: &Replays, snapshot: Option<&Snapshot>) -> String {
     )
 }
 
-/// What the call site that holds most would hold elsewhere.
+/// Resident memory under each manager, least first, and what of it the call site that holds most when recorded pins.
 fn sentence(
     replays: &Replays,
     worst: Option<&Row>,
-    recorded: Option<&Pins>,
+    recorded: Option<(&str, &Snapshot)>,
     call_sites: &mut CallSites,
 ) -> Option<String> {
     let worst = worst?;
-    let mut held: Vec<(u64, &str)> = replays
+    let mut replayed: Vec<(u64, u64, u64, &str)> = replays
         .managers
         .iter()
-        .filter_map(|one| Some((held(one.pins.as_ref()?, worst, call_sites), one.name.as_str())))
+        .filter_map(|one| {
+            let (point, pins) = (one.at(replays.events)?, one.pins.as_ref()?);
+            let free = point.empty_bytes.min(point.resident_bytes);
+            Some((point.resident_bytes, held(pins, worst, call_sites), free, one.name.as_str()))
+        })
         .collect();
-    held.sort();
-    let parts: Vec<String> =
-        held.iter().map(|(bytes, name)| format!("{} under {name}", whole_bytes(*bytes))).collect();
-    let was =
-        recorded.map_or_else(String::new, |_| format!(" ({} when recorded)", whole_bytes(worst.pin.bytes())));
-    (!parts.is_empty()).then(|| format!("{} would pin {}{was}.", worst.name, parts.join(", ")))
+    replayed.sort_unstable();
+    let part = |(at, (resident, pinned, free, manager)): (usize, &(u64, u64, u64, &str))| {
+        let [resident, pinned, free] = [resident, pinned, free].map(|bytes| whole_bytes(*bytes));
+        match at {
+            0 => format!(
+                "{resident} under {manager} ({} pins {pinned}; {free} has no live block and could be given back)",
+                worst.name
+            ),
+            _ => format!("{resident} under {manager} ({pinned}; {free})"),
+        }
+    };
+    let parts: Vec<String> = replayed.iter().enumerate().map(part).collect();
+    let was = recorded.map_or_else(String::new, |(manager, snapshot)| {
+        let free = empty(snapshot).min(heap(snapshot));
+        let [resident, pinned, free] = [heap(snapshot), worst.pin.bytes(), free].map(whole_bytes);
+        format!("; {resident} under {manager} when recorded ({pinned}; {free})")
+    });
+    (!parts.is_empty()).then(|| format!("Resident memory: {}{was}.", parts.join(", ")))
+}
+
+/// Resident memory without what is not heap, bytes: what a replay would have.
+fn heap(snapshot: &Snapshot) -> u64 {
+    let not_heap: u64 = GROUPS
+        .iter()
+        .filter(|group| group.terms.contains(&Term::OtherAnonymous))
+        .map(|group| group.amount(snapshot).resident)
+        .sum();
+    snapshot.rss_bytes.saturating_sub(not_heap)
 }
 
 /// Bytes that the call sites of a row hold.
@@ -128,12 +155,7 @@ fn recorded_line(
     sites: &[&Row],
     call_sites: &mut CallSites,
 ) -> Vec<String> {
-    let not_heap: u64 = GROUPS
-        .iter()
-        .filter(|group| group.terms.contains(&Term::OtherAnonymous))
-        .map(|group| group.amount(snapshot).resident)
-        .sum();
-    let heap = snapshot.rss_bytes.saturating_sub(not_heap);
+    let heap = heap(snapshot);
     let mut cells = vec![
         format!("{manager}, as recorded"),
         kib(heap),

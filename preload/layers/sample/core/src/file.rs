@@ -2,13 +2,14 @@
 //!
 //! No page is touched before it is reserved: a store to one for which there is no memory would end the program.
 
+use core::ffi::CStr;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 use heaptoll_process::populate::populate;
 use heaptoll_sampling::layout::{
-    FILE_BYTES, GROUP, Header, MAGIC, MOST_OBJECTS, MOST_SITES, OBJECTS_AT, ObjectRecord, PAGE, SITES_AT,
-    SiteRecord, VERSION,
+    FILE_BYTES, GROUP, Header, MAGIC, MOST_OBJECTS, MOST_SITES, OBJECTS_AT, ObjectRecord, PAGE, PATH,
+    SITES_AT, SiteRecord, VERSION,
 };
 
 use crate::control::RunControl;
@@ -81,7 +82,7 @@ impl ProcessFile {
     }
 
     /// Makes the file. Called once.
-    pub fn begin(&self, control: &RunControl) -> Option<Records<'_>> {
+    pub fn begin(&self, control: &RunControl, manager: &CStr) -> Option<Records<'_>> {
         let pid = system::process();
         let at = create(control, pid)?;
         // SAFETY: the file's first page is mapped for writing.
@@ -92,8 +93,12 @@ impl ProcessFile {
         // SAFETY: the header lies in the first page, which has memory, and no other thread knows the mapping yet.
         unsafe {
             let exe = &mut (*header).exe;
-            let bytes = system::read_link(c"/proc/self/exe", exe);
+            let bytes = system::executable(exe);
             (*header).exe_bytes.store(bytes as u32, Ordering::Relaxed);
+            let manager = manager.to_bytes();
+            let kept = manager.len().min(PATH);
+            (&mut (*header).manager)[..kept].copy_from_slice(&manager[..kept]);
+            (*header).manager_bytes.store(kept as u32, Ordering::Relaxed);
             (*header).version.store(VERSION, Ordering::Relaxed);
             (*header).pid.store(pid, Ordering::Relaxed);
             (*header).started_unix_ns.store(system::unix_ns(), Ordering::Relaxed);

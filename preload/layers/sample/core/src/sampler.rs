@@ -1,5 +1,6 @@
 //! A process's samples: the control page, the live ones, the filter in front of them, and the file of the sums.
 
+use core::ffi::{CStr, c_char};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -34,6 +35,8 @@ pub struct Sampler {
     control: RunControl,
     state: AtomicPtr<State>,
     filter: Filter,
+    /// The path of the object that the layer forwards to; null before it is attached.
+    manager: AtomicPtr<c_char>,
 }
 
 /// A sampled block that its thread has taken out, before the manager gets it.
@@ -53,12 +56,14 @@ impl Sampler {
             control: RunControl::new(),
             state: AtomicPtr::new(core::ptr::null_mut()),
             filter: Filter::new(),
+            manager: AtomicPtr::new(core::ptr::null_mut()),
         }
     }
 
     /// Attaches to the tool's folder, and makes this process's file; false: nothing will be sampled. Call it once, while
-    /// there is one thread.
-    pub fn attach(&'static self, folder: &[u8]) -> bool {
+    /// there is one thread. `manager`: the path of the object that the layer forwards to.
+    pub fn attach(&'static self, folder: &[u8], manager: &'static CStr) -> bool {
+        self.manager.store(manager.as_ptr().cast_mut(), Ordering::Release);
         if !self.control.attach(folder) {
             return false;
         }
@@ -97,7 +102,9 @@ impl Sampler {
     #[cold]
     fn begin<'a>(&self, state: &'a State) -> Option<Records<'a>> {
         state.phase.compare_exchange(NEW, BEGINNING, Ordering::AcqRel, Ordering::Acquire).ok()?;
-        let records = state.file.begin(&self.control);
+        let manager = self.manager.load(Ordering::Acquire);
+        // SAFETY: `attach`, which has set the state, stored a static C string before.
+        let records = state.file.begin(&self.control, unsafe { CStr::from_ptr(manager) });
         if records.is_none() {
             self.control.count_without_file();
         }
@@ -181,7 +188,7 @@ mod tests {
 
     fn sampler(folder: &Folder) -> &'static Sampler {
         let sampler: &'static Sampler = Box::leak(Box::new(Sampler::new()));
-        assert!(sampler.attach(folder.path().as_os_str().as_bytes()));
+        assert!(sampler.attach(folder.path().as_os_str().as_bytes(), c"/lib/libc.so.6"));
         sampler
     }
 
@@ -214,6 +221,7 @@ mod tests {
         assert_eq!((read.len(), read[0].pid, read[0].image), (1, std::process::id(), 1));
         let process = &read[0];
         assert_eq!(process.exe, std::env::current_exe().unwrap());
+        assert_eq!(process.manager.as_os_str(), "/lib/libc.so.6");
         assert_eq!(process.objects[0].words, [4096, 8192, 0, 3, 0x61_6263]);
         assert_eq!((process.sites.len(), process.without_site, process.not_followed), (3, 1, 0));
         assert_eq!(process.sites[2].words, [5000, 6000]);
@@ -235,13 +243,16 @@ mod tests {
     fn a_folder_that_is_none_is_refused() {
         let temporary = tempfile::tempdir().unwrap();
         let refused: &'static Sampler = Box::leak(Box::new(Sampler::new()));
-        assert!(!refused.attach(temporary.path().as_os_str().as_bytes()), "no control page");
+        assert!(
+            !refused.attach(temporary.path().as_os_str().as_bytes(), c"/lib/libc.so.6"),
+            "no control page"
+        );
         let refused: &'static Sampler = Box::leak(Box::new(Sampler::new()));
-        assert!(!refused.attach(&[b'x'; 600]) && !refused.attach(b""));
+        assert!(!refused.attach(&[b'x'; 600], c"") && !refused.attach(b"", c""));
         assert!(refused.records().is_none() && refused.take(16).is_none());
         std::fs::write(temporary.path().join("control"), [7; 4096]).unwrap();
         let refused: &'static Sampler = Box::leak(Box::new(Sampler::new()));
-        assert!(!refused.attach(temporary.path().as_os_str().as_bytes()), "another page");
+        assert!(!refused.attach(temporary.path().as_os_str().as_bytes(), c"/lib/libc.so.6"), "another page");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! System calls, made directly: `errno` is the program's, and the C library's wrappers are cancellation points.
 
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char};
 use core::ptr::NonNull;
 
 use heaptoll_runtime::system_call;
@@ -76,4 +76,43 @@ pub fn read_link(path: &CStr, into: &mut [u8]) -> usize {
     let arguments = [path.as_ptr() as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0];
     // SAFETY: the kernel reads `path`, a C string, and writes to `into` within its length.
     usize::try_from(unsafe { system_call(libc::SYS_readlink, arguments) }).unwrap_or(0)
+}
+
+/// The path of this process's executable; returns its length. Of a file that has several names it is the one that was
+/// run, where that still leads there.
+pub fn executable(into: &mut [u8]) -> usize {
+    let link = c"/proc/self/exe";
+    let length = read_link(link, into);
+    // SAFETY: getauxval takes no pointers.
+    let run = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
+    if run.is_null() {
+        return length;
+    }
+    // SAFETY: the kernel put a C string there, on the stack of the first thread, which stays mapped. A program that
+    // writes there writes within the stack, at whose end a zero word follows.
+    let run = unsafe { CStr::from_ptr(run) };
+    let own = into.get(..length).map_or(&[][..], last_part);
+    let bytes = run.to_bytes();
+    if last_part(bytes) != own
+        && bytes.len() <= into.len()
+        && file(run).is_some_and(|run| file(link) == Some(run))
+    {
+        into[..bytes.len()].copy_from_slice(bytes);
+        return bytes.len();
+    }
+    length
+}
+
+fn last_part(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+}
+
+/// Which file a path leads to: its device and number.
+fn file(path: &CStr) -> Option<(u64, u64)> {
+    // SAFETY: zeroes are a valid `stat`; the kernel reads `path`, a C string, and writes to `status`, a live local.
+    unsafe {
+        let mut status: libc::stat = core::mem::zeroed();
+        let arguments = [path.as_ptr() as usize, &raw mut status as usize, 0, 0, 0, 0];
+        (system_call(libc::SYS_stat, arguments) == 0).then_some((status.st_dev, status.st_ino))
+    }
 }
