@@ -77,7 +77,7 @@ fn program_before<'a>(command: &str, refused: &str, words: &'a [OsString]) -> Op
     (matches!(command, "ledger" | "leaks") && at > 2 && !before.starts_with('-')).then_some(before)
 }
 
-/// What answers the wish to attach to a process that runs: a number in place of a trace or a program, or `--pid`.
+/// What answers an attempt to attach to a process that runs: a number in place of a trace or a program, or `--pid`.
 pub fn no_attaching(words: &[OsString]) -> Option<String> {
     let words: Vec<&str> =
         words.iter().map_while(|word| word.to_str()).take_while(|word| *word != "--").collect();

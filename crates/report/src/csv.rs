@@ -28,7 +28,7 @@ pub fn write(experiment: &Experiment, out: impl Write) -> Result<(), ReportError
 }
 
 /// A text that a spreadsheet does not take for a formula: one that begins like it gets an apostrophe in front. A program's
-/// name or its standard error may be anybody's words.
+/// name or its standard error comes from others.
 fn no_formula(text: String) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text }
 }

@@ -423,7 +423,7 @@ fn read_header(file: &Descriptor) -> Option<(Geometry, u32)> {
     }
 }
 
-/// Counts this process among those that have no room for the mapping. The file has a header, which was checked.
+/// Counts this process among those that have no space for the mapping. The file has a header, which was checked.
 fn count_limited(file: &Descriptor) {
     let map = file.map(PAGE);
     if map.is_null() {

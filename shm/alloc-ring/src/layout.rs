@@ -142,7 +142,7 @@ pub struct Registry {
     pub blocks: AtomicU32,
     /// Execs that found no entry in their table.
     pub execs_left_out: AtomicU32,
-    /// Processes whose limit of address space leaves no room: they are not recorded.
+    /// Processes whose limit of address space leaves too little: they are not recorded.
     pub limited: AtomicU32,
     /// Processes that are recorded without the call stacks that are wanted, for the same reason.
     pub without_stacks: AtomicU32,

@@ -73,7 +73,7 @@ pub struct LeftOut {
     pub events: u32,
     /// Execs that could not be noted: it is unknown whether their images have registered.
     pub execs: u32,
-    /// Processes whose limit of address space leaves no room.
+    /// Processes whose limit of address space leaves too little.
     pub limited: u32,
     /// Processes recorded without call stacks, for the same reason.
     pub without_stacks: u32,
