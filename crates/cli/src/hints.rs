@@ -77,6 +77,25 @@ fn program_before<'a>(command: &str, refused: &str, words: &'a [OsString]) -> Op
     (matches!(command, "ledger" | "leaks") && at > 2 && !before.starts_with('-')).then_some(before)
 }
 
+/// What answers an attempt to attach to a process that runs: a number in place of a trace or a program, or `--pid`.
+pub fn no_attaching(words: &[OsString]) -> Option<String> {
+    let words: Vec<&str> =
+        words.iter().map_while(|word| word.to_str()).take_while(|word| *word != "--").collect();
+    let [_, "record" | "leaks" | "ledger" | "sample" | "stat", first, rest @ ..] = &words[..] else {
+        return None;
+    };
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_meant = |word: &&str| *word == "--pid" || word.starts_with("--pid=");
+    let is_process = is_number(first) && !Path::new(first).exists();
+    let is_option = *first == "-p" && rest.first().is_some_and(|word| is_number(word));
+    (is_process || is_option || words[2..].iter().any(is_meant)).then(|| {
+        "heaptoll cannot attach to a process that runs already. Start it with a sampler that sleeps: heaptoll record \
+         --sample 512K --dormant --socket PATH -- PROGRAM; then `heaptoll sample PATH start` wakes it, and `heaptoll sample \
+         PATH dump` makes a profile while the program goes on"
+            .into()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -87,6 +106,27 @@ mod tests {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let error = crate::Cli::try_parse_from(&words).expect_err("it is refused");
         left_out_dashes(&error, &words)
+    }
+
+    #[test]
+    fn the_number_of_a_process_is_answered_with_the_sampler_that_sleeps() {
+        let answer = |line: &str| no_attaching(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        for line in [
+            "record 24654",
+            "record -p 24654",
+            "record --pid 24654",
+            "leaks --pid=24654",
+            "ledger 24654",
+            "sample 1",
+        ] {
+            let answer = answer(&format!("heaptoll {line}")).expect(line);
+            assert!(answer.contains("--dormant --socket"), "{answer}");
+        }
+        for line in
+            ["record -- prog --pid 3", "leaks t.heaptoll", "record -p gawk", "run -n 6 -- prog", "record"]
+        {
+            assert_eq!(answer(&format!("heaptoll {line}")), None, "{line}");
+        }
     }
 
     #[test]

@@ -103,6 +103,10 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(answer) = hints::no_attaching(&words) {
+        terminal::error(&answer);
+        std::process::exit(exit::REFUSED.into());
+    }
     let read = Cli::command().try_get_matches_from(&words).and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
         Ok((cli, matches))

@@ -29,6 +29,8 @@ pub struct Judged<'a> {
     pub outputs_differ: bool,
     /// What gives more repetitions where more are needed.
     pub remedy: Remedy,
+    /// Both sides are the same in all that may differ.
+    pub identical: bool,
 }
 
 impl Judged<'_> {
@@ -94,7 +96,11 @@ impl Judged<'_> {
         let metrics = Metric::ALL.into_iter().filter(|metric| !metric.is_counted());
         let missing = "no run ended as it should";
         let pair = |metric| table.as_ref().and_then(|table| measured.pair(metric, table));
-        metrics.map(|metric| judge::measured(metric, pair(metric), self.limits, effort, missing)).collect()
+        let judge = |metric| judge::measured(metric, pair(metric), self.limits, effort, missing);
+        let mut judged: Vec<MetricFigures> = metrics.map(judge).collect();
+        let times = judged.iter_mut().filter(|one| one.limit.is_some() && self.identical);
+        times.for_each(|one| one.verdict = MetricVerdict::Within);
+        judged
     }
 
     /// The figures and the verdict.

@@ -58,7 +58,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_runs::traced::symbol_table;
 use measure::Gate;
 use request::Request;
-use side::BuiltSide;
+use side::{BuiltSide, Sameness};
 use worktrees::Trees;
 
 /// The schema of the figures' JSON.
@@ -100,12 +100,8 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
         })
         .collect();
     // Every program is found before the first is measured.
-    let checked: Vec<Result<Option<String>, Failure>> = request
-        .programs
-        .iter()
-        .zip(&sides)
-        .map(|(entry, (base, new))| side::check(entry, base, new))
-        .collect();
+    let checked: Vec<Result<Sameness, Failure>> =
+        sides.iter().map(|(base, new)| side::check(base, new)).collect();
     let tracer = Tracer::find(context.places).map_err(|error| error.to_string());
     let mut sight = sight(&tracer, &machine);
     sight.iter().for_each(|sentence| context.messages.note(sentence));
@@ -113,7 +109,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let mut complete = true;
     for ((entry, (base, new)), checked) in request.programs.iter().zip(&sides).zip(checked) {
         let gate = Gate { entry, base, new, tracer: tracer.as_ref(), table: &table, request, context };
-        let (mut gated, note) = match checked.and_then(|note| Ok((gate.run()?, note))) {
+        let (mut gated, note) = match checked.and_then(|same| Ok((gate.run(same.identical)?, same.note))) {
             Ok(gated) => gated,
             // What the programs before it have shown is kept.
             Err(Failure::Interrupted) if !programs.is_empty() => {

@@ -51,11 +51,11 @@ pub struct Gated {
 }
 
 impl Gate<'_> {
-    /// Measures it and judges.
+    /// Measures it and judges. `identical`: see [`super::side::Sameness`].
     ///
     /// # Errors
     /// See [`super::run`].
-    pub fn run(&self) -> Result<Gated, Failure> {
+    pub fn run(&self, identical: bool) -> Result<Gated, Failure> {
         let sides = Sides { entry: self.entry, base: self.base, new: self.new };
         let judged = Judged {
             name: &self.entry.name,
@@ -64,6 +64,7 @@ impl Gate<'_> {
             limits: &self.entry.limits,
             outputs_differ: self.entry.outputs_differ,
             remedy: Remedy::Budget,
+            identical,
         };
         let begun = match prepare(&sides, self.request.seed, self.request.timeout_s, self.context)? {
             Prepared::Runs(begun) => *begun,

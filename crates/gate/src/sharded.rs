@@ -144,7 +144,7 @@ fn described(
     context: &Context,
 ) -> Result<(PlannedProgram, Experiment), Failure> {
     let (base, new) = (BuiltSide::of(&entry.base, None), BuiltSide::of(&entry.new, None));
-    let note = side::check(entry, &base, &new)?;
+    let note = side::check(&base, &new)?.note;
     let sides = Sides { entry, base: &base, new: &new };
     let begun = match prepare(&sides, request.seed, request.timeout_s, context)? {
         Prepared::Runs(begun) => *begun,
@@ -315,6 +315,7 @@ fn judge(
         limits: &planned.limits,
         outputs_differ: planned.outputs_differ,
         remedy: Remedy::Plan,
+        identical: false,
     };
     judged.check_outputs(&measured)?;
     let seen = notes::sight(&measured, planned.outputs_differ);

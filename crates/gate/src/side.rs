@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use heaptoll_preflight::Refusal;
 
 use super::figures::Side;
-use super::request::{Entry, SideRequest};
+use super::request::SideRequest;
 use super::worktrees::Tree;
 use heaptoll_command::failure::Failure;
 
@@ -59,26 +59,35 @@ impl BuiltSide {
     }
 }
 
-/// Refuses a program that would be compared with itself, and gives a note where its two files hold the same bytes.
+/// What the two sides of a program have in common.
+#[derive(Debug, Default)]
+pub struct Sameness {
+    /// For the reader.
+    pub note: Option<String>,
+    /// They are the same in all that may differ: nothing has changed, whatever the times of their runs are.
+    pub identical: bool,
+}
+
+/// Compares the two files of a program before anything runs.
 ///
 /// # Errors
-/// A file is not there, or both sides are the same in all that may differ.
-pub fn check(entry: &Entry, base: &BuiltSide, new: &BuiltSide) -> Result<Option<String>, Failure> {
+/// A file is not there.
+pub fn check(base: &BuiltSide, new: &BuiltSide) -> Result<Sameness, Failure> {
+    let noted = |note: Option<String>| Ok(Sameness { note, identical: false });
+    let identical = |note: String| Ok(Sameness { note: Some(note), identical: true });
     let (of_base, of_new) = (base.program()?, new.program()?);
     let same_arguments = base.command.get(1..) == new.command.get(1..) && base.manager == new.manager;
     let same_folder = base.folder == new.folder;
     if is_same_file(&of_base, &of_new) {
         if same_arguments && same_folder {
-            return Err(Failure::Usage(format!(
-                "{}: base and new are the same file, {}, and run alike: it would be compared with itself. Give two builds, \
-                 two commands, or two managers (--base-manager, --new-manager)",
-                entry.name,
+            return identical(format!(
+                "base and new are the same file, {}, and run alike: there is no change",
                 of_base.display()
-            )));
+            ));
         }
         let is_one = same_arguments && base.folder.is_some();
-        return Ok(
-            is_one.then(|| format!("both sides execute {}, which is in neither tree", of_base.display()))
+        return noted(
+            is_one.then(|| format!("both sides execute {}, which is in neither tree", of_base.display())),
         );
     }
     if let (Some(commit), Some(other)) = (&base.commit, &new.commit)
@@ -86,11 +95,19 @@ pub fn check(entry: &Entry, base: &BuiltSide, new: &BuiltSide) -> Result<Option<
         && !base.dirty
         && !new.dirty
     {
-        return Ok(Some(format!("base and new are builds of the same commit, {commit}")));
+        return noted(Some(format!("base and new are builds of the same commit, {commit}")));
     }
     let bytes = |path: &PathBuf| std::fs::read(path).ok();
     let same = same_arguments && bytes(&of_base).is_some_and(|found| bytes(&of_new) == Some(found));
-    Ok(same.then(|| format!("{} and {} hold the same bytes", of_base.display(), of_new.display())))
+    if !same {
+        return noted(None);
+    }
+    let both = format!("{} and {}", of_base.display(), of_new.display());
+    // Builds that run in folders of their own may read other files.
+    match same_folder {
+        true => identical(format!("{both} hold the same bytes: there is no change")),
+        false => noted(Some(format!("{both} hold the same bytes"))),
+    }
 }
 
 /// Whether two files are one.

@@ -10,9 +10,22 @@ pub fn describe_left_out(shared: &mut Shared, corrupted: bool) -> Vec<String> {
          trace is not known"
             .to_string()
     });
+    let limited = format!(
+        "processes were not recorded: their address space is limited (ulimit -v), and the recorder takes an eighth of it at \
+         most; a limit of {} MiB is enough",
+        shared.least_address_space() >> 20
+    );
     let counted = [
         (left_out.processes, "processes were not recorded: more ran at once than there is memory for"),
         (left_out.threads, "threads were not recorded: more ran at once than there is memory for"),
+        (
+            left_out.limited,
+            limited.as_str(),
+        ),
+        (
+            left_out.without_stacks,
+            "processes were recorded without call stacks: a limit of their address space (ulimit -v) is too low for these",
+        ),
         (
             left_out.execs,
             "programs may have been started without being recorded: more than could be followed",

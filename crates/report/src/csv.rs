@@ -20,11 +20,17 @@ pub fn write(experiment: &Experiment, out: impl Write) -> Result<(), ReportError
             Value::Integer(value) => value.to_string(),
             // Shortest text that reads back as the same number.
             Value::Real(value) => value.to_string(),
-            Value::Text(value) => value,
+            Value::Text(value) => no_formula(value),
         });
         writer.write_record(cells).map_err(failed)?;
     }
     writer.flush().map_err(|source| ReportError::Stream { form: "CSV", source })
+}
+
+/// A text that a spreadsheet does not take for a formula: one that begins like it gets an apostrophe in front. A program's
+/// name or its standard error comes from others.
+fn no_formula(text: String) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text }
 }
 
 fn failed(error: csv::Error) -> ReportError {
@@ -59,6 +65,16 @@ mod tests {
             lines += 1;
         }
         assert_eq!(lines, experiment.observations.len());
+    }
+
+    #[test]
+    fn a_text_that_begins_like_a_formula_is_none() {
+        for text in ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"] {
+            assert_eq!(no_formula(text.into()), format!("'{text}"));
+        }
+        for text in ["", "gawk", "a=b", " =1"] {
+            assert_eq!(no_formula(text.into()), text);
+        }
     }
 
     #[test]

@@ -125,7 +125,23 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
 pub fn shell_command(arguments: &[String]) -> String {
     // A NUL cannot be in an argument that was ever run; shown, not failed on.
     let clean: Vec<String> = arguments.iter().map(|a| a.replace('\0', "\u{fffd}")).collect();
-    shlex::try_join(clean.iter().map(String::as_str)).unwrap_or_else(|_| clean.join(" "))
+    clean.iter().map(|argument| shell_word(argument)).collect::<Vec<_>>().join(" ")
+}
+
+/// One argument as a shell takes it. What a terminal or a page would show as an escape is one to the shell, too.
+fn shell_word(argument: &str) -> String {
+    if printable(argument) == *argument {
+        return shlex::try_quote(argument).map_or_else(|_| argument.to_owned(), Into::into);
+    }
+    let mut word = String::from("$'");
+    for c in argument.chars() {
+        match c {
+            '\\' | '\'' => word.extend(['\\', c]),
+            c if printable(c.encode_utf8(&mut [0; 4])).len() == c.len_utf8() => word.push(c),
+            c => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| word.push_str(&format!("\\x{byte:02x}"))),
+        }
+    }
+    word + "'"
 }
 
 /// A path as a shell takes it.
@@ -150,6 +166,16 @@ mod tests {
 
     fn around(ratio: f64, low: f64, high: f64) -> Interval {
         Interval { ratio, low, high, differs: !(low <= 1.0 && 1.0 <= high), pairs: 15 }
+    }
+
+    #[test]
+    fn a_shell_reads_a_command_back_as_it_was() {
+        let command = ["printf", "%s|", "a b", "it's", "\u{1b}[31m", "\n\\x41'", "é\u{202e}", "", "$'x'"]
+            .map(str::to_owned);
+        let line = shell_command(&command);
+        assert_eq!(printable(&line), line, "a page shows it as it is");
+        let output = std::process::Command::new("bash").args(["-c", &line]).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), command[2..].join("|") + "|");
     }
 
     #[test]

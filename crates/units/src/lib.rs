@@ -16,7 +16,7 @@ pub use count::{count, figure, number, rate, significant, small, tenths, three_d
 pub use ratio::{factor, ratio};
 pub use share::{part, per_hundred, percent, percent_off, read_percent, rounded_percent, written_percent};
 pub use time::{duration, milliseconds, seconds, time_ns, took};
-pub use words::{and_list, objects, plural};
+pub use words::{and_list, objects, ordinal, plural};
 
 /// What is printed where there is no figure.
 pub const NONE: &str = "–";

@@ -12,6 +12,18 @@ pub fn objects(value: u64) -> String {
     plural(value as usize, "object")
 }
 
+/// `1st`, `2nd`, `11th`.
+pub fn ordinal(number: u64) -> String {
+    let end = match (number % 10, number % 100 / 10) {
+        (_, 1) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{}{end}", grouped(number.into()))
+}
+
 /// Names joined for a sentence: `a, b and c`.
 pub fn and_list(names: &[String]) -> String {
     match names {
@@ -30,6 +42,10 @@ mod tests {
         assert_eq!(and_list(&["a".into(), "b".into(), "c".into()]), "a, b and c");
         assert_eq!((and_list(&[]), and_list(&["a".into()])), (String::new(), "a".into()));
         assert_eq!((plural(1, "program"), plural(3, "program")), ("1 program".into(), "3 programs".into()));
+        assert_eq!(
+            [1, 2, 3, 4, 11, 12, 22, 113].map(ordinal).join(" "),
+            "1st 2nd 3rd 4th 11th 12th 22nd 113th"
+        );
         assert_eq!((objects(1), objects(20_000)), ("1 object".into(), "20\u{202f}000 objects".into()));
     }
 }

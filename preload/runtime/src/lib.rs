@@ -10,6 +10,7 @@
 //! Nothing here allocates, and std is not linked.
 #![no_std]
 
+mod address_space;
 mod census;
 mod contract;
 mod defect;
@@ -37,6 +38,7 @@ mod system_call;
 mod thread_end;
 mod thread_word;
 
+pub use address_space::fits_address_space;
 pub use census::{Tally, tally};
 pub use contract::{
     COLLECTION_END, COLLECTION_START, Control, EventFunction, HEAP_GROWN, HEAP_SHRUNK, PHASE, Phase,

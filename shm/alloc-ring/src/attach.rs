@@ -8,7 +8,9 @@ use heaptoll_assertions::assert_internal;
 
 use crate::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::attachment::{Attachment, stage};
-use crate::layout::{FIXED, Geometry, Header, MAGIC, PAGE, SHARED, VARIABLE, VERSION, gate, state};
+use crate::layout::{
+    FIXED, Geometry, Header, LIMITED_ENTRIES, MAGIC, PAGE, SHARED, VARIABLE, VERSION, gate, state,
+};
 use crate::lock::lock;
 use crate::memory::Need;
 use crate::pointers::{control, process_entry, ring_words};
@@ -17,17 +19,14 @@ use crate::sys::{self, Descriptor, Errno};
 use crate::thread_word::mark;
 use crate::wait::{PATIENCE_NS, ToolWatch, wake_tool};
 
-/// Of a limited address space, the mapping takes at most one part in this many.
-const PART_OF_ADDRESS_SPACE: usize = 8;
-
 /// How long a thread waits while nothing becomes free: after that, every ring belongs to a running thread.
 const NOTHING_FREED_NS: u64 = 1_000_000_000;
 
 /// How long a process or thread waits while entries become free and others take them.
 const LONGEST_WAIT_NS: u64 = 20_000_000_000;
 
-/// Fewest rings worth having.
-const FEWEST_RINGS: usize = 4;
+/// One ring can be shared by all threads.
+pub(crate) const FEWEST_RINGS: usize = 1;
 
 impl Attachment {
     /// Registers the calling thread, whose word was `word`, after attaching and registering the process if needed.
@@ -201,17 +200,15 @@ impl Attachment {
             return false;
         }
         let mut rings = geometry.rings;
-        if let Some(limit) = sys::address_space_limit() {
-            while rings > FEWEST_RINGS && geometry.bytes(rings) > limit / PART_OF_ADDRESS_SPACE {
-                rings = (rings / 2).max(FEWEST_RINGS);
-            }
-        }
+        let limit = sys::address_space_limit();
         let header = loop {
-            let map = file.map(geometry.bytes(rings));
+            let fits = limit.is_none_or(|limit| geometry.fits(rings, limit));
+            let map = if fits { file.map(geometry.bytes(rings)) } else { core::ptr::null_mut() };
             if !map.is_null() {
                 break map.cast::<Header>();
             }
             if rings <= FEWEST_RINGS {
+                count_limited(&file);
                 return false;
             }
             rings = (rings / 2).max(FEWEST_RINGS);
@@ -223,6 +220,14 @@ impl Attachment {
             unsafe { sys::unmap(header.cast(), geometry.bytes(rings)) };
             return false;
         }
+        let mut entries = geometry.processes;
+        let further = geometry.further_entries();
+        if limit.is_some() && !further.is_empty() {
+            entries = LIMITED_ENTRIES;
+            // SAFETY: `file.map` returned a mapping that contains the range; entries from `entries` on are never accessed.
+            unsafe { sys::unmap(header.cast::<u8>().add(further.start), further.len()) };
+        }
+        self.entries.store(entries, Ordering::Relaxed);
         // SAFETY: `attach` lets only one thread call this, and others read `geometry` only once `header` is set, below.
         unsafe { *self.geometry.get() = geometry };
         self.budget.store(budget, Ordering::Relaxed);
@@ -257,11 +262,12 @@ impl Attachment {
         let waits = registry.processes_left_out.load(Ordering::Relaxed) == 0;
         let claimed = self.retry(header, waits, || {
             let hint = registry.process_hint.load(Ordering::Relaxed) as usize;
-            (0..geometry.processes).map(|n| (hint + n) % geometry.processes).find(|&n| {
+            let entries = self.entries.load(Ordering::Relaxed);
+            (0..entries).map(|n| (hint + n) % entries).find(|&n| {
                 if !self.has_entry(header, geometry, n) {
                     return false;
                 }
-                // SAFETY: `n` is below `geometry.processes`, so the entry lies in the mapping; `has_entry` has reserved
+                // SAFETY: `n` is below `entries`, so the entry lies in the mapping; `has_entry` has reserved
                 // it.
                 let entry = unsafe { &(*process_entry(header, n)).state };
                 entry.load(Ordering::Relaxed) == state::FREE
@@ -417,6 +423,20 @@ fn read_header(file: &Descriptor) -> Option<(Geometry, u32)> {
         let header_values = header_values.map(|geometry| (geometry, header.budget.load(Ordering::Relaxed)));
         sys::unmap(map, PAGE);
         header_values
+    }
+}
+
+/// Counts this process among those that have no space for the mapping. The file has a header, which was checked.
+fn count_limited(file: &Descriptor) {
+    let map = file.map(PAGE);
+    if map.is_null() {
+        return;
+    }
+    // SAFETY: the mapping is a page, as large as a header, which the file has, as `read_header` has found. Nothing refers
+    // to the mapping once it is unmapped.
+    unsafe {
+        (*map.cast::<Header>()).registry.0.limited.fetch_add(1, Ordering::Relaxed);
+        sys::unmap(map, PAGE);
     }
 }
 

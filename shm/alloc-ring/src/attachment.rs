@@ -39,6 +39,8 @@ pub(crate) struct Attachment {
     pub entry_group: AtomicU32,
     /// Rings in the mapping.
     pub mapped: AtomicUsize,
+    /// Process entries that are mapped, the first ones.
+    pub entries: AtomicUsize,
     /// The gate of this process; until it has registered, that of its parent. Null before the first registration.
     pub gate: AtomicPtr<AtomicU32>,
     /// The process's private memory.
@@ -70,6 +72,7 @@ impl Attachment {
             budget: AtomicU32::new(0),
             entry_group: AtomicU32::new(0),
             mapped: AtomicUsize::new(0),
+            entries: AtomicUsize::new(0),
             gate: AtomicPtr::new(ptr::null_mut()),
             local: AtomicPtr::new(ptr::null_mut()),
             namespace: AtomicU64::new(0),

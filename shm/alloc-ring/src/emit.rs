@@ -13,8 +13,8 @@ use crate::state::{ProcessLocal, State};
 use crate::sys;
 use crate::wait::Detached;
 use crate::word::{
-    ADDRESS_MASK, DATA, LONGEST, PREDICTED, TID_BITS, address_rest, note, note_word, prefix, prefix_word,
-    tagged,
+    ADDRESS_MASK, DATA, DATA_MASK, LONGEST, PREDICTED, TID_BITS, address_rest, note, note_word, prefix,
+    prefix_word, tagged,
 };
 
 /// The parts of one event.
@@ -43,6 +43,8 @@ pub(crate) enum Message<'a> {
     Event(&'a Event),
     /// The words of a note, without a number.
     Note(&'a [u64]),
+    /// The return addresses of a call stack, and what number stands for it.
+    Site(u32, &'a [usize]),
 }
 
 impl Event {
@@ -242,6 +244,14 @@ impl Attachment {
                 self.ensure_space(state, words.len())?;
                 // SAFETY: a note has a first word, and `ensure_space` has made space for all of them.
                 unsafe { state.write(words) };
+                Ok(None)
+            }
+            Message::Site(site, frames) => {
+                self.ensure_space(state, 1 + frames.len())?;
+                let head = note_word(note::SITE, (frames.len() as u64) << 32 | u64::from(*site));
+                let rest = frames.iter().map(|frame| tagged(DATA, *frame as u64 & DATA_MASK));
+                // SAFETY: `ensure_space` has made space for the head and the frames.
+                unsafe { state.write_group(head, rest) };
                 Ok(None)
             }
         }

@@ -31,6 +31,8 @@ pub const MOST_RINGS: usize = 1 << 13;
 pub const FIRST_BLOCKS: u32 = 2;
 /// Process entries whose memory is reserved together; the tool reserves that of the first group.
 pub const ENTRY_GROUP: usize = 64;
+/// Process entries that a process with a limited address space maps.
+pub const LIMITED_ENTRIES: usize = 8 * ENTRY_GROUP;
 /// Entries of the table of execs.
 pub const EXECS: usize = 128;
 /// Bytes kept of the file that an exec names.
@@ -142,6 +144,10 @@ pub struct Registry {
     pub blocks: AtomicU32,
     /// Execs that found no entry in their table.
     pub execs_left_out: AtomicU32,
+    /// Processes whose limit of address space leaves too little: they are not recorded.
+    pub limited: AtomicU32,
+    /// Processes that are recorded without the call stacks that are wanted, for the same reason.
+    pub without_stacks: AtomicU32,
 }
 
 /// [`Process::state`]: the low byte; the process number is above it.
@@ -342,6 +348,20 @@ impl Geometry {
         if self.ring_blocks() < FIRST_BLOCKS { self.ring_blocks() } else { FIRST_BLOCKS }
     }
 
+    /// The byte range of the process table that a process with a limited address space does without.
+    pub const fn further_entries(&self) -> core::ops::Range<usize> {
+        let entries = if self.processes < LIMITED_ENTRIES { self.processes } else { LIMITED_ENTRIES };
+        to_page(size_of::<Header>() + entries * size_of::<Process>())..self.directory()
+    }
+
+    /// Whether a process with a limit of address space, bytes, may map so many rings: most of it is the program's.
+    pub const fn fits(&self, rings: usize, limit: usize) -> bool {
+        let further = self.further_entries();
+        let kept = self.bytes(rings) - (further.end - further.start);
+        // The whole is mapped at first.
+        kept <= limit / 8 && self.bytes(rings) <= limit / 2
+    }
+
     /// Decodes [`Consumer::reach`], if it is valid: the blocks, and whether their number is final.
     pub const fn reach(&self, word: u32) -> Option<(u32, bool)> {
         let blocks = word & !FIXED;
@@ -428,8 +448,8 @@ macro_rules! layout {
 
 layout!(Header, PAGE, magic 0, version 8, flags 12, tool_pid 16, processes 20, rings 24, ring_log2 28, block_log2 32,
     closed 36, created_ns 40, namespace 48, budget 56, beat 64, doorbell 128, registry 192, stop 256, reserved_1 320);
-layout!(Registry, 44, newest 0, process_hint 4, ring_hint 8, images 12, freed 16, waiting 20, processes_left_out 24,
-    threads_left_out 28, events_left_out 32, blocks 36, execs_left_out 40);
+layout!(Registry, 52, newest 0, process_hint 4, ring_hint 8, images 12, freed 16, waiting 20, processes_left_out 24,
+    threads_left_out 28, events_left_out 32, blocks 36, execs_left_out 40, limited 44, without_stacks 48);
 layout!(Process, 2048, state 0, parent_pid 8, image 12, started_ns 16, namespace 24, next 32, exe_bytes 36, stop_after 40, gate 64,
     sequence 128, newest 192, threads 256, facts_requested 260, facts_answered 264, facts_lock 268, facts_bytes 272,
     facts_options 276, detached 280, threads_left_out 284, exe 288, manager_bytes 800,

@@ -160,12 +160,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     #[inline(never)]
     fn define_site_general(mut self, site: u32, frames: &[usize]) {
         let frames = &frames[..frames.len().min(FRAMES).min(self.attachment.geometry().block_words() - 1)];
-        let mut words = [0u64; FRAMES + 1];
-        words[0] = note_word(note::SITE, (frames.len() as u64) << 32 | u64::from(site));
-        for (word, frame) in words[1..].iter_mut().zip(frames) {
-            *word = tagged(crate::word::DATA, *frame as u64 & DATA_MASK);
-        }
-        self.send(&Message::Note(&words[..frames.len() + 1]));
+        self.send(&Message::Site(site, frames));
     }
 
     #[inline(always)]

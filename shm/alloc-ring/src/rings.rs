@@ -57,6 +57,12 @@ impl<W: ThreadWord> Rings<W> {
         if header.is_null() { Flags::default() } else { unsafe { (*header).flags() } }
     }
 
+    /// Counts this process, which is attached, among those that are recorded without call stacks.
+    pub fn without_stacks(&self) {
+        // SAFETY: the caller has attached, so the header lies in a mapping that stays.
+        unsafe { self.attachment.mapped_header() }.registry.0.without_stacks.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Whether events of this process are dropped.
     pub fn detached(&self) -> bool {
         self.attachment.stage.load(Ordering::Acquire) == stage::DETACHED

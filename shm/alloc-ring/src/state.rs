@@ -202,23 +202,31 @@ impl State {
     /// `words` is not empty, and the current block has that many free words.
     #[inline(always)]
     pub unsafe fn write(&self, words: &[u64]) {
+        // SAFETY: the precondition of this function.
+        unsafe { self.write_group(words[0], words[1..].iter().copied()) };
+    }
+
+    /// The same of a group whose words are made one by one: a signal handler's stack may be too small for them all.
+    ///
+    /// # Safety
+    /// The current block has a free word for `first` and for each of the rest.
+    #[inline(always)]
+    pub unsafe fn write_group(&self, first: u64, rest: impl ExactSizeIterator<Item = u64>) {
         assert_internal!(self.entered(), "a state is written by a thread that has entered it");
-        assert_internal!(words.len() <= self.free_words(), "a group fits the free words of its block");
-        assert_internal!(
-            words.iter().all(|word| word & LAP == 0),
-            "a group gets its lap bits from the writer"
-        );
+        let words = 1 + rest.len();
+        assert_internal!(words <= self.free_words(), "a group fits the free words of its block");
         let at = self.at.get();
         let lap = self.lap.get();
-        // SAFETY: the caller has established that the group fits before the end of the block, and that it has a first
-        // word; a state with free words is not wiped, so `at` lies in its ring.
+        // SAFETY: the caller has established that the group fits before the end of the block; a state with free words is
+        // not wiped, so `at` lies in its ring.
         unsafe {
-            for (n, word) in words.iter().enumerate().skip(1) {
-                (*at.add(n)).store(word | lap, Ordering::Relaxed);
+            for (n, word) in rest.enumerate() {
+                assert_internal!(word & LAP == 0, "a group gets its lap bits from the writer");
+                (*at.add(1 + n)).store(word | lap, Ordering::Relaxed);
             }
-            (*at).store(words[0] | lap, Ordering::Release);
+            (*at).store(first | lap, Ordering::Release);
         }
-        self.at.set(at.wrapping_add(words.len()));
+        self.at.set(at.wrapping_add(words));
     }
 
     /// Fills the rest of the current block with padding.

@@ -79,7 +79,10 @@ impl Attachment {
     }
 
     /// Answers the tool's request for facts about this process; with none unless it `calls` the manager: the tool does
-    /// not wait in vain. False when another thread is answering it.
+    /// not wait in vain. False when another thread is answering it. Not inline: its buffer is large for the stacks on which
+    /// events are recorded.
+    #[cold]
+    #[inline(never)]
     fn answer(&self, process: &Process, calls: bool) -> bool {
         if process.facts_lock.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;

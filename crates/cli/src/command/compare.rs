@@ -58,9 +58,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         left_out.iter().map(|text| format!("left out (--anyway compares it): {text}")).collect();
     if rows.is_empty() {
         return Err(Failure::NothingToCompare(format!(
-            "{} and {} have no program and manager in common with good rows in both",
+            "{} and {} have no program and manager in common with good rows in both. The first has {}; the second has {}. Two builds under other \
+             names are compared by: heaptoll gate --base OLD --new NEW",
             arguments.a.display(),
-            arguments.b.display()
+            arguments.b.display(),
+            contents(&a),
+            contents(&b)
         )));
     }
     warnings.extend(same_work::of_all(&a, &b));
@@ -73,6 +76,16 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let written = arguments.pages.write(&document);
     printed?;
     Ok(if written { 0 } else { exit::TROUBLE })
+}
+
+/// The programs of an experiment, each with its managers.
+fn contents(experiment: &Experiment) -> String {
+    let each = experiment.programs.iter().map(|program| {
+        let own = experiment.stacks.iter().filter(|stack| stack.program == program.name);
+        let managers: Vec<&str> = own.map(|stack| stack.name.as_str()).collect();
+        format!("{} under {}", program.name, managers.join(", "))
+    });
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// What the two files are called: by their names without folder and ending, or by their paths where these are the same.

@@ -39,7 +39,7 @@ use crate::{interrupt, terminal};
 /// the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  heaptoll study --list\n  heaptoll study zorn1992 --quick                 (a minute: does it all run here?)\n  \
+    after_help = "Examples:\n  heaptoll study --list\n  heaptoll study zorn1992 --quick                 (its shortest form: does it all run here?)\n  \
     heaptoll study detlefs1994 --budget 10m --html detlefs.html\n  heaptoll study all --budget 30m --html studies.html --json studies.json\n  \
     heaptoll study ./mine.toml --only mine-time     (a study of your own, one step of it)\n  \
     heaptoll study --from studies.json --html again.html\n  \
@@ -56,7 +56,7 @@ pub struct Arguments {
     /// The shortest form: few programs, the smallest inputs, two repetitions, which decide no timed claim
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
-    /// Only this step; may be given several times
+    /// Only this step, or the steps of a table or figure (`Table 3`); may be given several times
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
     /// List the studies and their steps
@@ -132,13 +132,14 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         *first = "heaptoll".into();
     }
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+    let (studies, only) = studies(&arguments.studies, &arguments.only)?;
     Ok(Plan {
         command,
-        only: arguments.only.clone(),
+        only,
         quick: arguments.quick,
         budget_s: arguments.budget,
         catalog: arguments.catalog.as_ref().map(absolute),
-        ..Plan::of(studies(&arguments.studies, &arguments.only)?)
+        ..Plan::of(studies)
     })
 }
 

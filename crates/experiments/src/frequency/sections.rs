@@ -3,6 +3,7 @@
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, and_list, count, mib_from_kib, seconds};
 use heaptoll_statistics::Interval;
+use heaptoll_units::ordinal;
 
 use super::comparison::FEWEST_COLLECTIONS;
 use super::figures::{Frequency, Medians, Ratio, Study};
@@ -17,7 +18,7 @@ pub fn period_label(question: Question, period: Period) -> String {
     match question {
         Question::Reclamations => match period.reclaim {
             1 => "every collection".into(),
-            several => format!("every {several}th collection"),
+            several => format!("every {} collection", ordinal(several)),
         },
         _ => size_label(period.every_bytes),
     }
@@ -133,8 +134,8 @@ pub fn question(found: &Frequency, question: Question) -> Option<Section> {
         Question::Identifications => (
             "Frequency of collections, while few reclaim",
             format!(
-                "Every {}th collection reclaims, the others only identify what is dead. Over a collection every {}.",
-                first.over.reclaim,
+                "Every {} collection reclaims, the others only identify what is dead. Over a collection every {}.",
+                ordinal(first.over.reclaim),
                 size_label(first.over.every_bytes)
             ),
         ),

@@ -77,6 +77,12 @@ pub struct Exhibit {
 }
 
 impl Exhibit {
+    /// What the paper calls it, if anything: `Table 3`.
+    pub fn label(&self) -> Option<&str> {
+        let (label, _) = self.title.split_once(':')?;
+        ["Table ", "Figure "].iter().any(|kind| label.starts_with(kind)).then_some(label)
+    }
+
     /// The steps that it shows, each once.
     pub fn steps(&self) -> Vec<&str> {
         let of_columns = self.columns.iter().flat_map(|column| {

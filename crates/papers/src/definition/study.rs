@@ -67,4 +67,14 @@ impl Study {
     pub fn step(&self, id: &str) -> Option<&Step> {
         self.steps.iter().find(|step| step.id == id)
     }
+
+    /// The steps that a user's word names: the one of that id, or those that an exhibit of that label shows.
+    pub fn named(&self, word: &str) -> Vec<&str> {
+        let is_meant =
+            |exhibit: &&Exhibit| exhibit.label().is_some_and(|label| label.eq_ignore_ascii_case(word));
+        match self.step(word) {
+            Some(step) => vec![&step.id],
+            None => self.exhibits.iter().filter(is_meant).flat_map(Exhibit::steps).collect(),
+        }
+    }
 }

@@ -18,12 +18,12 @@ use heaptoll_experiments::replay::graph::is_known;
 /// The word for every study that heaptoll has.
 const EVERY: &str = "all";
 
-/// The studies of these arguments: names, paths of the user's files, or `all`; each once. With `only`, of their steps
-/// these.
+/// The studies of these arguments: names, paths of the user's files, or `all`; each once. And the steps that `only` names:
+/// by their ids, or by a table or figure of the paper that shows them.
 ///
 /// # Errors
-/// There is no such study or step, or a file is no study.
-pub fn studies(words: &[String], only: &[String]) -> Result<Vec<Study>, Failure> {
+/// There is no such study, step or exhibit, or a file is no study.
+pub fn studies(words: &[String], only: &[String]) -> Result<(Vec<Study>, Vec<String>), Failure> {
     let mut chosen: Vec<Study> = Vec::new();
     let mut add = |study: Study| {
         if chosen.iter().all(|other| other.name != study.name) {
@@ -52,17 +52,29 @@ pub fn studies(words: &[String], only: &[String]) -> Result<Vec<Study>, Failure>
         })?);
     }
     apart(&chosen)?;
-    if let Some(missing) = only.iter().find(|id| chosen.iter().all(|study| study.step(id.as_str()).is_none()))
-    {
-        let steps: Vec<&str> =
-            chosen.iter().flat_map(|study| &study.steps).map(|step| step.id.as_str()).collect();
-        return Err(Failure::Usage(format!(
-            "--only {missing}: there is no such step{}; there are: {}",
-            did_you_mean(missing, steps.iter().copied()),
-            steps.join(", ")
-        )));
+    let mut steps = Vec::new();
+    for word in only {
+        let found: Vec<String> =
+            chosen.iter().flat_map(|study| study.named(word)).map(str::to_owned).collect();
+        if found.is_empty() {
+            return Err(no_such_step(word, &chosen));
+        }
+        steps.extend(found);
     }
-    Ok(chosen)
+    Ok((chosen, steps))
+}
+
+fn no_such_step(word: &str, studies: &[Study]) -> Failure {
+    let steps: Vec<&str> =
+        studies.iter().flat_map(|study| &study.steps).map(|step| step.id.as_str()).collect();
+    let exhibits: Vec<&str> =
+        studies.iter().flat_map(|study| &study.exhibits).filter_map(|exhibit| exhibit.label()).collect();
+    Failure::Usage(format!(
+        "--only {word}: there is no such step{}; there are: {}; or a table or figure: {}",
+        did_you_mean(word, steps.iter().copied()),
+        steps.join(", "),
+        exhibits.join(", ")
+    ))
 }
 
 fn is_path(word: &str) -> bool {
@@ -281,6 +293,16 @@ fn with_baselines_of(options: &[String], mut stays: impl FnMut(&String) -> bool)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_are_named_by_the_tables_that_show_them_too() {
+        let only = |word: &str| studies(&["zorn1992".into()], &[word.into()]).map(|(_, steps)| steps);
+        assert_eq!(only("zorn1992-counts").unwrap(), ["zorn1992-counts"]);
+        assert_eq!(only("Table 3").unwrap(), ["zorn1992-time"]);
+        assert_eq!(only("table 3").unwrap(), ["zorn1992-time"]);
+        let refused = only("Table 77").unwrap_err().to_string();
+        assert!(refused.contains("zorn1992-time") && refused.contains("Table 3"), "{refused}");
+    }
 
     /// A fresh machine has no TCMalloc until `make build`: the smallest heaps are still found over the others.
     #[test]

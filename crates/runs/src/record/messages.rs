@@ -101,6 +101,8 @@ fn others(recorded: &RecordingOutcome) -> (Vec<&Recording>, Vec<&Recording>) {
 
 /// The words of a recording's end that a signal caused.
 const KILLED: &str = "killed by signal";
+/// Those of SIGSYS.
+const FILTERED: &str = "signal 31";
 
 /// What went wrong, or which command reads the trace.
 fn troubles(
@@ -133,6 +135,12 @@ fn troubles(
         messages.error(&format!("{}{more}: not recorded ({why})", program(one)));
     }
     if first.how.contains(KILLED) {
+        if first.how.ends_with(FILTERED) {
+            messages.warning(
+                "signal 31 is SIGSYS: a filter of system calls (seccomp) forbids a call. The recorder itself calls madvise, \
+                 futex and rt_sigprocmask; the filter must allow them",
+            );
+        }
         let advice = match request.manager.name.as_str() {
             "glibc" => String::new(),
             other => format!(" under {other}; without -m it shows whether that is to blame"),

@@ -36,6 +36,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 #[doc(hidden)]
 pub use crate::loaded::search_mappings_only;
+use heaptoll_runtime::fits_address_space;
+
 use crate::numbers::{Numbers, digest};
 use crate::objects::RecordedObjects;
 use crate::rules::Rules;
@@ -113,9 +115,12 @@ impl CallStacks {
     }
 
     /// Allocates memory; before it every site is 0. `own`: an address in the object whose frames are not to be
-    /// recorded, the layer's, or 0. Call it once, while there is one thread. False: the system provides no memory, and
-    /// sites stay 0.
+    /// recorded, the layer's, or 0. Call it once, while there is one thread. False: the system provides no memory, or a
+    /// limit of the address space leaves too little for the program, and sites stay 0.
     pub fn prepare(&self, own: usize) -> bool {
+        if !fits_address_space(rules::BYTES + numbers::BYTES) {
+            return false;
+        }
         let (Some(rules), Some(numbers), Some(objects), Some(place)) =
             (Rules::new(), Numbers::new(), RecordedObjects::new(), system::map(size_of::<State>(), false))
         else {

@@ -21,7 +21,7 @@ const FIRST: usize = 128;
 const LEVELS: u32 = 7;
 /// 128, 512, ... buckets: a geometric series.
 const BUCKETS: usize = FIRST * ((1 << (2 * LEVELS)) - 1) / 3;
-const BYTES: usize = (1 + BUCKETS) * BUCKET * 8;
+pub const BYTES: usize = (1 + BUCKETS) * BUCKET * 8;
 
 /// A call stack's number, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::system;
 const ADDRESS_BITS: u32 = 47;
 /// Sets of two elements: 2^13, 128 KiB in all.
 const SET_BITS: u32 = ADDRESS_BITS + BITS - u64::BITS;
-const BYTES: usize = 2 << SET_BITS << 3;
+pub const BYTES: usize = 2 << SET_BITS << 3;
 
 /// Odd, with its bits spread.
 const SCRAMBLE: u64 = 0x9E37_79B9_7F4A_7C15;

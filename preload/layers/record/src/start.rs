@@ -57,8 +57,12 @@ pub fn start() -> u64 {
             clock::compare();
             mode |= LATENCY;
         }
-        if flags.sites && STACKS.prepare(at_start as *const () as usize) {
-            mode |= SITES;
+        if flags.sites {
+            if STACKS.prepare(at_start as *const () as usize) {
+                mode |= SITES;
+            } else {
+                RINGS.without_stacks();
+            }
         }
         if flags.ledger {
             facts::prepare(family);

@@ -20,6 +20,7 @@ use super::folder::{self, Candidate};
 use super::map::Map;
 use super::proc::{self, ProcessIdentity};
 use crate::atomic::{AtomicU32, Ordering};
+use crate::attach::FEWEST_RINGS;
 use crate::flags::Flags;
 use crate::layout::{Geometry, MAGIC, Registry, StopPoint, VERSION, gate, state};
 use crate::sys::{self, Descriptor, Instant};
@@ -72,6 +73,10 @@ pub struct LeftOut {
     pub events: u32,
     /// Execs that could not be noted: it is unknown whether their images have registered.
     pub execs: u32,
+    /// Processes whose limit of address space leaves too little.
+    pub limited: u32,
+    /// Processes recorded without call stacks, for the same reason.
+    pub without_stacks: u32,
     /// The counters or the list of new processes were overwritten: the true counts may be larger.
     pub damaged: bool,
 }
@@ -88,8 +93,9 @@ pub struct Shared {
     execs: Execs,
     /// Images that have arrived.
     arrived: u32,
-    /// The counters that registration writes, in this order: processes, threads, events and execs left out, images.
-    counted: [SampledCounter; 5],
+    /// The counters that registration writes, in this order: processes, threads, events and execs left out, images, limited,
+    /// without stacks.
+    counted: [SampledCounter; 7],
     /// Whether the list of new processes had an invalid entry.
     forged: bool,
 }
@@ -312,9 +318,24 @@ impl Shared {
     /// Samples the counters that registration writes.
     fn count(&mut self) {
         let Registry {
-            processes_left_out, threads_left_out, events_left_out, execs_left_out, images, ..
+            processes_left_out,
+            threads_left_out,
+            events_left_out,
+            execs_left_out,
+            images,
+            limited,
+            without_stacks,
+            ..
         } = &self.map.header().registry.0;
-        let counters = [processes_left_out, threads_left_out, events_left_out, execs_left_out, images];
+        let counters = [
+            processes_left_out,
+            threads_left_out,
+            events_left_out,
+            execs_left_out,
+            images,
+            limited,
+            without_stacks,
+        ];
         for (sampled, counter) in self.counted.iter_mut().zip(counters) {
             sampled.sample(counter.load(Ordering::Relaxed));
         }
@@ -350,15 +371,23 @@ impl Shared {
         bell.store(0, Ordering::Relaxed);
     }
 
+    /// A limit of address space under which a process is recorded, bytes: the lowest power of two.
+    pub fn least_address_space(&self) -> usize {
+        let fits = |log: &u32| self.map.geometry.fits(FEWEST_RINGS, 1 << log);
+        1 << (0..usize::BITS - 1).find(fits).unwrap_or(usize::BITS - 1)
+    }
+
     /// Counts of what could not be recorded so far.
     pub fn left_out(&mut self) -> LeftOut {
         self.count();
-        let [processes, threads, events, execs, images] = self.counted;
+        let [processes, threads, events, execs, images, limited, without_stacks] = self.counted;
         LeftOut {
             processes: processes.value(),
             threads: threads.value(),
             events: events.value(),
             execs: execs.value(),
+            limited: limited.value(),
+            without_stacks: without_stacks.value(),
             // Each image counts itself before it arrives.
             damaged: self.forged
                 || self.counted.iter().any(|sampled| sampled.is_damaged())

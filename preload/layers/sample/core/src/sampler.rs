@@ -5,6 +5,8 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use heaptoll_next::memory;
+use heaptoll_runtime::fits_address_space;
+use heaptoll_sampling::layout::FILE_BYTES;
 use heaptoll_sampling::{Random, Weight};
 
 use crate::control::RunControl;
@@ -67,7 +69,13 @@ impl Sampler {
         if !self.control.attach(folder) {
             return false;
         }
-        let Some(memory) = memory::map_wiped_in_child(size_of::<State>()) else { return false };
+        let memory = fits_address_space(size_of::<State>() + FILE_BYTES)
+            .then(|| memory::map_wiped_in_child(size_of::<State>()))
+            .flatten();
+        let Some(memory) = memory else {
+            self.control.count_without_file();
+            return false;
+        };
         self.state.store(memory.cast::<State>().as_ptr(), Ordering::Release);
         self.records().is_some()
     }

@@ -1,0 +1,51 @@
+//! The layer does not harm a program that is near a limit: of a stack, of its address space, of its system calls.
+
+use heaptoll_alloc_ring::{Flags, LeftOut, Options};
+
+use crate::layer_support::Fixture;
+use crate::layer_support::recorded::{Recording, Run};
+
+/// A recording with the geometry of a real one.
+fn recording(sites: bool) -> Recording<'static> {
+    Recording {
+        flags: Flags { sites, ..Flags::default() },
+        options: Options::default(),
+        ..Recording::default()
+    }
+}
+
+/// Runs a program that takes so many MiB under a limit of its address space, KiB.
+fn limited(fixture: &Fixture, sites: bool, kib: u32, mib: u32) -> Run {
+    let program = fixture.program("limits.c", &[]);
+    let script = format!("ulimit -v {kib}; exec {} space {mib}", program.display());
+    recording(sites).run(fixture, "/bin/sh".as_ref(), &["-c", &script]).ok()
+}
+
+#[test]
+fn a_call_takes_little_of_the_stack_that_it_is_made_on() {
+    let fixture = Fixture::new();
+    // Bound at once: the loader's own search for a function takes kilobytes.
+    let program = fixture.program("limits.c", &["-Wl,-z,now"]);
+    for (sites, bytes) in [(false, "2048"), (true, "4096")] {
+        let run = recording(sites).run(&fixture, &program, &["stack", bytes]).ok();
+        assert!(run.image().counts().malloc >= 99, "{bytes}");
+    }
+}
+
+#[test]
+fn a_program_with_little_address_space_can_have_it_all() {
+    let fixture = Fixture::new();
+    for (kib, mib) in [(30_000, 20), (60_000, 50)] {
+        let run = limited(&fixture, true, kib, mib);
+        assert_eq!(run.left_out, LeftOut { limited: 1, ..LeftOut::default() }, "{kib}");
+    }
+}
+
+#[test]
+fn a_program_with_more_address_space_is_recorded_without_what_is_too_large() {
+    let fixture = Fixture::new();
+    let run = limited(&fixture, true, 102_000, 80);
+    assert_eq!(run.left_out, LeftOut { without_stacks: 1, ..LeftOut::default() });
+    let image = run.images.iter().find(|image| image.exe.ends_with("limits")).expect("it is recorded");
+    assert!(image.counts().malloc >= 80);
+}
