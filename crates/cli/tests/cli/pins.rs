@@ -5,15 +5,16 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, read_json};
+use crate::fixture::{Fixture, UNOPTIMISED, read_json};
 
 const SITES: usize = 2000;
 
 /// Every site allocates in turn, with a survivor of `log_audit` between every 30 of them, until 23 MB are live; then all
 /// is freed but the survivors.
 fn planted() -> String {
-    let mut source =
-        String::from("static void *work[96000]; static int filled; void *kept[96000]; static int used;\n");
+    let mut source = format!(
+        "{UNOPTIMISED}static void *work[96000]; static int filled; void *kept[96000]; static int used;\n"
+    );
     for site in 0..SITES {
         let bytes = 40 + site * 7 % 400;
         let _ = writeln!(
