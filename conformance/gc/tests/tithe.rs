@@ -322,8 +322,9 @@ fn the_log_names_each_place_that_is_not_read_once() {
     }
 }
 
-fn a_stubborn_thread_is_named_in_the_log(modes: &[&str]) {
-    for mode in modes {
+#[test]
+fn a_thread_that_does_not_stop_is_named_in_the_log_and_not_on_standard_error() {
+    for mode in ["hybrid", "collect"] {
         let log = FIXTURE.folder.path().join(format!("stubborn-{mode}.log"));
         // Only the collections that the case requests: each waits with the thread spinning.
         let subject = release(mode).with("TITHE_PATIENCE", "300").with("TITHE_MIN_HEADROOM", "1G");
@@ -333,17 +334,6 @@ fn a_stubborn_thread_is_named_in_the_log(modes: &[&str]) {
         let text = std::fs::read_to_string(&log).expect("the log was written");
         assert!(text.contains(" cause=thread ") && text.contains(" thread=stubborn"), "{mode}: {text}");
     }
-}
-
-#[test]
-#[ignore = "slow: ten seconds of a spinning thread; the other mode is in the fast tests"]
-fn a_thread_that_does_not_stop_is_named_in_the_log_in_mode_hybrid() {
-    a_stubborn_thread_is_named_in_the_log(&["hybrid"]);
-}
-
-#[test]
-fn a_thread_that_does_not_stop_is_named_in_the_log_and_not_on_standard_error() {
-    a_stubborn_thread_is_named_in_the_log(&["collect"]);
 }
 
 /// From too little to start to so much that no request fails.

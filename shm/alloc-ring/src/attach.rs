@@ -9,7 +9,7 @@ use heaptoll_assertions::assert_internal;
 use crate::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::attachment::{Attachment, stage};
 use crate::layout::{
-    FIXED, Geometry, Header, LIMITED_ENTRIES, MAGIC, PAGE, SHARED, VARIABLE, VERSION, gate, state,
+    FIXED, Geometry, Header, LIMITED_ENTRIES, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state,
 };
 use crate::lock::lock;
 use crate::memory::Need;
@@ -302,9 +302,7 @@ impl Attachment {
         // It stops by an event's number, so all events have one from the first.
         let numbers = if stop_after > 0 { gate::SEQUENCED } else { 0 };
         entry.gate.0.store(gate::VALID | gate::TICK | numbers, Ordering::Relaxed);
-        let mut exe = [0u8; 1024];
-        let read = sys::exe(&mut exe);
-        write_path(&exe[..read], &entry.exe, &entry.exe_bytes);
+        write_exe(entry);
         write_path(self.manager().map_or(b"", CStr::to_bytes), &entry.manager, &entry.manager_bytes);
         local.unassigned.shut();
         local.index.store(index as u32, Ordering::Relaxed);
@@ -438,6 +436,14 @@ fn count_limited(file: &Descriptor) {
         (*map.cast::<Header>()).registry.0.limited.fetch_add(1, Ordering::Relaxed);
         sys::unmap(map, PAGE);
     }
+}
+
+/// A function of its own, since stacks may be small.
+#[inline(never)]
+fn write_exe(entry: &Process) {
+    let mut path = [0u8; 1024];
+    let read = sys::exe(&mut path);
+    write_path(&path[..read], &entry.exe, &entry.exe_bytes);
 }
 
 /// Writes the end of a path that is longer than its place.

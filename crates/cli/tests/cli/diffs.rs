@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::fixture::{Fixture, read_json};
+use crate::fixture::{Fixture, UNOPTIMISED, read_json};
 
 /// A program of 2,000 call sites (more than are shown with their callers), each of which allocates 200 bytes 4 times and frees half of them; site 1234 allocates
 /// `factor` times as many.
 fn planted(factor: usize) -> String {
-    let mut source = String::from("static void *kept[40000]; static int used;\n");
+    let mut source = format!("{UNOPTIMISED}static void *kept[40000]; static int used;\n");
     for site in 0..2000 {
         let times = if site == 1234 { 4 * factor } else { 4 };
         let _ = writeln!(

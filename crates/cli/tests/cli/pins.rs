@@ -5,15 +5,16 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, read_json};
+use crate::fixture::{Fixture, UNOPTIMISED, read_json};
 
 const SITES: usize = 2000;
 
 /// Every site allocates in turn, with a survivor of `log_audit` between every 30 of them, until 23 MB are live; then all
 /// is freed but the survivors.
 fn planted() -> String {
-    let mut source =
-        String::from("static void *work[96000]; static int filled; void *kept[96000]; static int used;\n");
+    let mut source = format!(
+        "{UNOPTIMISED}static void *work[96000]; static int filled; void *kept[96000]; static int used;\n"
+    );
     for site in 0..SITES {
         let bytes = 40 + site * 7 % 400;
         let _ = writeln!(
@@ -38,9 +39,10 @@ fn planted() -> String {
 }
 
 fn assert_first(fixture: &Fixture, manager: &str, program: &str) {
-    let output = fixture.heaptoll(&["ledger", "-m", manager, "--json", "-", "--", program]);
-    assert_eq!(output.code, Some(0), "{manager}: {}\n{}", output.out, output.err);
-    let figures: Value = serde_json::from_str(&output.out).expect("JSON");
+    let json = fixture.at("ledger.json");
+    let output = fixture.heaptoll(&["ledger", "-m", manager, "--json", &json, "--", program]).exits(0);
+    assert!(output.out.contains("log_audit < main pins "), "{manager}: {}", output.out);
+    let figures = read_json(&json);
     let last = figures["moments"].as_array().and_then(|all| all.last()).expect("a snapshot at the end");
     let pins = &last["pins"];
     let bytes = pins["bytes"].as_u64().expect("a figure");
@@ -85,17 +87,8 @@ fn name<'a>(figures: &'a Value, site: &Value) -> &'a str {
     named.and_then(|named| named["name"].as_str()).unwrap_or_else(|| panic!("{site} has a name"))
 }
 
-#[test]
-fn the_picture_has_the_pages_of_the_worst_snapshot_and_what_was_freed_there() {
-    let fixture = Fixture::new();
-    let program = fixture.program("planted", &planted());
-    let (trace, html, json) = (fixture.at("t"), fixture.at("page.html"), fixture.at("ledger.json"));
-    let output = fixture.heaptoll(&["record", "--ledger", "--sites", "-o", &trace, "--", &program]);
-    assert_eq!(output.code, Some(0), "{}", output.err);
-    let output = fixture.heaptoll(&["ledger", &trace, "--html", &html, "--json", &json]);
-    assert_eq!(output.code, Some(0), "{}", output.err);
-    assert!(output.out.contains("Freed around them"), "{}", output.out);
-    let figures: Value = serde_json::from_slice(&std::fs::read(&json).expect("written")).expect("JSON");
+/// The picture has the pages of the worst snapshot and what was freed there.
+fn assert_pictured(figures: &Value, page: &str) {
     let pictures: Vec<&Value> =
         array(&figures["moments"]).iter().filter(|snapshot| !snapshot["picture"].is_null()).collect();
     let [snapshot] = pictures[..] else { panic!("one picture: {}", pictures.len()) };
@@ -109,36 +102,26 @@ fn the_picture_has_the_pages_of_the_worst_snapshot_and_what_was_freed_there() {
         pages
     );
     let audited = cells.iter().filter(|cell| {
-        cell["holders"].get(0).is_some_and(|first| name(&figures, &first["site"]) == "log_audit < main")
+        cell["holders"].get(0).is_some_and(|first| name(figures, &first["site"]) == "log_audit < main")
     });
     assert!(audited.count() * 10 > cells.len() * 8, "eight tiles in ten are its");
     // All other sites were freed around it, each with a few of the bytes.
     let around = &picture["around"][0];
     assert_eq!(
-        (name(&figures, &around["site"]), number(&picture["followed_one_in"])),
+        (name(figures, &around["site"]), number(&picture["followed_one_in"])),
         ("log_audit < main", 1)
     );
     let held = number(&around["held_bytes"]);
     assert!(number(&around["unused_bytes"]) * 5 < held, "{around:#}");
     let freed: u64 = array(&around["freed"]).iter().map(|freed| number(&freed["bytes"])).sum();
     assert!((freed + number(&around["others_bytes"])) * 10 > held * 8, "{around:#}");
-    assert!(array(&around["freed"]).iter().all(|freed| name(&figures, &freed["site"]).starts_with("site_")));
-    let page = std::fs::read_to_string(&html).expect("written");
+    assert!(array(&around["freed"]).iter().all(|freed| name(figures, &freed["site"]).starts_with("site_")));
     assert_eq!(page.matches("style=\"--l:").count(), cells.len());
     assert!(page.contains("class=\"h-0 s-"), "the first call site's colour");
 }
 
-#[test]
-fn a_replay_shows_what_other_managers_hold_of_the_same_program_by_call_site() {
-    let fixture = Fixture::new();
-    let program = fixture.program("planted", &planted());
-    let trace = fixture.at("t");
-    let output = fixture.heaptoll(&["record", "--ledger", "--sites", "-o", &trace, "--", &program]);
-    assert_eq!(output.code, Some(0), "{}", output.err);
-    let json = fixture.at("replays.json");
-    let output = fixture.heaptoll(&["ledger", &trace, "-m", "knuth", "-m", "bump", "--json", &json]);
-    assert_eq!(output.code, Some(0), "{}", output.err);
-    let figures = read_json(&json);
+/// The replays show what other managers hold of the same program by call site.
+fn assert_replayed(figures: &Value) {
     let replays = &figures["replays"];
     let names: Vec<&str> =
         array(&replays["managers"]).iter().map(|one| one["name"].as_str().expect("a name")).collect();
@@ -152,12 +135,28 @@ fn a_replay_shows_what_other_managers_hold_of_the_same_program_by_call_site() {
         .collect();
     for manager in array(&replays["managers"]) {
         let first = &manager["pins"]["sites"][0];
-        assert_eq!(name(&figures, &first["site"]), "log_audit < main", "{manager:#}");
+        assert_eq!(name(figures, &first["site"]), "log_audit < main", "{manager:#}");
         assert_eq!(array(&manager["points"]).len(), events.len(), "at the same points");
     }
     let bytes = |pins: &Value| number(&pins["bytes"]) as f64;
     let again = bytes(&replays["managers"][0]["pins"]) / bytes(&recorded["pins"]);
     assert!((0.9..1.1).contains(&again), "the recorded manager holds as much again: {again}");
+}
+
+#[test]
+fn a_recording_shows_its_worst_pages_and_what_other_managers_hold_of_the_same_program_by_call_site() {
+    let fixture = Fixture::new();
+    let program = fixture.program("planted", &planted());
+    let (trace, html, json) = (fixture.at("t"), fixture.at("page.html"), fixture.at("ledger.json"));
+    let output = fixture.heaptoll(&["record", "--ledger", "--sites", "-o", &trace, "--", &program]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let words = ["ledger", &trace, "-m", "knuth", "-m", "bump", "--html", &html, "--json", &json];
+    let output = fixture.heaptoll(&words);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let figures = read_json(&json);
+    assert_pictured(&figures, &std::fs::read_to_string(&html).expect("written"));
+    assert_replayed(&figures);
+    assert!(output.out.contains("Freed around them"), "{}", output.out);
     // Resident memory comes first: what is not pinned may stay all the same.
     let sentence = output.out.lines().find(|line| line.starts_with("Resident memory: ")).unwrap_or_default();
     for words in
@@ -179,8 +178,6 @@ fn the_survivors_that_keep_the_pages_of_a_heap_are_first_in_the_list() {
     let program = fixture.program("planted", &planted());
     assert_first(&fixture, "glibc", &program);
     assert_first(&fixture, "knuth", &program);
-    let output = fixture.heaptoll(&["ledger", "--", &program]);
-    assert!(output.out.contains("log_audit < main pins "), "{}", output.out);
     let output = fixture.heaptoll(&["ledger", "--no-sites", "--", &program]);
     assert!(output.out.contains("Call sites were not recorded"), "{}", output.out);
 }
