@@ -149,13 +149,13 @@ mod tests {
     fn what_stays_for_a_quarter_of_the_time_leads_though_next_to_nothing_is_allocated() {
         let full = (400, [390, 5, 0]);
         let at = |time_ns: u64| (time_ns, [4, 386, 0]);
-        let quiet = |last| {
+        let until = |last| {
             let mut ledger = ledger([full, (401, [300, 90, 0]), at(401), at(402)]);
             ledger.live_peak = Some(LivePeak { live_bytes: 390, clock_bytes: 400, ..LivePeak::default() });
             ledger.snapshots[3].time_ns = last;
             Stays::of(&ledger).map(|stays| stays.leads)
         };
-        assert_eq!((quiet(500), quiet(600)), (Some(false), Some(true)));
+        assert_eq!((until(500), until(600)), (Some(false), Some(true)));
     }
 
     /// It was shown as it was before the last frees of it.
