@@ -37,7 +37,7 @@ macro_rules! mutants {
 mutants! {
     // Words.
     a_first_word_is_stored_without_release: groups_arrive_whole 2,
-        "state.rs" "store(words[0] | lap, Ordering::Release)" Order(Relaxed), "a group arrives whole";
+        "state.rs" "store(first | lap, Ordering::Release)" Order(Relaxed), "a group arrives whole";
     a_word_is_loaded_without_acquire: groups_arrive_whole 2,
         "tool/decode.rs" "(*self.words.wrapping_add(at)).load(Ordering::Acquire)" Order(Relaxed),
         "a group arrives whole";

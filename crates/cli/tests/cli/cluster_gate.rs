@@ -115,7 +115,6 @@ fn a_gate_that_cannot_be_cut_is_refused() {
     };
     refused(&["--base", &old, "--new", &new, "--budget", "9s"], "a shard has its own only");
     refused(&["--base-ref", "main", "--command", "./app"], "where all nodes see them");
-    refused(&["--base", &old, "--new", &old], "compared with itself");
     refused(&["--base", &old, "--new", "/no/such"], "/no/such");
     let fails = fixture.program("fails", "int main(void) { return 3; }");
     refused(&["--base", &old, "--new", &fails], "the new build ends with exit status 3");
