@@ -75,8 +75,8 @@ impl Ledger {
         });
     }
 
-    /// Index of the snapshot at the peak: of those whose resident set is nearly the largest, the first with the most live
-    /// bytes. Where what is freed stays resident, the largest resident set alone may be of any later time. If no snapshot is
+    /// Index of the snapshot at the peak: of those whose resident set is nearly the largest, and with the most live bytes to one
+    /// part in [`STEP`], the first with the largest resident set. Where what is freed stays resident, the largest resident set alone may be of any later time. If no snapshot is
     /// of the place where most was live, one before it may have a resident set that is still smaller.
     pub fn peak(&self) -> Option<usize> {
         let most = self.snapshots.iter().map(|snapshot| snapshot.rss_bytes).max()?;
@@ -84,8 +84,12 @@ impl Ledger {
         let is_missed =
             self.live_peak.is_some_and(|peak| live < peak.live_bytes.saturating_sub(peak.live_bytes / STEP));
         let near = if is_missed { most / NEAR_MISSED } else { most / NEAR };
-        let is_at_peak = |snapshot: &Snapshot| most - snapshot.rss_bytes <= near;
-        first_most(&self.snapshots, |snapshot| is_at_peak(snapshot).then_some(snapshot.live_bytes))
+        let is_near = |snapshot: &&Snapshot| most - snapshot.rss_bytes <= near;
+        let live = self.snapshots.iter().filter(is_near).map(|snapshot| snapshot.live_bytes).max()?;
+        // What the program allocated may be written to later.
+        let is_at_peak =
+            |snapshot: &Snapshot| is_near(&snapshot) && live - snapshot.live_bytes.min(live) <= live / STEP;
+        first_most(&self.snapshots, |snapshot| is_at_peak(snapshot).then_some(snapshot.rss_bytes))
     }
 
     /// The snapshots before the last frees: what a program gives back before it ends stays resident, and would look as if the
@@ -163,12 +167,11 @@ mod tests {
     /// Before, a page more that was written to later made any snapshot the peak, though nothing was live there.
     #[test]
     fn of_snapshots_with_nearly_the_largest_resident_set_the_peak_has_most_live_bytes() {
-        let levels = [(833, 999), (834, 900), (835, 990), (1000, 100), (999, 990), (980, 0)];
+        let levels = [(833, 1100), (834, 900), (835, 990), (1000, 100), (999, 990), (980, 0)];
         let snapshots = levels.map(|(rss, live)| snapshot(0, rss, live));
         let mut ledger = Ledger { snapshots: snapshots.into(), ..Ledger::default() };
-        assert_eq!(ledger.peak(), Some(2), "the first of two");
+        assert_eq!(ledger.peak(), Some(4), "the larger of two");
         ledger.snapshots[3].rss_bytes = 1003;
-        assert_eq!(ledger.peak(), Some(4), "835 is too small now");
         // A snapshot in the middle of the frees was shown, and the heading had the part that another one has.
         let peak = |live_bytes| Some(LivePeak { live_bytes, ..LivePeak::default() });
         ledger.live_peak = peak(1050);
@@ -178,6 +181,14 @@ mod tests {
         ledger.live_peak = None;
         ledger.snapshots.push(snapshot(0, 2000, 50));
         assert_eq!(ledger.peak(), Some(6), "mostly free, and larger than all others");
+    }
+
+    /// A program writes to memory after it has allocated all of it, and an early snapshot was shown.
+    #[test]
+    fn of_snapshots_with_nearly_the_most_live_bytes_the_peak_has_the_largest_resident_set() {
+        let levels = [(870, 1000), (900, 1000), (1000, 960), (990, 1000), (1000, 940)];
+        let snapshots = levels.map(|(rss, live)| snapshot(0, rss, live)).into();
+        assert_eq!(Ledger { snapshots, ..Ledger::default() }.peak(), Some(2));
     }
 
     #[test]

@@ -78,6 +78,7 @@ fn assert_what_doubled_is_first(fixture: &Fixture, program: &str, site: &str) {
 }
 
 #[test]
+#[ignore = "slow: seventeen CPU seconds; a leak in C is planted in the fast tests"]
 fn what_is_planted_in_two_thousand_sites_of_cpp_is_first() {
     let fixture = Fixture::new();
     let source = include_str!("../planted/sites.cc");
@@ -88,6 +89,7 @@ fn what_is_planted_in_two_thousand_sites_of_cpp_is_first() {
 }
 
 #[test]
+#[ignore = "slow: six CPU seconds; a leak in C is planted in the fast tests"]
 fn what_is_planted_in_two_thousand_sites_of_rust_is_first() {
     let fixture = Fixture::new();
     let mut sites = String::new();

@@ -155,6 +155,7 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
 
 /// A test that is mended shows what it makes of the figures that the old one judged.
 #[test]
+#[ignore = "slow: seven CPU seconds, of the stored results"]
 fn stored_figures_are_judged_again_by_the_claims_of_today() {
     let fixture = Fixture::new();
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/study-2026-11-22.json.xz");
@@ -174,6 +175,7 @@ fn stored_figures_are_judged_again_by_the_claims_of_today() {
 
 /// What claims compare of managers on one program is measured at once, and the runs alone with it.
 #[test]
+#[ignore = "slow: ten CPU seconds, of the studies alone"]
 fn cpu_times_that_claims_compare_are_of_runs_in_lockstep() {
     let fixture = Fixture::new();
     let text = SMALL.replace("repetitions = 2", "repetitions = 6").replace(", \"not-there\"", "");
@@ -208,6 +210,7 @@ fn cpu_times_that_claims_compare_are_of_runs_in_lockstep() {
 }
 
 #[test]
+#[ignore = "slow: eight CPU seconds; each command has tests of its own"]
 fn every_command_that_counts_gives_figures() {
     let fixture = Fixture::new();
     let text = r#"
@@ -473,6 +476,7 @@ fn counts_and_lifetimes_of_zorn_have_a_shortest_form() {
 }
 
 #[test]
+#[ignore = "slow: five CPU seconds; other steps are in the fast tests"]
 fn a_ledger_and_a_run_of_detlefs_have_a_shortest_form() {
     quick("detlefs1994", &["detlefs1994-ledger", "detlefs1994-cfrac"]);
 }
@@ -522,6 +526,7 @@ fn mimalloc_runs_in_its_shortest_form() {
 
 /// Misses of the recorded stacks are in the slow form.
 #[test]
+#[ignore = "slow: nine CPU seconds; other steps are in the fast tests"]
 fn the_points_of_reclamation_run_in_their_shortest_form() {
     quick("reclamation", &["reclamation-points"]);
 }

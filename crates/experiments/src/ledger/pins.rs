@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_ledger::{Ledger, Pin, Pins, Snapshot};
+use heaptoll_ledger::{Ledger, Pin, Pins, STEP, Snapshot};
 use heaptoll_profiles::{Builder, Frame, Measure};
 use heaptoll_report::document::{Chart, Column, Flame, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, count, plural, seconds};
@@ -26,6 +26,8 @@ const SHOWN: u64 = 100;
 /// The document begins with the worst site where the free bytes on live pages are at least this part of the resident
 /// set, as a divisor.
 const NOTABLE: u64 = 20;
+/// Fragmentation that is less by this part in the next snapshot, as a divisor, does not stay.
+const PASSING: u64 = 4;
 
 /// The part of the document on pins, and the sentence that it may begin with.
 pub struct Shown {
@@ -41,7 +43,7 @@ pub fn shown(ledger: &Ledger, sites: &Sites, call_sites: &mut CallSites) -> Opti
     let pins = worst.pins.as_ref().filter(|pins| pins.bytes > 0)?;
     let rows = rows(pins, call_sites);
     let is_known = rows.iter().any(|row| row.pin.site != 0);
-    let sentence = (is_known && pins.bytes >= worst.rss_bytes / NOTABLE)
+    let sentence = (is_known && pins.bytes >= worst.rss_bytes / NOTABLE && !is_passing(ledger, pins))
         .then(|| rows.first().map(|row| sentence(row, worst, pins)))
         .flatten();
     let mut text = vec![summary(worst, pins)];
@@ -68,6 +70,17 @@ pub fn shown(ledger: &Ledger, sites: &Sites, call_sites: &mut CallSites) -> Opti
         );
     }
     Some(Shown { sentence, section: Section { title: "Who pins the pages".into(), text, items } })
+}
+
+/// Whether the worst fragmentation is of the middle of frees: in the next snapshot there is less, and less is live.
+fn is_passing(ledger: &Ledger, pins: &Pins) -> bool {
+    let Some(at) = ledger.most_pinned() else { return false };
+    let pinned = |snapshot: &Snapshot| snapshot.pins.as_ref().map_or(0, |pins| pins.bytes);
+    let most_live = ledger.fullest().map_or(0, |at| ledger.snapshots[at].live_bytes);
+    ledger.snapshots.get(at + 1).is_some_and(|next| {
+        pinned(next) < pins.bytes - pins.bytes / PASSING
+            && next.live_bytes + most_live / STEP < ledger.snapshots[at].live_bytes
+    })
 }
 
 /// The call sites that the snapshots name, in order of their numbers.
@@ -263,6 +276,19 @@ mod tests {
         let at_worst: f64 = chart.series.iter().map(|series| series.points[1].1 * MIB).sum();
         assert!((at_worst - 220.0).abs() < 1e-6, "{at_worst}");
         assert!(!printable(&table.rows[1][0]).contains('\n'));
+    }
+
+    /// A container that was being destroyed was said to pin pages, by another figure in each run.
+    #[test]
+    fn fragmentation_in_the_middle_of_frees_is_no_sentence() {
+        let mut frees = ledger(vec![pin(1, 100, 0)]);
+        assert!(shown(&frees, &sites()).expect("there are pins").sentence.is_some(), "nothing is freed");
+        frees.snapshots[1].live_bytes = 1000;
+        let found = shown(&frees, &sites()).expect("there are pins");
+        assert!(found.sentence.is_none() && !found.section.items.is_empty());
+        let stays = frees.snapshots[1].pins.clone();
+        frees.snapshots[2].pins = stays;
+        assert!(shown(&frees, &sites()).expect("there are pins").sentence.is_some(), "it stays");
     }
 
     #[test]

@@ -39,7 +39,9 @@ impl<'a> Stays<'a> {
             let time = |from: &Snapshot, to: &Snapshot| to.time_ns.saturating_sub(from.time_ns);
             let longest = like_this.windows(2).max_by_key(|pair| time(pair[0], pair[1]));
             let (first, last) = (like_this.first()?, like_this.last()?);
-            Some((longest.map_or(*first, |pair| pair[0]), time(first, last) >= last.time_ns / LASTING_TIME))
+            let lasts = time(first, last) >= last.time_ns / LASTING_TIME;
+            // Where it does not last, the first ones may be of the middle of the frees.
+            Some((longest.filter(|_| lasts).map_or(*last, |pair| pair[0]), lasts))
         };
         let before_last_frees = ledger.before_last_frees().get(first..).and_then(stays);
         let (later, lasts) = before_last_frees.or_else(|| stays(&snapshots[first..]))?;
