@@ -278,7 +278,7 @@ mod tests {
         assert!(!printable(&table.rows[1][0]).contains('\n'));
     }
 
-    /// A container that was being destroyed was said to pin pages, by another figure in each run.
+    /// A container that was being destroyed seemed to pin pages, by another figure in each run.
     #[test]
     fn fragmentation_in_the_middle_of_frees_is_no_sentence() {
         let mut frees = ledger(vec![pin(1, 100, 0)]);
