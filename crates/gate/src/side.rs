@@ -1,10 +1,9 @@
 //! The two sides of a program, found: which command runs in which folder, of which commit.
 
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use heaptoll_preflight::Refusal;
+use heaptoll_preflight::{Refusal, same_file};
 
 use super::figures::Side;
 use super::request::SideRequest;
@@ -78,7 +77,7 @@ pub fn check(base: &BuiltSide, new: &BuiltSide) -> Result<Sameness, Failure> {
     let (of_base, of_new) = (base.program()?, new.program()?);
     let same_arguments = base.command.get(1..) == new.command.get(1..) && base.manager == new.manager;
     let same_folder = base.folder == new.folder;
-    if is_same_file(&of_base, &of_new) {
+    if same_file(&of_base, &of_new) {
         if same_arguments && same_folder {
             return identical(format!(
                 "base and new are the same file, {}, and run alike: there is no change",
@@ -108,10 +107,4 @@ pub fn check(base: &BuiltSide, new: &BuiltSide) -> Result<Sameness, Failure> {
         true => identical(format!("{both} hold the same bytes: there is no change")),
         false => noted(Some(format!("{both} hold the same bytes"))),
     }
-}
-
-/// Whether two files are one.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-    identity(one).is_some_and(|found| identity(other) == Some(found))
 }

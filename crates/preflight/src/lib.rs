@@ -28,6 +28,7 @@ mod tree;
 pub use effects::{Effect, Watched};
 pub use elsewhere::{own_heap, own_heap_of_trace};
 pub use manager::{check_load, inspect_manager};
+pub use objects::same_file;
 pub use observe::{Observed, observe};
 pub use program::{inspect_program, locate};
 pub use proof::{ManagerFacts, ProcessProof, ProgramFacts, Proof};

@@ -1,4 +1,4 @@
-//! The fields of a pprof profile, by which every build knows the format.
+//! The fields of a pprof profile. Every build recognises the format by them.
 
 /// Whether these first bytes of a file can be those of a profile: fields of it, types of samples among them.
 pub fn is_pprof(first: &[u8]) -> bool {

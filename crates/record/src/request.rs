@@ -32,8 +32,9 @@ pub struct Manager {
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// The name of a manager of which nothing is proved.
+/// The name of a manager that is not proved.
 pub const UNKNOWN: &str = "unknown";
+const GLIBC: &str = "glibc";
 
 impl Manager {
     /// The manager of a process whose `malloc` is bound to `object`: this one where that is its own. Otherwise the program
@@ -51,8 +52,6 @@ impl Manager {
         if is_glibc { named(GLIBC) } else { named(&file.to_string_lossy()) }
     }
 }
-
-const GLIBC: &str = "glibc";
 
 /// What is recorded of a program, and of which of its processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ fn recording(sites: bool) -> Recording<'static> {
     }
 }
 
-/// Runs a program that takes so many MiB under a limit of its address space, KiB.
+/// Runs a program that takes `mib` MiB; its address space is limited, in KiB.
 fn limited(fixture: &Fixture, sites: bool, kib: u32, mib: u32) -> Run {
     let program = fixture.program("limits.c", &[]);
     let script = format!("ulimit -v {kib}; exec {} space {mib}", program.display());

@@ -14,7 +14,7 @@ fn limit() -> u64 {
     limit.rlim_cur
 }
 
-/// Whether a layer may map so many bytes for its own use.
+/// Whether a layer may map `bytes` for its own use.
 pub fn fits_address_space(bytes: usize) -> bool {
     bytes as u64 <= limit() / PART
 }

@@ -354,7 +354,7 @@ impl Geometry {
         to_page(size_of::<Header>() + entries * size_of::<Process>())..self.directory()
     }
 
-    /// Whether a process with a limit of address space, bytes, may map so many rings: most of it is the program's.
+    /// Whether a process may map `rings` rings under a `limit` of its address space, bytes: most of that is the program's.
     pub const fn fits(&self, rings: usize, limit: usize) -> bool {
         let further = self.further_entries();
         let kept = self.bytes(rings) - (further.end - further.start);

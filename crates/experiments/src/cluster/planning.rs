@@ -23,7 +23,6 @@ use super::role::Role;
 use crate::run;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_gate;
 use heaptoll_gate::sharded::{self, PlannedGate};
 use heaptoll_runs::cells;
 use heaptoll_runs::measurement;
