@@ -86,13 +86,17 @@ pub fn record(request: &Request, context: &Context) -> Result<Outcome, Failure> 
         sites: if request.sites { FRAMES } else { 0 },
         ..Options::default()
     };
-    let mut files = Files { request, cell: &cell, made: Vec::new(), failed: None };
+    let mut files = Files { request, cell: &cell, begun: Vec::new(), failed: Vec::new() };
     let run = plan.run_one(&cell, &options, context, |image| files.begin(image))?;
-    let Files { made, failed, .. } = files;
-    if let Some(error) = failed {
-        return Err(Failure::Refused(Box::new(error)));
+    let Files { begun, mut failed, .. } = files;
+    if failed.first().is_some_and(|(number, _)| *number == 0) {
+        return Err(Failure::Refused(Box::new(failed.swap_remove(0).1)));
     }
-    finish(request, &cell, run, made, context)
+    for (_, error) in &failed {
+        context.messages.error(&format!("{error}; the events of that process are lost"));
+    }
+    let outcome = finish(request, &cell, run, begun, context)?;
+    Ok(Outcome { is_whole: outcome.is_whole && failed.is_empty(), ..outcome })
 }
 
 fn check_output(request: &Request) -> Result<(), Failure> {
@@ -112,28 +116,23 @@ fn check_output(request: &Request) -> Result<(), Failure> {
 struct Files<'a> {
     request: &'a Request,
     cell: &'a Cell,
-    made: Vec<PathBuf>,
-    failed: Option<TraceError>,
+    /// Of all images in their order, whether their file could be made or not.
+    begun: Vec<PathBuf>,
+    /// Files that could not be made: the number of the image and why.
+    failed: Vec<(usize, TraceError)>,
 }
 
 impl Files<'_> {
-    /// Begins an image's trace. None where its file cannot be made; the first error is kept.
+    /// Begins an image's trace. None where its file cannot be made.
     fn begin(&mut self, image: &Image) -> Option<Sink> {
         let path = self.path(image);
-        match self.make(&path, image) {
-            Ok(recorder) => {
-                self.made.push(path);
-                Some(recorder)
-            }
-            Err(error) => {
-                self.failed.get_or_insert(error);
-                None
-            }
-        }
+        let made = self.make(&path, image);
+        self.begun.push(path);
+        made.map_err(|error| self.failed.push((self.begun.len() - 1, error))).ok()
     }
 
     fn path(&self, image: &Image) -> PathBuf {
-        if self.made.is_empty() {
+        if self.begun.is_empty() {
             return self.request.output.clone();
         }
         let folder = others(&self.request.output);
@@ -144,7 +143,7 @@ impl Files<'_> {
     }
 
     fn make(&self, path: &Path, image: &Image) -> Result<Sink, TraceError> {
-        if let Some(folder) = path.parent().filter(|_| !self.made.is_empty()) {
+        if let Some(folder) = path.parent().filter(|_| !self.begun.is_empty()) {
             std::fs::create_dir_all(folder).map_err(|source| TraceError::System {
                 action: "make",
                 name: folder.display().to_string(),
@@ -152,10 +151,14 @@ impl Files<'_> {
             })?;
         }
         let file = TraceFile::create(path, self.request.force)?;
-        if self.made.is_empty() && self.request.force {
+        if self.begun.is_empty() && self.request.force {
             forget_others(path);
         }
-        let writer = Writer::new(file, &self.header(image), &Settings::default())?;
+        let begun = Writer::new(file, &self.header(image), &Settings::default());
+        let writer = begun.inspect_err(|_| {
+            // A file without a header is no trace, and would be read as one.
+            let _ = std::fs::remove_file(path);
+        })?;
         Ok(Recorder::new(writer, self.request.references))
     }
 
@@ -219,7 +222,7 @@ fn finish(
     request: &Request,
     cell: &Cell,
     run: Run<Option<Sink>>,
-    made: Vec<PathBuf>,
+    begun: Vec<PathBuf>,
     context: &Context,
 ) -> Result<Outcome, Failure> {
     let Run { mut traced, row } = run;
@@ -235,11 +238,18 @@ fn finish(
     let first = traced.images.first().map(|image| image.image.pid);
     let ended = traced.finished.ended;
     let mut all = Vec::new();
-    for (image, path) in std::mem::take(&mut traced.images).into_iter().zip(made) {
+    for (image, path) in std::mem::take(&mut traced.images).into_iter().zip(begun) {
         let (ending, sink) = (ending(&image, first, ended), image.sink);
         let Some(recorder) = sink else { continue };
-        let (_, counts, refused) =
-            recorder.finish(&ending).map_err(|error| Failure::Trouble(Box::new(error)))?;
+        let (counts, refused) = match recorder.finish(&ending) {
+            Ok((_, counts, refused)) => (counts, refused),
+            Err(error) if path == request.output => return Err(Failure::Trouble(Box::new(error))),
+            Err(error) => {
+                is_whole = false;
+                context.messages.error(&not_whole(&path, &error.to_string(), 0));
+                continue;
+            }
+        };
         if let Some(why) = refused {
             is_whole = false;
             context.messages.error(&not_whole(&path, &why, counts.lost));

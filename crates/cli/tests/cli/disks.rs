@@ -217,6 +217,22 @@ fn a_temporary_folder_that_fills_up_ends_the_run_with_the_rows_so_far() {
     assert!(!rows(&fixture.json(&db)).is_empty());
 }
 
+/// Before, the leaks of the program itself were lost with the trace of a child.
+#[test]
+fn a_child_whose_trace_cannot_be_made_costs_its_events_and_nothing_else() {
+    let fixture = Fixture::new();
+    let child = "#include <stdlib.h>\n#include <unistd.h>\n#include <sys/wait.h>\nint main(void) { \
+        if (!fork()) { free(malloc(100)); return 0; } free(malloc(200)); return wait(0) < 0; }";
+    let program = fixture.program("child", child);
+    let graph = fixture.at("x.graph");
+    std::fs::write(fixture.path("x.graph.children"), "a file").expect("writes");
+    let lost = ["x.graph.children", "the events of that process are lost"];
+    let leaks = ["leaks", "-o", &graph, "--force", "--", &program];
+    fixture.heaptoll(&leaks).exits(1).shows(&["What leaks in"]).complains(&lost);
+    let record = ["record", "--graph", "--force", "-o", &graph, "--", &program];
+    fixture.heaptoll(&record).exits(1).complains(&lost);
+}
+
 /// Before, heaptoll died of SIGBUS in the ring of a process for which there was no space, without a word, and left its
 /// folders.
 #[test]
