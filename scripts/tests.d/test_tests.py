@@ -31,29 +31,31 @@ class Counts(unittest.TestCase):
         self.assertEqual(binaries.counts(OK, -6), (3, 1))
 
 
-class Runs(unittest.TestCase):
-    def script(self, text):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        path = os.path.join(folder.name, "some-0123")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f"#!/bin/sh\n{text}\n")
-        os.chmod(path, stat.S_IRWXU)
-        return binaries.Binary("lint", "some", path)
+def script(case, text):
+    """A test binary that is a script, as long as the case runs."""
+    folder = tempfile.TemporaryDirectory()
+    case.addCleanup(folder.cleanup)
+    path = os.path.join(folder.name, "some-0123")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\n{text}\n")
+    os.chmod(path, stat.S_IRWXU)
+    return binaries.Binary("lint", "some", path)
 
+
+class Runs(unittest.TestCase):
     def test_it_runs_in_its_packages_folder(self):
-        done = binaries.run(self.script('pwd; echo "$CARGO_MANIFEST_DIR $RUST_TEST_THREADS $*"'), ["--exact"], threads=2)
+        done = binaries.run(script(self, 'pwd; echo "$CARGO_MANIFEST_DIR $RUST_TEST_THREADS $*"'), ["--exact"], threads=2)
         folder = str(binaries.ROOT / "lint")
         self.assertEqual(done.output, f"{folder}\n{folder} 2 --exact\n")
         self.assertEqual((done.passed, done.failed), (1, 0))
 
     def test_a_signal_is_named(self):
-        done = binaries.run(self.script("kill -9 $$"))
+        done = binaries.run(script(self, "kill -9 $$"))
         self.assertEqual((done.passed, done.failed), (0, 1))
         self.assertIn("lint some was ended by signal 9", done.output)
 
     def test_what_children_use_is_counted(self):
-        done = binaries.run(self.script("(i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done)"))
+        done = binaries.run(script(self, "(i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done)"))
         self.assertGreater(done.cpu, 0.001)
 
     def test_a_list_has_the_tests_alone(self):
@@ -76,6 +78,26 @@ class Failures(unittest.TestCase):
     def test_lines_of_what_passed_are_left_out(self):
         output = "test a ... ok\ntest b ... FAILED\ntest c ... ignored, slow: x\n---- b stdout ----\nwhy\n"
         self.assertEqual(fast.failures(output), "test b ... FAILED\n---- b stdout ----\nwhy")
+
+
+class Again(unittest.TestCase):
+    END = "\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n"
+
+    def failed(self, text, output="\nfailures:\n    a::b\n" + END):
+        return binaries.Run(script(self, text), 1, 1, 0.0, 0.0, output)
+
+    def test_a_test_that_passes_alone_is_named(self):
+        done = self.failed('[ "$*" = "--exact a::b" ] || exit 1; echo "test result: ok. 1 passed; 0 failed; 0 ignored"')
+        self.assertEqual(fast.by_chance([done]), [(done.binary, "a::b")])
+
+    def test_a_test_that_fails_again_or_does_not_run_has_failed(self):
+        self.assertEqual(fast.by_chance([self.failed("exit 101")]), [])
+        none = 'echo "test result: ok. 0 passed; 0 failed; 0 ignored"'
+        self.assertEqual(fast.by_chance([self.failed(none)]), [])
+
+    def test_a_binary_that_died_and_many_failures_are_not_run_again(self):
+        self.assertEqual(fast.by_chance([self.failed("exit 0", "ended by signal 11")]), [])
+        self.assertEqual(fast.by_chance([self.failed("exit 0")] * 4), [])
 
 
 class Slow(unittest.TestCase):
