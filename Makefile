@@ -38,7 +38,7 @@ SHELLS := $(OURS) $(TITHE_ARCHIVE) $(addprefix heaptoll_,$(LAYERS))
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
-.PHONY: help demo quick test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
+.PHONY: help demo quick golden test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
 	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests stage-tests lint-rest run-tests test-slurm \
 	checked test-checked test-glibc release test-release
 
@@ -284,6 +284,10 @@ test-release:
 # What is made from the types and the definitions of the command line: the page of all options, the JSON Schemas.
 reference:
 	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib --bins -- page_has_the_options schema_of_its_own_name
+
+# What commands write of stored data for scripts; the names of the files that changed are printed.
+golden:
+	$(IN_STAGE) WRITE_GOLDEN=1 $(LINTED) $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll --test cli -- --nocapture golden::
 
 book: reference
 	@command -v mdbook >/dev/null || { echo "mdbook is not installed: cargo install mdbook --locked; or read the pages as they are, from docs/SUMMARY.md" >&2; exit 1; }

@@ -23,6 +23,7 @@ mod files;
 mod frequency;
 mod gate;
 mod gate_ci;
+mod golden;
 mod graphs;
 mod growth;
 mod heaps;

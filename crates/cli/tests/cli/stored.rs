@@ -17,11 +17,25 @@ fn copied(fixture: &Fixture, name: &str) -> String {
     fixture.at(name)
 }
 
-/// Sentences, whose wording is no part of a format.
-const SENTENCES: [&str; 1] = ["verdict"];
+/// Members that hold sentences, whose wording is no part of a format.
+pub const SENTENCES: [&str; 13] = [
+    "about",
+    "machine_origin",
+    "missing",
+    "no_hardware_counters",
+    "not_built",
+    "notes",
+    "precision",
+    "proof",
+    "reason",
+    "text",
+    "title",
+    "verdict",
+    "warnings",
+];
 
 /// Paths of members of `old` that `new` lacks or gives another value.
-fn changed(old: &Value, new: Option<&Value>, path: &str, changes: &mut Vec<String>) {
+pub fn changed(old: &Value, new: Option<&Value>, path: &str, changes: &mut Vec<String>) {
     match (old, new) {
         (Value::Object(old), Some(Value::Object(new))) => {
             for (name, value) in old.iter().filter(|(name, _)| !SENTENCES.contains(&name.as_str())) {
