@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
 use clap::error::ErrorKind;
+use clap::{Command, CommandFactory};
 use heaptoll_catalog::Catalog;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::{java, manager};
@@ -34,11 +34,14 @@ fn shown() -> Vec<Shown> {
             of_markdown(&path.strip_prefix(ROOT).unwrap_or(&path).to_string_lossy(), &text)
         })
         .collect();
-    for command in Cli::command().get_subcommands() {
-        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        all.extend(of_help(&format!("help of {}", command.get_name()), &help));
-    }
+    of_helps(&Cli::command(), &mut all);
     all
+}
+
+fn of_helps(command: &Command, all: &mut Vec<Shown>) {
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    all.extend(of_help(&format!("help of {}", command.get_name()), &help));
+    command.get_subcommands().for_each(|inner| of_helps(inner, all));
 }
 
 /// Text that has the form of a command and is none.

@@ -4,30 +4,13 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use heaptoll_command::failure::Failure;
 use heaptoll_report::format::{plural, shell_command};
 use heaptoll_runs::siblings;
 
-use crate::terminal;
-
-/// Commands that take a program after `--`.
-const TAKE_A_PROGRAM: [&str; 14] = [
-    "run",
-    "record",
-    "leaks",
-    "ledger",
-    "instructions",
-    "locality",
-    "drag",
-    "oracle",
-    "delay",
-    "frequency",
-    "proximity",
-    "minheap",
-    "reclamation",
-    "gate",
-];
+use crate::{surface, terminal};
 
 /// Adds to a failure how a program is measured, where one was given in place of a trace.
 pub fn with_dashes(failure: Failure, command: &str, trace: &Path) -> Failure {
@@ -57,14 +40,19 @@ pub fn longest_trace(command: &str, trace: &Path) {
 }
 
 /// The words with `--` in front of the program, where that is what was left out.
-pub fn left_out_dashes(error: &clap::Error, words: &[OsString]) -> Option<String> {
+pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }
-    let command = words.get(1)?.to_str().filter(|command| TAKE_A_PROGRAM.contains(command))?;
+    let names = surface::name(cli, words);
+    let command = names.iter().try_fold(cli, |at, name| at.find_subcommand(name))?;
+    if !command.get_positionals().any(clap::Arg::is_last_set) {
+        return None;
+    }
+    let command = names.join(" ");
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
     (!word.starts_with('-')).then(|| {
-        let program = program_before(command, word, words).unwrap_or(word);
+        let program = program_before(&command, word, words).unwrap_or(word);
         format!("the program to measure goes after `--`: heaptoll {command} [OPTIONS] -- {program} ...")
     })
 }
@@ -81,8 +69,11 @@ fn program_before<'a>(command: &str, refused: &str, words: &'a [OsString]) -> Op
 pub fn no_attaching(words: &[OsString]) -> Option<String> {
     let words: Vec<&str> =
         words.iter().map_while(|word| word.to_str()).take_while(|word| *word != "--").collect();
-    let [_, "record" | "leaks" | "ledger" | "sample" | "stat", first, rest @ ..] = &words[..] else {
-        return None;
+    let (first, rest) = match &words[..] {
+        [_, "record", "attach", first, rest @ ..]
+        | [_, "record" | "leaks" | "ledger", first, rest @ ..]
+        | [_, "trace", "stat", first, rest @ ..] => (first, rest),
+        _ => return None,
     };
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     let is_meant = |word: &&str| *word == "--pid" || word.starts_with("--pid=");
@@ -90,8 +81,8 @@ pub fn no_attaching(words: &[OsString]) -> Option<String> {
     let is_option = *first == "-p" && rest.first().is_some_and(|word| is_number(word));
     (is_process || is_option || words[2..].iter().any(is_meant)).then(|| {
         "heaptoll cannot attach to a process that runs already. Start it with a sampler that sleeps: heaptoll record \
-         --sample 512K --dormant --socket PATH -- PROGRAM; then `heaptoll sample PATH start` wakes it, and `heaptoll sample \
-         PATH dump` makes a profile while the program goes on"
+         --sample 512K --dormant --socket PATH -- PROGRAM; then `heaptoll record attach PATH start` wakes it, and `heaptoll record attach PATH \
+         dump` makes a profile while the program goes on"
             .into()
     })
 }
@@ -105,7 +96,7 @@ mod tests {
     fn hint(line: &str) -> Option<String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let error = crate::Cli::try_parse_from(&words).expect_err("it is refused");
-        left_out_dashes(&error, &words)
+        left_out_dashes(&error, &crate::cli(), &words)
     }
 
     #[test]
@@ -117,7 +108,7 @@ mod tests {
             "record --pid 24654",
             "leaks --pid=24654",
             "ledger 24654",
-            "sample 1",
+            "record attach 1",
         ] {
             let answer = answer(&format!("heaptoll {line}")).expect(line);
             assert!(answer.contains("--dormant --socket"), "{answer}");

@@ -59,10 +59,9 @@ fn meaning(argument: &Arg) -> String {
     cell(&text)
 }
 
-fn section(command: &Command) -> String {
+fn section((name_of_command, command): &(String, &Command)) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    let mut text =
-        format!("\n## `heaptoll {}`\n{}.\n", command.get_name(), cell(about.trim_end_matches('.')));
+    let mut text = format!("\n## `heaptoll {}`\n{}.\n", name_of_command, cell(about.trim_end_matches('.')));
     text.push_str("\n| argument | meaning |\n|---|---|\n");
     let shown = |argument: &&Arg| !argument.is_hide_set() && argument.get_id() != "help";
     for argument in command.get_arguments().filter(shown) {
@@ -71,10 +70,21 @@ fn section(command: &Command) -> String {
     text
 }
 
+/// The commands that the help lists, by their whole names; of a group what is in it.
+fn listed<'a>(command: &'a Command, around: &str) -> Vec<(String, &'a Command)> {
+    let shown = command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help");
+    let all = shown.flat_map(|inner| {
+        let name = format!("{around}{}", inner.get_name());
+        let within = listed(inner, &format!("{name} "));
+        let is_group = inner.is_subcommand_required_set();
+        (!is_group).then_some((name, inner)).into_iter().chain(within)
+    });
+    all.collect()
+}
+
 fn page() -> String {
     let cli = Cli::command();
-    let sections: String =
-        cli.get_subcommands().filter(|command| !command.is_hide_set()).map(section).collect();
+    let sections: String = listed(&cli, "").iter().map(section).collect();
     format!("{HEAD}{sections}")
 }
 
@@ -84,8 +94,8 @@ fn the_page_has_the_options_of_every_command_that_is_shown() {
     if std::env::var_os("WRITE_DOCS").is_some() {
         std::fs::write(PAGE, &page).expect("the page can be written");
     }
-    let shown = Cli::command().get_subcommands().filter(|command| !command.is_hide_set()).count();
-    assert_eq!(page.matches("\n## `heaptoll ").count(), shown);
+    assert_eq!(page.matches("\n## `heaptoll ").count(), listed(&Cli::command(), "").len());
+    assert!(page.contains("\n## `heaptoll lab shards plan`"), "{page}");
     let run = page.split("\n## `heaptoll ").find(|section| section.starts_with("run`")).expect("run");
     assert!(run.contains("| `-n, --repetitions N` |"), "{run}");
 }

@@ -36,6 +36,9 @@ struct Word<'a> {
 pub fn refuse(command: &Command, matches: &ArgMatches) -> Result<(), Failure> {
     let Some((name, matches)) = matches.subcommand() else { return Ok(()) };
     let Some(command) = command.find_subcommand(name) else { return Ok(()) };
+    if matches.subcommand().is_some() {
+        return refuse(command, matches);
+    }
     let words: Vec<Word> = command.get_arguments().flat_map(|argument| words(argument, matches)).collect();
     for (at, output) in words.iter().enumerate().filter(|(_, word)| word.is_output) {
         let others = words.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, word)| word);
@@ -92,15 +95,15 @@ mod tests {
         std::fs::write(&trace, "x").expect("writes");
         std::os::unix::fs::symlink("a.graph", &link).expect("links");
         for words in [
-            ["heaptoll", "stat", &trace, "--json", &link],
-            ["heaptoll", "stat", &link, "--markdown", &trace],
-            ["heaptoll", "tailor", &trace, "-o", &trace],
-            ["heaptoll", "report", &trace, "--parquet", &trace],
+            &["heaptoll", "trace", "stat", &trace, "--json", &link][..],
+            &["heaptoll", "trace", "stat", &link, "--markdown", &trace],
+            &["heaptoll", "lab", "tailor", &trace, "-o", &trace],
+            &["heaptoll", "report", &trace, "--parquet", &trace],
         ] {
-            let why = refused(&words).expect("refused");
-            assert!(why.contains("are the same file") && why.contains(words[4]), "{why}");
+            let why = refused(words).expect("refused");
+            assert!(why.contains("are the same file") && why.contains(words[words.len() - 2]), "{why}");
         }
-        let both = refused(&["heaptoll", "stat", &trace, "--json", &fresh, "--html", &again]);
+        let both = refused(&["heaptoll", "trace", "stat", &trace, "--json", &fresh, "--html", &again]);
         assert!(both.is_some_and(|why| why.contains("--json") && why.contains("--html")));
         assert!(refused(&["heaptoll", "record", "-f", "-o", &trace, "--", &trace]).is_some());
     }
@@ -109,9 +112,9 @@ mod tests {
     fn other_files_streams_and_arguments_of_the_program_are_let_through() {
         let path = std::env::current_exe().expect("this test").display().to_string();
         for words in [
-            &["heaptoll", "stat", &path, "--json", "/nowhere/a"][..],
-            &["heaptoll", "stat", "-", "--json", "-"],
-            &["heaptoll", "stat", &path, "--json", "/dev/full", "--html", "/dev/full"],
+            &["heaptoll", "trace", "stat", &path, "--json", "/nowhere/a"][..],
+            &["heaptoll", "trace", "stat", "-", "--json", "-"],
+            &["heaptoll", "trace", "stat", &path, "--json", "/dev/full", "--html", "/dev/full"],
             &["heaptoll", "run", "--json", &path, "--", "sort", &path],
         ] {
             assert_eq!(refused(words), None);

@@ -133,17 +133,17 @@ mod tests {
     #[test]
     fn standard_output_is_for_one_text() {
         for (words, why) in [
-            (&["stat", "t", "--json", "-", "--markdown", "-"][..], "it is that of --"),
+            (&["trace", "stat", "t", "--json", "-", "--markdown", "-"][..], "it is that of --"),
             (&["report", "e.db", "--parquet", "-"], "no text"),
             (&["run", "--db", "-", "--", "ls"], "no text"),
             (&["leaks", "-o", "-", "--", "ls"], "no text"),
             (&["record", "-o", "-", "--", "ls"], "it is the program's"),
-            (&["plan", "gate", "-o", "-", "--base", "a", "--new", "b"], "no text"),
+            (&["lab", "shards", "plan", "gate", "-o", "-", "--base", "a", "--new", "b"], "no text"),
         ] {
             let refused = refusal(&[&["heaptoll"], words].concat()).expect("refused");
             assert!(refused.contains(why) && refused.contains("name a file with --"), "{refused}");
         }
-        assert_eq!(refusal(&["heaptoll", "export", "t", "--to", "folded", "-o", "-"]), None);
-        assert_eq!(refusal(&["heaptoll", "stat", "-", "--json", "f"]), None);
+        assert_eq!(refusal(&["heaptoll", "trace", "export", "t", "--to", "folded", "-o", "-"]), None);
+        assert_eq!(refusal(&["heaptoll", "trace", "stat", "-", "--json", "f"]), None);
     }
 }

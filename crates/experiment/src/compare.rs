@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, Interval, median};
 
 use crate::company::{self, Company};
@@ -352,7 +355,7 @@ fn overall(experiment: &Experiment, programs: &[ComparedProgram], repetitions: u
 }
 
 /// One line of a comparison between two experiments.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Across {
     /// Program name.
     pub program: String,

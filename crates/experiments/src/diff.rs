@@ -13,6 +13,7 @@ use heaptoll_gate::sites::differences_until;
 
 pub mod counts;
 mod document;
+pub mod experiments;
 mod figures;
 
 /// Name and version of the figures as JSON.

@@ -1,9 +1,12 @@
-//! `heaptoll diff`: what changed between two recordings, by call site.
+//! `heaptoll diff`: what changed between two files: recordings, by call site; counts of instructions; experiments.
+
+mod experiments;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
+use heaptoll_experiments::diff::experiments::is_experiment;
 use heaptoll_experiments::diff::{self, Request};
 use heaptoll_report::format::shell_command;
 
@@ -11,16 +14,22 @@ use crate::documents::DocumentOutputs;
 use crate::duration::two_times;
 use crate::exit;
 
-/// Which call sites two recordings of a program differ by, or two times of one; or which functions two counts of
-/// instructions differ by.
+/// What changed between two files: recordings, experiments, counts of instructions.
+///
+/// Two recordings of a program, or two times of one, are compared by call site.
 ///
 /// Call sites are joined by the functions of the program's own code, without lines, addresses and folders, so that two
 /// builds can be compared. The first sentences name the site that grew most: in bytes live at the peak and at the end,
 /// in bytes allocated, and in calls. All differences add up to that of the totals. Both traces need call stacks (record
 /// with --sites). The page has a flame graph of what changed.
 ///
-/// Two files of `heaptoll instructions --json` are compared function by function: which of them execute the additional
+/// Two files of `heaptoll exact instructions --json` are compared function by function: which of them execute the additional
 /// instructions. docs/guide/diff.md
+///
+/// Of two experiments of `heaptoll run` what they have in common is compared: the same program under the same manager,
+/// the second over the first, by the runs alone where there are others in lockstep. They were not measured together, so a
+/// machine that changed between them shows as a difference: for a decision, measure both in one `heaptoll run`. Programs
+/// that were not given the same work (another command, input or load) are left out.
 ///
 /// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 a trace is damaged (what is whole is compared),
 /// or an output file could not be written; 2 one is no trace, it cannot be read, or it has no call stacks or functions.
@@ -28,9 +37,10 @@ use crate::exit;
 #[command(after_help = "Examples:\n  heaptoll diff before.heaptoll after.heaptoll\n  \
     heaptoll diff server.heaptoll --between 10s,60s\n  \
     heaptoll diff before.heaptoll after.heaptoll --html changed.html\n  \
-    heaptoll diff before.json after.json              (of heaptoll instructions --json)")]
+    heaptoll diff before.json after.json              (of heaptoll exact instructions --json)\n  \
+    heaptoll diff monday.db friday.db                 (of heaptoll run --db)")]
 pub struct Arguments {
-    /// The trace, or the counts, from which changes are counted
+    /// The trace, counts or experiment from which changes are counted
     base: PathBuf,
     /// The other one; the same trace if not given, which takes --between
     new: Option<PathBuf>,
@@ -38,6 +48,9 @@ pub struct Arguments {
     /// first time with the second up to the second
     #[arg(long, value_name = "FROM,TO", value_parser = two_times)]
     between: Option<[u64; 2]>,
+    /// Of experiments: compare programs though their commands or inputs differ
+    #[arg(long, conflicts_with = "between")]
+    anyway: bool,
     #[command(flatten)]
     outputs: DocumentOutputs,
 }
@@ -48,6 +61,9 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
+    if let Some(new) = arguments.new.as_ref().filter(|_| is_experiment(&arguments.base)) {
+        return experiments::run(&arguments.base, new, arguments.anyway, &arguments.outputs);
+    }
     if let Some((base, new)) = counts(arguments)? {
         let figures = diff::counts::measure(base, new)?;
         let document = diff::counts::document(&figures, &again(arguments));
@@ -81,12 +97,12 @@ fn counts(arguments: &Arguments) -> Result<Option<(&Path, &Path)>, Failure> {
     match (new, arguments.between) {
         (Some(new), None) if [base, new].into_iter().all(diff::counts::is_json) => Ok(Some((base, new))),
         (Some(new), None) => Err(Failure::Usage(format!(
-            "one of {} and {} is JSON and one is not: compare two traces, or two files of heaptoll instructions --json",
+            "one of {} and {} is JSON and one is not: compare two traces, or two files of heaptoll exact instructions --json",
             base.display(),
             new.display()
         ))),
         _ => Err(Failure::Usage(
-            "counts of instructions are compared with another file of them: name two files of heaptoll instructions --json, \
+            "counts of instructions are compared with another file of them: name two files of heaptoll exact instructions --json, \
              without --between"
                 .into(),
         )),

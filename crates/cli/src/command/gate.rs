@@ -19,8 +19,9 @@ const BROKEN: u8 = 1;
 /// What `git bisect run` takes for a commit that cannot be tested.
 const SKIPPED: u8 = 125;
 
-/// Did this change cost something? Two builds of a program, one verdict on time, instructions and memory.
+/// Did this change cost something? Two builds, one verdict.
 ///
+/// The verdict is on time, instructions and memory.
 /// Both builds run paired, at once on one processor where that may be, and under a tracer that counts instructions,
 /// allocation calls, bytes and live bytes exactly. A limit is broken only where the whole interval of a change lies
 /// beyond it. Counts that differ between two runs of the base itself, the second under other addresses, are shown and

@@ -14,7 +14,9 @@ use crate::documents::ListOutput;
 use crate::messages::TerminalMessages;
 use crate::{exit, terminal};
 
-/// List managers: group, version, origin, what each is, and whether the preflight passes on a small program. Then the
+/// List the memory managers, or add one.
+///
+/// The list has group, version, origin, what each is, and whether the preflight passes on a small program. Then come the
 /// layers that can be put in front of them, and the options of both.
 ///
 /// A stack is written LAYER/MANAGER, with options after either: quarantine=2M/mimalloc, sweep,every=64K/jemalloc,

@@ -4,7 +4,6 @@
 pub mod artifact;
 pub mod bound;
 pub mod choose;
-pub mod compare;
 pub mod conservatism;
 pub mod corpus;
 pub mod delay;
@@ -29,9 +28,9 @@ pub mod proximity;
 pub mod reclamation;
 pub mod record;
 pub mod replay;
+pub mod replay_graph;
 pub mod report;
 pub mod run;
-pub mod sample;
 #[cfg(feature = "full")]
 pub mod shell_files;
 pub mod smoke;

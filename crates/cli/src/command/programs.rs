@@ -12,7 +12,9 @@ use crate::documents::ListOutput;
 use crate::messages::TerminalMessages;
 use crate::{exit, terminal};
 
-/// List the programs of the catalog: what each does, which Debian package brings it, whether it is here.
+/// List the programs of the catalog, or add some.
+///
+/// The list says what each does, which Debian package brings it, and whether it is here.
 ///
 /// `heaptoll programs add malloc-bench` adds the programs of the papers, which heaptoll may not bring; `add lucene` and
 /// `add h2` add programs in Java, `add dacapo` and `add renaissance` suites that you have as a jar.

@@ -1,9 +1,11 @@
 //! `heaptoll record`: every allocation of a program into a trace, while it runs as it always does.
 
+mod attach;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use heaptoll_experiment::places::Places;
 
 use crate::documents::DocumentOutputs;
@@ -68,6 +70,7 @@ pub enum ChildrenArg {
 /// recorded; 2 the request cannot be carried out; 130 the recording was stopped before the program ended.
 #[derive(Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  heaptoll record -- gawk -f report.awk data.txt        (writes gawk.heaptoll)\n  \
     heaptoll record -o build.heaptoll --sites -- make -j4  (and where each call comes from)\n  \
     heaptoll record -m mimalloc3 --program cfrac --size demo\n  \
@@ -76,6 +79,8 @@ pub enum ChildrenArg {
     heaptoll stat gawk.heaptoll                            (what was recorded)"
 )]
 pub struct Arguments {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// The trace [default: PROGRAM.heaptoll in the current folder, PROGRAM.graph with --graph, PROGRAM.pb.gz with --sample]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -133,10 +138,10 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = sample_distance,
         conflicts_with_all = ["sites", "latency", "time", "ledger", "graph", "brief"])]
     sample: Option<u64>,
-    /// With --sample, sample nothing until `heaptoll sample SOCKET start`
+    /// With --sample, sample nothing until `heaptoll record attach SOCKET start`
     #[arg(long, requires_all = ["sample", "socket"])]
     dormant: bool,
-    /// With --sample, a socket by which `heaptoll sample` wakes it and fetches profiles while the program runs
+    /// With --sample, a socket by which `heaptoll record attach` wakes it and fetches profiles while the program runs
     #[arg(long, value_name = "PATH", requires = "sample")]
     socket: Option<PathBuf>,
     /// With --sample, write the figures as JSON (docs/guide/sampling.md)
@@ -166,11 +171,20 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
+/// What else is done.
+#[derive(Debug, Subcommand)]
+enum Action {
+    Attach(attach::Arguments),
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    if let Some(Action::Attach(arguments)) = &arguments.action {
+        return attach::run(arguments);
+    }
     if arguments.graph {
         return record_graph(arguments);
     }

@@ -1,7 +1,4 @@
-//! `heaptoll replay`: what other managers do with exactly this sequence of calls, and with `--graph` what collectors that
-//! move objects do with a trace with pointers.
-
-mod graph;
+//! `heaptoll trace replay`: what other managers do with exactly this sequence of calls.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,8 +33,7 @@ pub enum OrderArg {
 /// is replayed, the two are compared.
 ///
 /// A trace has no pointers, so it does not show what a collector would have to mark: collectors get no figures of time.
-/// A trace of `heaptoll record --graph` has them: with --graph, collectors of MMTk replay it, also such that move objects
-/// (-m mmtk:semispace), in heaps of fixed size.
+/// A trace of `heaptoll record --graph` has them: `heaptoll lab replay-graph` replays it under collectors of MMTk.
 ///
 /// Exit status: 0 all well; 1 a manager failed, a collection lost an object, or an output file could not be written; 2 it
 /// is no trace, or cannot be replayed; 130 interrupted (what was measured is shown).
@@ -46,35 +42,29 @@ pub enum OrderArg {
     heaptoll replay gawk.heaptoll -m mimalloc3 -m ./libmine.so -n 10 --html gawk.html\n  \
     heaptoll replay server.heaptoll -m jemalloc --loop 100     (does memory drift up?)\n  \
     heaptoll replay server.heaptoll --scale 8                  (eight copies at once)\n  \
-    heaptoll replay threads.heaptoll --order exact --touch all (as recorded, contents checked)\n  \
-    heaptoll replay --graph lua.graph --heap 2x,3x             (collectors that move objects)\n  \
-    heaptoll replay --graph lua.graph -m mmtk:marksweep -m mmtk:gencopy --heap 16M --check\n  \
-    heaptoll replay --graph kv.graph --heap 64M --misses --collections 100    (caches, and requests after a collection)")]
+    heaptoll replay threads.heaptoll --order exact --touch all (as recorded, contents checked)")]
 pub struct Arguments {
-    /// The trace that `heaptoll record` made, with --graph that of `heaptoll record --graph`
+    /// The trace that `heaptoll record` made
     trace: PathBuf,
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors, all; with
     /// layers in front (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted; may be
-    /// given several times [default: modern]. With --graph, a collector of MMTk: mmtk:marksweep, mmtk:immix,
-    /// mmtk:immix,moving=off, mmtk:stickyimmix, mmtk:genimmix, mmtk:gencopy, mmtk:semispace, mmtk:markcompact, one of
-    /// our own that only replay, own:mostlycopying, own:counting, own:treadmill, or
-    /// mmtk:nogc, which collects nothing; ratios are to the first [default: all of MMTk but mmtk:nogc]
+    /// given several times [default: modern]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// The manager that ratios are taken to; added to the list when it is not in it
-    #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT, conflicts_with = "graph")]
+    #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
     baseline: String,
     /// Order of threads [default: per-thread where time is measured, exact where memory is]
-    #[arg(long, value_enum, value_name = "ORDER", conflicts_with = "graph")]
+    #[arg(long, value_enum, value_name = "ORDER")]
     order: Option<OrderArg>,
     /// What is done with blocks [default: none where time is measured, write where memory is]
-    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "graph")]
+    #[arg(long, value_enum, value_name = "HOW")]
     touch: Option<TouchArg>,
     /// Replay the whole trace so many times in the same process, for what happens in the long run
-    #[arg(long = "loop", value_name = "N", conflicts_with = "graph", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long = "loop", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repetitions: u32,
     /// Replay so many copies of the trace at once, interleaved
-    #[arg(long, value_name = "K", conflicts_with = "graph", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     scale: u32,
     /// Runs under each manager; below 6 no difference can be claimed
     #[arg(short = 'n', long = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -85,8 +75,6 @@ pub struct Arguments {
     /// Seconds after which a run is killed and marked
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
-    #[command(flatten)]
-    graph: graph::Options,
     #[command(flatten)]
     memory: MemoryArguments,
     #[command(flatten)]
@@ -100,9 +88,6 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let session = Session::begin()?;
-    if arguments.graph.graph {
-        return run_graph(arguments, &session);
-    }
     let replayed = replay::run(&request(arguments), &session.context())?;
     let document = replayed.document(&again(replayed.figures.seed));
     let code = arguments.outputs.deliver(&document, replay::SCHEMA, &replayed.figures)?;
@@ -128,29 +113,8 @@ fn request(arguments: &Arguments) -> Request {
     }
 }
 
-fn run_graph(arguments: &Arguments, session: &Session) -> Result<u8, Failure> {
-    let options = &arguments.graph;
-    let request = replay::graph::Request {
-        trace: arguments.trace.clone(),
-        plans: arguments.manager.clone(),
-        heaps: options.heaps()?,
-        base: options.base(),
-        tolerance: options.tolerance,
-        check: options.check,
-        misses: options.misses()?,
-        runs: arguments.runs,
-        seed: arguments.seed,
-        collector_threads: options.collector_threads,
-        timeout: Duration::from_secs_f64(arguments.timeout),
-        memory_limit_bytes: arguments.memory.limit_bytes(),
-    };
-    let replayed = replay::graph::run(&request, &session.context())?;
-    let document = replayed.document(&again(replayed.figures.seed));
-    let code = arguments.outputs.deliver(&document, replay::graph::SCHEMA, &replayed.figures)?;
-    Ok(status(replayed.figures.complete, replayed.has_trouble(), code))
-}
-
-fn status(complete: bool, has_trouble: bool, code: u8) -> u8 {
+/// The exit status of a replay.
+pub fn status(complete: bool, has_trouble: bool, code: u8) -> u8 {
     match complete {
         false => {
             terminal::note("interrupted: the tables hold the runs that were made until then");
@@ -162,7 +126,7 @@ fn status(complete: bool, has_trouble: bool, code: u8) -> u8 {
 }
 
 /// The command that repeats it.
-fn again(seed: u64) -> String {
+pub fn again(seed: u64) -> String {
     let mut words: Vec<String> = outputs::own_arguments();
     if let Some(first) = words.first_mut() {
         *first = "heaptoll".into();

@@ -21,7 +21,7 @@ use heaptoll_experiments::same_work;
 use heaptoll_gate::history;
 use heaptoll_runs::traced::stored;
 
-/// Show a stored experiment again, or write it as HTML, JSON, CSV or Parquet; or the history of a gate.
+/// Show a stored experiment again, or in another form; or the history of a gate.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The experiment's file, as `heaptoll run` named it at its end

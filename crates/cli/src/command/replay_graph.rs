@@ -1,37 +1,57 @@
-//! The options of `heaptoll replay --graph`.
+//! `heaptoll lab replay-graph`: what collectors, also such that move objects, do with a trace with pointers.
+
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
 use heaptoll_experiments::minheap::tolerance;
-use heaptoll_experiments::replay::graph::{HeapBase, HeapSize, MOST_HEAPS, Question};
+use heaptoll_experiments::replay::graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
 use heaptoll_experiments::simulated_machine;
 
-use crate::memory;
+use super::replay::{again, status};
+use crate::documents::DocumentOutputs;
+use crate::duration::positive_seconds;
+use crate::memory::{self, MemoryArguments};
+use crate::session::Session;
 
 /// The least heap, bytes: a page.
 const PAGE: u64 = 4096;
 
-/// Options of replays with pointers.
+/// Replay a trace with pointers under collectors of MMTk, in heaps of fixed size.
+///
+/// `heaptoll record --graph` makes such a trace. Collectors that move objects replay it too (-m mmtk:semispace).
+/// docs/guide/replay-graph.md explains the figures.
+///
+/// Exit status: 0 all well; 1 a collector failed, a collection lost an object, or an output file could not be written; 2 it
+/// is no trace with pointers, or cannot be replayed; 130 interrupted (what was measured is shown).
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Traces with pointers")]
-pub struct Options {
-    /// The trace has pointers: replay it under collectors of MMTk (docs/guide/replay-graph.md)
-    #[arg(long)]
-    pub graph: bool,
+#[command(after_help = "Examples:\n  heaptoll lab replay-graph lua.graph --heap 2x,3x\n  \
+    heaptoll lab replay-graph lua.graph -m mmtk:marksweep -m mmtk:gencopy --heap 16M --check\n  \
+    heaptoll lab replay-graph kv.graph --heap 64M --misses --collections 100    (caches, and requests after a collection)")]
+pub struct Arguments {
+    /// The trace that `heaptoll record --graph` made
+    trace: PathBuf,
+    /// A collector of MMTk: mmtk:marksweep, mmtk:immix, mmtk:immix,moving=off, mmtk:stickyimmix, mmtk:genimmix,
+    /// mmtk:gencopy, mmtk:semispace, mmtk:markcompact, one of our own that only replay, own:mostlycopying, own:counting,
+    /// own:treadmill, or mmtk:nogc, which collects nothing; may be given several times; ratios are to the first
+    /// [default: all of MMTk but mmtk:nogc]
+    #[arg(short, long, value_name = "COLLECTOR")]
+    manager: Vec<String>,
     /// Sizes of the heap: multiples of the smallest one (2x), or sizes with K, M or G (16M)
-    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size, default_value = "1.5x,2x,3x", requires = "graph")]
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size, default_value = "1.5x,2x,3x")]
     heap: Vec<HeapSize>,
     /// What heaps are multiples of
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = BaseArg::Least, requires = "graph")]
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = BaseArg::Least)]
     multiple_of: BaseArg,
     /// Compare what each collection keeps with the trace, in one run more of each collector in each heap: an object that
     /// is reachable or used later, and is gone or changed, ends the run
-    #[arg(long, requires = "graph")]
-    pub check: bool,
+    #[arg(long)]
+    check: bool,
     /// Simulate what the program's loads and stores miss in caches and TLB where each collector puts the objects, in one
     /// run more of each collector in each heap, and how that changes for requests after a collection; of a trace of
     /// `record --graph --references`
-    #[arg(long, requires = "graph")]
+    #[arg(long)]
     misses: bool,
     /// With --misses, a machine's data caches, nearest first, each SIZE/WAYS or SIZE/WAYS/LINE [default: those of this
     /// machine]
@@ -46,11 +66,24 @@ pub struct Options {
     #[arg(long, value_name = "N", requires = "misses", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     collections: Option<u32>,
     /// How far a smallest heap may be above the truth, as a percentage of it
-    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = tolerance, requires = "graph")]
-    pub tolerance: f64,
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = tolerance)]
+    tolerance: f64,
     /// Threads of the collector
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), requires = "graph")]
-    pub collector_threads: u32,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    collector_threads: u32,
+    /// Runs under each collector; below 6 no difference can be claimed
+    #[arg(short = 'n', long = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+    /// Seed of the order of runs [default: from the clock, printed]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Seconds after which a run is killed and marked
+    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
+    timeout: f64,
+    #[command(flatten)]
+    memory: MemoryArguments,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
 }
 
 /// A smallest heap that others are multiples of.
@@ -76,12 +109,39 @@ fn size(text: &str) -> Result<HeapSize, String> {
     }
 }
 
-impl Options {
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    let session = Session::begin()?;
+    let request = Request {
+        trace: arguments.trace.clone(),
+        plans: arguments.manager.clone(),
+        heaps: arguments.heaps()?,
+        base: arguments.base(),
+        tolerance: arguments.tolerance,
+        check: arguments.check,
+        misses: arguments.misses()?,
+        runs: arguments.runs,
+        seed: arguments.seed,
+        collector_threads: arguments.collector_threads,
+        timeout: Duration::from_secs_f64(arguments.timeout),
+        memory_limit_bytes: arguments.memory.limit_bytes(),
+    };
+    let replayed = graph::run(&request, &session.context())?;
+    let document = replayed.document(&again(replayed.figures.seed));
+    let code = arguments.outputs.deliver(&document, graph::SCHEMA, &replayed.figures)?;
+    Ok(status(replayed.figures.complete, replayed.has_trouble(), code))
+}
+
+impl Arguments {
     /// Heaps, each once.
     ///
     /// # Errors
     /// They are too many.
-    pub fn heaps(&self) -> Result<Vec<HeapSize>, Failure> {
+    fn heaps(&self) -> Result<Vec<HeapSize>, Failure> {
         let mut heaps: Vec<HeapSize> = Vec::new();
         for heap in &self.heap {
             if !heaps.contains(heap) {
@@ -101,7 +161,7 @@ impl Options {
     ///
     /// # Errors
     /// A text is no machine.
-    pub fn misses(&self) -> Result<Option<Question>, Failure> {
+    fn misses(&self) -> Result<Option<Question>, Failure> {
         if !self.misses {
             return Ok(None);
         }
@@ -111,7 +171,7 @@ impl Options {
     }
 
     /// What they are multiples of.
-    pub fn base(&self) -> HeapBase {
+    fn base(&self) -> HeapBase {
         match self.multiple_of {
             BaseArg::Least => HeapBase::Least,
             BaseArg::Own => HeapBase::Own,

@@ -1,81 +1,66 @@
-//! `heaptoll compare A.db B.db`: what changed between two experiments.
+//! `heaptoll diff A.db B.db`: what changed between two experiments.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Args;
+use heaptoll_command::failure::Failure;
 use heaptoll_experiment::compare::{across, judge_outputs};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::store::Store;
-use heaptoll_report::experiment::pair;
-use heaptoll_report::terminal::render_document;
-
-use crate::one_class::one_class;
-use crate::outputs::Pages;
-use crate::{exit, terminal};
-use heaptoll_command::failure::Failure;
+use heaptoll_experiments::diff::experiments::{Figures, SCHEMA};
 use heaptoll_experiments::same_work;
+use heaptoll_report::document::Document;
+use heaptoll_report::experiment::pair;
 
-/// Compare what two experiments have in common: the same program under the same manager, B over A.
-///
-/// CPU seconds are those of the runs alone, where an experiment has such besides its runs at once.
-///
-/// The two were not measured together, so a machine that changed between them shows as a difference. For a decision,
-/// measure both in one `heaptoll run`. Programs that were not given the same work (another command, input or load) are
-/// left out.
-#[derive(Debug, Args)]
-pub struct Arguments {
-    /// The earlier experiment
-    a: PathBuf,
-    /// The later one
-    b: PathBuf,
-    /// Compare programs though their commands or inputs differ
-    #[arg(long)]
-    anyway: bool,
-    #[command(flatten)]
-    pages: Pages,
-}
+use crate::documents::DocumentOutputs;
+use crate::one_class::one_class;
+use crate::terminal;
 
-/// Runs the command.
+/// Compares B with A, and shows and writes what it finds. With `anyway` also programs that were not given the same work.
 ///
 /// # Errors
 /// Files that cannot be read, or nothing in common.
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.pages.check()?;
-    let (mut a, mut b) = (Store::read(&arguments.a)?, Store::read(&arguments.b)?);
-    one_class(&a, &arguments.a)?;
-    one_class(&b, &arguments.b)?;
+pub fn run(a_path: &Path, b_path: &Path, anyway: bool, outputs: &DocumentOutputs) -> Result<u8, Failure> {
+    let (mut a, mut b) = (Store::read(a_path)?, Store::read(b_path)?);
+    one_class(&a, a_path)?;
+    one_class(&b, b_path)?;
     judge_outputs(&mut a);
     judge_outputs(&mut b);
-    let left_out = leave_out_other_work(&mut a, &b, arguments.anyway);
+    let left_out = leave_out_other_work(&mut a, &b, anyway);
     let rows = across(&a, &b);
-    if rows.is_empty() && !left_out.is_empty() {
-        return Err(Failure::NothingToCompare(format!(
-            "nothing is left to compare; --anyway compares different work:\n  {}",
-            left_out.join("\n  ")
-        )));
+    if rows.is_empty() {
+        return Err(Failure::NothingToCompare(nothing(&left_out, (a_path, &a), (b_path, &b))));
     }
     let mut warnings: Vec<String> =
         left_out.iter().map(|text| format!("left out (--anyway compares it): {text}")).collect();
-    if rows.is_empty() {
-        return Err(Failure::NothingToCompare(format!(
-            "{} and {} have no program and manager in common with good rows in both. The first has {}; the second has {}. Two builds under other \
-             names are compared by: heaptoll gate --base OLD --new NEW",
-            arguments.a.display(),
-            arguments.b.display(),
-            contents(&a),
-            contents(&b)
-        )));
-    }
     warnings.extend(same_work::of_all(&a, &b));
     warnings.iter().for_each(|text| terminal::warning(text));
-    let (name_a, name_b) = names(&arguments.a, &arguments.b);
-    let mut document = pair(&name_a, &name_b, &rows);
-    let printed = terminal::print(&render_document(&document, &terminal::style()));
-    // The terminal has them already.
-    document.warnings = warnings;
-    let written = arguments.pages.write(&document);
-    printed?;
-    Ok(if written { 0 } else { exit::TROUBLE })
+    let (name_a, name_b) = names(a_path, b_path);
+    let printed = pair(&name_a, &name_b, &rows);
+    // The terminal has the warnings already.
+    let written = Document { warnings: warnings.clone(), ..printed.clone() };
+    outputs.deliver_with(&printed, &written, SCHEMA, &Figures { a: name_a, b: name_b, warnings, rows })
+}
+
+/// Why there is nothing to compare.
+fn nothing(
+    left_out: &[String],
+    (a_path, a): (&Path, &Experiment),
+    (b_path, b): (&Path, &Experiment),
+) -> String {
+    if !left_out.is_empty() {
+        return format!(
+            "nothing is left to compare; --anyway compares different work:\n  {}",
+            left_out.join("\n  ")
+        );
+    }
+    format!(
+        "{} and {} have no program and manager in common with good rows in both. The first has {}; the second has {}. \
+         Two builds under other names are compared by: heaptoll gate --base OLD --new NEW",
+        a_path.display(),
+        b_path.display(),
+        contents(a),
+        contents(b)
+    )
 }
 
 /// The programs of an experiment, each with its managers.
