@@ -76,7 +76,7 @@ pub enum ChildrenArg {
     heaptoll record -m mimalloc3 --program cfrac --size demo\n  \
     heaptoll record --graph --program lua --size quick      (writes lua.graph: which objects point to which)\n  \
     heaptoll record --sample 512K -- ./server               (writes server.pb.gz: a heap profile)\n  \
-    heaptoll stat gawk.heaptoll                            (what was recorded)"
+    heaptoll trace stat gawk.heaptoll                            (what was recorded)"
 )]
 pub struct Arguments {
     #[command(subcommand)]

@@ -38,11 +38,11 @@ pub enum OrderArg {
 /// Exit status: 0 all well; 1 a manager failed, a collection lost an object, or an output file could not be written; 2 it
 /// is no trace, or cannot be replayed; 130 interrupted (what was measured is shown).
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll replay gawk.heaptoll\n  \
-    heaptoll replay gawk.heaptoll -m mimalloc3 -m ./libmine.so -n 10 --html gawk.html\n  \
-    heaptoll replay server.heaptoll -m jemalloc --loop 100     (does memory drift up?)\n  \
-    heaptoll replay server.heaptoll --scale 8                  (eight copies at once)\n  \
-    heaptoll replay threads.heaptoll --order exact --touch all (as recorded, contents checked)")]
+#[command(after_help = "Examples:\n  heaptoll trace replay gawk.heaptoll\n  \
+    heaptoll trace replay gawk.heaptoll -m mimalloc3 -m ./libmine.so -n 10 --html gawk.html\n  \
+    heaptoll trace replay server.heaptoll -m jemalloc --loop 100     (does memory drift up?)\n  \
+    heaptoll trace replay server.heaptoll --scale 8                  (eight copies at once)\n  \
+    heaptoll trace replay threads.heaptoll --order exact --touch all (as recorded, contents checked)")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made
     trace: PathBuf,

@@ -33,7 +33,7 @@ fn artifact(fixture: &Fixture) -> String {
     fixture.heaptoll(&[&["run", "--db", &db], &COMMON[..], &["--", &program]].concat()).exits(0);
     with_packages(fixture, "1.0-1", &["artifact", &db, "-o", &folder])
         .exits(0)
-        .complains(&["1 Debian package", "heaptoll artifact --check"]);
+        .complains(&["1 Debian package", "heaptoll lab artifact --check"]);
     folder
 }
 

@@ -18,7 +18,7 @@ fn plan(fixture: &Fixture, name: &str, more: &[&str], program: &str) -> Vec<Stri
     let path = fixture.at(name);
     let short: &[&str] = if more.contains(&"--shard-time") { &[] } else { &["--shard-time", "0.001s"] };
     let words = [&["plan", "-o", &path], short, more, &COMMON[..], &["--", program]].concat();
-    fixture.heaptoll(&words).exits(0).shows(&["shards", "heaptoll work"]);
+    fixture.heaptoll(&words).exits(0).shows(&["shards", "heaptoll lab shards work"]);
     let plan = read_json(&path);
     let count = plan["shards"].as_array().expect("shards").len();
     (0..count).map(|number| format!("{}-{number:05}.db", &text(&plan["identity"])[..12])).collect()
@@ -83,7 +83,10 @@ fn shards_have_the_cells_of_one_run_each_once() {
     let shown = fixture.heaptoll(&["report", &all]);
     shown.exits(0).shows(&["By node", "over the others'", "n0", "n1", "6 shards of 2 nodes of this class"]);
     fixture.heaptoll(&["compare", &one, &all]).exits(0);
-    fixture.heaptoll(&["run", "--resume", &all]).exits(2).complains(&["measured in shards", "heaptoll work"]);
+    fixture
+        .heaptoll(&["run", "--resume", &all])
+        .exits(2)
+        .complains(&["measured in shards", "heaptoll lab shards work"]);
     let parquet = fixture.at("runs");
     fixture.heaptoll(&["export", &all, "--parquet-dir", &parquet]).exits(0).complains(&["6 files"]);
     fixture.heaptoll(&["export", &one, "--parquet-dir", &parquet]).exits(0).complains(&["1 file"]);

@@ -24,7 +24,7 @@ fn plan(fixture: &Fixture, more: &[&str], builds: [&str; 2]) -> Vec<PathBuf> {
     let path = fixture.at("gate.plan");
     let [base, new] = builds;
     let words = ["plan", "gate", "-o", &path, "-n", "6", "--limit", "cpu=none", "--base", base, "--new", new];
-    fixture.heaptoll(&[&words[..], more].concat()).exits(0).shows(&["shards", "heaptoll work"]);
+    fixture.heaptoll(&[&words[..], more].concat()).exits(0).shows(&["shards", "heaptoll lab shards work"]);
     let plan = read_json(&path);
     validate("a plan", &plan.to_string());
     let count = plan["shards"].as_array().expect("shards").len();

@@ -1,4 +1,4 @@
-//! `heaptoll conservatism` of a program whose roots are known.
+//! `heaptoll lab conservatism` of a program whose roots are known.
 
 use serde_json::Value;
 

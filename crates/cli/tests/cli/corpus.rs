@@ -1,4 +1,4 @@
-//! `heaptoll corpus`: programs recorded into one folder with an index, resumed, verified.
+//! `heaptoll lab corpus`: programs recorded into one folder with an index, resumed, verified.
 
 use crate::fixture::{Fixture, read_json};
 use crate::schemas::validate;

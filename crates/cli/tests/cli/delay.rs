@@ -1,4 +1,4 @@
-//! `heaptoll delay`: quarantines of several sizes in front of a manager, from the program to the figures.
+//! `heaptoll lab delay`: quarantines of several sizes in front of a manager, from the program to the figures.
 
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
             "8M",
             "What the quarantine itself costs",
         ])
-        .complains(&["every row is kept in", "heaptoll delay --resume"]);
+        .complains(&["every row is kept in", "heaptoll lab delay --resume"]);
     let json = read_json(&file);
     assert_eq!(json["schema"], "heaptoll-delay/1");
     assert_described(&json, "guide/delay.md");
@@ -160,7 +160,7 @@ fn an_interrupted_study_keeps_its_rows_and_goes_on() {
     };
     eventually("rows", || rows().is_some_and(|rows| rows >= 3) && !programs_with(&mark).is_empty());
     running.signal(libc::SIGINT);
-    let output = running.wait().exits(130).complains(&["heaptoll delay --resume"]);
+    let output = running.wait().exits(130).complains(&["heaptoll lab delay --resume"]);
     assert!(output.out.contains("interrupted: not all runs were made"), "{}", output.out);
 }
 

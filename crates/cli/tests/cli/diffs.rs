@@ -145,7 +145,10 @@ fn counts_of_instructions_are_compared_by_function() {
     assert!(page.contains("class=\"flame compared\""));
     let same = fixture.heaptoll(&["diff", &before, &before]).exits(0);
     assert!(same.out.contains("the same in every function"), "{}", same.out);
-    fixture.heaptoll(&["diff", &before]).exits(2).complains(&["name two files of heaptoll instructions"]);
+    fixture
+        .heaptoll(&["diff", &before])
+        .exits(2)
+        .complains(&["name two files of heaptoll exact instructions"]);
     fixture.heaptoll(&["diff", &before, "/bin/true"]).exits(2).complains(&["JSON and one is not"]);
     fixture.heaptoll(&["diff", &json, &before]).exits(2).complains(&["heaptoll-instructions/1 is wanted"]);
     let text = std::fs::read_to_string(&before).expect("the counts");

@@ -1,4 +1,4 @@
-//! `heaptoll frequency`: the mutator's time by the period of collections, from the program to the figures.
+//! `heaptoll lab frequency`: the mutator's time by the period of collections, from the program to the figures.
 
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ fn collects_as_often_as_requested(collector: &str) {
             "every 4th collection",
             "What was measured",
         ])
-        .complains(&["heaptoll frequency --resume"]);
+        .complains(&["heaptoll lab frequency --resume"]);
     let json = read_json(&file);
     assert_eq!(json["schema"], "heaptoll-frequency/1");
     assert_described(&json, "guide/frequency.md");

@@ -1,4 +1,4 @@
-//! `heaptoll record --graph` and `heaptoll stat` of what it writes.
+//! `heaptoll record --graph` and `heaptoll trace stat` of what it writes.
 
 use crate::fixture::{CommandOutput, Fixture, read_json};
 
@@ -29,7 +29,7 @@ fn a_graph_is_recorded_and_summed_up_and_is_no_plain_trace() {
     let (program, graph, json) =
         (fixture.program("list", PROGRAM), fixture.at("a.graph"), fixture.at("a.json"));
     let record = ["record", "--graph", "--roots-every", "4K", "-o", &graph, "--", &program];
-    fixture.heaptoll(&record).exits(0).complains(&["edges", "root points", "heaptoll stat"]);
+    fixture.heaptoll(&record).exits(0).complains(&["edges", "root points", "heaptoll trace stat"]);
     fixture.heaptoll(&record).exits(2).complains(&["exists"]);
     let shown = fixture.heaptoll(&["stat", &graph, "--json", &json]).exits(0);
     shown.shows(&["hidden pointers", "Root points", "Bounds of lifetimes"]);
@@ -124,7 +124,7 @@ fn a_graph_of_a_program_that_fails_has_its_end_and_sites_and_needs_no_state_fold
     let record = ["record", "--graph", "--sites", "-f", "--expect-status", "3", "-o", &graph, "--", &program];
     let mut command = fixture.command(&record);
     let output: CommandOutput = command.env("XDG_STATE_HOME", "/proc/state").output().expect("runs").into();
-    output.exits(3).complains(&["heaptoll stat"]);
+    output.exits(3).complains(&["heaptoll trace stat"]);
     assert!(!stale.exists(), "traces of the earlier run are removed");
     // Standard input is read, and a pipe that has the trace.
     let mut stat = fixture.command(&["stat", "-", "--json", &json]);

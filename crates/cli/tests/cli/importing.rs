@@ -1,4 +1,4 @@
-//! `heaptoll import` on recordings that heaptrack made, and profiles of pprof, DHAT, jemalloc and gperftools given to
+//! `heaptoll trace import` on recordings that heaptrack made, and profiles of pprof, DHAT, jemalloc and gperftools given to
 //! the commands that read them and to those that cannot.
 
 use std::path::Path;
@@ -115,7 +115,7 @@ fn what_cannot_be_imported_is_refused_and_leaves_no_file() {
     fixture
         .heaptoll(&["stat", &recording])
         .exits(2)
-        .complains(&["a recording of heaptrack", "heaptoll import"]);
+        .complains(&["a recording of heaptrack", "heaptoll trace import"]);
     fixture.heaptoll(&["import", &recording, "--from", "pprof"]).exits(2).complains(&["sums of call stacks"]);
 }
 
@@ -189,7 +189,12 @@ fn a_profile_has_no_events_and_every_command_states_it() {
     fixture.heaptoll(&["export", &trace, "--to", "pprof", "-o", &profile]).exits(0);
     for command in ["stat", "lifetimes", "replay", "bound", "leaks", "ledger", "import"] {
         let refused = fixture.heaptoll(&[command, &profile]).exits(2);
-        refused.complains(&["a heap profile of pprof", "no events", "heaptoll export", "heaptoll diff"]);
+        refused.complains(&[
+            "a heap profile of pprof",
+            "no events",
+            "heaptoll trace export",
+            "heaptoll diff",
+        ]);
     }
     let to = |options: &[&str]| {
         let file = fixture.at("out");

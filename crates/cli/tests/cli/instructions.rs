@@ -1,4 +1,4 @@
-//! `heaptoll instructions`: on a manager whose every instruction is known, on programs that repeat and on programs that
+//! `heaptoll exact instructions`: on a manager whose every instruction is known, on programs that repeat and on programs that
 //! do not, and compared with callgrind.
 
 use std::process::Command;

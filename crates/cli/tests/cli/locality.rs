@@ -1,4 +1,4 @@
-//! `heaptoll locality` on programs whose references are known, under managers whose placement is known.
+//! `heaptoll exact locality` on programs whose references are known, under managers whose placement is known.
 
 use serde_json::Value;
 

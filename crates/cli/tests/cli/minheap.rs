@@ -1,4 +1,4 @@
-//! `heaptoll minheap` on programs whose need is known.
+//! `heaptoll lab minheap` on programs whose need is known.
 
 use serde_json::Value;
 

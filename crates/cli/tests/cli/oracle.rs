@@ -1,4 +1,4 @@
-//! `heaptoll oracle` and `heaptoll reclamation`: programs of which every last use is known, programs whose allocations
+//! `heaptoll lab oracle` and `heaptoll lab reclamation`: programs of which every last use is known, programs whose allocations
 //! depend on something, and early frees that are not safe.
 
 use serde_json::Value;
@@ -216,7 +216,7 @@ fn threads_servers_and_bad_names_are_refused() {
     for (stack, part) in [
         ("oracle/glibc", "it needs a point"),
         ("oracle=later,file=a.oracle/glibc", "it needs a point"),
-        ("oracle=last-use/glibc", "cache/heaptoll/oracles/thread.oracle; `heaptoll oracle` makes it"),
+        ("oracle=last-use/glibc", "cache/heaptoll/oracles/thread.oracle; `heaptoll lab oracle` makes it"),
         ("oracle=delay,file=a.oracle/glibc", "it needs bytes"),
         ("oracle=free,bytes=1,file=a.oracle/glibc", "only delay and collect"),
         ("oracle=free,file=a.txt/glibc", "must end with .oracle"),

@@ -117,12 +117,15 @@ fn what_cannot_be_replaced_is_refused_by_run_and_record_with_what_can_be_had() {
     let fixed = fixture.static_program("fixed", "int main(void) { free(malloc(9)); return 0; }");
     let own = fixture.program("own", &format!("{MI} int main(void) {{ work(); return 0; }}"));
     for program in [&fixed, &own] {
-        fixture.heaptoll(&["run", "-n", "1", "--", program]).exits(2).complains(&["heaptoll instructions"]);
+        fixture
+            .heaptoll(&["run", "-n", "1", "--", program])
+            .exits(2)
+            .complains(&["heaptoll exact instructions"]);
     }
     fixture
         .heaptoll(&["record", "-o", &fixture.at("t"), "--", &fixed])
         .exits(2)
-        .complains(&["heaptoll instructions"]);
+        .complains(&["heaptoll exact instructions"]);
 }
 
 #[test]

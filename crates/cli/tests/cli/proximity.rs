@@ -1,4 +1,4 @@
-//! `heaptoll proximity` on programs that mark their requests.
+//! `heaptoll lab proximity` on programs that mark their requests.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `heaptoll replay`: on traces of real programs, on traces that are damaged or none, and with
+//! `heaptoll trace replay`: on traces of real programs, on traces that are damaged or none, and with
 //! managers that fail.
 
 use std::os::unix::fs::symlink;
@@ -290,7 +290,9 @@ fn a_page_has_the_charts() {
     let (trace, page) = (fixture.at("t"), fixture.at("page.html"));
     fixture.heaptoll(&["replay", &trace, "-m", "glibc", "-n", "1", "--loop", "3", "--html", &page]).exits(0);
     let page = std::fs::read_to_string(page).expect("the page");
-    for title in ["Fragmentation over the trace", "Peak resident memory by repetition", "heaptoll replay"] {
+    for title in
+        ["Fragmentation over the trace", "Peak resident memory by repetition", "heaptoll trace replay"]
+    {
         assert!(page.contains(title), "no {title}");
     }
     fixture

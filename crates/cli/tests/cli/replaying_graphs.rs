@@ -1,4 +1,4 @@
-//! `heaptoll replay --graph`: collectors that move objects, on traces of real programs, and what is refused.
+//! `heaptoll lab replay-graph`: collectors that move objects, on traces of real programs, and what is refused.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `heaptoll study`: studies of one's own with made-up claims, stopped and gone on with; and each study of a paper in
+//! `heaptoll lab study`: studies of one's own with made-up claims, stopped and gone on with; and each study of a paper in
 //! its shortest form.
 
 use std::time::{Duration, Instant};
@@ -333,7 +333,7 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
     under_way
         .wait()
         .exits(130)
-        .complains(&["go on with: heaptoll study --resume"])
+        .complains(&["go on with: heaptoll lab study --resume"])
         .shows(&["interrupted", "not measured"]);
     let results = read_json(&json);
     assert_eq!(

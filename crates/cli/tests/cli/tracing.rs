@@ -1,5 +1,5 @@
 //! What the commands under the tracer have in common: what they refuse, what they keep of a run that ends badly, and
-//! what is stored. `heaptoll instructions` stands for all of them.
+//! what is stored. `heaptoll exact instructions` stands for all of them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -123,7 +123,8 @@ fn a_disk_that_fills_up_does_not_disturb_the_program_and_leaves_a_marked_gap() {
     command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_heaptoll"), &program, &kept]);
     fixture.prepare(&mut command);
     let output: CommandOutput = command.output().expect("unshare runs").into();
-    let output = output.exits(1).complains(&["/mnt/t is not whole", "No space left", "heaptoll stat /mnt/t"]);
+    let output =
+        output.exits(1).complains(&["/mnt/t is not whole", "No space left", "heaptoll trace stat /mnt/t"]);
     assert_eq!(output.err.matches("the program goes on").count(), 1, "printed once: {}", output.err);
     assert_eq!(output.out, "done\n");
     has_a_marked_gap(&Trace::read(&kept), 1_990_000);
