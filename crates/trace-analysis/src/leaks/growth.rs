@@ -5,6 +5,10 @@
 //! what it rose by until then, they rose in several parts, and the interval of their slope is above 0. So what only
 //! rises at the start does not, nor does a cache that fills or is emptied.
 //!
+//! A program that works in batches has waves, which hide what each batch keeps. Of seven waves and more the *troughs* are
+//! compared: the least of each wave, or of each tenth of the run. They rise where each is above all before, the last by a
+//! fair share. Troughs of no trend do so once in 5040 runs.
+//!
 //! A site grows where its floors rise in time. In parts of equal bytes, what a program allocates at its start hides
 //! what comes later, and what it builds at its start seems to go on where it computes without allocating. But time has
 //! idle hours, and rush hours. So a site grows as well where its floors rise in parts of equal bytes, if
@@ -27,6 +31,10 @@ const FIFTHS: usize = 5;
 const FIFTH: usize = PARTS / FIFTHS;
 /// Fewest parts of the run in which a site that grows has risen.
 const FEWEST_RISES: usize = 10;
+/// Fewest waves of a run, fewest falls where there may be more than are seen, and most troughs.
+const FEWEST_WAVES: usize = 7;
+const FEWEST_FALLS: usize = 3;
+const TROUGHS: usize = 10;
 /// The share of a run at which its last fifth begins.
 const LAST_FIFTH_AT: f64 = 1.0 - 1.0 / FIFTHS as f64;
 /// The last fifth has at least one part in so many of the mean rise of the three fifths before.
@@ -148,8 +156,12 @@ impl Run {
             Clock::Time => (&self.ends_in_time, &floors.in_time),
         };
         let at = |end: &(u64, u64)| if in_time { seconds(end.1) } else { end.0 as f64 / MIB };
-        let points: Vec<(f64, f64)> = ends.iter().map(at).zip(floors.map(|floor| floor as f64)).collect();
-        let Trend { slope, low, high } = trend(&points).filter(|trend| trend.low > 0.0)?;
+        let of = |floors: &[u64; PARTS]| {
+            let points = ends.iter().map(at).zip(floors.map(|floor| floor as f64));
+            trend(&points.collect::<Vec<_>>()).filter(|trend| trend.low > 0.0)
+        };
+        let beneath_waves = || troughs(floors).and_then(|_| of(&least_from_here(floors)));
+        let Trend { slope, low, high } = of(floors).or_else(beneath_waves)?;
         // The other slope by the mean rate of the run, and not by slopes over the other clock: parts of equal bytes
         // have next to no time in bursts, and all of an idle hour is in one.
         let mib_per_s = self.clock_bytes as f64 / MIB / seconds(self.time_ns);
@@ -168,8 +180,52 @@ fn fifths(floors: &[u64; PARTS]) -> Vec<i64> {
     least.map(|floor| (floor as i64).saturating_sub(std::mem::replace(&mut before, floor as i64))).collect()
 }
 
-/// Whether floors rise over the whole run.
+/// Whether floors rise over the whole run, or the troughs of its waves.
 fn rises(floors: &[u64; PARTS]) -> bool {
+    fifths_rise(floors) || troughs(floors).is_some()
+}
+
+/// The parts with the troughs of a run of waves: the least of each tenth of the run, or of each wave where those are as
+/// few. The first that rise, if any do.
+fn troughs(floors: &[u64; PARTS]) -> Option<Vec<usize>> {
+    let range = floors.iter().max()? - floors.iter().min()?;
+    let falls = |by: u64| floors.windows(2).filter(move |pair| pair[0].saturating_sub(pair[1]) > by).count();
+    let tenths: Vec<Vec<usize>> =
+        (0..PARTS).collect::<Vec<_>>().chunks(PARTS / TROUGHS).map(<[usize]>::to_vec).collect();
+    let waves = waves(floors, range / TROUGHS as u64);
+    let many = (falls(range / PARTS as u64) >= FEWEST_FALLS).then_some(tenths);
+    let few = (FEWEST_WAVES..=TROUGHS).contains(&waves.len()).then_some(waves);
+    let least = |parts: &Vec<usize>| parts.iter().copied().min_by_key(|part| floors[*part]);
+    let found = many.into_iter().chain(few).map(|groups| groups.iter().filter_map(least).collect::<Vec<_>>());
+    found.into_iter().find(|troughs| troughs_rise(floors, troughs))
+}
+
+/// The parts of each wave, from its fall by more than so much to the next one's.
+fn waves(floors: &[u64; PARTS], amplitude: u64) -> Vec<Vec<usize>> {
+    let (mut waves, mut highest, mut lowest, mut falls) = (Vec::<Vec<usize>>::new(), 0, 0, false);
+    for (part, floor) in floors.iter().copied().enumerate() {
+        (highest, lowest) = (floor.max(highest), floor.min(lowest));
+        if !falls && highest - floor > amplitude {
+            waves.push(Vec::new());
+            (falls, lowest) = (true, floor);
+        } else if falls && floor - lowest > amplitude {
+            (falls, highest) = (false, floor);
+        }
+        if let Some(wave) = waves.last_mut() {
+            wave.push(part);
+        }
+    }
+    waves
+}
+
+fn troughs_rise(floors: &[u64; PARTS], troughs: &[usize]) -> bool {
+    let mut rises = troughs.windows(2).map(|pair| floors[pair[1]].saturating_sub(floors[pair[0]]));
+    let last = rises.clone().next_back().unwrap_or(0);
+    let mean = rises.clone().sum::<u64>() / (troughs.len() as u64 - 1);
+    rises.all(|rise| rise > 0) && last > mean / LAST_FIFTH
+}
+
+fn fifths_rise(floors: &[u64; PARTS]) -> bool {
     let rises = floors.windows(2).filter(|pair| pair[1] > pair[0]).count();
     let highest: Vec<u64> =
         floors.chunks(FIFTH).map(|part| part.iter().copied().max().unwrap_or(0)).collect();
@@ -180,12 +236,18 @@ fn rises(floors: &[u64; PARTS]) -> bool {
         && last.saturating_sub(before) > mean / LAST_FIFTH
 }
 
-/// The part before which a rise is over: to what floors do not fall below again, next to nothing is added later.
-fn over_at(floors: &[u64; PARTS]) -> usize {
+/// To what floors do not fall below again.
+fn least_from_here(floors: &[u64; PARTS]) -> [u64; PARTS] {
     let mut least = *floors;
     for part in (0..PARTS - 1).rev() {
         least[part] = least[part].min(least[part + 1]);
     }
+    least
+}
+
+/// The part before which a rise is over: to what floors do not fall below again, next to nothing is added later.
+fn over_at(floors: &[u64; PARTS]) -> usize {
+    let least = least_from_here(floors);
     let (first, last) = (least[0], least[PARTS - 1]);
     least.iter().position(|floor| *floor >= last - (last - first) / NEXT_TO_NOTHING).unwrap_or(0)
 }
@@ -307,6 +369,47 @@ mod tests {
         assert!(!of(&|_| 0));
         assert!(of(&|at| (1000.0 / (1.0 + at as f64 / 100.0)) as i64), "as a logarithm");
         assert!(of(&|at| if at % 300 < 150 { 500 } else { -400 }), "what is left of a cache that is emptied");
+    }
+
+    /// Before, what a job keeps of the objects of one site was hidden by those that it frees.
+    #[test]
+    fn what_each_batch_keeps_grows_beneath_the_waves() {
+        // Each job makes a thousand objects, and then frees all but so many.
+        let batch = |jobs: usize, kept: i64, pause: u64| {
+            let up = || times(100, (1, 10_000, 10_000));
+            let down = || times(100, (1, 0, -10_000)).chain(times(1, (1, 1000 * kept as u64, 1000 * kept)));
+            let jobs = (0..jobs).flat_map(|_| up().chain(down()).chain(idle(pause))).collect::<Vec<_>>();
+            grows(jobs)
+        };
+        for jobs in [8, 10, 15, 20, 24, 60, 100, 200] {
+            assert!(batch(jobs, 50, 0), "{jobs} jobs");
+            assert!(batch(jobs, 1, 60), "{jobs} jobs that keep little");
+            assert!(!batch(jobs, 0, 0), "{jobs} jobs that keep nothing");
+        }
+    }
+
+    /// Each has another amplitude, and none keeps anything.
+    #[test]
+    fn waves_of_changing_height_do_not_grow() {
+        let mut state = 7_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as i64
+        };
+        for waves in [7, 12, 20, 60, 150] {
+            for _ in 0..40 {
+                let mut base = 0;
+                let steps: Vec<_> = (0..waves)
+                    .flat_map(|_| {
+                        let (height, next) = (random() % 1000 + 100, 500_000 + random() % 1000);
+                        let change = std::mem::replace(&mut base, next);
+                        let to_base = times(1, (1, 600_000, next - change));
+                        times(20, (5, 2000, height)).chain(times(20, (5, 0, -height))).chain(to_base)
+                    })
+                    .collect();
+                assert!(!grows(steps), "{waves} waves");
+            }
+        }
     }
 
     #[test]
