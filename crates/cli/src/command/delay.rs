@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     deliver(
         &result.outcome,
         &arguments.study.outputs,
-        "delay",
+        "lab delay",
         delay::SCHEMA,
         &result.document(),
         &result.figures(),

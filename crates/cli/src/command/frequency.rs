@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     deliver(
         &result.outcome,
         &arguments.study.outputs,
-        "frequency",
+        "lab frequency",
         frequency::SCHEMA,
         &result.document(),
         &result.figures(),

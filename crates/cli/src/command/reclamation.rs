@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     deliver(
         &result.outcome,
         &arguments.study.outputs,
-        "reclamation",
+        "lab reclamation",
         reclamation::SCHEMA,
         &result.document(),
         &result.figures(),

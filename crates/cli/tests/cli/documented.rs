@@ -16,13 +16,13 @@ const PAGES: [(&str, &str); 2] = [
 
 /// Commands that are not run, and why.
 const LEFT_OUT: [(&str, &str); 4] = [
-    ("import FILE", "it needs a recording of heaptrack; the tests of imports read some"),
-    ("study all", "half an hour"),
-    ("study zorn1992", "minutes; `make study` runs it"),
-    ("sample SOCKET", "it needs a program that runs; the tests of sampling wake one"),
+    ("trace import FILE", "it needs a recording of heaptrack; the tests of imports read some"),
+    ("lab study all", "half an hour"),
+    ("lab study zorn1992", "minutes; `make study` runs it"),
+    ("record attach SOCKET", "it needs a program that runs; the tests of sampling wake one"),
 ];
 /// The name of a command in a sentence, which is no command by itself.
-const MENTIONED: [&str; 1] = ["instructions"];
+const MENTIONED: [&str; 1] = ["exact instructions"];
 /// What a command needs that may not be installed.
 const NEEDS: [(&str, &str); 1] = [("redis-server", "/usr/bin/redis-server")];
 
@@ -32,8 +32,8 @@ const IN_LITTLE: [(&str, &[&str]); 7] = [
     // The rows before it recorded the same program.
     ("record", &["--force"]),
     ("choose", &["-n", "1", "-m", "glibc", "-m", "mimalloc3"]),
-    ("proximity", &["-n", "1", "--collections", "10", "-p", "kv"]),
-    ("minheap", &["--baseline", "mimalloc3", "--every", "16M", "--repeats", "1", "--tolerance", "20"]),
+    ("lab proximity", &["-n", "1", "--collections", "10", "-p", "kv"]),
+    ("lab minheap", &["--baseline", "mimalloc3", "--every", "16M", "--repeats", "1", "--tolerance", "20"]),
     ("run --heaps", &["-n", "1", "--warmup", "0"]),
     ("run --exact", &["-n", "1", "--warmup", "0", "-m", "mimalloc3"]),
     ("run --serve", &["-n", "1", "--warmup", "0", "-m", "mimalloc3"]),
@@ -41,13 +41,13 @@ const IN_LITTLE: [(&str, &[&str]); 7] = [
 
 /// A word of a page, replaced for this run where it is a placeholder.
 fn filled(word: &str, words: &[String]) -> String {
-    let command = words[0].as_str();
-    let graph = words.iter().any(|word| word == "--graph");
+    let command = if words[0] == "lab" { &words[1] } else { &words[0] };
+    let command = command.as_str();
     match word {
         // Of a heap that can be fixed.
         "NAME" if command == "minheap" => "sweep/mimalloc3".into(),
         "NAME" => "glibc".into(),
-        "TRACE" if command == "conservatism" || graph => "t.graph".into(),
+        "TRACE" if matches!(command, "conservatism" | "replay-graph") => "t.graph".into(),
         "TRACE" => "t.heaptoll".into(),
         "DB" | "A.db" => "a.db".into(),
         "B.db" => "b.db".into(),
@@ -87,7 +87,7 @@ fn every_command_of_the_readme_and_of_the_page_of_commands_runs() {
     };
     heaptoll(&["record", "--sites", "-o", "t.heaptoll", "--", "./your-program"]).exits(0);
     heaptoll(&["record", "--graph", "-o", "t.graph", "--", "./your-program"]).exits(0);
-    heaptoll(&["instructions", "--json", "counts.json", "--", "./small-program"]).exits(0);
+    heaptoll(&["exact", "instructions", "--json", "counts.json", "--", "./small-program"]).exits(0);
     for db in ["a.db", "b.db"] {
         heaptoll(&["run", "--db", db, "-m", "glibc", "-m", "mimalloc3", "-n", "2", "--", "./your-program"])
             .exits(0);
@@ -116,13 +116,14 @@ fn every_command_of_the_readme_and_of_the_page_of_commands_runs() {
         }
         let little = IN_LITTLE.iter().filter(|(known, _)| line.starts_with(known));
         let little = little.flat_map(|(_, options)| *options).map(|option| (*option).to_owned());
-        words.splice(1..1, little);
+        let at = if words[0] == "lab" { 2 } else { 1 };
+        words.splice(at..at, little);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let begun = Instant::now();
         let output = heaptoll(&words);
         eprintln!("{:6.1} s  exit {:?}  heaptoll {line}", begun.elapsed().as_secs_f64(), output.code);
         // A study of collections has nothing to study in a program without any.
-        let nothing = words[0] == "frequency" && output.err.contains("not one collection");
+        let nothing = line.starts_with("lab frequency") && output.err.contains("not one collection");
         if output.code != Some(0) && !nothing {
             failed.push(format!("{place}: heaptoll {line}\n{}\n{}", output.out, output.err));
         }

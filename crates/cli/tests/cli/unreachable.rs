@@ -45,7 +45,8 @@ const KNOWN: &str = r#"
 fn recorded(fixture: &Fixture, program: &str, folder: &str, more: &[&str]) -> Value {
     let json = fixture.at("oracle.json");
     std::fs::create_dir_all(folder).expect("a folder");
-    let arguments = [&["oracle", "--force", "-o", folder, "--json", &json], more, &["--", program]].concat();
+    let arguments =
+        [&["lab", "oracle", "--force", "-o", folder, "--json", &json], more, &["--", program]].concat();
     fixture.heaptoll(&arguments).exits(0);
     read_json(&json)["programs"][0].clone()
 }

@@ -18,13 +18,13 @@ out=${1:-replayed.db}
 case $out in /*) ;; *) out=$PWD/$out ;; esac
 # 1: something is missing here or differs, and was printed. 2: the artifact is damaged.
 status=0
-"$heaptoll" artifact --check "$here" || status=$?
+"$heaptoll" lab artifact --check "$here" || status=$?
 [ "$status" -le 1 ] || exit "$status"
 # 1: a manager failed, which is a row.
 measured() { status=0; "$@" || status=$?; [ "$status" -le 1 ] || exit "$status"; }
 "#;
 /// What comes after them.
-const TAIL: &str = "exec \"$heaptoll\" artifact --verdicts \"$here\" \"$out\"\n";
+const TAIL: &str = "exec \"$heaptoll\" lab artifact --verdicts \"$here\" \"$out\"\n";
 
 /// The script; `None` where nothing is known that would measure it again.
 pub fn replay(experiment: &Experiment) -> Option<String> {
@@ -51,8 +51,8 @@ fn of_plan(experiment: &Experiment) -> String {
         experiment.settings.shards.iter().map(|shard| shard.number.to_string()).collect();
     format!(
         "# Shards that are there are not measured again: this is how it is resumed.\nfor shard in {}; do\n    \
-         measured \"$heaptoll\" work \"$here/{PLAN}\" --shard \"$shard\" -o \"$out.shards\"\ndone\n\
-         measured \"$heaptoll\" merge \"$out\" \"$out.shards\"\n",
+         measured \"$heaptoll\" lab shards work \"$here/{PLAN}\" --shard \"$shard\" -o \"$out.shards\"\ndone\n\
+         measured \"$heaptoll\" lab shards merge \"$out\" \"$out.shards\"\n",
         numbers.join(" ")
     )
 }

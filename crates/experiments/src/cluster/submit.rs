@@ -122,7 +122,7 @@ fn parallel_script(request: &Request, plan: &Plan, hosts: &str, shards: &[u32]) 
 fn work(request: &Request, number: &str) -> String {
     let home = request.home.as_ref().map(|home| shell_command(&[format!("HEAPTOLL_HOME={home}")]));
     format!(
-        "{}{} work {} --shard {number} -o {}",
+        "{}{} lab shards work {} --shard {number} -o {}",
         home.map_or(String::new(), |home| format!("env {home} ")),
         shell_path(&request.heaptoll),
         shell_path(&request.plan),

@@ -55,7 +55,7 @@ fn document(profile: Profile, warnings: &[String], remarks: &[String], request: 
         });
     let program = printable(profile.subject.program());
     let trace = request.trace.display().to_string();
-    let command = ["heaptoll", "export", &trace, "--to", "html"].map(str::to_owned);
+    let command = ["heaptoll", "trace", "export", &trace, "--to", "html"].map(str::to_owned);
     Document {
         title: if program.is_empty() { "Call stacks".into() } else { format!("Call stacks of {program}") },
         subtitle: totals.collect::<Vec<_>>().join("; "),

@@ -112,17 +112,22 @@ impl StepKind {
     pub const fn command(self) -> &'static str {
         match self {
             StepKind::Run => "run",
-            StepKind::Instructions => "instructions",
-            StepKind::Locality => "locality",
-            StepKind::Lifetimes => "lifetimes",
+            StepKind::Instructions => "exact instructions",
+            StepKind::Locality => "exact locality",
+            StepKind::Lifetimes => "trace lifetimes",
             StepKind::Ledger => "ledger",
-            StepKind::Delay => "delay",
-            StepKind::Frequency => "frequency",
-            StepKind::Proximity => "proximity",
-            StepKind::Minheap => "minheap",
-            StepKind::Reclamation => "reclamation",
-            StepKind::Graph => "replay",
+            StepKind::Delay => "lab delay",
+            StepKind::Frequency => "lab frequency",
+            StepKind::Proximity => "lab proximity",
+            StepKind::Minheap => "lab minheap",
+            StepKind::Reclamation => "lab reclamation",
+            StepKind::Graph => "lab replay-graph",
         }
+    }
+
+    /// The words of its name, with which a command line begins.
+    pub fn words(self) -> Vec<String> {
+        self.command().split(' ').map(str::to_owned).collect()
     }
 }
 

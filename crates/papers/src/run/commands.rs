@@ -47,7 +47,7 @@ impl<'a> Extent<'a> {
     /// The arguments of the step's command, without the files that it writes. Not of lifetimes and ledgers, which are several.
     pub fn arguments(&self) -> Vec<String> {
         let Extent { step, planned, seed, .. } = self;
-        let mut words = vec![step.kind.command().to_owned()];
+        let mut words = step.kind.words();
         let has = |option: &str| {
             let with_value = format!("{option}=");
             step.options.iter().any(|word| word == option || word.starts_with(&with_value))
@@ -140,7 +140,8 @@ impl<'a> Extent<'a> {
 
     /// The arguments of the step's command for its trace.
     pub fn analysis(&self, trace: &Path, json: &Path) -> Vec<String> {
-        let mut words = vec![self.step.kind.command().to_owned(), trace.display().to_string()];
+        let mut words = self.step.kind.words();
+        words.push(trace.display().to_string());
         words.extend(self.replay_options());
         words.extend(self.step.options.iter().cloned());
         words.extend(["--json".to_owned(), json.display().to_string()]);
@@ -152,7 +153,7 @@ impl<'a> Extent<'a> {
         if !self.step.kind.replays() {
             return vec![];
         }
-        let mut words = vec!["--graph".to_owned(), "-n".into(), self.planned.repetitions.to_string()];
+        let mut words = vec!["-n".to_owned(), self.planned.repetitions.to_string()];
         words.extend(["--seed".to_owned(), self.seed.to_string()]);
         words.extend(self.managers().iter().flat_map(|plan| ["-m".to_owned(), plan.clone()]));
         words

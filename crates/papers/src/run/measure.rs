@@ -168,7 +168,8 @@ impl Measure<'_> {
         forget(&json);
         if goes_on {
             let repetitions = extent.planned.repetitions.to_string();
-            let mut words = vec![extent.step.kind.command().to_owned(), "--resume".into(), text(&rows)];
+            let mut words = extent.step.kind.words();
+            words.extend(["--resume".into(), text(&rows)]);
             words.extend(["-n".to_owned(), repetitions]);
             words.extend(files.iter().cloned());
             let (end, messages) = self.run(&words, folder, until, Signal::INT, poll)?;

@@ -41,7 +41,12 @@ pub fn document(figures: &Figures, trace: &Path) -> Document {
                 figures.ended.clone().unwrap_or_else(|| "not known: the trace is cut off".into()),
             ),
         ],
-        command: shell_command(&["heaptoll".into(), "conservatism".into(), trace.display().to_string()]),
+        command: shell_command(&[
+            "heaptoll".into(),
+            "lab".into(),
+            "conservatism".into(),
+            trace.display().to_string(),
+        ]),
         ..Document::default()
     }
 }

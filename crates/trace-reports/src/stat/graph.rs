@@ -75,7 +75,12 @@ pub fn document(figures: &GraphFigures, trace: &Path) -> Document {
                 figures.ended.clone().unwrap_or_else(|| "not known: the trace is cut off".into()),
             ),
         ],
-        command: shell_command(&["heaptoll".into(), "stat".into(), trace.display().to_string()]),
+        command: shell_command(&[
+            "heaptoll".into(),
+            "trace".into(),
+            "stat".into(),
+            trace.display().to_string(),
+        ]),
         ..Document::default()
     }
 }

@@ -72,13 +72,16 @@ fn a_recorder_that_is_killed_leaves_the_call_stacks_of_all_events_that_it_wrote(
     let trace = fixture.at("t");
     let folded = fixture.at("folded");
     fixture.heaptoll(&["leaks", &trace]).exits(1).shows(&["busy+0x", "has no ending", "the run's first "]);
-    fixture.heaptoll(&["stat", &trace]).exits(1).shows(&["has no ending", "the run's first "]);
-    fixture.heaptoll(&["lifetimes", &trace, "--by", "site"]).exits(1).shows(&["busy+0x", "the run's first "]);
-    fixture.heaptoll(&["bound", &trace]).exits(1).shows(&["has no ending"]);
+    fixture.heaptoll(&["trace", "stat", &trace]).exits(1).shows(&["has no ending", "the run's first "]);
+    fixture
+        .heaptoll(&["trace", "lifetimes", &trace, "--by", "site"])
+        .exits(1)
+        .shows(&["busy+0x", "the run's first "]);
+    fixture.heaptoll(&["trace", "bound", &trace]).exits(1).shows(&["has no ending"]);
     fixture.heaptoll(&["ledger", &trace]).exits(2).complains(&["has no ledger"]);
     fixture.heaptoll(&["diff", &trace, &trace]).exits(1).shows(&["has no ending"]);
     fixture
-        .heaptoll(&["export", &trace, "--to", "folded", "-o", &folded])
+        .heaptoll(&["trace", "export", &trace, "--to", "folded", "-o", &folded])
         .exits(1)
         .complains(&["has no ending"]);
     assert!(std::fs::read_to_string(&folded).expect("reads").contains("busy+0x"));
