@@ -77,7 +77,7 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
     }
 }
 
-/// Reads what `heaptoll trace lifetimes`, `ledger` or `replay --graph` wrote of the recording of a program under a manager.
+/// Reads what `heaptoll trace lifetimes`, `ledger` or `lab replay-graph` wrote of the recording of a program under a manager.
 ///
 /// # Errors
 /// It is not what the command writes, or of another version.

@@ -36,7 +36,7 @@ enum FaultArg {
     NeverFreed,
 }
 
-/// What leaks: lost, still reachable but not touched any more, or growing over the whole run.
+/// What leaks: lost, reachable but not touched any more, or growing over the whole run.
 ///
 /// A program runs under the tracer, some tens of times slower, with its own manager: what pointers lead to at its end is
 /// known for every object, and when each was touched last. Lost objects have the kinds of Valgrind's memcheck

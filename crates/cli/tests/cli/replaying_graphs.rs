@@ -169,7 +169,7 @@ fn a_replay_that_is_killed_while_a_smallest_heap_is_searched_is_repeated_and_the
     let fixture = Fixture::new();
     let graph = record(&fixture, "lists", "1");
     let replay =
-        ["replay", "--graph", &graph, "--heap", "2x", "-n", "1", "--tolerance", "10", "-m", "mmtk:immix"];
+        ["lab", "replay-graph", &graph, "--heap", "2x", "-n", "1", "--tolerance", "10", "-m", "mmtk:immix"];
     let marker = fixture.at("killed");
     let once = format!(
         "#!/bin/sh\n[ $1 = replay ] && [ ! -e '{marker}' ] && : >'{marker}' && kill -KILL $$\nexec \"REAL\" \"$@\"\n"
@@ -263,15 +263,14 @@ fn other_files_managers_plans_and_heaps_are_refused() {
     fixture.heaptoll(&["record", "-o", &plain, "--", &program]).exits(0);
     std::fs::write(&text, "neither").expect("writes");
     let refused = |words: &[&str], because: &[&str]| {
-        fixture.heaptoll(&[&["trace", "replay"], words].concat()).exits(2).complains(because);
+        fixture.heaptoll(&[&["lab", "replay-graph"], words].concat()).exits(2).complains(because);
     };
-    refused(&["--graph", &plain], &["a trace without pointers", "record --graph"]);
-    refused(&["--graph", &text], &["no trace with pointers", "text"]);
-    refused(&["--graph", "-"], &["must be a file"]);
-    refused(&["--graph", &plain, "-m", "glibc"], &["-m glibc", "collectors of MMTk", "mmtk:semispace"]);
-    refused(&["--graph", &plain, "-m", "mmtk:semispce"], &["no such collector", "semispace"]);
-    refused(&[&plain, "-m", "mmtk:semispace"], &["mmtk:semispace", "record --graph", "replay --graph"]);
-    refused(&["--graph", &plain, "--heap", "0.5x"], &["1 or more"]);
-    refused(&["--graph", &plain, "--loop", "2"], &["--loop", "--graph"]);
-    refused(&[&plain, "--heap", "2x"], &["--graph"]);
+    refused(&[&plain], &["a trace without pointers", "record --graph"]);
+    refused(&[&text], &["no trace with pointers", "text"]);
+    refused(&["-"], &["must be a file"]);
+    refused(&[&plain, "-m", "glibc"], &["-m glibc", "collectors of MMTk", "mmtk:semispace"]);
+    refused(&[&plain, "-m", "mmtk:semispce"], &["no such collector", "semispace"]);
+    refused(&[&plain, "--heap", "0.5x"], &["1 or more"]);
+    let plan = ["trace", "replay", &plain, "-m", "mmtk:semispace"];
+    fixture.heaptoll(&plan).exits(2).complains(&["mmtk:semispace", "record --graph", "lab replay-graph"]);
 }

@@ -90,7 +90,7 @@ pub enum StepKind {
     Minheap,
     /// `heaptoll lab reclamation`.
     Reclamation,
-    /// `heaptoll record --graph`, then `replay --graph` of the trace under the collectors that are the step's managers; ratios
+    /// `heaptoll record --graph`, then `lab replay-graph` of the trace under the collectors that are the step's managers; ratios
     /// are to the first.
     Graph,
 }

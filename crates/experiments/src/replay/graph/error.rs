@@ -7,7 +7,7 @@ use thiserror::Error;
 pub enum GraphReplayError {
     /// A manager of programs, with a trace with pointers.
     #[error(
-        "-m {word}: with --graph a trace is replayed under collectors of MMTk: {known}. An allocator moves nothing and \
+        "-m {word}: a trace with pointers is replayed under collectors of MMTk: {known}. An allocator moves nothing and \
          needs no pointers: `heaptoll trace replay` replays a trace of `heaptoll record` under it"
     )]
     NoPlan {
