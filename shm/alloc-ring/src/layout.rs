@@ -6,6 +6,7 @@
 use core::mem::{offset_of, size_of};
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_process::address_space::leaves_enough;
 
 use crate::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 use crate::bounds::LEAST_BLOCK_LOG2;
@@ -359,7 +360,7 @@ impl Geometry {
         let further = self.further_entries();
         let kept = self.bytes(rings) - (further.end - further.start);
         // The whole is mapped at first.
-        kept <= limit / 8 && self.bytes(rings) <= limit / 2
+        leaves_enough(kept, limit) && self.bytes(rings) <= limit / 2
     }
 
     /// Decodes [`Consumer::reach`], if it is valid: the blocks, and whether their number is final.
