@@ -17,7 +17,7 @@ pub const VARIABLE: &str = "HEAPTOLL_RECORD";
 /// The bytes `HTRING01`, read as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HTRING01");
 /// Version of the layout.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Bytes of in-process facts in a process entry.
 pub const FACTS_BYTES: usize = 1024;
 /// Bytes kept of an executable's path.
