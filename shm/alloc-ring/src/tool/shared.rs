@@ -315,6 +315,7 @@ impl Shared {
             image: 0,
             pid: at.pid(),
             parent_pid: if at.foreign() { proc::parent(at.pid()).unwrap_or(0) } else { parent },
+            forked: process.forked.load(Ordering::Relaxed) != 0,
             exe: path(&process.exe, &process.exe_bytes),
             manager: path(&process.manager, &process.manager_bytes),
             started_ns: process.started_ns.load(Ordering::Relaxed).saturating_sub(self.created_ns()),
