@@ -53,7 +53,7 @@ mod tests {
         // SAFETY: the address is this thread's errno.
         unsafe { *errno = 99 };
         let found = (limit(), fits(1 << 28), fits((1 << 28) + 1));
-        // SAFETY: as above.
+        // SAFETY: the address is this thread's errno.
         println!("{:?} {} {} errno {}", found.0, found.1, found.2, unsafe { *errno });
     }
 }

@@ -170,13 +170,13 @@ fn a_mapping_that_mremap_changed_has_the_caller_that_made_it() {
     let fixture = Fixture::new();
     let source = "#include <sys/mman.h>
         #define MIB (1 << 20)
-        #define MAKER(name, call) __attribute__((noinline)) static char *name(void) { \
+        #define CALLER(name, call) __attribute__((noinline)) static char *name(void) { \
             char *place = call; if (place != MAP_FAILED) *place = 1; return place; }
         #define MAP(bytes) mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-        MAKER(moved, MAP(2 * MIB)) MAKER(room, MAP(64 * MIB)) MAKER(shrunk, MAP(9 * MIB)) MAKER(placed, MAP(3 * MIB))
-        MAKER(small, MAP(4096)) MAKER(grown, mremap(small(), 4096, 5 * MIB, MREMAP_MAYMOVE))
+        CALLER(moved, MAP(2 * MIB)) CALLER(reserved, MAP(64 * MIB)) CALLER(shrunk, MAP(9 * MIB)) CALLER(placed, MAP(3 * MIB))
+        CALLER(small, MAP(4096)) CALLER(grown, mremap(small(), 4096, 5 * MIB, MREMAP_MAYMOVE))
         int main(void) { small_pages();
-            char *there = room() + MIB;
+            char *there = reserved() + MIB;
             memset(mremap(moved(), 2 * MIB, 12 * MIB, MREMAP_MAYMOVE), 1, 12 * MIB);
             memset(mremap(shrunk(), 9 * MIB, 6 * MIB, 0), 1, 6 * MIB);
             memset(mremap(placed(), 3 * MIB, 3 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, there), 1, 3 * MIB);

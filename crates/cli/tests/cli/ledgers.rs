@@ -111,9 +111,9 @@ fn holder(fixture: &Fixture) -> String {
     fixture.program("holder", &format!("{HOLD}{HOLDER}"))
 }
 
-/// Before, they were "caches and quarantine", and the reader was sent to another manager.
+/// Before, that was "caches and quarantine", and the reader was sent to another manager.
 #[test]
-fn what_a_forked_worker_inherited_is_told_as_inherited() {
+fn a_forked_worker_has_what_its_parent_allocated_as_inherited() {
     const SOURCE: &str = "#include <sys/wait.h>
         static void hold(int mib) { for (int at = 0; at < mib << 10; at++) memset(malloc(1000), 1, 1000); }
         int main(void) { small_pages(); hold(16); if (fork() == 0) { hold(4); usleep(100000); _exit(0); } return wait(0) < 0; }";
