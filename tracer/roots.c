@@ -304,6 +304,16 @@ void ht_roots_thread_ended(ThreadId tid, Bool exits)
       ht_ranges_take(&divided, stack.start, stack.end);
 }
 
+/* The next thread that lives: what has ended has no stack and no registers. */
+static Bool next_thread(ThreadId *tid)
+{
+   Addr low, high;
+   while (VG_(thread_stack_next)(tid, &low, &high))
+      if (ht_thread_lives(*tid))
+         return True;
+   return False;
+}
+
 /* The stacks of all threads; returns how many. Nothing is below the pointer of the one that is `between` two functions. */
 static UInt find_stacks(Stack **found, ThreadId between)
 {
@@ -312,9 +322,8 @@ static UInt find_stacks(Stack **found, ThreadId between)
    static UInt capacity;
    UInt used = 0;
    ThreadId tid;
-   Addr low, high;
    VG_(thread_stack_reset_iter)(&tid);
-   while (VG_(thread_stack_next)(&tid, &low, &high)) {
+   while (next_thread(&tid)) {
       if (used == capacity) {
          capacity = capacity == 0 ? 16 : 2 * capacity;
          stacks = VG_(realloc)("ht.roots.stacks", stacks, capacity * sizeof(Stack));
@@ -433,9 +442,8 @@ static void record_point(ThreadId between, Bool ends)
    const UInt count = find_stacks(&stacks, between);
    leave_taken_results();
    ThreadId tid;
-   Addr low, high;
    VG_(thread_stack_reset_iter)(&tid);
-   while (VG_(thread_stack_next)(&tid, &low, &high))
+   while (next_thread(&tid))
       registers(tid, tid == between ? BETWEEN : ends ? ENDING : RUNNING);
    for (UInt i = 0; i < count; i++)
       if (!ht_ranges_contains(&managers, stacks[i].sp))

@@ -24,9 +24,14 @@ static ThreadId last_thread; /* the thread of the last event; 0: none */
 static ThreadId in_client_code;
 static ULong instructions_of_ended; /* threads */
 
+Bool ht_thread_lives(ThreadId tid)
+{
+   return tid < slots && threads[tid].number != 0;
+}
+
 HtThread *ht_thread(ThreadId tid)
 {
-   tl_assert(tid < slots && threads[tid].number != 0);
+   tl_assert(ht_thread_lives(tid));
    return &threads[tid];
 }
 
@@ -113,7 +118,7 @@ static void switch_to(ThreadId tid)
 void ht_thread_record_switch(void)
 {
    const ThreadId tid = VG_(get_running_tid)();
-   if (tid != VG_INVALID_THREADID && tid < slots && threads[tid].number != 0)
+   if (ht_thread_lives(tid))
       switch_to(tid);
 }
 

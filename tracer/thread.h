@@ -54,6 +54,8 @@ typedef struct {
 
 /* The thread with this ThreadId. */
 HtThread *ht_thread(ThreadId tid);
+/* Whether there is one that has not ended. The core keeps what has ended until the kernel knows of that. */
+Bool ht_thread_lives(ThreadId tid);
 /* The thread that runs. */
 HtThread *ht_thread_running(void);
 /* Its registers, wherever they are now. */

@@ -33,7 +33,7 @@ pub fn record(request: &Request, places: &Places) -> Result<u8, Failure> {
     let recorded = prepared.record(&messages)?;
     Ok(match recorded.status {
         None => exit::INTERRUPTED,
-        Some(0) if !recorded.is_whole() || recorded.events() == 0 => exit::TROUBLE,
+        Some(0) if !recorded.is_whole() || recorded.is_empty() => exit::TROUBLE,
         Some(status) => status,
     })
 }

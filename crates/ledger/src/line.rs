@@ -69,6 +69,9 @@ pub enum Term {
     /// program's own memory that the kernel merged into one mapping with the heap. Distinguished from [`Term::Caches`]
     /// only where the record knows all addresses that blocks have had.
     Fresh,
+    /// The same in a process that was forked: what its parent had there, as its blocks or free. The record has none of
+    /// these.
+    Inherited,
     /// Freed by the program, held back by the manager.
     Quarantine,
     /// Mapped, never carved into blocks: the step in which the heap grows.
@@ -104,12 +107,13 @@ pub enum Term {
 }
 
 /// All terms, in order.
-pub const TERMS: [Term; 20] = [
+pub const TERMS: [Term; 21] = [
     Term::Live,
     Term::Internal,
     Term::External,
     Term::Caches,
     Term::Fresh,
+    Term::Inherited,
     Term::Quarantine,
     Term::Unused,
     Term::Blacklisted,

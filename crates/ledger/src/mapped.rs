@@ -53,6 +53,23 @@ impl Mapped {
         self.ranges.insert(start, (end, site));
     }
 
+    /// A call has moved, enlarged or shrunk a mapping, given by first address and bytes: it keeps the call sites that it had,
+    /// and what it grew by has that of its end. `site`, which made the call, has what is not known. What has left its
+    /// place is forgotten with what is unmapped.
+    pub fn remap(&mut self, (from, old_bytes): (u64, u64), (to, bytes): (u64, u64), site: u32) {
+        // Without an old length it is shared memory, mapped a second time.
+        let kept = if old_bytes == 0 { bytes } else { old_bytes.min(bytes) };
+        let (source_end, end) = (from.saturating_add(kept), to.saturating_add(bytes));
+        let mut parts: Vec<(u64, u64, u32)> = self.within(from, source_end).collect();
+        let moved = |address: u64| to.saturating_add(address.clamp(from, source_end) - from);
+        parts.iter_mut().for_each(|part| (part.0, part.1) = (moved(part.0), moved(part.1)));
+        if let Some(last) = parts.last_mut() {
+            last.1 = end;
+        }
+        self.map(to, end, site);
+        parts.into_iter().for_each(|(start, end, other)| self.map(start, end, other));
+    }
+
     /// The ranges that reach into `start..end`, whole, in order, with their call sites.
     pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64, u32)> {
         let before = self.ranges.range(..start).next_back().filter(|(_, (to, _))| *to > start);
@@ -103,6 +120,28 @@ mod tests {
         assert_eq!(all(&mapped, 0, 99), [(10, 20, 1), (30, 45, 1), (45, 60, 3)]);
         (0..2 * MOST as u64).for_each(|at| mapped.map(100 + at, 101 + at, 5));
         assert_eq!(mapped.ranges.len(), MOST);
+    }
+
+    /// Before, a mapping that `mremap` had moved or enlarged had no call site.
+    #[test]
+    fn a_mapping_that_is_moved_enlarged_or_shrunk_keeps_its_call_sites() {
+        let all = |(from, old_bytes), (to, bytes)| {
+            let mut mapped = Mapped::default();
+            mapped.map(10, 20, 1);
+            mapped.map(20, 30, 2);
+            mapped.map(100, 110, 3);
+            mapped.remap((from, old_bytes), (to, bytes), 9);
+            mapped.forget(&[(to, to + bytes)]);
+            mapped.within(0, 999).collect::<Vec<_>>()
+        };
+        assert_eq!(all((10, 20), (200, 20)), [(200, 210, 1), (210, 220, 2)], "moved");
+        assert_eq!(all((10, 20), (200, 50)), [(200, 210, 1), (210, 250, 2)], "moved and enlarged");
+        assert_eq!(all((10, 20), (200, 5)), [(200, 205, 1)], "moved and shrunk");
+        assert_eq!(all((10, 20), (10, 50)), [(10, 20, 1), (20, 60, 2)], "enlarged");
+        assert_eq!(all((15, 15), (15, 10)), [(15, 20, 1), (20, 25, 2)], "shrunk");
+        assert_eq!(all((10, 10), (95, 10)), [(95, 105, 1)], "over another");
+        assert_eq!(all((10, 0), (200, 10)), [(200, 210, 1)], "a second mapping");
+        assert_eq!(all((50, 10), (200, 40)), [(200, 240, 9)], "unknown");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The mappings of a process, as `/proc/PID/smaps` lists them.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
+
+use heaptoll_process::proc_files;
 
 use crate::error::LedgerError;
 
@@ -52,14 +54,12 @@ impl Mapping {
 /// # Errors
 /// See [`LedgerError`]: `pid` is the one named in it.
 pub fn read(path: &Path, pid: i32) -> Result<String, LedgerError> {
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
-    read.map_err(|source| failure(path, pid, source))?;
-    // File names may contain any bytes; what is parsed is ASCII.
-    Ok(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
+    std::fs::read(path).map(text).map_err(|source| failure(path, pid, source))
+}
+
+/// File names may contain any bytes; what is parsed is ASCII.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// What a failure to read a file of `/proc/PID` means.
@@ -82,8 +82,8 @@ pub fn failure(path: &Path, pid: i32, source: io::Error) -> LedgerError {
 /// See [`LedgerError`].
 pub fn mappings(folder: &Path, pid: i32) -> Result<Vec<Mapping>, LedgerError> {
     let path = folder.join("smaps");
-    let text = read(&path, pid)?;
-    parse(&text).map_err(|line| LedgerError::Parse {
+    let bytes = proc_files::mappings(&path).map_err(|source| failure(&path, pid, source))?;
+    parse(&text(bytes)).map_err(|line| LedgerError::Parse {
         file: path.display().to_string(),
         line: line.chars().take(200).collect(),
     })

@@ -34,6 +34,8 @@ pub struct Options {
     pub collector: bool,
     /// The recorder's shared file, which is mapped in the process.
     pub rings: Option<PathBuf>,
+    /// Whether it was forked from a process whose blocks the record of this one does not have.
+    pub is_forked: bool,
 }
 
 /// Samples one process repeatedly: it remembers where blocks have been.
@@ -45,6 +47,8 @@ pub struct Observer {
     /// Identifies the image of the process.
     image: Option<u64>,
     collector: bool,
+    /// What the pages of the heap are in which no block has been.
+    unused: Term,
     layout: Layout,
     heap_ranges: HeapRanges,
     mapping_owners: MappingOwners,
@@ -77,6 +81,7 @@ impl Observer {
             image: image(&folder),
             folder,
             collector: options.collector,
+            unused: if options.is_forked { Term::Inherited } else { Term::Fresh },
             layout,
             heap_ranges: HeapRanges::new(layout, page),
             mapping_owners: MappingOwners::new(options.rings.as_deref()),
@@ -168,7 +173,7 @@ impl Observer {
             let fresh = fresh(self.block_history.ranges(), &heap_ranges, &runs);
             let idle = *lines.amount(Term::Caches);
             *lines.amount(Term::Caches) = idle.without(fresh);
-            lines.add(Term::Fresh, idle.without(idle.without(fresh)), how);
+            lines.add(self.unused, idle.without(idle.without(fresh)), how);
         }
         self.rest(&mappings, &heap_ranges, &shares, &mut lines, &mut snapshot);
         if let Some(census) = census {

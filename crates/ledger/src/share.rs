@@ -109,15 +109,16 @@ impl LineBuilder {
         // Memory that was never carved was never written, except on huge pages and where carved memory has become whole
         // again.
         let unused = census.unused_bytes;
-        let mut moved = self.reassign_absent(&[Term::Fresh, Term::Caches], Term::Unused, unused);
-        moved += self.reassign(&[Term::Fresh], Term::Unused, unused - moved);
+        let mut moved =
+            self.reassign_absent(&[Term::Fresh, Term::Inherited, Term::Caches], Term::Unused, unused);
+        moved += self.reassign(&[Term::Fresh, Term::Inherited], Term::Unused, unused - moved);
         moved += self.reassign(&[Term::Caches], Term::Unused, unused - moved);
         if let Some(black) = census.blacklisted_bytes {
             self.reassign(&[Term::Unused], Term::Blacklisted, black.min(moved));
         }
 
         // Carved memory: on pages with live blocks or on others.
-        let carved = [Term::External, Term::Caches, Term::Fresh];
+        let carved = [Term::External, Term::Caches, Term::Fresh, Term::Inherited];
         self.reassign(&carved, Term::Quarantine, census.quarantined_bytes);
         let more = census.live_bytes.saturating_sub(held.total());
         if !collector {
@@ -137,8 +138,8 @@ impl LineBuilder {
 }
 
 /// The terms that are counted in ranges of the heap.
-const HEAP: [Term; 6] =
-    [Term::Live, Term::Internal, Term::External, Term::Caches, Term::Fresh, Term::Metadata];
+const HEAP: [Term; 7] =
+    [Term::Live, Term::Internal, Term::External, Term::Caches, Term::Fresh, Term::Inherited, Term::Metadata];
 
 /// `amount` times `one` by `all`, rounded down; all of it where `one` is all.
 fn part(amount: u64, one: u64, all: u64) -> u64 {

@@ -3,6 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use heaptoll_process::proc_files;
 
 /// `CLOCK_MONOTONIC`, ns.
 pub fn monotonic_ns() -> u64 {
@@ -47,7 +50,7 @@ pub fn user_of(pid: i32) -> Option<u32> {
 pub fn auxiliary(pid: i32) -> (bool, bool) {
     const AT_BASE: u64 = 7;
     const AT_SECURE: u64 = 23;
-    let bytes = fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
+    let bytes = proc_files::auxiliary(Path::new(&format!("/proc/{pid}/auxv"))).unwrap_or_default();
     let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|b| u64::from_ne_bytes(*b)).collect();
     let value = |tag| words.as_chunks::<2>().0.iter().find(|[t, _]| *t == tag).map_or(0, |[_, v]| *v);
     (value(AT_BASE) != 0, value(AT_SECURE) != 0)
@@ -55,7 +58,7 @@ pub fn auxiliary(pid: i32) -> (bool, bool) {
 
 /// A variable of a process's environment; `name` ends with `=`.
 pub fn environment_of(pid: i32, name: &[u8]) -> Option<OsString> {
-    let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let bytes = proc_files::strings(Path::new(&format!("/proc/{pid}/environ")))?;
     let value = bytes.split(|&b| b == 0).find_map(|entry| entry.strip_prefix(name))?;
     Some(OsStr::from_bytes(value).to_owned())
 }

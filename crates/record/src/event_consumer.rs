@@ -175,6 +175,9 @@ impl<W: Output> EventConsumer<W> {
             RingEvent::Mapped { site, address, bytes } => {
                 self.mapped.map(address, address.saturating_add(bytes), site);
             }
+            RingEvent::Remapped { site, from, from_bytes, address, bytes } => {
+                self.mapped.remap((from, from_bytes), (address, bytes), site);
+            }
             RingEvent::Alloc { .. } | RingEvent::Free { .. } => {}
         }
     }

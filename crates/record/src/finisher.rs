@@ -91,6 +91,7 @@ mod tests {
             exe: "x".into(),
             how: "ended".into(),
             events,
+            snapshots: 0,
             bytes: 0,
             lost: 0,
             trouble: None,

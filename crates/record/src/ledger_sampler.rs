@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use heaptoll_alloc_ring::{Shared, Tap};
+use heaptoll_alloc_ring::{Arrival, Shared, Tap};
 use heaptoll_ledger::{Block, Blocks, Census, FreedBlocks, Ledger, Level, LivePeak, Observer, Options, Pace};
 use heaptoll_trace::Output;
 
@@ -43,16 +43,17 @@ pub struct LedgerSampler {
 }
 
 impl LedgerSampler {
-    /// For process `pid`, which maps `rings`.
-    pub fn new(pid: i32, manager: &Manager, collect: bool, rings: &Path) -> LedgerSampler {
+    /// For a process that has arrived, which maps `rings`.
+    pub fn new(arrival: &Arrival, manager: &Manager, collect: bool, rings: &Path) -> LedgerSampler {
         let collect = collect && manager.collector;
         let options = Options {
             manager: manager.name.clone(),
             collector: manager.collector,
             rings: Some(rings.to_path_buf()),
+            is_forked: arrival.forked,
         };
         LedgerSampler {
-            observer: Observer::new(pid, options),
+            observer: Observer::new(arrival.pid, options),
             ledger: Ledger {
                 manager: manager.name.clone(),
                 collector: manager.collector,
@@ -61,7 +62,7 @@ impl LedgerSampler {
             },
             pace: Pace::default(),
             collect,
-            resident: ResidentSet::new(pid),
+            resident: ResidentSet::new(arrival.pid),
             events: 0,
             active_ns: 0,
             resumed_ns: 0,

@@ -1,13 +1,11 @@
 //! A process as `/proc` shows it while it lives.
 
-use std::fs::{File, read, read_link, read_to_string};
-use std::io::Read;
+use std::fs::{File, read_link, read_to_string};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes of the first read of arguments or environment; most have fewer.
-const STRINGS_BYTES: usize = 1 << 17;
+use heaptoll_process::proc_files;
 
 /// Its resident memory, KiB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,7 +65,7 @@ fn parse_memory(status: &str) -> Option<Memory> {
 /// The kernel gives `maps` a page at a time and lets the program run in between: a block that `mremap` moves upwards is
 /// counted twice. So the file is read twice, and the smaller sum counts.
 pub fn mappings_bytes(pid: i32, holds: impl Fn(&Range<u64>) -> bool) -> Option<u64> {
-    let read = || sum(&read_to_string(format!("/proc/{pid}/maps")).ok()?, &holds);
+    let read = || Some(sum(&String::from_utf8_lossy(&maps(pid)?), &holds));
     Some(smaller_sum(read()?, read))
 }
 
@@ -76,17 +74,17 @@ fn smaller_sum(first: u64, second: impl FnOnce() -> Option<u64>) -> u64 {
     second().map_or(first, |second| first.min(second))
 }
 
-/// Size of the mappings in `maps` for which `holds` is true, bytes; `None` for a zombie, which has none.
-fn sum(maps: &str, holds: impl Fn(&Range<u64>) -> bool) -> Option<u64> {
+/// Size of the mappings in `maps` for which `holds` is true, bytes.
+fn sum(maps: &str, holds: impl Fn(&Range<u64>) -> bool) -> u64 {
     let held = maps.lines().filter_map(anonymous).filter(|range| holds(range));
-    (!maps.is_empty()).then(|| held.map(|range| range.end - range.start).sum())
+    held.map(|range| range.end - range.start).sum()
 }
 
 /// Whether it has mapped a file, by the file's name, which must be unique; `None` when that cannot be known, or it is a
 /// zombie.
 pub fn maps_file(pid: i32, file: &Path) -> Option<bool> {
     let name = file.file_name()?.as_encoded_bytes();
-    let maps = read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
+    let maps = maps(pid)?;
     Some(maps.split(|&byte| byte == b'\n').any(|line| line.windows(name.len()).any(|part| part == name)))
 }
 
@@ -130,25 +128,12 @@ pub fn command(pid: i32) -> Vec<String> {
 
 /// Its file `cmdline` or `environ`; `None` when it is gone or ends in between.
 pub fn strings(pid: i32, file: &str) -> Option<Vec<u8>> {
-    whole_strings(File::open(format!("/proc/{pid}/{file}")).ok()?)
+    proc_files::strings(Path::new(&format!("/proc/{pid}/{file}")))
 }
 
-/// Reads strings that each end with NUL. The kernel gives nothing more once the process has ended: of what it gave in
-/// several reads, which `fs::read` makes of 32 bytes at first, the rest may be missing.
-fn whole_strings(mut file: impl Read) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; STRINGS_BYTES];
-    let mut length = 0;
-    loop {
-        match file.read(&mut bytes[length..]).ok()? {
-            0 => break,
-            read => length += read,
-        }
-        if length == bytes.len() {
-            bytes.resize(2 * length, 0);
-        }
-    }
-    bytes.truncate(length);
-    (length == 0 || bytes.ends_with(b"\0")).then_some(bytes)
+/// Its list of mappings; `None` when it is gone, ends in between, or is a zombie.
+fn maps(pid: i32) -> Option<Vec<u8>> {
+    proc_files::mappings(Path::new(&format!("/proc/{pid}/maps"))).ok().filter(|maps| !maps.is_empty())
 }
 
 /// Its children, whichever of its threads started them.
@@ -186,35 +171,6 @@ mod tests {
         let bytes = mappings_bytes(pid, |range| range.contains(&address)).expect("it lives");
         assert!((4096..1 << 40).contains(&bytes) && bytes.is_multiple_of(4096), "{bytes}");
         assert_eq!(mappings_bytes(pid, |_| false), Some(0));
-    }
-
-    /// What `/proc` gives of a process that ends after `reads` reads.
-    struct Ending<'a> {
-        bytes: &'a [u8],
-        reads: usize,
-    }
-
-    impl Read for Ending<'_> {
-        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-            match self.reads.checked_sub(1) {
-                Some(left) => self.reads = left,
-                None => return Ok(0),
-            }
-            self.bytes.read(into)
-        }
-    }
-
-    /// Before, a recorded program's command was cut after 32 bytes when it ended between two reads.
-    #[test]
-    fn arguments_are_whole_or_missing_when_the_process_ends_while_they_are_read() {
-        let short = [&[b'a'; 40][..], b"\0-x\0"].concat();
-        let long = [&vec![b'a'; STRINGS_BYTES + 100][..], b"\0"].concat();
-        for bytes in [short.as_slice(), &long] {
-            assert_eq!(whole_strings(Ending { bytes, reads: 9 }).as_deref(), Some(bytes));
-        }
-        assert_eq!(whole_strings(Ending { bytes: &short, reads: 1 }), Some(short.clone()));
-        assert_eq!(whole_strings(Ending { bytes: &long, reads: 1 }), None);
-        assert_eq!(whole_strings(Ending { bytes: &short, reads: 0 }), Some(Vec::new()));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct Recording {
     pub how: String,
     /// Events in the trace.
     pub events: u64,
+    /// Snapshots of its memory in the trace.
+    pub snapshots: usize,
     /// Size of the trace, bytes.
     pub bytes: u64,
     /// Events that could not be kept.
@@ -42,6 +44,11 @@ impl RecordingOutcome {
     /// Events in all traces.
     pub fn events(&self) -> u64 {
         self.recordings.iter().map(|recording| recording.events).sum()
+    }
+
+    /// Whether nothing is known of any process: no call, and no snapshot of what it mapped.
+    pub fn is_empty(&self) -> bool {
+        self.recordings.iter().all(|recording| recording.events == 0 && recording.snapshots == 0)
     }
 
     /// Size of all traces, bytes.

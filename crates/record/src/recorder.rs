@@ -163,7 +163,7 @@ impl<'a> Recorder<'a> {
         self.collect_all();
         self.report_unregistered(true);
         let left_out = describe_left_out(&mut self.shared, self.unverified.are_corrupted());
-        self.recorded.warnings.extend(self.uninstrumented.into_warnings());
+        self.recorded.warnings.extend(self.uninstrumented.into_warnings(&self.request.command));
         self.recorded.warnings.extend(left_out);
         self.recorded
     }
@@ -287,6 +287,7 @@ impl<'a> Recorder<'a> {
                     exe: arrival.exe.clone(),
                     how: "not recorded".into(),
                     events: 0,
+                    snapshots: 0,
                     bytes: 0,
                     lost: 0,
                     trouble: Some(error.to_string()),

@@ -70,7 +70,7 @@ impl Session {
             ledger_sampler: request
                 .options
                 .ledger
-                .then(|| LedgerSampler::new(arrival.pid, &manager, request.options.collect, shared.path())),
+                .then(|| LedgerSampler::new(arrival, &manager, request.options.collect, shared.path())),
             is_ending: false,
             is_glibc: manager.name == "glibc",
             begun_ns: arrival.started_ns,
@@ -302,6 +302,7 @@ impl Last {
             exe: self.exe,
             how: self.how,
             events,
+            snapshots: ledger.map_or(0, |ledger| ledger.snapshots.len()),
             lost,
             trouble,
         }
@@ -334,6 +335,7 @@ pub fn write_empty(
         exe: PathBuf::new(),
         how: how.to_string(),
         events: 0,
+        snapshots: 0,
         lost: 0,
         trouble: written.err().map(|error| error.to_string()),
     }

@@ -2,6 +2,7 @@
 //! and those that never registered although a recorded process noted that it starts them.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -128,8 +129,8 @@ impl UninstrumentedPrograms {
         }
     }
 
-    /// The warnings for the user.
-    pub fn into_warnings(self) -> Vec<String> {
+    /// The warnings for the user, who gave this command.
+    pub fn into_warnings(self, command: &[OsString]) -> Vec<String> {
         let mut warnings = self.warnings;
         let named: Vec<_> = self.seen.union(&self.cleared).filter_map(|exe| exe.file_name()).collect();
         // A poll has seen some of them, and the reason.
@@ -141,7 +142,7 @@ impl UninstrumentedPrograms {
             warnings.push(format!(
                 "{} was started and not recorded ({}): what it allocates is in no trace",
                 path.display(),
-                reason(path)
+                reason(path, command)
             ));
         }
         let more = unregistered.count().saturating_add(self.unregistered_more);
@@ -153,14 +154,28 @@ impl UninstrumentedPrograms {
 }
 
 /// Why no layer is loaded into a file.
-fn reason(path: &Path) -> &'static str {
+fn reason(path: &Path, command: &[OsString]) -> String {
     if proc::has_loader(path) == Some(false) {
-        "it is statically linked"
+        "it is statically linked".into()
     } else if is_privileged(path) {
-        "it has privileges of its own"
+        "it has privileges of its own".into()
+    } else if let Some(setting) = preload_setting(command) {
+        format!(
+            "the command sets {setting}, which takes the place of the recorder's layer; set it for heaptoll instead: \
+             {setting} heaptoll ..."
+        )
     } else {
-        "without LD_PRELOAD, or it ended before it was loaded"
+        "without LD_PRELOAD, or it ended before it was loaded".into()
     }
+}
+
+/// The setting `LD_PRELOAD=...` in a word of a command: of env, or of a shell.
+fn preload_setting(command: &[OsString]) -> Option<String> {
+    command.iter().find_map(|word| {
+        let word = word.to_string_lossy();
+        let setting = &word[word.find("LD_PRELOAD=")?..];
+        setting.split([' ', ';', '\n']).next().map(str::to_owned)
+    })
 }
 
 fn is_privileged(exe: &Path) -> bool {
@@ -282,8 +297,19 @@ mod tests {
         child.kill().expect("kills");
         child.wait().expect("waits");
         assert!(became.is_some_and(|exe| exe.ends_with("sleep")));
-        let warnings = uninstrumented.into_warnings();
+        let warnings = uninstrumented.into_warnings(&[]);
         assert!(matches!(&warnings[..], [one] if one.contains("sleep was started without")), "{warnings:?}");
+    }
+
+    /// Before, the message had two guesses, of which neither was the reason.
+    #[test]
+    fn a_setting_of_the_command_that_displaces_the_layer_is_named_with_what_to_type() {
+        let command = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let why = |words: &[&str]| reason(Path::new("/bin/sh"), &command(words));
+        for words in [&["env", "A=1", "LD_PRELOAD=./x.so", "p"][..], &["sh", "-c", "LD_PRELOAD=./x.so p"]] {
+            assert!(why(words).ends_with(": LD_PRELOAD=./x.so heaptoll ..."), "{}", why(words));
+        }
+        assert_eq!(why(&["p"]), "without LD_PRELOAD, or it ended before it was loaded");
     }
 
     #[test]
@@ -315,7 +341,7 @@ mod tests {
             unsafe { libc::kill(grandchild, libc::SIGKILL) };
         }
         child.wait().expect("waits");
-        let warnings = uninstrumented.into_warnings();
+        let warnings = uninstrumented.into_warnings(&[]);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(
             warnings[0].starts_with(&format!("{} is statically linked", program.display())),

@@ -128,7 +128,7 @@ impl Prepared {
         let sampler = Sampler {
             request: &self.request,
             marked_after: &self.program.marked_after,
-            options: Options { manager: manager.name.clone(), collector, rings: None },
+            options: Options { manager: manager.name.clone(), collector, ..Options::default() },
         };
         let (ended, sampled) = std::thread::scope(|scope| {
             let sampling = scope.spawn(move || sampler.run(ours));

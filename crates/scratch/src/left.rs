@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use heaptoll_process::proc_files;
+
 use crate::{PREFIX, UNLOCKED, open_folder, user};
 
 /// A folder without its name that is younger than this may be about to be locked.
@@ -61,7 +63,8 @@ fn is_lived_in(folder: &Path) -> bool {
             continue;
         }
         any = true;
-        let names = |file: &str| fs::read(process.join(file)).is_ok_and(|bytes| holds(&bytes, name));
+        let names =
+            |file: &str| proc_files::strings(&process.join(file)).is_some_and(|bytes| holds(&bytes, name));
         let is_inside = || fs::read_link(process.join("cwd")).is_ok_and(|at| at.starts_with(folder));
         if names("cmdline") || names("environ") || is_inside() {
             return true;

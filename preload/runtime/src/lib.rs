@@ -10,7 +10,6 @@
 //! Nothing here allocates, and std is not linked.
 #![no_std]
 
-mod address_space;
 mod census;
 mod contract;
 mod defect;
@@ -34,11 +33,9 @@ mod signal_mask;
 mod sizes;
 pub mod statistics;
 mod stats_reporter;
-mod system_call;
 mod thread_end;
 mod thread_word;
 
-pub use address_space::fits_address_space;
 pub use census::{Tally, tally};
 pub use contract::{
     COLLECTION_END, COLLECTION_START, Control, EventFunction, HEAP_GROWN, HEAP_SHRUNK, PHASE, Phase,
@@ -48,6 +45,7 @@ pub use defect::report_defect;
 pub use fault::fail_every;
 pub use forks::{AtFork, at_fork};
 pub use heap::{Damage, Heap, Misuse, Piece, PieceKind};
+pub use heaptoll_process::system_call;
 pub use heaptoll_stats_page::AbandonCause;
 pub use lock::{Guard, Lock, prepare_barriers, single_threaded};
 pub use manager::{ADDRESSES, LARGEST, Manager};
@@ -60,7 +58,6 @@ pub use shell::Shell;
 pub use signal_mask::SignalMaskGuard;
 pub use sizes::{ALIGNMENT, WORD, aligned_after_block, round_up};
 pub use stats_reporter::{Collected, StatsReporter, now_ns, thread_cpu_ns};
-pub use system_call::system_call;
 pub use thread_end::{NoKeys, ThreadEnd};
 pub use thread_word::thread_pointer;
 

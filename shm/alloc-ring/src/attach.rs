@@ -299,6 +299,8 @@ impl Attachment {
         let stops = stop.image.load(Ordering::Relaxed) == image;
         let stop_after = if stops { stop.events.load(Ordering::Relaxed) } else { 0 };
         entry.stop_after.store(stop_after, Ordering::Relaxed);
+        let has_parents_gate = !self.gate.load(Ordering::Relaxed).is_null();
+        entry.forked.store(u32::from(has_parents_gate), Ordering::Relaxed);
         // It stops by an event's number, so all events have one from the first.
         let numbers = if stop_after > 0 { gate::SEQUENCED } else { 0 };
         entry.gate.0.store(gate::VALID | gate::TICK | numbers, Ordering::Relaxed);

@@ -6,6 +6,7 @@
 use core::mem::{offset_of, size_of};
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_process::address_space::leaves_enough;
 
 use crate::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 use crate::bounds::LEAST_BLOCK_LOG2;
@@ -16,7 +17,7 @@ pub const VARIABLE: &str = "HEAPTOLL_RECORD";
 /// The bytes `HTRING01`, read as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HTRING01");
 /// Version of the layout.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Bytes of in-process facts in a process entry.
 pub const FACTS_BYTES: usize = 1024;
 /// Bytes kept of an executable's path.
@@ -177,6 +178,8 @@ pub struct Process {
     pub exe_bytes: AtomicU32,
     /// [`StopPoint::events`] of this image; 0: it does not stop. Written at registration.
     pub stop_after: AtomicU64,
+    /// 1: it was forked from an image that had registered. Written at registration.
+    pub forked: AtomicU32,
     /// See [`gate`]. A futex.
     pub gate: CacheLine<AtomicU32>,
     /// The next sequence number.
@@ -359,7 +362,7 @@ impl Geometry {
         let further = self.further_entries();
         let kept = self.bytes(rings) - (further.end - further.start);
         // The whole is mapped at first.
-        kept <= limit / 8 && self.bytes(rings) <= limit / 2
+        leaves_enough(kept, limit) && self.bytes(rings) <= limit / 2
     }
 
     /// Decodes [`Consumer::reach`], if it is valid: the blocks, and whether their number is final.
@@ -450,9 +453,9 @@ layout!(Header, PAGE, magic 0, version 8, flags 12, tool_pid 16, processes 20, r
     closed 36, created_ns 40, namespace 48, budget 56, beat 64, doorbell 128, registry 192, stop 256, reserved_1 320);
 layout!(Registry, 52, newest 0, process_hint 4, ring_hint 8, images 12, freed 16, waiting 20, processes_left_out 24,
     threads_left_out 28, events_left_out 32, blocks 36, execs_left_out 40, limited 44, without_stacks 48);
-layout!(Process, 2048, state 0, parent_pid 8, image 12, started_ns 16, namespace 24, next 32, exe_bytes 36, stop_after 40, gate 64,
-    sequence 128, newest 192, threads 256, facts_requested 260, facts_answered 264, facts_lock 268, facts_bytes 272,
-    facts_options 276, detached 280, threads_left_out 284, exe 288, manager_bytes 800,
+layout!(Process, 2048, state 0, parent_pid 8, image 12, started_ns 16, namespace 24, next 32, exe_bytes 36,
+    stop_after 40, forked 48, gate 64, sequence 128, newest 192, threads 256, facts_requested 260, facts_answered 264,
+    facts_lock 268, facts_bytes 272, facts_options 276, detached 280, threads_left_out 284, exe 288, manager_bytes 800,
     manager 804, facts 1024);
 layout!(Control, 128, owner 0, consumer 64);
 layout!(Owner, 24, id 0, thread 8, next 12, busy 16);

@@ -147,13 +147,26 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         self.copy().define_site_general(site, frames);
     }
 
-    /// Records that the program has mapped memory of its own.
+    /// Records that the program has mapped memory of its own: its address and its bytes.
+    #[cold]
+    pub fn mapped(&mut self, site: u32, now: [usize; 2]) {
+        self.note_mapping(site, now);
+    }
+
+    /// Records that the program has moved, enlarged or shrunk a mapping of its own.
+    #[cold]
+    pub fn remapped(&mut self, site: u32, [from, bytes]: [usize; 2], [to, new_bytes]: [usize; 2]) {
+        self.note_mapping(site, [from, bytes, to, new_bytes]);
+    }
+
     #[cold]
     #[inline(never)]
-    pub fn mapped(&mut self, site: u32, address: usize, bytes: usize) {
-        let data = |value: usize| tagged(crate::word::DATA, value as u64 & DATA_MASK);
-        let head = note_word(note::MAPPED, 2 << 32 | u64::from(site));
-        self.send(&Message::Note(&[head, data(address), data(bytes)]));
+    fn note_mapping<const WORDS: usize>(&mut self, site: u32, words: [usize; WORDS]) {
+        let mut message = [note_word(note::MAPPED, (WORDS as u64) << 32 | u64::from(site)); 5];
+        for (place, word) in message[1..].iter_mut().zip(words) {
+            *place = tagged(crate::word::DATA, word as u64 & DATA_MASK);
+        }
+        self.send(&Message::Note(&message[..=WORDS]));
     }
 
     #[cold]

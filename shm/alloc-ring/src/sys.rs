@@ -7,6 +7,8 @@ use core::ptr;
 #[cfg(feature = "tool")]
 pub use std::time::Instant;
 
+pub use heaptoll_process::address_space::limit as address_space_limit;
+
 use crate::atomic::AtomicU32;
 use crate::layout::PAGE;
 
@@ -233,12 +235,4 @@ pub fn wiped_on_fork(bytes: usize) -> *mut u8 {
         }
         map.cast()
     }
-}
-
-/// The limit of the address space, bytes; `None`: no limit.
-pub fn address_space_limit() -> Option<usize> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: getrlimit writes to `limit`, a local variable.
-    let done = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) };
-    (done == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
 }

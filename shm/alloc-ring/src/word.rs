@@ -94,7 +94,7 @@ pub mod note {
     /// A call stack: bits 0-31 its number, bits 32-53 the number of frames, which follow as `DATA`.
     pub const SITE: u64 = 5;
     /// A mapping that the program has made: bits 0-31 its call stack's number, bits 32-53 the number of words, which follow
-    /// as `DATA`: its address and its bytes.
+    /// as `DATA`: its address and its bytes, and where `mremap` has changed it, before them those that it had.
     pub const MAPPED: u64 = 6;
 }
 

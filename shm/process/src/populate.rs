@@ -6,6 +6,8 @@
 
 use core::ffi::c_int;
 
+use crate::system_call;
+
 /// Bytes of a page.
 const PAGE: usize = 4096;
 /// Operation of `FUTEX_WAKE_OP`: adds 0 to the word and wakes no thread.
@@ -49,23 +51,15 @@ unsafe fn touch(at: *mut u8, bytes: usize) -> Result<(), c_int> {
 ///
 /// # Safety
 /// The arguments meet the requirements of the system call `number`.
-unsafe fn call(number: i64, [a, b, c, d, e, f]: [usize; 6]) -> Result<(), c_int> {
-    // SAFETY: the function takes no arguments and returns the address of the calling thread's errno.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: `errno` points to the calling thread's errno.
-    let kept = unsafe { *errno };
+unsafe fn call(number: i64, arguments: [usize; 6]) -> Result<(), c_int> {
+    const EINTR: c_int = -libc::EINTR;
+    const EAGAIN: c_int = -libc::EAGAIN;
     loop {
-        // SAFETY: by this function's contract the arguments are valid; `errno` points to the calling thread's errno.
-        let error = unsafe {
-            let done = libc::syscall(number, a, b, c, d, e, f) >= 0;
-            let error = if done { 0 } else { *errno };
-            *errno = kept;
-            error
-        };
-        match error {
-            0 => return Ok(()),
-            libc::EINTR | libc::EAGAIN => {}
-            error => return Err(error),
+        // SAFETY: by this function's contract the arguments are valid.
+        match unsafe { system_call(number, arguments) } as c_int {
+            EINTR | EAGAIN => {}
+            error if error < 0 => return Err(-error),
+            _ => return Ok(()),
         }
     }
 }

@@ -209,7 +209,7 @@ const RESULTS: &str = r#"
     #include <pthread.h>
     #include <unistd.h>
     static volatile int tids[5];
-    #define RESULT(name, at) static void *case_##name(void *unused) { tids[at] = gettid(); return malloc(401 + at); }
+    #define RESULT(name, at) static void *case_##name(void *unused) { tids[at] = gettid(); return malloc(1401 + at); }
     RESULT(joined, 0) RESULT(detached, 1) RESULT(detached_later, 2) RESULT(made_detached, 3) RESULT(open, 4)
     static void ended(int at) {
         char path[64];
@@ -232,7 +232,8 @@ const RESULTS: &str = r#"
     }
 "#;
 
-/// Before, the result of a thread that was detached, or joined and dropped, was called reachable.
+/// Before, the result of a thread that was detached, or joined and dropped, was called reachable: always, and then where
+/// roots were recorded after the thread's end and before the kernel's end of it. Each result is large enough for that.
 #[test]
 fn the_result_of_a_thread_is_lost_when_no_thread_can_take_it() {
     let fixture = Fixture::new();

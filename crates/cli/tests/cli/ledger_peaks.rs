@@ -163,6 +163,33 @@ fn what_is_no_heap_is_named_by_its_variables_and_callers_of_mmap() {
     assert!((2..=5).contains(&named.len()), "{named:?}");
 }
 
+/// Before, the memory of a mapping that `mremap` had moved or enlarged had no caller, and the ledger of a program that
+/// makes no call of malloc ended with 1.
+#[test]
+fn a_mapping_that_mremap_changed_has_the_caller_that_made_it() {
+    let fixture = Fixture::new();
+    let source = "#include <sys/mman.h>
+        #define MIB (1 << 20)
+        #define CALLER(name, call) __attribute__((noinline)) static char *name(void) { \
+            char *place = call; if (place != MAP_FAILED) *place = 1; return place; }
+        #define MAP(bytes) mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        CALLER(moved, MAP(2 * MIB)) CALLER(reserved, MAP(64 * MIB)) CALLER(shrunk, MAP(9 * MIB)) CALLER(placed, MAP(3 * MIB))
+        CALLER(small, MAP(4096)) CALLER(grown, mremap(small(), 4096, 5 * MIB, MREMAP_MAYMOVE))
+        int main(void) { small_pages();
+            char *there = reserved() + MIB;
+            memset(mremap(moved(), 2 * MIB, 12 * MIB, MREMAP_MAYMOVE), 1, 12 * MIB);
+            memset(mremap(shrunk(), 9 * MIB, 6 * MIB, 0), 1, 6 * MIB);
+            memset(mremap(placed(), 3 * MIB, 3 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, there), 1, 3 * MIB);
+            memset(grown(), 1, 5 * MIB); usleep(100000); return 0; }";
+    let program = fixture.program("remapping", source);
+    let text = fixture.heaptoll(&["ledger", "--", &program]).exits(0).out;
+    for row in
+        ["moved < main 12.0 MiB", "shrunk < main 6.00 MiB", "grown < main 5.00 MiB", "placed < main 3.00 MiB"]
+    {
+        assert!(text.contains(row), "{row}: {text}");
+    }
+}
+
 /// Where shared memory or stacks were most of the resident set, no sentence named them.
 #[test]
 fn shared_memory_has_callers_of_mmap_and_shmat_and_stacks_have_threads() {

@@ -111,6 +111,27 @@ fn holder(fixture: &Fixture) -> String {
     fixture.program("holder", &format!("{HOLD}{HOLDER}"))
 }
 
+/// Before, that was "caches and quarantine", and the reader was sent to another manager.
+#[test]
+fn a_forked_worker_has_what_its_parent_allocated_as_inherited() {
+    const SOURCE: &str = "#include <sys/wait.h>
+        static void hold(int mib) { for (int at = 0; at < mib << 10; at++) memset(malloc(1000), 1, 1000); }
+        int main(void) { small_pages(); hold(16); if (fork() == 0) { hold(4); usleep(100000); _exit(0); } return wait(0) < 0; }";
+    let fixture = Fixture::new();
+    let (program, trace) = (fixture.program("worker", SOURCE), fixture.at("t"));
+    fixture.heaptoll(&["record", "--ledger", "-o", &trace, "--", &program]).exits(0);
+    let workers: Vec<_> = std::fs::read_dir(fixture.at("t.children")).expect("a worker").flatten().collect();
+    let [worker] = &workers[..] else { panic!("{workers:?}") };
+    let figures = ledger(&fixture, &[worker.path().to_str().expect("UTF-8")], &[]);
+    assert_sound(&figures);
+    let peak = snapshot(&figures, "peak");
+    let mib = |term| line(peak, term, "resident") as f64 / f64::from(1 << 20);
+    assert!((15.0..17.0).contains(&mib("inherited")), "{peak:#}");
+    assert!(mib("fresh") + mib("caches") < 1.0 && mib("live") > 3.0, "{peak:#}");
+    let figures = ledger(&fixture, &[&trace], &[]);
+    assert_eq!(line(snapshot(&figures, "peak"), "inherited", "resident"), 0, "the parent");
+}
+
 #[test]
 fn a_known_program_is_where_it_should_be() {
     let fixture = Fixture::new();

@@ -251,6 +251,7 @@ mod tests {
             exe: "/bin/t".into(),
             how: String::new(),
             events: 0,
+            snapshots: 0,
             bytes: 0,
             lost: 0,
             trouble: None,

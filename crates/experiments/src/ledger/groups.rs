@@ -18,7 +18,7 @@ pub const EMPTY: [Term; 5] = [Term::Caches, Term::Quarantine, Term::Unused, Term
 pub const DEAD: [Term; 3] = [Term::Headroom, Term::Held, Term::Dead];
 
 /// The groups of the sum, in order; in the chart from the bottom.
-pub const GROUPS: [Group; 8] = [
+pub const GROUPS: [Group; 9] = [
     Group { name: "live, as requested", terms: &[Term::Live], always: true },
     Group { name: "internal fragmentation", terms: &[Term::Internal], always: true },
     Group { name: "external fragmentation", terms: &[Term::External], always: true },
@@ -26,6 +26,7 @@ pub const GROUPS: [Group; 8] = [
     Group { name: "metadata", terms: &[Term::Metadata], always: true },
     Group { name: "dead but not reclaimed", terms: &DEAD, always: false },
     Group { name: "live, not in the record", terms: &[Term::Unrecorded], always: false },
+    Group { name: "inherited from the parent", terms: &[Term::Inherited], always: false },
     Group {
         name: "not heap",
         terms: &[
@@ -49,6 +50,7 @@ pub fn line_name(term: Term) -> &'static str {
         Term::External => "free, on pages with live blocks",
         Term::Caches => "pages without a live block",
         Term::Fresh => "pages of the heap where no block was seen",
+        Term::Inherited => "pages of the heap where no block of its own was seen",
         Term::Quarantine => "quarantine",
         Term::Unused => "never carved: the step of growth",
         Term::Blacklisted => "never carved: black-listed",

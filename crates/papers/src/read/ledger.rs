@@ -23,6 +23,7 @@ fn cause(term: Term) -> &'static str {
         Term::Unused => "granularity_kib",
         Term::Blacklisted => "blacklisted_kib",
         Term::Unrecorded
+        | Term::Inherited
         | Term::Code
         | Term::StaticData
         | Term::Stacks

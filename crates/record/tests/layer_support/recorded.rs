@@ -58,7 +58,7 @@ impl Sink for Image {
             RingEvent::Failed { kind, size, site, latency_ns } => {
                 (Event::Failed { kind, size }, site, latency_ns)
             }
-            RingEvent::ExitBegins | RingEvent::Mapped { .. } => return,
+            RingEvent::ExitBegins | RingEvent::Mapped { .. } | RingEvent::Remapped { .. } => return,
             RingEvent::Time { ns } => return self.times.push(ns),
             RingEvent::SiteDefinition { site, frames } => {
                 self.defined.insert(site, frames.to_vec());

@@ -155,7 +155,7 @@ fn troubles(
         if !is_temporary {
             messages.note(&format!("what it allocated: heaptoll trace stat {}", shell_path(&most.path)));
         }
-    } else {
+    } else if recorded.is_empty() {
         let guess = match first.how.contains(KILLED) {
             // The end itself is the reason.
             true => "",
@@ -168,6 +168,8 @@ fn troubles(
             program(first),
             first.how
         ));
+    } else {
+        messages.note(&format!("{} made no call of malloc: the ledger is of what it mapped", program(first)));
     }
 }
 

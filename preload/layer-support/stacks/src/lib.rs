@@ -36,7 +36,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 #[doc(hidden)]
 pub use crate::loaded::search_mappings_only;
-use heaptoll_runtime::fits_address_space;
+use heaptoll_process::address_space;
 
 use crate::numbers::{Numbers, digest};
 use crate::objects::RecordedObjects;
@@ -118,7 +118,7 @@ impl CallStacks {
     /// recorded, the layer's, or 0. Call it once, while there is one thread. False: the system provides no memory, or a
     /// limit of the address space leaves too little for the program, and sites stay 0.
     pub fn prepare(&self, own: usize) -> bool {
-        if !fits_address_space(rules::BYTES + numbers::BYTES) {
+        if !address_space::fits(rules::BYTES + numbers::BYTES) {
             return false;
         }
         let (Some(rules), Some(numbers), Some(objects), Some(place)) =

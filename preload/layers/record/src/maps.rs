@@ -11,13 +11,15 @@ use heaptoll_next::family::symbol;
 use crate::{RINGS, STACKS};
 
 type Mmap = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
+type Mremap = unsafe extern "C" fn(*mut c_void, usize, usize, c_int, *mut c_void) -> *mut c_void;
 type Shmat = unsafe extern "C" fn(c_int, *const c_void, c_int) -> *mut c_void;
 
 /// Smaller mappings are not noted.
 const LARGE: usize = 256 << 10;
 
-/// The next object's `mmap` and `shmat`; null: not looked up yet.
+/// The next object's `mmap`, `mremap` and `shmat`; null: not looked up yet.
 static NEXT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+static NEXT_MREMAP: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static NEXT_SHMAT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Whether mappings are noted.
@@ -27,16 +29,18 @@ static IS_WANTED: AtomicBool = AtomicBool::new(false);
 /// call stacks are ready.
 pub fn prepare(is_wanted: bool) {
     IS_WANTED.store(is_wanted, Ordering::Release);
-    for (next, name) in [(&NEXT, c"mmap"), (&NEXT_SHMAT, c"shmat")] {
+    for (next, name) in [(&NEXT, c"mmap"), (&NEXT_MREMAP, c"mremap"), (&NEXT_SHMAT, c"shmat")] {
         if let Some(found) = symbol(name) {
             next.store(found, Ordering::Release);
         }
     }
 }
 
-/// Notes a mapping that was made.
-fn note(place: *mut c_void, length: usize) {
-    if length < LARGE || place == libc::MAP_FAILED || !IS_WANTED.load(Ordering::Acquire) || RINGS.detached() {
+/// Notes a mapping that was made, or changed: then `before` is what it was.
+fn note(place: *mut c_void, length: usize, before: Option<[usize; 2]>) {
+    let largest = before.map_or(length, |[_, bytes]| bytes.max(length));
+    if largest < LARGE || place == libc::MAP_FAILED || !IS_WANTED.load(Ordering::Acquire) || RINGS.detached()
+    {
         return;
     }
     let site = STACKS.site(|site, frames| {
@@ -45,7 +49,11 @@ fn note(place: *mut c_void, length: usize) {
         }
     });
     if let Some(mut producer) = RINGS.thread() {
-        producer.mapped(site, place as usize, length);
+        let now = [place as usize, length];
+        match before {
+            Some(before) => producer.remapped(site, before, now),
+            None => producer.mapped(site, now),
+        }
     }
 }
 
@@ -70,7 +78,33 @@ pub unsafe extern "C" fn mmap(
             transmute::<*mut c_void, Mmap>(next)(address, length, protection, flags, file, offset)
         }
     };
-    note(place, length);
+    note(place, length, None);
+    place
+}
+
+/// Variadic in C; `to` is there with `MREMAP_FIXED` alone.
+///
+/// # Safety
+/// The arguments are valid for `mremap`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mremap(
+    from: *mut c_void,
+    old_length: usize,
+    length: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> *mut c_void {
+    let next = NEXT_MREMAP.load(Ordering::Acquire);
+    // SAFETY: `next` was looked up by the name of this function; its arguments are passed in these registers, variadic or
+    // not, and are valid for it and for the system call.
+    let place = unsafe {
+        if next.is_null() {
+            libc::syscall(libc::SYS_mremap, from, old_length, length, flags, to) as *mut c_void
+        } else {
+            transmute::<*mut c_void, Mremap>(next)(from, old_length, length, flags, to)
+        }
+    };
+    note(place, length, Some([from as usize, old_length]));
     place
 }
 
@@ -117,7 +151,7 @@ pub unsafe extern "C" fn shmat(segment: c_int, address: *const c_void, flags: c_
                 _ => 0,
             }
         };
-        note(place, length);
+        note(place, length, None);
     }
     place
 }

@@ -17,6 +17,8 @@ pub struct Arrival {
     pub pid: i32,
     /// Its parent's; 0 where that is not known.
     pub parent_pid: i32,
+    /// Whether it was forked from an image that had registered: it has what that allocated.
+    pub forked: bool,
     /// The executable, or the end of its path.
     pub exe: PathBuf,
     /// The object that its `malloc` is bound to, or the end of its path; empty when the layer does not state it.

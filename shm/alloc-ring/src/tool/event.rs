@@ -24,6 +24,9 @@ pub enum RingEvent<'a> {
     SiteDefinition { site: u32, frames: &'a [u64] },
     /// The program has mapped memory of its own.
     Mapped { site: u32, address: u64, bytes: u64 },
+    /// The program has moved, enlarged or shrunk a mapping of its own. `from_bytes` is 0 where shared memory was mapped a
+    /// second time.
+    Remapped { site: u32, from: u64, from_bytes: u64, address: u64, bytes: u64 },
 }
 
 impl<'a> RingEvent<'a> {
@@ -31,6 +34,9 @@ impl<'a> RingEvent<'a> {
     pub(crate) fn of_words(which: u64, site: u32, words: &'a [u64]) -> RingEvent<'a> {
         match *words {
             [address, bytes] if which == note::MAPPED => RingEvent::Mapped { site, address, bytes },
+            [from, from_bytes, address, bytes] if which == note::MAPPED => {
+                RingEvent::Remapped { site, from, from_bytes, address, bytes }
+            }
             _ => RingEvent::SiteDefinition { site, frames: words },
         }
     }
@@ -38,7 +44,8 @@ impl<'a> RingEvent<'a> {
     /// Whether it has a number where events have numbers: a call of the program, or half of a resize.
     #[inline(always)]
     pub fn is_numbered(&self) -> bool {
-        !matches!(self, RingEvent::Time { .. } | RingEvent::SiteDefinition { .. } | RingEvent::Mapped { .. })
+        use RingEvent::{Mapped, Remapped, SiteDefinition, Time};
+        !matches!(self, Time { .. } | SiteDefinition { .. } | Mapped { .. } | Remapped { .. })
     }
 }
 

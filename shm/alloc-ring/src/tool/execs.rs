@@ -143,6 +143,7 @@ mod tests {
             image: 0,
             pid: 1,
             parent_pid: 1,
+            forked: false,
             exe: PathBuf::new(),
             manager: PathBuf::new(),
             started_ns: 0,

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use heaptoll_process::address_space::leaves_enough;
+
 use super::arrival::{Arrival, path};
 use super::counter::SampledCounter;
 use super::error::RingError;
@@ -22,7 +24,7 @@ use super::proc::{self, ProcessIdentity};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::attach::FEWEST_RINGS;
 use crate::flags::Flags;
-use crate::layout::{Geometry, MAGIC, Registry, StopPoint, VERSION, gate, state};
+use crate::layout::{Geometry, LIMITED_ENTRIES, MAGIC, Registry, StopPoint, VERSION, gate, state};
 use crate::sys::{self, Descriptor, Instant};
 
 /// The properties of a new file.
@@ -100,6 +102,19 @@ pub struct Shared {
     forged: bool,
 }
 
+/// The file for a tool whose address space is limited, which maps all of it: fewer process entries and rings, one at
+/// least.
+fn within(mut geometry: Geometry, limit: usize) -> Geometry {
+    let fits = |geometry: &Geometry| leaves_enough(geometry.bytes(geometry.rings), limit);
+    if !fits(&geometry) {
+        geometry.processes = geometry.processes.min(LIMITED_ENTRIES);
+    }
+    while !fits(&geometry) && geometry.rings > FEWEST_RINGS {
+        geometry.rings = (geometry.rings / 2).max(FEWEST_RINGS);
+    }
+    geometry
+}
+
 /// Producers are paused until this is dropped.
 #[derive(Debug)]
 pub struct Paused<'a> {
@@ -122,6 +137,7 @@ impl Shared {
         if !geometry.sensible() {
             return Err(RingError::Options);
         }
+        let geometry = sys::address_space_limit().map_or(geometry, |limit| within(geometry, limit));
         let wanted = options.memory.min((geometry.rings * geometry.ring_bytes()) as u64);
         let fixed = (geometry.entry_group(0).end + geometry.first_ring() - geometry.directory()) as u64;
         let mut tried = Vec::new();
@@ -299,6 +315,7 @@ impl Shared {
             image: 0,
             pid: at.pid(),
             parent_pid: if at.foreign() { proc::parent(at.pid()).unwrap_or(0) } else { parent },
+            forked: process.forked.load(Ordering::Relaxed) != 0,
             exe: path(&process.exe, &process.exe_bytes),
             manager: path(&process.manager, &process.manager_bytes),
             started_ns: process.started_ns.load(Ordering::Relaxed).saturating_sub(self.created_ns()),
@@ -519,6 +536,27 @@ mod tests {
             let options = Options { ring_log2, block_log2, rings, ..Options::default() };
             assert!(matches!(Shared::create(&options), Err(RingError::Options)));
         }
+    }
+
+    /// Before, a tool under `ulimit -v` of less than 3 GB could not map its file, and refused to record.
+    #[test]
+    fn a_limited_address_space_makes_a_smaller_file() {
+        let usual = Options::default();
+        let geometry = Geometry {
+            processes: usual.processes,
+            rings: usual.rings,
+            ring_log2: usual.ring_log2,
+            block_log2: usual.block_log2,
+        };
+        let of = |limit| {
+            let found = within(geometry, limit);
+            assert!(found.sensible() && (found.rings == 1 || leaves_enough(found.bytes(found.rings), limit)));
+            (found.processes, found.rings)
+        };
+        assert_eq!(of(1 << 40), (16384, 2048));
+        assert_eq!(of(3 << 30), (LIMITED_ENTRIES, 256));
+        assert_eq!(of(1 << 28), (LIMITED_ENTRIES, 16));
+        assert_eq!((of(1 << 20), of(0)), ((LIMITED_ENTRIES, 1), (LIMITED_ENTRIES, 1)));
     }
 
     #[test]

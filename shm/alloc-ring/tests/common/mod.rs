@@ -104,7 +104,7 @@ impl Sink for Received {
             }
             RingEvent::SiteDefinition { site, frames } => Event::Definition { site, frames: frames.to_vec() },
             RingEvent::ExitBegins => Event::ExitBegins,
-            RingEvent::Mapped { .. } => return,
+            RingEvent::Mapped { .. } | RingEvent::Remapped { .. } => return,
             RingEvent::Time { ns } => return self.times.push((thread, ns)),
         };
         self.events.push((thread, event));

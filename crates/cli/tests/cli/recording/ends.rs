@@ -148,6 +148,19 @@ fn a_limit_of_file_sizes_is_as_good_as_a_full_disk() {
     has_a_marked_gap(&Trace::read(fixture.path("t")), 1_990_000);
 }
 
+/// Before, heaptoll mapped 2.18 GB at once, and recorded nothing in a shell with a limit below.
+#[test]
+fn a_limit_of_the_address_space_of_heaptoll_itself_makes_its_file_smaller() {
+    let fixture = Fixture::new();
+    let program = fixture.program("small", "int main(void) { free(malloc(9)); return 0; }");
+    let script = "ulimit -v 800000; exec \"$0\" record --sites -o t -- \"$1\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_heaptoll"), &program]).current_dir(fixture.path("."));
+    fixture.prepare(&mut command);
+    let output: CommandOutput = command.output().expect("bash runs").into();
+    output.exits(0).complains(&["events"]);
+}
+
 #[test]
 fn the_programs_own_failure_is_what_a_failed_disk_does_not_hide() {
     let fixture = Fixture::new();

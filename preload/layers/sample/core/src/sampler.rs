@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use heaptoll_next::memory;
-use heaptoll_runtime::fits_address_space;
+use heaptoll_process::address_space;
 use heaptoll_sampling::layout::FILE_BYTES;
 use heaptoll_sampling::{Random, Weight};
 
@@ -69,7 +69,7 @@ impl Sampler {
         if !self.control.attach(folder) {
             return false;
         }
-        let memory = fits_address_space(size_of::<State>() + FILE_BYTES)
+        let memory = address_space::fits(size_of::<State>() + FILE_BYTES)
             .then(|| memory::map_wiped_in_child(size_of::<State>()))
             .flatten();
         let Some(memory) = memory else {
