@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use heaptoll_conformance::process::{End, Ending, run};
 use heaptoll_conformance::suite::in_parallel;
-use heaptoll_proof::program::Program;
 use heaptoll_proof::subject::Subject;
 use heaptoll_proof::verdict::Verdict;
+
+use crate::PROGRAM;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -129,13 +130,12 @@ fn shell(script: &str, subject: &Subject) -> End {
 #[test]
 fn a_child_of_the_system_call_collects_nothing_and_its_standard_error_is_the_programs() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let program = Program::build(folder.path()).expect("the program compiles");
     let manager = |name: &str| Subject::of(name, heaptoll_staged::file(&format!("managers/{name}.so")));
     let mut subjects = ["tithe", "bw16", "bw26", "treadmill"].map(manager).to_vec();
     subjects.push(Subject::glibc().with_layer("sweep", heaptoll_staged::file("layers/libheaptoll_sweep.so")));
     let log = folder.path().join("log").display().to_string();
     for subject in subjects {
-        let end = program.run("process_fork_raw", &subject.with("TITHE_LOG", &log), LIMIT).expect("it runs");
+        let end = PROGRAM.run("process_fork_raw", &subject.with("TITHE_LOG", &log), LIMIT).expect("it runs");
         assert_eq!((&end.ending, end.stderr.as_str()), (&Ending::Status(0), ""), "{}", subject.name);
     }
     let lines = std::fs::read_to_string(log).expect("a log");
@@ -175,8 +175,6 @@ fn real_programs_print_under_each_collector_what_they_print_under_glibc() {
 #[test]
 #[ignore = "slow: 12 seeds of random graphs under 8 collectors, some minutes"]
 fn random_graphs_of_many_seeds_lose_nothing_under_any_collector() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let program = Program::build(folder.path()).expect("the program compiles");
     let mut subjects = collectors();
     subjects.push(Subject::glibc().with_layer("sweep", heaptoll_staged::file("layers/libheaptoll_sweep.so")));
     let mut jobs = Vec::new();
@@ -188,7 +186,7 @@ fn random_graphs_of_many_seeds_lose_nothing_under_any_collector() {
         }
     }
     let verdicts =
-        in_parallel(&jobs, |(case, subject)| program.judge(case, subject, LIMIT).expect("it runs"));
+        in_parallel(&jobs, |(case, subject)| PROGRAM.judge(case, subject, LIMIT).expect("it runs"));
     let wrong: Vec<String> = jobs
         .iter()
         .zip(verdicts)

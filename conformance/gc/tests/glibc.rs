@@ -4,24 +4,23 @@
 use std::time::Duration;
 
 use heaptoll_conformance::suite::in_parallel;
-use heaptoll_proof::program::Program;
 use heaptoll_proof::subject::Subject;
 use heaptoll_proof::verdict::Verdict;
 
+use crate::PROGRAM;
+
 #[test]
 fn every_case_holds_over_glibc_or_needs_a_collector() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let program = Program::build(folder.path()).expect("the program compiles");
     let subject = Subject::glibc();
     let verdicts =
-        in_parallel(&program.cases, |case| program.judge(&case.name, &subject, Duration::from_secs(60)));
+        in_parallel(&PROGRAM.cases, |case| PROGRAM.judge(&case.name, &subject, Duration::from_secs(60)));
     let mut held = 0;
-    for (case, verdict) in program.cases.iter().zip(verdicts) {
+    for (case, verdict) in PROGRAM.cases.iter().zip(verdicts) {
         match verdict.expect("the case can be run") {
             Verdict::Holds => held += 1,
             Verdict::NotApplicable => {}
             Verdict::Fails(how) => panic!("{}: {how}", case.name),
         }
     }
-    assert!(held >= 60, "only {held} of {} cases apply", program.cases.len());
+    assert!(held >= 60, "only {held} of {} cases apply", PROGRAM.cases.len());
 }

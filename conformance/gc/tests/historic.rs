@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use heaptoll_conformance::suite::in_parallel;
-use heaptoll_proof::program::Program;
 use heaptoll_proof::subject::Subject;
 use heaptoll_proof::verdict::Verdict;
+
+use crate::PROGRAM;
 
 /// A case needs a second at most on an idle machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -30,12 +31,10 @@ const CASES: [&str; 14] = [
 
 #[test]
 fn what_lies_on_stacks_and_in_files_is_kept_little_stacks_suffice_and_a_new_program_gets_no_signal() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let program = Program::build(folder.path()).expect("the program compiles");
     let jobs: Vec<_> = COLLECTORS.iter().flat_map(|collector| CASES.map(|case| (*collector, case))).collect();
     let verdicts = in_parallel(&jobs, |(collector, case)| {
         let object = heaptoll_staged::file(&format!("managers/{collector}.so"));
-        program.judge(case, &Subject::of(collector, object), LIMIT).expect("the case can be run")
+        PROGRAM.judge(case, &Subject::of(collector, object), LIMIT).expect("the case can be run")
     });
     let failures: Vec<_> =
         jobs.iter().zip(verdicts).filter(|(_, verdict)| *verdict != Verdict::Holds).collect();

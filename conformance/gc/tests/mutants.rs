@@ -7,9 +7,10 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use heaptoll_conformance::suite::{compile, headers, in_parallel};
-use heaptoll_proof::program::Program;
 use heaptoll_proof::subject::Subject;
 use heaptoll_proof::verdict::{Verdict, measurements};
+
+use crate::PROGRAM;
 
 /// A defect and the cases that must find it.
 const MUTANTS: &[(&str, &[&str])] = &[
@@ -47,7 +48,6 @@ const MUTANTS: &[(&str, &[&str])] = &[
 ];
 
 struct Fixture {
-    program: Program,
     object: PathBuf,
     _folder: tempfile::TempDir,
 }
@@ -60,7 +60,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     command.args(["-O2", "-fno-builtin", "-std=gnu11", "-pthread", "-fPIC", "-shared", "-Wall", "-Wextra"]);
     command.arg("-I").arg(headers()).arg("-o").arg(&object).arg(source);
     compile(&mut command, "gcc").expect("the collector compiles");
-    Fixture { program: Program::build(folder.path()).expect("the program compiles"), object, _folder: folder }
+    Fixture { object, _folder: folder }
 });
 
 fn mutant(name: &str, case: &str) -> Subject {
@@ -74,10 +74,7 @@ fn mutant(name: &str, case: &str) -> Subject {
 }
 
 fn judge(name: &str, case: &str, seconds: u64) -> Verdict {
-    FIXTURE
-        .program
-        .judge(case, &mutant(name, case), Duration::from_secs(seconds))
-        .expect("the case can be run")
+    PROGRAM.judge(case, &mutant(name, case), Duration::from_secs(seconds)).expect("the case can be run")
 }
 
 #[test]
@@ -111,8 +108,7 @@ fn every_defect_is_found() {
 #[test]
 fn what_stays_is_measured() {
     let subject = mutant("keeps_some", "stress_graph").with("PROOF_THREADS", "2");
-    let end =
-        FIXTURE.program.run("stress_graph", &subject, Duration::from_secs(60)).expect("the case can be run");
+    let end = PROGRAM.run("stress_graph", &subject, Duration::from_secs(60)).expect("the case can be run");
     let found = measurements(&end.stdout);
     assert!(!found.is_empty(), "{} {}", end.stdout, end.stderr);
     let (objects, kept) =

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use heaptoll_conformance::process::Ending;
 use heaptoll_conformance::suite::in_parallel;
-use heaptoll_proof::program::Program;
 use heaptoll_proof::subject::Subject;
 use heaptoll_proof::verdict::{Verdict, measurements};
 use heaptoll_statistics::median;
+
+use crate::PROGRAM;
 
 /// A case needs some seconds at most on an idle machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -39,14 +40,11 @@ const ABOUT_THE_MANAGER: [&str; 8] = [
 ];
 
 struct Fixture {
-    program: Program,
     layer: PathBuf,
     managers: Vec<(String, PathBuf)>,
-    _folder: tempfile::TempDir,
 }
 
 static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().expect("a temporary folder");
     let layer = heaptoll_staged::file("layers/libheaptoll_sweep.so");
     let built = heaptoll_staged::file("managers");
     let entries = std::fs::read_dir(&built).expect("a folder");
@@ -59,12 +57,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
         .collect();
     managers.sort();
     assert!(!managers.is_empty(), "no manager in {}", built.display());
-    Fixture {
-        program: Program::build(folder.path()).expect("the program compiles"),
-        layer,
-        managers,
-        _folder: folder,
-    }
+    Fixture { layer, managers }
 });
 
 fn subjects() -> Vec<Subject> {
@@ -77,7 +70,7 @@ fn subjects() -> Vec<Subject> {
 
 fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
     let verdicts = in_parallel(jobs, |(case, subject)| {
-        FIXTURE.program.judge(case, subject, LIMIT).expect("the case can be run")
+        PROGRAM.judge(case, subject, LIMIT).expect("the case can be run")
     });
     jobs.iter()
         .zip(verdicts)
@@ -90,7 +83,7 @@ fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
 
 /// Cases that apply to a stack.
 fn applicable(subject: &Subject) -> impl Iterator<Item = &'static str> {
-    FIXTURE.program.cases.iter().map(|case| case.name.as_str()).filter(move |case| {
+    PROGRAM.cases.iter().map(|case| case.name.as_str()).filter(move |case| {
         let own = MANAGERS_OWN.iter().any(|start| case.starts_with(start));
         let alone = FAIL_ALONE.iter().any(|(name, part)| subject.name.ends_with(name) && case.contains(part));
         !(own || alone)
@@ -100,7 +93,7 @@ fn applicable(subject: &Subject) -> impl Iterator<Item = &'static str> {
 #[test]
 fn malloc_comes_from_the_layer() {
     for subject in subjects() {
-        let end = FIXTURE.program.malloc_of(&subject).expect("it runs");
+        let end = PROGRAM.malloc_of(&subject).expect("it runs");
         let from = PathBuf::from(end.stdout.trim()).canonicalize().ok();
         assert_eq!(from, FIXTURE.layer.canonicalize().ok(), "{}", subject.name);
     }
@@ -175,7 +168,7 @@ fn cases_hold_in_front_of_every_manager() {
 fn of_what_is_unreachable_little_stays_whatever_the_manager() {
     let subjects = subjects();
     let ends = in_parallel(&subjects, |subject| {
-        FIXTURE.program.run("stress_graph", subject, LIMIT).expect("the case can be run")
+        PROGRAM.run("stress_graph", subject, LIMIT).expect("the case can be run")
     });
     for (subject, end) in subjects.iter().zip(ends) {
         assert_eq!(end.ending, Ending::Status(0), "{}: {}", subject.name, end.stderr);

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use heaptoll_conformance::process::{End, Ending};
 use heaptoll_conformance::suite::in_parallel;
-use heaptoll_proof::program::Program;
 use heaptoll_proof::subject::Subject;
 use heaptoll_proof::verdict::{Verdict, measurements};
 use heaptoll_statistics::median;
+
+use crate::PROGRAM;
 
 /// A case needs a second at most on an idle machine.
 const LIMIT: Duration = Duration::from_secs(60);
 const MODES: [&str; 3] = ["hybrid", "collect", "explicit"];
 
 struct Fixture {
-    program: Program,
     release: PathBuf,
     checked: PathBuf,
     folder: tempfile::TempDir,
@@ -25,7 +25,6 @@ struct Fixture {
 static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
     Fixture {
-        program: Program::build(folder.path()).expect("the program compiles"),
         release: heaptoll_staged::file("managers/tithe.so"),
         checked: heaptoll_staged::checked("tithe"),
         folder,
@@ -48,7 +47,7 @@ fn is_about_patience(case: &str) -> bool {
 }
 
 fn run(case: &str, subject: &Subject) -> End {
-    FIXTURE.program.run(case, subject, LIMIT).expect("the case can be run")
+    PROGRAM.run(case, subject, LIMIT).expect("the case can be run")
 }
 
 fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
@@ -65,7 +64,7 @@ fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
 #[test]
 fn malloc_comes_from_tithe() {
     for object in [&FIXTURE.release, &FIXTURE.checked] {
-        let end = FIXTURE.program.malloc_of(&Subject::of("tithe", object.clone())).expect("it runs");
+        let end = PROGRAM.malloc_of(&Subject::of("tithe", object.clone())).expect("it runs");
         assert_eq!(PathBuf::from(end.stdout.trim()).canonicalize().ok(), object.canonicalize().ok());
     }
 }
@@ -73,7 +72,7 @@ fn malloc_comes_from_tithe() {
 /// Runs each case in the modes that `modes` returns for its number, with assertions.
 fn cases_hold(modes: impl Fn(usize) -> Vec<&'static str>) {
     let mut jobs = Vec::new();
-    for (number, case) in FIXTURE.program.cases.iter().enumerate() {
+    for (number, case) in PROGRAM.cases.iter().enumerate() {
         for mode in modes(number) {
             // The case of a million blocks takes too long with assertions.
             let object = if case.name == "large_million" { &FIXTURE.release } else { &FIXTURE.checked };
@@ -103,11 +102,8 @@ fn every_case_holds_in_one_mode_or_another() {
 #[test]
 #[ignore = "slow: seventeen CPU seconds; the same cases are in the fast tests with every assertion"]
 fn the_shipped_object_holds_with_its_own_settings() {
-    let cases = FIXTURE
-        .program
-        .cases
-        .iter()
-        .filter(|case| !is_about_patience(&case.name) && case.name != "large_million");
+    let cases =
+        PROGRAM.cases.iter().filter(|case| !is_about_patience(&case.name) && case.name != "large_million");
     let jobs: Vec<_> = cases.map(|case| (case.name.as_str(), release("collect"))).collect();
     let failures = failures(&jobs);
     assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
@@ -131,7 +127,7 @@ const ABOUT_COLLECTIONS: [&str; 7] = [
 #[ignore = "slow: some 60 CPU seconds"]
 fn cases_hold_under_the_settings_of_studies() {
     let mut jobs = Vec::new();
-    let cases = FIXTURE.program.cases.iter().map(|case| case.name.as_str());
+    let cases = PROGRAM.cases.iter().map(|case| case.name.as_str());
     for case in cases.filter(|case| ABOUT_COLLECTIONS.iter().any(|start| case.starts_with(start))) {
         for mode in ["hybrid", "collect"] {
             let subject = severe(mode, &FIXTURE.release, "64K")
@@ -328,7 +324,7 @@ fn a_thread_that_does_not_stop_is_named_in_the_log_and_not_on_standard_error() {
     for mode in ["hybrid", "collect"] {
         let log = FIXTURE.folder.path().join(format!("stubborn-{mode}.log"));
         // Only the collections that the case requests: each waits with the thread spinning.
-        let subject = release(mode).with("TITHE_PATIENCE", "300").with("TITHE_MIN_HEADROOM", "1G");
+        let subject = release(mode).with("TITHE_PATIENCE", "100").with("TITHE_MIN_HEADROOM", "1G");
         let end = run("stubborn_raw", &subject.with("TITHE_LOG", &log.display().to_string()));
         assert_eq!(end.ending, Ending::Status(0), "{mode}: {} {}", end.stderr, end.stdout);
         assert!(messages(&end).is_empty(), "{mode}: {}", end.stderr);

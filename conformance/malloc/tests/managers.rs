@@ -1,10 +1,12 @@
 //! The suite over every manager that is built, in its quick form.
 
 use heaptoll_conformance::deviation::{DEVIATIONS, LAYER_DEVIATIONS};
-use heaptoll_conformance::suite::{Case, CaseKind, Suite, sources};
+use heaptoll_conformance::suite::{Case, CaseKind};
 use heaptoll_conformance::verdict;
 use heaptoll_experiment::manager::{self, Manager, ManagerSource as Origin};
 use heaptoll_experiment::places::Places;
+
+use crate::SUITE;
 
 /// Every name that a deviation may use, built here or not.
 const KNOWN_NAMES: [&str; 30] = [
@@ -41,14 +43,14 @@ const KNOWN_NAMES: [&str; 30] = [
 ];
 
 /// Runs one case of `share` under each manager, from another one on each time: each case has some of the managers.
-fn conform(suite: &Suite, places: &Places, managers: &[Manager], share: usize) {
-    let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != CaseKind::Misuse).collect();
+fn conform(places: &Places, managers: &[Manager], share: usize) {
+    let cases: Vec<&Case> = SUITE.cases.iter().filter(|case| case.kind != CaseKind::Misuse).collect();
     assert!(cases.len() > 50, "only {} cases", cases.len());
     let mut unexpected = Vec::new();
     for first in 0..share {
         let some: Vec<&Case> = cases.iter().copied().skip(first).step_by(share).collect();
         let managers: Vec<Manager> = managers.iter().skip(first).step_by(share).cloned().collect();
-        let cells = verdict::run(suite, places, &managers, &some, true).expect("the cases can be run");
+        let cells = verdict::run(&SUITE, places, &managers, &some, true).expect("the cases can be run");
         let wrong = cells.iter().filter(|cell| !cell.verdict.is_expected());
         unexpected
             .extend(wrong.map(|cell| format!("{} under {}: {:?}", cell.case, cell.manager, cell.verdict)));
@@ -66,56 +68,47 @@ fn installed(places: &Places) -> Vec<Manager> {
     managers
 }
 
-fn suite_in(folder: &tempfile::TempDir) -> Suite {
-    Suite::build(&sources(), folder.path()).expect("the suite compiles")
-}
-
 #[test]
 #[ignore = "slow: some 80 CPU seconds; a sixth of it is in the fast tests"]
 fn every_manager_conforms_but_for_what_is_known() {
     let places = Places::find().expect("heaptoll's own files");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    conform(&suite_in(&folder), &places, &installed(&places), 1);
+    conform(&places, &installed(&places), 1);
 }
 
 #[test]
 fn each_manager_conforms_in_some_cases_and_in_each_case_some_manager() {
     let places = Places::find().expect("heaptoll's own files");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    conform(&suite_in(&folder), &places, &installed(&places), 6);
+    conform(&places, &installed(&places), 6);
 }
 
 #[test]
 fn a_text_file_is_refused_and_not_judged_as_glibc() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
     let text = folder.path().join("text.so");
     std::fs::write(&text, "no shared object\n").expect("writes");
-    let error = suite
+    let error = SUITE
         .check_bound("text.so", std::slice::from_ref(&text), &[])
         .expect_err("it is refused")
         .to_string();
     assert!(error.contains("libc"), "{error}");
-    suite.check_bound("glibc", &[], &[]).expect("nothing is preloaded");
+    SUITE.check_bound("glibc", &[], &[]).expect("nothing is preloaded");
 }
 
 #[test]
 fn deviations_name_cases_and_managers_that_exist_once_each() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
     let mut seen = Vec::new();
     for one in DEVIATIONS {
         for name in one.managers {
             assert!(KNOWN_NAMES.contains(name), "{name} is no manager");
             for case in one.cases {
-                assert!(suite.case(case).is_ok(), "{case} is no case");
+                assert!(SUITE.case(case).is_ok(), "{case} is no case");
                 assert!(!seen.contains(&(name, case)), "{case} under {name} is listed twice");
                 seen.push((name, case));
             }
         }
     }
     for case in LAYER_DEVIATIONS.iter().flat_map(|one| one.cases) {
-        assert!(suite.case(case).is_ok(), "{case} is no case");
+        assert!(SUITE.case(case).is_ok(), "{case} is no case");
     }
 }
 
@@ -130,14 +123,12 @@ fn stacks_conform(share: usize) {
         .filter(|(_, base)| known.iter().any(|one| one.name == **base))
         .map(|(layer, base)| manager::find(&known, &format!("{layer}/{base}")).expect("a stack"))
         .collect();
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let suite = suite_in(&folder);
     for stack in &stacks {
-        suite
+        SUITE
             .check_bound(&stack.name, &stack.preload(&places), &stack.environment)
             .expect("the layer answers");
     }
-    conform(&suite, &places, &stacks, share);
+    conform(&places, &stacks, share);
 }
 
 #[test]

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use heaptoll_conformance::misuse::{MisuseOutcome, outcome};
 use heaptoll_conformance::process::{End, Ending};
-use heaptoll_conformance::suite::{CaseKind, Suite, compile, headers, in_parallel, sources};
+use heaptoll_conformance::suite::{CaseKind, compile, headers, in_parallel};
 use heaptoll_conformance::verdict::{Verdict, judge};
+
+use crate::SUITE;
 
 /// A defect and the cases that must find it.
 const MUTANTS: &[(&str, &[&str])] = &[
@@ -77,7 +79,6 @@ const MUTANTS: &[(&str, &[&str])] = &[
 ];
 
 struct Fixture {
-    suite: Suite,
     object: PathBuf,
     incomplete: PathBuf,
     _folder: tempfile::TempDir,
@@ -85,7 +86,6 @@ struct Fixture {
 
 static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
     let build = |name: &str, define: &str| {
         let object = folder.path().join(name);
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutant/manager.c");
@@ -96,7 +96,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
         object
     };
     let (object, incomplete) = (build("mutant.so", "-DWHOLE"), build("incomplete.so", "-DWITHOUT_PVALLOC"));
-    Fixture { suite, object, incomplete, _folder: folder }
+    Fixture { object, incomplete, _folder: folder }
 });
 
 fn run(case: &str, mutant: &str) -> End {
@@ -104,12 +104,9 @@ fn run(case: &str, mutant: &str) -> End {
 }
 
 fn run_with(object: &Path, case: &str, mutant: &str) -> End {
-    let case = FIXTURE.suite.case(case).expect("the case exists");
+    let case = SUITE.case(case).expect("the case exists");
     let environment = [("HEAPTOLL_MUTANT".to_string(), mutant.to_string())];
-    FIXTURE
-        .suite
-        .run(case, &[object.to_owned()], &environment, true, Duration::from_secs(30))
-        .expect("it runs")
+    SUITE.run(case, &[object.to_owned()], &environment, true, Duration::from_secs(30)).expect("it runs")
 }
 
 #[test]
@@ -164,11 +161,5 @@ fn a_crash_costs_one_case() {
 }
 
 fn judged() -> Vec<&'static str> {
-    FIXTURE
-        .suite
-        .cases
-        .iter()
-        .filter(|case| case.kind != CaseKind::Misuse)
-        .map(|case| case.name.as_str())
-        .collect()
+    SUITE.cases.iter().filter(|case| case.kind != CaseKind::Misuse).map(|case| case.name.as_str()).collect()
 }

@@ -5,13 +5,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use heaptoll_conformance::process::End;
-use heaptoll_conformance::suite::{Case, CaseKind, Suite, compile, in_parallel, sources};
+use heaptoll_conformance::suite::{Case, CaseKind, compile, in_parallel};
 use heaptoll_conformance::verdict::{Verdict, judge};
 use heaptoll_tailor::compile::Compiler;
 use heaptoll_tailor::plan::Plan;
 use heaptoll_tailor::profile::Profile;
 use heaptoll_tailor::source::{Origin, source};
 use heaptoll_trace::{Event, EventKind};
+
+use crate::SUITE;
 
 /// Profiles by name: each size, and how many blocks of it are live at once.
 const PROFILES: [(&str, &[(u64, u32)]); 3] = [
@@ -55,8 +57,8 @@ fn profile(sizes: &[(u64, u32)]) -> Profile {
     profile
 }
 
-fn run(suite: &Suite, object: &Path, case: &Case) -> End {
-    suite.run(case, &[object.to_owned()], &[], true, Duration::from_secs(60)).expect("it runs")
+fn run(object: &Path, case: &Case) -> End {
+    SUITE.run(case, &[object.to_owned()], &[], true, Duration::from_secs(60)).expect("it runs")
 }
 
 /// The allocator of a profile, in a folder.
@@ -71,11 +73,10 @@ fn made(name: &str, sizes: &[(u64, u32)], folder: &Path) -> PathBuf {
 #[test]
 fn allocators_made_from_traces_conform() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
     for (name, sizes) in PROFILES {
         let object = made(name, sizes, folder.path());
-        let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind == CaseKind::Plain).collect();
-        let ends = in_parallel(&cases, |case| run(&suite, &object, case));
+        let cases: Vec<&Case> = SUITE.cases.iter().filter(|case| case.kind == CaseKind::Plain).collect();
+        let ends = in_parallel(&cases, |case| run(&object, case));
         let failed: Vec<String> = cases
             .iter()
             .zip(&ends)

@@ -4,31 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::LazyLock;
 
 use heaptoll_catalog::{Catalog, Places, Program, Size};
 
+use crate::programs::places;
+
 fn share() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs")
-}
-
-/// The programs in their three forms, built once for all tests here, and again when their sources change.
-static BIN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let bin = Path::new(env!("CARGO_TARGET_TMPDIR")).join("forms");
-    let mut make = Command::new("make");
-    make.args(["-s", "CFLAGS=-O0", "-C"]).arg(share()).arg(format!("OUT={}", bin.display()));
-    for name in ["cfrac", "kv", "route", "translate"] {
-        for form in ["", "-optimized", "-gc"] {
-            make.arg(bin.join(format!("{name}{form}")));
-        }
-    }
-    make.arg(bin.join("cfrac-threaded"));
-    assert!(make.status().expect("make starts").success(), "the bundled C programs do not build");
-    bin
-});
-
-fn places(folder: &Path) -> Places {
-    Places { bin: BIN.clone(), added: "/opt/added".into(), inputs_cache: folder.join("inputs") }
 }
 
 fn run(program: &Path, arguments: &[&str]) -> Output {
@@ -104,7 +86,7 @@ fn the_translation_of_a_program_is_c_that_prints_what_the_program_would() {
 #[test]
 fn the_translator_reports_where_a_program_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
-    let translate = BIN.join("translate");
+    let translate = heaptoll_staged::file("programs/translate");
     let source = folder.path().join("wrong.pas");
     for (text, problem) in [
         ("program p; begin x := 1 end.", ":1: x is not declared"),
@@ -139,7 +121,7 @@ fn the_translator_reports_where_a_program_is_wrong() {
 #[test]
 fn the_router_breaks_a_cycle_by_a_dogleg_in_a_column_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let route = BIN.join("route");
+    let route = heaptoll_staged::file("programs/route");
     let channel = folder.path().join("channel");
     // Net 1 has to be above net 2 on the left, and below it on the right.
     fs::write(&channel, "channel 2\ntop 1 2\nbottom 2 1\n").unwrap();

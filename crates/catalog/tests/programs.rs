@@ -18,19 +18,13 @@ fn share() -> PathBuf {
 /// Many times what a program takes at its quick size.
 const LIMIT_SECONDS: &str = "120";
 
-/// The bundled binaries, built into `folder`; those of cargo are linked in when it has built them with this test.
-fn places(folder: &Path) -> Places {
-    let bin = folder.join("bin");
-    let built =
-        Command::new("make").arg("-s").arg("-C").arg(share()).arg(format!("OUT={}", bin.display())).status();
-    assert!(built.expect("make starts").success(), "the bundled C programs do not build");
-    for built in ["heaptoll-espresso", "heaptoll-sqlite"] {
-        let sibling = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join(built);
-        if sibling.is_file() {
-            std::os::unix::fs::symlink(sibling, bin.join(built)).unwrap();
-        }
+/// The staged programs, with a folder for inputs.
+pub fn places(inputs: &Path) -> Places {
+    Places {
+        bin: heaptoll_staged::file("programs"),
+        added: "/opt/added".into(),
+        inputs_cache: inputs.join("inputs"),
     }
-    Places { bin, added: "/opt/added".into(), inputs_cache: folder.join("inputs") }
 }
 
 /// The command, which `timeout` ends when it takes minutes for what should take a second: a hanging program fails its

@@ -4,19 +4,19 @@ use std::fmt::Write;
 
 use crate::fixture::{Fixture, UNOPTIMISED, read_json};
 
-/// A program of 2,000 call sites (more than are shown with their callers), each of which allocates 200 bytes 4 times and frees half of them; site 1234 allocates
-/// `factor` times as many.
-fn planted(factor: usize) -> String {
-    let mut source = format!("{UNOPTIMISED}static void *kept[40000]; static int used;\n");
+/// A program of 2,000 call sites (more than are shown with their callers), each of which allocates 200 bytes 4 times and
+/// frees half of them; with an argument, site 1234 allocates twice as many.
+fn planted() -> String {
+    let mut source = format!("{UNOPTIMISED}static void *kept[40000]; static int used, arguments;\n");
     for site in 0..2000 {
-        let times = if site == 1234 { 4 * factor } else { 4 };
+        let times = if site == 1234 { "4 * arguments" } else { "4" };
         let _ = writeln!(
             source,
             "__attribute__((noinline)) static void site_{site}(void) {{ for (int at = 0; at < {times}; at++) {{ \
              kept[used++] = malloc(200); free(malloc(100)); }} __asm__ volatile(\"\"); }}"
         );
     }
-    source.push_str("int main(void) {\n");
+    source.push_str("int main(int count, char **words) { arguments = count;\n");
     (0..2000).for_each(|site| {
         let _ = writeln!(source, "    site_{site}();");
     });
@@ -27,15 +27,16 @@ fn planted(factor: usize) -> String {
 #[test]
 fn a_site_that_doubles_its_bytes_is_first_and_the_rows_close() {
     let fixture = Fixture::new();
-    let trace = |name: &str, factor: usize| {
-        let program = fixture.program("planted", &planted(factor));
+    let program = fixture.program("planted", &planted());
+    let trace = |name: &str, arguments: &[&str]| {
         let trace = fixture.path(name);
         let trace = trace.to_str().expect("a name of text").to_owned();
-        let output = fixture.heaptoll(&["record", "--sites", "-o", &trace, "--", &program]);
+        let record = ["record", "--sites", "-o", &trace, "--", &program];
+        let output = fixture.heaptoll(&[&record[..], arguments].concat());
         assert_eq!(output.code, Some(0), "{}", output.err);
         trace
     };
-    let (before, after) = (trace("before", 1), trace("after", 2));
+    let (before, after) = (trace("before", &[]), trace("after", &["more"]));
     let json = fixture.path("diff.json");
     let json = json.to_str().expect("a name of text");
     let output = fixture.heaptoll(&["diff", &before, &after, "--json", json]);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, Fixture, read_json};
+use crate::fixture::{CommandOutput, Fixture, is_built, read_json};
 
 /// Objects of sizes that nothing else has. The clock of bytes goes in steps of 64 KiB, that of instructions in loops of
 /// two instructions that touch nothing.
@@ -120,16 +120,6 @@ fn assert_known(figures: &Value) {
     assert!((void[3] / 3000).abs_diff(120_000_000) < SLACK, "{void:?}");
 }
 
-/// Whether a manager is built here.
-fn is_there(fixture: &Fixture, manager: &str) -> bool {
-    let known = fixture.heaptoll(&["managers"]).exits(0).out;
-    let found = known.lines().any(|line| line.split_whitespace().next() == Some(manager));
-    if !found {
-        eprintln!("skipped: {manager} is not built");
-    }
-    found
-}
-
 #[test]
 fn a_program_of_known_drag_has_it() {
     let fixture = Fixture::new();
@@ -165,7 +155,7 @@ fn a_program_of_known_drag_has_it() {
 fn known_under(managers: &[&'static str]) {
     let fixture = Fixture::new();
     let program = fixture.program("known", KNOWN);
-    let managers: Vec<&str> = managers.iter().copied().filter(|name| is_there(&fixture, name)).collect();
+    let managers: Vec<&str> = managers.iter().copied().filter(|name| is_built(name)).collect();
     let options: Vec<&str> = managers.iter().flat_map(|name| ["-m", name]).collect();
     let (json, output) = dragged(
         &fixture,
@@ -206,7 +196,7 @@ const LITTER: &str = r#"
 fn reclamation_of_freed_blocks_is_reported() {
     let fixture = Fixture::new();
     let program = fixture.program("litter", LITTER);
-    if !is_there(&fixture, "bw16") || !is_there(&fixture, "tithe") {
+    if !is_built("bw16") || !is_built("tithe") {
         return;
     }
     let (json, output) = dragged(&fixture, &["-m", "bw16", "-m", "tithe", "--clock", "bytes"], &[&program]);

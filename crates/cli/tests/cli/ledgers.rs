@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, Fixture};
+use crate::fixture::{CommandOutput, Fixture, is_built};
 
 /// The ledger of a command as JSON.
 #[track_caller]
@@ -155,10 +155,7 @@ fn a_known_program_is_where_it_should_be() {
 
 /// Runs a real program under a manager, if that is there.
 fn real(fixture: &Fixture, manager: &str, options: &[&str], command: &[&str]) -> Option<Value> {
-    let known = fixture.heaptoll(&["managers"]).exits(0).out;
-    let is_there = known.lines().any(|line| line.split_whitespace().next() == Some(manager));
-    if !is_there {
-        eprintln!("skipped: {manager} is not built");
+    if !is_built(manager) {
         return None;
     }
     let mut all = vec!["-m", manager];

@@ -24,7 +24,7 @@ fn program(fixture: &Fixture, name: &str, tail: &str) -> String {
 fn endless(fixture: &Fixture, name: &str) -> String {
     let report = "for (volatile long i = 0; i < 5000000; i++);
         if (count > 2) dprintf(open(words[2], O_CREAT | O_TRUNC | O_WRONLY, 0644), \"%d\\n\", getpid());
-        for (volatile long i = 0;; i++);";
+        for (;;) pause();";
     program(fixture, name, report)
 }
 

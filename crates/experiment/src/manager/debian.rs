@@ -1,6 +1,7 @@
 //! Debian's packages of allocators, which stand in for those that are not built here.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::definition::{Manager, ManagerSource, glibc};
@@ -55,23 +56,36 @@ const DEBIAN: [DebianObject; 5] = [
 const LIBRARY_FOLDERS: [&str; 5] =
     ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
 
-/// The managers of the packages that are installed.
+/// The managers of the packages that are installed. Most commands list them, so `dpkg-query` runs once for all versions.
 pub(super) fn installed() -> impl Iterator<Item = Manager> {
-    DEBIAN.iter().filter_map(debian)
+    let found: Vec<_> = DEBIAN.iter().filter_map(|object| Some((object, library(object)?))).collect();
+    let packages: Vec<_> = found.iter().map(|(object, _)| object.package).collect();
+    let versions = if packages.is_empty() { HashMap::new() } else { versions(&packages) };
+    found.into_iter().map(move |(object, path)| manager(object, path, versions.get(object.package).cloned()))
 }
 
-fn package_version(package: &str) -> Option<String> {
-    let output = Command::new("dpkg-query").args(["-W", "-f", "${Version}", package]).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+fn library(object: &DebianObject) -> Option<PathBuf> {
+    LIBRARY_FOLDERS.iter().map(|folder| Path::new(folder).join(object.file)).find(|path| path.is_file())
 }
 
-fn debian(object: &DebianObject) -> Option<Manager> {
-    let path = LIBRARY_FOLDERS
-        .iter()
-        .map(|folder| Path::new(folder).join(object.file))
-        .find(|path| path.is_file())?;
-    let version = package_version(object.package);
-    Some(Manager {
+/// The versions of those packages that dpkg knows. It fails where it does not know one, and prints the others.
+fn versions(packages: &[&str]) -> HashMap<String, String> {
+    let query = ["-W", "-f", "${Package} ${Version}\\n"];
+    let output = Command::new("dpkg-query").args(query).args(packages).output();
+    output.map(|output| versions_in(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
+}
+
+/// Packages with their versions, as `dpkg-query` prints them; one that is only known by name has none.
+fn versions_in(printed: &str) -> HashMap<String, String> {
+    let pairs = printed.lines().filter_map(|line| line.split_once(' '));
+    pairs
+        .filter(|(_, version)| !version.is_empty())
+        .map(|(package, version)| (package.into(), version.into()))
+        .collect()
+}
+
+fn manager(object: &DebianObject, path: PathBuf, version: Option<String>) -> Manager {
+    Manager {
         name: object.name.into(),
         origin: match &version {
             Some(_) => format!("Debian package {}", object.package),
@@ -85,5 +99,18 @@ fn debian(object: &DebianObject) -> Option<Manager> {
         stands_for: object.stands_for,
         base: object.name.into(),
         ..glibc()
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_query_has_the_version_of_each_package_that_is_installed() {
+        let found = versions_in("libjemalloc2 5.3.0-1\nlibtbbmalloc2 \nlibmimalloc2.0 2.0.9+ds-2\n");
+        assert_eq!(found.len(), 2);
+        assert_eq!(found["libjemalloc2"], "5.3.0-1");
+        assert_eq!(found["libmimalloc2.0"], "2.0.9+ds-2");
+    }
 }
