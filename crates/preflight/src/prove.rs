@@ -32,6 +32,10 @@ const FOREIGN_BLOCK: [&str; 4] = [
 ];
 /// CPU time from which a program counts as working, seconds.
 const WORKING: f64 = 0.05;
+/// In warnings of how the program ended.
+pub const IN_PROOF_RUN: &str = "in the proof run";
+/// Two counts of one peak may differ by so many bytes: threads add up their pages now and then.
+const COARSE: u64 = 4 << 20;
 
 /// Proves that `request.preload` serves `request.command`, by static checks, a load check and one traced run.
 ///
@@ -202,9 +206,10 @@ impl ProofRun {
             Ending::Stopped => format!(
                 "the counting layer was loaded, and the proof run ended after {seconds:.1} s, before the program did"
             ),
-            ending => format!(
-                "the counting layer was loaded, and the program ended after {seconds:.1} s ({ending}), before it called the \
-                 layer"
+            _ => format!(
+                "the counting layer was loaded, and the program ended after {seconds:.1} s ({}), before it called the \
+                 layer",
+                self.run.end_in_words()
             ),
         };
         let reason = match self.run.ending {
@@ -315,7 +320,7 @@ impl ProofRun {
         if self.findings.iter().all(|w| w.report.is_none()) {
             let reason = main.map_or_else(
                 || match self.run.ending {
-                    ending @ (Ending::Killed(_) | Ending::Stopped) => format!("it was {ending}"),
+                    Ending::Killed(_) | Ending::Stopped => format!("it was {}", self.run.end_in_words()),
                     ending => format!("it ended with {ending}"),
                 },
                 |w| w.process.unreached.clone().unwrap_or_default(),
@@ -349,6 +354,29 @@ impl ProofRun {
                 lacking.join(", ")
             )
         })
+    }
+
+    /// That the peak of memory is of an image which another has replaced: the kernel goes on counting it.
+    fn replaced_peak(&self) -> Option<String> {
+        let (peak, ended) = (self.run.peak_bytes, self.run.resident_bytes);
+        let counted = ended.max(own_peak_bytes()).saturating_mul(5) / 4;
+        if ended == 0 || self.run.ending == Ending::Stopped || peak <= counted.saturating_add(COARSE) {
+            return None;
+        }
+        let images = &self.run.images;
+        let is_replaced = |at: usize| images[at + 1..].iter().any(|later| later.pid == images[at].pid);
+        let mut names: Vec<String> = (0..images.len())
+            .filter(|at| is_replaced(*at))
+            .filter_map(|at| Some(images[at].exe.file_name()?.to_string_lossy().into_owned()))
+            .collect();
+        names.dedup();
+        Some(format!(
+            "the peak of memory, {}, is not of what ran to its end, which had {} at most: the kernel counts a program that \
+             replaces itself by exec on ({}); measure the program that it starts",
+            heaptoll_units::whole_bytes(peak),
+            heaptoll_units::whole_bytes(ended),
+            names.join(", ")
+        ))
     }
 
     /// What killed a program in which glibc found a block that another manager had made.
@@ -398,6 +426,7 @@ impl ProofRun {
         warnings.extend(judge::strays(&self.findings, expected));
         warnings.extend(judge::fallthroughs(&self.findings, expected));
         warnings.extend(self.not_served(program, expected));
+        warnings.extend(self.replaced_peak());
         let cpu: f64 = self.findings.iter().filter_map(|w| w.process.cpu_s).sum();
         if calls < FEW_CALLS && (cpu > WORKING || !program.hidden_allocator.is_empty()) {
             let inside = if program.hidden_allocator.is_empty() {
@@ -411,11 +440,11 @@ impl ProofRun {
         }
         match self.run.ending {
             Ending::Exited(0) | Ending::Stopped => {}
-            ending @ Ending::Killed(_) => {
+            Ending::Killed(_) => {
                 let cause = self.foreign_free(expected).unwrap_or_default();
-                warnings.push(format!("the program was {ending} in the proof run{cause}"));
+                warnings.push(format!("the program was {} {IN_PROOF_RUN}{cause}", self.run.end_in_words()));
             }
-            ending => warnings.push(format!("the program ended with {ending} in the proof run")),
+            ending => warnings.push(format!("the program ended with {ending} {IN_PROOF_RUN}")),
         }
         if !self.run.traced {
             warnings.push(
@@ -483,6 +512,16 @@ fn additions<'a>(
         }
     }
     found
+}
+
+/// The peak of this process's own resident memory: the kernel counts it for each process that this one starts.
+fn own_peak_bytes() -> u64 {
+    // SAFETY: all zeroes is a valid rusage; getrusage writes to this live local only.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage.ru_maxrss.cast_unsigned().saturating_mul(1024)
+    }
 }
 
 #[cfg(test)]

@@ -93,6 +93,7 @@ mod tests {
             events,
             bytes: 0,
             lost: 0,
+            unseen_frees: 0,
             trouble: None,
         }
     }

@@ -289,6 +289,7 @@ impl<'a> Recorder<'a> {
                     events: 0,
                     bytes: 0,
                     lost: 0,
+                    unseen_frees: 0,
                     trouble: Some(error.to_string()),
                 });
             }

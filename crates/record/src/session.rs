@@ -265,6 +265,7 @@ impl Last {
             peak_heap_bytes: watch.peak_heap_bytes().max(self.brk_bytes),
             ..Ending::default()
         };
+        let unseen_frees = consumer.resolver().unseen_frees();
         let consumer = consumer.finish();
         ending.threads = consumer.threads;
         let mut writer = consumer.writer;
@@ -303,6 +304,7 @@ impl Last {
             how: self.how,
             events,
             lost,
+            unseen_frees,
             trouble,
         }
     }
@@ -335,6 +337,7 @@ pub fn write_empty(
         how: how.to_string(),
         events: 0,
         lost: 0,
+        unseen_frees: 0,
         trouble: written.err().map(|error| error.to_string()),
     }
 }
