@@ -1,4 +1,4 @@
-//! A signal that killed a program, in words: what it means, and the limits beside which the program ran.
+//! A signal that killed a program, in words: what it means, and the limits under which the program ran.
 
 use libc::{RLIM_INFINITY, RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_STACK};
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_is_named_with_the_limit_beside_which_the_program_died() {
+    fn a_signal_is_named_with_the_limit_under_which_the_program_died() {
         let set = |resource| match resource {
             RLIMIT_FSIZE => Some(4096),
             RLIMIT_CPU => Some(1),

@@ -16,6 +16,7 @@ mod killed;
 mod manager;
 mod objects;
 mod observe;
+mod peak;
 mod plan;
 mod process;
 mod program;

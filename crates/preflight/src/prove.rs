@@ -13,6 +13,7 @@ use crate::evidence::{Evidence, Left};
 use crate::judge::{self, Expected, Fault, ImageFinding, Source};
 use crate::manager::{check_family, check_load_of, inspect_manager, inspect_object, preload_list};
 use crate::objects;
+use crate::peak::replaced_peak;
 use crate::plan::Plan;
 use crate::process::own_user;
 use crate::program::inspect_program;
@@ -34,8 +35,6 @@ const FOREIGN_BLOCK: [&str; 4] = [
 const WORKING: f64 = 0.05;
 /// In warnings of how the program ended.
 pub const IN_PROOF_RUN: &str = "in the proof run";
-/// Two counts of one peak may differ by so many bytes: threads add up their pages now and then.
-const COARSE: u64 = 4 << 20;
 
 /// Proves that `request.preload` serves `request.command`, by static checks, a load check and one traced run.
 ///
@@ -356,29 +355,6 @@ impl ProofRun {
         })
     }
 
-    /// That the peak of memory is of an image which another has replaced: the kernel goes on counting it.
-    fn replaced_peak(&self) -> Option<String> {
-        let (peak, ended) = (self.run.peak_bytes, self.run.resident_bytes);
-        let counted = ended.max(own_peak_bytes()).saturating_mul(5) / 4;
-        if ended == 0 || self.run.ending == Ending::Stopped || peak <= counted.saturating_add(COARSE) {
-            return None;
-        }
-        let images = &self.run.images;
-        let is_replaced = |at: usize| images[at + 1..].iter().any(|later| later.pid == images[at].pid);
-        let mut names: Vec<String> = (0..images.len())
-            .filter(|at| is_replaced(*at))
-            .filter_map(|at| Some(images[at].exe.file_name()?.to_string_lossy().into_owned()))
-            .collect();
-        names.dedup();
-        Some(format!(
-            "the peak of memory, {}, is not of what ran to its end, which had {} at most: the kernel counts a program that \
-             replaces itself by exec on ({}); measure the program that it starts",
-            heaptoll_units::whole_bytes(peak),
-            heaptoll_units::whole_bytes(ended),
-            names.join(", ")
-        ))
-    }
-
     /// What killed a program in which glibc found a block that another manager had made.
     fn foreign_free(&self, expected: &Expected) -> Option<String> {
         let Source::Object(_) = &expected.source else { return None };
@@ -426,7 +402,7 @@ impl ProofRun {
         warnings.extend(judge::strays(&self.findings, expected));
         warnings.extend(judge::fallthroughs(&self.findings, expected));
         warnings.extend(self.not_served(program, expected));
-        warnings.extend(self.replaced_peak());
+        warnings.extend(replaced_peak(&self.run));
         let cpu: f64 = self.findings.iter().filter_map(|w| w.process.cpu_s).sum();
         if calls < FEW_CALLS && (cpu > WORKING || !program.hidden_allocator.is_empty()) {
             let inside = if program.hidden_allocator.is_empty() {
@@ -512,16 +488,6 @@ fn additions<'a>(
         }
     }
     found
-}
-
-/// The peak of this process's own resident memory: the kernel counts it for each process that this one starts.
-fn own_peak_bytes() -> u64 {
-    // SAFETY: all zeroes is a valid rusage; getrusage writes to this live local only.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage.ru_maxrss.cast_unsigned().saturating_mul(1024)
-    }
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ fn a_static_program_is_refused() {
 
 /// Before, it was sent to `instructions`, which sent it to a build with symbols that Go does not have.
 #[test]
-fn a_go_program_is_told_of_gos_own_heap_profile() {
+fn a_go_program_gets_the_way_to_gos_own_heap_profile() {
     let fixture = Fixture::new();
     let section = "__attribute__((section(\".go.buildinfo\"))) char made[] = \"Go buildinf:\";";
     let program = fixture.c("go", &format!("{BUSY}\n{section}"), &["-static"]);
@@ -347,7 +347,7 @@ fn counts_survive_every_way_to_die() {
 
 /// Before, "201 MiB" under every manager was the wrapper's, and nothing stated that.
 #[test]
-fn a_peak_of_an_image_that_was_replaced_by_exec_is_told_from_that_of_the_program() {
+fn a_peak_of_an_image_that_was_replaced_by_exec_is_not_taken_for_that_of_the_program() {
     let fixture = Fixture::new();
     let source = r#"#include <stdlib.h>
         #include <string.h>
@@ -373,7 +373,7 @@ fn a_peak_of_an_image_that_was_replaced_by_exec_is_told_from_that_of_the_program
 
 /// Before, a program that ran out of stack was "killed by signal 11", as one that follows a null pointer.
 #[test]
-fn a_program_whose_stack_is_full_is_told_from_one_that_follows_a_wild_pointer() {
+fn a_program_whose_stack_is_full_is_distinguished_from_one_that_follows_a_null_pointer() {
     let fixture = Fixture::new();
     let source = r#"#include <stdlib.h>
         #include <pthread.h>

@@ -229,7 +229,7 @@ struct Answer {
     is_whole: bool,
 }
 
-/// Shows the image that lost most of those asked for, and judges these.
+/// Shows the image that lost most of those requested, and judges these.
 fn show(all: &[Image], again: &str, arguments: &Arguments) -> Result<Answer, Failure> {
     let is_wanted = |(_, figures): &&Image| match &arguments.process {
         Some(process) => images::is_named(figures, process),

@@ -76,7 +76,7 @@ pub enum ChildrenArg {
     heaptoll record -m mimalloc3 --program cfrac --size demo\n  \
     heaptoll record --graph --program lua --size quick      (writes lua.graph: which objects point to which)\n  \
     heaptoll record --sample 512K -- ./server               (writes server.pb.gz: a heap profile)\n  \
-    heaptoll record --for 30s --sites --ledger -- ./server  (then ask `leaks` and `ledger` about server.heaptoll)\n  \
+    heaptoll record --for 30s --sites --ledger -- ./server  (then `leaks server.heaptoll`, `ledger server.heaptoll`)\n  \
     heaptoll stat gawk.heaptoll                            (what was recorded)"
 )]
 pub struct Arguments {

@@ -29,7 +29,7 @@ pub struct Processes<'a> {
     pub last_event: Instant,
     /// The peak that the kernel has counted for the command and what it waited for, bytes; once it has ended.
     pub peak_bytes: u64,
-    /// Whether the command's last fault was beside the stack pointer.
+    /// Whether the command's last fault was next to the stack pointer.
     pub stack_is_full: bool,
     /// Process of each live thread.
     threads: HashMap<i32, i32>,
@@ -141,7 +141,7 @@ impl<'a> Processes<'a> {
             }
             _ => {
                 if signal == libc::SIGSEGV && pid == self.root {
-                    self.stack_is_full = requests::faults_beside_stack_pointer(tid);
+                    self.stack_is_full = requests::faults_next_to_stack_pointer(tid);
                 }
                 return requests::resume(tid, signal);
             }

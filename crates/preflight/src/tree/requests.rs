@@ -52,9 +52,9 @@ pub fn registers(tid: i32) -> Option<libc::user_regs_struct> {
     }
 }
 
-/// Whether a thread that is stopped by SIGSEGV has accessed what lies beside its stack pointer: only where its stack ends
+/// Whether a thread that is stopped by SIGSEGV has accessed what lies next to its stack pointer: only where its stack ends
 /// is no memory there.
-pub fn faults_beside_stack_pointer(tid: i32) -> bool {
+pub fn faults_next_to_stack_pointer(tid: i32) -> bool {
     // A push or a call accesses what is below; a frame larger than a guard page may reach further.
     const BELOW: u64 = 64 << 10;
     const ABOVE: u64 = 1 << 20;

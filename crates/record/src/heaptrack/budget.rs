@@ -24,15 +24,15 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes what a table of so many entries needs to grow by others: where its room is full it doubles.
+    /// Takes what a table of so many entries needs to grow by others: where its capacity is used up it doubles.
     ///
     /// # Errors
     /// That is more than what is left.
     pub fn grow<T>(&mut self, table: &mut Vec<T>, added: usize) -> Result<(), Exceeded> {
         if table.capacity() - table.len() < added {
-            let room = added.max(table.capacity()).max(4);
-            self.take(size_of::<T>().saturating_mul(room))?;
-            table.reserve_exact(table.capacity() - table.len() + room);
+            let more = added.max(table.capacity()).max(4);
+            self.take(size_of::<T>().saturating_mul(more))?;
+            table.reserve_exact(table.capacity() - table.len() + more);
         }
         Ok(())
     }

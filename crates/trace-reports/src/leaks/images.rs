@@ -1,4 +1,4 @@
-//! The process images of a command: which of them are asked about, which is shown, and what each lost.
+//! The process images of a command: which of them are requested, which is shown, and what each lost.
 
 use heaptoll_report::document::Section;
 use heaptoll_report::format::{NONE, printable};

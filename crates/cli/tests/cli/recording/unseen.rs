@@ -149,7 +149,7 @@ fn blocks_that_are_freed_past_the_layer_are_counted_with_the_most_likely_cause()
 
 /// Before, these were "killed by signal 25" and "24", with nothing about a limit.
 #[test]
-fn a_program_that_dies_at_a_limit_is_told_with_the_limit() {
+fn a_program_that_dies_at_a_limit_is_reported_with_the_limit() {
     let fixture = Fixture::new();
     let dies = fixture.program(
         "dies",
