@@ -384,8 +384,9 @@ fn a_program_that_may_not_call_getpid_ends_as_it_does_natively() {
          if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 3; \
          for (int i = 0; i < 1000; i++) free(malloc(200)); _exit(7); }",
     );
+    let output = fixture.at("t");
     for how in [&["--sample", "1"][..], &["--sites"]] {
-        let words = [&["record", "-fo", &fixture.at("t")][..], how, &["--", &sandboxed]].concat();
+        let words = [&["record", "-fo", &output][..], how, &["--", &sandboxed]].concat();
         fixture.heaptoll(&words).exits(7);
     }
 }
