@@ -253,6 +253,7 @@ mod tests {
             events: 0,
             bytes: 0,
             lost: 0,
+            unseen_frees: 0,
             trouble: None,
         }
     }

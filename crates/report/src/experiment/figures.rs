@@ -27,7 +27,7 @@ pub(super) fn grid(
     if heap {
         columns.push(Column::optional("heap MiB"));
     }
-    let left = left(table, tracks);
+    let left = left(&table.program, tracks);
     if left.is_some() {
         columns.push(Column::figures("left MiB"));
         notes.push(
@@ -62,8 +62,8 @@ pub(super) fn brief(comparison: &Comparison, table: &ProgramTable) -> Grid {
 }
 
 /// By stack: KiB that are left when a program ends. None where no stack has much less then than at its peak.
-fn left<'a>(table: &ProgramTable, tracks: &'a [MemoryTrack]) -> Option<HashMap<&'a str, u64>> {
-    let of_program = tracks.iter().filter(|track| track.program == table.program);
+fn left<'a>(program: &str, tracks: &'a [MemoryTrack]) -> Option<HashMap<&'a str, u64>> {
+    let of_program = tracks.iter().filter(|track| track.program == program);
     let ends: Vec<(&MemoryTrack, u64)> =
         of_program.filter_map(|track| Some((track, last_tenth_kib(track)?))).collect();
     let falls = |(track, left): &(&MemoryTrack, u64)| {
@@ -146,7 +146,6 @@ mod tests {
             vm_hwm_kib: 0,
             anonymous_peak_kib: 0,
         };
-        let table = ProgramTable { program: "p".into(), ..ProgramTable::default() };
         let keeps = track("keeps", &|_| 100_000);
         // The last sample is of a process that ends.
         let gives = track("gives", &|at| {
@@ -160,8 +159,8 @@ mod tests {
         });
         let small = track("small", &|at| if at < 50 { 7000 } else { 1000 });
         let both = [keeps.clone(), gives, MemoryTrack { program: "other".into(), ..small.clone() }];
-        let shown = left(&table, &both).expect("one falls");
+        let shown = left("p", &both).expect("one falls");
         assert_eq!((shown.get("keeps"), shown.get("gives"), shown.len()), (Some(&100_000), Some(&2000), 2));
-        assert_eq!(left(&table, &[keeps, small]), None);
+        assert_eq!(left("p", &[keeps, small]), None);
     }
 }
