@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// What can be had of a program that has an allocator of its own.
-const FOLLOWED: &str = "Its own allocator is followed by symbol, with nothing preloaded, by `heaptoll instructions`, \
+const FOLLOWED: &str = "Its own allocator is followed by symbol, with nothing preloaded, by `heaptoll exact instructions`, \
     `locality` and `drag`";
 
 /// A preflight that did not pass.
@@ -58,7 +58,7 @@ pub enum Refusal {
     #[error(
         "{} is a Go program: Go brings an allocator and a collector of its own, for which no manager can stand in. Go's own \
          heap profile shows its memory: write one with runtime/pprof's WriteHeapProfile, or fetch /debug/pprof/heap, then \
-         `heaptoll export heap.pb.gz --to html`", .program.display()
+         `heaptoll trace export heap.pb.gz --to html`", .program.display()
     )]
     GoProgram {
         /// The file.

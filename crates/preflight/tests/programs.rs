@@ -100,7 +100,7 @@ fn a_go_program_gets_the_way_to_gos_own_heap_profile() {
     let program = fixture.c("go", &format!("{BUSY}\n{section}"), &["-static"]);
     let refusal = check(&[text(&program)], &[]).expect_err("it is refused");
     assert_eq!(refusal, Refusal::GoProgram { program });
-    assert!(refusal.to_string().contains("heaptoll export heap.pb.gz --to html"), "{refusal}");
+    assert!(refusal.to_string().contains("heaptoll trace export heap.pb.gz --to html"), "{refusal}");
 }
 
 #[test]
