@@ -1,24 +1,51 @@
 //! Call stacks of several traces in one form, by which the stacks of two builds are joined: the functions of the
-//! program's own code from the allocation outward, by short names, without lines, addresses and folders. Each function is
-//! there once, where it is first: stacks that differ in the depth of a recursion, direct or through others, are one.
+//! program's own code from the allocation outward, without lines, addresses and folders. Each function is there once, where
+//! it is first: stacks that differ in the depth of a recursion, direct or through others, are one. Instances of a template
+//! are functions of their own: of `make<A>` and `make<B>` one may have changed.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::frame::{Frame, file_name};
-use crate::row::{Named, chosen, is_made_main};
+use crate::row::{Named, Row, chosen, is_made_main};
+use crate::rows::Rows;
 
-/// The names of functions in all paths, each with a number.
-#[derive(Debug, Clone, Default)]
+/// The functions in all paths, each with a number.
+#[derive(Debug, Clone)]
 pub struct Paths {
-    names: Vec<String>,
-    /// By number: path of the source file of the function in the trace that was added last.
-    files: Vec<String>,
-    numbers: HashMap<String, u32>,
-    /// By number: the last stack that has the function.
-    seen: Vec<u64>,
+    /// A row each, which has the function's number.
+    functions: Rows,
+    all: Vec<Function>,
+    /// Numbers of the short names.
+    templates: HashMap<String, u32>,
+
     stacks: u64,
     /// See [`Paths::name_by_address`].
     by_address: HashSet<String>,
+}
+
+/// One function.
+#[derive(Debug, Clone, Default)]
+struct Function {
+    /// Its name without the arguments of templates.
+    short: String,
+    /// The number that instances of one template share.
+    template: u32,
+    /// Path of its source file in the trace that was added last.
+    file: String,
+    /// The last stack that has it.
+    seen: u64,
+}
+
+impl Default for Paths {
+    fn default() -> Paths {
+        Paths {
+            functions: Rows::new(1),
+            all: Vec::new(),
+            templates: HashMap::new(),
+            stacks: 0,
+            by_address: HashSet::new(),
+        }
+    }
 }
 
 /// The frames of one trace, by its own numbers.
@@ -40,26 +67,25 @@ impl Paths {
             let mut named = Named::new(&frame);
             if frame.function.is_empty() {
                 named.name = unnamed(&frame, &self.by_address);
+                named.whole.clone_from(&named.name);
             }
-            let number = self.number(&named.name);
+            let number = self.number(&named);
             if !frame.line.is_empty() {
-                self.files[number as usize] = frame.whole().file;
+                self.all[number as usize].file = frame.whole().file;
             }
             (named, number)
         });
         Steps { frames: frames.collect() }
     }
 
-    fn number(&mut self, name: &str) -> u32 {
-        if let Some(&number) = self.numbers.get(name) {
-            return number;
+    fn number(&mut self, named: &Named) -> u32 {
+        let number = self.functions.number(Row::of_function(named));
+        if number == self.all.len() {
+            let next = self.templates.len() as u32;
+            let template = *self.templates.entry(named.name.clone()).or_insert(next);
+            self.all.push(Function { short: named.name.clone(), template, ..Function::default() });
         }
-        let number = self.names.len() as u32;
-        self.names.push(name.to_owned());
-        self.files.push(String::new());
-        self.seen.push(0);
-        self.numbers.insert(name.to_owned(), number);
-        number
+        number as u32
     }
 
     /// The path of a stack, whose frames are numbers of `steps`, innermost first. Unknown numbers are left out.
@@ -68,26 +94,32 @@ impl Paths {
         let known = stack.iter().filter_map(|&frame| steps.frames.get(frame as usize));
         let mut path: Vec<u32> = Vec::new();
         for &(_, number) in chosen(known, |(named, _)| named) {
-            let called = path.last().map_or("", |&last| self.names[last as usize].as_str());
-            if is_made_main(&self.names[number as usize], called) {
+            let called = path.last().map_or("", |&last| self.all[last as usize].short.as_str());
+            if is_made_main(&self.all[number as usize].short, called) {
                 break;
             }
-            if self.seen[number as usize] != self.stacks {
-                self.seen[number as usize] = self.stacks;
+            let seen = &mut self.all[number as usize].seen;
+            if *seen != self.stacks {
+                *seen = self.stacks;
                 path.push(number);
             }
         }
         path.into()
     }
 
-    /// Path of the source file of a function by its number, in the trace that was added last; empty where it is unknown.
-    pub fn file(&self, number: u32) -> &str {
-        self.files.get(number as usize).map_or("", String::as_str)
+    /// By number, when all stacks were added: the names of all functions.
+    pub fn names(&self) -> Vec<String> {
+        (0..self.all.len()).map(|number| self.functions.name(number)).collect()
     }
 
-    /// The name of a function by its number; empty for a number that is not there.
-    pub fn name(&self, number: u32) -> &str {
-        self.names.get(number as usize).map_or("", String::as_str)
+    /// Path of the source file of a function by its number, in the trace that was added last; empty where it is unknown.
+    pub fn file(&self, number: u32) -> &str {
+        self.all.get(number as usize).map_or("", |function| function.file.as_str())
+    }
+
+    /// The path with one number for all instances of a template.
+    pub fn templates(&self, path: &[u32]) -> Box<[u32]> {
+        path.iter().map(|&number| self.all[number as usize].template).collect()
     }
 }
 
@@ -116,7 +148,8 @@ mod tests {
     }
 
     fn text(paths: &Paths, path: &[u32]) -> String {
-        path.iter().map(|&number| paths.name(number)).collect::<Vec<_>>().join(" < ")
+        let names = paths.names();
+        path.iter().map(|&number| names[number as usize].as_str()).collect::<Vec<_>>().join(" < ")
     }
 
     #[test]
@@ -174,5 +207,18 @@ mod tests {
         );
         let path = paths.path(&steps, &[0, 1, 2, 3]);
         assert_eq!(text(&paths, &path), "prog+0x1139 < (no symbol in libx.so) < (made at run time)");
+    }
+    /// Before, `diff` had one row for `make_it<Session>` and `make_it<Conn>`, of which one had changed.
+    #[test]
+    fn instances_of_a_template_are_paths_of_their_own_and_one_by_their_template() {
+        let mut paths = Paths::default();
+        let names = ["void make_it<Session>()", "void make_it<Conn>()", "V<int>::add(int)", "main"];
+        let steps = paths.steps(names.iter().map(|name| frame(name, "", "/p", 0)));
+        let [session, conn, add] = [[0, 3], [1, 3], [2, 3]].map(|stack| paths.path(&steps, &stack));
+        assert_eq!(text(&paths, &session), "make_it<Session> < main");
+        assert_eq!(text(&paths, &conn), "make_it<Conn> < main");
+        assert_eq!(text(&paths, &add), "V<…>::add < main");
+        assert_eq!(paths.templates(&session), paths.templates(&conn));
+        assert_ne!(paths.templates(&session), paths.templates(&add));
     }
 }

@@ -40,7 +40,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) name: String,
-    whole: String,
+    pub(crate) whole: String,
     line: String,
     own: bool,
     allocates: bool,
@@ -105,6 +105,19 @@ impl Row {
             steps: vec![Step {
                 name: text.to_owned(),
                 whole: text.to_owned(),
+                line: String::new(),
+                least: 1,
+                most: 1,
+            }],
+        }
+    }
+
+    /// One function, without its line.
+    pub(crate) fn of_function(named: &Named) -> Row {
+        Row {
+            steps: vec![Step {
+                name: named.name.clone(),
+                whole: named.whole.clone(),
                 line: String::new(),
                 least: 1,
                 most: 1,

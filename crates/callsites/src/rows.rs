@@ -69,7 +69,7 @@ impl<Number: Copy + Eq + Hash> Rows<Number> {
         self.number(Row::of_text(text))
     }
 
-    fn number(&mut self, row: Row) -> usize {
+    pub(crate) fn number(&mut self, row: Row) -> usize {
         let next = self.rows.len();
         let number = *self.numbers.entry(row.key()).or_insert(next);
         match self.rows.get_mut(number) {

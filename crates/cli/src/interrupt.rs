@@ -1,6 +1,11 @@
 //! Signals that cancel what heaptoll runs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
 use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::sampler::tree;
 use signal_hook::iterator::Signals;
 
 use crate::exit;
@@ -56,6 +61,39 @@ pub fn pass_on(interrupt: &heaptoll_runs::record::Interrupt) -> Result<(), Failu
         }
     });
     Ok(())
+}
+
+/// Time for a program to end after the signal of Ctrl-C.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Ends a recording this time after its program began. The program and all that it has started get the signal of Ctrl-C, as
+/// from a terminal. If one of them still runs [`GRACE`] later, the recording ends without it. Gives whether the time is over.
+pub fn end_after(time: Duration, interrupt: &heaptoll_runs::record::Interrupt) -> Arc<AtomicBool> {
+    let (is_over, interrupt) = (Arc::new(AtomicBool::new(false)), interrupt.clone());
+    let shared = is_over.clone();
+    std::thread::spawn(move || {
+        while descendants().is_empty() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(time);
+        shared.store(true, Relaxed);
+        interrupt.raise();
+        for pid in descendants() {
+            // SAFETY: kill takes plain numbers; one of a process that has ended is an error without effect.
+            unsafe { libc::kill(pid, libc::SIGINT) };
+        }
+        std::thread::sleep(GRACE);
+        // A second one after the program's end would cut short the search for names.
+        if !descendants().is_empty() {
+            interrupt.raise();
+        }
+    });
+    is_over
+}
+
+/// The processes that this one has started, and theirs.
+fn descendants() -> Vec<i32> {
+    tree(std::process::id() as i32).split_off(1)
 }
 
 /// Whether the caller had a signal ignored, which the programs that heaptoll runs inherit.

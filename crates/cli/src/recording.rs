@@ -1,11 +1,16 @@
 //! A program's run under the recording layer, as `heaptoll record` and `heaptoll ledger` make it.
 
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_runs::record::{self, Request};
+use heaptoll_runs::record::{self, Interrupt, Request};
 use heaptoll_runs::sampled;
 use heaptoll_scratch::Scratch;
 
+use crate::duration::duration;
 use crate::messages::TerminalMessages;
 use crate::{exit, interrupt, terminal};
 
@@ -19,19 +24,43 @@ pub fn scratch_for_trace() -> Result<Scratch, Failure> {
     })
 }
 
+/// The option that ends a recording.
+#[derive(Debug, Clone, Args)]
+pub struct EndArguments {
+    /// End the recording after this time: the program gets Ctrl-C's signal, and the status is 0 if that ends it. A program that
+    /// runs 10 s later goes on, unrecorded
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, allow_negative_numbers = true)]
+    after_s: Option<f64>,
+}
+
+impl EndArguments {
+    /// Sets the end of a recording that begins now. Gives the exit status by that of the program.
+    fn set(&self, interrupt: &Interrupt) -> impl Fn(u8) -> u8 + use<> {
+        let is_over = self.after_s.map(|s| interrupt::end_after(Duration::from_secs_f64(s), interrupt));
+        move |status| match &is_over {
+            Some(is_over) if is_over.load(Relaxed) && status == ENDED_BY_INTERRUPT => 0,
+            _ => status,
+        }
+    }
+}
+
+/// The status of a program that the signal of Ctrl-C has ended.
+const ENDED_BY_INTERRUPT: u8 = 128 + libc::SIGINT as u8;
+
 /// Records a program to its end. Gives the exit status of `heaptoll record`.
 ///
 /// # Errors
 /// It cannot be recorded.
-pub fn record(request: &Request, places: &Places) -> Result<u8, Failure> {
+pub fn record(request: &Request, places: &Places, end: &EndArguments) -> Result<u8, Failure> {
     let messages = TerminalMessages::default();
     let mut prepared = record::prepare(request, places, &messages)?;
     if terminal::is_output_reserved() {
         prepared = prepared.with_output_on_errors();
     }
     interrupt::pass_on(prepared.interrupt())?;
+    let status_of = end.set(prepared.interrupt());
     let recorded = prepared.record(&messages)?;
-    Ok(match recorded.status {
+    Ok(match recorded.status.map(status_of) {
         None => exit::INTERRUPTED,
         Some(0) if !recorded.is_whole() || recorded.is_empty() => exit::TROUBLE,
         Some(status) => status,
@@ -42,12 +71,17 @@ pub fn record(request: &Request, places: &Places) -> Result<u8, Failure> {
 ///
 /// # Errors
 /// It cannot be run.
-pub fn sample(request: &sampled::Request, places: &Places) -> Result<(sampled::Outcome, u8), Failure> {
+pub fn sample(
+    request: &sampled::Request,
+    places: &Places,
+    end: &EndArguments,
+) -> Result<(sampled::Outcome, u8), Failure> {
     let messages = TerminalMessages::default();
     let prepared = sampled::prepare(request, places, &messages)?;
     interrupt::pass_on(prepared.interrupt())?;
+    let status_of = end.set(prepared.interrupt());
     let outcome = prepared.run(&messages)?;
-    let code = match outcome.status {
+    let code = match outcome.status.map(status_of) {
         None => exit::INTERRUPTED,
         Some(0) if !outcome.is_whole => exit::TROUBLE,
         Some(status) => status,

@@ -37,6 +37,8 @@ pub struct Elf {
     pub pie: bool,
     /// `PT_INTERP`.
     pub loader: Option<String>,
+    /// Whether Go's linker made it.
+    pub is_go: bool,
     /// `DT_SONAME`.
     pub soname: Option<String>,
     /// `DT_NEEDED`.
@@ -71,6 +73,7 @@ pub fn read(path: &Path) -> Result<Elf, ElfError> {
         loadable: kind == elf::ET_DYN || kind == elf::ET_EXEC,
         pie: false,
         loader: None,
+        is_go: file.section_by_name(".go.buildinfo").is_some(),
         soname: None,
         needed: Vec::new(),
         exports: Vec::new(),

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heaptoll_catalog::Varying;
 use heaptoll_launcher::{Ended, Thp};
+use heaptoll_preflight::IN_PROOF_RUN;
 use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::{StatsPage, VARIABLE};
 use regex_lite::Regex;
@@ -242,12 +243,20 @@ pub fn advice_where_the_baseline_failed(experiment: &Experiment) -> Option<Strin
 fn baseline_fails(experiment: &Experiment) -> RunError {
     let last = experiment.observations.last();
     let output = last.map(|row| row.stderr_tail.trim()).filter(|text| !text.is_empty());
+    let is_last = |stack: &&StackInfo| {
+        let is_of = |row: &Observation| row.program == stack.program && row.stack == stack.name;
+        last.is_some_and(|row| is_of(row) && matches!(row.outcome, Outcome::Signal(_)))
+    };
+    // The proof run may have shown what a signal was for.
+    let proved =
+        experiment.stacks.iter().filter(is_last).flat_map(|stack| stack.warnings.iter().map(String::as_str));
+    let seen = proved.filter(|warning| warning.contains(IN_PROOF_RUN)).chain(output);
     RunError::BaselineFails {
         program: last.map(|row| row.program.clone()).unwrap_or_default(),
         stack: experiment.baseline.clone(),
         outcome: last.map_or(Outcome::Interrupted, |row| row.outcome.clone()),
         never_ready: last.is_some_and(never_ready),
-        output: output.map(|text| format!("\n  {}", text.replace('\n', "\n  "))).unwrap_or_default(),
+        output: seen.map(|text| format!("\n  {}", text.replace('\n', "\n  "))).collect(),
     }
 }
 

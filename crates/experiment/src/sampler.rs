@@ -80,8 +80,8 @@ fn status_kib(pid: i32, key: &str) -> Option<u64> {
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// The process and all its descendants.
-fn tree(root: i32) -> Vec<i32> {
+/// The process and all its descendants, itself first.
+pub fn tree(root: i32) -> Vec<i32> {
     let mut found = vec![root];
     let mut next = 0;
     while next < found.len() {

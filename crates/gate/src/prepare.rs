@@ -9,7 +9,7 @@ use heaptoll_experiment::experiment::{Experiment, OwnCommand, Pairing, ProgramIn
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::runner::PINNED;
 use heaptoll_experiment::{lockstep, machine, words};
-use heaptoll_preflight::{Observed, Refusal, Request as Preflight, Watch, observe};
+use heaptoll_preflight::{Observed, Refusal, Request as Preflight, Watch, killed_by, observe};
 
 use super::request::Entry;
 use super::side::BuiltSide;
@@ -112,7 +112,7 @@ impl Found {
         let last = observed.stderr.lines().rev().find(|line| !line.trim().is_empty());
         let wrote = last.map(|line| format!("; it wrote: {}", line.trim())).unwrap_or_default();
         match (observed.status, observed.signal) {
-            (_, Some(signal)) => Some(format!("is killed by signal {signal}{wrote}")),
+            (_, Some(signal)) => Some(format!("is {}{wrote}", killed_by(signal))),
             (Some(status), _) if status != expect_status => Some(format!(
                 "ends with exit status {status}, not {expect_status}{wrote} (if that is its status when all is well: --expect-status {status})"
             )),

@@ -2,8 +2,8 @@
 //! site.
 //!
 //! A site is the functions of the program's own code from the allocation outward, without lines and folders. Sites that
-//! are not the same as a whole are joined by their innermost functions where only one of each build has these; what is
-//! still left is of one build only.
+//! are not the same as a whole are joined by their innermost functions, without the arguments of templates, where only one
+//! of each build has these; what is still left is of one build only.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -102,14 +102,16 @@ pub fn differences_until(
     }));
     let not_compared: Vec<Lack> = base.lacks.union(&new.lacks).copied().collect();
     // A flame graph adds sites up by itself, from the outermost function.
-    let stacks = stacks(&join(base.rows.clone(), new.rows.clone()), &paths, &not_compared);
+    let template = |path: &Path| paths.templates(path);
+    let names = paths.names();
+    let stacks = stacks(&join(base.rows.clone(), new.rows.clone(), &template), &paths, &names, &not_compared);
     let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
-    let joined = join(innermost(base.rows), innermost(new.rows));
+    let joined = join(innermost(base.rows), innermost(new.rows), &template);
     let shown = shown(&joined);
     let means = [base.mean_bytes, new.mean_bytes];
     let of = |lack, figure: Estimate| match not_compared.contains(&lack) {
         true => Differences::default(),
-        false => split(&joined, &shown, &paths, figure, means),
+        false => split(&joined, &shown, &names, figure, means),
     };
     let counted = |value: fn(&Sums) -> u64, variance: fn(&Sums) -> f64| Estimate {
         value,
@@ -138,7 +140,7 @@ pub fn differences_until(
 type Figure = (Lack, Measure, fn(&Sums) -> u64);
 
 /// The whole stacks of the program's own functions. Sites that were joined have the functions of the new build.
-fn stacks(sites: &[Site], paths: &Paths, not_compared: &[Lack]) -> StackPair {
+fn stacks(sites: &[Site], paths: &Paths, names: &[String], not_compared: &[Lack]) -> StackPair {
     let figures: [Figure; 4] = [
         (Lack::Live, Measure::PeakBytes, |sums| sums.live),
         (Lack::Exit, Measure::EndBytes, |sums| sums.exit),
@@ -156,7 +158,7 @@ fn stacks(sites: &[Site], paths: &Paths, not_compared: &[Lack]) -> StackPair {
             Site::New(_, new) => (&none, new),
         };
         let frame = |&number: &u32| Frame {
-            function: paths.name(number).to_owned(),
+            function: names[number as usize].clone(),
             file: paths.file(number).to_owned(),
             ..Frame::default()
         };
@@ -246,7 +248,12 @@ impl Site {
     }
 }
 
-fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>) -> Vec<Site> {
+/// Joins the sites of two builds; `template` gives a site without the arguments of templates.
+fn join(
+    base: HashMap<Path, Sums>,
+    mut new: HashMap<Path, Sums>,
+    template: &dyn Fn(&Path) -> Path,
+) -> Vec<Site> {
     let mut sites = Vec::new();
     let mut left = HashMap::new();
     for (path, before) in base {
@@ -259,8 +266,12 @@ fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>) -> Vec<Site> {
     }
     let longest = |sites: &HashMap<Path, Sums>| sites.keys().map(|path| path.len()).max().unwrap_or(0);
     let deepest = longest(&left).min(longest(&new)).min(INNERMOST);
+    let templates = |sites: &HashMap<Path, Sums>| -> Templates {
+        sites.keys().map(|path| (path.clone(), template(path))).collect()
+    };
+    let (of_base, of_new) = (templates(&left), templates(&new));
     for length in (1..=deepest).rev() {
-        for (before, after) in alone(&left, &new, length) {
+        for (before, after) in alone((&left, &of_base), (&new, &of_new), length) {
             if let (Some(base), Some(new)) = (left.remove(&before), new.remove(&after)) {
                 sites.push(Site::Alike(length, before, after, base, new));
             }
@@ -271,8 +282,15 @@ fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>) -> Vec<Site> {
     sites
 }
 
+/// Sites without the arguments of templates.
+type Templates = HashMap<Path, Path>;
+
 /// The pairs of sites whose first functions no other site of their build has.
-fn alone(base: &HashMap<Path, Sums>, new: &HashMap<Path, Sums>, length: usize) -> Vec<(Path, Path)> {
+fn alone(
+    base: (&HashMap<Path, Sums>, &Templates),
+    new: (&HashMap<Path, Sums>, &Templates),
+    length: usize,
+) -> Vec<(Path, Path)> {
     let before = single(base, length);
     let after = single(new, length);
     let pairs = before.into_iter().filter_map(|(first, before)| {
@@ -283,10 +301,13 @@ fn alone(base: &HashMap<Path, Sums>, new: &HashMap<Path, Sums>, length: usize) -
 }
 
 /// By their first functions: the site that alone has them.
-fn single(sites: &HashMap<Path, Sums>, length: usize) -> HashMap<&[u32], Option<&Path>> {
+fn single<'a>(
+    (sites, templates): (&'a HashMap<Path, Sums>, &'a Templates),
+    length: usize,
+) -> HashMap<&'a [u32], Option<&'a Path>> {
     let mut by_first: HashMap<&[u32], Option<&Path>> = HashMap::new();
     for path in sites.keys() {
-        if let Some(first) = path.get(..length) {
+        if let Some(first) = templates.get(path).and_then(|template| template.get(..length)) {
             by_first.entry(first).and_modify(|only| *only = None).or_insert(Some(path));
         }
     }
@@ -312,7 +333,7 @@ fn shown(sites: &[Site]) -> HashMap<&Path, usize> {
 fn split(
     sites: &[Site],
     shown: &HashMap<&Path, usize>,
-    paths: &Paths,
+    names: &[String],
     figure: Estimate,
     means: [Option<u64>; 2],
 ) -> Differences {
@@ -336,9 +357,9 @@ fn split(
         });
         let is_none = matches!(amounts, Amounts::Both(0, 0) | Amounts::Base(0) | Amounts::New(0));
         let depth = shown.get(site.path()).copied().unwrap_or(SHOWN);
-        let mut part = (!is_none).then(|| named(site.path(), depth, paths))?;
+        let mut part = (!is_none).then(|| named(site.path(), depth, names))?;
         if let Site::Alike(length, before, ..) = site {
-            part.base_name = named(before, depth, paths).name;
+            part.base_name = named(before, depth, names).name;
             part.joined_by = Some(*length as u32);
         }
         Some((part, amounts, interval))
@@ -346,8 +367,8 @@ fn split(
     Differences::estimated(parts)
 }
 
-fn named(path: &Path, shown: usize, paths: &Paths) -> Part {
-    let stack: Vec<String> = path.iter().map(|&number| printable(paths.name(number))).collect();
+fn named(path: &Path, shown: usize, names: &[String]) -> Part {
+    let stack: Vec<String> = path.iter().map(|&number| printable(&names[number as usize])).collect();
     let name = match stack.is_empty() {
         true => NOT_RECORDED.to_owned(),
         false => stack[..stack.len().min(shown)].join(" < "),

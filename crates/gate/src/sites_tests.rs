@@ -305,3 +305,17 @@ fn code_without_symbols_is_distinguished_between_recordings_of_one_build_alone()
     let found = compared(&stripped(0), &stripped(3).keep(2, 20, 2));
     assert_eq!(added(&found.exit), [("(no symbol)", 40)]);
 }
+
+/// Before, `diff` had one row for both, though one of them alone had grown.
+#[test]
+fn instances_of_a_template_differ_each_by_itself_and_are_joined_where_only_their_arguments_changed() {
+    let base = ["void make_it<Session>() < main", "void make_it<Conn>() < main", "V<int>::add(int) < main"];
+    let new = [base[0], base[1], "V<long>::add(long) < main"];
+    let made = |folder, stacks: &[&str], times| {
+        Recording::new(folder, stacks).keep(1, 10, 5).keep(2, 7, times).keep(3, 1, times)
+    };
+    let found = compared(&made("/b", &base, 10), &made("/n", &new, 30));
+    assert_eq!(added(&found.live), [("make_it<Conn> < main", 140), ("V<long>::add < main", 20)]);
+    let joined = &found.live.grown[1].part;
+    assert_eq!((joined.base_name.as_str(), joined.joined_by), ("V<int>::add < main", Some(2)));
+}

@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_record::inheriting;
 use heaptoll_scratch::Scratch;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 use super::request::Refs;
 use super::tree_error::TreeError;
@@ -369,8 +370,40 @@ fn build_one(
     for name in OF_HOOKS {
         command.env_remove(name);
     }
-    let started = command.stdout(out).stderr(err).process_group(0).spawn();
-    let mut child = started.map_err(TreeError::Scratch)?;
+    let started = command.env(OF_BUILD, log).stdout(out).stderr(err).process_group(0).spawn();
+    let ended = wait_for(started.map_err(TreeError::Scratch)?, build, log, commit, is_over);
+    end_all_of(log);
+    ended
+}
+
+/// The variable by which all that a build has started is found: its value is the path of the build's log.
+const OF_BUILD: &str = "HEAPTOLL_BUILD";
+/// How long the killed may take.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Ends what a build has left in sessions of its own (`setsid`): it would run while programs are measured.
+fn end_all_of(log: &Path) {
+    let until = Instant::now() + ENDING;
+    loop {
+        let left = inheriting(format!("{OF_BUILD}=").as_bytes(), log);
+        if left.is_empty() || Instant::now() > until {
+            return;
+        }
+        for pid in left.into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Waits for a build, and ends its process group with it.
+fn wait_for(
+    mut child: Child,
+    build: &str,
+    log: &Path,
+    commit: &Commit,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<(), Unbuilt> {
     let group = Pid::from_child(&child);
     loop {
         if has_ended(group) {

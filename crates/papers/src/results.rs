@@ -9,7 +9,7 @@ use super::budget::Planned;
 use super::definition::Study;
 use super::exhibit::Shown;
 use super::figures::Figures;
-use super::verdict::Verdict;
+use super::verdict::{Answer, Verdict};
 
 /// Name and version of its JSON.
 pub const SCHEMA: &str = "heaptoll-study/1";
@@ -40,6 +40,25 @@ pub struct Results {
     pub steps: Vec<Ran>,
     /// What they measured.
     pub figures: Figures,
+}
+
+impl Results {
+    /// The verdicts of a paper but for those of claims that rest on steps that were not run alone: with --only, or after
+    /// Ctrl-C.
+    pub fn judged<'a>(&'a self, paper: &'a PaperResult) -> impl Iterator<Item = &'a Verdict> {
+        paper.verdicts.iter().filter(|verdict| {
+            let mut claims = paper.study.claims.iter().filter(|claim| claim.id == verdict.claim);
+            let ran = |id: &String| self.steps.iter().any(|ran| ran.planned.step == *id);
+            let is_run = claims.any(|claim| claim.tests.iter().any(|test| ran(&test.quantity.step)));
+            is_run || verdict.answer != Answer::NotMeasured
+        })
+    }
+
+    /// Steps of its studies that gave figures, and all of them.
+    pub fn steps_run(&self) -> (usize, usize) {
+        let ran = self.steps.iter().filter(|ran| matches!(ran.ending, Ended::Whole | Ended::Cut)).count();
+        (ran, self.papers.iter().map(|paper| paper.study.steps.len()).sum())
+    }
 }
 
 /// One paper's results.

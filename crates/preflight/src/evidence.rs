@@ -260,6 +260,9 @@ mod tests {
             cpu_ns: 0,
         };
         Run {
+            stack_was_full: false,
+            peak_bytes: 0,
+            resident_bytes: 0,
             ending: Ending::Exited(0),
             pid: 7,
             stderr: String::new(),

@@ -12,9 +12,11 @@ mod elsewhere;
 mod evidence;
 mod filter;
 mod judge;
+mod killed;
 mod manager;
 mod objects;
 mod observe;
+mod peak;
 mod plan;
 mod process;
 mod program;
@@ -27,12 +29,13 @@ mod tree;
 
 pub use effects::{Effect, Watched};
 pub use elsewhere::{own_heap, own_heap_of_trace};
+pub use killed::killed_by;
 pub use manager::{check_load, inspect_manager};
 pub use objects::same_file;
 pub use observe::{Observed, observe};
 pub use program::{inspect_program, locate};
 pub use proof::{ManagerFacts, ProcessProof, ProgramFacts, Proof};
-pub use prove::preflight;
+pub use prove::{IN_PROOF_RUN, preflight};
 pub use refusal::Refusal;
 pub use request::{Request, Watch};
 

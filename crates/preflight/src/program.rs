@@ -67,7 +67,10 @@ pub fn inspect_program(
     // The loader itself may be the command (`ld.so ./program`): it has no loader and preloads all the same.
     let is_loader = elf.soname.as_deref().is_some_and(|s| s.starts_with("ld-linux"));
     let Some(loader) = elf.loader.map(PathBuf::from).or_else(|| is_loader.then(|| binary.clone())) else {
-        return Err(Refusal::StaticProgram { program: binary });
+        return Err(match elf.is_go {
+            true => Refusal::GoProgram { program: binary },
+            false => Refusal::StaticProgram { program: binary },
+        });
     };
     if loader.file_name().is_some_and(|n| n.as_bytes().starts_with(b"ld-musl")) {
         return Err(Refusal::ForeignLibc { program: binary, loader });

@@ -13,6 +13,7 @@ use crate::evidence::{Evidence, Left};
 use crate::judge::{self, Expected, Fault, ImageFinding, Source};
 use crate::manager::{check_family, check_load_of, inspect_manager, inspect_object, preload_list};
 use crate::objects;
+use crate::peak::replaced_peak;
 use crate::plan::Plan;
 use crate::process::own_user;
 use crate::program::inspect_program;
@@ -32,6 +33,8 @@ const FOREIGN_BLOCK: [&str; 4] = [
 ];
 /// CPU time from which a program counts as working, seconds.
 const WORKING: f64 = 0.05;
+/// In warnings of how the program ended.
+pub const IN_PROOF_RUN: &str = "in the proof run";
 
 /// Proves that `request.preload` serves `request.command`, by static checks, a load check and one traced run.
 ///
@@ -202,9 +205,10 @@ impl ProofRun {
             Ending::Stopped => format!(
                 "the counting layer was loaded, and the proof run ended after {seconds:.1} s, before the program did"
             ),
-            ending => format!(
-                "the counting layer was loaded, and the program ended after {seconds:.1} s ({ending}), before it called the \
-                 layer"
+            _ => format!(
+                "the counting layer was loaded, and the program ended after {seconds:.1} s ({}), before it called the \
+                 layer",
+                self.run.end_in_words()
             ),
         };
         let reason = match self.run.ending {
@@ -315,7 +319,7 @@ impl ProofRun {
         if self.findings.iter().all(|w| w.report.is_none()) {
             let reason = main.map_or_else(
                 || match self.run.ending {
-                    ending @ (Ending::Killed(_) | Ending::Stopped) => format!("it was {ending}"),
+                    Ending::Killed(_) | Ending::Stopped => format!("it was {}", self.run.end_in_words()),
                     ending => format!("it ended with {ending}"),
                 },
                 |w| w.process.unreached.clone().unwrap_or_default(),
@@ -398,6 +402,7 @@ impl ProofRun {
         warnings.extend(judge::strays(&self.findings, expected));
         warnings.extend(judge::fallthroughs(&self.findings, expected));
         warnings.extend(self.not_served(program, expected));
+        warnings.extend(replaced_peak(&self.run));
         let cpu: f64 = self.findings.iter().filter_map(|w| w.process.cpu_s).sum();
         if calls < FEW_CALLS && (cpu > WORKING || !program.hidden_allocator.is_empty()) {
             let inside = if program.hidden_allocator.is_empty() {
@@ -411,11 +416,11 @@ impl ProofRun {
         }
         match self.run.ending {
             Ending::Exited(0) | Ending::Stopped => {}
-            ending @ Ending::Killed(_) => {
+            Ending::Killed(_) => {
                 let cause = self.foreign_free(expected).unwrap_or_default();
-                warnings.push(format!("the program was {ending} in the proof run{cause}"));
+                warnings.push(format!("the program was {} {IN_PROOF_RUN}{cause}", self.run.end_in_words()));
             }
-            ending => warnings.push(format!("the program ended with {ending} in the proof run")),
+            ending => warnings.push(format!("the program ended with {ending} {IN_PROOF_RUN}")),
         }
         if !self.run.traced {
             warnings.push(

@@ -54,6 +54,16 @@ pub enum Refusal {
         /// The file.
         program: PathBuf,
     },
+    /// A static one whose allocator is Go's.
+    #[error(
+        "{} is a Go program: Go brings an allocator and a collector of its own, for which no manager can stand in. Go's own \
+         heap profile shows its memory: write one with runtime/pprof's WriteHeapProfile, or fetch /debug/pprof/heap, then \
+         `heaptoll trace export heap.pb.gz --to html`", .program.display()
+    )]
+    GoProgram {
+        /// The file.
+        program: PathBuf,
+    },
     /// Another libc.
     #[error("{} uses the loader {}, not glibc's; managers built for glibc cannot be loaded into it; measure a glibc build of it", .program.display(), .loader.display())]
     ForeignLibc {

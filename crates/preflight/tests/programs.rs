@@ -92,6 +92,17 @@ fn a_static_program_is_refused() {
     }
 }
 
+/// Before, it was sent to `instructions`, which sent it to a build with symbols that Go does not have.
+#[test]
+fn a_go_program_gets_the_way_to_gos_own_heap_profile() {
+    let fixture = Fixture::new();
+    let section = "__attribute__((section(\".go.buildinfo\"))) char made[] = \"Go buildinf:\";";
+    let program = fixture.c("go", &format!("{BUSY}\n{section}"), &["-static"]);
+    let refusal = check(&[text(&program)], &[]).expect_err("it is refused");
+    assert_eq!(refusal, Refusal::GoProgram { program });
+    assert!(refusal.to_string().contains("heaptoll trace export heap.pb.gz --to html"), "{refusal}");
+}
+
 #[test]
 fn a_32_bit_program_is_refused() {
     let fixture = Fixture::new();
@@ -331,6 +342,57 @@ fn counts_survive_every_way_to_die() {
         assert!((7000..7010).contains(&proof.malloc_calls), "{how}: {}", proof.malloc_calls);
         assert_eq!(proof.outcome, outcome);
         assert_eq!(proof.warnings.len(), usize::from(how != "return"), "{how}: {:?}", proof.warnings);
+    }
+}
+
+/// Before, "201 MiB" under every manager was the wrapper's, and nothing stated that.
+#[test]
+fn a_peak_of_an_image_that_was_replaced_by_exec_is_not_taken_for_that_of_the_program() {
+    let fixture = Fixture::new();
+    let source = r#"#include <stdlib.h>
+        #include <string.h>
+        #include <unistd.h>
+        int main(int c, char **v) {
+            size_t bytes = (size_t)atol(v[1]) << 20;
+            volatile char *held = malloc(bytes + 1);
+            for (size_t at = 0; at < bytes; at += 4096) held[at] = 1;
+            for (int i = 0; i < 1000; i++) free(malloc(24));
+            if (c > 2) execv(v[2], v + 2);
+            return 0; }"#;
+    let program = fixture.c("wraps", source, &["-O0"]);
+    let warnings = |of: &[&str]| {
+        let command = [&[text(&program)], of].concat();
+        check(&command, &[]).expect("a proof").warnings.join("\n")
+    };
+    let replaced = warnings(&["300", text(&program), "1"]);
+    assert!(replaced.contains("replaces itself by exec on (wraps)"), "{replaced}");
+    for own in [&["1"][..], &["300"]] {
+        assert_eq!(warnings(own), "", "{own:?}");
+    }
+}
+
+/// Before, a program that ran out of stack was "killed by signal 11", as one that follows a null pointer.
+#[test]
+fn a_program_whose_stack_is_full_is_distinguished_from_one_that_follows_a_null_pointer() {
+    let fixture = Fixture::new();
+    let source = r#"#include <stdlib.h>
+        #include <pthread.h>
+        static int deep(int n) { volatile char frame[2000]; frame[n % 2000] = 1; return deep(n + 1) + frame[7]; }
+        static void *thread(void *p) { return (void *)(long)deep(0); }
+        static int large(void) { volatile char frame[16 << 20]; frame[100] = 1; return frame[7]; }
+        int main(int c, char **v) {
+            free(malloc(9)); pthread_t t;
+            switch (v[1][0]) { case 'd': return deep(0); case 'l': return large();
+                case 't': pthread_create(&t, 0, thread, 0); pthread_join(t, 0); break;
+                case 'n': *(volatile int *)8 = 1; default: *(volatile int *)malloc(1 << 20) = *(volatile int *)(1L << 46); }
+            return 0; }"#;
+    let program = fixture.c("full", source, &["-O0", "-pthread"]);
+    for (how, is_full) in
+        [("deep", true), ("large", true), ("thread", true), ("null", false), ("wild", false)]
+    {
+        let warnings = check(&[text(&program), how], &[]).expect("a proof").warnings.join("\n");
+        assert!(warnings.contains("killed by signal 11"), "{how}: {warnings}");
+        assert_eq!(warnings.contains("its stack was full"), is_full, "{how}: {warnings}");
     }
 }
 

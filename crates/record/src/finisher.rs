@@ -94,6 +94,7 @@ mod tests {
             snapshots: 0,
             bytes: 0,
             lost: 0,
+            unseen_frees: 0,
             trouble: None,
         }
     }

@@ -43,3 +43,4 @@ pub use recorded::{Progress, Recording, RecordingOutcome, Silent};
 pub use recorder::record;
 pub use request::{Children, Manager, RecordingOptions, Request, StopPoint};
 pub use symbols::Symbols;
+pub use uninstrumented::inheriting;

@@ -22,6 +22,8 @@ pub struct Recording {
     pub bytes: u64,
     /// Events that could not be kept.
     pub lost: u64,
+    /// Blocks that were freed past the layer.
+    pub unseen_frees: u64,
     /// Why not; `None` when all are there.
     pub trouble: Option<String>,
 }

@@ -290,6 +290,7 @@ impl<'a> Recorder<'a> {
                     snapshots: 0,
                     bytes: 0,
                     lost: 0,
+                    unseen_frees: 0,
                     trouble: Some(error.to_string()),
                 });
             }

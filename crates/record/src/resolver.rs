@@ -42,6 +42,8 @@ pub struct Resolver<W> {
     /// What was freed where, for the ledger.
     freed: Option<FreedBlocks>,
     brk: Brk,
+    /// Objects whose address came up again though no free was recorded.
+    unseen_frees: u64,
     /// The first error of the writer other than a full disk, which should not occur.
     defect: Option<TraceError>,
 }
@@ -57,6 +59,7 @@ impl<W: Output> Resolver<W> {
             facts: keeps_facts.then(Vec::new),
             freed: keeps_facts.then(|| FreedBlocks::new(rustix::param::page_size() as u64)),
             brk: Brk::default(),
+            unseen_frees: 0,
             defect: None,
         }
     }
@@ -68,6 +71,7 @@ impl<W: Output> Resolver<W> {
         let (writer, facts) = (&mut self.writer, &mut self.facts);
         let put = self.live.put(block, |lost| {
             if let Some(lost) = lost {
+                self.unseen_frees += 1;
                 writer.free(lost, EventKind::Lost, call.thread, 0)?;
             }
             let allocated_at_bytes = writer.clock_bytes();
@@ -197,6 +201,11 @@ impl<W: Output> Resolver<W> {
     /// The brk segment, computed as if the manager were glibc.
     pub fn brk(&self) -> &Brk {
         &self.brk
+    }
+
+    /// Objects that were freed past the layer so far, as their addresses came up again.
+    pub fn unseen_frees(&self) -> u64 {
+        self.unseen_frees
     }
 
     /// What was freed where, if it is kept.

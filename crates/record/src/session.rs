@@ -265,6 +265,7 @@ impl Last {
             peak_heap_bytes: watch.peak_heap_bytes().max(self.brk_bytes),
             ..Ending::default()
         };
+        let unseen_frees = consumer.resolver().unseen_frees();
         let consumer = consumer.finish();
         ending.threads = consumer.threads;
         let mut writer = consumer.writer;
@@ -304,6 +305,7 @@ impl Last {
             events,
             snapshots: ledger.map_or(0, |ledger| ledger.snapshots.len()),
             lost,
+            unseen_frees,
             trouble,
         }
     }
@@ -337,6 +339,7 @@ pub fn write_empty(
         events: 0,
         snapshots: 0,
         lost: 0,
+        unseen_frees: 0,
         trouble: written.err().map(|error| error.to_string()),
     }
 }

@@ -10,6 +10,7 @@ use heaptoll_experiment::launch::{self, Finished, Invocation};
 use heaptoll_experiment::runner::{RunError, environment_of, page_in};
 use heaptoll_experiment::serve;
 use heaptoll_launcher::Ended;
+use heaptoll_preflight::killed_by;
 use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::SlotRecord;
 use regex_lite::Regex;
@@ -123,7 +124,7 @@ impl Attempt {
     pub fn ending(&self, timeout_s: f64) -> String {
         let how = match self.finished.ended {
             Ended::Exit(status) => format!("exit status {status}"),
-            Ended::Signal(number) => format!("killed by signal {number}"),
+            Ended::Signal(number) => killed_by(number),
             Ended::Timeout => return format!("over the time limit of {timeout_s} s"),
             Ended::Cancelled => return "cancelled".into(),
             Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {

@@ -4,16 +4,21 @@ use std::path::{Path, PathBuf};
 
 use crate::graph;
 
+/// The traces of a recording whose first one is this, the others in order of their names.
+pub fn all(first: &Path) -> Vec<PathBuf> {
+    let mut all = graph::traces(first);
+    all.extend(heaptoll_record::others(first));
+    all[1..].sort();
+    all.dedup();
+    all
+}
+
 /// Of a recording of several process images: how many there are, and the longest trace, where that is not this one.
 pub fn longest(trace: &Path) -> Option<(usize, PathBuf)> {
     let bytes = |path: &Path| path.metadata().map_or(0, |facts| facts.len());
-    let mut others = heaptoll_record::others(trace);
-    others.extend(graph::traces(trace).into_iter().skip(1));
-    others.sort();
-    others.dedup();
-    let images = others.len() + 1;
-    let longest = others.into_iter().max_by_key(|path| bytes(path))?;
-    (bytes(&longest) > bytes(trace)).then_some((images, longest))
+    let all = all(trace);
+    let longest = all[1..].iter().max_by_key(|path| bytes(path))?;
+    (bytes(longest) > bytes(trace)).then(|| (all.len(), longest.clone()))
 }
 
 #[cfg(test)]

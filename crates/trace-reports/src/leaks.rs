@@ -20,6 +20,7 @@ pub use suppressions::Suppressions;
 
 mod document;
 mod fault;
+pub mod images;
 mod sections;
 mod sentence;
 mod suppressions;

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
-use heaptoll_report::format::{printable, shell_command};
+use heaptoll_report::format::shell_command;
 use heaptoll_runs::graph;
 use heaptoll_runs::preparation::baseline::DEFAULT;
+use heaptoll_runs::siblings;
 use heaptoll_runs::standard_input::StandardInput;
 use heaptoll_runs::traced::{self, LIMIT_S};
 use heaptoll_runs::workload::Workload;
-use heaptoll_trace_reports::leaks::{self, Fault, Figures, Request, Suppressions, Verdict};
+use heaptoll_trace_reports::leaks::{self, Fault, Figures, Request, Suppressions, Verdict, images};
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
@@ -76,6 +77,10 @@ pub struct Arguments {
     #[arg(long, value_name = "T", default_value_t = LIMIT_S, conflicts_with = "trace", allow_negative_numbers = true,
         value_parser = positive_seconds)]
     timeout: f64,
+    /// The process image to show, by its number or the name of its program; --fail-on is then of those so named
+    /// [default: of a command the one that lost most, of a trace the one it is of]
+    #[arg(long, value_name = "PROCESS")]
+    process: Option<String>,
     /// A program of the catalog (`heaptoll programs`)
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
     program: Option<String>,
@@ -106,19 +111,33 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         memory_limit_bytes: arguments.memory.limit_bytes(),
         suppressions,
     };
-    if let Some(trace) = &arguments.trace {
-        hints::longest_trace("leaks", trace);
-        let figures =
-            leaks::measure(trace, &request).map_err(|failure| hints::with_dashes(failure, "leaks", trace))?;
-        let again = shell_command(&["heaptoll".into(), "leaks".into(), trace.display().to_string()]);
-        let shown = show(&figures, trace, &again, arguments)?;
-        if arguments.fail_on.is_empty() {
-            return Ok(exit::of_trace(shown, figures.subject.is_whole()));
-        }
-        // Of a damaged trace the status is that of what is whole, which is decided, or not.
-        return Ok(worst(&[shown, judged(&[(trace.clone(), figures)], arguments)?]));
+    match &arguments.trace {
+        Some(trace) => of_trace(trace, arguments, &request),
+        None => of_command(arguments, &request),
     }
-    of_command(arguments, &request)
+}
+
+/// A process image's trace, and what is in it.
+type Image = (PathBuf, Figures);
+
+fn of_trace(trace: &Path, arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
+    let traces = match arguments.process {
+        Some(_) => siblings::all(trace),
+        None => {
+            hints::longest_trace("leaks", trace);
+            vec![trace.to_owned()]
+        }
+    };
+    let all = measured(traces, request).map_err(|failure| hints::with_dashes(failure, "leaks", trace))?;
+    let mut words: Vec<String> = vec!["heaptoll".into(), "leaks".into()];
+    words.extend(arguments.process.iter().flat_map(|process| ["--process".to_owned(), process.clone()]));
+    words.push(trace.display().to_string());
+    let answer = show(&all, &shell_command(&words), arguments)?;
+    if arguments.fail_on.is_empty() {
+        return Ok(exit::of_trace(answer.shown, answer.is_whole));
+    }
+    // Of a damaged trace the status is that of what is whole, which is decided, or not.
+    Ok(worst(&[answer.shown, answer.found]))
 }
 
 /// Records a run, and shows the process image that lost most.
@@ -128,39 +147,23 @@ fn of_command(arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("run.graph"));
     terminal::note("the program runs under the tracer, some tens of times slower; its output is not shown");
     let outcome = graph::record(&recording(arguments, &first), &session.context())?;
-    let mut all = Vec::new();
-    for trace in graph::traces(&first) {
-        all.push((trace.clone(), leaks::measure(&trace, request)?));
-    }
-    // Of equal ones the first.
-    let Some((trace, figures)) = all.iter().rev().max_by_key(|(_, figures)| weight(figures)) else {
-        return Ok(exit::TROUBLE);
-    };
-    if all.len() > 1 {
-        terminal::note(&format!(
-            "of {} process images, {} lost most: these are its leaks",
-            all.len(),
-            printable(&shell_command(&figures.subject.command))
-        ));
-    }
-    let shown = show(figures, trace, &again(arguments), arguments)?;
-    let found = judged(&all, arguments)?;
+    let all = measured(graph::traces(&first), request)?;
+    let answer = show(&all, &again(arguments), arguments)?;
     if outcome.interrupted {
         return Ok(exit::INTERRUPTED);
     }
     let failed = if outcome.status == Some(0) && outcome.is_whole { 0 } else { exit::TROUBLE };
-    Ok(worst(&[shown, found, failed]))
+    Ok(worst(&[answer.shown, answer.found, failed]))
+}
+
+fn measured(traces: Vec<PathBuf>, request: &Request) -> Result<Vec<Image>, Failure> {
+    let measured = |trace: PathBuf| leaks::measure(&trace, request).map(|figures| (trace, figures));
+    traces.into_iter().map(measured).collect()
 }
 
 /// The exit status of a command of several: what went wrong, or was found, before what is undecided.
 fn worst(codes: &[u8]) -> u8 {
     [exit::TROUBLE, exit::UNDECIDED].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
-}
-
-/// By what one image is worse than another.
-fn weight(figures: &Figures) -> [u64; 3] {
-    let kinds = &figures.kinds;
-    [kinds.definite.plus(kinds.indirect).bytes, kinds.possible.bytes, kinds.never_freed().bytes]
 }
 
 fn recording(arguments: &Arguments, trace: &Path) -> graph::Request {
@@ -206,6 +209,7 @@ fn again(arguments: &Arguments) -> String {
         }
     };
     option("-m", arguments.manager.clone());
+    option("--process", arguments.process.clone());
     option("--program", arguments.program.clone());
     option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
     for file in &arguments.suppress {
@@ -218,15 +222,50 @@ fn again(arguments: &Arguments) -> String {
     shell_command(&words)
 }
 
-fn show(figures: &Figures, trace: &Path, again: &str, arguments: &Arguments) -> Result<u8, Failure> {
-    let document = leaks::document(figures, trace, again);
-    arguments.outputs.deliver(&document, leaks::SCHEMA, figures)
+/// What was shown, and what --fail-on found.
+struct Answer {
+    shown: u8,
+    found: u8,
+    is_whole: bool,
+}
+
+/// Shows the image that lost most of those requested, and judges these.
+fn show(all: &[Image], again: &str, arguments: &Arguments) -> Result<Answer, Failure> {
+    let is_wanted = |(_, figures): &&Image| match &arguments.process {
+        Some(process) => images::is_named(figures, process),
+        None => true,
+    };
+    let wanted: Vec<&Image> = all.iter().filter(is_wanted).collect();
+    // Of equal ones the first.
+    let Some((trace, figures)) = wanted.iter().rev().max_by_key(|(_, figures)| images::weight(figures))
+    else {
+        let names: Vec<String> = all.iter().map(|(_, figures)| images::name(figures)).collect();
+        return Err(Failure::Usage(format!(
+            "no process image is called {}; there are: {}",
+            arguments.process.as_deref().unwrap_or_default(),
+            names.join(", ")
+        )));
+    };
+    if wanted.len() > 1 {
+        terminal::note(&format!(
+            "of {} process images, {} lost most: these are its leaks",
+            wanted.len(),
+            images::name(figures)
+        ));
+    }
+    let each: Vec<&Figures> = all.iter().map(|(_, figures)| figures).collect();
+    let document = leaks::document(figures, &each, trace, again);
+    Ok(Answer {
+        shown: arguments.outputs.deliver(&document, leaks::SCHEMA, figures)?,
+        found: judged(&wanted, arguments)?,
+        is_whole: figures.subject.is_whole(),
+    })
 }
 
 /// The exit status by what was to make the command fail.
-fn judged(all: &[(PathBuf, Figures)], arguments: &Arguments) -> Result<u8, Failure> {
+fn judged(images: &[&Image], arguments: &Arguments) -> Result<u8, Failure> {
     let (mut found, mut undecided) = (false, Vec::new());
-    for (trace, figures) in all {
+    for (trace, figures) in images {
         for fault in &arguments.fail_on {
             let fault = match fault {
                 FaultArg::Definite => Fault::Definite,

@@ -15,7 +15,7 @@ use heaptoll_runs::standard_input::StandardInput;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::MemoryArguments;
-use crate::recording::{record, scratch_for_trace};
+use crate::recording::{EndArguments, record, scratch_for_trace};
 use crate::session::Session;
 use crate::touch_arg::TouchArg;
 use crate::workload_args::SizeArg;
@@ -42,7 +42,7 @@ use crate::{exit, hints, outputs, terminal};
     heaptoll ledger perl.heaptoll -m jemalloc -m mimalloc3   (what would these hold of the same program?)")]
 pub struct Arguments {
     /// A trace that was recorded with --ledger
-    #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"])]
+    #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"], conflicts_with = "after_s")]
     trace: Option<PathBuf>,
     /// The manager to run over, by name (`heaptoll managers`) or path, with layers in front (`sweep/mimalloc`) and
     /// options after the name (`tithe,heap=32M`) where wanted [default: the program's own]. With a TRACE: replay it under
@@ -66,8 +66,10 @@ pub struct Arguments {
     collect: bool,
     /// Run the program twice: the second run is stopped for a snapshot where most was live in the first. For programs that
     /// do the same work each time; the report states where they did not
-    #[arg(long, conflicts_with = "trace")]
+    #[arg(long, conflicts_with_all = ["trace", "after_s"])]
     exact: bool,
+    #[command(flatten)]
+    end: EndArguments,
     /// Do not record call sites: the program runs faster, and which of them pin pages is not known
     #[arg(long, conflicts_with = "trace")]
     no_sites: bool,
@@ -124,7 +126,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         let earlier = scratch.path().join("first-run");
         let earlier_request =
             record::Request { is_temporary: true, ..recording(arguments, &earlier, stdin.as_deref()) };
-        if record(&earlier_request, &places)? == exit::INTERRUPTED {
+        if record(&earlier_request, &places, &arguments.end)? == exit::INTERRUPTED {
             show(&ledger::largest(&earlier), &again(arguments), None, arguments)?;
             return Ok(exit::INTERRUPTED);
         }
@@ -132,7 +134,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         request.options.stop =
             first_run.map(|peak| record::StopPoint { image: peak.image, events: peak.events });
     }
-    let status = record(&request, &places)?;
+    let status = record(&request, &places, &arguments.end)?;
     let trace = ledger::largest(&first);
     if trace != first {
         terminal::note(&format!(

@@ -12,6 +12,7 @@ use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::bytes;
 use crate::outputs::own_arguments;
+use crate::recording::EndArguments;
 use crate::session::Session;
 use crate::workload_args::SizeArg;
 use crate::{exit, recording, terminal};
@@ -52,7 +53,8 @@ pub enum ChildrenArg {
 /// only and passes its exit status on (128 and the signal, where one killed it). Nothing is lost when it crashes. If
 /// heaptoll is killed the program goes on, and the trace ends there.
 ///
-/// The first Ctrl-C is the program's; a second one stops the recording and leaves the program alone.
+/// The first Ctrl-C is the program's; a second one stops the recording and leaves the program alone. --for does both: Ctrl-C's
+/// signal after its time, the stop 10 s later.
 ///
 /// With --graph the program runs at least twice, each time with all of standard input and its output not shown: natively, which
 /// proves that the manager serves it, then under the tracer. What it does to files and other processes happens each
@@ -66,8 +68,9 @@ pub enum ChildrenArg {
 /// that is available. So 1,000 threads take 63 to 183 MiB. A thread without memory for its ring shares one or goes on
 /// unrecorded, which the trace and the exit status show.
 ///
-/// Exit status: the program's; 1 when that is 0 and the trace is not whole, or a program was started that could not be
-/// recorded; 2 the request cannot be carried out; 130 the recording was stopped before the program ended.
+/// Exit status: the program's, and 0 where --for ended it; 1 when that is 0 and the trace is not whole, or a program was
+/// started that could not be recorded; 2 the request cannot be carried out; 130 the recording was stopped before the program
+/// ended.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -76,6 +79,7 @@ pub enum ChildrenArg {
     heaptoll record -m mimalloc3 --program cfrac --size demo\n  \
     heaptoll record --graph --program lua --size quick      (writes lua.graph: which objects point to which)\n  \
     heaptoll record --sample 512K -- ./server               (writes server.pb.gz: a heap profile)\n  \
+    heaptoll record --for 30s --sites --ledger -- ./server  (then `leaks server.heaptoll`, `ledger server.heaptoll`)\n  \
     heaptoll trace stat gawk.heaptoll                            (what was recorded)"
 )]
 pub struct Arguments {
@@ -111,9 +115,11 @@ pub struct Arguments {
     /// What is done about processes that the program starts
     #[arg(long, value_enum, default_value = "files", value_name = "HOW")]
     children: ChildrenArg,
+    #[command(flatten)]
+    end: EndArguments,
     /// Record which objects point to which, the roots, and each object's last touch, under the tracer: some tens of
     /// times slower, and the program's output is not shown (docs/guide/graph.md)
-    #[arg(long, conflicts_with_all = ["latency", "time", "ledger", "children", "brief"])]
+    #[arg(long, conflicts_with_all = ["latency", "time", "ledger", "children", "brief", "after_s"])]
     graph: bool,
     /// With --graph, every load and store of the program as well, and the requests that it marks (docs/guide/events.md)
     #[arg(long, requires = "graph")]
@@ -208,7 +214,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         },
         is_temporary: arguments.brief,
     };
-    recording::record(&request, &places)
+    recording::record(&request, &places, &arguments.end)
 }
 
 fn program(arguments: &Arguments) -> ProgramChoice {
@@ -247,7 +253,7 @@ fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure>
         frames: arguments.frames.into(),
         style: terminal::style(),
     };
-    let (outcome, mut code) = recording::sample(&request, &places)?;
+    let (outcome, mut code) = recording::sample(&request, &places, &arguments.end)?;
     if let Some((figures, document)) = &outcome.shown {
         terminal::print_to_errors(&render_document(document, &terminal::style()));
         code = code.max(outputs.write(document, sampled::SCHEMA, figures));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, Fixture, git, read_json};
+use crate::fixture::{CommandOutput, Fixture, assert_none_left, git, marker, read_json};
 
 /// Work that is the same in each run: rounds of arithmetic, blocks that are freed at once but for some, and blocks that
 /// stay. `ROUNDS`, `LEAK` (0 or 1) and `KEPT` (bytes) are the builds' differences.
@@ -459,6 +459,11 @@ fn commits_that_cannot_be_built_are_refused_with_the_reason() {
         &["--base-ref", "main", "--build", "echo it broke; exit 3"],
         &["the build of", "exit status: 3", "it broke"],
     );
+    // Before, what a build had put into a session of its own ran on.
+    let mark = marker("build");
+    let leaves = format!("setsid sh -c 'sleep 300; :' {mark} & echo it left; exit 3");
+    refused(&["--base-ref", "main", "--build", &leaves], &["it left"]);
+    assert_none_left(&mark);
     refused(&["--base-ref", "main", "--build", "echo >> app.c"], &["changes files that are tracked: app.c"]);
     refused(&["--base-ref", "main"], &["./app"]);
     let nowhere = in_folder(&fixture, &fixture.path(""), &["--base-ref", "main", "--command", "./app"]);

@@ -326,13 +326,23 @@ fn a_stripped_program_that_crashes_and_a_damaged_trace_have_what_is_there() {
     fixture.heaptoll(&["leaks"]).exits(2).complains(&["TRACE"]);
 }
 
+/// Before, only what was lost decided which process image was shown, and no table had what was reachable.
 #[test]
-fn of_several_process_images_the_one_that_lost_most_is_shown() {
+fn of_several_process_images_the_one_that_lost_most_or_that_is_named_is_shown() {
     let fixture = Fixture::new();
     let loses = "int main(void) { for (int i = 0; i < 3; i++) *(char *volatile *)&(char *){0} = malloc(7000); return 0; }";
-    let program = fixture.program("loses", loses);
-    let script = format!("{program}; exit 0");
-    let shown =
-        fixture.heaptoll(&["leaks", "--fail-on", "definite", "--", "/bin/sh", "-c", &script]).exits(1);
-    shown.shows(&["main lost", "lost 20.5 KiB in 3 objects"]).complains(&["process images", "loses"]);
+    let holds = "static char *volatile held; int main(void) { held = malloc(9000); return 0; }";
+    let programs = [fixture.program("loses", loses), fixture.program("holds", holds)];
+    let script = format!("{}; {}; exit 0", programs[0], programs[1]);
+    let trace = fixture.at("t.graph");
+    let shown = fixture
+        .heaptoll(&["leaks", "--fail-on", "definite", "-o", &trace, "--", "/bin/sh", "-c", &script])
+        .exits(1);
+    let shown = shown.shows(&["main lost", "lost 20.5 KiB in 3 objects", "Process images", "8.79 KiB"]);
+    shown.complains(&["process images", "loses (process "]);
+    let named =
+        |process: &str| fixture.heaptoll(&["leaks", "--fail-on", "definite", "--process", process, &trace]);
+    named("holds").exits(0).shows(&["Reachable at the end", "8.79 KiB"]);
+    named("loses").exits(1);
+    named("other").exits(2).complains(&["no process image is called other; there are: ", "holds (process "]);
 }

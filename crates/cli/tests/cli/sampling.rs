@@ -374,3 +374,24 @@ fn each_sample_and_each_free_of_a_sampled_block_fires_a_probe() {
     let estimate = number(&figures["allocated"]["bytes"]["estimate"]);
     assert!((sum as f64 - estimate).abs() <= samples("allocated") as f64, "{sum} {estimate}");
 }
+
+/// Before, a program whose filter kills it for `getpid` came to its `_exit`, and was killed there by the layer's call.
+#[test]
+fn a_program_that_may_not_call_getpid_ends_as_it_does_natively() {
+    let fixture = Fixture::new();
+    let sandboxed = fixture.program(
+        "sandboxed",
+        "#include <linux/filter.h>\n#include <linux/seccomp.h>\n#include <sys/prctl.h>\n#include <sys/syscall.h>\n\
+         int main(void) { free(malloc(9)); struct sock_filter all[] = { \
+             BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 0, 1), \
+             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) }; \
+         struct sock_fprog filter = { 4, all }; \
+         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 3; \
+         for (int i = 0; i < 1000; i++) free(malloc(200)); _exit(7); }",
+    );
+    let output = fixture.at("t");
+    for how in [&["--sample", "1"][..], &["--sites"]] {
+        let words = [&["record", "-fo", &output][..], how, &["--", &sandboxed]].concat();
+        fixture.heaptoll(&words).exits(7);
+    }
+}

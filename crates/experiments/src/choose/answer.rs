@@ -1,6 +1,6 @@
 //! The answer in words, how to set it, and the fresh runs as a table.
 
-use heaptoll_experiment::manager;
+use heaptoll_experiment::manager::{self, Manager, ManagerSource};
 use heaptoll_experiment::places::Places;
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, and_list, mib_from_bytes, ratio};
@@ -17,7 +17,11 @@ pub(super) fn section(figures: &Figures, places: &Places) -> Section {
         None => no_answer(figures),
     }];
     if figures.choice != figures.baseline {
-        text.extend(how_to_set(&figures.choice, places));
+        let others = figures.finalists.iter().map(|finalist| &finalist.stack);
+        let others = others.filter(|stack| **stack != figures.choice && **stack != figures.baseline);
+        let known = manager::known(places).unwrap_or_default();
+        let how = |stack: &String| how_to_set(&manager::find(&known, stack).ok()?, places);
+        text.extend(std::iter::once(&figures.choice).chain(others).filter_map(how));
     }
     let mut items = vec![Item::Table(fresh_runs(figures))];
     items.extend(servers(figures).map(Item::Table));
@@ -165,10 +169,8 @@ fn no_answer(figures: &Figures) -> String {
     )
 }
 
-/// How a program is started with a stack.
-fn how_to_set(stack: &str, places: &Places) -> Option<String> {
-    let known = manager::known(places).ok()?;
-    let manager = manager::find(&known, stack).ok()?;
+/// How a program is started with a manager, and how its library comes to another machine.
+fn how_to_set(manager: &Manager, places: &Places) -> Option<String> {
     let mut words: Vec<String> =
         manager.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let preload: Vec<String> =
@@ -176,11 +178,31 @@ fn how_to_set(stack: &str, places: &Places) -> Option<String> {
     if !preload.is_empty() {
         words.insert(0, format!("LD_PRELOAD={}", preload.join(":")));
     }
-    (!words.is_empty()).then(|| format!("Set it like this: {} ./program", words.join(" ")))
+    (!words.is_empty())
+        .then(|| format!("Set {} like this: {} ./program{}", manager.name, words.join(" "), source(manager)))
+}
+
+/// Where the library of a manager comes from, and what to do about it where the program runs.
+fn source(manager: &Manager) -> String {
+    let (origin, version) = (&manager.origin, &manager.version);
+    match manager.kind {
+        ManagerSource::Glibc if manager.layers.is_empty() => "; no library is needed".to_owned(),
+        ManagerSource::Debian => {
+            format!("; the library is that of {origin}, version {version}: install it where the program runs")
+        }
+        ManagerSource::Built | ManagerSource::Added => format!(
+            "; the library is heaptoll's build of version {version} ({origin}): copy it to where the program runs"
+        ),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use heaptoll_experiment::manager::glibc;
+
     use super::*;
     use crate::choose::servers::{IdleMemory, Served};
 
@@ -218,6 +240,47 @@ mod tests {
         assert!(no_answer(&figures).contains("2 fresh repetitions are too few"), "{}", no_answer(&figures));
         let server = Finalist { idle: interval(0.5, 0.4, 0.6), p99: interval(0.8, 0.7, 0.9), ..unsure };
         assert!(price(&server, "glibc").contains("50 % less memory when idle (40 % to 60 %)"));
+    }
+
+    /// Before, the answer named a file of heaptoll's build tree, and nothing for the runner-up.
+    #[test]
+    fn how_to_set_a_manager_states_where_its_library_comes_from_elsewhere() {
+        let made = |name: &str, kind, origin: &str| Manager {
+            name: name.into(),
+            kind,
+            origin: origin.into(),
+            version: "5.3.0-1".into(),
+            ..glibc()
+        };
+        let places = Places::at(Path::new("/none"));
+        let with = |name: &str, value: &str, manager| Manager {
+            environment: vec![(name.into(), value.into())],
+            ..manager
+        };
+        let huge = with("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", glibc());
+        assert_eq!(
+            how_to_set(&huge, &places).as_deref(),
+            Some(
+                "Set glibc like this: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ./program; no library is needed"
+            )
+        );
+        assert_eq!(how_to_set(&glibc(), &places), None);
+        let debian = Manager {
+            object: Some("/usr/lib/libjemalloc.so.2".into()),
+            ..made("debian-jemalloc", ManagerSource::Debian, "Debian package libjemalloc2")
+        };
+        let line = how_to_set(&debian, &places).expect("a line");
+        assert!(
+            line.contains(
+                "LD_PRELOAD=/usr/lib/libjemalloc.so.2 ./program; the library is that of Debian package \
+                               libjemalloc2, version 5.3.0-1: install it"
+            ),
+            "{line}"
+        );
+        let built = source(&made("rpmalloc", ManagerSource::Built, "crate rpmalloc-sys 0.2.3"));
+        assert!(
+            built.ends_with("version 5.3.0-1 (crate rpmalloc-sys 0.2.3): copy it to where the program runs")
+        );
     }
 
     #[test]

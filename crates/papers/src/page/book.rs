@@ -23,7 +23,7 @@ pub fn book(results: &Results) -> Book {
         dateline: summary::dateline(results),
         warnings: summary::warnings(results),
         how: summary::how(results),
-        papers: results.papers.iter().map(paper_section::paper_section).collect(),
+        papers: results.papers.iter().map(|paper| paper_section::paper_section(paper, results)).collect(),
         steps: results
             .steps
             .iter()

@@ -11,8 +11,8 @@ use heaptoll_report::format::{self, plural};
 use super::brackets::{plainly, ratio};
 use super::exhibits;
 
-/// The section of a paper.
-pub fn paper_section(found: &results::PaperResult) -> PaperSection {
+/// The section of a paper: without the claims that rest on steps that were not run.
+pub fn paper_section(found: &results::PaperResult, of: &results::Results) -> PaperSection {
     let study = &found.study;
     let names = |kind: &str, names: &std::collections::BTreeMap<String, String>| {
         let each = names.iter().map(|(theirs, ours)| (kind.to_owned(), theirs.clone(), ours.clone()));
@@ -28,7 +28,7 @@ pub fn paper_section(found: &results::PaperResult) -> PaperSection {
         source: study.source.clone(),
         about: study.about.clone(),
         names: standing_in,
-        claims: found.verdicts.iter().map(|verdict| claim(verdict, study)).collect(),
+        claims: of.judged(found).map(|verdict| claim(verdict, study)).collect(),
         exhibits: found.exhibits.iter().map(|shown| exhibits::exhibit(shown, study)).collect(),
     }
 }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_test_knows_the_region_of_its_definition() {
         let results = crate::page::testing::results();
-        let paper_section = paper_section(&results.papers[0]);
+        let paper_section = paper_section(&results.papers[0], &results);
         let test = &paper_section.claims[0].tests[0];
         assert_eq!((test.region.above, test.region.even), (Some(1.0), false));
         assert!(test.detectable.contains("9.0 %"), "{}", test.detectable);
@@ -146,7 +146,7 @@ mod tests {
         twice.study.claims[0].tests.push(second);
         let tested = twice.verdicts[0].tests[0].clone();
         twice.verdicts[0].tests.push(tested);
-        let region = super::paper_section(&twice).claims[0].tests[1].region;
+        let region = super::paper_section(&twice, &results).claims[0].tests[1].region;
         assert_eq!((region.above, region.below), (None, Some(2.0)), "the second of two with the same words");
         assert_eq!(paper_section.names[0], ("manager".into(), "sunos".into(), "cartesian".into()));
     }

@@ -16,20 +16,36 @@ pub fn title(results: &Results) -> String {
     }
 }
 
-/// A description in two sentences.
+/// A description in sentences.
 pub fn lead(results: &Results) -> Vec<String> {
+    let all: usize = results.papers.iter().map(|paper| paper.verdicts.len()).sum();
+    let left_out = all - results.papers.iter().map(|paper| results.judged(paper).count()).sum::<usize>();
+    let left_out = (left_out > 0).then(|| {
+        format!(
+            "{} on steps that did not run: left out here.",
+            match left_out {
+                1 => "1 claim rests".to_owned(),
+                many => format!("{many} claims rest"),
+            }
+        )
+    });
     let papers = match results.papers.iter().filter(|section| section.study.repeats()).count() {
         0 => {
-            return vec!["Each claim holds, fails or is not decided: the sections have the figures.".into()];
+            let read = "Each claim holds, fails or is not decided: the sections have the figures.";
+            return std::iter::once(read.to_owned()).chain(left_out).collect();
         }
-        1 => "of this paper was".to_owned(),
-        count => format!("of {count} papers was"),
+        1 => "this paper".to_owned(),
+        count => format!("{count} papers"),
     };
-    vec![format!(
-        "Every experiment {papers} run again, with the allocators and collectors of its time and of today, on programs \
-         of today. Each claim holds, fails or is not decided: the sections have the figures, next to those that were \
-         published."
-    )]
+    let experiments = match results.steps_run() {
+        (run, all) if run < all => format!("{run} of the {all} experiments of {papers} ran again"),
+        _ => format!("Every experiment of {papers} was run again"),
+    };
+    let read = format!(
+        "{experiments}, with the allocators and collectors of its time and of today, on programs of today. Each claim holds, \
+         fails or is not decided: the sections have the figures, next to those that were published."
+    );
+    std::iter::once(read).chain(left_out).collect()
 }
 
 /// Date, machine, time.
@@ -96,6 +112,7 @@ pub fn how(results: &Results) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::definition::Published;
+    use crate::verdict::Answer;
 
     #[test]
     fn a_study_that_shows_no_published_value_is_not_called_a_paper() {
@@ -106,6 +123,30 @@ mod tests {
         results.papers[0].study.exhibits[0].published = Some(published);
         assert!(title(&results).ends_with(", measured again"));
         assert!(lead(&results)[0].contains("this paper"));
+    }
+
+    /// Before, "every experiment was run again" after Ctrl-C, and a row for each claim of steps that --only had left out.
+    #[test]
+    fn what_did_not_run_is_counted_and_has_no_rows() {
+        let mut results = crate::page::testing::results();
+        let paper = &mut results.papers[0];
+        paper.study.exhibits[0].published = Some(toml::from_str("file = 'table3.csv'").expect("it is sound"));
+        let (mut step, mut claim) = (paper.study.steps[0].clone(), paper.study.claims[0].clone());
+        let mut verdict = paper.verdicts[0].clone();
+        let shown = |results: &Results| crate::page::book::book(results).papers[0].claims.len();
+        assert!(lead(&results)[0].starts_with("Every experiment of this paper was run again"));
+        step.id = "other".into();
+        claim.id.clone_from(&step.id);
+        claim.tests[0].quantity.step.clone_from(&step.id);
+        (verdict.claim, verdict.answer) = (step.id.clone(), Answer::NotMeasured);
+        let paper = &mut results.papers[0];
+        paper.study.steps.push(step);
+        paper.study.claims.push(claim);
+        paper.verdicts.push(verdict);
+        let text = lead(&results);
+        assert!(text[0].starts_with("1 of the 2 experiments of this paper ran again"), "{text:?}");
+        assert_eq!(text[1], "1 claim rests on steps that did not run: left out here.");
+        assert_eq!((results.papers[0].verdicts.len(), shown(&results)), (2, 1));
     }
 
     #[test]

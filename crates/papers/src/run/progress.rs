@@ -39,8 +39,13 @@ impl Progress {
         };
         self.now = format!("{}: {} {programs}{managers}", planned.step, step.kind.command());
         self.bar.set_steps(done as u64, all as u64);
+        let rest = if done + 1 < all {
+            format!(", and {} for all that is left", took(left_s))
+        } else {
+            String::new()
+        };
         self.bar.begins(&format!(
-            "step {} of {all}: {}, about {}",
+            "step {} of {all}: {}, about {}{rest}",
             done + 1,
             self.now,
             took(planned.seconds)

@@ -18,6 +18,8 @@ pub struct Images {
     processes: HashMap<i32, Process>,
     /// The most that the processes held at once, bytes.
     together_bytes: u64,
+    /// The most resident memory of an image that came to its end, bytes.
+    resident_bytes: u64,
 }
 
 /// A process of the tree.
@@ -34,11 +36,17 @@ pub struct Record {
     pub images: Vec<Image>,
     pub changes: Vec<(i32, u64, usize)>,
     pub together_bytes: u64,
+    pub resident_bytes: u64,
 }
 
 impl Images {
     pub fn into_record(self) -> Record {
-        Record { images: self.images, changes: self.changes, together_bytes: self.together_bytes }
+        Record {
+            images: self.images,
+            changes: self.changes,
+            together_bytes: self.together_bytes,
+            resident_bytes: self.resident_bytes,
+        }
     }
 
     /// A process has become a new image; `admit` is called with its user.
@@ -114,25 +122,28 @@ impl Images {
     fn sample_memory(&mut self, pid: i32) {
         if let Some(process) = self.processes.get(&pid)
             && let Some(image) = self.images.get_mut(process.image)
+            && let Some((resident, anonymous)) = most_bytes(pid)
         {
-            image.anonymous_bytes = image.anonymous_bytes.max(anonymous_bytes(pid).unwrap_or(0));
+            image.anonymous_bytes = image.anonymous_bytes.max(anonymous);
+            self.resident_bytes = self.resident_bytes.max(resident);
         }
     }
 
     /// Reads what all processes hold now.
     pub fn sample_all_memory(&mut self) {
-        let held = self.processes.keys().filter_map(|&pid| anonymous_bytes(pid)).sum();
+        let held = self.processes.keys().filter_map(|&pid| Some(most_bytes(pid)?.1)).sum();
         self.together_bytes = self.together_bytes.max(held);
     }
 }
 
-/// The most that a process has held, less the pages of files that it maps now. Those are hardly ever given back.
-fn anonymous_bytes(pid: i32) -> Option<u64> {
+/// The most that a process has held, and that less the pages of files that it maps now. Those are hardly ever given back.
+fn most_bytes(pid: i32) -> Option<(u64, u64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let kib = |name: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_ascii_whitespace().next()?.parse().ok()
     };
     let files = kib("RssFile:")?.saturating_add(kib("RssShmem:")?);
-    Some(kib("VmHWM:")?.saturating_sub(files).saturating_mul(1024))
+    let most = kib("VmHWM:")?;
+    Some((most.saturating_mul(1024), most.saturating_sub(files).saturating_mul(1024)))
 }

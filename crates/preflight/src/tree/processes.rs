@@ -27,6 +27,10 @@ pub struct Processes<'a> {
     pub effects: Option<Effects>,
     /// When the last event came.
     pub last_event: Instant,
+    /// The peak that the kernel has counted for the command and what it waited for, bytes; once it has ended.
+    pub peak_bytes: u64,
+    /// Whether the command's last fault was next to the stack pointer.
+    pub stack_is_full: bool,
     /// Process of each live thread.
     threads: HashMap<i32, i32>,
     /// Called with the user of each image before it runs.
@@ -42,6 +46,8 @@ impl<'a> Processes<'a> {
             images: Images::default(),
             effects,
             last_event: Instant::now(),
+            peak_bytes: 0,
+            stack_is_full: false,
             threads: HashMap::new(),
             admit,
         }
@@ -70,8 +76,11 @@ impl<'a> Processes<'a> {
                 // SAFETY: kill takes plain numbers and touches no memory.
                 unsafe { libc::kill(-self.root, libc::SIGKILL) };
             }
-            // SAFETY: `status` is a live local that waitpid writes.
-            let pid = unsafe { libc::waitpid(target, &mut status, flags) };
+            // SAFETY: `status` and `used` are live locals that wait4 writes; all zeroes is a valid rusage.
+            let (pid, used) = unsafe {
+                let mut used: libc::rusage = std::mem::zeroed();
+                (libc::wait4(target, &mut status, flags, &mut used), used)
+            };
             if pid <= 0 {
                 return any;
             }
@@ -80,6 +89,9 @@ impl<'a> Processes<'a> {
             if libc::WIFSTOPPED(status) {
                 self.stopped(pid, status);
             } else {
+                if pid == self.root {
+                    self.peak_bytes = used.ru_maxrss.cast_unsigned() * 1024;
+                }
                 self.gone(pid, status);
             }
         }
@@ -127,7 +139,12 @@ impl<'a> Processes<'a> {
                 let group = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
                 return if group { requests::listen(tid) } else { requests::resume(tid, 0) };
             }
-            _ => return requests::resume(tid, signal),
+            _ => {
+                if signal == libc::SIGSEGV && pid == self.root {
+                    self.stack_is_full = requests::faults_next_to_stack_pointer(tid);
+                }
+                return requests::resume(tid, signal);
+            }
         }
         requests::resume(tid, 0);
     }

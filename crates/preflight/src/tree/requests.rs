@@ -4,6 +4,10 @@
 use std::ffi::{c_uint, c_void};
 use std::ptr;
 
+/// What the kernel states of a fault: nothing is mapped there, or it may not be accessed so.
+const SEGV_MAPERR: i32 = 1;
+const SEGV_ACCERR: i32 = 2;
+
 /// Every event of a process tree that the tracer takes; the tree dies with its tracer.
 const OPTIONS: i32 = libc::PTRACE_O_TRACEEXEC
     | libc::PTRACE_O_TRACEFORK
@@ -46,6 +50,30 @@ pub fn registers(tid: i32) -> Option<libc::user_regs_struct> {
         let place = (&raw mut registers).cast::<c_void>();
         (libc::ptrace(libc::PTRACE_GETREGS, tid, ptr::null_mut::<c_void>(), place) == 0).then_some(registers)
     }
+}
+
+/// Whether a thread that is stopped by SIGSEGV has accessed what lies next to its stack pointer: only where its stack ends
+/// is no memory there.
+pub fn faults_next_to_stack_pointer(tid: i32) -> bool {
+    // A push or a call accesses what is below; a frame larger than a guard page may reach further.
+    const BELOW: u64 = 64 << 10;
+    const ABOVE: u64 = 1 << 20;
+    // SAFETY: all zeroes is a valid siginfo_t, which PTRACE_GETSIGINFO writes to the live local `info`; SIGSEGV's has an
+    // address.
+    let address = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let place = (&raw mut info).cast::<c_void>();
+        if libc::ptrace(libc::PTRACE_GETSIGINFO, tid, ptr::null_mut::<c_void>(), place) != 0
+            || !matches!(info.si_code, SEGV_MAPERR | SEGV_ACCERR)
+        {
+            return false;
+        }
+        info.si_addr() as u64
+    };
+    registers(tid).is_some_and(|registers| {
+        let range = registers.rsp.saturating_sub(BELOW)..registers.rsp.saturating_add(ABOVE);
+        range.contains(&address)
+    })
 }
 
 /// A request without an address; false when the kernel rejects it.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::effects::Watched;
+use crate::killed::killed_by;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub struct Image {
 pub struct Run {
     /// How the command ended.
     pub ending: Ending,
+    /// Whether it was killed where its stack ends.
+    pub stack_was_full: bool,
     /// Process id of the command.
     pub pid: i32,
     /// Beginning of standard error.
@@ -67,6 +70,11 @@ pub struct Run {
     pub traced: bool,
     /// The most memory that is no file's that all its processes held at once, bytes, as sampled; 0 without ptrace.
     pub together_bytes: u64,
+    /// The peak of resident memory as the kernel counts it for the whole command, bytes: images that were replaced by exec
+    /// included. Where the command has less, the peak of this process when it started it.
+    pub peak_bytes: u64,
+    /// The most resident memory of an image that came to its end, bytes; 0 without ptrace.
+    pub resident_bytes: u64,
     /// What it did beyond its own memory; `None` when it was not watched.
     pub watched: Option<Watched>,
     /// Wall time.
@@ -74,6 +82,18 @@ pub struct Run {
 }
 
 impl Run {
+    /// How the command ended, and by what it may have been killed.
+    pub fn end_in_words(&self) -> String {
+        match self.ending {
+            Ending::Killed(_) if self.stack_was_full => format!(
+                "{} (its stack was full: what it last accessed lies next to its stack pointer, where no memory is)",
+                self.ending
+            ),
+            Ending::Killed(signal) => killed_by(signal),
+            other => other.to_string(),
+        }
+    }
+
     /// The image that a process was at a time.
     pub fn image_at(&self, pid: i32, time_ns: u64) -> Option<usize> {
         let mine = || self.changes.iter().filter(|c| c.0 == pid);

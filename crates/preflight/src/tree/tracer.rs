@@ -87,15 +87,19 @@ impl<'a> Tracer<'a> {
         self.processes.images.settle_all();
         self.processes.kill_all();
         self.processes.reap();
-        let Processes { root, traced, ending, images, effects, .. } = self.processes;
+        let Processes { root, traced, ending, peak_bytes, stack_is_full, images, effects, .. } =
+            self.processes;
         let record = images.into_record();
         Run {
             ending: if stopped { Ending::Stopped } else { ending.unwrap_or(Ending::Stopped) },
+            stack_was_full: stack_is_full && ending == Some(Ending::Killed(libc::SIGSEGV)),
             pid: root,
             stderr: self.output.stderr(),
             images: record.images,
             changes: record.changes,
             traced,
+            peak_bytes,
+            resident_bytes: record.resident_bytes,
             together_bytes: record.together_bytes,
             watched: effects.map(Effects::watched),
             elapsed,

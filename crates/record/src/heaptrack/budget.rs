@@ -23,4 +23,17 @@ impl Budget {
         self.left_bytes = self.left_bytes.checked_sub(bytes as u64).ok_or(Exceeded)?;
         Ok(())
     }
+
+    /// Takes what a table of so many entries needs to grow by others: where its capacity is used up it doubles.
+    ///
+    /// # Errors
+    /// That is more than what is left.
+    pub fn grow<T>(&mut self, table: &mut Vec<T>, added: usize) -> Result<(), Exceeded> {
+        if table.capacity() - table.len() < added {
+            let more = added.max(table.capacity()).max(4);
+            self.take(size_of::<T>().saturating_mul(more))?;
+            table.reserve_exact(table.capacity() - table.len() + more);
+        }
+        Ok(())
+    }
 }

@@ -26,7 +26,12 @@ pub struct Interpreted {
     /// By number of the call stack, from 1: its node.
     nodes: Vec<u32>,
     groups: Vec<Group>,
+    /// Slots so far.
+    slots: u32,
 }
+
+/// Bytes that the trace's writer takes of a slot, its spare capacity included.
+const EACH_SLOT: usize = 16;
 
 impl Interpreted {
     /// A line that is no event; whether it belongs here.
@@ -64,12 +69,12 @@ impl Interpreted {
         let site = match self.stacks.site(node).ok_or(Defect::Line("an unknown call stack"))? {
             Site::Known(site) => site,
             Site::New(site) => {
-                budget.take(4)?;
+                budget.grow(&mut self.nodes, 1)?;
                 self.nodes.push(node);
                 site
             }
         };
-        budget.take(size_of::<Group>())?;
+        budget.grow(&mut self.groups, 1)?;
         self.groups.push(Group { size, site, live: Vec::new() });
         Ok(())
     }
@@ -87,12 +92,13 @@ impl Interpreted {
         budget: &mut Budget,
     ) -> Result<(), Defect> {
         let group = self.known(fields)?;
+        budget.grow(&mut group.live, 1)?;
         let slot = writer.allocate(&call(group.size, group.site))?;
-        if group.live.len() == group.live.capacity() {
-            // It doubles.
-            budget.take(4 * group.live.len().max(4))?;
-        }
         group.live.push(slot);
+        if slot >= self.slots {
+            self.slots = slot + 1;
+            budget.take(EACH_SLOT)?;
+        }
         Ok(())
     }
 

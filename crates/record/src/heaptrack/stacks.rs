@@ -41,8 +41,7 @@ impl Stacks {
         if caller as usize > self.nodes.len() || self.nodes.len() >= u32::MAX as usize {
             return None;
         }
-        self.nodes.push(Node { code, caller, site: 0 });
-        Some(budget.take(size_of::<Node>()))
+        Some(budget.grow(&mut self.nodes, 1).map(|()| self.nodes.push(Node { code, caller, site: 0 })))
     }
 
     /// The call stack that ends at a node; none where there is no such node.

@@ -31,7 +31,12 @@ pub fn section(
     if table.rows.is_empty() {
         items.push(Item::Warnings(vec!["No row was measured.".into()]));
     } else {
-        items.push(Item::Grid(figures::grid(comparison, table, notes(experiment, table))));
+        items.push(Item::Grid(figures::grid(
+            comparison,
+            table,
+            &experiment.tracks,
+            notes(experiment, table),
+        )));
     }
     items.push(Item::Warnings(warnings(experiment, table)));
     items.extend(nodes::part(table).map(Item::Part));

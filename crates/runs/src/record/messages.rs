@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use heaptoll_preflight::own_heap;
+use heaptoll_preflight::{killed_by, own_heap};
 use heaptoll_record::{Progress, Recording, RecordingOutcome, Request, folder_of_others};
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds, shell_path};
 use heaptoll_trace_analysis::subject::PYTHONMALLOC;
@@ -137,15 +137,27 @@ fn troubles(
     if first.how.contains(KILLED) {
         if first.how.ends_with(FILTERED) {
             messages.warning(
-                "signal 31 is SIGSYS: a filter of system calls (seccomp) forbids a call. The recorder itself calls madvise, \
-                 futex and rt_sigprocmask; the filter must allow them",
+                "the recorder itself calls madvise, futex and rt_sigprocmask: the filter must allow them",
             );
         }
         let advice = match request.manager.name.as_str() {
             "glibc" => String::new(),
             other => format!(" under {other}; without -m it shows whether that is to blame"),
         };
-        messages.warning(&format!("{}: {}{advice}", program(first), first.how));
+        messages.warning(&format!("{}: {}{advice}", program(first), in_words(&first.how)));
+    }
+    // Frees may lie in a gap.
+    let unseen: u64 =
+        recorded.recordings.iter().filter(|one| one.lost == 0).map(|one| one.unseen_frees).sum();
+    if unseen > 0 {
+        messages.warning(&format!(
+            "{} freed unseen by the recorder: a library that the program opens with RTLD_DEEPBIND, or that is bound to the C \
+             library otherwise, calls the C library's free past it",
+            match unseen {
+                1 => "1 block was".to_owned(),
+                many => format!("{} blocks were", count(many as f64)),
+            }
+        ));
     }
     for warning in &recorded.warnings {
         messages.warning(warning);
@@ -171,6 +183,12 @@ fn troubles(
     } else {
         messages.note(&format!("{} made no call of malloc: the ledger is of what it mapped", program(first)));
     }
+}
+
+/// How a program ended, with the meaning of a signal that killed it.
+fn in_words(how: &str) -> String {
+    let signal = how.strip_prefix(KILLED).and_then(|number| number.trim().parse().ok());
+    signal.map_or_else(|| how.to_owned(), killed_by)
 }
 
 fn line(recording: &Recording) -> String {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use heaptoll_preflight::killed_by;
 use heaptoll_record::Progress;
 use heaptoll_record::sampling::SampledOutcome;
 use heaptoll_report::format::{plural, printable, seconds, shell_path};
@@ -34,6 +35,11 @@ pub fn summary(
     messages: &dyn Messages,
 ) {
     outcome.warnings.iter().for_each(|warning| messages.warning(warning));
+    // As a shell states it: a program may end with such a status by itself.
+    if let Some(status @ 129..160) = outcome.status {
+        let death = killed_by(i32::from(status) - 128);
+        messages.warning(&format!("exit status {status}: the program may have been {death}"));
+    }
     if outcome.images == 0 {
         messages.error(
             "the layer was not loaded: the program has an allocator of its own inside, or has dropped LD_PRELOAD",

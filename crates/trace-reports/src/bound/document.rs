@@ -130,8 +130,8 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
             percent(peak as f64 / lower as f64 - 1.0)
         )),
         Some(peak) => verdict_text.push(format!(
-            "The heap of {} is reported as {} at its peak, less than the lower bound: it was sampled too seldom, or it \
-            keeps blocks elsewhere, or rounds less than assumed here.",
+            "The heap of {} was seen at {} at most, less than the lower bound: its peak was missed between two samples, or it \
+            keeps blocks elsewhere, or it rounds less than is assumed here. So it is hardly larger than necessary.",
             manager(figures),
             whole_bytes(peak)
         )),

@@ -7,11 +7,11 @@ use heaptoll_report::format::{printable, shell_command};
 use heaptoll_trace_analysis::leaks::LeakFigures as Figures;
 use heaptoll_units::{objects, whole_bytes};
 
-use super::{sections, sentence};
+use super::{images, sections, sentence};
 use heaptoll_command::subject;
 
-/// The whole document; `command` makes it again.
-pub fn document(figures: &Figures, trace: &Path, command: &str) -> Document {
+/// The whole document of one of all process images; `command` makes it again.
+pub fn document(figures: &Figures, all: &[&Figures], trace: &Path, command: &str) -> Document {
     let text = [Some(sentence::worst(figures)), sentence::growth(figures)].into_iter().flatten();
     let first = Section {
         text: text.chain(sections::hints(figures)).collect(),
@@ -24,8 +24,10 @@ pub fn document(figures: &Figures, trace: &Path, command: &str) -> Document {
         sections::possible(figures),
         sections::growing(figures),
         sections::idle(figures),
+        sections::reachable(figures),
         sections::unjudged(figures),
         sections::kept(figures),
+        images::section(all),
     ];
     let ended = figures.subject.ended.clone();
     let mut facts = subject::facts(&figures.subject, trace, 0);

@@ -146,6 +146,13 @@ pub fn idle(figures: &Figures) -> Option<Section> {
     section("Reachable, and not touched in the second half of the run", "", item)
 }
 
+/// All that is reachable.
+pub fn reachable(figures: &Figures) -> Option<Section> {
+    let of = |row: &SiteLeaks| row.kinds.reachable;
+    let item = listed(figures, &["objects", "bytes"], of, |row| sum(of(row)).to_vec());
+    section("Reachable at the end", "", item)
+}
+
 /// Of the kinds of a row, what was never freed and has no kind.
 pub fn of_no_kind(figures: &Figures) -> fn(&Kinds) -> Sum {
     if figures.judged_at_bytes.is_some() { |kinds| kinds.unjudged } else { Kinds::never_freed }

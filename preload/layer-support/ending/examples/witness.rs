@@ -14,7 +14,7 @@ fn witness(ending: Ending) {
 }
 
 extern "C" fn at_start() {
-    prepare(witness);
+    prepare(witness, true);
 }
 
 #[used]

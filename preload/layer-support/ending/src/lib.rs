@@ -15,7 +15,7 @@ mod exit_frame;
 pub mod handlers;
 mod immediate;
 
-use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 pub use immediate::{_exit, quick_exit};
 
@@ -36,16 +36,24 @@ pub type Hook = fn(Ending);
 static HOOK: AtomicUsize = AtomicUsize::new(0);
 /// The process whose end has begun.
 static ENDED: AtomicI32 = AtomicI32::new(0);
+/// Whether an immediate end is none of the hook's business.
+static HANDLERS_ALONE: AtomicBool = AtomicBool::new(false);
 
-/// Has `hook` called when the end begins. Called by the layer's constructor; may allocate.
-pub fn prepare(hook: Hook) {
+/// Has `hook` called when the end begins, at an [`Ending::Immediate`] only where that is wanted. Called by the layer's
+/// constructor; may allocate.
+pub fn prepare(hook: Hook, wants_immediate: bool) {
     exit_frame::find();
     immediate::find();
+    HANDLERS_ALONE.store(!wants_immediate, Ordering::Release);
     HOOK.store(hook as usize, Ordering::Release);
 }
 
 /// Calls the hook, once in each process. A child of fork or vfork has another process id.
 fn begins(ending: Ending) {
+    // Without a system call: a program in a sandbox ends by `_exit`, and the filter may forbid getpid.
+    if ending == Ending::Immediate && HANDLERS_ALONE.load(Ordering::Acquire) {
+        return;
+    }
     let hook = HOOK.load(Ordering::Acquire);
     // SAFETY: getpid takes no pointers and cannot fail.
     let process = unsafe { libc::getpid() };

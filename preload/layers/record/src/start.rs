@@ -69,7 +69,7 @@ pub fn start() -> u64 {
             RINGS.answer_with(facts::answer);
         }
         maps::prepare(flags.ledger && mode & SITES != 0);
-        heaptoll_ending::prepare(at_end);
+        heaptoll_ending::prepare(at_end, flags.ledger);
     }
     if mode & DETACHED == 0 {
         early::record();

@@ -64,7 +64,7 @@ fn start() -> Mode {
         .is_some_and(|object| variable(VARIABLE).is_some_and(|folder| SAMPLER.attach(folder, object)))
         && STACKS.prepare(at_start as *const () as usize);
     if is_on {
-        heaptoll_ending::prepare(at_end);
+        heaptoll_ending::prepare(at_end, false);
     }
     MODE.store(if is_on { ON } else { OFF }, Ordering::Release);
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.

@@ -6,7 +6,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use super::Trace;
-use crate::fixture::{CommandOutput, Fixture, eventually, marker, processes_with};
+use crate::fixture::{CommandOutput, Fixture, assert_none_left, eventually, marker, processes_with};
 
 /// A recording of a program under way, in the fixture's folder. Its output goes to files: a pipe would have no end
 /// before that of the last process that holds it.
@@ -155,4 +155,24 @@ fn an_exit_status_above_128_is_no_signal() {
         .heaptoll(&["record", "-o", &fixture.at("u"), "--", &program])
         .exits(128 + libc::SIGTERM)
         .complains(&["killed by signal 15"]);
+}
+
+/// Before, a service could be recorded for a time by another program alone, whose signal its children did not get.
+#[test]
+fn a_recording_for_a_time_ends_the_program_and_all_that_it_started_by_the_signal_of_ctrl_c() {
+    let fixture = Fixture::new();
+    let mark = marker("for");
+    let program = fixture.program("serves", "int main(void) { for (;;) { malloc(9); usleep(1000); } }");
+    let script = format!("{program} {mark}; exit 0");
+    let record = |rest: &[&str]| fixture.heaptoll(&[&["record", "--for", "1s", "-f", "-o"], rest].concat());
+    let trace = fixture.at("t");
+    record(&[&trace, "--", &program]).exits(0);
+    record(&[&trace, "--", "sh", "-c", &script]).exits(0);
+    assert_none_left(&mark);
+    record(&[&fixture.at("p.pb.gz"), "--sample", "1", "--", &program]).exits(0);
+    fixture.heaptoll(&["ledger", "--for", "1s", "--", &program]).exits(0).shows(&["killed by signal 2"]);
+    // Its own status is passed on, and one that ignores the signal goes on by itself.
+    let own = "trap 'exit 7' INT; while :; do sleep 0.1; done";
+    record(&[&trace, "--", "sh", "-c", own]).exits(7);
+    record(&[&trace, "--", "sh", "-c", "trap '' INT; exec sleep 20"]).exits(130);
 }

@@ -130,3 +130,36 @@ fn a_list_of_any_length_arrives() {
     let program = fixture.program("list", &format!("extern char **environ;\n{source}"));
     record(&fixture, &[], &[&program]).exits(0);
 }
+
+/// Before, `run` named the cause of the same program's death, and `record` showed nothing.
+#[test]
+fn blocks_that_are_freed_past_the_layer_are_counted_with_the_most_likely_cause() {
+    let fixture = Fixture::new();
+    let past = fixture.program(
+        "past",
+        "void __libc_free(void *); int main(int c, char **v) { \
+         for (int i = 0; i < 1000; i++) (c > 1 ? free : __libc_free)(malloc(24)); return 0; }",
+    );
+    record(&fixture, &["-f"], &[&past])
+        .exits(0)
+        .complains(&["999 blocks were freed unseen", "RTLD_DEEPBIND"]);
+    let all_seen = record(&fixture, &["-f"], &[&past, "x"]).exits(0);
+    assert!(!all_seen.err.contains("unseen"), "{}", all_seen.err);
+}
+
+/// Before, these were "killed by signal 25" and "24", with nothing about a limit.
+#[test]
+fn a_program_that_dies_at_a_limit_is_reported_with_the_limit() {
+    let fixture = Fixture::new();
+    let dies = fixture.program(
+        "dies",
+        "#include <sys/resource.h>\nint main(int c, char **v) { struct rlimit one = {1, 9}; free(malloc(9)); \
+         if (v[1][0] == 'f') { setrlimit(RLIMIT_FSIZE, &one); \
+             int f = open(v[2], O_CREAT | O_WRONLY, 0600); return (int)write(f, \"12\", 2) + (int)write(f, \"3\", 1); } \
+         raise(v[1][0] == 'c' ? SIGXCPU : SIGSYS); return 0; }",
+    );
+    for (how, words) in [("f", "SIGXFSZ: a file grew"), ("c", "SIGXCPU: it used"), ("s", "(seccomp)")] {
+        let output = record(&fixture, &["-f"], &[&dies, how, &fixture.at("file")]);
+        output.complains(&["killed by signal ", words]);
+    }
+}
