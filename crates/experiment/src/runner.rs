@@ -8,6 +8,7 @@ use heaptoll_catalog::Varying;
 use heaptoll_launcher::{Ended, Thp};
 use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::{StatsPage, VARIABLE};
+use heaptoll_units::limits;
 use regex_lite::Regex;
 use thiserror::Error;
 
@@ -76,7 +77,10 @@ pub enum RunError {
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// Scratch folders or the statistics page.
-    #[error("cannot make a scratch folder: {0}; is the temporary folder writable and not full?")]
+    #[error(
+        "cannot make a scratch folder: {0}; {advice}",
+        advice = limits::advice_or(.0, "is the temporary folder writable and not full?")
+    )]
     Scratch(std::io::Error),
     /// A run's own folder.
     #[error(transparent)]

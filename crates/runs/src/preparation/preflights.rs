@@ -14,6 +14,7 @@ use heaptoll_experiment::stack::LayerKind;
 use heaptoll_experiment::working_copy;
 use heaptoll_preflight::{Proof, Refusal, Request, Watch, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
+use heaptoll_units::limits;
 
 use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
 use crate::preparation::oracle_files::OracleFiles;
@@ -66,7 +67,8 @@ pub fn prove(
     let Limits { whole, expect_status, watch, .. } = limits;
     let scratch = Scratch::make().map_err(|error| {
         Failure::Usage(format!(
-            "cannot make a scratch folder: {error}; is the temporary folder writable and not full?"
+            "cannot make a scratch folder: {error}; {}",
+            limits::advice_or(&error, "is the temporary folder writable and not full?")
         ))
     })?;
     let directory = match (limits.working_copy, std::env::current_dir()) {
