@@ -282,8 +282,8 @@ static void write_command(HChar *at, const HChar *end)
 /* RLIMIT_FSIZE, which Valgrind does not name. */
 enum { FILE_SIZE = 1 };
 
-/* Gives the file its size. A limit of the program's on file sizes would end it with SIGXFSZ: where it can be raised for
-   that moment it is, elsewhere the file keeps no size. */
+/* Gives the file its size. A limit of the program's on file sizes would end it with SIGXFSZ: where it can be raised
+   meanwhile it is, elsewhere the file gets no size. */
 static SysRes give_size(Int fd)
 {
    struct vki_rlimit limit = {0, 0};

@@ -50,7 +50,7 @@ pub const SAMPLER: &[&str] = &[
     "tgkill",
 ];
 
-/// The warning about a program that SIGSYS ended. The status does not tell which call was forbidden.
+/// The warning about a program that SIGSYS ended. Which call was forbidden is not known.
 pub fn forbidden(layer_calls: &[&[&str]]) -> String {
     format!(
         "signal 31 is SIGSYS: a filter of system calls (seccomp) forbids a call of the program, or of heaptoll's layer in it. \

@@ -276,7 +276,7 @@ fn prove(
     }
     experiment.programs.retain(|program| !owns.contains_key(&program.name));
     if !experiment.programs.is_empty() {
-        // Where one run is to come, Ctrl-C says that the program has run for long enough, as a service is ended.
+        // Where one run is to come, Ctrl-C ends what it would end without heaptoll: the program, a service for example.
         let goes_on = managers.len() == 1 && workload.len() == 1;
         let machine = pairing::Machine::now();
         let together = preflights::Together { blocks: &[], derived: None, machine, goes_on };

@@ -52,7 +52,7 @@ const LAYERS: [(&[&str], &[&[&str]]); 4] = [
 ];
 
 #[test]
-fn a_filter_that_allows_what_a_layer_is_said_to_call_leaves_the_program_alone() {
+fn a_filter_that_allows_what_the_list_of_a_layer_has_leaves_the_program_alone() {
     let fixture = Fixture::new();
     let output = fixture.at("output");
     for (options, allowed) in LAYERS {
