@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn anchors_are_those_of_github() {
-        let text = "# What malloc costs: `heaptoll instructions`\n## Its _own_ cost, per-call\n## JSON (`a-b/1`)\n\
+        let text = "# What malloc costs: `heaptoll exact instructions`\n## Its _own_ cost, per-call\n## JSON (`a-b/1`)\n\
                     ## Twice\n## Twice\n";
         let anchors: Vec<String> = parsed(text).anchors.into_iter().collect();
         assert_eq!(

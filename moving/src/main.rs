@@ -1,4 +1,4 @@
-//! `heaptoll-mmtk`: what `heaptoll replay --graph` starts, a process a replay.
+//! `heaptoll-mmtk`: what `heaptoll lab replay-graph` starts, a process a replay.
 //!
 //!     heaptoll-mmtk prepare TRACE PROGRAM MEMORY_LIMIT_BYTES
 //!     heaptoll-mmtk replay PROGRAM PLAN HEAP_BYTES COLLECTOR_THREADS check|unchecked

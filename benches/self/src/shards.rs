@@ -1,7 +1,7 @@
 //! How large may an experiment on many machines be? Makes the plan and the shards of one with synthetic rows, and measures
 //! what merging, reporting and exporting them take: sizes, CPU, peak memory.
 //!
-//! Each file is described by the library as `heaptoll work` describes it. Its rows are those of a template with noise of
+//! Each file is described by the library as `heaptoll lab shards work` describes it. Its rows are those of a template with noise of
 //! its own, changed inside SQLite: ten million rows appended one by one would take an hour.
 
 use std::path::{Path, PathBuf};

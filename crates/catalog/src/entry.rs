@@ -51,7 +51,7 @@ pub(crate) struct AddedBy {
     pub licence: String,
 }
 
-/// What `heaptoll record` and `heaptoll stat` have found of the program at size full.
+/// What `heaptoll record` and `heaptoll trace stat` have found of the program at size full.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stat {

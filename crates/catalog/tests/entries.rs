@@ -315,7 +315,7 @@ proptest! {
     }
 }
 
-/// What the page of programs promises, by what `heaptoll stat` found.
+/// What the page of programs promises, by what `heaptoll trace stat` found.
 #[test]
 fn the_projects_own_catalog_has_many_programs_large_heaps_and_threads_that_allocate() {
     let share = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs");

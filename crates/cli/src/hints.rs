@@ -104,7 +104,7 @@ pub fn no_attaching(words: &[OsString]) -> Option<String> {
     let is_option = *first == "-p" && rest.first().is_some_and(|word| is_number(word));
     (is_process || is_option || words[2..].iter().any(is_meant)).then(|| {
         "heaptoll cannot attach to a process that runs already. Start it with a sampler that sleeps: heaptoll record \
-         --sample 512K --dormant --socket PATH -- PROGRAM; then `heaptoll sample PATH start` wakes it, and `heaptoll sample \
+         --sample 512K --dormant --socket PATH -- PROGRAM; then `heaptoll record attach PATH start` wakes it, and `heaptoll record attach \
          PATH dump` makes a profile while the program goes on"
             .into()
     })

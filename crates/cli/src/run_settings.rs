@@ -1,4 +1,4 @@
-//! How a program is run under managers: what `heaptoll run` and `heaptoll plan` have in common.
+//! How a program is run under managers: what `heaptoll run` and `heaptoll lab shards plan` have in common.
 
 use clap::{Args, ValueEnum};
 

@@ -1,5 +1,5 @@
-//! Callgrind's text of exact counts, so that KCachegrind and callgrind_annotate show what `heaptoll instructions` and
-//! `heaptoll locality` counted: a file for each program and manager, a function for each routine or accessor.
+//! Callgrind's text of exact counts, so that KCachegrind and callgrind_annotate show what `heaptoll exact instructions` and
+//! `heaptoll exact locality` counted: a file for each program and manager, a function for each routine or accessor.
 
 use std::path::{Path, PathBuf};
 

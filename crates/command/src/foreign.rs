@@ -1,5 +1,5 @@
 //! Files of other tools that commands are given: what they are, and what can be done with them. Heap profiles are read
-//! as what they are, sums by call stack; a recording of heaptrack becomes a trace by `heaptoll import`.
+//! as what they are, sums by call stack; a recording of heaptrack becomes a trace by `heaptoll trace import`.
 
 mod addresses;
 
@@ -43,7 +43,7 @@ impl Kind {
 pub enum ForeignError {
     /// A profile where events are needed.
     #[error(
-        "{name} is {}: sums of call stacks, of which no events can be made. `heaptoll export {name} --to FORMAT` (html, pprof, \
+        "{name} is {}: sums of call stacks, of which no events can be made. `heaptoll trace export {name} --to FORMAT` (html, pprof, \
          speedscope, ...) and `heaptoll diff {name} OTHER` read it; for events record \
          the program with `heaptoll record --sites`",
         .kind.in_words()
@@ -56,7 +56,7 @@ pub enum ForeignError {
     },
     /// Heaptrack's, before it was imported.
     #[error(
-        "{name} is a recording of heaptrack: `heaptoll import {name}` makes a trace of it, which this command reads"
+        "{name} is a recording of heaptrack: `heaptoll trace import {name}` makes a trace of it, which this command reads"
     )]
     NotImported {
         /// The file.

@@ -282,7 +282,7 @@ pub struct Settings {
     /// from before it was stored.
     #[serde(default)]
     pub named: Option<Named>,
-    /// The shards that were measured, where the experiment was cut into shards (`heaptoll plan`); none where it was
+    /// The shards that were measured, where the experiment was cut into shards (`heaptoll lab shards plan`); none where it was
     /// measured in one place.
     #[serde(default)]
     pub shards: Vec<Shard>,

@@ -101,7 +101,7 @@ fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure>
     for manager in chosen {
         if !manager.layers.is_empty() {
             return Err(Failure::Usage(format!(
-                "-m {}: name the manager alone; `heaptoll delay` puts a quarantine in front of it",
+                "-m {}: name the manager alone; `heaptoll lab delay` puts a quarantine in front of it",
                 manager.name
             )));
         }

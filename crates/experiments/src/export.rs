@@ -1,4 +1,4 @@
-//! `heaptoll export`: a trace in the formats of other tools, events as Parquet or call stacks for a viewer of profiles; an
+//! `heaptoll trace export`: a trace in the formats of other tools, events as Parquet or call stacks for a viewer of profiles; an
 //! experiment as a data set.
 
 #[cfg(feature = "full")]

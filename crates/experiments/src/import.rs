@@ -1,4 +1,4 @@
-//! `heaptoll import`: recordings of other tools as traces.
+//! `heaptoll trace import`: recordings of other tools as traces.
 
 use std::cell::Cell;
 use std::fs::File;

@@ -92,7 +92,7 @@ fn stacks(request: &Request, points: &[FreePoint], context: &Context) -> Result<
     for manager in chosen {
         if !manager.layers.is_empty() {
             return Err(Failure::Usage(format!(
-                "-m {}: name the manager alone; `heaptoll reclamation` puts the oracle in front of it",
+                "-m {}: name the manager alone; `heaptoll lab reclamation` puts the oracle in front of it",
                 manager.name
             )));
         }

@@ -1,4 +1,4 @@
-//! `heaptoll replay`: what other managers do with exactly the calls of a trace.
+//! `heaptoll trace replay`: what other managers do with exactly the calls of a trace.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -216,7 +216,7 @@ pub fn decide(path: &Path) -> Result<Findings, Failure> {
     let gate: PlannedGate = attached(path, ATTACHED)?.ok_or_else(|| {
         let path = path.display();
         Failure::Usage(format!(
-            "{path} is of no gate: `heaptoll plan gate` and `heaptoll merge` make such a file"
+            "{path} is of no gate: `heaptoll lab shards plan gate` and `heaptoll lab shards merge` make such a file"
         ))
     })?;
     check_whole(&read, path)?;
@@ -256,7 +256,7 @@ fn check_whole(read: &Experiment, path: &Path) -> Result<(), Failure> {
     let (path, classes) = (path.display(), read.classes());
     if classes.len() > 1 {
         return Err(Failure::Usage(format!(
-            "{path} was measured on {}, which are never averaged: make a file of one of them by `heaptoll merge --class \
+            "{path} was measured on {}, which are never averaged: make a file of one of them by `heaptoll lab shards merge --class \
              NAME`, and decide on each",
             classes.join(" and ")
         )));

@@ -1,4 +1,4 @@
-//! All simulators over one process image: the basis of `heaptoll locality`.
+//! All simulators over one process image: the basis of `heaptoll exact locality`.
 
 use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 

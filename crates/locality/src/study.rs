@@ -1,4 +1,4 @@
-//! A program under several managers, compared: the figures that `heaptoll locality` shows and writes.
+//! A program under several managers, compared: the figures that `heaptoll exact locality` shows and writes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

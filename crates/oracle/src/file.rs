@@ -29,7 +29,7 @@ pub enum OracleFileError {
     },
     /// Another file.
     #[error(
-        "{0} is no oracle file of this version of heaptoll; record one with `heaptoll oracle -o {0} -- PROGRAM`"
+        "{0} is no oracle file of this version of heaptoll; record one with `heaptoll lab oracle -o {0} -- PROGRAM`"
     )]
     Another(PathBuf),
     /// Damaged.

@@ -113,7 +113,7 @@ const OF_RUNS: [&str; 16] = [
     HEAP_CPU_RATIO,
 ];
 
-/// Metrics of `heaptoll instructions`.
+/// Metrics of `heaptoll exact instructions`.
 const OF_INSTRUCTIONS: [&str; 28] = [
     "per_malloc",
     "per_free",
@@ -145,7 +145,7 @@ const OF_INSTRUCTIONS: [&str; 28] = [
     "sweeping_per_collection",
 ];
 
-/// Metrics of `heaptoll locality`.
+/// Metrics of `heaptoll exact locality`.
 const OF_LOCALITY: [&str; 22] = [
     "page_faults",
     "capacity_faults",
@@ -171,7 +171,7 @@ const OF_LOCALITY: [&str; 22] = [
     "collecting_more_percent",
 ];
 
-/// Metrics of `heaptoll lifetimes`.
+/// Metrics of `heaptoll trace lifetimes`.
 const OF_LIFETIMES: [&str; 7] = [
     "surviving",
     "surviving_bytes",
@@ -197,10 +197,10 @@ pub(super) const OF_LEDGERS: [&str; 11] = [
     "rest_kib",
 ];
 
-/// Metrics of `heaptoll delay`.
+/// Metrics of `heaptoll lab delay`.
 const OF_DELAYS: [&str; 3] = ["time_ratio", "space_ratio", "layer_time_ratio"];
 
-/// Metrics of `heaptoll reclamation`, each over the program's own free: CPU, peak memory, page faults, requested bytes alive
+/// Metrics of `heaptoll lab reclamation`, each over the program's own free: CPU, peak memory, page faults, requested bytes alive
 /// at their peak and on average.
 const OF_RECLAMATION: [&str; 26] = [
     "layer_time_ratio",
@@ -231,7 +231,7 @@ const OF_RECLAMATION: [&str; 26] = [
     "never_live_ratio",
 ];
 
-/// Metrics of `heaptoll replay --graph`.
+/// Metrics of `heaptoll lab replay-graph`.
 const OF_GRAPHS: [&str; 19] = [
     "first_misses_per_thousand",
     "last_misses_per_thousand",
@@ -254,7 +254,7 @@ const OF_GRAPHS: [&str; 19] = [
     "longest_pause_us",
 ];
 
-/// Metrics of `heaptoll frequency`.
+/// Metrics of `heaptoll lab frequency`.
 const OF_FREQUENCIES: [&str; 6] = [
     "mutator_wall_ratio",
     "mutator_cpu_ratio",
@@ -264,7 +264,7 @@ const OF_FREQUENCIES: [&str; 6] = [
     "reclaiming_mutator_cpu_ratio",
 ];
 
-/// Metrics of `heaptoll proximity`.
+/// Metrics of `heaptoll lab proximity`.
 const OF_PROXIMITY: [&str; 11] = [
     "first_ratio",
     "first_median_ratio",

@@ -77,7 +77,7 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
     }
 }
 
-/// Reads what `heaptoll lifetimes`, `ledger` or `replay --graph` wrote of the recording of a program under a manager.
+/// Reads what `heaptoll trace lifetimes`, `ledger` or `replay --graph` wrote of the recording of a program under a manager.
 ///
 /// # Errors
 /// It is not what the command writes, or of another version.
@@ -102,7 +102,7 @@ mod tests {
         let step = testing::step(StepKind::Delay);
         let refused = |text: &str| read(text, &step).expect_err("it is refused").to_string();
         let other = refused(r#"{"schema": "heaptoll-minheap/1", "programs": []}"#);
-        assert!(other.contains("heaptoll delay") && other.contains("heaptoll-minheap/1"), "{other}");
+        assert!(other.contains("heaptoll lab delay") && other.contains("heaptoll-minheap/1"), "{other}");
         let later = refused(r#"{"schema": "heaptoll-delay/2", "heaptoll": "999.0.0"}"#);
         assert!(later.contains("heaptoll-delay/2") && later.contains("heaptoll 999.0.0"), "{later}");
         let run = read(r#"{"schema": "x"}"#, &testing::step(StepKind::Run)).expect_err("no experiment");

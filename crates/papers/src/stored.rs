@@ -12,7 +12,7 @@ use heaptoll_command::labelled::{self, Unreadable};
 
 /// Results that cannot be read.
 #[derive(Debug, Error)]
-#[error("cannot show {path}: {why} (`heaptoll study --json` writes such files)")]
+#[error("cannot show {path}: {why} (`heaptoll lab study --json` writes such files)")]
 pub struct StoredError {
     path: String,
     why: Why,

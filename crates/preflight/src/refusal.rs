@@ -7,7 +7,7 @@ use heaptoll_units::limits;
 use serde::{Deserialize, Serialize};
 
 /// What can be had of a program that has an allocator of its own.
-const FOLLOWED: &str = "Its own allocator is followed by symbol, with nothing preloaded, by `heaptoll instructions`, \
+const FOLLOWED: &str = "Its own allocator is followed by symbol, with nothing preloaded, by `heaptoll exact instructions`, \
     `locality` and `drag`";
 
 /// A preflight that did not pass.

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     let descriptors: Vec<RawFd> =
         std::env::args().skip(1).filter_map(|word| word.parse().ok()).filter(|number| *number > 2).collect();
     let &[program, job, answer] = descriptors.as_slice() else {
-        eprintln!("heaptoll-replay: started by heaptoll replay, not by hand");
+        eprintln!("heaptoll-replay: started by heaptoll trace replay, not by hand");
         return ExitCode::from(2);
     };
     // SAFETY: the tool hands these three descriptors over, and nothing else in this process uses them.

@@ -232,7 +232,7 @@ pub fn study(
         && request.copies <= 1
     {
         warnings.push(format!(
-            "{missing} of the recorded events could not be read (`heaptoll stat` shows where): the rest is replayed"
+            "{missing} of the recorded events could not be read (`heaptoll trace stat` shows where): the rest is replayed"
         ));
     }
     if trace.ending.is_none() && warnings.is_empty() {

@@ -164,7 +164,7 @@ fn document() -> Document {
             items: charts.into_iter().chain([Item::Table(table)]).collect(),
         }],
         facts: vec![("machine".into(), "two cores".into())],
-        command: "heaptoll stat x".into(),
+        command: "heaptoll trace stat x".into(),
         ..Document::default()
     }
 }

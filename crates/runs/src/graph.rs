@@ -328,7 +328,7 @@ fn report(request: &Request, all: &[(PathBuf, Counts)], context: &Context) {
             "what points to what in the largest of all"
         }
     };
-    context.messages.note(&format!("{what}: heaptoll stat {}", shell_path(&largest(all))));
+    context.messages.note(&format!("{what}: heaptoll trace stat {}", shell_path(&largest(all))));
 }
 
 fn plural_count(number: u64, what: &str) -> String {

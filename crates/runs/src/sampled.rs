@@ -1,4 +1,4 @@
-//! `heaptoll record --sample` and `heaptoll sample`: a sampled heap profile of a program, at its end and while it runs.
+//! `heaptoll record --sample` and `heaptoll record attach`: a sampled heap profile of a program, at its end and while it runs.
 
 use std::io;
 use std::path::{Path, PathBuf};

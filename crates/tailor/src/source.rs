@@ -56,7 +56,7 @@ pub fn source(plan: &Plan, origin: &Origin) -> String {
 fn comment(origin: &Origin) -> String {
     let mut lines = vec![
         format!("An allocator for {}", origin.command),
-        format!("made by heaptoll tailor from the trace {}.", origin.trace),
+        format!("made by heaptoll lab tailor from the trace {}.", origin.trace),
         String::new(),
     ];
     lines.extend(origin.learned.iter().cloned());

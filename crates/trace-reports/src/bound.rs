@@ -1,4 +1,4 @@
-//! `heaptoll bound`: the smallest heap that a trace could have been served from.
+//! `heaptoll trace bound`: the smallest heap that a trace could have been served from.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `heaptoll conservatism`: what conservative finding of roots and pointers keeps of a program's heap.
+//! `heaptoll lab conservatism`: what conservative finding of roots and pointers keeps of a program's heap.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! `heaptoll lifetimes`: how long the objects of a trace live, and whether generations would pay.
+//! `heaptoll trace lifetimes`: how long the objects of a trace live, and whether generations would pay.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `heaptoll stat`: counts, sizes and rates of a trace.
+//! `heaptoll trace stat`: counts, sizes and rates of a trace.
 
 use std::path::Path;
 

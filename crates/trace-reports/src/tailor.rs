@@ -1,4 +1,4 @@
-//! `heaptoll tailor`: an allocator made for one program from its trace.
+//! `heaptoll lab tailor`: an allocator made for one program from its trace.
 
 use std::path::{Path, PathBuf};
 

@@ -12,7 +12,7 @@ pub enum TraceError {
     /// The bytes are something else.
     #[error(
         "{name} is no trace of heaptoll: it seems to be {content}; `heaptoll record` makes traces. \
-             `heaptoll export` and `diff` also read heap profiles of pprof, DHAT, jemalloc, gperftools and Go"
+             `heaptoll trace export` and `diff` also read heap profiles of pprof, DHAT, jemalloc, gperftools and Go"
     )]
     NotATrace {
         /// The file.

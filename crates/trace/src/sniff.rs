@@ -36,7 +36,7 @@ pub(crate) fn other_kind(bytes: &[u8], wanted: FileKind) -> Option<&'static str>
     }
     bytes
         .starts_with(&GRAPH_MAGIC)
-        .then_some("a trace with pointers, which `heaptoll stat` and `heaptoll replay --graph` read")
+        .then_some("a trace with pointers, which `heaptoll trace stat` and `heaptoll lab replay-graph` read")
 }
 
 /// As text, to follow `it seems to be`.

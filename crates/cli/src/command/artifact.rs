@@ -1,4 +1,4 @@
-//! `heaptoll artifact EXPERIMENT -o DIR`: a folder from which others measure an experiment again.
+//! `heaptoll lab artifact EXPERIMENT -o DIR`: a folder from which others measure an experiment again.
 
 use std::path::{Path, PathBuf};
 
@@ -23,11 +23,11 @@ use crate::{exit, terminal};
 /// version; with --verdicts: a verdict is contradicted, or was not measured again; 2 the artifact is damaged, or the
 /// request cannot be carried out.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll artifact exp.db -o paper-artifact\n  \
-    heaptoll artifact all.db --plan exp.plan -o paper-artifact     (an experiment of many machines)\n  \
-    heaptoll artifact --check paper-artifact\n  \
+#[command(after_help = "Examples:\n  heaptoll lab artifact exp.db -o paper-artifact\n  \
+    heaptoll lab artifact all.db --plan exp.plan -o paper-artifact     (an experiment of many machines)\n  \
+    heaptoll lab artifact --check paper-artifact\n  \
     paper-artifact/replay                                          (measures it again here)\n  \
-    heaptoll artifact --verdicts paper-artifact replayed.db")]
+    heaptoll lab artifact --verdicts paper-artifact replayed.db")]
 pub struct Arguments {
     /// The experiment's file
     #[arg(required_unless_present = "check")]
@@ -71,7 +71,7 @@ fn made(request: &Request) -> Result<u8, Failure> {
     let described = make(request, &Places::find()?).map_err(refused)?;
     warn_of_changes(&described);
     terminal::note(&format!(
-        "{}: {} that took part, of {}; verify it with: heaptoll artifact --check {}",
+        "{}: {} that took part, of {}; verify it with: heaptoll lab artifact --check {}",
         request.folder.display(),
         plural(described.files.len(), "file"),
         plural(described.packages.len(), "Debian package"),

@@ -1,4 +1,4 @@
-//! `heaptoll bound`: the smallest heap that a trace could have been served from.
+//! `heaptoll trace bound`: the smallest heap that a trace could have been served from.
 
 use std::path::PathBuf;
 
@@ -20,9 +20,9 @@ use crate::memory::MemoryArguments;
 /// Exit status: 0 all well; 1 the trace is damaged (the bounds are those of what is whole), an output file could not be
 /// written, or there is no space for temporary files; 2 it is no trace, or cannot be read.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll bound gawk.heaptoll\n  \
-    heaptoll bound gawk.heaptoll --small-8\n  \
-    heaptoll bound gawk.heaptoll --html gawk.html --json -")]
+#[command(after_help = "Examples:\n  heaptoll trace bound gawk.heaptoll\n  \
+    heaptoll trace bound gawk.heaptoll --small-8\n  \
+    heaptoll trace bound gawk.heaptoll --html gawk.html --json -")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made; a file, for it is read more than once
     trace: PathBuf,

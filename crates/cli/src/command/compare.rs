@@ -1,4 +1,4 @@
-//! `heaptoll compare A.db B.db`: what changed between two experiments.
+//! `heaptoll diff A.db B.db`: what changed between two experiments.
 
 use std::path::{Path, PathBuf};
 

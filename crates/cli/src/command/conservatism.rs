@@ -1,4 +1,4 @@
-//! `heaptoll conservatism`: what conservative finding of roots and pointers costs.
+//! `heaptoll lab conservatism`: what conservative finding of roots and pointers costs.
 
 use std::path::PathBuf;
 
@@ -21,8 +21,8 @@ use crate::memory::MemoryArguments;
 /// written; 2 it is no trace with pointers, or cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll record --graph -o gawk.graph -- gawk -f words.awk words\n  \
-    heaptoll conservatism gawk.graph\n  \
-    heaptoll conservatism gawk.graph --html gawk.html --json - | jq .at_most.of_live")]
+    heaptoll lab conservatism gawk.graph\n  \
+    heaptoll lab conservatism gawk.graph --html gawk.html --json - | jq .at_most.of_live")]
 pub struct Arguments {
     /// The trace that `heaptoll record --graph` made, a file: it is read twice
     trace: PathBuf,

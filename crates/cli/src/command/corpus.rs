@@ -1,4 +1,4 @@
-//! `heaptoll corpus -o DIR`: twenty programs recorded into one folder.
+//! `heaptoll lab corpus -o DIR`: twenty programs recorded into one folder.
 
 use std::path::{Path, PathBuf};
 
@@ -22,10 +22,10 @@ use crate::{exit, terminal};
 /// Exit status: 0 all are there; 1 a program is not (it is named, with what to install), or with --check a trace is not as
 /// the index has it; 2 the request cannot be carried out; 130 interrupted, what was recorded is kept.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll corpus -o traces\n  \
-    heaptoll corpus -o traces -p cfrac -p gawk          (these two)\n  \
-    heaptoll corpus --check traces\n  \
-    heaptoll stat traces/cfrac.heaptoll")]
+#[command(after_help = "Examples:\n  heaptoll lab corpus -o traces\n  \
+    heaptoll lab corpus -o traces -p cfrac -p gawk          (these two)\n  \
+    heaptoll lab corpus --check traces\n  \
+    heaptoll trace stat traces/cfrac.heaptoll")]
 pub struct Arguments {
     /// The folder
     #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
@@ -74,7 +74,7 @@ fn made(arguments: &Arguments, folder: &Path) -> Result<u8, Failure> {
     let session = Session::begin()?;
     let corpus = make(&request, &session.context())?;
     terminal::note(&format!(
-        "{}: {}, {} events in {} MiB; verify it with: heaptoll corpus --check {}",
+        "{}: {}, {} events in {} MiB; verify it with: heaptoll lab corpus --check {}",
         folder.display(),
         plural(corpus.programs.len(), "program"),
         count(corpus.events() as f64),

@@ -1,4 +1,4 @@
-//! `heaptoll delay`: what it costs when freed memory waits.
+//! `heaptoll lab delay`: what it costs when freed memory waits.
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
@@ -19,10 +19,10 @@ use crate::study_arguments::{StudyArguments, deliver};
 /// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be written;
 /// 2 the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll delay -- gawk -f report.awk data.txt\n  \
-    heaptoll delay -m mimalloc3 -m ./libmine.so --sizes 64K,2M -- ./server --selftest\n  \
-    heaptoll delay -p cfrac -p espresso -p gawk --html delay.html --json delay.json\n  \
-    heaptoll delay --resume delay.db -n 20                  (ten more repetitions)")]
+#[command(after_help = "Examples:\n  heaptoll lab delay -- gawk -f report.awk data.txt\n  \
+    heaptoll lab delay -m mimalloc3 -m ./libmine.so --sizes 64K,2M -- ./server --selftest\n  \
+    heaptoll lab delay -p cfrac -p espresso -p gawk --html delay.html --json delay.json\n  \
+    heaptoll lab delay --resume delay.db -n 20                  (ten more repetitions)")]
 pub struct Arguments {
     /// A manager to put a quarantine in front of, by name (`heaptoll managers`) or path, or a group of them; may be
     /// given several times [default: tcmalloc, mimalloc3, snmalloc, as far as they are built]

@@ -19,7 +19,7 @@ use crate::exit;
 /// in bytes allocated, and in calls. All differences add up to that of the totals. Both traces need call stacks (record
 /// with --sites). The page has a flame graph of what changed.
 ///
-/// Two files of `heaptoll instructions --json` are compared function by function: which of them execute the additional
+/// Two files of `heaptoll exact instructions --json` are compared function by function: which of them execute the additional
 /// instructions. docs/guide/diff.md
 ///
 /// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 a trace is damaged (what is whole is compared),
@@ -28,7 +28,7 @@ use crate::exit;
 #[command(after_help = "Examples:\n  heaptoll diff before.heaptoll after.heaptoll\n  \
     heaptoll diff server.heaptoll --between 10s,60s\n  \
     heaptoll diff before.heaptoll after.heaptoll --html changed.html\n  \
-    heaptoll diff before.json after.json              (of heaptoll instructions --json)")]
+    heaptoll diff before.json after.json              (of heaptoll exact instructions --json)")]
 pub struct Arguments {
     /// The trace, or the counts, from which changes are counted
     base: PathBuf,
@@ -81,12 +81,12 @@ fn counts(arguments: &Arguments) -> Result<Option<(&Path, &Path)>, Failure> {
     match (new, arguments.between) {
         (Some(new), None) if [base, new].into_iter().all(diff::counts::is_json) => Ok(Some((base, new))),
         (Some(new), None) => Err(Failure::Usage(format!(
-            "one of {} and {} is JSON and one is not: compare two traces, or two files of heaptoll instructions --json",
+            "one of {} and {} is JSON and one is not: compare two traces, or two files of heaptoll exact instructions --json",
             base.display(),
             new.display()
         ))),
         _ => Err(Failure::Usage(
-            "counts of instructions are compared with another file of them: name two files of heaptoll instructions --json, \
+            "counts of instructions are compared with another file of them: name two files of heaptoll exact instructions --json, \
              without --between"
                 .into(),
         )),

@@ -1,4 +1,4 @@
-//! `heaptoll drag`: how long objects are held before their first use and after their last.
+//! `heaptoll exact drag`: how long objects are held before their first use and after their last.
 
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
@@ -33,9 +33,11 @@ enum ClockArg {
 /// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (what was traced is shown).
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll drag --sites --html drag.html -- gawk -f words.awk words\n  \
-    heaptoll drag -m tithe-collect -m bdw-nofree -p perl       (how long do dead objects stay?)\n  \
-    heaptoll drag --clock bytes --pointers --json - -- ./prog | jq .programs[0].managers[0].figures.all")]
+#[command(
+    after_help = "Examples:\n  heaptoll exact drag --sites --html drag.html -- gawk -f words.awk words\n  \
+    heaptoll exact drag -m tithe-collect -m bdw-nofree -p perl       (how long do dead objects stay?)\n  \
+    heaptoll exact drag --clock bytes --pointers --json - -- ./prog | jq .programs[0].managers[0].figures.all"
+)]
 pub struct Arguments {
     #[command(flatten)]
     traced: TracedArguments,

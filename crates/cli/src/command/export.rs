@@ -1,4 +1,4 @@
-//! `heaptoll export`: a trace as Parquet, and its call stacks in the formats of viewers of profiles.
+//! `heaptoll trace export`: a trace as Parquet, and its call stacks in the formats of viewers of profiles.
 
 use std::path::{Path, PathBuf};
 
@@ -75,14 +75,14 @@ enum ValueArg {
 /// Exit status: 0 all well; 1 the trace is damaged (what is whole is exported) or a file could not be written; 2 it is
 /// no trace, cannot be read, or has no call stacks, or the file exists.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll export gawk.heaptoll\n  \
-    heaptoll export gawk.heaptoll -o /tmp/gawk.parquet --force\n  \
+#[command(after_help = "Examples:\n  heaptoll trace export gawk.heaptoll\n  \
+    heaptoll trace export gawk.heaptoll -o /tmp/gawk.parquet --force\n  \
     duckdb -c \"select kind, count(*), sum(size) from 'gawk.parquet' group by kind\"\n  \
-    heaptoll export gawk.heaptoll --to pprof                   (then: go tool pprof -http : gawk.pb.gz)\n  \
-    heaptoll export gawk.heaptoll --to folded --at peak -o - | flamegraph.pl > gawk.svg\n  \
-    heaptoll export server.heaptoll --to dhat --between 10s,60s\n  \
-    heaptoll export heap.pb.gz --to speedscope                 (a heap profile of Go or jemalloc)\n  \
-    heaptoll export all.db --parquet-dir runs                  (an experiment as a data set)")]
+    heaptoll trace export gawk.heaptoll --to pprof                   (then: go tool pprof -http : gawk.pb.gz)\n  \
+    heaptoll trace export gawk.heaptoll --to folded --at peak -o - | flamegraph.pl > gawk.svg\n  \
+    heaptoll trace export server.heaptoll --to dhat --between 10s,60s\n  \
+    heaptoll trace export heap.pb.gz --to speedscope                 (a heap profile of Go or jemalloc)\n  \
+    heaptoll trace export all.db --parquet-dir runs                  (an experiment as a data set)")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made, `-` is standard input; or a heap profile of pprof, DHAT,
     /// jemalloc or gperftools. With --parquet-dir, an experiment's file

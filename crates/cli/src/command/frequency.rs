@@ -1,4 +1,4 @@
-//! `heaptoll frequency`: what collections cost the program besides their pauses.
+//! `heaptoll lab frequency`: what collections cost the program besides their pauses.
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
@@ -19,10 +19,10 @@ use crate::study_arguments::{StudyArguments, deliver};
 /// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be written;
 /// 2 the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll frequency -- gawk -f report.awk data.txt\n  \
-    heaptoll frequency -m tithe-collect -p gawk -p lua --size demo\n  \
-    heaptoll frequency -m sweep/tcmalloc --every 64K,1M,8M --reclaim 1 -p cfrac    (small heaps: short periods)\n  \
-    heaptoll frequency -p gawk --html frequency.html --json frequency.json")]
+#[command(after_help = "Examples:\n  heaptoll lab frequency -- gawk -f report.awk data.txt\n  \
+    heaptoll lab frequency -m tithe-collect -p gawk -p lua --size demo\n  \
+    heaptoll lab frequency -m sweep/tcmalloc --every 64K,1M,8M --reclaim 1 -p cfrac    (small heaps: short periods)\n  \
+    heaptoll lab frequency -p gawk --html frequency.html --json frequency.json")]
 pub struct Arguments {
     /// A collector: a sweep layer in front of a manager, or a collector that takes `every=` (`heaptoll managers`); may
     /// be given several times [default: sweep/mimalloc3]

@@ -29,7 +29,7 @@ const SKIPPED: u8 = 125;
 ///
 /// Programs and limits come from the command line, or from heaptoll.toml in the current folder:
 /// [gate.parse] with command = "./app in.xml" (or base = and new =) and limits = { instructions = "0.5%", cpu = "3%" }.
-/// docs/guide/gate.md explains it. `heaptoll plan gate` cuts a gate into shards for many machines; --merged decides over
+/// docs/guide/gate.md explains it. `heaptoll lab shards plan gate` cuts a gate into shards for many machines; --merged decides over
 /// them (docs/guide/cluster.md).
 ///
 /// Exit status: 0 within limits; 1 a limit is broken, or the new build fails and the base does not; 2 it could not be
@@ -45,7 +45,7 @@ const SKIPPED: u8 = 125;
 pub struct Arguments {
     #[command(flatten)]
     programs: ProgramArguments,
-    /// Decide over the merged shards of `heaptoll plan gate`, and run nothing
+    /// Decide over the merged shards of `heaptoll lab shards plan gate`, and run nothing
     #[arg(long, value_name = "FILE", conflicts_with = "ProgramArguments", help_heading = "Many machines")]
     merged: Option<PathBuf>,
     /// A limit that could not be decided fails, too: exit status 3

@@ -1,4 +1,4 @@
-//! `heaptoll import`: recordings of other tools as traces.
+//! `heaptoll trace import`: recordings of other tools as traces.
 
 use std::path::PathBuf;
 
@@ -41,15 +41,15 @@ impl FromArg {
 /// printed, stands in the trace, and is shown by `stat` and its like. A recording of bytehound becomes one of heaptrack by
 /// `bytehound export-heaptrack`.
 ///
-/// Heap profiles of pprof, DHAT, jemalloc and gperftools have sums and no events, so they become no traces. `heaptoll export` and `heaptoll
+/// Heap profiles of pprof, DHAT, jemalloc and gperftools have sums and no events, so they become no traces. `heaptoll trace export` and `heaptoll
 /// diff` read them as they are. docs/guide/import.md
 ///
 /// Exit status: 0 all well; 1 the recording is cut off (what is whole is imported) or the trace could not be written; 2
 /// it is no recording of heaptrack, of another version, damaged, or a profile, or the trace exists.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll import heaptrack.gawk.1234.zst\n  \
-    heaptoll import heaptrack.gawk.1234.raw.zst -o gawk.heaptoll\n  \
-    heaptoll export heap.pb.gz --to html                       (a profile of pprof: no import is needed)\n  \
+#[command(after_help = "Examples:\n  heaptoll trace import heaptrack.gawk.1234.zst\n  \
+    heaptoll trace import heaptrack.gawk.1234.raw.zst -o gawk.heaptoll\n  \
+    heaptoll trace export heap.pb.gz --to html                       (a profile of pprof: no import is needed)\n  \
     heaptoll diff before.pb.gz after.pb.gz")]
 pub struct Arguments {
     /// The recording; `-` is standard input

@@ -1,4 +1,4 @@
-//! `heaptoll instructions`: what malloc and free cost, exactly, in instructions.
+//! `heaptoll exact instructions`: what malloc and free cost, exactly, in instructions.
 
 use std::path::PathBuf;
 
@@ -25,9 +25,9 @@ use crate::traced_arguments::{TracedArguments, exit_code};
 /// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (what was measured is shown).
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll instructions -m historic -- gawk -f words.awk words\n  \
-    heaptoll instructions -m mimalloc3 -m ./libmine.so --html costs.html -p cfrac -p perl\n  \
-    heaptoll instructions --repeat 2 -- ./prog        (do two runs agree?)")]
+#[command(after_help = "Examples:\n  heaptoll exact instructions -m historic -- gawk -f words.awk words\n  \
+    heaptoll exact instructions -m mimalloc3 -m ./libmine.so --html costs.html -p cfrac -p perl\n  \
+    heaptoll exact instructions --repeat 2 -- ./prog        (do two runs agree?)")]
 pub struct Arguments {
     #[command(flatten)]
     traced: TracedArguments,

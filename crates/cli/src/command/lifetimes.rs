@@ -1,4 +1,4 @@
-//! `heaptoll lifetimes`: how long the objects of a trace live.
+//! `heaptoll trace lifetimes`: how long the objects of a trace live.
 
 use std::path::PathBuf;
 
@@ -32,9 +32,9 @@ enum ByArg {
 /// Exit status: 0 all well; 1 the trace is damaged (what is whole is read), or an output file could not be written; 2 it
 /// is no trace, it cannot be read, or it has not what was requested.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll lifetimes gawk.heaptoll\n  \
-    heaptoll lifetimes gawk.heaptoll --by site --html gawk.html\n  \
-    heaptoll lifetimes gawk.heaptoll --json - | jq '.survival[0].younger'")]
+#[command(after_help = "Examples:\n  heaptoll trace lifetimes gawk.heaptoll\n  \
+    heaptoll trace lifetimes gawk.heaptoll --by site --html gawk.html\n  \
+    heaptoll trace lifetimes gawk.heaptoll --json - | jq '.survival[0].younger'")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made; `-` is standard input
     trace: PathBuf,

@@ -1,4 +1,4 @@
-//! `heaptoll locality`: what a program's references would do to caches and memories of every size.
+//! `heaptoll exact locality`: what a program's references would do to caches and memories of every size.
 
 use std::path::PathBuf;
 
@@ -42,10 +42,10 @@ enum PlacementArg {
 /// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (what was traced until then is shown).
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll locality -- gawk -f words.awk words\n  \
-    heaptoll locality -m mimalloc3 -m bw16 --html gawk.html -- gawk -f words.awk words\n  \
-    heaptoll locality --cache 32K/8,1M/16,32M/16 --latency 14,50,200 -p cfrac\n  \
-    heaptoll locality -m kingsley -m bw16 --line 32 --memory 2M -p espresso    (as Zorn had it)")]
+#[command(after_help = "Examples:\n  heaptoll exact locality -- gawk -f words.awk words\n  \
+    heaptoll exact locality -m mimalloc3 -m bw16 --html gawk.html -- gawk -f words.awk words\n  \
+    heaptoll exact locality --cache 32K/8,1M/16,32M/16 --latency 14,50,200 -p cfrac\n  \
+    heaptoll exact locality -m kingsley -m bw16 --line 32 --memory 2M -p espresso    (as Zorn had it)")]
 pub struct Arguments {
     #[command(flatten)]
     traced: TracedArguments,

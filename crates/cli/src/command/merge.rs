@@ -1,4 +1,4 @@
-//! `heaptoll merge OUT SHARDS`: one experiment of measured shards.
+//! `heaptoll lab shards merge OUT SHARDS`: one experiment of measured shards.
 
 use std::path::PathBuf;
 
@@ -14,15 +14,17 @@ const NAMED: usize = 20;
 
 /// Make one experiment of measured shards.
 ///
-/// Takes the files of `heaptoll work` of one plan. Files of another plan, another version of heaptoll, or with another
+/// Takes the files of `heaptoll lab shards work` of one plan. Files of another plan, another version of heaptoll, or with another
 /// description, and half-written ones, are refused, and then nothing is written. Of a shard that is there more than once
 /// the first file by name is taken. `heaptoll report` shows the merged experiment: the ratios of each node next to the
 /// pooled ones, and each class of machines by itself.
 ///
 /// Exit status: 0 all shards of the plan are in the file; 1 some are missing, and it has the others; 2 a file was refused.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll merge all.db shards\n  heaptoll merge all.db shards/*.db\n  \
-    heaptoll merge zen.db --class zen shards     (one class of machines)\n  heaptoll report all.db")]
+#[command(
+    after_help = "Examples:\n  heaptoll lab shards merge all.db shards\n  heaptoll lab shards merge all.db shards/*.db\n  \
+    heaptoll lab shards merge zen.db --class zen shards     (one class of machines)\n  heaptoll report all.db"
+)]
 pub struct Arguments {
     /// The file to write, which must not exist
     output: PathBuf,

@@ -1,4 +1,4 @@
-//! `heaptoll minheap`: the smallest heap in which a program completes, by collector.
+//! `heaptoll lab minheap`: the smallest heap in which a program completes, by collector.
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
@@ -25,10 +25,10 @@ use crate::workload_args::WorkloadArgs;
 /// Exit status: 0 all well; 1 a search or a baseline failed, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (programs that were finished are shown).
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll minheap -m tithe-collect -- gawk -f words.awk words\n  \
-    heaptoll minheap -p cfrac -p lua --quick\n  \
-    heaptoll minheap -m sweep/mimalloc3 -m sweep/jemalloc --every 32K --html heaps.html -p espresso --quick\n  \
-    heaptoll minheap -m tithe-collect -m bdw-nofree --tolerance 0.5 --repeats 5 -- ./prog")]
+#[command(after_help = "Examples:\n  heaptoll lab minheap -m tithe-collect -- gawk -f words.awk words\n  \
+    heaptoll lab minheap -p cfrac -p lua --quick\n  \
+    heaptoll lab minheap -m sweep/mimalloc3 -m sweep/jemalloc --every 32K --html heaps.html -p espresso --quick\n  \
+    heaptoll lab minheap -m tithe-collect -m bdw-nofree --tolerance 0.5 --repeats 5 -- ./prog")]
 pub struct Arguments {
     /// A collector with a heap that can be fixed, as a stack (docs/guide/stacks.md); may be given several times
     /// [default: every such collector here that ignores frees, and sweep over each --baseline]

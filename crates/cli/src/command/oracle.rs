@@ -1,4 +1,4 @@
-//! `heaptoll oracle`: when each object of a program is used last, for runs that free it then.
+//! `heaptoll lab oracle`: when each object of a program is used last, for runs that free it then.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,14 +35,16 @@ use crate::workload_args::SizeArg;
 /// Exit status: 0 all well; 1 a native run differs or an early free is not safe, and there is no file; 2 the request
 /// cannot be carried out; 130 interrupted.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll oracle -o gawk.oracle -- gawk -f report.awk access.log\n  \
+#[command(
+    after_help = "Examples:\n  heaptoll lab oracle -o gawk.oracle -- gawk -f report.awk access.log\n  \
     heaptoll run -m oracle=free,file=gawk.oracle/mimalloc3 -m oracle=last-use,file=gawk.oracle/mimalloc3 -- \
     gawk -f report.awk access.log\n  \
-    heaptoll oracle -p lua\n  \
+    heaptoll lab oracle -p lua\n  \
     heaptoll run -p lua -m oracle=free/mimalloc3 -m oracle=last-use/mimalloc3\n  \
-    heaptoll oracle --graph -p lua\n  \
+    heaptoll lab oracle --graph -p lua\n  \
     heaptoll run -p lua -m oracle=free/mimalloc3 -m oracle=unreachable/mimalloc3\n  \
-    heaptoll oracle -o oracles -p cfrac -p espresso         (a folder with a file for each program)")]
+    heaptoll lab oracle -o oracles -p cfrac -p espresso         (a folder with a file for each program)"
+)]
 pub struct Arguments {
     /// The file, with the ending .oracle; a folder for several programs [default: $XDG_CACHE_HOME/heaptoll/oracles, where
     /// stacks without a file look, and what is there is overwritten]

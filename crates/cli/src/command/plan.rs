@@ -1,4 +1,4 @@
-//! `heaptoll plan`: an experiment cut into shards, for many machines.
+//! `heaptoll lab shards plan`: an experiment cut into shards, for many machines.
 
 use std::path::{Path, PathBuf};
 
@@ -23,22 +23,22 @@ use crate::workload_args::WorkloadArgs;
 /// Takes what `heaptoll run` takes, proves the managers, runs each program once under each of them to know how long a
 /// repetition takes, and writes a plan: shards of whole repetitions of one program under all managers, so that no ratio
 /// is of two machines; the digests of all files that take part; and the class of machines that may measure a shard.
-/// `heaptoll work` measures a shard, `heaptoll submit` gives all to Slurm or GNU parallel, `heaptoll merge` makes one
+/// `heaptoll lab shards work` measures a shard, `heaptoll lab shards submit` gives all to Slurm or GNU parallel, `heaptoll lab shards merge` makes one
 /// experiment of them.
 ///
-/// `heaptoll plan gate` cuts a gate: two builds of a program, with one verdict over all shards.
+/// `heaptoll lab shards plan gate` cuts a gate: two builds of a program, with one verdict over all shards.
 ///
 /// Exit status: 0 all well; 2 the request cannot be carried out; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples:\n  heaptoll plan -o exp.plan -n 40 --all\n  \
-    heaptoll work exp.plan --shard 0 -o shards\n  \
-    heaptoll submit exp.plan --slurm -o shards -- --partition=bench\n  \
-    heaptoll merge all.db shards\n  \
-    srun --exclusive heaptoll plan --machine -o node.json      (which machine is a compute node?)\n  \
-    heaptoll plan -o exp.plan --class zen=node.json -p cfrac"
+    after_help = "Examples:\n  heaptoll lab shards plan -o exp.plan -n 40 --all\n  \
+    heaptoll lab shards work exp.plan --shard 0 -o shards\n  \
+    heaptoll lab shards submit exp.plan --slurm -o shards -- --partition=bench\n  \
+    heaptoll lab shards merge all.db shards\n  \
+    srun --exclusive heaptoll lab shards plan --machine -o node.json      (which machine is a compute node?)\n  \
+    heaptoll lab shards plan -o exp.plan --class zen=node.json -p cfrac"
 )]
 pub struct Arguments {
     /// The plan to write; with --machine, the class of machines
@@ -88,17 +88,17 @@ enum What {
 /// Cut a gate into shards that many machines measure: two builds of a program, one verdict.
 ///
 /// Takes the programs and limits of `heaptoll gate`. A shard is whole repetitions of both builds on one node, or the
-/// exact counts and the recordings of one program, which one node of each class makes. `heaptoll work` measures a shard,
-/// `heaptoll merge` makes one file of all, and `heaptoll gate --merged FILE` decides, with the limits of the plan. The
+/// exact counts and the recordings of one program, which one node of each class makes. `heaptoll lab shards work` measures a shard,
+/// `heaptoll lab shards merge` makes one file of all, and `heaptoll gate --merged FILE` decides, with the limits of the plan. The
 /// number of repetitions is fixed: no shard sees the rows of the others. Commits (--base-ref) are not built: build both
 /// where all nodes see them.
 ///
 /// Exit status: 0 all well; 2 the request cannot be carried out; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  heaptoll plan gate -o gate.plan -n 60 --base ./old --new ./new -- in.xml\n  \
-    heaptoll submit gate.plan --slurm -o shards\n  \
-    heaptoll merge gate.db shards\n  \
+    after_help = "Examples:\n  heaptoll lab shards plan gate -o gate.plan -n 60 --base ./old --new ./new -- in.xml\n  \
+    heaptoll lab shards submit gate.plan --slurm -o shards\n  \
+    heaptoll lab shards merge gate.db shards\n  \
     heaptoll gate --merged gate.db --strict"
 )]
 struct GateArguments {
@@ -164,8 +164,8 @@ fn summary(plan: &Plan, path: &Path) -> String {
     let path = shell_path(path);
     format!(
         "{programs}, {} of each, on {}: {} of up to {}, {} in all.\n\
-         Measure one with: heaptoll work {path} --shard 0 -o shards\n\
-         Measure all with: heaptoll submit {path} --slurm -o shards\n",
+         Measure one with: heaptoll lab shards work {path} --shard 0 -o shards\n\
+         Measure all with: heaptoll lab shards submit {path} --slurm -o shards\n",
         plural(repetitions as usize, "repetition"),
         and_list(&classes),
         plural(plan.shards.len(), "shard"),
@@ -194,7 +194,7 @@ fn read_class(text: &str) -> Result<MachineClass, Failure> {
         .map_err(|cause| refused(ClusterError::Read { path: path.to_path_buf(), cause }))?;
     let class: MachineClass = serde_json::from_str(&read).map_err(|error| {
         Failure::Usage(format!(
-            "--class {}: {error}; `heaptoll plan --machine -o FILE` writes the class of a machine",
+            "--class {}: {error}; `heaptoll lab shards plan --machine -o FILE` writes the class of a machine",
             path.display()
         ))
     })?;

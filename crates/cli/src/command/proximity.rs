@@ -1,4 +1,4 @@
-//! `heaptoll proximity`: how long requests take, by their distance to the last collection.
+//! `heaptoll lab proximity`: how long requests take, by their distance to the last collection.
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
@@ -26,10 +26,10 @@ use crate::workload_args::WorkloadArgs;
 /// cannot be carried out; 130 interrupted (what was measured is shown).
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  heaptoll proximity --html proximity.html         (the bundled event programs)\n  \
-    heaptoll proximity -m sweep/mimalloc3 -m tithe-collect -p kv -n 20\n  \
-    heaptoll proximity -m sweep/jemalloc --collections 10,100 -- ./my-server --selftest\n  \
-    heaptoll proximity -m sweep/mimalloc3 -p redis-client           (redis, by its client's clock)"
+    after_help = "Examples:\n  heaptoll lab proximity --html proximity.html         (the bundled event programs)\n  \
+    heaptoll lab proximity -m sweep/mimalloc3 -m tithe-collect -p kv -n 20\n  \
+    heaptoll lab proximity -m sweep/jemalloc --collections 10,100 -- ./my-server --selftest\n  \
+    heaptoll lab proximity -m sweep/mimalloc3 -p redis-client           (redis, by its client's clock)"
 )]
 pub struct Arguments {
     /// A collector with a period that can be set, as a stack (docs/guide/stacks.md); may be given several times

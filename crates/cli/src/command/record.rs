@@ -74,7 +74,7 @@ pub enum ChildrenArg {
     heaptoll record -m mimalloc3 --program cfrac --size demo\n  \
     heaptoll record --graph --program lua --size quick      (writes lua.graph: which objects point to which)\n  \
     heaptoll record --sample 512K -- ./server               (writes server.pb.gz: a heap profile)\n  \
-    heaptoll stat gawk.heaptoll                            (what was recorded)"
+    heaptoll trace stat gawk.heaptoll                            (what was recorded)"
 )]
 pub struct Arguments {
     /// The trace [default: PROGRAM.heaptoll in the current folder, PROGRAM.graph with --graph, PROGRAM.pb.gz with --sample]
@@ -134,10 +134,10 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = sample_distance,
         conflicts_with_all = ["sites", "latency", "time", "ledger", "graph", "brief"])]
     sample: Option<u64>,
-    /// With --sample, sample nothing until `heaptoll sample SOCKET start`
+    /// With --sample, sample nothing until `heaptoll record attach SOCKET start`
     #[arg(long, requires_all = ["sample", "socket"])]
     dormant: bool,
-    /// With --sample, a socket by which `heaptoll sample` wakes it and fetches profiles while the program runs
+    /// With --sample, a socket by which `heaptoll record attach` wakes it and fetches profiles while the program runs
     #[arg(long, value_name = "PATH", requires = "sample")]
     socket: Option<PathBuf>,
     /// With --sample, write the figures as JSON (docs/guide/sampling.md)

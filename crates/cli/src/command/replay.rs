@@ -1,4 +1,4 @@
-//! `heaptoll replay`: what other managers do with exactly this sequence of calls, and with `--graph` what collectors that
+//! `heaptoll trace replay`: what other managers do with exactly this sequence of calls, and with `--graph` what collectors that
 //! move objects do with a trace with pointers.
 
 mod graph;
@@ -42,14 +42,14 @@ pub enum OrderArg {
 /// Exit status: 0 all well; 1 a manager failed, a collection lost an object, or an output file could not be written; 2 it
 /// is no trace, or cannot be replayed; 130 interrupted (what was measured is shown).
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll replay gawk.heaptoll\n  \
-    heaptoll replay gawk.heaptoll -m mimalloc3 -m ./libmine.so -n 10 --html gawk.html\n  \
-    heaptoll replay server.heaptoll -m jemalloc --loop 100     (does memory drift up?)\n  \
-    heaptoll replay server.heaptoll --scale 8                  (eight copies at once)\n  \
-    heaptoll replay threads.heaptoll --order exact --touch all (as recorded, contents checked)\n  \
-    heaptoll replay --graph lua.graph --heap 2x,3x             (collectors that move objects)\n  \
-    heaptoll replay --graph lua.graph -m mmtk:marksweep -m mmtk:gencopy --heap 16M --check\n  \
-    heaptoll replay --graph kv.graph --heap 64M --misses --collections 100    (caches, and requests after a collection)")]
+#[command(after_help = "Examples:\n  heaptoll trace replay gawk.heaptoll\n  \
+    heaptoll trace replay gawk.heaptoll -m mimalloc3 -m ./libmine.so -n 10 --html gawk.html\n  \
+    heaptoll trace replay server.heaptoll -m jemalloc --loop 100     (does memory drift up?)\n  \
+    heaptoll trace replay server.heaptoll --scale 8                  (eight copies at once)\n  \
+    heaptoll trace replay threads.heaptoll --order exact --touch all (as recorded, contents checked)\n  \
+    heaptoll lab replay-graph lua.graph --heap 2x,3x             (collectors that move objects)\n  \
+    heaptoll lab replay-graph lua.graph -m mmtk:marksweep -m mmtk:gencopy --heap 16M --check\n  \
+    heaptoll lab replay-graph kv.graph --heap 64M --misses --collections 100    (caches, and requests after a collection)")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made, with --graph that of `heaptoll record --graph`
     trace: PathBuf,

@@ -34,7 +34,7 @@ pub struct Arguments {
         conflicts_with_all = ["db", "instructions", "json", "csv", "parquet"]
     )]
     history: Option<PathBuf>,
-    /// Take exact counts from this file of `heaptoll instructions --db FILE`, as far as it has the same programs under the
+    /// Take exact counts from this file of `heaptoll exact instructions --db FILE`, as far as it has the same programs under the
     /// same managers: what malloc and free take is then known to the lower bounds of overhead
     #[arg(long, value_name = "DB")]
     instructions: Option<PathBuf>,
@@ -151,7 +151,7 @@ fn add_traced(experiment: &mut Experiment, other: &Experiment, path: &Path) -> R
     }
     if added == 0 {
         return Err(Failure::NothingToCompare(format!(
-            "{} has no exact counts of a program and a manager of this experiment; `heaptoll instructions --db FILE` \
+            "{} has no exact counts of a program and a manager of this experiment; `heaptoll exact instructions --db FILE` \
              makes them",
             path.display()
         )));

@@ -1,4 +1,4 @@
-//! `heaptoll sample`: the heap profile of a program that runs, through the socket of its `heaptoll record --sample`.
+//! `heaptoll record attach`: the heap profile of a program that runs, through the socket of its `heaptoll record --sample`.
 
 use std::path::PathBuf;
 
@@ -32,9 +32,9 @@ enum ActionArg {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  heaptoll record --sample 512K --dormant --socket /run/user/1000/server.sample -- ./server\n  \
-    heaptoll sample /run/user/1000/server.sample start\n  \
-    heaptoll sample /run/user/1000/server.sample dump -o before.pb.gz\n  \
-    heaptoll sample /run/user/1000/server.sample stop"
+    heaptoll record attach /run/user/1000/server.sample start\n  \
+    heaptoll record attach /run/user/1000/server.sample dump -o before.pb.gz\n  \
+    heaptoll record attach /run/user/1000/server.sample stop"
 )]
 pub struct Arguments {
     /// The socket

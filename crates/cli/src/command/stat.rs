@@ -1,4 +1,4 @@
-//! `heaptoll stat`: counts, sizes and rates of a trace.
+//! `heaptoll trace stat`: counts, sizes and rates of a trace.
 
 use std::path::PathBuf;
 
@@ -23,10 +23,10 @@ use crate::memory::MemoryArguments;
 /// Exit status: 0 all well; 1 the trace is damaged (what is whole is summed up), or an output file could not be written;
 /// 2 it is no trace, or cannot be read.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll stat gawk.heaptoll\n  \
-    heaptoll stat gawk.heaptoll --html gawk.html --json gawk.json\n  \
-    heaptoll stat prog.heaptoll --frames 8                     (more of each call stack)\n  \
-    zstdcat old.heaptoll.zst | heaptoll stat - --json -")]
+#[command(after_help = "Examples:\n  heaptoll trace stat gawk.heaptoll\n  \
+    heaptoll trace stat gawk.heaptoll --html gawk.html --json gawk.json\n  \
+    heaptoll trace stat prog.heaptoll --frames 8                     (more of each call stack)\n  \
+    zstdcat old.heaptoll.zst | heaptoll trace stat - --json -")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made; `-` is standard input
     trace: PathBuf,

@@ -1,4 +1,4 @@
-//! `heaptoll study`: every table and figure of a paper, measured again, and whether its claims hold.
+//! `heaptoll lab study`: every table and figure of a paper, measured again, and whether its claims hold.
 //!
 //! What a study is and does is `heaptoll_papers`'s; here are its arguments, its outputs and its exit status.
 
@@ -39,11 +39,11 @@ use crate::{interrupt, terminal};
 /// the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  heaptoll study --list\n  heaptoll study zorn1992 --quick                 (its shortest form: does it all run here?)\n  \
-    heaptoll study detlefs1994 --budget 10m --html detlefs.html\n  heaptoll study all --budget 30m --html studies.html --json studies.json\n  \
-    heaptoll study ./mine.toml --only mine-time     (a study of your own, one step of it)\n  \
-    heaptoll study --from studies.json --html again.html\n  \
-    heaptoll study --from studies.json --judge-again     (old figures, today's claims)"
+    after_help = "Examples:\n  heaptoll lab study --list\n  heaptoll lab study zorn1992 --quick                 (its shortest form: does it all run here?)\n  \
+    heaptoll lab study detlefs1994 --budget 10m --html detlefs.html\n  heaptoll lab study all --budget 30m --html studies.html --json studies.json\n  \
+    heaptoll lab study ./mine.toml --only mine-time     (a study of your own, one step of it)\n  \
+    heaptoll lab study --from studies.json --html again.html\n  \
+    heaptoll lab study --from studies.json --judge-again     (old figures, today's claims)"
 )]
 pub struct Arguments {
     /// Studies by name (--list), `all` of them, or files of your own (docs/reference/study-format.md)
@@ -170,7 +170,7 @@ fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Folder>
 /// # Errors
 /// What stopped it.
 fn status(outcome: Outcome, folder: &Folder, code: u8) -> Result<u8, Failure> {
-    let go_on = format!("heaptoll study --resume {}", shell_path(folder.path()));
+    let go_on = format!("heaptoll lab study --resume {}", shell_path(folder.path()));
     if let Some(failure) = outcome.stopped {
         terminal::note(&format!("what was measured is kept; when the cause is mended, go on with: {go_on}"));
         return Err(failure);

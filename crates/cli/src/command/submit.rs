@@ -1,4 +1,4 @@
-//! `heaptoll submit PLAN`: the shards of a plan as work of Slurm or GNU parallel.
+//! `heaptoll lab shards submit PLAN`: the shards of a plan as work of Slurm or GNU parallel.
 
 use std::path::{Path, PathBuf};
 
@@ -22,9 +22,9 @@ use crate::terminal;
 /// hosts.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("scheduler").required(true), after_help = "Examples:\n  \
-    heaptoll submit exp.plan --slurm -o shards -- --partition=bench --time=30\n  \
-    heaptoll submit exp.plan --slurm --print -o shards\n  \
-    heaptoll submit exp.plan --parallel node1,node2 -o shards")]
+    heaptoll lab shards submit exp.plan --slurm -o shards -- --partition=bench --time=30\n  \
+    heaptoll lab shards submit exp.plan --slurm --print -o shards\n  \
+    heaptoll lab shards submit exp.plan --parallel node1,node2 -o shards")]
 pub struct Arguments {
     /// The plan
     plan: PathBuf,
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let shards = missing(&request, &plan, &session.context()).map_err(refused)?;
     if shards.is_empty() {
-        terminal::note("all shards are there: heaptoll merge makes one experiment of them");
+        terminal::note("all shards are there: heaptoll lab shards merge makes one experiment of them");
         return Ok(0);
     }
     let largest = if arguments.slurm { largest_array() } else { u32::MAX };

@@ -1,4 +1,4 @@
-//! `heaptoll tailor`: an allocator made for one program from its trace.
+//! `heaptoll lab tailor`: an allocator made for one program from its trace.
 
 use std::path::PathBuf;
 
@@ -23,9 +23,9 @@ use crate::memory::MemoryArguments;
 /// whole or has too few allocations, an output exists, or there is no C compiler.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll record -- gawk -f report.awk data.txt\n  \
-    heaptoll tailor gawk.heaptoll -o gawk.so            (writes gawk.c too)\n  \
+    heaptoll lab tailor gawk.heaptoll -o gawk.so            (writes gawk.c too)\n  \
     heaptoll run -m glibc -m ./gawk.so -- gawk -f report.awk data.txt\n  \
-    heaptoll tailor gawk.heaptoll --source gawk.c       (without a C compiler)")]
+    heaptoll lab tailor gawk.heaptoll --source gawk.c       (without a C compiler)")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made; `-` is standard input
     trace: PathBuf,

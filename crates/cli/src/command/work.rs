@@ -1,4 +1,4 @@
-//! `heaptoll work PLAN --shard N`: one shard of a plan, on this machine.
+//! `heaptoll lab shards work PLAN --shard N`: one shard of a plan, on this machine.
 
 use std::path::PathBuf;
 
@@ -20,8 +20,8 @@ use crate::{exit, terminal};
 /// Exit status: 0 the shard's file is there; 1 it was measured and cannot be kept, or measuring failed; 2 this machine is
 /// not what the plan needs, or the plan cannot be used; 130 interrupted.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll work exp.plan --shard 3 -o shards\n  \
-    taskset -c 0-7 heaptoll work exp.plan --shard 3 -o shards     (within these processors)")]
+#[command(after_help = "Examples:\n  heaptoll lab shards work exp.plan --shard 3 -o shards\n  \
+    taskset -c 0-7 heaptoll lab shards work exp.plan --shard 3 -o shards     (within these processors)")]
 pub struct Arguments {
     /// The plan
     plan: PathBuf,

@@ -31,9 +31,9 @@ fn artifact(fixture: &Fixture) -> String {
     let program = fixture.program("prog", WORK);
     let (db, folder) = (fixture.at("exp.db"), fixture.at("made"));
     fixture.heaptoll(&[&["run", "--db", &db], &COMMON[..], &["--", &program]].concat()).exits(0);
-    with_packages(fixture, "1.0-1", &["artifact", &db, "-o", &folder])
+    with_packages(fixture, "1.0-1", &["lab", "artifact", &db, "-o", &folder])
         .exits(0)
-        .complains(&["1 Debian package", "heaptoll artifact --check"]);
+        .complains(&["1 Debian package", "heaptoll lab artifact --check"]);
     folder
 }
 
@@ -53,12 +53,12 @@ fn an_artifact_is_verified_and_its_script_measures_it_again() {
         text(&described["machines"][0]["kernel"]),
         text(&described["experiment"]["machine"]["kernel"])
     );
-    with_packages(&fixture, "1.0-1", &["artifact", "--check", &folder]).exits(0).shows(&[
+    with_packages(&fixture, "1.0-1", &["lab", "artifact", "--check", &folder]).exits(0).shows(&[
         "whole: 3 files",
         "the same by SHA-256",
         "has it",
     ]);
-    with_packages(&fixture, "1.0-2", &["artifact", "--check", &folder])
+    with_packages(&fixture, "1.0-2", &["lab", "artifact", "--check", &folder])
         .exits(1)
         .shows(&["no longer has it, but 1.0-2"]);
 
@@ -73,7 +73,7 @@ fn an_artifact_is_verified_and_its_script_measures_it_again() {
     let other = fixture.at("other.db");
     let program = fixture.program("other", WORK);
     fixture.heaptoll(&[&["run", "--db", &other], &COMMON[..], &["--", &program, "x"]].concat()).exits(0);
-    let compared = fixture.heaptoll(&["artifact", "--verdicts", &folder, &other]);
+    let compared = fixture.heaptoll(&["lab", "artifact", "--verdicts", &folder, &other]);
     compared.exits(2).complains(&["no program and manager of the artifact"]);
 }
 
@@ -84,8 +84,8 @@ fn a_missing_input_that_heaptoll_generates_is_called_so() {
     let (db, folder) = (fixture.at("exp.db"), fixture.at("made"));
     let of_catalog = ["-p", "perl", "--size", "quick", "-n", "1", "--warmup", "0", "-m", "glibc"];
     fixture.heaptoll(&[&["run", "--db", &db], &of_catalog[..]].concat()).exits(0);
-    fixture.heaptoll(&["artifact", &db, "-o", &folder]).exits(0);
-    let check = || fixture.heaptoll(&["artifact", "--check", &folder]);
+    fixture.heaptoll(&["lab", "artifact", &db, "-o", &folder]).exits(0);
+    let check = || fixture.heaptoll(&["lab", "artifact", "--check", &folder]);
     assert!(!check().out.contains("generates"), "it is here");
     std::fs::remove_dir_all(fixture.path("cache")).expect("removes");
     check().exits(1).shows(&["missing", "heaptoll generates 1 input: `replay` does."]);
@@ -96,14 +96,14 @@ fn what_is_not_here_is_named() {
     let fixture = Fixture::new();
     let folder = artifact(&fixture);
     let program = fixture.program("prog", &WORK.replace("20000", "20001"));
-    let check = || with_packages(&fixture, "1.0-1", &["artifact", "--check", &folder]);
+    let check = || with_packages(&fixture, "1.0-1", &["lab", "artifact", "--check", &folder]);
     check().exits(1).shows(&[&program, "differs"]);
     std::fs::remove_file(&program).expect("removes");
     check().exits(1).shows(&[&program, "missing"]);
     let late = fixture.at("late");
     fixture.program("prog", WORK);
     fixture
-        .heaptoll(&["artifact", &fixture.at("exp.db"), "-o", &late])
+        .heaptoll(&["lab", "artifact", &fixture.at("exp.db"), "-o", &late])
         .exits(0)
         .complains(&["was changed or put in place after the experiment began"]);
 }
@@ -113,9 +113,9 @@ fn a_damaged_artifact_is_refused() {
     let fixture = Fixture::new();
     let folder = artifact(&fixture);
     let refused = |words: &[&str]| {
-        fixture.heaptoll(&["artifact", "--check", &folder]).exits(2).complains(words);
+        fixture.heaptoll(&["lab", "artifact", "--check", &folder]).exits(2).complains(words);
         fixture
-            .heaptoll(&["artifact", "--verdicts", &folder, &fixture.at("exp.db")])
+            .heaptoll(&["lab", "artifact", "--verdicts", &folder, &fixture.at("exp.db")])
             .exits(2)
             .complains(words);
     };
@@ -148,8 +148,8 @@ fn a_damaged_artifact_is_refused() {
     std::fs::write(&path, &whole[..whole.len() / 2]).expect("writes");
     refused(&["is no artifact"]);
     let db = fixture.at("exp.db");
-    fixture.heaptoll(&["artifact", &db, "-o", &folder]).exits(2).complains(&["exists"]);
-    fixture.heaptoll(&["artifact", &db, "-o", "/proc/nowhere"]).exits(2).complains(&["/proc/nowhere"]);
+    fixture.heaptoll(&["lab", "artifact", &db, "-o", &folder]).exits(2).complains(&["exists"]);
+    fixture.heaptoll(&["lab", "artifact", &db, "-o", "/proc/nowhere"]).exits(2).complains(&["/proc/nowhere"]);
 }
 
 #[test]
@@ -158,20 +158,34 @@ fn an_artifact_of_shards_has_their_plan() {
     let program = fixture.program("prog", WORK);
     let (plan, shards, folder) = (fixture.at("exp.plan"), fixture.at("shards"), fixture.at("made"));
     let planned = |path: &str, seed: &str| {
-        let words = ["plan", "-o", path, "-m", "glibc", "-m", "glibc", "-n", "2", "--shard-time", "0.001s"];
+        let words = [
+            "lab",
+            "shards",
+            "plan",
+            "-o",
+            path,
+            "-m",
+            "glibc",
+            "-m",
+            "glibc",
+            "-n",
+            "2",
+            "--shard-time",
+            "0.001s",
+        ];
         fixture.heaptoll(&[&words[..], &["--seed", seed, "--", &program]].concat()).exits(0);
     };
     planned(&plan, "7");
     planned(&fixture.at("other.plan"), "8");
     let work = |shard: &str| {
-        fixture.heaptoll(&["work", &plan, "--shard", shard, "-o", &shards]).exits(0);
+        fixture.heaptoll(&["lab", "shards", "work", &plan, "--shard", shard, "-o", &shards]).exits(0);
     };
     work("0");
     let (half, all) = (fixture.at("half.db"), fixture.at("all.db"));
-    fixture.heaptoll(&["merge", &half, &shards]).exits(1);
+    fixture.heaptoll(&["lab", "shards", "merge", &half, &shards]).exits(1);
     work("1");
-    fixture.heaptoll(&["merge", &all, &shards]).exits(0);
-    let make = |words: &[&str]| fixture.heaptoll(&[&["artifact", "-o", &folder], words].concat());
+    fixture.heaptoll(&["lab", "shards", "merge", &all, &shards]).exits(0);
+    let make = |words: &[&str]| fixture.heaptoll(&[&["lab", "artifact", "-o", &folder], words].concat());
     make(&[&half, "--plan", &plan]).exits(2).complains(&["is not complete"]);
     make(&[&all]).exits(2).complains(&["--plan"]);
     make(&[&all, "--plan", &fixture.at("other.plan")]).exits(2).complains(&["is not the plan of"]);

@@ -17,8 +17,9 @@ const COMMON: [&str; 8] = ["-m", "glibc", "-m", "glibc", "--seed", "7", "-n", "6
 fn plan(fixture: &Fixture, name: &str, more: &[&str], program: &str) -> Vec<String> {
     let path = fixture.at(name);
     let short: &[&str] = if more.contains(&"--shard-time") { &[] } else { &["--shard-time", "0.001s"] };
-    let words = [&["plan", "-o", &path], short, more, &COMMON[..], &["--", program]].concat();
-    fixture.heaptoll(&words).exits(0).shows(&["shards", "heaptoll work"]);
+    let words =
+        [&["lab", "shards", "plan", "-o", &path], short, more, &COMMON[..], &["--", program]].concat();
+    fixture.heaptoll(&words).exits(0).shows(&["shards", "heaptoll lab shards work"]);
     let plan = read_json(&path);
     let count = plan["shards"].as_array().expect("shards").len();
     (0..count).map(|number| format!("{}-{number:05}.db", &text(&plan["identity"])[..12])).collect()
@@ -28,7 +29,16 @@ fn plan(fixture: &Fixture, name: &str, more: &[&str], program: &str) -> Vec<Stri
 fn work(fixture: &Fixture, plan: &str, numbers: impl IntoIterator<Item = usize>) {
     for number in numbers {
         let node = format!("n{}", number % 2);
-        let words = ["work", &fixture.at(plan), "--shard", &number.to_string(), "-o", &fixture.at("shards")];
+        let words = [
+            "lab",
+            "shards",
+            "work",
+            &fixture.at(plan),
+            "--shard",
+            &number.to_string(),
+            "-o",
+            &fixture.at("shards"),
+        ];
         fixture.heaptoll(&[&words[..], &["--node", &node]].concat()).exits(0);
     }
 }
@@ -62,31 +72,45 @@ fn shards_have_the_cells_of_one_run_each_once() {
     work(&fixture, "exp.plan", 0..5);
     let (early, all) = (fixture.at("early.db"), fixture.at("all.db"));
     fixture
-        .heaptoll(&["merge", &early, &fixture.at("shards")])
+        .heaptoll(&["lab", "shards", "merge", &early, &fixture.at("shards")])
         .exits(1)
         .complains(&["1 shard missing: 5", "5 shards"]);
     fixture.heaptoll(&["report", &early]).exits(0).shows(&["1 of 6 shards not there: 5"]);
 
-    let there =
-        fixture.heaptoll(&["work", &fixture.at("exp.plan"), "--shard", "3", "-o", &fixture.at("shards")]);
+    let there = fixture.heaptoll(&[
+        "lab",
+        "shards",
+        "work",
+        &fixture.at("exp.plan"),
+        "--shard",
+        "3",
+        "-o",
+        &fixture.at("shards"),
+    ]);
     there.exits(0).complains(&["shard 3 is there", "nothing to do"]);
     work(&fixture, "exp.plan", 5..6);
     // Its name is after those of the shards, which begin with a hexadecimal digit.
     std::fs::copy(shard_file(&fixture, &names[1]), fixture.path("shards/second.db")).expect("copies");
     fixture
-        .heaptoll(&["merge", &all, &fixture.at("shards")])
+        .heaptoll(&["lab", "shards", "merge", &all, &fixture.at("shards")])
         .exits(0)
         .complains(&["shard 1 is there twice", "second.db is not"]);
-    fixture.heaptoll(&["merge", &all, &fixture.at("shards")]).exits(2).complains(&["exists"]);
+    fixture
+        .heaptoll(&["lab", "shards", "merge", &all, &fixture.at("shards")])
+        .exits(2)
+        .complains(&["exists"]);
     assert_eq!(cells(&fixture.json(&all)), cells(&fixture.json(&one)));
 
     let shown = fixture.heaptoll(&["report", &all]);
     shown.exits(0).shows(&["By node", "over the others'", "n0", "n1", "6 shards of 2 nodes of this class"]);
-    fixture.heaptoll(&["compare", &one, &all]).exits(0);
-    fixture.heaptoll(&["run", "--resume", &all]).exits(2).complains(&["measured in shards", "heaptoll work"]);
+    fixture.heaptoll(&["diff", &one, &all]).exits(0);
+    fixture
+        .heaptoll(&["run", "--resume", &all])
+        .exits(2)
+        .complains(&["measured in shards", "heaptoll lab shards work"]);
     let parquet = fixture.at("runs");
-    fixture.heaptoll(&["export", &all, "--parquet-dir", &parquet]).exits(0).complains(&["6 files"]);
-    fixture.heaptoll(&["export", &one, "--parquet-dir", &parquet]).exits(0).complains(&["1 file"]);
+    fixture.heaptoll(&["trace", "export", &all, "--parquet-dir", &parquet]).exits(0).complains(&["6 files"]);
+    fixture.heaptoll(&["trace", "export", &one, "--parquet-dir", &parquet]).exits(0).complains(&["1 file"]);
     let identity = names[0].split('-').next().expect("a name");
     let folder = fixture.path("runs").join(format!("experiment={identity}"));
     let class = std::fs::read_dir(folder).expect("is there").next().expect("a class").expect("reads").path();
@@ -99,7 +123,16 @@ fn a_plan_is_refused_where_it_is_not_the_one_that_was_made() {
     let program = fixture.program("prog", WORK);
     plan(&fixture, "exp.plan", &["--shard-time", "1h"], &program);
     let work_on = |name: &str, shard: &str| {
-        fixture.heaptoll(&["work", &fixture.at(name), "--shard", shard, "-o", &fixture.at("shards")])
+        fixture.heaptoll(&[
+            "lab",
+            "shards",
+            "work",
+            &fixture.at(name),
+            "--shard",
+            shard,
+            "-o",
+            &fixture.at("shards"),
+        ])
     };
     work_on("exp.plan", "1").exits(2).complains(&["there is no shard 1", "1 shard"]);
     work_on("none.plan", "0").exits(2).complains(&["cannot read", "none.plan"]);
@@ -123,7 +156,7 @@ fn a_node_that_has_other_files_settings_or_hardware_is_refused() {
     let fixture = Fixture::new();
     let (program, other) = (fixture.program("prog", WORK), fixture.object("extra.so", "int extra = 1;"));
     let class = fixture.at("node.json");
-    fixture.heaptoll(&["plan", "--machine", "-o", &class]).exits(0);
+    fixture.heaptoll(&["lab", "shards", "plan", "--machine", "-o", &class]).exits(0);
     let mut another = read_json(&class);
     another["kernel"] = "1.2.3-other".into();
     std::fs::write(fixture.path("other.json"), another.to_string()).expect("writes");
@@ -175,10 +208,10 @@ fn a_library_of_a_manager_that_a_node_lacks_is_refused() {
         .expect("cc runs");
     assert!(linked.success());
     let path = fixture.at("exp.plan");
-    let words = ["plan", "-o", &path, "-m", &manager, "-n", "6", "--", &program];
+    let words = ["lab", "shards", "plan", "-o", &path, "-m", &manager, "-n", "6", "--", &program];
     fixture.heaptoll(&words).exits(0);
     std::fs::remove_file(&library).expect("removes");
-    let shard = ["work", &path, "--shard", "0", "-o", &fixture.at("shards")];
+    let shard = ["lab", "shards", "work", &path, "--shard", "0", "-o", &fixture.at("shards")];
     fixture.heaptoll(&shard).exits(2).complains(&["mine.so", "not on this node", "libneeded.so"]);
 }
 
@@ -192,18 +225,20 @@ fn half_written_files_are_never_taken_for_whole() {
     let whole = std::fs::read(&first).expect("reads");
     std::fs::write(&first, &whole[..whole.len() - 4096]).expect("cuts");
     fixture
-        .heaptoll(&["merge", &fixture.at("all.db"), &fixture.at("shards")])
+        .heaptoll(&["lab", "shards", "merge", &fixture.at("all.db"), &fixture.at("shards")])
         .exits(2)
         .complains(&["damaged"]);
     assert!(!fixture.path("all.db").exists());
-    let again = ["work", &fixture.at("exp.plan"), "--shard", "0", "-o", &fixture.at("shards")];
+    let again =
+        ["lab", "shards", "work", &fixture.at("exp.plan"), "--shard", "0", "-o", &fixture.at("shards")];
     fixture.heaptoll(&again).exits(0).complains(&["is not whole", "measured again"]);
     assert!(first.with_extension("half").is_file());
-    fixture.heaptoll(&["merge", &fixture.at("all.db"), &fixture.at("shards")]).exits(1);
+    fixture.heaptoll(&["lab", "shards", "merge", &fixture.at("all.db"), &fixture.at("shards")]).exits(1);
     // Another shard under the name of one is not touched.
     let second = shard_file(&fixture, &names[1]);
     std::fs::copy(&second, shard_file(&fixture, &names[2])).expect("copies");
-    let third = ["work", &fixture.at("exp.plan"), "--shard", "2", "-o", &fixture.at("shards")];
+    let third =
+        ["lab", "shards", "work", &fixture.at("exp.plan"), "--shard", "2", "-o", &fixture.at("shards")];
     fixture.heaptoll(&third).exits(2).complains(&["is no shard 2 of this plan"]);
 }
 
@@ -215,11 +250,14 @@ fn shards_of_different_plans_are_not_merged() {
     plan(&fixture, "more.plan", &["--shard-time", "1h", "--warmup", "2"], &program);
     work(&fixture, "exp.plan", 0..1);
     work(&fixture, "more.plan", 0..1);
-    let merged = fixture.heaptoll(&["merge", &fixture.at("all.db"), &fixture.at("shards")]);
+    let merged = fixture.heaptoll(&["lab", "shards", "merge", &fixture.at("all.db"), &fixture.at("shards")]);
     merged.exits(2).complains(&["is of another experiment"]);
     let one = fixture.at("one.db");
     fixture.heaptoll(&[&["run", "--db", &one], &COMMON[..], &["--", &program]].concat()).exits(0);
-    fixture.heaptoll(&["merge", &fixture.at("all.db"), &one]).exits(2).complains(&["is no shard"]);
+    fixture
+        .heaptoll(&["lab", "shards", "merge", &fixture.at("all.db"), &one])
+        .exits(2)
+        .complains(&["is no shard"]);
 }
 
 #[test]
@@ -231,10 +269,13 @@ fn what_is_stopped_leaves_nothing_in_the_folder() {
                   puts(\"done\"); return 0; }";
     let program = fixture.program("prog", source);
     let path = fixture.at("exp.plan");
-    let words = ["plan", "-o", &path, "-m", "glibc", "-m", "glibc", "-n", "6", "--", &program, &hold, &mark];
+    let words = [
+        "lab", "shards", "plan", "-o", &path, "-m", "glibc", "-m", "glibc", "-n", "6", "--", &program, &hold,
+        &mark,
+    ];
     fixture.heaptoll(&words).exits(0);
     std::fs::write(&hold, "").expect("writes");
-    let shard = ["work", &path, "--shard", "0", "-o", &fixture.at("shards")];
+    let shard = ["lab", "shards", "work", &path, "--shard", "0", "-o", &fixture.at("shards")];
     let under_way = fixture.start(&shard);
     eventually("the program runs", || !programs_with(&mark).is_empty());
     under_way.signal(libc::SIGTERM);
@@ -243,7 +284,7 @@ fn what_is_stopped_leaves_nothing_in_the_folder() {
     std::fs::remove_file(&hold).expect("removes");
     fixture.heaptoll(&shard).exits(0);
     // A place that takes no files keeps nothing, and the message names it.
-    let nowhere = ["work", &path, "--shard", "0", "-o", "/proc/nowhere"];
+    let nowhere = ["lab", "shards", "work", &path, "--shard", "0", "-o", "/proc/nowhere"];
     fixture.heaptoll(&nowhere).exits(2).complains(&["/proc/nowhere"]);
 }
 
@@ -252,15 +293,18 @@ fn two_classes_of_machines_are_two() {
     let fixture = Fixture::new();
     let program = fixture.program("prog", WORK);
     let class = fixture.at("node.json");
-    fixture.heaptoll(&["plan", "--machine", "-o", &class]).exits(0);
+    fixture.heaptoll(&["lab", "shards", "plan", "--machine", "-o", &class]).exits(0);
     let classes = [format!("one={class}"), format!("two={class}")];
     let more = ["--shard-time", "1h", "--class", &classes[0], "--class", &classes[1]];
     assert_eq!(plan(&fixture, "exp.plan", &more, &program).len(), 2);
-    let twice = [&["plan", "-o", &fixture.at("no.plan"), "--class", &class, "--class", &class], &COMMON[..]];
+    let twice = [
+        &["lab", "shards", "plan", "-o", &fixture.at("no.plan"), "--class", &class, "--class", &class],
+        &COMMON[..],
+    ];
     fixture.heaptoll(&[&twice.concat()[..], &["--", &program]].concat()).exits(2).complains(&["two classes"]);
     work(&fixture, "exp.plan", 0..2);
     let all = fixture.at("all.db");
-    fixture.heaptoll(&["merge", &all, &fixture.at("shards")]).exits(0);
+    fixture.heaptoll(&["lab", "shards", "merge", &all, &fixture.at("shards")]).exits(0);
     fixture.heaptoll(&["report", &all]).exits(0).shows(&[
         "on 2 classes of machines",
         "one: prog",
@@ -269,11 +313,20 @@ fn two_classes_of_machines_are_two() {
     let json = fixture.at("no.json");
     fixture.heaptoll(&["report", &all, "--json", &json]).exits(2).complains(&["merge --class"]);
     let one = fixture.at("two.db");
-    fixture.heaptoll(&["merge", &one, "--class", "two", &fixture.at("shards")]).exits(0);
+    fixture.heaptoll(&["lab", "shards", "merge", &one, "--class", "two", &fixture.at("shards")]).exits(0);
     let found = fixture.json(&one);
     let timed = cells(&found).into_iter().filter(|(_, _, phase, _)| phase == "timed");
     assert_eq!(timed.map(|(_, _, _, repetition)| repetition).max(), Some(5), "from 0");
-    let submitted = ["submit", &fixture.at("exp.plan"), "--slurm", "--print", "-o", &fixture.at("shards")];
+    let submitted = [
+        "lab",
+        "shards",
+        "submit",
+        &fixture.at("exp.plan"),
+        "--slurm",
+        "--print",
+        "-o",
+        &fixture.at("shards"),
+    ];
     fixture.heaptoll(&submitted).exits(2).complains(&["--class one or two"]);
 }
 
@@ -285,7 +338,11 @@ fn a_scheduler_gets_the_shards_that_are_lacking() {
     work(&fixture, "exp.plan", [1]);
     let (plan, shards) = (fixture.at("exp.plan"), fixture.at("shards"));
     let print = |how: &[&str]| {
-        fixture.heaptoll(&[&["submit", &plan, "-o", &shards, "--print"], how].concat()).exits(0).out.clone()
+        fixture
+            .heaptoll(&[&["lab", "shards", "submit", &plan, "-o", &shards, "--print"], how].concat())
+            .exits(0)
+            .out
+            .clone()
     };
     let script = print(&["--slurm"]);
     for line in ["#SBATCH --array=0,2-5", "#SBATCH --requeue", "#SBATCH --exclusive"] {
@@ -300,10 +357,10 @@ fn a_scheduler_gets_the_shards_that_are_lacking() {
         assert!(command.env("SLURM_ARRAY_TASK_ID", task).status().expect("runs").success());
     }
     fixture
-        .heaptoll(&["submit", &plan, "-o", &shards, "--slurm"])
+        .heaptoll(&["lab", "shards", "submit", &plan, "-o", &shards, "--slurm"])
         .exits(0)
         .complains(&["all shards are there"]);
-    fixture.heaptoll(&["merge", &fixture.at("all.db"), &shards]).exits(0);
+    fixture.heaptoll(&["lab", "shards", "merge", &fixture.at("all.db"), &shards]).exits(0);
 }
 
 #[test]
@@ -311,7 +368,7 @@ fn what_cannot_be_cut_is_refused_before_anything_runs() {
     let fixture = Fixture::new();
     let path = fixture.at("exp.plan");
     let refused = |more: &[&str], reason: &str| {
-        let words = [&["plan", "-o", &path], more].concat();
+        let words = [&["lab", "shards", "plan", "-o", &path], more].concat();
         fixture.heaptoll(&words).exits(2).complains(&[reason]);
     };
     refused(&["--precision", "1%", "--", "ls"], "unexpected argument");
@@ -334,8 +391,8 @@ fn duckdb_reads_the_data_set_by_its_folders() {
     plan(&fixture, "exp.plan", &[], &program);
     work(&fixture, "exp.plan", 0..6);
     let (all, runs) = (fixture.at("all.db"), fixture.at("runs"));
-    fixture.heaptoll(&["merge", &all, &fixture.at("shards")]).exits(0);
-    fixture.heaptoll(&["export", &all, "--parquet-dir", &runs]).exits(0);
+    fixture.heaptoll(&["lab", "shards", "merge", &all, &fixture.at("shards")]).exits(0);
+    fixture.heaptoll(&["trace", "export", &all, "--parquet-dir", &runs]).exits(0);
     let query = format!(
         "select node, phase, count(*) from read_parquet('{runs}/**/*.parquet', hive_partitioning = true, \
          union_by_name = true) where phase = 'timed' group by all order by all"

@@ -23,8 +23,11 @@ fn build(fixture: &Fixture, name: &str, rounds: u32, kept: u32) -> String {
 fn plan(fixture: &Fixture, more: &[&str], builds: [&str; 2]) -> Vec<PathBuf> {
     let path = fixture.at("gate.plan");
     let [base, new] = builds;
-    let words = ["plan", "gate", "-o", &path, "-n", "6", "--limit", "cpu=none", "--base", base, "--new", new];
-    fixture.heaptoll(&[&words[..], more].concat()).exits(0).shows(&["shards", "heaptoll work"]);
+    let words = [
+        "lab", "shards", "plan", "gate", "-o", &path, "-n", "6", "--limit", "cpu=none", "--base", base,
+        "--new", new,
+    ];
+    fixture.heaptoll(&[&words[..], more].concat()).exits(0).shows(&["shards", "heaptoll lab shards work"]);
     let plan = read_json(&path);
     validate("a plan", &plan.to_string());
     let count = plan["shards"].as_array().expect("shards").len();
@@ -55,10 +58,13 @@ fn a_gate_in_shards_decides_as_one_in_one_place() {
     assert_eq!(files.len(), 7, "a shard a repetition, and one that counts");
     work(&fixture, 0..6);
     let (early, all) = (fixture.at("early.db"), fixture.at("all.db"));
-    fixture.heaptoll(&["merge", &early, &fixture.at("shards")]).exits(1).complains(&["1 shard missing: 6"]);
+    fixture
+        .heaptoll(&["lab", "shards", "merge", &early, &fixture.at("shards")])
+        .exits(1)
+        .complains(&["1 shard missing: 6"]);
     fixture.heaptoll(&["gate", "--merged", &early]).exits(2).complains(&["lacks 1 shard"]);
     work(&fixture, [6]);
-    let merged = fixture.heaptoll(&["merge", &all, &fixture.at("shards")]);
+    let merged = fixture.heaptoll(&["lab", "shards", "merge", &all, &fixture.at("shards")]);
     merged.exits(0).complains(&["7 shards", "decide with: heaptoll gate --merged"]);
 
     let (json, one) = (fixture.at("gate.json"), fixture.at("one.json"));
@@ -83,7 +89,8 @@ fn a_gate_in_shards_decides_as_one_in_one_place() {
     // Another build under the name of one is not measured.
     std::fs::remove_file(&files[0]).expect("removes");
     build(&fixture, "new", 230_000, 1900);
-    let shard = ["work", &fixture.at("gate.plan"), "--shard", "0", "-o", &fixture.at("shards")];
+    let shard =
+        ["lab", "shards", "work", &fixture.at("gate.plan"), "--shard", "0", "-o", &fixture.at("shards")];
     fixture.heaptoll(&shard).exits(2).complains(&["new (program) is not the one of the plan"]);
 }
 
@@ -92,15 +99,15 @@ fn each_class_of_machines_has_a_verdict_of_its_own() {
     let fixture = Fixture::new();
     let (old, new) = (build(&fixture, "old", 100_000, 1000), build(&fixture, "new", 100_000, 1001));
     let class = fixture.at("node.json");
-    fixture.heaptoll(&["plan", "--machine", "-o", &class]).exits(0);
+    fixture.heaptoll(&["lab", "shards", "plan", "--machine", "-o", &class]).exits(0);
     let classes = [format!("one={class}"), format!("two={class}")];
     let more = ["--shard-time", "1h", "--class", &classes[0], "--class", &classes[1]];
     assert_eq!(plan(&fixture, &more, [&old, &new]).len(), 4);
     work(&fixture, 0..4);
     let (all, two) = (fixture.at("all.db"), fixture.at("two.db"));
-    fixture.heaptoll(&["merge", &all, &fixture.at("shards")]).exits(0);
+    fixture.heaptoll(&["lab", "shards", "merge", &all, &fixture.at("shards")]).exits(0);
     fixture.heaptoll(&["gate", "--merged", &all]).exits(2).complains(&["one and two", "never averaged"]);
-    fixture.heaptoll(&["merge", &two, "--class", "two", &fixture.at("shards")]).exits(0);
+    fixture.heaptoll(&["lab", "shards", "merge", &two, "--class", "two", &fixture.at("shards")]).exits(0);
     let decided = fixture.heaptoll(&["gate", "--merged", &two, "--strict"]);
     decided.exits(0).shows(&["Within limits: new", "of the class two", "in 6 repetitions"]);
 }
@@ -111,7 +118,10 @@ fn a_gate_that_cannot_be_cut_is_refused() {
     let (old, new) = (build(&fixture, "old", 1000, 10), build(&fixture, "new", 1000, 10));
     let path = fixture.at("gate.plan");
     let refused = |more: &[&str], reason: &str| {
-        fixture.heaptoll(&[&["plan", "gate", "-o", &path], more].concat()).exits(2).complains(&[reason]);
+        fixture
+            .heaptoll(&[&["lab", "shards", "plan", "gate", "-o", &path], more].concat())
+            .exits(2)
+            .complains(&[reason]);
     };
     refused(&["--base", &old, "--new", &new, "--budget", "9s"], "a shard has its own only");
     refused(&["--base-ref", "main", "--command", "./app"], "where all nodes see them");

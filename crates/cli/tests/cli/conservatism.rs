@@ -1,4 +1,4 @@
-//! `heaptoll conservatism` of a program whose roots are known.
+//! `heaptoll lab conservatism` of a program whose roots are known.
 
 use serde_json::Value;
 
@@ -67,7 +67,7 @@ fn each_byte_that_is_kept_in_vain_is_found_by_its_cause() {
     let (program, graph) = (fixture.program("stale", PROGRAM), fixture.at("a.graph"));
     let (json, page) = (fixture.at("a.json"), fixture.at("a.html"));
     fixture.heaptoll(&["record", "--graph", "--roots-every", "4K", "-o", &graph, "--", &program]).exits(0);
-    let shown = fixture.heaptoll(&["conservatism", &graph, "--json", &json, "--html", &page]).exits(0);
+    let shown = fixture.heaptoll(&["lab", "conservatism", &graph, "--json", &json, "--html", &page]).exits(0);
     shown.shows(&[
         "Conservatism keeps between",
         "stacks only",
@@ -101,11 +101,17 @@ fn a_trace_without_pointers_or_points_and_a_pipe_are_refused_or_explained() {
     let program = fixture.program("small", "int main(void) { free(malloc(10)); return 0; }");
     let (plain, graph) = (fixture.at("a.heaptoll"), fixture.at("a.graph"));
     fixture.heaptoll(&["record", "-o", &plain, "--", &program]).exits(0);
-    fixture.heaptoll(&["conservatism", &plain]).exits(2).complains(&["without pointers", "record --graph"]);
-    fixture.heaptoll(&["conservatism", "-"]).exits(2).complains(&["twice"]);
-    fixture.heaptoll(&["conservatism", &program]).exits(2).complains(&["small"]);
+    fixture
+        .heaptoll(&["lab", "conservatism", &plain])
+        .exits(2)
+        .complains(&["without pointers", "record --graph"]);
+    fixture.heaptoll(&["lab", "conservatism", "-"]).exits(2).complains(&["twice"]);
+    fixture.heaptoll(&["lab", "conservatism", &program]).exits(2).complains(&["small"]);
     fixture.heaptoll(&["record", "--graph", "-o", &graph, "--", &program]).exits(0);
-    fixture.heaptoll(&["conservatism", &graph]).exits(0).shows(&["no whole root point", "--roots-every"]);
+    fixture
+        .heaptoll(&["lab", "conservatism", &graph])
+        .exits(0)
+        .shows(&["no whole root point", "--roots-every"]);
 }
 
 #[test]
@@ -115,6 +121,6 @@ fn of_a_trace_that_was_cut_what_is_there_has_figures() {
     fixture.heaptoll(&["record", "--graph", "--roots-every", "4K", "-o", &graph, "--", &program]).exits(0);
     let bytes = std::fs::read(&graph).expect("the trace");
     std::fs::write(fixture.path("cut.graph"), &bytes[..bytes.len() - 100]).expect("writes");
-    let cut = fixture.heaptoll(&["conservatism", &fixture.at("cut.graph")]).exits(1);
+    let cut = fixture.heaptoll(&["lab", "conservatism", &fixture.at("cut.graph")]).exits(1);
     cut.shows(&["the recording was cut off", "Conservatism keeps between"]);
 }

@@ -1,4 +1,4 @@
-//! `heaptoll corpus`: programs recorded into one folder with an index, resumed, verified.
+//! `heaptoll lab corpus`: programs recorded into one folder with an index, resumed, verified.
 
 use crate::fixture::{Fixture, read_json};
 use crate::schemas::validate;
@@ -57,25 +57,31 @@ fn a_corpus_is_recorded_resumed_and_verified() {
     assert_eq!(begun, now, "what is there is not recorded again");
     let page = std::fs::read_to_string(fixture.path("traces/README.md")).expect("reads");
     assert!(page.contains("| two (quick) |") && page.contains("CC0-1.0"), "{page}");
-    fixture.heaptoll(&["corpus", "--check", &folder]).exits(0).shows(&["2 of 2 traces whole, of 2 programs"]);
+    fixture
+        .heaptoll(&["lab", "corpus", "--check", &folder])
+        .exits(0)
+        .shows(&["2 of 2 traces whole, of 2 programs"]);
 
     std::fs::write(fixture.path("traces/two.heaptoll"), "cut").expect("writes");
-    fixture.heaptoll(&["corpus", "--check", &folder]).exits(1).complains(&["two.heaptoll", "SHA-256"]);
+    fixture.heaptoll(&["lab", "corpus", "--check", &folder]).exits(1).complains(&["two.heaptoll", "SHA-256"]);
     make(&["two"]).exits(0).complains(&["two: "]);
-    fixture.heaptoll(&["corpus", "--check", &folder]).exits(0);
+    fixture.heaptoll(&["lab", "corpus", "--check", &folder]).exits(0);
 }
 
 #[test]
 fn what_cannot_be_a_corpus_is_refused() {
     let fixture = Fixture::new();
     let (entries, folder) = (entries(&fixture), fixture.at("traces"));
-    let words = ["corpus", "-o", &folder, "--catalog", &entries];
+    let words = ["lab", "corpus", "-o", &folder, "--catalog", &entries];
     fixture.heaptoll(&[&words[..], &["-p", "gone"]].concat()).exits(2).complains(&["none of 1 program"]);
     let small = [&words[..], &["-p", "one", "--most", "1"]].concat();
     fixture.heaptoll(&small).exits(2).complains(&["--most allows more"]);
     assert!(!fixture.path("traces/one.heaptoll").exists());
     std::fs::write(fixture.path("traces/corpus.json"), "{}").expect("writes");
     fixture.heaptoll(&[&words[..], &["-p", "one"]].concat()).exits(2).complains(&["is no index of a corpus"]);
-    fixture.heaptoll(&["corpus", "--check", &entries]).exits(2).complains(&["has no corpus"]);
-    fixture.heaptoll(&["corpus", "-o", "/proc/nowhere", "-p", "one"]).exits(2).complains(&["/proc/nowhere"]);
+    fixture.heaptoll(&["lab", "corpus", "--check", &entries]).exits(2).complains(&["has no corpus"]);
+    fixture
+        .heaptoll(&["lab", "corpus", "-o", "/proc/nowhere", "-p", "one"])
+        .exits(2)
+        .complains(&["/proc/nowhere"]);
 }

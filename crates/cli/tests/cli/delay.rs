@@ -1,4 +1,4 @@
-//! `heaptoll delay`: quarantines of several sizes in front of a manager, from the program to the figures.
+//! `heaptoll lab delay`: quarantines of several sizes in front of a manager, from the program to the figures.
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
     let fixture = Fixture::new();
     let program = fixture.program("queue", ONE_AT_A_TIME);
     let (db, file, html) = (fixture.at("delay.db"), fixture.at("delay.json"), fixture.at("delay.html"));
-    let words = ["delay", "-m", "glibc", "--sizes", "64K,8M", "-n", "2", "--seed", "7", "--db", &db];
+    let words = ["lab", "delay", "-m", "glibc", "--sizes", "64K,8M", "-n", "2", "--seed", "7", "--db", &db];
     fixture
         .heaptoll(&[&words[..], &["--json", &file, "--html", &html, "--", &program]].concat())
         .exits(0)
@@ -44,7 +44,7 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
             "8M",
             "What the quarantine itself costs",
         ])
-        .complains(&["every row is kept in", "heaptoll delay --resume"]);
+        .complains(&["every row is kept in", "heaptoll lab delay --resume"]);
     let json = read_json(&file);
     assert_eq!(json["schema"], "heaptoll-delay/1");
     assert_described(&json, "guide/delay.md");
@@ -72,6 +72,7 @@ fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_with_them() {
     let program = fixture.program("queue", ONE_AT_A_TIME);
     let db = fixture.at("delay.db");
     let words = [
+        "lab",
         "delay",
         "--pairing",
         "lockstep",
@@ -99,9 +100,9 @@ fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_with_them() {
         }
     }
     assert_ne!(begun("glibc"), begun("lea"));
-    fixture.heaptoll(&["delay", "--resume", &db, "--pairing", "interleaved"]).exits(2);
+    fixture.heaptoll(&["lab", "delay", "--resume", &db, "--pairing", "interleaved"]).exits(2);
     let interleaved = fixture.at("interleaved.db");
-    let words = ["delay", "-m", "glibc", "--sizes", "64K", "-n", "1"];
+    let words = ["lab", "delay", "-m", "glibc", "--sizes", "64K", "-n", "1"];
     fixture.heaptoll(&[&words[..], &["--db", &interleaved, "--", &program]].concat()).exits(0);
     assert!(rows_of(&fixture.json(&interleaved), "glibc", "alone").is_empty());
 }
@@ -111,16 +112,16 @@ fn a_study_is_extended_and_shown_again_and_no_other_experiment_is() {
     let fixture = Fixture::new();
     let program = fixture.program("queue", ONE_AT_A_TIME);
     let (db, file) = (fixture.at("delay.db"), fixture.at("delay.json"));
-    let words = ["delay", "-m", "glibc", "--sizes", "1M", "-n", "1", "--db", &db, "--", &program];
+    let words = ["lab", "delay", "-m", "glibc", "--sizes", "1M", "-n", "1", "--db", &db, "--", &program];
     fixture.heaptoll(&words).exits(0);
-    fixture.heaptoll(&["delay", "--resume", &db, "-n", "2", "--json", &file]).exits(0).shows(&["1M"]);
+    fixture.heaptoll(&["lab", "delay", "--resume", &db, "-n", "2", "--json", &file]).exits(0).shows(&["1M"]);
     let json = read_json(&file);
     assert_eq!((point(&json, 1 << 20)["good"].as_u64(), &json["repetitions"]), (Some(2), &2.into()));
     // Two pairs give a range and never claim.
     assert_eq!(point(&json, 1 << 20)["over_no_delay"]["cpu"]["differs"], false);
     let other = fixture.at("run.db");
     fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &other, "--", &program]).exits(0);
-    fixture.heaptoll(&["delay", "--resume", &other]).exits(2).complains(&["not of this study"]);
+    fixture.heaptoll(&["lab", "delay", "--resume", &other]).exits(2).complains(&["not of this study"]);
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         fixture.heaptoll(&words).exits(2).complains(&[why]);
     }
-    fixture.heaptoll(&["delay", "-m", "glibc"]).exits(2).complains(&["nothing to run"]);
+    fixture.heaptoll(&["lab", "delay", "-m", "glibc"]).exits(2).complains(&["nothing to run"]);
 }
 
 #[test]
@@ -149,7 +150,8 @@ fn an_interrupted_study_keeps_its_rows_and_goes_on() {
     let mark = marker("delay");
     let program = fixture.program("slow", "int main(void) { free(malloc(9)); usleep(150000); return 0; }");
     let db = fixture.at("delay.db");
-    let words = ["delay", "-m", "glibc", "--sizes", "4K", "-n", "30", "--db", &db, "--", &program, &mark];
+    let words =
+        ["lab", "delay", "-m", "glibc", "--sizes", "4K", "-n", "30", "--db", &db, "--", &program, &mark];
     let running = fixture.start(&words);
     let rows = || {
         let open = database(&db).ok()?;
@@ -160,7 +162,7 @@ fn an_interrupted_study_keeps_its_rows_and_goes_on() {
     };
     eventually("rows", || rows().is_some_and(|rows| rows >= 3) && !programs_with(&mark).is_empty());
     running.signal(libc::SIGINT);
-    let output = running.wait().exits(130).complains(&["heaptoll delay --resume"]);
+    let output = running.wait().exits(130).complains(&["heaptoll lab delay --resume"]);
     assert!(output.out.contains("interrupted: not all runs were made"), "{}", output.out);
 }
 
@@ -176,7 +178,7 @@ fn a_program_that_fails_under_a_delay_is_reported() {
         }"#,
     );
     fixture
-        .heaptoll(&["delay", "-m", "glibc", "--sizes", "4K,1M", "-n", "2", "--", &program])
+        .heaptoll(&["lab", "delay", "-m", "glibc", "--sizes", "4K,1M", "-n", "2", "--", &program])
         .exits(1)
         .shows(&["under quarantine=4K/glibc: 2x exit status 3"]);
 }

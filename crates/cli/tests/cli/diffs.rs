@@ -113,7 +113,7 @@ fn counted(fixture: &Fixture, name: &str, rounds: usize) -> String {
          int main(void) {{ for (int at = 0; at < 100; at++) free(malloc(at)); hot(); other(); return 0; }}\n"
     );
     let (program, json) = (fixture.program("counted", &source), fixture.at(name));
-    fixture.heaptoll(&["instructions", "--json", &json, "--", &program]).exits(0);
+    fixture.heaptoll(&["exact", "instructions", "--json", &json, "--", &program]).exits(0);
     json
 }
 
@@ -145,7 +145,10 @@ fn counts_of_instructions_are_compared_by_function() {
     assert!(page.contains("class=\"flame compared\""));
     let same = fixture.heaptoll(&["diff", &before, &before]).exits(0);
     assert!(same.out.contains("the same in every function"), "{}", same.out);
-    fixture.heaptoll(&["diff", &before]).exits(2).complains(&["name two files of heaptoll instructions"]);
+    fixture
+        .heaptoll(&["diff", &before])
+        .exits(2)
+        .complains(&["name two files of heaptoll exact instructions"]);
     fixture.heaptoll(&["diff", &before, "/bin/true"]).exits(2).complains(&["JSON and one is not"]);
     fixture.heaptoll(&["diff", &json, &before]).exits(2).complains(&["heaptoll-instructions/1 is wanted"]);
     let text = std::fs::read_to_string(&before).expect("the counts");
@@ -176,12 +179,12 @@ fn pages_of_recordings_and_traced_runs_have_flame_graphs() {
         fixture.heaptoll(&[arguments, &["--html", &html, "--", &program]].concat()).exits(0);
         std::fs::read_to_string(&html).expect("a page")
     };
-    let drag = page(&["drag", "--sites"]);
+    let drag = page(&["exact", "drag", "--sites"]);
     assert!(flame_table(&drag).contains("hold &#60; main"), "{}", flame_table(&drag));
     assert!(drag.contains("bytes times the 1000 instructions"));
     let ledger = page(&["ledger"]);
     assert!(flame_table(&ledger).contains("hold &#60; main"), "{}", flame_table(&ledger));
-    let instructions = page(&["instructions", "-m", "mimalloc3"]);
+    let instructions = page(&["exact", "instructions", "-m", "mimalloc3"]);
     assert!(flame_table(&instructions).contains("main &#60; held"), "{}", flame_table(&instructions));
     assert!(instructions.contains("from glibc to mimalloc3"));
 }

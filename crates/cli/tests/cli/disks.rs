@@ -142,7 +142,21 @@ fn a_full_scratch_disk_ends_a_shard_with_nothing_kept() {
     }
     let fixture = Fixture::new();
     let plan = fixture.at("e.plan");
-    let words = ["plan", "-m", "glibc", "-m", "glibc", "-n", "300", "--shard-time", "10m", "-o", &plan];
+    let words = [
+        "lab",
+        "shards",
+        "plan",
+        "-m",
+        "glibc",
+        "-m",
+        "glibc",
+        "-n",
+        "300",
+        "--shard-time",
+        "10m",
+        "-o",
+        &plan,
+    ];
     fixture.heaptoll(&[&words[..], &["--", "ls", "/"]].concat()).exits(0);
     let script = "mount -t tmpfs -o size=100k heaptoll-test \"$MNT\" && \
         exec \"$HT\" work \"$PLAN\" --shard 0 --scratch \"$MNT\" -o \"$OUT\"";

@@ -87,7 +87,7 @@ fn every_command_of_the_readme_and_of_the_page_of_commands_runs() {
     };
     heaptoll(&["record", "--sites", "-o", "t.heaptoll", "--", "./your-program"]).exits(0);
     heaptoll(&["record", "--graph", "-o", "t.graph", "--", "./your-program"]).exits(0);
-    heaptoll(&["instructions", "--json", "counts.json", "--", "./small-program"]).exits(0);
+    heaptoll(&["exact", "instructions", "--json", "counts.json", "--", "./small-program"]).exits(0);
     for db in ["a.db", "b.db"] {
         heaptoll(&["run", "--db", db, "-m", "glibc", "-m", "mimalloc3", "-n", "2", "--", "./your-program"])
             .exits(0);

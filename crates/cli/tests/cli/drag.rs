@@ -1,4 +1,4 @@
-//! `heaptoll drag`: on programs of which every touch is known, under managers and collectors of all sorts.
+//! `heaptoll exact drag`: on programs of which every touch is known, under managers and collectors of all sorts.
 
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ const SLACK: u64 = 2_000_000;
 /// The command's JSON and its output.
 fn dragged(fixture: &Fixture, options: &[&str], command: &[&str]) -> (Value, CommandOutput) {
     let file = fixture.at("drag.json");
-    let arguments = [&["drag", "--json", &file], options, &["--"], command].concat();
+    let arguments = [&["exact", "drag", "--json", &file], options, &["--"], command].concat();
     let output = fixture.heaptoll(&arguments).exits(0);
     (read_json(&file), output)
 }
@@ -243,11 +243,15 @@ fn processes_of_a_command_are_summed_and_the_largest_shown_alone() {
 #[test]
 fn wrong_requests_are_refused() {
     let fixture = Fixture::new();
-    fixture.heaptoll(&["drag"]).exits(2).complains(&["nothing to run"]);
+    fixture.heaptoll(&["exact", "drag"]).exits(2).complains(&["nothing to run"]);
+    fixture.heaptoll(&["exact", "drag", "--clock", "sun", "--", "true"]).exits(2).complains(&[
+        "exact",
+        "instructions",
+        "bytes",
+    ]);
     fixture
-        .heaptoll(&["drag", "--clock", "sun", "--", "true"])
+        .heaptoll(&["exact", "drag", "--json", "/nowhere/a", "--", "true"])
         .exits(2)
-        .complains(&["instructions", "bytes"]);
-    fixture.heaptoll(&["drag", "--json", "/nowhere/a", "--", "true"]).exits(2).complains(&["/nowhere/a"]);
-    fixture.heaptoll(&["drag", "-m", "absent", "--", "true"]).exits(2).complains(&["absent"]);
+        .complains(&["/nowhere/a"]);
+    fixture.heaptoll(&["exact", "drag", "-m", "absent", "--", "true"]).exits(2).complains(&["absent"]);
 }

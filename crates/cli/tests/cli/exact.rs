@@ -55,9 +55,9 @@ fn exact_counts_are_shown_with_measured_ratios_read_back_and_resumed() {
     );
     assert!(busy_row["instructions"]["ratio"].as_f64().is_some_and(|ratio| ratio > 2.0), "{busy_row:#}");
 
-    // As `heaptoll instructions` counts it.
+    // As `heaptoll exact instructions` counts it.
     let figures = fixture.at("instructions.json");
-    fixture.heaptoll(&["instructions", "-m", &busy, "--json", &figures, "--", &program]).exits(0);
+    fixture.heaptoll(&["exact", "instructions", "-m", &busy, "--json", &figures, "--", &program]).exits(0);
     let counted = read_json(&figures);
     let owners = &counted["programs"][0]["managers"][1]["figures"]["owners"];
     let all: u64 = ["program", "allocator", "collector"]

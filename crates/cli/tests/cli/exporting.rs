@@ -118,19 +118,21 @@ fn every_format_has_the_sums_of_stat() {
     let fixture = Fixture::new();
     let trace = trace(&fixture, "made.heaptoll", true);
     for (format, file) in FORMATS {
-        let wrote = in_folder(&fixture, &["export", &trace, "--to", format]).exits(0);
+        let wrote = in_folder(&fixture, &["trace", "export", &trace, "--to", format]).exits(0);
         wrote.complains(&["wrote 2 call stacks to", file]);
-        in_folder(&fixture, &["export", &trace, "--to", format]).exits(2).complains(&["exists", "--force"]);
+        in_folder(&fixture, &["trace", "export", &trace, "--to", format])
+            .exits(2)
+            .complains(&["exists", "--force"]);
     }
     let json = fixture.at("stat.json");
-    fixture.heaptoll(&["stat", &trace, "--json", &json]).exits(0);
+    fixture.heaptoll(&["trace", "stat", &trace, "--json", &json]).exits(0);
     let stat = read_json(&json);
     let number = |value: &Value| value.as_u64().expect("a number");
     let (objects, bytes) = (number(&stat["objects"]), number(&stat["bytes"]));
     let (alive, alive_bytes) = (number(&stat["at_exit"]["objects"]), number(&stat["at_exit"]["bytes"]));
     let pprof = fixture.at("made.pb.gz");
     assert_eq!(pprof_sums(&pprof), [objects, bytes, alive, alive_bytes]);
-    in_folder(&fixture, &["export", &trace, "--to", "pprof", "--at", "peak", "--force"]).exits(0);
+    in_folder(&fixture, &["trace", "export", &trace, "--to", "pprof", "--at", "peak", "--force"]).exits(0);
     let peak = (number(&stat["peak"]["live_objects"]), number(&stat["peak"]["live_bytes"]));
     assert_eq!(pprof_sums(&pprof), [objects, bytes, peak.0, peak.1]);
 
@@ -163,7 +165,8 @@ fn every_format_has_the_sums_of_stat() {
 fn names_stay_within_their_places_in_formats_of_lines() {
     let fixture = Fixture::new();
     let trace = trace(&fixture, "made.heaptoll", true);
-    let shown = |format: &str| fixture.heaptoll(&["export", &trace, "--to", format, "-o", "-"]).exits(0);
+    let shown =
+        |format: &str| fixture.heaptoll(&["trace", "export", &trace, "--to", format, "-o", "-"]).exits(0);
     let folded = shown("folded");
     assert_eq!(
         folded.out,
@@ -180,7 +183,8 @@ fn between_two_times_is_as_if_the_recording_had_been_then() {
     let fixture = Fixture::new();
     let trace = trace(&fixture, "made.heaptoll", true);
     let of = |between: &str, value: &str| {
-        let words = ["export", &trace, "--to", "folded", "-o", "-", "--between", between, "--value", value];
+        let words =
+            ["trace", "export", &trace, "--to", "folded", "-o", "-", "--between", between, "--value", value];
         folded_sum(&fixture.heaptoll(&words).exits(0).out)
     };
     assert_eq!(of("0,3s", "allocated-bytes"), 3 * 1100);
@@ -197,25 +201,26 @@ fn what_cannot_be_exported_is_refused_with_the_way_out() {
     let fixture = Fixture::new();
     let without = trace(&fixture, "without.heaptoll", false);
     for (format, _) in FORMATS.iter().filter(|(format, _)| *format != "perfetto") {
-        let refused = fixture.heaptoll(&["export", &without, "--to", format, "-o", &fixture.at("x")]);
+        let refused =
+            fixture.heaptoll(&["trace", "export", &without, "--to", format, "-o", &fixture.at("x")]);
         refused.exits(2).complains(&["has no call stacks", "heaptoll record --sites"]);
     }
     assert!(!fixture.path("x").exists());
-    fixture.heaptoll(&["export", &without, "--to", "perfetto", "-o", &fixture.at("x")]).exits(0);
+    fixture.heaptoll(&["trace", "export", &without, "--to", "perfetto", "-o", &fixture.at("x")]).exits(0);
     assert!(std::fs::read(fixture.path("x")).expect("a trace").windows(10).any(|part| part == b"live bytes"));
 
     let trace = trace(&fixture, "made.heaptoll", true);
     for (format, option, value) in
         [("dhat", "--at", "peak"), ("pprof", "--value", "live-bytes"), ("parquet", "--between", "0,1s")]
     {
-        let refused = fixture.heaptoll(&["export", &trace, "--to", format, option, value]).exits(2);
+        let refused = fixture.heaptoll(&["trace", "export", &trace, "--to", format, option, value]).exits(2);
         refused.complains(&[option, format]);
     }
     fixture
-        .heaptoll(&["export", &trace, "--to", "dhat", "-o", &trace])
+        .heaptoll(&["trace", "export", &trace, "--to", "dhat", "-o", &trace])
         .exits(2)
         .complains(&["are the same file"]);
-    fixture.heaptoll(&["export", "-", "--to", "folded"]).exits(2).complains(&["has no name"]);
+    fixture.heaptoll(&["trace", "export", "-", "--to", "folded"]).exits(2).complains(&["has no name"]);
 }
 
 /// Before, its trace was called cut off.
@@ -229,8 +234,9 @@ fn a_program_that_allocates_nothing_has_a_profile_without_stacks() {
         .exits(1)
         .complains(&["no allocation arrived"]);
     for (format, _) in FORMATS {
-        let output =
-            fixture.heaptoll(&["export", &trace, "--to", format, "-o", &fixture.at(format)]).exits(0);
+        let output = fixture
+            .heaptoll(&["trace", "export", &trace, "--to", format, "-o", &fixture.at(format)])
+            .exits(0);
         output.complains(&["wrote 0 call stacks"]);
     }
 }
@@ -247,8 +253,9 @@ fn a_profile_of_a_trace_with_missing_events_is_marked_as_one_of_a_part() {
     let frame = Frame { function: "f".into(), ..Frame::default() };
     writer.sites(&Sites { sites: vec![Site::default(), Site { frames: vec![0] }], frames: vec![frame] });
     writer.finish(&Ending { how: "exited".into(), time_ns: 1, ..Ending::default() }).expect("ends");
-    let output =
-        fixture.heaptoll(&["export", &fixture.at("part.heaptoll"), "--to", "folded", "-o", "-"]).exits(1);
+    let output = fixture
+        .heaptoll(&["trace", "export", &fixture.at("part.heaptoll"), "--to", "folded", "-o", "-"])
+        .exits(1);
     output.shows(&["f 100"]).complains(&["7000 events are missing: disk full"]);
 }
 
@@ -259,7 +266,7 @@ fn a_trace_that_was_cut_off_has_lost_its_stacks() {
     let trace = trace(&fixture, "made.heaptoll", true);
     let whole = std::fs::read(&trace).expect("reads");
     std::fs::write(&trace, &whole[..whole.len() / 3]).expect("writes");
-    let refused = fixture.heaptoll(&["export", &trace, "--to", "folded", "-o", "-"]).exits(2);
+    let refused = fixture.heaptoll(&["trace", "export", &trace, "--to", "folded", "-o", "-"]).exits(2);
     refused.complains(&["has lost its call stacks"]);
 }
 
@@ -268,11 +275,11 @@ fn full_disks_and_readers_that_have_gone_are_no_disaster() {
     let fixture = Fixture::new();
     let trace = trace(&fixture, "made.heaptoll", true);
     for (format, _) in FORMATS {
-        let full = fixture.heaptoll(&["export", &trace, "--to", format, "-o", "/dev/full"]).exits(1);
+        let full = fixture.heaptoll(&["trace", "export", &trace, "--to", format, "-o", "/dev/full"]).exits(1);
         full.complains(&["/dev/full", "No space left"]);
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
-        let mut command = fixture.command(&["export", &trace, "--to", format, "-o", "-"]);
+        let mut command = fixture.command(&["trace", "export", &trace, "--to", format, "-o", "-"]);
         let output: CommandOutput = command.stdout(writer).output().expect("runs").into();
         assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{format}");
     }
@@ -304,12 +311,12 @@ int main(void) { for (int i = 0; i < 20; i++) keep(); return 0; }
     assert!(Command::new("strip").arg(&program).status().expect("strip runs").success());
     let trace = fixture.at("stripped.heaptoll");
     fixture.heaptoll(&["record", "--sites", "-o", &trace, "--", &program]).exits(0);
-    let folded = fixture.heaptoll(&["export", &trace, "--to", "folded", "-o", "-"]).exits(0).out;
+    let folded = fixture.heaptoll(&["trace", "export", &trace, "--to", "folded", "-o", "-"]).exits(0).out;
     let line = folded.lines().find(|line| line.ends_with(" 960")).expect("20 objects of 48 bytes");
     assert!(line.contains(";stripped+0x"), "{line}");
     let pprof = fixture.at("stripped.pb.gz");
     let mut file = Vec::new();
-    fixture.heaptoll(&["export", &trace, "--to", "pprof", "-o", &pprof]).exits(0);
+    fixture.heaptoll(&["trace", "export", &trace, "--to", "pprof", "-o", &pprof]).exits(0);
     std::fs::File::open(&pprof).expect("opens").read_to_end(&mut file).expect("reads");
     assert_eq!(file[..2], [0x1f, 0x8b]);
     assert_eq!(pprof_sums(&pprof)[1], folded_sum(&folded));
@@ -327,7 +334,7 @@ fn requests(fixture: &Fixture, format: &str) -> String {
     let program = fixture.program("requests", REQUESTS);
     let (trace, file) = (fixture.at("requests.heaptoll"), fixture.at("exported"));
     fixture.heaptoll(&["record", "--sites", "-o", &trace, "--", &program]).exits(0);
-    fixture.heaptoll(&["export", &trace, "--to", format, "-o", &file]).exits(0);
+    fixture.heaptoll(&["trace", "export", &trace, "--to", format, "-o", &file]).exits(0);
     file
 }
 

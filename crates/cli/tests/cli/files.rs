@@ -52,7 +52,7 @@ fn all_forms_of_output_are_readable_and_a_report_gives_the_same() {
 fn nothing_but_text_goes_to_pipes() {
     let fixture = Fixture::new();
     let (db, out) = experiment(&fixture, "e.db");
-    for arguments in [&["report", &db][..], &["managers"], &["programs"], &["compare", &db, &db]] {
+    for arguments in [&["report", &db][..], &["managers"], &["programs"], &["diff", &db, &db]] {
         let output = fixture.heaptoll(arguments).exits(0);
         assert!(
             !output.out.contains('\x1b') && !output.err.contains('\x1b'),
@@ -119,7 +119,7 @@ fn an_existing_file_is_never_overwritten_by_an_experiment() {
 fn refused_by_all(fixture: &Fixture, whole: &str, bad: &str, words: &[&str]) {
     let before = std::fs::read(bad).ok();
     for arguments in
-        [&["report", bad][..], &["compare", whole, bad], &["compare", bad, whole], &["run", "--resume", bad]]
+        [&["report", bad][..], &["diff", whole, bad], &["diff", bad, whole], &["run", "--resume", bad]]
     {
         let output = fixture.heaptoll(arguments).exits(2).complains(words).complains(&[bad]);
         assert_eq!(output.out, "", "{arguments:?}");
@@ -221,10 +221,10 @@ fn an_experiment_in_a_folder_that_cannot_be_written_can_be_read() {
 fn two_experiments_are_compared_where_they_have_something_in_common() {
     let fixture = Fixture::new();
     let ((a, _), (b, _)) = (experiment(&fixture, "a.db"), experiment(&fixture, "b.db"));
-    fixture.heaptoll(&["compare", &a, &b]).exits(0).shows(&["ls", "glibc#2", "CPU s", "peak RSS MiB"]);
+    fixture.heaptoll(&["diff", &a, &b]).exits(0).shows(&["ls", "glibc#2", "CPU s", "peak RSS MiB"]);
     let other = fixture.at("other.db");
     fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &other, "--", "uname"]).exits(0);
-    fixture.heaptoll(&["compare", &a, &other]).exits(2).complains(&["no program and manager in common"]);
+    fixture.heaptoll(&["diff", &a, &other]).exits(2).complains(&["no program and manager in common"]);
 }
 
 #[test]
@@ -281,11 +281,11 @@ fn different_work_is_compared_only_on_demand() {
     let a = twice(&fixture, "a.db", &["--", "sh", "-c", "seq 2000"]);
     let b = twice(&fixture, "b.db", &["--", "sh", "-c", "seq 20"]);
     let words = ["sh: the command is", "seq 2000", "seq 20'"];
-    let output = fixture.heaptoll(&["compare", &a, &b]).exits(2).complains(&words).complains(&["--anyway"]);
+    let output = fixture.heaptoll(&["diff", &a, &b]).exits(2).complains(&words).complains(&["--anyway"]);
     assert_eq!(output.out, "");
-    let output = fixture.heaptoll(&["compare", "--anyway", &a, &b]).exits(0).shows(&["CPU s"]);
+    let output = fixture.heaptoll(&["diff", "--anyway", &a, &b]).exits(0).shows(&["CPU s"]);
     output.complains(&words).complains(&["warning:", "the output differs"]);
-    let same_work = fixture.heaptoll(&["compare", &a, &a]).exits(0);
+    let same_work = fixture.heaptoll(&["diff", &a, &a]).exits(0);
     assert_eq!(same_work.err, "", "the same work is compared without a warning");
 }
 
@@ -297,7 +297,7 @@ fn another_standard_input_is_other_work() {
         twice(&fixture, name, &["--stdin", &fixture.at(words), "--", "cat"])
     };
     let (a, b) = (with("a.db", "one"), with("b.db", "two"));
-    fixture.heaptoll(&["compare", &a, &b]).exits(2).complains(&[
+    fixture.heaptoll(&["diff", &a, &b]).exits(2).complains(&[
         "cat: standard input is",
         "/one in A",
         "/two in B",
@@ -316,7 +316,7 @@ fn the_same_command_with_other_output_huge_pages_or_manager_is_warned_of() {
     let change = "UPDATE description SET value = replace(value, '\"version\":\"unknown\"', '\"version\":\"9\"') \
                   WHERE key = 'stacks'";
     fixture
-        .heaptoll(&["compare", &a, &b])
+        .heaptoll(&["diff", &a, &b])
         .exits(0)
         .shows(&["cat"])
         .complains(&["cat: the output differs", "other input"]);
@@ -324,10 +324,10 @@ fn the_same_command_with_other_output_huge_pages_or_manager_is_warned_of() {
     let (c, d) = (with("c.db", "one", &["-m", &manager]), with("d.db", "one", &["-m", &manager]));
     Connection::open(&d).and_then(|db| db.execute_batch(change)).expect("updates");
     let version = ["other.so's version differs: unknown in A, 9 in B"];
-    fixture.heaptoll(&["compare", &c, &d]).exits(0).complains(&version);
+    fixture.heaptoll(&["diff", &c, &d]).exits(0).complains(&version);
     // Where the system has no huge pages to forbid, there is nothing to differ in.
     if fixture.json(&a)["experiment"]["machine"]["thp"] != "never" {
-        fixture.heaptoll(&["compare", &a, &b]).exits(0).complains(&["huge pages differs", "never in B"]);
+        fixture.heaptoll(&["diff", &a, &b]).exits(0).complains(&["huge pages differs", "never in B"]);
     }
 }
 
@@ -348,7 +348,7 @@ fn a_program_with_other_input_is_left_out_and_the_others_are_compared() {
         twice(&fixture, name, &rest)
     };
     let (a, b) = (run("a.db", "quick"), run("b.db", "demo"));
-    let output = fixture.heaptoll(&["compare", &a, &b]).exits(0).shows(&["same"]);
+    let output = fixture.heaptoll(&["diff", &a, &b]).exits(0).shows(&["same"]);
     assert!(!output.out.contains("other"), "{}", output.out);
     output.complains(&["left out", "other: the command is `/usr/bin/seq 2` in A"]);
 }

@@ -1,4 +1,4 @@
-//! `heaptoll frequency`: the mutator's time by the period of collections, from the program to the figures.
+//! `heaptoll lab frequency`: the mutator's time by the period of collections, from the program to the figures.
 
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ fn collects_as_often_as_requested(collector: &str) {
             "every 4th collection",
             "What was measured",
         ])
-        .complains(&["heaptoll frequency --resume"]);
+        .complains(&["heaptoll lab frequency --resume"]);
     let json = read_json(&file);
     assert_eq!(json["schema"], "heaptoll-frequency/1");
     assert_described(&json, "guide/frequency.md");
@@ -81,6 +81,7 @@ fn a_program_that_hardly_allocates_shows_nothing_about_frequency() {
         .program("quiet", "int main(void) { for (int i = 0; i < 40; i++) free(malloc(100000)); return 0; }");
     fixture
         .heaptoll(&[
+            "lab",
             "frequency",
             "-m",
             "tithe-collect",
@@ -105,9 +106,12 @@ fn what_cannot_be_given_a_period_is_refused_before_anything_runs() {
         ("sweep,every=4M/glibc", "give them by --every"),
         ("quarantine=1B/glibc", "name one sweep layer"),
     ] {
-        fixture.heaptoll(&["frequency", "-m", collector, "--", "ls"]).exits(2).complains(&[why]);
+        fixture.heaptoll(&["lab", "frequency", "-m", collector, "--", "ls"]).exits(2).complains(&[why]);
     }
-    fixture.heaptoll(&["frequency", "--every", "0", "--", "ls"]).exits(2).complains(&["give sizes above 0"]);
+    fixture
+        .heaptoll(&["lab", "frequency", "--every", "0", "--", "ls"])
+        .exits(2)
+        .complains(&["give sizes above 0"]);
 }
 
 #[test]
@@ -147,7 +151,8 @@ fn a_program_without_a_collection_ends_the_study_at_once() {
     let program = fixture.program("little", "int main(void) { free(malloc(99)); return 0; }");
     let counter = fixture.at("runs");
     let script = fixture.script("counted", &format!("#!/bin/sh\necho x >> {counter}\nexec {program}\n"));
-    let words = ["frequency", "-m", "sweep/glibc", "--every", "16M,64M", "--reclaim", "1", "-n", "9", "--"];
+    let words =
+        ["lab", "frequency", "-m", "sweep/glibc", "--every", "16M,64M", "--reclaim", "1", "-n", "9", "--"];
     fixture
         .heaptoll(&[&words[..], &[&script]].concat())
         .exits(2)

@@ -1,4 +1,4 @@
-//! `heaptoll record --graph` and `heaptoll stat` of what it writes.
+//! `heaptoll record --graph` and `heaptoll trace stat` of what it writes.
 
 use crate::fixture::{CommandOutput, Fixture, read_json};
 
@@ -29,9 +29,9 @@ fn a_graph_is_recorded_and_summed_up_and_is_no_plain_trace() {
     let (program, graph, json) =
         (fixture.program("list", PROGRAM), fixture.at("a.graph"), fixture.at("a.json"));
     let record = ["record", "--graph", "--roots-every", "4K", "-o", &graph, "--", &program];
-    fixture.heaptoll(&record).exits(0).complains(&["edges", "root points", "heaptoll stat"]);
+    fixture.heaptoll(&record).exits(0).complains(&["edges", "root points", "heaptoll trace stat"]);
     fixture.heaptoll(&record).exits(2).complains(&["exists"]);
-    let shown = fixture.heaptoll(&["stat", &graph, "--json", &json]).exits(0);
+    let shown = fixture.heaptoll(&["trace", "stat", &graph, "--json", &json]).exits(0);
     shown.shows(&["hidden pointers", "Root points", "Bounds of lifetimes"]);
     let figures = read_json(&json);
     assert_eq!(figures["hidden"]["objects"], 1, "{figures:#}");
@@ -79,13 +79,16 @@ fn a_trace_with_references_has_each_load_and_store_and_the_requests_that_the_pro
     let (graph, json) = (fixture.at("a.graph"), fixture.at("a.json"));
     let record = ["record", "--graph", "--references", "-o", &graph, "--", &program];
     fixture.heaptoll(&record).exits(0).complains(&["2 requests"]);
-    fixture.heaptoll(&["stat", &graph, "--json", &json]).exits(0).shows(&["loads and stores", "requests"]);
+    fixture
+        .heaptoll(&["trace", "stat", &graph, "--json", &json])
+        .exits(0)
+        .shows(&["loads and stores", "requests"]);
     let figures = read_json(&json);
     let counts = ["accesses", "stores", "requests", "request_accesses"].map(|name| figures[name].as_u64());
     assert_eq!(counts, [Some(19), Some(12), Some(2), Some(16)], "{figures:#}");
     let without = ["record", "--graph", "--force", "-o", &graph, "--", &program];
     fixture.heaptoll(&without).exits(0);
-    fixture.heaptoll(&["stat", &graph, "--json", &json]).exits(0);
+    fixture.heaptoll(&["trace", "stat", &graph, "--json", &json]).exits(0);
     assert_eq!(read_json(&json)["accesses"], 0);
 }
 
@@ -124,10 +127,10 @@ fn a_graph_of_a_program_that_fails_has_its_end_and_sites_and_needs_no_state_fold
     let record = ["record", "--graph", "--sites", "-f", "--expect-status", "3", "-o", &graph, "--", &program];
     let mut command = fixture.command(&record);
     let output: CommandOutput = command.env("XDG_STATE_HOME", "/proc/state").output().expect("runs").into();
-    output.exits(3).complains(&["heaptoll stat"]);
+    output.exits(3).complains(&["heaptoll trace stat"]);
     assert!(!stale.exists(), "traces of the earlier run are removed");
     // Standard input is read, and a pipe that has the trace.
-    let mut stat = fixture.command(&["stat", "-", "--json", &json]);
+    let mut stat = fixture.command(&["trace", "stat", "-", "--json", &json]);
     let piped = std::fs::File::open(&graph).expect("it is there");
     let output: CommandOutput = stat.stdin(piped).output().expect("runs").into();
     output.exits(0).shows(&["exited with status 3", "Call sites", "keeps"]);
@@ -150,14 +153,17 @@ fn an_output_that_is_an_input_or_no_file_is_refused_before_anything_runs() {
     std::fs::write(&trace, "a trace").expect("writes");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
     for command in [
-        &["stat", &trace, "--markdown", &trace][..],
-        &["stat", &trace, "--html", &trace],
-        &["tailor", &trace, "-o", &trace, "--force"],
+        &["trace", "stat", &trace, "--markdown", &trace][..],
+        &["trace", "stat", &trace, "--html", &trace],
+        &["lab", "tailor", &trace, "-o", &trace, "--force"],
     ] {
         fixture.heaptoll(command).exits(2).complains(&["the same file"]);
         assert_eq!(std::fs::read_to_string(&trace).expect("it is there"), "a trace");
     }
-    fixture.heaptoll(&["tailor", &trace, "-o", &pipe, "--force"]).exits(2).complains(&["must be a file"]);
+    fixture
+        .heaptoll(&["lab", "tailor", &trace, "-o", &pipe, "--force"])
+        .exits(2)
+        .complains(&["must be a file"]);
     let record = ["record", "--graph", "-f", "-o", &pipe, "--", "/bin/true"];
     fixture.heaptoll(&record).exits(2).complains(&["must be a file"]);
     assert!(!fixture.path("pipe").is_file(), "the pipe stays one");

@@ -1,4 +1,4 @@
-//! `heaptoll import` on recordings that heaptrack made, and profiles of pprof, DHAT, jemalloc and gperftools given to
+//! `heaptoll trace import` on recordings that heaptrack made, and profiles of pprof, DHAT, jemalloc and gperftools given to
 //! the commands that read them and to those that cannot.
 
 use std::path::Path;
@@ -13,13 +13,13 @@ const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/tests/h
 
 fn import(fixture: &Fixture, recording: &str) -> (String, CommandOutput) {
     let trace = fixture.at("imported.heaptoll");
-    let output = fixture.heaptoll(&["import", recording, "-o", &trace, "--force"]);
+    let output = fixture.heaptoll(&["trace", "import", recording, "-o", &trace, "--force"]);
     (trace, output)
 }
 
 fn stat(fixture: &Fixture, trace: &str) -> Value {
     let json = fixture.at("stat.json");
-    fixture.heaptoll(&["stat", trace, "--json", &json]).exits(0);
+    fixture.heaptoll(&["trace", "stat", trace, "--json", &json]).exits(0);
     read_json(&json)
 }
 
@@ -58,7 +58,7 @@ fn a_recording_of_heaptrack_works_with_every_command_for_traces() {
         assert_eq!(sums(&stat), [303, 117_601, 92_001, 100, 10_297]);
         let from = stat["subject"]["imported"]["from"].as_str().expect("a tool");
         assert_eq!(from, format!("heaptrack 1.4.0 (file format 3, {form})"));
-        let shown = fixture.heaptoll(&["stat", &trace]).exits(0).out;
+        let shown = fixture.heaptoll(&["trace", "stat", &trace]).exits(0).out;
         assert!(
             shown.contains("made of a recording of heaptrack 1.4.0")
                 && shown.contains("single lifetimes") == (form != "raw"),
@@ -76,7 +76,7 @@ fn a_recording_of_heaptrack_works_with_every_command_for_traces() {
             "{}",
             nothing.out
         );
-        let folded = fixture.heaptoll(&["export", &trace, "--to", "folded", "-o", "-"]).exits(0).out;
+        let folded = fixture.heaptoll(&["trace", "export", &trace, "--to", "folded", "-o", "-"]).exits(0).out;
         // A raw one has names where its program happens to be at its place.
         assert!(form == "raw" || folded.contains("main;handle;parse"), "{folded}");
     }
@@ -104,19 +104,25 @@ fn what_cannot_be_imported_is_refused_and_leaves_no_file() {
     let cut = write("cut", b"v 10400 3\ni 5 0\nt 1 0\na 5 1\n+ 0\n+ ");
     let (trace, output) = import(&fixture, &cut);
     output.exits(1).complains(&["cut off in its line 6", "what comes before"]);
-    let shown = fixture.heaptoll(&["stat", &trace]);
+    let shown = fixture.heaptoll(&["trace", "stat", &trace]);
     assert!(shown.out.contains("cut off in its line 6"), "{}", shown.out);
     fixture
-        .heaptoll(&["import", &trace, "-o", &fixture.at("x")])
+        .heaptoll(&["trace", "import", &trace, "-o", &fixture.at("x")])
         .exits(2)
         .complains(&["is a trace of heaptoll"]);
     let recording = format!("{RECORDINGS}/requests.zst");
-    fixture.heaptoll(&["import", &recording, "-o", &trace]).exits(2).complains(&["exists", "--force"]);
     fixture
-        .heaptoll(&["stat", &recording])
+        .heaptoll(&["trace", "import", &recording, "-o", &trace])
         .exits(2)
-        .complains(&["a recording of heaptrack", "heaptoll import"]);
-    fixture.heaptoll(&["import", &recording, "--from", "pprof"]).exits(2).complains(&["sums of call stacks"]);
+        .complains(&["exists", "--force"]);
+    fixture
+        .heaptoll(&["trace", "stat", &recording])
+        .exits(2)
+        .complains(&["a recording of heaptrack", "heaptoll trace import"]);
+    fixture
+        .heaptoll(&["trace", "import", &recording, "--from", "pprof"])
+        .exits(2)
+        .complains(&["sums of call stacks"]);
 }
 
 /// `keep` keeps as many blocks as its argument states.
@@ -138,7 +144,7 @@ fn recorded(fixture: &Fixture, name: &str, blocks: &str) -> String {
 }
 
 fn folded(fixture: &Fixture, file: &str, value: &str) -> CommandOutput {
-    fixture.heaptoll(&["export", file, "--to", "folded", "-o", "-", "--value", value])
+    fixture.heaptoll(&["trace", "export", file, "--to", "folded", "-o", "-", "--value", value])
 }
 
 #[test]
@@ -149,7 +155,7 @@ fn a_profile_of_another_tool_is_exported_and_compared_as_the_trace_that_it_is_of
     for (trace, name) in traces.iter().zip(["few", "many"]) {
         for format in ["pprof", "dhat"] {
             let file = fixture.at(&format!("{name}.{format}"));
-            fixture.heaptoll(&["export", trace, "--to", format, "-o", &file]).exits(0);
+            fixture.heaptoll(&["trace", "export", trace, "--to", format, "-o", &file]).exits(0);
             profiles.push(file);
         }
     }
@@ -176,7 +182,10 @@ fn a_profile_of_another_tool_is_exported_and_compared_as_the_trace_that_it_is_of
         assert_eq!(shown.contains("not compared: bytes live at the peak"), !has_peak, "{shown}");
     }
     let page = fixture.at("few.html");
-    fixture.heaptoll(&["export", few, "--to", "html", "-o", &page]).exits(0).complains(&["call stacks"]);
+    fixture
+        .heaptoll(&["trace", "export", few, "--to", "html", "-o", &page])
+        .exits(0)
+        .complains(&["call stacks"]);
     let page = std::fs::read_to_string(page).expect("a page");
     assert!(page.contains("class=\"flame") && page.contains("keep"), "{}", page.len());
 }
@@ -186,14 +195,19 @@ fn a_profile_has_no_events_and_every_command_states_it() {
     let fixture = Fixture::new();
     let trace = recorded(&fixture, "keeper.heaptoll", "5");
     let profile = fixture.at("keeper.pb.gz");
-    fixture.heaptoll(&["export", &trace, "--to", "pprof", "-o", &profile]).exits(0);
+    fixture.heaptoll(&["trace", "export", &trace, "--to", "pprof", "-o", &profile]).exits(0);
     for command in ["stat", "lifetimes", "replay", "bound", "leaks", "ledger", "import"] {
         let refused = fixture.heaptoll(&[command, &profile]).exits(2);
-        refused.complains(&["a heap profile of pprof", "no events", "heaptoll export", "heaptoll diff"]);
+        refused.complains(&[
+            "a heap profile of pprof",
+            "no events",
+            "heaptoll trace export",
+            "heaptoll diff",
+        ]);
     }
     let to = |options: &[&str]| {
         let file = fixture.at("out");
-        let words = [&["export", &profile, "-o", &file, "--force"], options].concat();
+        let words = [&["trace", "export", &profile, "-o", &file, "--force"], options].concat();
         fixture.heaptoll(&words)
     };
     to(&["--to", "firefox"]).exits(2).complains(&["without the times"]);
@@ -233,7 +247,10 @@ fn a_profile_that_jemalloc_dumped_has_names_and_is_scaled() {
     let shown = folded(&fixture, &profile, "live-bytes").exits(0);
     assert_eq!(shown.out.trim(), "keeper 9457", "900 / (1 - exp(-100 / 1000))");
     shown.complains(&["once in about 1000 B allocated", "not what was allocated"]);
-    fixture.heaptoll(&["stat", &profile]).exits(2).complains(&["a heap profile of jemalloc", "no events"]);
+    fixture
+        .heaptoll(&["trace", "stat", &profile])
+        .exits(2)
+        .complains(&["a heap profile of jemalloc", "no events"]);
     // The file that its names came from is another by now.
     std::fs::write(&program, "another").expect("writes");
     let shown = folded(&fixture, &profile, "live-bytes").exits(0);

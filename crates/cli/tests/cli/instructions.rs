@@ -1,4 +1,4 @@
-//! `heaptoll instructions`: on a manager whose every instruction is known, on programs that repeat and on programs that
+//! `heaptoll exact instructions`: on a manager whose every instruction is known, on programs that repeat and on programs that
 //! do not, and compared with callgrind.
 
 use std::process::Command;
@@ -50,7 +50,7 @@ const KNOWN: &str = r#"
 /// The command's JSON and its output.
 fn counted(fixture: &Fixture, options: &[&str], command: &[&str]) -> (Value, CommandOutput) {
     let file = fixture.at("counted.json");
-    let arguments = [&["instructions", "--json", &file], options, &["--"], command].concat();
+    let arguments = [&["exact", "instructions", "--json", &file], options, &["--"], command].concat();
     let output = fixture.heaptoll(&arguments).exits(0);
     (read_json(&file), output)
 }
@@ -416,7 +416,7 @@ fn callgrinds_file_has_the_counts_of_the_json() {
         assert!(text.contains(&calls), "{calls} in {text}");
     }
     let missing = fixture.at("no/such");
-    let refused = fixture.heaptoll(&["instructions", "--callgrind", &missing, "--", &program]);
+    let refused = fixture.heaptoll(&["exact", "instructions", "--callgrind", &missing, "--", &program]);
     refused.exits(2).complains(&["cannot write callgrind's files"]);
 }
 

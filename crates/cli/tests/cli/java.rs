@@ -71,7 +71,7 @@ fn a_collector_that_is_not_there_or_a_program_of_c_is_refused() {
     run("jvm-g1,heap=12", &java).exits(2).complains(&["1M or more"]);
     run("jvm-zgc,every=1M", &java).exits(2).complains(&["every", "it has heap, threads"]);
     fixture.heaptoll(&["record", "-m", "jvm-g1", "--", &java]).exits(2).complains(&["Java's collectors"]);
-    let mixed = ["proximity", "-m", "jvm-g1", "-m", "sweep/glibc", "--", &java];
+    let mixed = ["lab", "proximity", "-m", "jvm-g1", "-m", "sweep/glibc", "--", &java];
     fixture.heaptoll(&mixed).exits(2).complains(&["two commands"]);
 }
 
@@ -102,7 +102,7 @@ fn the_collectors_of_a_jdk_collect() {
 fn a_java_program_has_a_smallest_heap() {
     let fixture = Fixture::new();
     let file = fixture.at("heaps.json");
-    let options = ["minheap", "--json", &file, "--quick", "--repeats", "1", "--tolerance", "10"];
+    let options = ["lab", "minheap", "--json", &file, "--quick", "--repeats", "1", "--tolerance", "10"];
     fixture.heaptoll(&[&options[..], &["-m", "jvm-serial", "-p", "gcbench-java"]].concat());
     let search = read_json(&file)["programs"][0]["collectors"][0]["search"].clone();
     let (heap, failed) =

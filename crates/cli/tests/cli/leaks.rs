@@ -287,7 +287,7 @@ fn what_destructors_free_grows_and_is_live_when_exit_begins() {
     fixture.heaptoll(&["record", "--sites", "-f", "-o", &trace, "--", &program]).exits(0);
     judge(&[&trace], 3000);
     fixture.heaptoll(&["leaks", "--fail-on", "never-freed", &trace]).exits(0).shows(&["freed after exit"]);
-    fixture.heaptoll(&["stat", &trace]).exits(0).shows(&["when exit begins"]);
+    fixture.heaptoll(&["trace", "stat", &trace]).exits(0).shows(&["when exit begins"]);
     let kinds = &judge(&["--", &program], 3000)["kinds"];
     assert_eq!((&kinds["reachable"]["objects"], &kinds["definite"]["objects"]), (&3000.into(), &0.into()));
     assert!(kinds["idle"]["objects"].as_u64().is_some_and(|idle| idle > 1000), "{kinds:#}");

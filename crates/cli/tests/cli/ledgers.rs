@@ -300,6 +300,6 @@ fn a_trace_that_does_not_stay_is_not_offered() {
     let fixture = Fixture::new();
     let program = holder(&fixture);
     let output = fixture.heaptoll(&["ledger", "--", &program]).exits(0);
-    assert!(!output.err.contains("heaptoll stat"), "{}", output.err);
+    assert!(!output.err.contains("heaptoll trace stat"), "{}", output.err);
     assert!(output.out.contains("Where the memory is"), "{}", output.out);
 }

@@ -1,4 +1,4 @@
-//! `heaptoll locality` on programs whose references are known, under managers whose placement is known.
+//! `heaptoll exact locality` on programs whose references are known, under managers whose placement is known.
 
 use serde_json::Value;
 
@@ -8,7 +8,8 @@ use crate::fixture::{Fixture, read_json, rows};
 fn simulated(fixture: &Fixture, options: &[&str], command: &[&str]) -> Value {
     let file = fixture.at("l.json");
     let db = fixture.at("l.db");
-    let fixed = ["locality", "--sample", "exact", "--cache", "32K/8,1M/16", "--json", &file, "--db", &db];
+    let fixed =
+        ["exact", "locality", "--sample", "exact", "--cache", "32K/8,1M/16", "--json", &file, "--db", &db];
     fixture.heaptoll(&[&fixed, options, &["--"], command].concat()).exits(0);
     read_json(&file)["programs"][0].clone()
 }
@@ -192,7 +193,7 @@ fn placement_is_separated_from_the_managers_own_work_and_the_sum_closes() {
 fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     let fixture = Fixture::new();
     let refused = |option: &str, value: &str, why: &str| {
-        fixture.heaptoll(&["locality", option, value, "--", "true"]).exits(2).complains(&[why]);
+        fixture.heaptoll(&["exact", "locality", option, value, "--", "true"]).exits(2).complains(&[why]);
     };
     refused("--cache", "32K/7", "no whole number of sets");
     refused("--cache", "1M/16,32K/8", "nearest first");
@@ -200,11 +201,11 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     refused("--line", "48", "power of two");
     refused("--sizes", "64K,much", "`much`");
     fixture
-        .heaptoll(&["locality", "--line", "4096", "--page", "1024", "--", "true"])
+        .heaptoll(&["exact", "locality", "--line", "4096", "--page", "1024", "--", "true"])
         .exits(2)
         .complains(&["a page of 1024 bytes"]);
     fixture
-        .heaptoll(&["locality", "--cache", "32K/8", "--latency", "14,200", "--", "true"])
+        .heaptoll(&["exact", "locality", "--cache", "32K/8", "--latency", "14,200", "--", "true"])
         .exits(2)
         .complains(&["2 latencies for 1 caches"]);
     assert!(!fixture.path("state").exists(), "nothing is stored of what did not run");
@@ -222,7 +223,8 @@ fn simulators_that_run_out_of_memory_keep_what_they_have_and_warn() {
             return 0; }",
     );
     let file = fixture.at("l.json");
-    let options = ["locality", "--sample", "exact", "--memory-limit", "1", "--json", &file, "--", &program];
+    let options =
+        ["exact", "locality", "--sample", "exact", "--memory-limit", "1", "--json", &file, "--", &program];
     fixture.heaptoll(&options).exits(1).shows(&["--memory-limit"]);
     let row = &read_json(&file)["programs"][0]["rows"][0];
     assert!(row["cut_short"].as_str().is_some_and(|why| why.contains("only counted")), "{row}");

@@ -49,7 +49,7 @@ fn exact_counts_of_another_file_are_taken_where_the_work_is_the_same() {
     fixture
         .heaptoll(&["run", "-n", "3", "--warmup", "0", "-m", "glibc", "--db", &timed, "--", &program])
         .exits(0);
-    fixture.heaptoll(&["instructions", "-m", "glibc", "--db", &traced, "--", &program]).exits(0);
+    fixture.heaptoll(&["exact", "instructions", "-m", "glibc", "--db", &traced, "--", &program]).exits(0);
     let json = fixture.at("e.json");
     fixture
         .heaptoll(&["report", &timed, "--instructions", &traced, "--json", &json])
@@ -64,7 +64,7 @@ fn exact_counts_of_another_file_are_taken_where_the_work_is_the_same() {
     assert!(row["bound"]["ratio"].as_f64().is_some_and(|ratio| ratio > 1.0), "{row}");
     // Of other work, or of nothing in common, nothing is taken.
     let other = fixture.at("other.db");
-    fixture.heaptoll(&["instructions", "-m", "glibc", "--db", &other, "--", "/bin/ls"]).exits(0);
+    fixture.heaptoll(&["exact", "instructions", "-m", "glibc", "--db", &other, "--", "/bin/ls"]).exits(0);
     fixture
         .heaptoll(&["report", &timed, "--instructions", &other])
         .exits(2)

@@ -1,4 +1,4 @@
-//! `heaptoll minheap` on programs whose need is known.
+//! `heaptoll lab minheap` on programs whose need is known.
 
 use serde_json::Value;
 
@@ -16,7 +16,8 @@ fn search(
     program: &str,
 ) -> (Value, crate::fixture::CommandOutput) {
     let file = fixture.at("heaps.json");
-    let fixed = ["minheap", "--json", &file, "--tolerance", "2", "--repeats", REPEATS, "--every", "64K"];
+    let fixed =
+        ["lab", "minheap", "--json", &file, "--tolerance", "2", "--repeats", REPEATS, "--every", "64K"];
     let output = fixture.heaptoll(&[&fixed, options, &["--", program]].concat()).exits(code);
     (read_json(&file)["programs"][0].clone(), output)
 }
@@ -101,19 +102,19 @@ fn a_flaky_program_is_called_one() {
 #[test]
 fn what_cannot_be_searched_is_refused() {
     let fixture = Fixture::new();
-    fixture.heaptoll(&["minheap"]).exits(2).complains(&["nothing to run"]);
-    fixture.heaptoll(&["minheap", "-m", "glibc", "--", "true"]).exits(2).complains(&["sweep/glibc"]);
+    fixture.heaptoll(&["lab", "minheap"]).exits(2).complains(&["nothing to run"]);
+    fixture.heaptoll(&["lab", "minheap", "-m", "glibc", "--", "true"]).exits(2).complains(&["sweep/glibc"]);
     fixture
-        .heaptoll(&["minheap", "-m", "sweep,heap=1M/glibc", "--", "true"])
+        .heaptoll(&["lab", "minheap", "-m", "sweep,heap=1M/glibc", "--", "true"])
         .exits(2)
         .complains(&["leave it out"]);
     fixture
-        .heaptoll(&["minheap", "-b", "tithe-collect", "--", "true"])
+        .heaptoll(&["lab", "minheap", "-b", "tithe-collect", "--", "true"])
         .exits(2)
         .complains(&["is a collector"]);
-    fixture.heaptoll(&["minheap", "--tolerance", "99", "--", "true"]).exits(2).complains(&["0 to 50"]);
+    fixture.heaptoll(&["lab", "minheap", "--tolerance", "99", "--", "true"]).exits(2).complains(&["0 to 50"]);
     let failing = fixture.program("failing", "int main(void) { return 3; }");
-    let options = ["minheap", "-m", "sweep/glibc", "-b", "glibc", "--"];
+    let options = ["lab", "minheap", "-m", "sweep/glibc", "-b", "glibc", "--"];
     fixture
         .heaptoll(&[&options[..], &[&failing]].concat())
         .exits(2)
@@ -124,6 +125,6 @@ fn what_cannot_be_searched_is_refused() {
 fn a_static_program_has_no_heap_to_search() {
     let fixture = Fixture::new();
     let program = fixture.static_program("static", "int main(void) { return malloc(10) == 0; }");
-    let command = ["minheap", "-m", "sweep/glibc", "-b", "glibc", "--", &program];
+    let command = ["lab", "minheap", "-m", "sweep/glibc", "-b", "glibc", "--", &program];
     fixture.heaptoll(&command).exits(2).complains(&["statically linked"]);
 }

@@ -1,4 +1,4 @@
-//! `heaptoll oracle` and `heaptoll reclamation`: programs of which every last use is known, programs whose allocations
+//! `heaptoll lab oracle` and `heaptoll lab reclamation`: programs of which every last use is known, programs whose allocations
 //! depend on something, and early frees that are not safe.
 
 use serde_json::Value;
@@ -73,7 +73,7 @@ const THREAD: &str = r#"
 
 fn recorded(fixture: &Fixture, command: &[&str], status: i32) -> (Value, CommandOutput) {
     let (json, file) = (fixture.at("oracle.json"), fixture.at("p.oracle"));
-    let arguments = [&["oracle", "--force", "-o", &file, "--json", &json, "--"], command].concat();
+    let arguments = [&["lab", "oracle", "--force", "-o", &file, "--json", &json, "--"], command].concat();
     let output = fixture.heaptoll(&arguments).exits(status);
     (read_json(&json)["programs"][0].clone(), output)
 }
@@ -208,15 +208,15 @@ fn threads_servers_and_bad_names_are_refused() {
         assert!(output.err.contains(part), "{arguments:?}: {}", output.err);
     };
     let file = fixture.at("t.oracle");
-    refused(&["oracle", "-o", &file, "--", &program], "starts a thread");
-    refused(&["oracle", "-o", &fixture.at("t.txt"), "--", &program], "the ending .oracle");
-    refused(&["oracle", "-o", &fixture.at("a,b.oracle"), "--", &program], "comma");
-    refused(&["oracle", "-o", &file, "-p", "redis"], "is a server");
+    refused(&["lab", "oracle", "-o", &file, "--", &program], "starts a thread");
+    refused(&["lab", "oracle", "-o", &fixture.at("t.txt"), "--", &program], "the ending .oracle");
+    refused(&["lab", "oracle", "-o", &fixture.at("a,b.oracle"), "--", &program], "comma");
+    refused(&["lab", "oracle", "-o", &file, "-p", "redis"], "is a server");
     let none = format!("oracle=last-use,file={file}/glibc");
     for (stack, part) in [
         ("oracle/glibc", "it needs a point"),
         ("oracle=later,file=a.oracle/glibc", "it needs a point"),
-        ("oracle=last-use/glibc", "cache/heaptoll/oracles/thread.oracle; `heaptoll oracle` makes it"),
+        ("oracle=last-use/glibc", "cache/heaptoll/oracles/thread.oracle; `heaptoll lab oracle` makes it"),
         ("oracle=delay,file=a.oracle/glibc", "it needs bytes"),
         ("oracle=free,bytes=1,file=a.oracle/glibc", "only delay and collect"),
         ("oracle=free,file=a.txt/glibc", "must end with .oracle"),
@@ -256,6 +256,7 @@ fn the_study_records_what_is_missing_and_shows_every_point() {
     let program = fixture.program("known", KNOWN);
     let (json, folder, page) = (fixture.at("r.json"), fixture.at("oracles"), fixture.at("r.html"));
     let arguments = [
+        "lab",
         "reclamation",
         "-m",
         "glibc",

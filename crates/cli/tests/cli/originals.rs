@@ -235,7 +235,7 @@ fn pointer_free_memory_is_recorded_in_front_of_any_manager() {
     for manager in ["glibc", "kingsley", "bw16", "bw26", "treadmill", "tithe-collect"] {
         let (trace, json) = (fixture.at("trace"), fixture.at("stat.json"));
         fixture.heaptoll(&["record", "-f", "-o", &trace, "-m", manager, "--", &program]).exits(0);
-        fixture.heaptoll(&["stat", &trace, "--json", &json]).exits(0);
+        fixture.heaptoll(&["trace", "stat", &trace, "--json", &json]).exits(0);
         let objects = read_json(&json)["objects"].as_u64().expect("a number");
         assert!((1000..1100).contains(&objects), "{manager}: {objects}");
     }

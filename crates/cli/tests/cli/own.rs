@@ -38,7 +38,7 @@ static void work(void) {
 
 fn counted(fixture: &Fixture, options: &[&str], command: &[&str], status: i32) -> (Value, CommandOutput) {
     let file = fixture.at("counted.json");
-    let arguments = [&["instructions", "--json", &file], options, &["--"], command].concat();
+    let arguments = [&["exact", "instructions", "--json", &file], options, &["--"], command].concat();
     let output = fixture.heaptoll(&arguments).exits(status);
     (if status == 2 { Value::Null } else { read_json(&file) }, output)
 }
@@ -106,9 +106,12 @@ fn a_program_with_mimalloc_is_counted_as_callgrind_counts_it_and_managers_are_re
 fn drag_and_locality_follow_it_too() {
     let fixture = Fixture::new();
     let program = fixture.program("own", &format!("{MI} int main(void) {{ work(); return 0; }}"));
-    fixture.heaptoll(&["drag", "--", &program]).exits(0).shows(&["own (mimalloc)"]);
+    fixture.heaptoll(&["exact", "drag", "--", &program]).exits(0).shows(&["own (mimalloc)"]);
     let file = fixture.at("locality.json");
-    fixture.heaptoll(&["locality", "--json", &file, "--", &program]).exits(0).shows(&["own (mimalloc)"]);
+    fixture
+        .heaptoll(&["exact", "locality", "--json", &file, "--", &program])
+        .exits(0)
+        .shows(&["own (mimalloc)"]);
 }
 
 #[test]
@@ -117,12 +120,15 @@ fn what_cannot_be_replaced_is_refused_by_run_and_record_with_what_can_be_had() {
     let fixed = fixture.static_program("fixed", "int main(void) { free(malloc(9)); return 0; }");
     let own = fixture.program("own", &format!("{MI} int main(void) {{ work(); return 0; }}"));
     for program in [&fixed, &own] {
-        fixture.heaptoll(&["run", "-n", "1", "--", program]).exits(2).complains(&["heaptoll instructions"]);
+        fixture
+            .heaptoll(&["run", "-n", "1", "--", program])
+            .exits(2)
+            .complains(&["heaptoll exact instructions"]);
     }
     fixture
         .heaptoll(&["record", "-o", &fixture.at("t"), "--", &fixed])
         .exits(2)
-        .complains(&["heaptoll instructions"]);
+        .complains(&["heaptoll exact instructions"]);
 }
 
 #[test]

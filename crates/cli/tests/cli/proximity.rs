@@ -1,4 +1,4 @@
-//! `heaptoll proximity` on programs that mark their requests.
+//! `heaptoll lab proximity` on programs that mark their requests.
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ fn every_request_is_counted_and_collections_come_as_often_as_set() {
     let stacks = ["--cpu", "-m", "sweep/glibc", "-m", "tithe-collect"];
     let options = [&stacks[..], &["--collections", "100,10", "-n", "2", "--json", &json]].concat();
     fixture
-        .heaptoll(&[&["proximity", "--html", &html], &options[..], &["--", &program]].concat())
+        .heaptoll(&[&["lab", "proximity", "--html", &html], &options[..], &["--", &program]].concat())
         .exits(0)
         .shows(&["Mean time over the middle's", "sweep/glibc", "survivor bias from"])
         .shows(&["Mean processor time over the middle's", "Median processor time over the middle's"]);
@@ -79,17 +79,20 @@ fn what_has_no_requests_or_no_period_is_refused() {
     let fixture = Fixture::new();
     let silent = fixture.program("silent", "int main(void) { return malloc(10) == 0; }");
     fixture
-        .heaptoll(&["proximity", "-m", "sweep/glibc", "--", &silent])
+        .heaptoll(&["lab", "proximity", "-m", "sweep/glibc", "--", &silent])
         .exits(2)
         .complains(&["marks no requests", "heaptoll_events.h"]);
-    fixture.heaptoll(&["proximity", "-m", "glibc", "--", &silent]).exits(2).complains(&["option every="]);
     fixture
-        .heaptoll(&["proximity", "-m", "sweep,every=1M/glibc", "--", &silent])
+        .heaptoll(&["lab", "proximity", "-m", "glibc", "--", &silent])
+        .exits(2)
+        .complains(&["option every="]);
+    fixture
+        .heaptoll(&["lab", "proximity", "-m", "sweep,every=1M/glibc", "--", &silent])
         .exits(2)
         .complains(&["leave it out"]);
-    fixture.heaptoll(&["proximity", "--all"]).exits(2).complains(&["mark no requests"]);
-    fixture.heaptoll(&["proximity", "--collections", "0", "--", &silent]).exits(2);
-    fixture.heaptoll(&["proximity", "--cap", "0.5", "--", &silent]).exits(2).complains(&["from 1"]);
+    fixture.heaptoll(&["lab", "proximity", "--all"]).exits(2).complains(&["mark no requests"]);
+    fixture.heaptoll(&["lab", "proximity", "--collections", "0", "--", &silent]).exits(2);
+    fixture.heaptoll(&["lab", "proximity", "--cap", "0.5", "--", &silent]).exits(2).complains(&["from 1"]);
 }
 
 /// A program that fails under a collector is reported, and the others' figures are kept.
@@ -102,7 +105,7 @@ fn wrong_output_does_not_count() {
     let options =
         ["-m", "sweep/glibc", "-m", "tithe-collect", "--collections", "10", "-n", "2", "--json", &json];
     fixture
-        .heaptoll(&[&["proximity"], &options[..], &["--", &program]].concat())
+        .heaptoll(&[&["lab", "proximity"], &options[..], &["--", &program]].concat())
         .exits(1)
         .shows(&["wrong output"]);
     let found = read_json(&json);

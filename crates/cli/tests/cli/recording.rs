@@ -112,7 +112,8 @@ fn a_program_is_recorded_under_its_own_name() {
     let stdin = std::fs::File::open(fixture.path("in")).expect("opens");
     let output: CommandOutput =
         command.current_dir(fixture.path(".")).stdin(stdin).output().expect("starts").into();
-    let output = output.exits(7).complains(&["mine", "small.heaptoll: ", "heaptoll stat small.heaptoll"]);
+    let output =
+        output.exits(7).complains(&["mine", "small.heaptoll: ", "heaptoll trace stat small.heaptoll"]);
     assert_eq!(output.out, "input\nargument", "standard output is the program's alone");
     assert!(output.err.lines().count() <= 6, "{}", output.err);
     let trace = Trace::read(fixture.path("small.heaptoll")).whole();

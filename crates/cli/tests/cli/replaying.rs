@@ -1,4 +1,4 @@
-//! `heaptoll replay`: on traces of real programs, on traces that are damaged or none, and with
+//! `heaptoll trace replay`: on traces of real programs, on traces that are damaged or none, and with
 //! managers that fail.
 
 use std::os::unix::fs::symlink;
@@ -21,7 +21,7 @@ fn record(fixture: &Fixture, options: &[&str], command: &[&str]) {
 /// Replays `t` and returns the figures.
 fn replay(fixture: &Fixture, options: &[&str]) -> (CommandOutput, Value) {
     let (trace, json) = (fixture.at("t"), fixture.at("replay.json"));
-    let output = fixture.heaptoll(&[&["replay", &trace, "--json", &json], options].concat());
+    let output = fixture.heaptoll(&[&["trace", "replay", &trace, "--json", &json], options].concat());
     let figures = read_json(&json);
     (output, figures)
 }
@@ -196,19 +196,19 @@ fn copies_are_live_at_once() {
 fn what_is_no_trace_is_refused() {
     let fixture = Fixture::new();
     let none = fixture.at("none");
-    fixture.heaptoll(&["replay", &none]).exits(2).complains(&["none", "No such file"]);
+    fixture.heaptoll(&["trace", "replay", &none]).exits(2).complains(&["none", "No such file"]);
     std::fs::write(fixture.path("text"), "allocations: many\n").expect("writes");
-    fixture.heaptoll(&["replay", &fixture.at("text")]).exits(2).complains(&["text"]);
-    fixture.heaptoll(&["replay", &fixture.at(".")]).exits(2).complains(&["seems to be a folder"]);
-    fixture.heaptoll(&["replay", "-"]).exits(2).complains(&["must be a file"]);
+    fixture.heaptoll(&["trace", "replay", &fixture.at("text")]).exits(2).complains(&["text"]);
+    fixture.heaptoll(&["trace", "replay", &fixture.at(".")]).exits(2).complains(&["seems to be a folder"]);
+    fixture.heaptoll(&["trace", "replay", "-"]).exits(2).complains(&["must be a file"]);
     synthetic(&fixture, 0);
     fixture
-        .heaptoll(&["replay", &fixture.at("t")])
+        .heaptoll(&["trace", "replay", &fixture.at("t")])
         .exits(2)
         .complains(&["holds no call that can be replayed"]);
     synthetic(&fixture, 10);
     fixture
-        .heaptoll(&["replay", &fixture.at("t"), "-m", "absent"])
+        .heaptoll(&["trace", "replay", &fixture.at("t"), "-m", "absent"])
         .exits(2)
         .complains(&["no manager `absent`"]);
 }
@@ -252,7 +252,7 @@ fn a_missing_driver_is_named() {
             symlink(entry.path(), own.join(entry.file_name())).expect("links");
         }
     }
-    let mut command = fixture.command(&["replay", &fixture.at("t")]);
+    let mut command = fixture.command(&["trace", "replay", &fixture.at("t")]);
     let output: CommandOutput =
         command.env("HEAPTOLL_HOME", fixture.path("home")).output().expect("starts").into();
     output.exits(2).complains(&["the replay driver is missing", "heaptoll-replay", "make build"]);
@@ -268,7 +268,7 @@ fn an_interrupt_shows_what_was_measured_and_leaves_no_process() {
         "static int calls;\n#define BEFORE(bytes) if (bytes == 100 && \
         ++calls % 10000 == 0) usleep(20000);",
     );
-    let under_way = fixture.start(&["replay", &fixture.at("t"), "-m", &slow, "-n", "200"]);
+    let under_way = fixture.start(&["trace", "replay", &fixture.at("t"), "-m", &slow, "-n", "200"]);
     // Of its drivers one queries the manager's name, and three belong to each repetition: with the fifth, in which
     // order they may come, a repetition is over.
     let mut drivers = std::collections::HashSet::new();
@@ -288,13 +288,17 @@ fn a_page_has_the_charts() {
     let fixture = Fixture::new();
     record(&fixture, &[], &[&fixture.program("busy", BUSY)]);
     let (trace, page) = (fixture.at("t"), fixture.at("page.html"));
-    fixture.heaptoll(&["replay", &trace, "-m", "glibc", "-n", "1", "--loop", "3", "--html", &page]).exits(0);
+    fixture
+        .heaptoll(&["trace", "replay", &trace, "-m", "glibc", "-n", "1", "--loop", "3", "--html", &page])
+        .exits(0);
     let page = std::fs::read_to_string(page).expect("the page");
-    for title in ["Fragmentation over the trace", "Peak resident memory by repetition", "heaptoll replay"] {
+    for title in
+        ["Fragmentation over the trace", "Peak resident memory by repetition", "heaptoll trace replay"]
+    {
         assert!(page.contains(title), "no {title}");
     }
     fixture
-        .heaptoll(&["replay", &trace, "--html", "/nowhere/page.html"])
+        .heaptoll(&["trace", "replay", &trace, "--html", "/nowhere/page.html"])
         .exits(2)
         .complains(&["/nowhere/page.html"]);
 }

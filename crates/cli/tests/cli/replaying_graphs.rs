@@ -1,4 +1,4 @@
-//! `heaptoll replay --graph`: collectors that move objects, on traces of real programs, and what is refused.
+//! `heaptoll lab replay-graph`: collectors that move objects, on traces of real programs, and what is refused.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn collectors_that_move_objects_are_compared_in_heaps_of_fixed_size() {
         ["-m", "mmtk:immix", "-m", "mmtk:semispace", "-m", "mmtk:immix,moving=off", "-m", "mmtk:nogc"];
     let options =
         ["-n", "2", "--heap", "3x,64K", "--check", "--tolerance", "10", "--json", &json, "--html", &page];
-    let shown = fixture.heaptoll(&[&["replay", "--graph", &graph][..], &plans, &options].concat()).exits(0);
+    let shown = fixture.heaptoll(&[&["lab", "replay-graph", &graph][..], &plans, &options].concat()).exits(0);
     shown.shows(&[
         "Collectors that move objects, on lists",
         "Smallest heaps",
@@ -128,14 +128,14 @@ fn a_program_of_two_threads_with_control_characters_in_its_name_is_replayed_by_o
         "--json",
         &json,
     ];
-    let shown = fixture.heaptoll(&[&["replay", "--graph", &graph][..], &options].concat()).exits(0);
+    let shown = fixture.heaptoll(&[&["lab", "replay-graph", &graph][..], &options].concat()).exits(0);
     let shown = shown.shows(&["baseline", "Collections"]);
     assert!(!shown.out.contains('\u{1b}'), "{}", shown.out);
     assert_eq!(read_json(&json)["prepared"]["threads"], 2);
     // Its end is cut off: what is there is replayed.
     let whole = std::fs::read(&graph).expect("reads");
     std::fs::write(&graph, &whole[..whole.len() - 20]).expect("writes");
-    fixture.heaptoll(&[&["replay", "--graph", &graph][..], &options].concat()).exits(0);
+    fixture.heaptoll(&[&["lab", "replay-graph", &graph][..], &options].concat()).exits(0);
     assert_ne!(read_json(&json)["warnings"].as_array().map(Vec::len), Some(0));
 }
 
@@ -143,7 +143,7 @@ fn a_program_of_two_threads_with_control_characters_in_its_name_is_replayed_by_o
 fn an_object_that_a_collection_lost_is_trouble_and_so_is_a_collector_that_crashes() {
     let fixture = Fixture::new();
     let graph = record(&fixture, "lists", "1");
-    let replay = ["replay", "--graph", &graph, "--heap", "4M", "-n", "2", "--check"];
+    let replay = ["lab", "replay-graph", &graph, "--heap", "4M", "-n", "2", "--check"];
     let plans = ["-m", "mmtk:immix", "-m", "mmtk:gencopy"];
     let all = [&replay[..], &plans].concat();
     let lost = "\"REAL\" \"$@\" | sed 's/\"violation\":null/\"violation\":\"object 7 is gone\"/'";
@@ -218,12 +218,12 @@ fn the_program_s_accesses_are_replayed_and_their_misses_simulated_request_by_req
     let program = fixture.program("marked", &format!("{header}\n{REQUESTS}"));
     let (graph, json) = (fixture.at("t.graph"), fixture.at("a.json"));
     fixture.heaptoll(&["record", "--graph", "--references", "-o", &graph, "--", &program]).exits(0);
-    fixture.heaptoll(&["stat", &graph, "--json", &json]).exits(0);
+    fixture.heaptoll(&["trace", "stat", &graph, "--json", &json]).exits(0);
     let accesses = read_json(&json)["accesses"].clone();
     assert!(accesses.as_u64() >= Some(2000 * 1004), "{accesses}");
     let plans = ["-m", "mmtk:marksweep", "-m", "mmtk:semispace", "-m", "own:treadmill"];
     let options = ["-n", "1", "--heap", "32M", "--misses", "--cache", "32K/8,1M/16", "--collections", "40"];
-    let replay = ["replay", "--graph", &graph, "--json", &json];
+    let replay = ["lab", "replay-graph", &graph, "--json", &json];
     let shown = fixture.heaptoll(&[&replay[..], &plans, &options].concat()).exits(0);
     shown.shows(&["Simulated misses", "misses of 32K", "first 10 %, emptied", "Requests by their place"]);
     let figures = read_json(&json);
@@ -248,7 +248,7 @@ fn misses_of_a_trace_without_references_and_of_no_machine_are_refused() {
     let fixture = Fixture::new();
     let graph = record(&fixture, "lists", "1");
     let refused = |words: &[&str], because: &[&str]| {
-        fixture.heaptoll(&[&["replay", "--graph", &graph], words].concat()).exits(2).complains(because);
+        fixture.heaptoll(&[&["lab", "replay-graph", &graph], words].concat()).exits(2).complains(because);
     };
     refused(&["--misses"], &["no loads and stores", "--references"]);
     refused(&["--misses", "--cache", "32K"], &["32K", "SIZE/WAYS"]);
@@ -263,7 +263,7 @@ fn other_files_managers_plans_and_heaps_are_refused() {
     fixture.heaptoll(&["record", "-o", &plain, "--", &program]).exits(0);
     std::fs::write(&text, "neither").expect("writes");
     let refused = |words: &[&str], because: &[&str]| {
-        fixture.heaptoll(&[&["replay"], words].concat()).exits(2).complains(because);
+        fixture.heaptoll(&[&["trace", "replay"], words].concat()).exits(2).complains(because);
     };
     refused(&["--graph", &plain], &["a trace without pointers", "record --graph"]);
     refused(&["--graph", &text], &["no trace with pointers", "text"]);

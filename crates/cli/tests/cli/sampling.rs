@@ -70,7 +70,7 @@ fn the_site_that_holds_most_is_first_and_intervals_hold_the_exact_figures() {
     let program = fixture.program("planted", PLANTED);
     let (trace, json) = (fixture.at("a.heaptoll"), fixture.at("exact.json"));
     fixture.heaptoll(&["record", "--sites", "-o", &trace, "--", &program]).exits(0);
-    fixture.heaptoll(&["stat", &trace, "--json", &json]).exits(0);
+    fixture.heaptoll(&["trace", "stat", &trace, "--json", &json]).exits(0);
     let recorded = read_json(&json);
     let (profile, json) = (fixture.at("a.pb.gz"), fixture.at("a.json"));
     let sample = ["record", "--sample", "128K", "-o", &profile, "--json", &json, "--", &program];
@@ -248,7 +248,7 @@ impl<'a> Steps<'a> {
     }
 
     fn sample(&self, arguments: &[&str]) -> CommandOutput {
-        self.fixture.heaptoll(&[&["sample", &self.socket], arguments].concat())
+        self.fixture.heaptoll(&[&["record", "attach", &self.socket], arguments].concat())
     }
 
     /// The live bytes of a profile that is fetched now.
@@ -295,8 +295,11 @@ fn a_dormant_program_is_woken_and_put_to_sleep_through_its_socket() {
     steps.end().exits(0).complains(&["Heap profile of steps"]);
     assert!(!fixture.path("s").exists(), "the socket is gone");
     assert_eq!(pprof_sums(&fixture.at("end.pb.gz"))[3], pprof_sums(&fixture.at("first"))[3]);
-    fixture.heaptoll(&["sample", &fixture.at("s"), "start"]).exits(2).complains(&["is not there"]);
-    fixture.heaptoll(&["sample", &fixture.at("first"), "start"]).exits(2).complains(&["is no socket"]);
+    fixture.heaptoll(&["record", "attach", &fixture.at("s"), "start"]).exits(2).complains(&["is not there"]);
+    fixture
+        .heaptoll(&["record", "attach", &fixture.at("first"), "start"])
+        .exits(2)
+        .complains(&["is no socket"]);
 }
 
 /// Runs heaptoll as another user, which only root can.
@@ -325,11 +328,13 @@ fn another_user_is_refused() {
         eprintln!("SKIPPED: another user cannot run the tool that is tested");
         return;
     }
-    as_another(&fixture, &["sample", &steps.socket, "start"])
+    as_another(&fixture, &["record", "attach", &steps.socket, "start"])
         .exits(2)
         .complains(&["only the user that runs"]);
     std::fs::set_permissions(&steps.socket, std::fs::Permissions::from_mode(0o666)).expect("mode");
-    as_another(&fixture, &["sample", &steps.socket, "stop"]).exits(2).complains(&["by another user"]);
+    as_another(&fixture, &["record", "attach", &steps.socket, "stop"])
+        .exits(2)
+        .complains(&["by another user"]);
     steps.sample(&["status"]).exits(0).complains(&["samples; "]);
     steps.end().exits(0);
 }

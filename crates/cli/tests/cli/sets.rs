@@ -42,7 +42,9 @@ fn a_set_is_listed_and_runs_without_the_program_that_is_not_here() {
     let words = ["--catalog", &catalog, "--quick", "-n", "1", "-m", "glibc"];
     let file = fixture.at("delay.json");
     fixture
-        .heaptoll(&[&["delay", "--set", "three", "--sizes", "64K", "--json", &file], &words[..]].concat())
+        .heaptoll(
+            &[&["lab", "delay", "--set", "three", "--sizes", "64K", "--json", &file], &words[..]].concat(),
+        )
         .exits(0)
         .complains(&["gone is left out"]);
     let found = read_json(&file);
@@ -66,7 +68,7 @@ fn one_program_of_a_set_that_never_collects_is_named_and_the_others_are_measured
     let catalog = catalog(&fixture);
     let words = ["--set", "three", "--catalog", &catalog, "--quick", "-n", "1"];
     let options = ["-m", "sweep/glibc", "--every", "4M,16M", "--reclaim", "1"];
-    fixture.heaptoll(&[&["frequency"], &words[..], &options[..]].concat()).exits(0).shows(&[
+    fixture.heaptoll(&[&["lab", "frequency"], &words[..], &options[..]].concat()).exits(0).shows(&[
         "fewer than 10 collections",
         "never under sweep/glibc (0 collections",
         "often",

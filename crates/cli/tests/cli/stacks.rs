@@ -212,7 +212,17 @@ fn a_recording_goes_over_a_stack_and_a_replay_too() {
         .complains(&["several"]);
     fixture.heaptoll(&["record", "-o", &trace, "-m", "quarantine=4K/glibc", "--", &program]).exits(0);
     fixture
-        .heaptoll(&["replay", &trace, "-n", "2", "-m", "quarantine=1024B/mimalloc", "-m", "forward/tithe"])
+        .heaptoll(&[
+            "trace",
+            "replay",
+            &trace,
+            "-n",
+            "2",
+            "-m",
+            "quarantine=1024B/mimalloc",
+            "-m",
+            "forward/tithe",
+        ])
         .exits(0)
         .shows(&["quarantine=1K/mimalloc3", "forward/tithe"]);
 }

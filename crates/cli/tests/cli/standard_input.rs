@@ -186,7 +186,7 @@ fn an_experiment_over_a_pipe_is_compared_by_its_digest_and_not_resumed_planned_o
     let [one, same] = ["one.db", "same.db"].map(|name| measured(name, piped(b"abc".to_vec())));
     let other = measured("other.db", piped(b"xyz".to_vec()));
     let shown = |a: &str, b: &str| {
-        let output = fixture.heaptoll(&["compare", a, b]);
+        let output = fixture.heaptoll(&["diff", a, b]);
         format!("{}{}", output.out, output.err)
     };
     assert!(!shown(&one, &same).contains("standard input"), "{}", shown(&one, &same));
@@ -197,7 +197,10 @@ fn an_experiment_over_a_pipe_is_compared_by_its_digest_and_not_resumed_planned_o
         .exits(2)
         .complains(&["was piped", "--stdin FILE"]);
     let folder = fixture.at("artifact");
-    fixture.heaptoll(&["artifact", &one, "-o", &folder]).exits(2).complains(&["was piped", "--stdin FILE"]);
+    fixture
+        .heaptoll(&["lab", "artifact", &one, "-o", &folder])
+        .exits(2)
+        .complains(&["was piped", "--stdin FILE"]);
     let plan = "plan -o x.plan -n 1 -m glibc";
     runs(&fixture, plan, piped(b"abc".to_vec())).0.exits(2).complains(&["was piped", "--stdin FILE"]);
     // A file is there for the next command, which names it.

@@ -354,14 +354,18 @@ fn interrupted(options: &[&str], all: u64) -> crate::fixture::CommandOutput {
 /// is traced), and what they show of the last.
 const OF_ONE_RUN: [(&[&str], u64, &[&str]); 9] = [
     (&["leaks"], 2, &["lost 195 KiB in 200 objects", "the run is not whole (killed by signal 2)"]),
-    (&["instructions"], 2, &["glibc (not whole)", "interrupted: the figures are those until then"]),
+    (&["exact", "instructions"], 2, &["glibc (not whole)", "interrupted: the figures are those until then"]),
     (&["ledger"], 1, &["Where the memory is", "the run is not whole (killed by signal 2)"]),
     (&["ledger", "--exact"], 1, &["Where the memory is", "the run is not whole (killed by signal 2)"]),
     (&["record"], 1, &["output: 200 events"]),
     (&["record", "--graph"], 2, &["200 objects"]),
     (&["record", "--sample", "1"], 1, &["output: 200 samples", "195 KiB (exact)"]),
-    (&["locality"], 2, &["Locality of service", "interrupted: the figures are those until then"]),
-    (&["drag"], 2, &["200 objects (195 KiB) are not freed", "interrupted: the figures are those until then"]),
+    (&["exact", "locality"], 2, &["Locality of service", "interrupted: the figures are those until then"]),
+    (
+        &["exact", "drag"],
+        2,
+        &["200 objects (195 KiB) are not freed", "interrupted: the figures are those until then"],
+    ),
 ];
 
 #[track_caller]

@@ -70,8 +70,8 @@ fn a_stored_experiment_is_read_as_before() {
 fn stored_traces_are_read_as_before() {
     let fixture = Fixture::new();
     let calls = copied(&fixture, "calls.heaptoll");
-    assert_read_as_before(&["stat", &calls], &fixture, "stat.json");
-    assert_read_as_before(&["lifetimes", &calls], &fixture, "lifetimes.json");
+    assert_read_as_before(&["trace", "stat", &calls], &fixture, "stat.json");
+    assert_read_as_before(&["trace", "lifetimes", &calls], &fixture, "lifetimes.json");
     let snapshots = copied(&fixture, "snapshots.heaptoll");
     assert_read_as_before(&["ledger", &snapshots], &fixture, "ledger.json");
 }
@@ -108,8 +108,8 @@ fn a_dash_is_standard_output_with_nothing_else_on_it() {
     for (form, first) in TEXTS {
         only(&["report", &db, form, "-"], first);
     }
-    only(&["compare", &db, &db, "--anyway", "--markdown", "-"], "## ");
-    only(&["stat", &trace, "--html", "-"], "<!DOCTYPE html>");
+    only(&["diff", &db, &db, "--anyway", "--markdown", "-"], "## ");
+    only(&["trace", "stat", &trace, "--html", "-"], "<!DOCTYPE html>");
     only(&["managers", "--json", "-"], "{");
     let program = fixture.program("p", "int main(void) { free(malloc(9)); puts(\"its own\"); return 0; }");
     let json = only(&["ledger", "--json", "-", "--", &program], "{");

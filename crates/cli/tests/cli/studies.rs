@@ -1,4 +1,4 @@
-//! `heaptoll study`: studies of one's own with made-up claims, stopped and gone on with; and each study of a paper in
+//! `heaptoll lab study`: studies of one's own with made-up claims, stopped and gone on with; and each study of a paper in
 //! its shortest form.
 
 use std::time::{Duration, Instant};
@@ -107,7 +107,7 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
     let study = write(&fixture, "small.toml", SMALL);
     let (keep, json, page) = (fixture.at("kept"), fixture.at("o.json"), fixture.at("o.html"));
     fixture
-        .heaptoll(&["study", &study, "--keep", &keep, "--json", &json, "--html", &page])
+        .heaptoll(&["lab", "study", &study, "--keep", &keep, "--json", &json, "--html", &page])
         .exits(0)
         .shows(&["holds", "fails", "not decided"])
         .complains(&["not-there is left out of small-time", "step 1 of 2: small-time"]);
@@ -143,10 +143,10 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
 
     // What was stored makes the same page; so does the folder, which has nothing left to run.
     let other = fixture.at("p.html");
-    fixture.heaptoll(&["study", "--from", &json, "--html", &other]).exits(0);
+    fixture.heaptoll(&["lab", "study", "--from", &json, "--html", &other]).exits(0);
     assert_eq!(std::fs::read_to_string(&other).expect("the page"), text);
     let begun = std::fs::metadata(format!("{keep}/small-time/rows.db")).and_then(|file| file.modified());
-    let output = fixture.heaptoll(&["study", "--resume", &keep, "--json", &other]).exits(0);
+    let output = fixture.heaptoll(&["lab", "study", "--resume", &keep, "--json", &other]).exits(0);
     assert!(!output.err.contains("step 1"), "{}", output.err);
     assert_eq!(answers(&read_json(&other)), answers(&results));
     let now = std::fs::metadata(format!("{keep}/small-time/rows.db")).and_then(|file| file.modified());
@@ -160,8 +160,9 @@ fn stored_figures_are_judged_again_by_the_claims_of_today() {
     let fixture = Fixture::new();
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/study-2026-11-22.json.xz");
     let (before, again) = (fixture.at("before.json"), fixture.at("again.json"));
-    fixture.heaptoll(&["study", "--from", stored, "--json", &before]).exits(0);
-    let output = fixture.heaptoll(&["study", "--from", stored, "--judge-again", "--json", &again]).exits(0);
+    fixture.heaptoll(&["lab", "study", "--from", stored, "--json", &before]).exits(0);
+    let output =
+        fixture.heaptoll(&["lab", "study", "--from", stored, "--judge-again", "--json", &again]).exits(0);
     assert!(output.out.contains("confirmed") || output.err.contains("wrote"), "{}", output.err);
     let verdict = |file: &str| {
         let json = read_json(file);
@@ -170,7 +171,7 @@ fn stored_figures_are_judged_again_by_the_claims_of_today() {
         one["answer"].as_str().expect("an answer").to_owned()
     };
     assert_eq!((verdict(&before).as_str(), verdict(&again).as_str()), ("fails", "holds"));
-    fixture.heaptoll(&["study", "zorn1992", "--judge-again"]).exits(2);
+    fixture.heaptoll(&["lab", "study", "zorn1992", "--judge-again"]).exits(2);
 }
 
 /// What claims compare of managers on one program is measured at once, and the runs alone with it.
@@ -181,7 +182,7 @@ fn cpu_times_that_claims_compare_are_of_runs_in_lockstep() {
     let text = SMALL.replace("repetitions = 2", "repetitions = 6").replace(", \"not-there\"", "");
     let (study, json, keep) =
         (write(&fixture, "small.toml", &text), fixture.at("o.json"), fixture.at("kept"));
-    fixture.heaptoll(&["study", &study, "--json", &json, "--keep", &keep]).exits(0);
+    fixture.heaptoll(&["lab", "study", &study, "--json", &json, "--keep", &keep]).exits(0);
     let results = read_json(&json);
     let step = ran(&results, "small-time");
     assert!(step["command"].as_str().is_some_and(|words| words.contains("--pairing lockstep")), "{step}");
@@ -203,7 +204,7 @@ fn cpu_times_that_claims_compare_are_of_runs_in_lockstep() {
     let mean = |values: Vec<f64>| values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
     let off = mean(samples("cpu_s", "kingsley")) - mean(samples("cpu_alone_s", "kingsley"));
     assert!(off.abs() < 0.7, "{off}");
-    let quick = fixture.heaptoll(&["study", &study, "--quick", "--json", &json]).exits(0);
+    let quick = fixture.heaptoll(&["lab", "study", &study, "--quick", "--json", &json]).exits(0);
     assert!(quick.out.contains("not decided"));
     let command = ran(&read_json(&json), "small-time")["command"].as_str().expect("a command").to_owned();
     assert!(command.contains("--pairing interleaved"), "{command}");
@@ -232,7 +233,7 @@ size = "tiny"
 "#;
     let (study, json, keep) =
         (write(&fixture, "counts.toml", text), fixture.at("o.json"), fixture.at("kept"));
-    fixture.heaptoll(&["study", &study, "--json", &json, "--keep", &keep]).exits(0);
+    fixture.heaptoll(&["lab", "study", &study, "--json", &json, "--keep", &keep]).exits(0);
     let results = read_json(&json);
     for manager in ["kingsley", "bw16"] {
         assert_eq!(cells(&results, "counts-places", manager, "tight_faults"), 4);
@@ -325,15 +326,15 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
     let (catalog, study) = slow(&fixture, 0.4, 12);
     let (keep, json) = (fixture.at("kept"), fixture.at("o.json"));
     let under_way =
-        fixture.start(&["study", &study, "--catalog", &catalog, "--keep", &keep, "--json", &json]);
+        fixture.start(&["lab", "study", &study, "--catalog", &catalog, "--keep", &keep, "--json", &json]);
     let db = format!("{keep}/slow-first/rows.db");
     eventually("rows are kept", || stored(&db) >= 8);
-    fixture.heaptoll(&["study", "--resume", &keep]).exits(2).complains(&["is in use"]);
+    fixture.heaptoll(&["lab", "study", "--resume", &keep]).exits(2).complains(&["is in use"]);
     under_way.signal(libc::SIGINT);
     under_way
         .wait()
         .exits(130)
-        .complains(&["go on with: heaptoll study --resume"])
+        .complains(&["go on with: heaptoll lab study --resume"])
         .shows(&["interrupted", "not measured"]);
     let results = read_json(&json);
     assert_eq!(
@@ -351,10 +352,10 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
     assert!(!first.is_empty() && first.len() < 12, "{first:?}");
 
     // Without time to go on, what was measured is still there.
-    fixture.heaptoll(&["study", "--resume", &keep, "--budget", "1s", "--json", &json]).exits(1);
+    fixture.heaptoll(&["lab", "study", "--resume", &keep, "--budget", "1s", "--json", &json]).exits(1);
     assert_eq!(samples(&read_json(&json)), first);
 
-    fixture.heaptoll(&["study", "--resume", &keep, "--json", &json]).exits(0);
+    fixture.heaptoll(&["lab", "study", "--resume", &keep, "--json", &json]).exits(0);
     let results = read_json(&json);
     assert_eq!(ran(&results, "slow-first")["ending"], "whole");
     assert_eq!(results["complete"], true);
@@ -378,7 +379,7 @@ fn a_step_that_failed_is_tried_again_when_the_study_goes_on() {
     fixture.heaptoll(&words).exits(1);
     assert_eq!(ran(&read_json(&json), "slow-first")["ending"], "failed");
     fixture.program("slow", SLEEPS);
-    fixture.heaptoll(&["study", "--resume", &keep, "--json", &json]).exits(0);
+    fixture.heaptoll(&["lab", "study", "--resume", &keep, "--json", &json]).exits(0);
     assert_eq!(ran(&read_json(&json), "slow-first")["ending"], "whole");
 }
 
@@ -390,7 +391,8 @@ fn a_step_is_cut_at_its_deadline_and_the_rest_is_left_out_when_time_is_over() {
     let json = fixture.at("o.json");
     let begun = Instant::now();
     let keep = fixture.at("kept");
-    let words = ["study", &study, "--catalog", &catalog, "--budget", "12s", "--keep", &keep, "--json", &json];
+    let words =
+        ["lab", "study", &study, "--catalog", &catalog, "--budget", "12s", "--keep", &keep, "--json", &json];
     fixture.heaptoll(&words).exits(1);
     assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
     let results = read_json(&json);
@@ -404,7 +406,7 @@ fn a_step_is_cut_at_its_deadline_and_the_rest_is_left_out_when_time_is_over() {
 fn what_cannot_be_carried_out_is_refused_before_anything_runs() {
     let fixture = Fixture::new();
     let refused = |words: &[&str], complaints: &[&str]| {
-        fixture.heaptoll(&[&["study"], words].concat()).exits(2).complains(complaints);
+        fixture.heaptoll(&[&["lab", "study"], words].concat()).exits(2).complains(complaints);
     };
     refused(&[], &["STUDY"]);
     refused(&["zorn1993"], &["there is no study `zorn1993`", "zorn1992", "sareen2022"]);
@@ -434,7 +436,7 @@ fn what_cannot_be_carried_out_is_refused_before_anything_runs() {
 #[test]
 fn the_studies_are_listed() {
     let fixture = Fixture::new();
-    let output = fixture.heaptoll(&["study", "--list"]).exits(0);
+    let output = fixture.heaptoll(&["lab", "study", "--list"]).exits(0);
     output.shows(&["zorn1992", "detlefs1994", "boehm-myths", "sareen2022", "zorn1992-time", "instructions"]);
 }
 
@@ -443,7 +445,7 @@ fn the_studies_are_listed() {
 fn quick(study: &str, only: &[&str]) {
     let fixture = Fixture::new();
     let (json, page, keep) = (fixture.at("o.json"), fixture.at("o.html"), fixture.at("kept"));
-    let words = ["study", study, "--quick", "--keep", &keep, "--json", &json, "--html", &page];
+    let words = ["lab", "study", study, "--quick", "--keep", &keep, "--json", &json, "--html", &page];
     let only = only.iter().flat_map(|step| ["--only", step]);
     let output = fixture.heaptoll(&words.into_iter().chain(only).collect::<Vec<_>>());
     let output = output.exits(0).shows(&["shortest form"]);

@@ -70,7 +70,7 @@ fn an_allocator_made_from_a_program_serves_it_and_another_run_of_it() {
     let fixture = Fixture::new();
     let (program, trace) = recorded(&fixture);
     let (object, json) = (fixture.at("my.so"), fixture.at("tailor.json"));
-    let output = fixture.heaptoll(&["tailor", &trace, "-o", &object, "--json", &json]).exits(0);
+    let output = fixture.heaptoll(&["lab", "tailor", &trace, "-o", &object, "--json", &json]).exits(0);
     let output = output.shows(&[
         "An allocator for prog",
         "for 2 sizes, each of which has a class",
@@ -94,10 +94,13 @@ fn an_allocator_made_from_a_program_serves_it_and_another_run_of_it() {
     }
     let run = ["run", "-n", "1", "--warmup", "0", "-m", "glibc", "-m", &object, "--", &program, "threads"];
     fixture.heaptoll(&run).exits(0).shows(&["my.so"]);
-    fixture.heaptoll(&["tailor", &trace, "-o", &object]).exits(2).complains(&["my.so exists", "--force"]);
-    fixture.heaptoll(&["tailor", &trace, "-o", &object, "--force"]).exits(0);
+    fixture
+        .heaptoll(&["lab", "tailor", &trace, "-o", &object])
+        .exits(2)
+        .complains(&["my.so exists", "--force"]);
+    fixture.heaptoll(&["lab", "tailor", &trace, "-o", &object, "--force"]).exits(0);
     std::fs::remove_file(&object).expect("it is there");
-    fixture.heaptoll(&["tailor", &trace, "-o", &object]).exits(2).complains(&["my.c exists"]);
+    fixture.heaptoll(&["lab", "tailor", &trace, "-o", &object]).exits(2).complains(&["my.c exists"]);
 }
 
 #[test]
@@ -109,14 +112,14 @@ fn without_a_compiler_the_source_alone_is_written() {
         let mut command = fixture.command(arguments);
         command.env_remove("CC").env("PATH", fixture.path("nowhere")).output().expect("it starts").into()
     };
-    without(&["tailor", &trace, "-o", &object])
+    without(&["lab", "tailor", &trace, "-o", &object])
         .exits(2)
         .complains(&["no C compiler is there", "--source FILE"]);
     assert!(!fixture.path("my.c").exists(), "refused before anything is written");
-    without(&["tailor", &trace, "--source", &source]).exits(0).shows(&["Only the source was written"]);
-    let named = fixture.command(&["tailor", &trace, "-o", &object]).env("CC", "no-such-cc").output();
+    without(&["lab", "tailor", &trace, "--source", &source]).exits(0).shows(&["Only the source was written"]);
+    let named = fixture.command(&["lab", "tailor", &trace, "-o", &object]).env("CC", "no-such-cc").output();
     CommandOutput::from(named.expect("it starts")).exits(2).complains(&["no-such-cc", "unset CC"]);
-    let fails = fixture.command(&["tailor", &trace, "-o", &object]).env("CC", "false").output();
+    let fails = fixture.command(&["lab", "tailor", &trace, "-o", &object]).env("CC", "false").output();
     CommandOutput::from(fails.expect("it starts")).exits(1).complains(&["false does not compile", "my.c"]);
 }
 
@@ -125,7 +128,8 @@ fn what_no_allocator_can_be_made_of_is_refused_with_the_reason() {
     let fixture = Fixture::new();
     let (program, trace) = recorded(&fixture);
     let object = fixture.at("my.so");
-    let tailor = |trace: &str, object: &str| fixture.heaptoll(&["tailor", trace, "-o", object]).exits(2);
+    let tailor =
+        |trace: &str, object: &str| fixture.heaptoll(&["lab", "tailor", trace, "-o", object]).exits(2);
     tailor(&program, &object).complains(&["it seems to be a program"]);
     let small = fixture.program("small", "int main(void) { free(malloc(9)); return 0; }");
     let short = fixture.at("small.heaptoll");
@@ -139,6 +143,6 @@ fn what_no_allocator_can_be_made_of_is_refused_with_the_reason() {
     tailor(&trace, "./").complains(&["it is a folder"]);
     tailor(&trace, "/nowhere/my.so").complains(&["there is no folder /nowhere"]);
     tailor(&trace, &fixture.at("my.c")).complains(&["cannot be the shared object and its source"]);
-    fixture.heaptoll(&["tailor", &trace]).exits(2).complains(&["--output"]);
+    fixture.heaptoll(&["lab", "tailor", &trace]).exits(2).complains(&["--output"]);
     assert!(!fixture.path("my.so").exists() && !fixture.path("my.c").exists());
 }

@@ -69,7 +69,7 @@ fn trace(fixture: &Fixture, name: &str, sites: bool) -> String {
 fn what_is_no_trace_is_named_and_a_program_is_shown_its_place() {
     let fixture = Fixture::new();
     let program = fixture.program("prog", "int main(void) { free(malloc(9)); return 0; }");
-    fixture.heaptoll(&["stat", &fixture.at("")]).exits(2).complains(&["it seems to be a folder"]);
+    fixture.heaptoll(&["trace", "stat", &fixture.at("")]).exits(2).complains(&["it seems to be a folder"]);
     let hint = format!("put it after `--`: heaptoll ledger -- {program}");
     fixture.heaptoll(&["ledger", &program]).exits(2).complains(&["it seems to be a program", &hint]);
 }
@@ -83,9 +83,9 @@ fn a_recording_of_a_runtime_with_a_heap_of_its_own_gives_a_warning() {
     let record =
         |words: &[&str]| fixture.heaptoll(&[&["record", "-f", "-o", &trace, "--"], words].concat()).exits(0);
     record(&[&python]).complains(&["set PYTHONMALLOC=malloc"]);
-    fixture.heaptoll(&["stat", &trace]).exits(0).shows(&["unless PYTHONMALLOC=malloc was set"]);
+    fixture.heaptoll(&["trace", "stat", &trace]).exits(0).shows(&["unless PYTHONMALLOC=malloc was set"]);
     fixture
-        .heaptoll(&["replay", &trace, "-m", "glibc", "-n", "1"])
+        .heaptoll(&["trace", "replay", &trace, "-m", "glibc", "-n", "1"])
         .exits(0)
         .shows(&["unless PYTHONMALLOC=malloc"]);
     let set = record(&["env", "PYTHONMALLOC=malloc", &python]);
@@ -93,7 +93,7 @@ fn a_recording_of_a_runtime_with_a_heap_of_its_own_gives_a_warning() {
     // Before, a trace did not state it, and `leaks` and `stat` warned all the same.
     let images = std::fs::read_dir(fixture.path("t.children")).expect("the image that env became");
     for image in images.map(|entry| entry.expect("a trace").path()) {
-        let shown = fixture.heaptoll(&["stat", &image.to_string_lossy()]).exits(0);
+        let shown = fixture.heaptoll(&["trace", "stat", &image.to_string_lossy()]).exits(0);
         assert!(
             !shown.out.contains("unless PYTHONMALLOC") && shown.out.contains("python3.11"),
             "{}",
@@ -107,7 +107,7 @@ fn stat_counts_what_is_in_a_trace() {
     let fixture = Fixture::new();
     let trace = trace(&fixture, "made.heaptoll", true);
     let (json, html) = (fixture.at("stat.json"), fixture.at("stat.html"));
-    let output = fixture.heaptoll(&["stat", &trace, "--json", &json, "--html", &html]).exits(0);
+    let output = fixture.heaptoll(&["trace", "stat", &trace, "--json", &json, "--html", &html]).exits(0);
     let output = output.shows(&[
         "What made allocates",
         "objects allocated",
@@ -128,7 +128,7 @@ fn stat_counts_what_is_in_a_trace() {
         "{page}"
     );
     let bare = self::trace(&fixture, "bare.heaptoll", false);
-    fixture.heaptoll(&["stat", &bare, "--html", &html]).exits(0);
+    fixture.heaptoll(&["trace", "stat", &bare, "--html", &html]).exits(0);
     let page = std::fs::read_to_string(&html).expect("the page is there");
     assert!(!page.contains("<figure class=\"flame\""), "a trace without call stacks");
 
@@ -157,7 +157,7 @@ fn stat_counts_what_is_in_a_trace() {
         figures["frames"][figures["sites"][1]["stack"][0].as_u64().expect("a number") as usize]["function"],
         "left_hand"
     );
-    fixture.heaptoll(&["stat", &trace, "--frames", "1", "--json", &json]).exits(0);
+    fixture.heaptoll(&["trace", "stat", &trace, "--frames", "1", "--json", &json]).exits(0);
     assert_eq!(read_json(&json)["call_sites"][0]["name"], "left_hand");
     assert_eq!(figures["sizes"]["commonest"][0]["size"], 1000);
     assert_eq!(figures["subject"]["warnings"], Value::Array(vec![]));
@@ -171,9 +171,11 @@ fn a_trace_that_needs_more_memory_than_allowed_is_refused_with_what_it_needs() {
         let refused = fixture.heaptoll(&[command, &trace, "--memory-limit", "100"]).exits(2);
         refused.complains(&["12 objects alive at once", "100 B are allowed", "--memory-limit 1M"]);
     }
-    fixture.heaptoll(&["export", &trace, "--memory-limit", "0", "-o", &fixture.at("x.parquet")]).exits(2);
-    fixture.heaptoll(&["stat", &trace, "--memory-limit", "much"]).exits(2).complains(&["4G"]);
-    fixture.heaptoll(&["stat", &trace, "--memory-limit", "1M"]).exits(0);
+    fixture
+        .heaptoll(&["trace", "export", &trace, "--memory-limit", "0", "-o", &fixture.at("x.parquet")])
+        .exits(2);
+    fixture.heaptoll(&["trace", "stat", &trace, "--memory-limit", "much"]).exits(2).complains(&["4G"]);
+    fixture.heaptoll(&["trace", "stat", &trace, "--memory-limit", "1M"]).exits(0);
 }
 
 #[test]
@@ -182,7 +184,7 @@ fn lifetimes_are_shown_by_size_site_and_thread() {
     let trace = trace(&fixture, "made.heaptoll", true);
     let json = fixture.at("lifetimes.json");
     let html = fixture.at("lifetimes.html");
-    fixture.heaptoll(&["lifetimes", &trace, "--json", &json, "--html", &html]).exits(0).shows(&[
+    fixture.heaptoll(&["trace", "lifetimes", &trace, "--json", &json, "--html", &html]).exits(0).shows(&[
         "How long the objects of made live",
         "513 to 1024 B",
         "Still live at exit",
@@ -201,7 +203,7 @@ fn lifetimes_are_shown_by_size_site_and_thread() {
     assert_eq!(figures["survival"][1]["younger"][0]["objects"], 0.0, "1 ms old when they end");
     assert_eq!(figures["survival"][1]["younger"][1]["objects"], 0.989);
     let sites = |by: &str| {
-        fixture.heaptoll(&["lifetimes", &trace, "--by", by, "--json", &json]).exits(0);
+        fixture.heaptoll(&["trace", "lifetimes", &trace, "--by", by, "--json", &json]).exits(0);
         read_json(&json)["groups"].as_array().expect("groups").len()
     };
     assert_eq!((sites("site"), sites("thread")), (2, 1));
@@ -211,7 +213,10 @@ fn lifetimes_are_shown_by_size_site_and_thread() {
 fn what_is_no_trace_is_refused_with_what_it_lacks() {
     let fixture = Fixture::new();
     let bare = trace(&fixture, "bare.heaptoll", false);
-    fixture.heaptoll(&["lifetimes", &bare, "--by", "site"]).exits(2).complains(&["bare.heaptoll", "--sites"]);
+    fixture
+        .heaptoll(&["trace", "lifetimes", &bare, "--by", "site"])
+        .exits(2)
+        .complains(&["bare.heaptoll", "--sites"]);
     std::fs::write(fixture.path("a.txt"), "hello, world\n".repeat(99)).expect("writes");
     for command in ["stat", "lifetimes"] {
         fixture.heaptoll(&[command, &fixture.at("a.txt")]).exits(2).complains(&["a.txt", "no trace"]);
@@ -228,13 +233,16 @@ fn a_trace_that_was_cut_off_is_summed_up_with_a_warning() {
     std::fs::write(fixture.path("cut.heaptoll"), &whole[..whole.len() / 2]).expect("writes");
     let json = fixture.at("cut.json");
     let cut = fixture.at("cut.heaptoll");
-    fixture.heaptoll(&["stat", &cut, "--json", &json]).exits(1).shows(&["!", "the trace stops after"]);
+    fixture
+        .heaptoll(&["trace", "stat", &cut, "--json", &json])
+        .exits(1)
+        .shows(&["!", "the trace stops after"]);
     let figures = read_json(&json);
     let objects = figures["objects"].as_u64().expect("a count");
     assert!((100..OBJECTS).contains(&objects), "{objects}");
     assert!(!figures["subject"]["warnings"].as_array().expect("warnings").is_empty());
     assert_eq!(figures["subject"]["ended"], Value::Null);
-    fixture.heaptoll(&["lifetimes", &cut]).exits(1).shows(&["!"]);
+    fixture.heaptoll(&["trace", "lifetimes", &cut]).exits(1).shows(&["!"]);
 }
 
 #[test]
@@ -280,7 +288,7 @@ fn every_field_of_the_json_is_described() {
     let docs = include_str!("../../../../docs/reference/trace-json.md");
     let described = docs.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
     let described: Vec<&str> = described.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
-    for command in [&["stat"][..], &["lifetimes", "--by", "site"]] {
+    for command in [&["trace", "stat"][..], &["trace", "lifetimes", "--by", "site"]] {
         fixture.heaptoll(&[command, &[&trace, "--json", &json]].concat()).exits(0);
         let mut found = Vec::new();
         leaves("", &read_json(&json), &mut found);
@@ -318,7 +326,7 @@ fn a_recorded_program_has_the_lifetimes_it_was_written_to_have() {
     let program = fixture.program("ages", KNOWN_AGES);
     let (trace, json) = (fixture.at("ages.heaptoll"), fixture.at("ages.json"));
     fixture.heaptoll(&["record", "-o", &trace, "--", &program]).exits(0);
-    fixture.heaptoll(&["lifetimes", &trace, "--json", &json]).exits(0);
+    fixture.heaptoll(&["trace", "lifetimes", &trace, "--json", &json]).exits(0);
     let figures = read_json(&json);
     let groups = figures["groups"].as_array().expect("groups");
     let group = |up_to: u64| {
@@ -346,7 +354,7 @@ fn a_recorded_program_has_the_lifetimes_it_was_written_to_have() {
     assert_eq!(small["age"], 1);
     assert!(small["objects"].as_f64().is_some_and(|alive| alive < 0.1), "{small}");
 
-    fixture.heaptoll(&["stat", &trace, "--json", &json]).exits(0);
+    fixture.heaptoll(&["trace", "stat", &trace, "--json", &json]).exits(0);
     let figures = read_json(&json);
     let commonest = figures["sizes"]["commonest"].as_array().expect("sizes");
     let made = |size: u64| commonest.iter().find(|row| row["size"] == size).map(|row| row["objects"].clone());

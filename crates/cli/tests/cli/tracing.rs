@@ -1,5 +1,5 @@
 //! What the commands under the tracer have in common: what they refuse, what they keep of a run that ends badly, and
-//! what is stored. `heaptoll instructions` stands for all of them.
+//! what is stored. `heaptoll exact instructions` stands for all of them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -37,8 +37,9 @@ fn has_reported(word: &str, file: &str) -> bool {
 /// Runs the command and returns the stored rows.
 fn counted(fixture: &Fixture, options: &[&str], command: &[&str], code: i32) -> (Value, CommandOutput) {
     let db = fixture.at("e.db");
-    let output =
-        fixture.heaptoll(&[&["instructions", "--db", &db], options, &["--"], command].concat()).exits(code);
+    let output = fixture
+        .heaptoll(&[&["exact", "instructions", "--db", &db], options, &["--"], command].concat())
+        .exits(code);
     (fixture.json(&db), output)
 }
 
@@ -74,7 +75,7 @@ fn a_tracer_that_cannot_run_here_is_refused_with_its_remedy() {
     let fixture = Fixture::new();
     let program = program(&fixture, "p", "");
     let with = |home: &Path| -> CommandOutput {
-        let mut command = fixture.command(&["instructions", "--", &program]);
+        let mut command = fixture.command(&["exact", "instructions", "--", &program]);
         command.env("HEAPTOLL_HOME", home).output().expect("starts").into()
     };
     with(&other_home(&fixture, &["VERSION"])).exits(2).complains(&["VERSION", "make build"]);
@@ -91,7 +92,7 @@ fn it_needs_no_valgrind_on_the_machine() {
     // A program that executes another: Valgrind then has the kernel execute its launcher.
     let through = fixture.script("through", &format!("#!/bin/sh\nexec {program}\n"));
     let db = fixture.at("e.db");
-    let mut command = fixture.command(&["instructions", "-m", "glibc", "--db", &db, "--", &through]);
+    let mut command = fixture.command(&["exact", "instructions", "-m", "glibc", "--db", &db, "--", &through]);
     let output: CommandOutput = command.env("PATH", fixture.path("empty")).output().expect("starts").into();
     output.exits(0);
     assert!(rows(&fixture.json(&db))[0]["exact"]["allocations"].as_u64() >= Some(1500));
@@ -102,7 +103,7 @@ fn programs_that_are_not_there_or_not_ours_to_preload_are_refused_as_run_refuses
     let fixture = Fixture::new();
     let both = |program: &str| {
         let run = fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--", program]).exits(2);
-        let traced = fixture.heaptoll(&["instructions", "--", program]).exits(2);
+        let traced = fixture.heaptoll(&["exact", "instructions", "--", program]).exits(2);
         assert_eq!(run.err, traced.err);
         run.err
     };
@@ -114,8 +115,11 @@ fn programs_that_are_not_there_or_not_ours_to_preload_are_refused_as_run_refuses
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("chmod");
         assert!(both(&program).contains("set-user-ID to user 65534"));
     }
-    fixture.heaptoll(&["instructions"]).exits(2).complains(&["nothing to run"]);
-    fixture.heaptoll(&["instructions", "-m", "nonesuch", "--", "ls"]).exits(2).complains(&["nonesuch"]);
+    fixture.heaptoll(&["exact", "instructions"]).exits(2).complains(&["nothing to run"]);
+    fixture
+        .heaptoll(&["exact", "instructions", "-m", "nonesuch", "--", "ls"])
+        .exits(2)
+        .complains(&["nonesuch"]);
     assert!(!fixture.path("state").exists(), "nothing is stored of what did not run");
 }
 
@@ -153,7 +157,7 @@ fn an_exit_status_that_is_expected_is_no_trouble() {
     let (json, output) = counted(&fixture, &[], &[&program], 1);
     output.shows(&["exit status 7", "--expect-status 7"]);
     assert_eq!(rows(&json)[0]["outcome"]["detail"], 7);
-    fixture.heaptoll(&["instructions", "--expect-status", "7", "--", &program]).exits(0);
+    fixture.heaptoll(&["exact", "instructions", "--expect-status", "7", "--", &program]).exits(0);
 }
 
 #[test]
@@ -161,8 +165,18 @@ fn a_program_killed_in_mid_run_leaves_what_it_did() {
     let fixture = Fixture::new();
     let (db, word) = (fixture.at("e.db"), marker("killed"));
     let (program, file) = (endless(&fixture, "p"), fixture.at("number"));
-    let running =
-        fixture.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
+    let running = fixture.start(&[
+        "exact",
+        "instructions",
+        "--timeout",
+        "300",
+        "--db",
+        &db,
+        "--",
+        &program,
+        &word,
+        &file,
+    ]);
     eventually("the program has reported its calls", || has_reported(&word, &file));
     for pid in under_the_tracer(&word, "") {
         // SAFETY: `kill` takes no pointers; the process was started by this test and has its mark.
@@ -184,7 +198,7 @@ fn ctrl_c_shows_and_keeps_what_was_finished() {
     let slow = fixture.manager("slow.so", "");
     let program =
         program(&fixture, "p", "puts(\"same\"); fflush(stdout); if (under(\"slow.so\")) for (;;) pause();");
-    let running = fixture.start(&["instructions", "-m", &slow, "--db", &db, "--", &program, &word]);
+    let running = fixture.start(&["exact", "instructions", "-m", &slow, "--db", &db, "--", &program, &word]);
     eventually("it comes to the second", || !under_the_tracer(&word, "slow.so").is_empty());
     std::thread::sleep(Duration::from_secs(1));
     running.signal(libc::SIGINT);
@@ -202,7 +216,7 @@ fn over_the_time_limit_is_shown_and_marked() {
     // Time enough for its calls, and the tracer's own start, on this machine as it is now.
     let begun = Instant::now();
     let short = program(&fixture, "short", "");
-    fixture.heaptoll(&["instructions", "--", &short]).exits(0);
+    fixture.heaptoll(&["exact", "instructions", "--", &short]).exits(0);
     let limit = (4.0 + 2.0 * begun.elapsed().as_secs_f64()).ceil().to_string();
     let program = endless(&fixture, "p");
     let (json, output) = counted(&fixture, &["--timeout", &limit], &[&program], 1);
@@ -220,8 +234,18 @@ fn memory_that_runs_out_in_heaptoll_ends_the_run_and_keeps_its_part() {
     let fixture = Fixture::new();
     let (db, word) = (fixture.at("e.db"), marker("memory"));
     let (program, file) = (endless(&fixture, "p"), fixture.at("number"));
-    let running =
-        fixture.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
+    let running = fixture.start(&[
+        "exact",
+        "instructions",
+        "--timeout",
+        "300",
+        "--db",
+        &db,
+        "--",
+        &program,
+        &word,
+        &file,
+    ]);
     eventually("the program has reported its calls", || has_reported(&word, &file));
     let size = std::fs::read_to_string(format!("/proc/{}/statm", running.pid())).expect("it runs");
     let pages: u64 = size.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
@@ -279,20 +303,34 @@ fn full_places_cost_what_should_have_gone_there_and_nothing_else() {
     let program = program(&fixture, "p", "");
     let (db, json) = (fixture.at("e.db"), fixture.at("o.json"));
     fixture
-        .heaptoll(&["instructions", "--db", &db, "--html", "/dev/full", "--json", &json, "--", &program])
+        .heaptoll(&[
+            "exact",
+            "instructions",
+            "--db",
+            &db,
+            "--html",
+            "/dev/full",
+            "--json",
+            &json,
+            "--",
+            &program,
+        ])
         .exits(1)
         .shows(&["glibc"])
         .complains(&["/dev/full", "No space left"]);
     assert!(fixture.path("o.json").exists());
     assert_eq!(rows(&fixture.json(&db)).len(), 1);
-    fixture.heaptoll(&["instructions", "--db", &db, "--", &program]).exits(2).complains(&["exists already"]);
     fixture
-        .heaptoll(&["instructions", "--db", "/proc/e.db", "--", &program])
+        .heaptoll(&["exact", "instructions", "--db", &db, "--", &program])
+        .exits(2)
+        .complains(&["exists already"]);
+    fixture
+        .heaptoll(&["exact", "instructions", "--db", "/proc/e.db", "--", &program])
         .exits(2)
         .complains(&["/proc/e.db"]);
     let full = std::fs::File::options().write(true).open("/dev/full").expect("opens");
     let db = fixture.at("f.db");
-    let mut command = fixture.command(&["instructions", "--db", &db, "--", &program]);
+    let mut command = fixture.command(&["exact", "instructions", "--db", &db, "--", &program]);
     let output: CommandOutput = command.stdout(full).output().expect("runs").into();
     output.exits(1).complains(&["standard output"]);
     assert_eq!(rows(&fixture.json(&db)).len(), 1);
@@ -324,5 +362,8 @@ fn what_was_traced_is_reported_again_in_every_form() {
 #[test]
 fn a_server_of_the_catalog_is_refused() {
     let fixture = Fixture::new();
-    fixture.heaptoll(&["instructions", "--program", "redis", "--quick"]).exits(2).complains(&["redis"]);
+    fixture
+        .heaptoll(&["exact", "instructions", "--program", "redis", "--quick"])
+        .exits(2)
+        .complains(&["redis"]);
 }

@@ -56,7 +56,7 @@ fn compile(fixture: &Fixture) {
 /// A page's command, with less to do where it would take minutes in a build without optimisation.
 fn in_little(words: &[String]) -> Vec<String> {
     let measures = ["run", "delay", "reclamation", "choose"].contains(&words[0].as_str());
-    let traces = ["drag", "instructions", "locality"].contains(&words[0].as_str());
+    let traces = ["exact", "drag", "instructions", "locality"].contains(&words[0].as_str());
     let mut little = Vec::new();
     for word in words {
         let requests = matches!(word.as_str(), "80000" | "40000");

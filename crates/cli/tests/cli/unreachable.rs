@@ -1,4 +1,4 @@
-//! `heaptoll oracle --graph`: a program of which it is known when its objects can be reached no more.
+//! `heaptoll lab oracle --graph`: a program of which it is known when its objects can be reached no more.
 
 use serde_json::Value;
 
@@ -45,7 +45,8 @@ const KNOWN: &str = r#"
 fn recorded(fixture: &Fixture, program: &str, folder: &str, more: &[&str]) -> Value {
     let json = fixture.at("oracle.json");
     std::fs::create_dir_all(folder).expect("a folder");
-    let arguments = [&["oracle", "--force", "-o", folder, "--json", &json], more, &["--", program]].concat();
+    let arguments =
+        [&["lab", "oracle", "--force", "-o", folder, "--json", &json], more, &["--", program]].concat();
     fixture.heaptoll(&arguments).exits(0);
     read_json(&json)["programs"][0].clone()
 }
@@ -90,7 +91,7 @@ fn a_recording_without_points_of_unreachability_is_named() {
     let folder = fixture.at("oracles");
     assert!(recorded(&fixture, &program, &folder, &["--no-proof"])["unreachable"].is_null());
     let stack = format!("oracle=unreachable,file={folder}/plain.oracle/glibc");
-    let lacks = "plain.oracle has no points of unreachability; record it with `heaptoll oracle --graph`";
+    let lacks = "plain.oracle has no points of unreachability; record it with `heaptoll lab oracle --graph`";
     fixture.heaptoll(&["run", "-n", "1", "-m", &stack, "--", &program]).exits(2).complains(&[lacks]);
     let layer = heaptoll_staged::home().join("lib/heaptoll/layers/libheaptoll_oracle.so");
     let by_hand = std::process::Command::new(&program)

@@ -76,7 +76,7 @@ impl LayerKind {
             LayerKind::Quarantine => "holds freed blocks back until SIZE bytes are held, then frees them all",
             LayerKind::Sweep => "a conservative mark-sweep collector over the manager's malloc",
             LayerKind::Oracle => {
-                "frees objects at a point that `heaptoll oracle` recorded, whatever the program frees"
+                "frees objects at a point that `heaptoll lab oracle` recorded, whatever the program frees"
             }
             LayerKind::Forward => "forwards and does nothing else: what any layer costs",
             LayerKind::Record => "forwards as the recording layer does without a recorder",

@@ -85,7 +85,7 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
 }
 
 /// Checks that an oracle has what its point needs, and nothing else. Where it names no file, the file is the one that
-/// `heaptoll oracle` writes where it is given none.
+/// `heaptoll lab oracle` writes where it is given none.
 fn complete(settings: &mut Vec<(String, String)>) -> Result<(), &'static str> {
     let set =
         |option: &str| settings.iter().find(|(name, _)| name == option).map(|(_, value)| value.as_str());

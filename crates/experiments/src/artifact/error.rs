@@ -35,7 +35,7 @@ pub enum ArtifactError {
         cause: io::Error,
     },
     /// An experiment that was not measured to its end.
-    #[error("{path} is not complete; measure the rest first (heaptoll run --resume, heaptoll merge)", path = .path.display())]
+    #[error("{path} is not complete; measure the rest first (heaptoll run --resume, heaptoll lab shards merge)", path = .path.display())]
     Incomplete {
         /// Its file.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum ArtifactError {
     },
     /// Classes of machines, which have verdicts of their own.
     #[error(
-        "{path} was measured on several classes of machines: make a file of one of them (`heaptoll merge --class NAME`), \
+        "{path} was measured on several classes of machines: make a file of one of them (`heaptoll lab shards merge --class NAME`), \
          and an artifact of that", path = .path.display()
     )]
     SeveralClasses {
@@ -84,7 +84,7 @@ pub enum ArtifactError {
         path: PathBuf,
     },
     /// A folder that is no artifact.
-    #[error("{path} is no artifact of heaptoll's ({why}); `heaptoll artifact EXPERIMENT -o DIR` makes one", path = .path.display())]
+    #[error("{path} is no artifact of heaptoll's ({why}); `heaptoll lab artifact EXPERIMENT -o DIR` makes one", path = .path.display())]
     NoArtifact {
         /// The folder.
         path: PathBuf,

@@ -31,7 +31,7 @@ pub enum ClusterError {
         cause: io::Error,
     },
     /// A file that is no plan.
-    #[error("{path} is no plan of heaptoll's ({why}); `heaptoll plan ... -o FILE` writes one", path = .path.display())]
+    #[error("{path} is no plan of heaptoll's ({why}); `heaptoll lab shards plan ... -o FILE` writes one", path = .path.display())]
     NoPlan {
         /// The file.
         path: PathBuf,
@@ -84,7 +84,7 @@ pub enum ClusterError {
     /// This machine is of another class.
     #[error(
         "{node} is no machine of class {class}: {}; run the shard on one that is, or make a class of this one \
-         (`heaptoll plan --machine -o FILE`) and plan with it (--class)", differences(.found)
+         (`heaptoll lab shards plan --machine -o FILE`) and plan with it (--class)", differences(.found)
     )]
     OtherClass {
         /// This node.
@@ -194,14 +194,14 @@ pub enum ClusterError {
         folder: PathBuf,
     },
     /// A file to merge is no shard.
-    #[error("{path} is no shard: it was measured by itself; merge takes the files of `heaptoll work`", path = .path.display())]
+    #[error("{path} is no shard: it was measured by itself; merge takes the files of `heaptoll lab shards work`", path = .path.display())]
     NoShardFile {
         /// The file.
         path: PathBuf,
     },
     /// A shard that was not measured to its end.
     #[error(
-        "{path} is half a shard: it was not measured to its end; remove it and run `heaptoll work` again",
+        "{path} is half a shard: it was not measured to its end; remove it and run `heaptoll lab shards work` again",
         path = .path.display()
     )]
     HalfShard {

@@ -142,7 +142,7 @@ fn check(request: &run::Request) -> Result<(), Failure> {
             request.precision.is_some() || request.budget_s.is_some(),
             "--precision and --budget decide from the rows so far, and a shard has its own only: give -n",
         ),
-        (request.exact, "--exact counts on one machine: `heaptoll instructions` does it there"),
+        (request.exact, "--exact counts on one machine: `heaptoll exact instructions` does it there"),
         (request.db.is_some(), "--db: each shard has a file of its own, and merge names the whole's"),
     ];
     match refused.into_iter().find(|(is_requested, _)| *is_requested) {

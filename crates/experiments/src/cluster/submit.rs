@@ -234,7 +234,7 @@ mod tests {
             "#SBATCH --array=0-2,7,9-10",
             "#SBATCH --exclusive",
             "#SBATCH --requeue",
-            "/opt/bin/heaptoll work '/home/my plans/exp.plan' --shard \"$SLURM_ARRAY_TASK_ID\" -o /home/shards",
+            "/opt/bin/heaptoll lab shards work '/home/my plans/exp.plan' --shard \"$SLURM_ARRAY_TASK_ID\" -o /home/shards",
         ] {
             assert!(script.lines().any(|found| found == line), "{script}");
         }
@@ -262,7 +262,8 @@ mod tests {
         assert!(script.contains("--jobs 1 --retries 3 --sshlogin ") && script.contains("n1,n2"), "{script}");
         assert!(script.ends_with("<<'END'\n3\n5\nEND\n"), "{script}");
         assert!(
-            script.contains("HEAPTOLL_HOME=/opt/home") && script.contains("/opt/bin/heaptoll work"),
+            script.contains("HEAPTOLL_HOME=/opt/home")
+                && script.contains("/opt/bin/heaptoll lab shards work"),
             "{script}"
         );
     }

@@ -33,7 +33,7 @@ pub enum CorpusError {
         why: String,
     },
     /// A folder without an index.
-    #[error("{path} has no corpus: `heaptoll corpus -o DIR` makes one", path = .path.display())]
+    #[error("{path} has no corpus: `heaptoll lab corpus -o DIR` makes one", path = .path.display())]
     NoCorpus {
         /// The folder.
         path: PathBuf,

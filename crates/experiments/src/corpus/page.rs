@@ -18,9 +18,9 @@ pub fn text(corpus: &Figures) -> String {
          `corpus.json` has for each program its command, the digests of all files that took part with their Debian \
          packages, and the machine. The form of a trace: docs/reference/trace-format.md of heaptoll.\n\n\
          ```\n\
-         heaptoll corpus --check .                 (is it whole?)\n\
-         heaptoll stat {first}\n\
-         heaptoll replay {first} -m all            (each manager serves the same requests)\n\
+         heaptoll lab corpus --check .                 (is it whole?)\n\
+         heaptoll trace stat {first}\n\
+         heaptoll trace replay {first} -m all            (each manager serves the same requests)\n\
          ```\n\n\
          ## What traces contain\n\
          {statement}\n\n\

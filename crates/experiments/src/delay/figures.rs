@@ -1,4 +1,4 @@
-//! The figures of `heaptoll delay`: ratios over the size of a quarantine.
+//! The figures of `heaptoll lab delay`: ratios over the size of a quarantine.
 
 use heaptoll_statistics::Interval;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Instruction counts compared: two files of `heaptoll instructions`, program by program and manager by manager, joined
+//! Instruction counts compared: two files of `heaptoll exact instructions`, program by program and manager by manager, joined
 //! function by function as `heaptoll gate` joins them.
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub fn is_json(path: &Path) -> bool {
     begins && foreign::kind(path).is_none()
 }
 
-/// Compares two files of `heaptoll instructions`.
+/// Compares two files of `heaptoll exact instructions`.
 ///
 /// # Errors
 /// One cannot be read or is something else; they have no program in common; a file has no functions.
@@ -101,7 +101,7 @@ fn pair(program: &Program, base: &Row, new: &Row, warnings: &mut Vec<String>) ->
         warnings.extend(row.problem.iter().map(|problem| format!("{name}: {problem}")));
         if row.functions.is_empty() {
             return Err(Failure::Usage(format!(
-                "{name} has no instructions by function: count them again by heaptoll instructions --json"
+                "{name} has no instructions by function: count them again by heaptoll exact instructions --json"
             )));
         }
     }

@@ -1,4 +1,4 @@
-//! The charts of `heaptoll drag`.
+//! The charts of `heaptoll exact drag`.
 
 use heaptoll_drag::timeline::Interval;
 use heaptoll_drag::{Clock, Figures};

@@ -1,4 +1,4 @@
-//! The document of `heaptoll drag`.
+//! The document of `heaptoll exact drag`.
 
 use heaptoll_drag::{Clock, Figures as ImageFigures};
 use heaptoll_report::document::{Document, Item, Section};

@@ -1,4 +1,4 @@
-//! The tables of `heaptoll drag`.
+//! The tables of `heaptoll exact drag`.
 
 use heaptoll_drag::figures::GroupFigures;
 use heaptoll_drag::space::Space;

@@ -1,4 +1,4 @@
-//! The figures of `heaptoll frequency`: ratios of the mutator's time over the period.
+//! The figures of `heaptoll lab frequency`: ratios of the mutator's time over the period.
 
 use heaptoll_statistics::Interval;
 use schemars::JsonSchema;

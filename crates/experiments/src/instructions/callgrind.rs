@@ -16,7 +16,7 @@ pub fn file(program: &Program, row: &Row) -> Option<CallgrindFile> {
     Some(CallgrindFile {
         command: row.image.as_ref().map_or_else(|| program.command.clone(), |image| image.command.clone()),
         descriptions: vec![
-            format!("Counted: {} under {}, by heaptoll instructions", program.program, row.manager),
+            format!("Counted: {} under {}, by heaptoll exact instructions", program.program, row.manager),
             "Functions: routines of the malloc family, with all that they call; `program` is all else".into(),
         ],
         events: events.collect(),

@@ -1,4 +1,4 @@
-//! The charts of `heaptoll instructions`.
+//! The charts of `heaptoll exact instructions`.
 
 use heaptoll_instruction_counts::{BySize, ClassFigures, Figures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Series};

@@ -1,4 +1,4 @@
-//! The document of `heaptoll instructions`: its sentences, tables and charts.
+//! The document of `heaptoll exact instructions`: its sentences, tables and charts.
 
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::{count, shell_command};

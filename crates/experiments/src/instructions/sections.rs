@@ -1,4 +1,4 @@
-//! The tables of `heaptoll instructions`.
+//! The tables of `heaptoll exact instructions`.
 
 use heaptoll_instruction_counts::{ClassFigures, Figures, SizeClass, SpreadFigures, Tables};
 use heaptoll_report::document::{Column, Item, Table};

@@ -29,7 +29,7 @@ pub fn file(program: &Program, row: &Row) -> CallgrindFile {
     CallgrindFile {
         command: row.about.main.clone(),
         descriptions: vec![
-            format!("Simulated: {} under {}, by heaptoll locality", program.program, row.about.manager),
+            format!("Simulated: {} under {}, by heaptoll exact locality", program.program, row.about.manager),
             "Functions: whose code made a reference".into(),
         ],
         events,

@@ -1,4 +1,4 @@
-//! The charts of `heaptoll locality`: misses over sizes on logarithmic axes.
+//! The charts of `heaptoll exact locality`: misses over sizes on logarithmic axes.
 
 use heaptoll_locality::forest::Associative;
 use heaptoll_locality::over_time::Sample;

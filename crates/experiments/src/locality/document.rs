@@ -1,4 +1,4 @@
-//! The document of `heaptoll locality`.
+//! The document of `heaptoll exact locality`.
 
 use heaptoll_locality::placement::SAME_WORK;
 use heaptoll_report::document::Document;

@@ -1,4 +1,4 @@
-//! The tables of `heaptoll locality`, with the charts that belong to them.
+//! The tables of `heaptoll exact locality`, with the charts that belong to them.
 
 use heaptoll_locality::placement::Parts;
 use heaptoll_locality::simulation::Accessor;

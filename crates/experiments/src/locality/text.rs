@@ -1,4 +1,4 @@
-//! Figures of `heaptoll locality` as text.
+//! Figures of `heaptoll exact locality` as text.
 
 use heaptoll_units::{NONE, count, ratio, small};
 

@@ -1,4 +1,4 @@
-//! The document of `heaptoll minheap`.
+//! The document of `heaptoll lab minheap`.
 
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::Manager;

@@ -1,4 +1,4 @@
-//! What is requested of `heaptoll oracle`.
+//! What is requested of `heaptoll lab oracle`.
 
 use std::path::PathBuf;
 

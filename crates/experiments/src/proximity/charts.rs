@@ -1,4 +1,4 @@
-//! Charts of `heaptoll proximity`: for each number of collections a line a collector, as in the paper's Figure 4.
+//! Charts of `heaptoll lab proximity`: for each number of collections a line a collector, as in the paper's Figure 4.
 
 use heaptoll_report::document::{Axis, Chart, Form, Series};
 use heaptoll_report::format::significant;

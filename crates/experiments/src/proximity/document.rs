@@ -1,4 +1,4 @@
-//! The document of `heaptoll proximity`.
+//! The document of `heaptoll lab proximity`.
 
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::Manager;

@@ -1,4 +1,4 @@
-//! The figures of `heaptoll reclamation`: ratios by point of reclamation.
+//! The figures of `heaptoll lab reclamation`: ratios by point of reclamation.
 
 use heaptoll_oracle::{FreePoint, Live};
 use heaptoll_statistics::Interval;

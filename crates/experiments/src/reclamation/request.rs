@@ -1,4 +1,4 @@
-//! What is requested of `heaptoll reclamation`.
+//! What is requested of `heaptoll lab reclamation`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `heaptoll replay --graph`: collectors that move objects, on a trace with pointers.
+//! `heaptoll lab replay-graph`: collectors that move objects, on a trace with pointers.
 
 mod cells;
 mod charts;

@@ -72,23 +72,23 @@ impl Step {
 pub enum StepKind {
     /// `heaptoll run`: timed repetitions; the first manager is the baseline.
     Run,
-    /// `heaptoll instructions`.
+    /// `heaptoll exact instructions`.
     Instructions,
-    /// `heaptoll locality`.
+    /// `heaptoll exact locality`.
     Locality,
     /// `heaptoll record`, then `lifetimes` of the trace.
     Lifetimes,
     /// `heaptoll record --ledger`, then `ledger` of the trace.
     Ledger,
-    /// `heaptoll delay`.
+    /// `heaptoll lab delay`.
     Delay,
-    /// `heaptoll frequency`.
+    /// `heaptoll lab frequency`.
     Frequency,
-    /// `heaptoll proximity`.
+    /// `heaptoll lab proximity`.
     Proximity,
-    /// `heaptoll minheap`.
+    /// `heaptoll lab minheap`.
     Minheap,
-    /// `heaptoll reclamation`.
+    /// `heaptoll lab reclamation`.
     Reclamation,
     /// `heaptoll record --graph`, then `replay --graph` of the trace under the collectors that are the step's managers; ratios
     /// are to the first.

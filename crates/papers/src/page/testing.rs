@@ -122,7 +122,7 @@ pub fn results() -> Results {
         seconds: 4.0,
         budget_s: None,
         heaptoll_version: "0.1.0".into(),
-        command: "heaptoll study made.toml".into(),
+        command: "heaptoll lab study made.toml".into(),
         facts: vec![("machine".into(), "two cores".into())],
         complete: false,
         warnings: vec![],

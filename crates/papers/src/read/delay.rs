@@ -1,4 +1,4 @@
-//! `heaptoll delay`: time and memory by the size of the quarantine.
+//! `heaptoll lab delay`: time and memory by the size of the quarantine.
 
 use heaptoll_experiments::delay::Delay;
 

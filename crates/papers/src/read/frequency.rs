@@ -1,4 +1,4 @@
-//! `heaptoll frequency`: the mutator's time by the period of collections. What the command itself keeps out of its
+//! `heaptoll lab frequency`: the mutator's time by the period of collections. What the command itself keeps out of its
 //! means, a program that hardly collects, is no figure.
 
 use heaptoll_experiments::frequency::{Frequency, Question};

@@ -1,4 +1,4 @@
-//! `heaptoll replay --graph` of one recording: collectors on the same trace, by the heap.
+//! `heaptoll lab replay-graph` of one recording: collectors on the same trace, by the heap.
 
 use heaptoll_experiments::replay::graph::{ByAccessor, Figures, HeapSize, Misses, PlanRow, Row};
 
@@ -77,7 +77,7 @@ fn put(writer: &mut CellWriter<'_>, at: f64, row: &Row) {
     single("longest_pause_us", spent.longest_pause_ns / 1000.0);
 }
 
-/// Portions of requests between two collections as `heaptoll proximity` names them, and as metrics.
+/// Portions of requests between two collections as `heaptoll lab proximity` names them, and as metrics.
 const PORTIONS: [(&str, &str); 4] =
     [("first 1 %", "first"), ("first 10 %", "near"), ("second 10 %", "second"), ("last 20 %", "last")];
 

@@ -1,4 +1,4 @@
-//! Exact instruction counts: `heaptoll instructions`.
+//! Exact instruction counts: `heaptoll exact instructions`.
 //!
 //! Figures are those of the process image that executed most, as in the command's tables. A run that was not traced to
 //! its end gives none: half of a count is no count.

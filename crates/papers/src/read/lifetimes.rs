@@ -1,4 +1,4 @@
-//! Survival by age: `heaptoll lifetimes` of one recording.
+//! Survival by age: `heaptoll trace lifetimes` of one recording.
 
 use heaptoll_trace_analysis::lifetimes::Clock;
 use heaptoll_trace_reports::lifetimes::Figures;

@@ -1,4 +1,4 @@
-//! Simulated caches and memories: `heaptoll locality`.
+//! Simulated caches and memories: `heaptoll exact locality`.
 //!
 //! A run whose end was not simulated gives no cells.
 

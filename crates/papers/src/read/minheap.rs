@@ -1,4 +1,4 @@
-//! `heaptoll minheap`: the smallest heaps of collectors over the footprint of mark-sweep over allocators.
+//! `heaptoll lab minheap`: the smallest heaps of collectors over the footprint of mark-sweep over allocators.
 
 use heaptoll_experiments::minheap::{Collector, Figures, Program};
 

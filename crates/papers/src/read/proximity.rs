@@ -1,4 +1,4 @@
-//! `heaptoll proximity`: how long requests take in the ranges of distance between two collections.
+//! `heaptoll lab proximity`: how long requests take in the ranges of distance between two collections.
 
 use heaptoll_experiments::proximity::Figures;
 use heaptoll_experiments::proximity::Ratio;
@@ -9,7 +9,7 @@ use super::reading::Reading;
 use crate::definition::Step;
 use crate::figures::Value;
 
-/// Ranges of distance between two collections as `heaptoll proximity` names them, and as metrics.
+/// Ranges of distance between two collections as `heaptoll lab proximity` names them, and as metrics.
 const RANGES: [(&str, &str); 4] =
     [("first 1 %", "first"), ("first 10 %", "near"), ("second 10 %", "second"), ("last 20 %", "last")];
 /// The range just after a collection.

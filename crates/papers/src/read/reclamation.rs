@@ -1,4 +1,4 @@
-//! `heaptoll reclamation`: time and memory by when objects are freed.
+//! `heaptoll lab reclamation`: time and memory by when objects are freed.
 
 use heaptoll_experiments::reclamation::{Curve, Reclamation, Row};
 use heaptoll_oracle::{FreePoint, Live};

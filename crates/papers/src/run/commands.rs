@@ -247,7 +247,7 @@ mod tests {
         let command = repeat(&of, &planned(2, 1, 1));
         assert_eq!(
             command,
-            "heaptoll locality --baseline lea --placement no --size quick -m lea -p cfrac -p gawk --line 64 '--memory=1M'"
+            "heaptoll exact locality --baseline lea --placement no --size quick -m lea -p cfrac -p gawk --line 64 '--memory=1M'"
         );
     }
 
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(
             command,
             "for p in cfrac gawk; do heaptoll record -p $p --size quick --children ignore --force -o t.heaptoll && \
-             heaptoll lifetimes t.heaptoll; done"
+             heaptoll trace lifetimes t.heaptoll; done"
         );
         let ledger = repeat(&step("ledger", "managers = ['lea']"), &planned(1, 1, 1));
         assert_eq!(

@@ -50,7 +50,7 @@ pub struct Ended {
 pub enum KeepError {
     /// A file cannot be read.
     #[error(
-        "cannot read {path}: {source}; is it the folder of a study (heaptoll study prints it when it begins)?"
+        "cannot read {path}: {source}; is it the folder of a study (heaptoll lab study prints it when it begins)?"
     )]
     Read {
         /// Which.
@@ -59,7 +59,7 @@ pub enum KeepError {
         source: std::io::Error,
     },
     /// It is not what it should be.
-    #[error("{path} is not what heaptoll study keeps: {detail}")]
+    #[error("{path} is not what heaptoll lab study keeps: {detail}")]
     Foreign {
         /// Which.
         path: String,
@@ -75,7 +75,7 @@ pub enum KeepError {
         source: std::io::Error,
     },
     /// Another heaptoll uses it.
-    #[error("{path} is in use: another heaptoll study keeps its figures there; wait until it ends")]
+    #[error("{path} is in use: another heaptoll lab study keeps its figures there; wait until it ends")]
     Busy {
         /// Which.
         path: String,

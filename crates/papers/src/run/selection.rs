@@ -270,7 +270,7 @@ impl Available<'_> {
 
 /// Why a plan cannot replay a trace, if it cannot.
 fn no_plan(name: &str) -> Option<String> {
-    (!is_known(name)).then(|| "it is no collector of `heaptoll replay --graph`, such as mmtk:immix".into())
+    (!is_known(name)).then(|| "it is no collector of `heaptoll lab replay-graph`, such as mmtk:immix".into())
 }
 
 /// A step's options without baselines that do not stay: `-b tcmalloc` where no TCMalloc is built.

@@ -1,4 +1,4 @@
-//! What changed between two experiments: `heaptoll compare A.db B.db`.
+//! What changed between two experiments: `heaptoll diff A.db B.db`.
 
 use heaptoll_experiment::compare::{Across, across_verdict};
 use heaptoll_experiment::comparison::Metric;

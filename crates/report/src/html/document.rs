@@ -150,7 +150,7 @@ mod tests {
             warnings: vec!["cut & short".into()],
             sections: vec![Section { title: "One".into(), text: vec!["Text.".into()], items }],
             facts: vec![("Machine".into(), "two cores".into())],
-            command: "heaptoll stat x".into(),
+            command: "heaptoll trace stat x".into(),
             ..Document::default()
         }
     }
@@ -166,7 +166,9 @@ mod tests {
         let forms = [Form::Lines, Form::Steps, Form::Stacked, Form::Bars];
         let charts = forms.iter().map(|form| Item::Chart(chart(*form, false)));
         let page = render(&document(charts.chain([Item::Table(table)]).collect())).expect("a page");
-        for text in ["1,200", "a note", "cut &#38; short", "two cores", "heaptoll stat x", "id=\"chart-3\""] {
+        for text in
+            ["1,200", "a note", "cut &#38; short", "two cores", "heaptoll trace stat x", "id=\"chart-3\""]
+        {
             assert!(page.contains(text), "{text}");
         }
         assert!(!page.contains("<img>") && !page.contains("t </script>"));

@@ -197,7 +197,7 @@ fn section(items: Vec<Item>) -> Document {
         warnings: vec!["It was cut off.".into(), "So was this.".into()],
         sections: vec![section],
         facts: vec![("machine".into(), "two cores".into())],
-        command: "heaptoll stat gawk.heaptoll".into(),
+        command: "heaptoll trace stat gawk.heaptoll".into(),
         ..Document::default()
     }
 }

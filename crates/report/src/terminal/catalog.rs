@@ -62,10 +62,10 @@ pub struct ProgramRow {
     pub installed: bool,
     /// Names of its variants.
     pub variants: Vec<String>,
-    /// The most bytes that are live at once at size full, in MiB, by `heaptoll stat`.
+    /// The most bytes that are live at once at size full, in MiB, by `heaptoll trace stat`.
     #[serde(default)]
     pub live_mib: Option<f64>,
-    /// How many threads allocate at size full, by `heaptoll stat`.
+    /// How many threads allocate at size full, by `heaptoll trace stat`.
     #[serde(default)]
     pub allocating_threads: Option<u32>,
     /// What of its memory it manages itself, which no manager changes.

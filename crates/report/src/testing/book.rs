@@ -79,7 +79,7 @@ pub fn book() -> Book {
         papers: papers.into(),
         steps: steps.collect(),
         facts: vec![("machine".into(), "two cores".into()), (HOSTILE.into(), HOSTILE.into())],
-        command: "heaptoll study all --budget 30m --html study.html".into(),
+        command: "heaptoll lab study all --budget 30m --html study.html".into(),
     }
 }
 

@@ -32,7 +32,7 @@ impl OracleFiles {
                 lacks.then(|| lacks_unreachable(path))
             }
             Ok(found) => Some(format!(
-                "{path} was recorded of another command: {}; record this one with `heaptoll oracle`",
+                "{path} was recorded of another command: {}; record this one with `heaptoll lab oracle`",
                 found.about.command.join(" ")
             )),
         }
@@ -41,7 +41,7 @@ impl OracleFiles {
 
 /// That a file has no points of unreachability, and what to do.
 pub fn lacks_unreachable(path: &str) -> String {
-    format!("{path} has no points of unreachability; record it with `heaptoll oracle --graph`")
+    format!("{path} has no points of unreachability; record it with `heaptoll lab oracle --graph`")
 }
 
 /// A whole file whose code is still the same.
@@ -50,7 +50,7 @@ pub fn lacks_unreachable(path: &str) -> String {
 /// What is wrong with it.
 pub fn checked(path: &Path) -> Result<OracleFile, String> {
     if !path.exists() {
-        return Err(format!("there is no recording {}; `heaptoll oracle` makes it", path.display()));
+        return Err(format!("there is no recording {}; `heaptoll lab oracle` makes it", path.display()));
     }
     let found = file::read(path).map_err(|error| error.to_string())?;
     found.require_same_code(path).map_err(|error| error.to_string())?;

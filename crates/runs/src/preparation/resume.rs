@@ -22,7 +22,7 @@ pub fn resume(
     let (store, mut experiment) = Store::resume(path)?;
     if !experiment.settings.shards.is_empty() {
         return Err(Failure::Usage(format!(
-            "{} was measured in shards: `heaptoll work` measures one that is missing, and `heaptoll merge` adds it",
+            "{} was measured in shards: `heaptoll lab shards work` measures one that is missing, and `heaptoll lab shards merge` adds it",
             path.display()
         )));
     }

@@ -152,7 +152,7 @@ fn troubles(
     let most = recorded.recordings.iter().max_by_key(|recording| recording.events);
     if let Some(most) = most.filter(|most| most.events > 0) {
         if !is_temporary {
-            messages.note(&format!("what it allocated: heaptoll stat {}", shell_path(&most.path)));
+            messages.note(&format!("what it allocated: heaptoll trace stat {}", shell_path(&most.path)));
         }
     } else {
         let guess = match first.how.contains(KILLED) {

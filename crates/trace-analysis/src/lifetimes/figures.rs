@@ -1,4 +1,4 @@
-//! The result of `heaptoll lifetimes`, as it goes into JSON.
+//! The result of `heaptoll trace lifetimes`, as it goes into JSON.
 
 use heaptoll_callsites::WholeFrame;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use crate::sum::Sum;
 /// Curves keep a point when the fraction fell by this much since the last.
 const STEP: f64 = 0.0005;
 
-/// Everything that `heaptoll lifetimes` reports.
+/// Everything that `heaptoll trace lifetimes` reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LifetimeFigures {
     /// The process that was analysed.

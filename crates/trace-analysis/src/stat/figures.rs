@@ -1,4 +1,4 @@
-//! The result of `heaptoll stat`, as it goes into JSON.
+//! The result of `heaptoll trace stat`, as it goes into JSON.
 
 use heaptoll_callsites::WholeFrame;
 use heaptoll_trace::{EventKind, Sample};
@@ -13,7 +13,7 @@ pub use super::threads::ThreadFigures;
 pub use super::timeline::Point;
 use crate::subject::Subject;
 
-/// Everything that `heaptoll stat` reports.
+/// Everything that `heaptoll trace stat` reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatFigures {
     /// The process that was analysed.

@@ -1,4 +1,4 @@
-//! The document of `heaptoll bound`: its sentences and tables.
+//! The document of `heaptoll trace bound`: its sentences and tables.
 
 use std::path::Path;
 
@@ -136,7 +136,7 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
             whole_bytes(peak)
         )),
         None => verdict_text.push(
-            "How large the heap of the recorded manager was is not in the trace: `heaptoll replay` measures it for any \
+            "How large the heap of the recorded manager was is not in the trace: `heaptoll trace replay` measures it for any \
              manager."
                 .to_owned(),
         ),
@@ -144,7 +144,7 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
     if figures.recorded.peak_heap_bytes.is_some() {
         verdict_text.push(
             "The recorded heap is the mappings that held blocks. The kernel joins neighbouring mappings, so memory that \
-             the program mapped itself next to the heap can be in it: `heaptoll replay` measures the manager alone."
+             the program mapped itself next to the heap can be in it: `heaptoll trace replay` measures the manager alone."
                 .to_owned(),
         );
     }
@@ -296,7 +296,7 @@ mod tests {
             verdict_text(1100, Some(1500))
                 .contains("could have saved 400 B; none that does not move objects could have")
         );
-        assert!(verdict_text(1000, None).contains("heaptoll replay"));
+        assert!(verdict_text(1000, None).contains("heaptoll trace replay"));
         assert!(verdict_text(1010, Some(1200)).contains("1.0 % apart"));
         assert!(verdict_text(1000, Some(1200)).contains("20.0 % more than the best packing"));
         assert!(verdict_text(1100, Some(1050)).contains("at most 5.0 % more than necessary"));

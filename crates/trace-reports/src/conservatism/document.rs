@@ -1,4 +1,4 @@
-//! The document of `heaptoll conservatism`.
+//! The document of `heaptoll lab conservatism`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The document of `heaptoll lifetimes`: its sentences, tables and curves.
+//! The document of `heaptoll trace lifetimes`: its sentences, tables and curves.
 
 use std::path::Path;
 

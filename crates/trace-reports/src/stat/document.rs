@@ -1,4 +1,4 @@
-//! The document of `heaptoll stat`.
+//! The document of `heaptoll trace stat`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `heaptoll stat` of a trace with pointers.
+//! `heaptoll trace stat` of a trace with pointers.
 
 use std::io::Read;
 use std::path::Path;

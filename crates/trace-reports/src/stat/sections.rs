@@ -1,4 +1,4 @@
-//! The sections of `heaptoll stat` below its first table.
+//! The sections of `heaptoll trace stat` below its first table.
 
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
 use heaptoll_trace::EventKind;

@@ -1,4 +1,4 @@
-//! The document of `heaptoll tailor`: what was learned, the classes, what was made and how to compare it.
+//! The document of `heaptoll lab tailor`: what was learned, the classes, what was made and how to compare it.
 
 use std::path::Path;
 
@@ -101,7 +101,7 @@ mod tests {
     fn without_an_object_the_document_names_the_source() {
         let figures = Figures { source: "my.c".into(), source_lines: 700, ..Figures::default() };
         let document = document(&figures, Path::new("t.heaptoll"));
-        assert_eq!(document.command, "heaptoll tailor t.heaptoll --source my.c");
+        assert_eq!(document.command, "heaptoll lab tailor t.heaptoll --source my.c");
         assert!(document.sections.iter().all(|section| section.title != "Classes"));
         assert!(document.sections.iter().any(|section| section.text.join("").contains("Only the source")));
     }

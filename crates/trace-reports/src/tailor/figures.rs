@@ -1,4 +1,4 @@
-//! The figures of `heaptoll tailor`: what was learned and what is made of it.
+//! The figures of `heaptoll lab tailor`: what was learned and what is made of it.
 
 use heaptoll_tailor::plan::{Class, Plan};
 use heaptoll_tailor::profile::Profile;

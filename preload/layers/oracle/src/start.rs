@@ -121,7 +121,7 @@ fn schedule(point: Point, path: Path, header: &Header) -> (u64, Section) {
         Point::Unreachable => match file::unreachable(path, header) {
             Some(unreachable) => (unreachable.slots, unreachable.schedule),
             None => stop_because(
-                "its file has no points of unreachability; record it with `heaptoll oracle --graph`",
+                "its file has no points of unreachability; record it with `heaptoll lab oracle --graph`",
             ),
         },
         _ => (0, Section::default()),

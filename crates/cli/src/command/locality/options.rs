@@ -1,4 +1,4 @@
-//! Values of the options of `heaptoll locality`.
+//! Values of the options of `heaptoll exact locality`.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! The options of `heaptoll replay --graph`.
+//! The options of `heaptoll lab replay-graph`.
 
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;

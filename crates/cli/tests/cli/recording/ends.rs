@@ -72,13 +72,16 @@ fn a_recorder_that_is_killed_leaves_the_call_stacks_of_all_events_that_it_wrote(
     let trace = fixture.at("t");
     let folded = fixture.at("folded");
     fixture.heaptoll(&["leaks", &trace]).exits(1).shows(&["busy+0x", "has no ending", "the run's first "]);
-    fixture.heaptoll(&["stat", &trace]).exits(1).shows(&["has no ending", "the run's first "]);
-    fixture.heaptoll(&["lifetimes", &trace, "--by", "site"]).exits(1).shows(&["busy+0x", "the run's first "]);
-    fixture.heaptoll(&["bound", &trace]).exits(1).shows(&["has no ending"]);
+    fixture.heaptoll(&["trace", "stat", &trace]).exits(1).shows(&["has no ending", "the run's first "]);
+    fixture
+        .heaptoll(&["trace", "lifetimes", &trace, "--by", "site"])
+        .exits(1)
+        .shows(&["busy+0x", "the run's first "]);
+    fixture.heaptoll(&["trace", "bound", &trace]).exits(1).shows(&["has no ending"]);
     fixture.heaptoll(&["ledger", &trace]).exits(2).complains(&["has no ledger"]);
     fixture.heaptoll(&["diff", &trace, &trace]).exits(1).shows(&["has no ending"]);
     fixture
-        .heaptoll(&["export", &trace, "--to", "folded", "-o", &folded])
+        .heaptoll(&["trace", "export", &trace, "--to", "folded", "-o", &folded])
         .exits(1)
         .complains(&["has no ending"]);
     assert!(std::fs::read_to_string(&folded).expect("reads").contains("busy+0x"));
@@ -123,7 +126,8 @@ fn a_disk_that_fills_up_does_not_disturb_the_program_and_leaves_a_marked_gap() {
     command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_heaptoll"), &program, &kept]);
     fixture.prepare(&mut command);
     let output: CommandOutput = command.output().expect("unshare runs").into();
-    let output = output.exits(1).complains(&["/mnt/t is not whole", "No space left", "heaptoll stat /mnt/t"]);
+    let output =
+        output.exits(1).complains(&["/mnt/t is not whole", "No space left", "heaptoll trace stat /mnt/t"]);
     assert_eq!(output.err.matches("the program goes on").count(), 1, "printed once: {}", output.err);
     assert_eq!(output.out, "done\n");
     has_a_marked_gap(&Trace::read(&kept), 1_990_000);

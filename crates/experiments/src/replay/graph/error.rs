@@ -8,7 +8,7 @@ pub enum GraphReplayError {
     /// A manager of programs, with a trace with pointers.
     #[error(
         "-m {word}: with --graph a trace is replayed under collectors of MMTk: {known}. An allocator moves nothing and \
-         needs no pointers: `heaptoll replay` replays a trace of `heaptoll record` under it"
+         needs no pointers: `heaptoll trace replay` replays a trace of `heaptoll record` under it"
     )]
     NoPlan {
         /// What was given.
@@ -29,7 +29,7 @@ pub enum GraphReplayError {
     /// A plan, with a trace without pointers.
     #[error(
         "-m {word}: a collector that moves objects needs to know which words are pointers: `heaptoll record --graph` \
-         makes a trace that has them, and `heaptoll replay --graph TRACE -m {word}` replays it"
+         makes a trace that has them, and `heaptoll lab replay-graph TRACE -m {word}` replays it"
     )]
     NeedsPointers {
         /// What was given.

@@ -1,4 +1,4 @@
-//! Figures of `heaptoll conservatism`.
+//! Figures of `heaptoll lab conservatism`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
