@@ -279,6 +279,26 @@ static void write_command(HChar *at, const HChar *end)
    }
 }
 
+/* RLIMIT_FSIZE, which Valgrind does not name. */
+enum { FILE_SIZE = 1 };
+
+/* Gives the file its size. A limit of the program's on file sizes would end it with SIGXFSZ: where it can be raised
+   meanwhile it is, elsewhere the file gets no size. */
+static SysRes give_size(Int fd)
+{
+   struct vki_rlimit limit = {0, 0};
+   HT_SYSCALL(__NR_prlimit64, 0, FILE_SIZE, 0, &limit, 0, 0);
+   if (limit.rlim_cur >= RING_BYTES)
+      return HT_SYSCALL(__NR_ftruncate, fd, RING_BYTES, 0, 0, 0, 0);
+   const struct vki_rlimit enough = {RING_BYTES, limit.rlim_max > RING_BYTES ? limit.rlim_max : RING_BYTES};
+   SysRes result = HT_SYSCALL(__NR_prlimit64, 0, FILE_SIZE, &enough, 0, 0, 0);
+   if (sr_isError(result))
+      return result;
+   result = HT_SYSCALL(__NR_ftruncate, fd, RING_BYTES, 0, 0, 0, 0);
+   HT_SYSCALL(__NR_prlimit64, 0, FILE_SIZE, &limit, 0, 0, 0);
+   return result;
+}
+
 static void make(void)
 {
    const Int fd = create();
@@ -287,13 +307,14 @@ static void make(void)
                 VG_(getpid)());
       return;
    }
-   SysRes mapped = HT_SYSCALL(__NR_ftruncate, fd, RING_BYTES, 0, 0, 0, 0);
+   SysRes mapped = give_size(fd);
    if (!sr_isError(mapped))
       mapped = VG_(am_shared_mmap_file_float_valgrind)(RING_BYTES, VKI_PROT_READ | VKI_PROT_WRITE, fd, 0);
    if (sr_isError(mapped)) {
       VG_(close)(fd);
-      VG_(umsg)("heaptoll: the ring of process %d cannot be mapped (error %lu); what it does is not recorded\n",
-                VG_(getpid)(), sr_Err(mapped));
+      VG_(umsg)("heaptoll: the ring of process %d cannot be mapped (error %lu%s); what it does is not recorded\n",
+                VG_(getpid)(), sr_Err(mapped),
+                sr_Err(mapped) == VKI_EPERM ? ": its limit on file sizes, ulimit -f, is too low" : "");
       return;
    }
    header = (Header *)(Addr)sr_Res(mapped);

@@ -14,15 +14,17 @@ use crate::{surface, terminal};
 
 /// Adds to a failure how a program is measured, where one was given in place of a trace.
 pub fn with_dashes(failure: Failure, command: &str, trace: &Path) -> Failure {
-    let is_program =
-        trace.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
     match failure {
-        Failure::Refused(_) if is_program => Failure::Usage(format!(
+        Failure::Refused(_) if is_program(trace) => Failure::Usage(format!(
             "{failure}; to measure a program, put it after `--`: heaptoll {command} -- {}",
             shell_command(&[trace.display().to_string()])
         )),
         other => other,
     }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 /// A note on the other process images of a recording, where one of them has a longer trace: a daemon's first process does
@@ -39,8 +41,20 @@ pub fn longest_trace(command: &str, trace: &Path) {
     }
 }
 
-/// The words with `--` in front of the program, where that is what was left out.
+/// The words with `--` in front of the program, where that is what was left out, or with the command before it.
 pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -> Option<String> {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && words.get(1).is_some_and(|first| first == word.as_str())
+    {
+        let program = Path::new(word);
+        let is_path = program.components().count() > 1;
+        let folders = std::env::var_os("PATH").filter(|_| !is_path).unwrap_or_default();
+        let found = std::env::split_paths(&folders).any(|folder| is_program(&folder.join(program)));
+        let command: Vec<String> =
+            words[1..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        return (found || is_path && is_program(program))
+            .then(|| format!("to measure a program: heaptoll run -- {}", shell_command(&command)));
+    }
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }
@@ -81,8 +95,8 @@ pub fn no_attaching(words: &[OsString]) -> Option<String> {
     let is_option = *first == "-p" && rest.first().is_some_and(|word| is_number(word));
     (is_process || is_option || words[2..].iter().any(is_meant)).then(|| {
         "heaptoll cannot attach to a process that runs already. Start it with a sampler that sleeps: heaptoll record \
-         --sample 512K --dormant --socket PATH -- PROGRAM; then `heaptoll record attach PATH start` wakes it, and `heaptoll record attach PATH \
-         dump` makes a profile while the program goes on"
+         --sample 512K --dormant --socket PATH -- PROGRAM; then `heaptoll record attach PATH start` wakes it, and `heaptoll record attach \
+         PATH dump` makes a profile while the program goes on"
             .into()
     })
 }

@@ -25,7 +25,9 @@ pub fn watch() -> Result<Interrupt, Failure> {
     let mut signals = Signals::new(signals).map_err(exit::cannot_watch)?;
     let shared = interrupt.clone();
     std::thread::spawn(move || {
-        for (count, signal) in signals.forever().enumerate() {
+        let mut count = 0;
+        for signal in signals.forever() {
+            count = if shared.is_set() { count + 1 } else { 1 };
             shared.set();
             // A supervisor waits for no program that ends in its own way.
             if signal != libc::SIGINT {
@@ -33,7 +35,7 @@ pub fn watch() -> Result<Interrupt, Failure> {
             }
             // The first requests an orderly end, which may take a run; the third exits at once, and the launcher
             // cleans up.
-            if count >= 2 {
+            if count >= 3 {
                 std::process::exit(i32::from(exit::INTERRUPTED));
             }
         }

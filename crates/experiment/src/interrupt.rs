@@ -27,6 +27,16 @@ impl Interrupt {
         Arc::clone(&self.flag)
     }
 
+    /// The flag of the second request.
+    pub fn flag_of_second(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.again)
+    }
+
+    /// Takes the request back where there was one and not two: it was for what has just ended. Gives whether it did.
+    pub fn take_back(&self) -> bool {
+        !self.is_repeated() && self.flag.swap(false, Ordering::Relaxed)
+    }
+
     /// Cancels everything: launchers get SIGTERM, kill their program's whole tree and report.
     pub fn set(&self) {
         if self.flag.swap(true, Ordering::Relaxed) {

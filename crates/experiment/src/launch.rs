@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use heaptoll_launcher::{Ended, Message, Spec, Thp, Usage};
+use heaptoll_units::limits;
 use thiserror::Error;
 
 use crate::interrupt::{self, Interrupt};
@@ -89,7 +90,7 @@ pub enum LaunchError {
     #[error("{0}: the loader splits LD_PRELOAD at spaces and colons; move the object to a path without them")]
     PreloadPath(PathBuf),
     /// Pipes or threads ran out.
-    #[error("cannot set up a measurement: {0}")]
+    #[error("cannot set up a measurement: {0}{advice}", advice = limits::after(.0))]
     System(#[from] std::io::Error),
     /// The launcher died or broke the protocol.
     #[error("the launcher ended without a report{0}")]
@@ -97,14 +98,8 @@ pub enum LaunchError {
 }
 
 /// What to do when the launcher cannot be started.
-fn advice(cause: &std::io::Error) -> &'static str {
-    match cause.raw_os_error() {
-        Some(libc::EAGAIN) => {
-            "the limit of processes is reached: end some, or raise it (`ulimit -u`, or pids.max of the control group)"
-        }
-        Some(libc::ENOMEM) => "there is too little memory: end other programs, or raise the limit",
-        _ => "run `make build` or reinstall heaptoll",
-    }
+fn advice(cause: &std::io::Error) -> String {
+    limits::advice_or(cause, "run `make build` or reinstall heaptoll")
 }
 
 /// The results of a finished invocation.

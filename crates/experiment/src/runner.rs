@@ -9,6 +9,7 @@ use heaptoll_launcher::{Ended, Thp};
 use heaptoll_preflight::IN_PROOF_RUN;
 use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::{StatsPage, VARIABLE};
+use heaptoll_units::limits;
 use regex_lite::Regex;
 use thiserror::Error;
 
@@ -77,7 +78,10 @@ pub enum RunError {
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// Scratch folders or the statistics page.
-    #[error("cannot make a scratch folder: {0}; is the temporary folder writable and not full?")]
+    #[error(
+        "cannot make a scratch folder: {0}; {advice}",
+        advice = limits::advice_or(.0, "is the temporary folder writable and not full?")
+    )]
     Scratch(std::io::Error),
     /// A run's own folder.
     #[error(transparent)]

@@ -197,7 +197,7 @@ impl Subject {
             name(first.part, FRAMES),
             if first.certain < first.more { "at least " } else { "" },
             (self.text)(first.certain),
-            self.amounts,
+            self.amounts_of(first.certain),
             share.map(|share| format!(", {share} of {}", self.whole)).unwrap_or_default(),
         ))
     }
@@ -218,8 +218,16 @@ impl Subject {
         Fold { title, text, items: items.into_iter().flatten().collect(), ..Fold::default() }
     }
 
+    /// `allocation calls`; of one, `allocation call`.
+    fn amounts_of(&self, amount: u64) -> &'static str {
+        match amount {
+            1 => self.amounts.strip_suffix('s').unwrap_or(self.amounts),
+            _ => self.amounts,
+        }
+    }
+
     fn total(&self, found: &Differences) -> String {
-        let amounts = self.amounts;
+        let amounts = self.amounts_of(found.base);
         let (base, new) = ((self.text)(found.base), (self.text)(found.new));
         match found.difference {
             0 if found.grown.is_empty() && found.only_new.parts == 0 => {
@@ -229,8 +237,9 @@ impl Subject {
             by => {
                 let more = if by > 0 { "more" } else { self.fewer };
                 format!(
-                    "{} {more} {amounts}: {base} in the base, {new} in the new build.",
-                    (self.text)(by.unsigned_abs())
+                    "{} {more} {}: {base} in the base, {new} in the new build.",
+                    (self.text)(by.unsigned_abs()),
+                    self.amounts_of(by.unsigned_abs())
                 )
             }
         }
@@ -312,7 +321,7 @@ impl Subject {
         }
         let count = |unmatched: &Unmatched| {
             let parts = plural(usize::try_from(unmatched.parts).unwrap_or(usize::MAX), self.part);
-            format!("{parts} with {} {}", (self.text)(unmatched.amount), self.amounts)
+            format!("{parts} with {} {}", (self.text)(unmatched.amount), self.amounts_of(unmatched.amount))
         };
         let text = format!(
             "Only in the base: {}. Only in the new build: {}. These were removed or added, renamed, or inlined in one of \

@@ -83,6 +83,10 @@ fn nothing_is_named_where_nothing_differs() {
     let same = Differences::new([(function("main"), Amounts::Both(500, 500))]);
     let text = terminal(sections(of_functions(&same)));
     assert!(text.contains("500 instructions in both builds, the same in every function."), "{text}");
+    // Before, "1 allocation calls".
+    let one = Differences::new([(function("main"), Amounts::Both(1, 1))]);
+    let text = terminal(sections(of_functions(&one)));
+    assert!(text.contains("1 instruction in both builds, the same in every function."), "{text}");
     assert_eq!(first_function(&same, None), None);
     let moved =
         Differences::new([(function("a"), Amounts::Both(10, 15)), (function("b"), Amounts::Both(10, 5))]);

@@ -16,6 +16,9 @@ pub struct Differences {
     pub new: u64,
     /// `new` less `base`.
     pub difference: i64,
+    /// Of sampled profiles, the 95 % interval of `difference`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[i64; 2]>,
     /// Parts of both builds that grew most, most first.
     pub grown: Vec<Row>,
     /// Parts of both builds that shrank most, most first.
@@ -136,6 +139,11 @@ impl Amounts {
     }
 }
 
+/// Whether no difference is certain.
+pub fn holds_0([low, high]: [i64; 2]) -> bool {
+    low <= 0 && high >= 0
+}
+
 /// `new` less `base`; what no signed number holds is the largest.
 pub fn less(new: u64, base: u64) -> i64 {
     i64::try_from(i128::from(new) - i128::from(base)).unwrap_or(if new > base { i64::MAX } else { i64::MIN })
@@ -164,7 +172,7 @@ impl Differences {
             let (base, new) = amounts.both();
             (all.base, all.new) = (all.base.saturating_add(base), all.new.saturating_add(new));
             match amounts {
-                _ if interval.is_some_and(|[low, high]| low <= 0 && high >= 0) => {
+                _ if interval.is_some_and(holds_0) => {
                     all.undecided += 1;
                     all.rest.take(base, new);
                 }

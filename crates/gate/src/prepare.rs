@@ -162,6 +162,7 @@ fn as_it_is(
         limit: WATCHED.min(Duration::from_secs_f64(timeout_s)),
         watch: lockstep::processor().ok().map(|cpu| Watch { cpu, exempt: vec![] }),
         cancel: context.interrupt.flag(),
+        hurry: None,
     };
     let observed = match observe(&request) {
         Ok(observed) => observed,
@@ -203,6 +204,7 @@ fn under(
         expect_status,
         working_copy: false,
         watch: true,
+        goes_on: false,
     };
     match prove(&manager, name, &program, context, limits)? {
         PreflightOutcome::Serves(stack, run) => Ok(Found { stack: *stack, run, observed: None }),

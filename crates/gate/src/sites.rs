@@ -339,8 +339,13 @@ fn split(
 ) -> Differences {
     let (none, value) = (Sums::default(), figure.value);
     let is_sampled = means.iter().any(Option::is_some);
-    // Three figures of each call site.
-    let reach = Reach::of(3 * sites.len());
+    // Three figures of each call site, and of all together.
+    let reach = Reach::of(3 * (sites.len() + 1));
+    let interval = |base: &Sums, new: &Sums| {
+        let sides = (figure.of(base, new, means[0], reach), figure.of(new, base, means[1], reach));
+        is_sampled.then(|| Estimated::difference(sides.0, sides.1))
+    };
+    let mut totals = [none, none];
     let parts = sites.iter().filter_map(|site| {
         let (amounts, base, new) = match site {
             Site::Same(_, base, new) | Site::Alike(_, _, _, base, new) => {
@@ -349,12 +354,8 @@ fn split(
             Site::Base(_, base) => (Amounts::Base(value(base)), base, &none),
             Site::New(_, new) => (Amounts::New(value(new)), &none, new),
         };
-        let interval = is_sampled.then(|| {
-            Estimated::difference(
-                figure.of(base, new, means[0], reach),
-                figure.of(new, base, means[1], reach),
-            )
-        });
+        totals[0].add(*base);
+        totals[1].add(*new);
         let is_none = matches!(amounts, Amounts::Both(0, 0) | Amounts::Base(0) | Amounts::New(0));
         let depth = shown.get(site.path()).copied().unwrap_or(SHOWN);
         let mut part = (!is_none).then(|| named(site.path(), depth, names))?;
@@ -362,9 +363,10 @@ fn split(
             part.base_name = named(before, depth, names).name;
             part.joined_by = Some(*length as u32);
         }
-        Some((part, amounts, interval))
+        Some((part, amounts, interval(base, new)))
     });
-    Differences::estimated(parts)
+    let found = Differences::estimated(parts);
+    Differences { interval: interval(&totals[0], &totals[1]), ..found }
 }
 
 fn named(path: &Path, shown: usize, names: &[String]) -> Part {

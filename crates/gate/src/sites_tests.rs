@@ -6,6 +6,7 @@ use std::path::Path as FilePath;
 use heaptoll_trace::{Allocation, Ending, EventKind, Frame, Header, Settings, Site as Stack, Sites, Writer};
 
 use super::*;
+use crate::differences::holds_0;
 
 /// A recording that is being made up.
 struct Recording {
@@ -318,4 +319,31 @@ fn instances_of_a_template_differ_each_by_itself_and_are_joined_where_only_their
     assert_eq!(added(&found.live), [("make_it<Conn> < main", 140), ("V<long>::add < main", 20)]);
     let joined = &found.live.grown[1].part;
     assert_eq!((joined.base_name.as_str(), joined.joined_by), ("V<int>::add < main", Some(2)));
+}
+
+/// Before, a total of 196 calls fewer stood without an interval where 12,000 more were made.
+#[test]
+fn the_total_of_sampled_profiles_has_an_interval_that_is_wider_than_those_of_its_sites() {
+    const MEAN: u64 = 1 << 19;
+    let sums = |samples: u64| {
+        let bytes = samples * MEAN;
+        let mut sums = Sums { bytes, calls: bytes / 64, least_size: Some(64.0), ..Sums::default() };
+        (sums.variance.calls, sums.variance.bytes) =
+            super::super::site_sums::variances(sums.calls, bytes, Some(MEAN));
+        sums
+    };
+    let figure =
+        Estimate { value: |sums| sums.bytes, variance: |sums| sums.variance.bytes, counts_objects: false };
+    let found = |sites: &[Site], means| split(sites, &HashMap::new(), &Paths::default(), figure, means);
+    let path = Path::default;
+    let sites = [Site::Same(path(), sums(400), sums(600)), Site::Same(path(), sums(900), sums(720))];
+    let both = found(&sites, [Some(MEAN); 2]);
+    let width = |interval: Option<[i64; 2]>| interval.map(|[low, high]| high - low);
+    assert_eq!((both.grown.len(), both.difference), (1, 20 * MEAN as i64));
+    assert!(width(both.interval) > width(both.grown[0].interval), "{both:?}");
+    assert!(both.interval.is_some_and(holds_0), "{both:?}");
+    let more =
+        found(&[Site::Same(path(), sums(400), sums(600)), Site::New(path(), sums(90))], [Some(MEAN); 2]);
+    assert!(more.interval.is_some_and(|[low, _]| low > 0), "{more:?}");
+    assert_eq!(found(&sites, [None; 2]).interval, None);
 }

@@ -1,5 +1,6 @@
 //! Why two commits cannot be had as trees: no git, no commit, a build that fails, and what to do about it.
 
+use heaptoll_units::limits;
 use thiserror::Error;
 
 /// Why there is no tree to run in.
@@ -79,7 +80,10 @@ pub enum TreeError {
         files: String,
     },
     /// Scratch folders or the log.
-    #[error("cannot make a folder for the builds: {0}; is the temporary folder writable and not full?")]
+    #[error(
+        "cannot make a folder for the builds: {0}; {advice}",
+        advice = limits::advice_or(.0, "is the temporary folder writable and not full?")
+    )]
     Scratch(std::io::Error),
 }
 

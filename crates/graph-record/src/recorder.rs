@@ -106,7 +106,7 @@ impl<W: Output> Recorder<W> {
             instructions: 0,
             waited_ns: 0,
             requests: BTreeSet::new(),
-            sites: SiteNames::default(),
+            sites: SiteNames::new(),
             counts: Counts::default(),
         }
     }

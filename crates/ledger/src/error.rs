@@ -55,8 +55,8 @@ pub enum LedgerError {
     NotRecorded,
     /// A trace that was to have a ledger, and has no snapshot and no sample.
     #[error(
-        "this program was never sampled, so there is nothing to show: it ended too soon, or the kernel did not allow it; give \
-         it more to do, such as a larger input"
+        "this program was never sampled, so there is nothing to show. Where no message names the reason, it ended too soon, or the \
+         kernel did not allow it: give it more to do, such as a larger input"
     )]
     NoSnapshot,
 }

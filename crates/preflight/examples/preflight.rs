@@ -19,6 +19,7 @@ fn main() -> std::process::ExitCode {
         limit: Duration::from_secs(10),
         watch: None,
         cancel: Arc::new(AtomicBool::new(false)),
+        hurry: None,
     };
     while let Some(word) = words.next() {
         if word == "-m" {

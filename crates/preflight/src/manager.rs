@@ -178,6 +178,7 @@ fn load(
         directory: None,
         stdin: None,
         limit: LOAD_LIMIT,
+        hurry: None,
         trace: false,
         enough: &|| false,
         begun: &|| true,

@@ -46,6 +46,7 @@ pub fn observe(request: &Request) -> Result<Observed, Refusal> {
         directory: request.directory.clone(),
         stdin: request.stdin.clone(),
         limit: request.limit,
+        hurry: request.hurry.as_deref(),
         trace: true,
         enough: &|| false,
         begun: &|| true,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::request::Watch;
@@ -20,6 +21,8 @@ pub struct Plan<'a> {
     pub stdin: Option<PathBuf>,
     /// When to stop it.
     pub limit: Duration,
+    /// Set where it is to be stopped sooner.
+    pub hurry: Option<&'a AtomicBool>,
     /// Whether to try ptrace.
     pub trace: bool,
     /// Polled: whether enough was seen; the run is then ended immediately.

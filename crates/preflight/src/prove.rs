@@ -177,6 +177,7 @@ impl ProofRun {
             directory: request.directory.clone(),
             stdin: request.stdin.clone(),
             limit: request.limit,
+            hurry: request.hurry.as_deref(),
             trace: true,
             enough: &enough,
             begun: &begun,

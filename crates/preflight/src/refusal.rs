@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use heaptoll_units::limits;
 use serde::{Deserialize, Serialize};
 
 /// What can be had of a program that has an allocator of its own.
@@ -272,15 +273,8 @@ pub enum Refusal {
 impl Refusal {
     /// What the system refused, with what to do about its reason.
     pub(crate) fn system(what: &str, error: &io::Error) -> Refusal {
-        let advice = match error.raw_os_error() {
-            Some(libc::EAGAIN) => {
-                "the limit of processes and threads is reached: end some, or raise it (`ulimit -u`, or pids.max of the control group)"
-            }
-            Some(libc::EMFILE | libc::ENFILE) => "too many files are open: raise the limit (`ulimit -n`)",
-            Some(libc::ENOMEM) => "there is too little memory: end other programs, or raise the limit",
-            _ => "is the temporary directory (TMPDIR) writable and not full?",
-        };
-        Refusal::System { what: what.to_owned(), reason: error.to_string(), advice: advice.to_owned() }
+        let advice = limits::advice_or(error, "is the temporary directory (TMPDIR) writable and not full?");
+        Refusal::System { what: what.to_owned(), reason: error.to_string(), advice }
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Request {
     pub watch: Option<Watch>,
     /// Set by another thread to cancel: the program is killed and [`Refusal::Cancelled`](crate::Refusal) returned.
     pub cancel: Arc<AtomicBool>,
+    /// Set by another thread where `limit` is over sooner: the program is stopped and judged as there.
+    pub hurry: Option<Arc<AtomicBool>>,
 }
 
 /// How a run is watched for its effects ([`crate::Effect`]).

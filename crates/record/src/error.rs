@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use heaptoll_alloc_ring::RingError;
 use heaptoll_trace::TraceError;
+use heaptoll_units::limits;
 use thiserror::Error;
 
 /// A recording that could not begin. The program has not run, except where the message states it.
@@ -47,7 +48,11 @@ pub enum RecordError {
         source: TraceError,
     },
     /// The recording layer is not installed.
-    #[error("the recording layer {} cannot be read ({source}); build it with `make build`", .path.display())]
+    #[error(
+        "the recording layer {} cannot be read ({source}); {}",
+        .path.display(),
+        limits::advice_or(.source, "build it with `make build`")
+    )]
     Layer {
         /// Where it should be.
         path: PathBuf,
@@ -61,7 +66,7 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// The rings could not be made.
-    #[error("cannot make the memory through which the program's calls are recorded: {0}")]
+    #[error("cannot make the memory through which the program's calls are recorded: {0}{advice}", advice = ring_advice(.0))]
     Ring(#[from] RingError),
     /// The program could not be started.
     #[error("cannot start {program}: {source}; check that it runs by hand")]
@@ -72,7 +77,7 @@ pub enum RecordError {
         source: io::Error,
     },
     /// A file that the program should read or write cannot be opened.
-    #[error("cannot open {} for the program: {source}", .path.display())]
+    #[error("cannot open {} for the program: {source}{}", .path.display(), limits::after(.source))]
     Stream {
         /// The file.
         path: PathBuf,
@@ -80,11 +85,18 @@ pub enum RecordError {
         source: io::Error,
     },
     /// The system refused something that a recording needs.
-    #[error("cannot {what}: {source}")]
+    #[error("cannot {what}: {source}{}", limits::after(.source))]
     System {
         /// What was tried.
         what: &'static str,
         /// The system's reason.
         source: io::Error,
     },
+}
+
+/// What to do about rings that could not be made. A limit of the process meets every folder.
+fn ring_advice(error: &RingError) -> String {
+    let Some((_, cause)) = error.tried().first() else { return String::new() };
+    "; ".to_owned()
+        + &limits::advice_or(cause, "set TMPDIR to a folder that you can write to, with 2 MiB free")
 }

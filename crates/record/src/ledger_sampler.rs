@@ -5,8 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use heaptoll_alloc_ring::{Arrival, Shared, Tap};
-use heaptoll_ledger::{Block, Blocks, Census, FreedBlocks, Ledger, Level, LivePeak, Observer, Options, Pace};
+use heaptoll_ledger::{
+    Block, Blocks, Census, FreedBlocks, Ledger, LedgerError, Level, LivePeak, Observer, Options, Pace,
+};
 use heaptoll_trace::Output;
+use heaptoll_units::limits;
 
 use crate::event_consumer::EventConsumer;
 use crate::proc::ResidentSet;
@@ -40,6 +43,8 @@ pub struct LedgerSampler {
     active_ns: u64,
     /// When the last snapshot let the program go on.
     resumed_ns: u64,
+    /// Why the last one could not be taken, where a limit of this process was the reason.
+    refused: Option<String>,
 }
 
 impl LedgerSampler {
@@ -66,6 +71,7 @@ impl LedgerSampler {
             events: 0,
             active_ns: 0,
             resumed_ns: 0,
+            refused: None,
         }
     }
 
@@ -119,10 +125,13 @@ impl LedgerSampler {
         tap.drain(usize::MAX, consumer);
         let resolver = consumer.resolver();
         let clock_bytes = resolver.written().clock_bytes();
+        let observed = self.observer.observe(now_ns, clock_bytes, &ResolverBlocks(resolver), census);
+        if let Err(LedgerError::Read { file, source }) = &observed {
+            let advice = limits::after(source);
+            self.refused = (!advice.is_empty()).then(|| format!("cannot read {file}: {source}{advice}"));
+        }
         // A process that has just ended cannot be sampled; its trace is written all the same.
-        if let Ok(mut snapshot) =
-            self.observer.observe(now_ns, clock_bytes, &ResolverBlocks(resolver), census)
-        {
+        if let Ok(mut snapshot) = observed {
             snapshot.mappers = self.observer.mappers(consumer.mapped());
             if self.collect
                 && let Some(after) = request_census(tap, Census::request_flags(true))
@@ -139,6 +148,12 @@ impl LedgerSampler {
             self.pace.taken(now_ns, (stopped_ns, nanoseconds(cpu)), &snapshot);
             self.ledger.push(snapshot);
         }
+    }
+
+    /// What is missing, and why, where a limit of this process did not allow one snapshot.
+    pub fn trouble(&self) -> Option<String> {
+        let refused = self.refused.as_ref().filter(|_| self.ledger.snapshots.is_empty())?;
+        Some(format!("its memory was never sampled: {refused}"))
     }
 
     /// The ledger, of a run that had its most live bytes there. Names of variables are looked up, which may take a while.

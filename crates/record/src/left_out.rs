@@ -1,6 +1,7 @@
 //! What a recording could not take, as messages.
 
 use heaptoll_alloc_ring::Shared;
+use heaptoll_units::limits;
 
 /// What the rings' file had no space for, as messages.
 pub fn describe_left_out(shared: &mut Shared, corrupted: bool) -> Vec<String> {
@@ -15,17 +16,15 @@ pub fn describe_left_out(shared: &mut Shared, corrupted: bool) -> Vec<String> {
          most; a limit of {} MiB is enough",
         shared.least_address_space() >> 20
     );
+    let without_stacks = format!(
+        "processes were recorded without call stacks: they have too little memory for these; {}",
+        limits::memory().unwrap_or_else(|| "they set the limit themselves (`ulimit -v`, `ulimit -d`)".into())
+    );
     let counted = [
         (left_out.processes, "processes were not recorded: more ran at once than there is memory for"),
         (left_out.threads, "threads were not recorded: more ran at once than there is memory for"),
-        (
-            left_out.limited,
-            limited.as_str(),
-        ),
-        (
-            left_out.without_stacks,
-            "processes were recorded without call stacks: a limit of their address space (ulimit -v) is too low for these",
-        ),
+        (left_out.limited, limited.as_str()),
+        (left_out.without_stacks, without_stacks.as_str()),
         (
             left_out.execs,
             "programs may have been started without being recorded: more than could be followed",

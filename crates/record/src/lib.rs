@@ -42,5 +42,5 @@ pub use output::{folder_of_others, others};
 pub use recorded::{Progress, Recording, RecordingOutcome, Silent};
 pub use recorder::record;
 pub use request::{Children, Manager, RecordingOptions, Request, StopPoint};
-pub use symbols::Symbols;
+pub use symbols::{Symbols, functions_at, memory_bytes};
 pub use uninstrumented::inheriting;

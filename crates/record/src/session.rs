@@ -193,7 +193,7 @@ impl Session {
             pid: self.pid,
             exe: self.exe,
             path: self.path,
-            trouble: self.trouble.or(lost),
+            trouble: self.trouble.or(lost).or(sampler.as_ref().and_then(LedgerSampler::trouble)),
             time_ns: now_ns.saturating_sub(self.begun_ns),
             how,
             ended,

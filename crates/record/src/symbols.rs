@@ -29,6 +29,18 @@ const OBJECT_WORDS: usize = 4;
 /// Bytes of a path in a word.
 const PATH_BYTES: usize = 7;
 
+/// The functions at a return address of a file that was loaded then, innermost first: more than one where functions were
+/// inlined. `bytes` is [`memory_bytes`] of the file.
+pub fn functions_at(path: &Path, bytes: u64, address: u64, loaded: SystemTime) -> Vec<String> {
+    let locations = binary::load(path, bytes, loaded).locations(address.wrapping_sub(1));
+    locations.into_iter().map(|location| location.function).collect()
+}
+
+/// How much memory a file takes up, as it is on this machine; 0 where it is not there, or not ELF.
+pub fn memory_bytes(path: &Path) -> u64 {
+    binary::extent(path).map_or(0, |(_, bytes)| bytes)
+}
+
 /// The call stacks of one process.
 #[derive(Debug)]
 pub struct Symbols {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use heaptoll_experiment::launch::LaunchError;
+use heaptoll_units::limits;
 use thiserror::Error;
 
 /// A run under the tracer without a result.
@@ -44,7 +45,11 @@ pub enum TracerError {
         why: String,
     },
     /// Folder for rings and logs.
-    #[error("cannot make a folder for the tracer's rings in {folder}: {cause}; is it writable and not full?", folder = .folder.display())]
+    #[error(
+        "cannot make a folder for the tracer's rings in {folder}: {cause}; {advice}",
+        folder = .folder.display(),
+        advice = limits::advice_or(.cause, "is it writable and not full?")
+    )]
     Scratch {
         /// The folder.
         folder: PathBuf,

@@ -19,6 +19,7 @@ use heaptoll_experiment::launch::{self, Finished, Invocation};
 use heaptoll_launcher::Ended;
 use heaptoll_reftrace::decoder::Sink;
 use heaptoll_reftrace::{Event, Owner, Reference};
+use heaptoll_units::limits;
 
 use crate::error::TracerError;
 use crate::find::Tracer;
@@ -127,7 +128,12 @@ fn refusals(refused: &BTreeMap<(u32, u32), u64>) -> String {
 fn other_end(native: &Finished, traced: &Finished, warnings: &[String]) -> String {
     let output = traced.error_tail.trim();
     let output = if output.is_empty() { warnings.join("; ") } else { output.to_owned() };
-    let output = if output.is_empty() { output } else { format!(": {output}") };
+    let output = match limits::memory() {
+        // What it writes then is its map of the address space.
+        Some(limit) => format!("; {limit}"),
+        None if output.is_empty() => output,
+        None => format!(": {output}"),
+    };
     format!("the probe {} instead of {}{output}", end(traced.ended), end(native.ended))
 }
 

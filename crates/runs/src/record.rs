@@ -20,6 +20,7 @@ use program::RecordedCommand;
 
 mod messages;
 pub mod program;
+pub mod system_calls;
 
 /// What is recorded, how, and into which trace.
 #[derive(Debug, Clone)]

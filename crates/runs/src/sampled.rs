@@ -13,6 +13,7 @@ use heaptoll_report::document::Document;
 use heaptoll_report::terminal::{Style, render_document};
 use heaptoll_report::{ReportError, files};
 use heaptoll_scratch::Scratch;
+use heaptoll_units::limits;
 
 use crate::record::{ProgramChoice, manager_of, program};
 pub use figures::{Estimated, Figures, Row, SCHEMA, Value};
@@ -101,7 +102,8 @@ pub fn prepare(request: &Request, places: &Places, messages: &dyn Messages) -> R
     };
     program::inspect(&mut record, request.manager.is_some(), messages)?;
     let scratch = scratch().map_err(|error| {
-        Failure::Usage(format!("cannot make a folder for the samples: {error}; set TMPDIR to one with space"))
+        let advice = limits::advice_or(&error, "set TMPDIR to one with space");
+        Failure::Usage(format!("cannot make a folder for the samples: {error}; {advice}"))
     })?;
     Ok(Prepared { request: request.clone(), record, output, scratch, _command: found })
 }

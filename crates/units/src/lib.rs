@@ -3,6 +3,7 @@
 
 mod bytes;
 mod count;
+pub mod limits;
 mod ratio;
 mod share;
 pub mod text_table;

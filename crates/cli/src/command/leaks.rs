@@ -48,7 +48,7 @@ enum FaultArg {
 /// --fail-on), or an output file could not be written; 2 the request cannot be carried out, or traces of this kind do not
 /// show what --fail-on names; 3 --fail-on could not be decided: the run is too short, or the trace is damaged and what is
 /// whole has no such leak; 130 interrupted by Ctrl-C, which the program gets: the answer is of the run until its end. A second
-/// Ctrl-C kills the program.
+/// Ctrl-C kills the program. In the first run, which is without the tracer, Ctrl-C ends that run alone.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll leaks -- ./requests 200\n  \
     heaptoll leaks --fail-on definite --suppress known.txt --markdown - -- ./tests\n  \

@@ -58,7 +58,8 @@ pub enum ChildrenArg {
 ///
 /// With --graph the program runs at least twice, each time with all of standard input and its output not shown: natively, which
 /// proves that the manager serves it, then under the tracer. What it does to files and other processes happens each
-/// time. Ctrl-C then ends it: during the first run there is no trace, later one of what was recorded until then.
+/// time. Ctrl-C ends the run under way: after the first one the second follows, whose trace has what was recorded
+/// until then.
 ///
 /// With --sample the program is sampled instead, at next to no cost: for programs in production. What is written is a heap
 /// profile in pprof's format, and its call sites with error bars are shown on standard error (docs/guide/sampling.md).

@@ -45,7 +45,10 @@ fn a_graph_is_recorded_and_summed_up_and_is_no_plain_trace() {
     let reachable = last["reachable_bytes"].as_u64().expect("bytes");
     assert!((1040..=2100).contains(&reachable), "{last:#}");
     for command in ["lifetimes", "replay", "bound", "ledger"] {
-        fixture.heaptoll(&[command, &graph]).exits(2).complains(&["a trace with pointers", "lab replay-graph"]);
+        fixture
+            .heaptoll(&[command, &graph])
+            .exits(2)
+            .complains(&["a trace with pointers", "lab replay-graph"]);
     }
 }
 

@@ -35,6 +35,7 @@ mod leak_owners;
 mod leaks;
 mod ledger_peaks;
 mod ledgers;
+mod limits;
 mod locality;
 mod lockstep;
 mod lower_bound;

@@ -15,6 +15,9 @@ fn a_misspelt_name_is_answered_with_the_nearest() {
         (&["lab", "study", "zorn1992", "--only", "xyz-no-such-step"], "there is no such step"),
         (&["runn"], "similar subcommand"),
         (&["run", "--bound", "--", "ls"], "--bounds"),
+        (&["run", "ls", "/"], "heaptoll run [OPTIONS] -- ls ..."),
+        (&["ls", "/ a"], "to measure a program: heaptoll run -- ls '/ a'"),
+        (&["/bin/ls", "/"], "to measure a program: heaptoll run -- /bin/ls /"),
     ] {
         fixture.heaptoll(words).exits(2).complains(&[meant]);
     }

@@ -103,3 +103,15 @@ fn what_is_planted_in_two_thousand_sites_of_rust_is_first() {
     assert_survivors_are_first(&fixture, &program, "planted::log_audit");
     assert_what_doubled_is_first(&fixture, &program, "planted::site_1234");
 }
+
+/// Before, the tracer's names of inlined functions had no class, and both were one call site, `make < main`.
+#[test]
+fn an_inlined_member_of_two_instances_of_a_template_is_two_call_sites() {
+    let source = "#include <cstdlib>\nstatic void *volatile last;\nstruct Small { char c[40]; };\nstruct Large { char c[80]; };\n\
+        template <class T> struct Box { __attribute__((always_inline)) static void make() { last = malloc(sizeof(T)); } };\n\
+        int main() { for (int i = 0; i < 25; i++) Box<Small>::make(); for (int i = 0; i < 12; i++) Box<Large>::make(); \
+        last = nullptr; }\n";
+    let fixture = Fixture::new();
+    let program = compiled(&fixture, "c++", &["-O1", "-g"], "template.cc", source);
+    fixture.heaptoll(&["leaks", "--", &program]).exits(0).shows(&["Box<Small>::make", "Box<Large>::make"]);
+}

@@ -6,6 +6,7 @@ mod counted;
 mod ends;
 mod memory;
 mod refusals;
+mod sandboxes;
 mod signals;
 mod trees;
 mod unseen;

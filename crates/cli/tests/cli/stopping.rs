@@ -322,32 +322,36 @@ fn a_file_that_another_run_writes_is_not_resumed_but_can_be_read() {
     run.wait().exits(130);
 }
 
-/// Allocates, counts its run in the file of the first argument, and in the run of the second one and all after it runs
-/// until a signal ends it.
+/// Allocates, counts its run in the file of the first argument, and runs until a signal ends it from the run on that the
+/// second one names.
 const SERVICE: &str = "int main(int c, char **v) { for (int i = 0; i < 200; i++) malloc(1000); \
     int runs = open(v[1], O_CREAT | O_WRONLY | O_APPEND, 0644); if (write(runs, \"x\", 1) != 1) return 1; \
     if (lseek(runs, 0, SEEK_END) < atol(v[2])) return 0; for (;;) pause(); }";
 
-/// Interrupts a command as a terminal would, in this run of the program, and returns what it showed.
-fn interrupted(options: &[&str], run: u64) -> crate::fixture::CommandOutput {
+/// Interrupts a command as a terminal would, in each of so many runs of the program, and returns what it showed. Of two
+/// runs the first is without the tracer, in a session of its own.
+fn interrupted(options: &[&str], all: u64) -> crate::fixture::CommandOutput {
     let fixture = Fixture::new();
     let (program, counted) = (fixture.program("service", SERVICE), fixture.at("runs"));
-    let (number, mark) = (run.to_string(), marker("interrupted-service"));
+    let mark = marker("interrupted-service");
     let output = fixture.at("output");
     let named: &[&str] = if options[0] == "record" { &["-o", &output] } else { &[] };
-    let under_way = fixture.start(&[options, named, &["--", &program, &counted, &number, &mark]].concat());
-    eventually("the run goes", || runs(&fixture) == run);
-    for pid in programs_with(&mark).into_iter().chain([under_way.pid()]) {
-        // SAFETY: `kill` takes no pointers; the processes were started by this test and have its mark.
-        unsafe { libc::kill(pid, libc::SIGINT) };
+    let under_way = fixture.start(&[options, named, &["--", &program, &counted, "1", &mark]].concat());
+    for run in 1..=all {
+        eventually("the run goes", || runs(&fixture) == run);
+        let reached = if run == all { programs_with(&mark) } else { vec![] };
+        for pid in reached.into_iter().chain([under_way.pid()]) {
+            // SAFETY: `kill` takes no pointers; the processes were started by this test and have its mark.
+            unsafe { libc::kill(pid, libc::SIGINT) };
+        }
     }
     let shown = under_way.wait().exits(130);
     assert_none_left(&mark);
     shown
 }
 
-/// Commands that show figures of one run, the run that is interrupted (the first proves the manager where the second is
-/// traced), and what they show of it.
+/// Commands that show figures of one run, how many runs are interrupted (the first proves the manager where the second
+/// is traced), and what they show of the last.
 const OF_ONE_RUN: [(&[&str], u64, &[&str]); 9] = [
     (&["leaks"], 2, &["lost 195 KiB in 200 objects", "the run is not whole (killed by signal 2)"]),
     (&["exact", "instructions"], 2, &["glibc (not whole)", "interrupted: the figures are those until then"]),
@@ -366,8 +370,8 @@ const OF_ONE_RUN: [(&[&str], u64, &[&str]); 9] = [
 
 #[track_caller]
 fn show_what_they_had(commands: &[(&[&str], u64, &[&str])]) {
-    for (options, run, words) in commands {
-        let output = interrupted(options, *run);
+    for (options, runs, words) in commands {
+        let output = interrupted(options, *runs);
         let all = output.out + &output.err;
         for word in *words {
             assert!(all.contains(word), "{options:?}: no {word:?} in\n{all}");
@@ -376,7 +380,7 @@ fn show_what_they_had(commands: &[(&[&str], u64, &[&str])]) {
 }
 
 #[test]
-fn a_command_that_ctrl_c_ends_shows_what_its_run_had() {
+fn a_command_that_ctrl_c_ends_in_each_run_shows_what_the_last_one_had() {
     // A ledger has a snapshot only when the recorder has had its turn, which a busy machine may delay.
     show_what_they_had(&OF_ONE_RUN[..2]);
 }

@@ -9,7 +9,7 @@ use heaptoll_units::{percent, three_digits, whole_bytes};
 use super::figures::{Figures, Recording};
 use heaptoll_command::subject::manager_name;
 use heaptoll_gate::diagnosis::site_flame;
-use heaptoll_gate::differences::{Differences, Part, less};
+use heaptoll_gate::differences::{Differences, Part, holds_0, less};
 use heaptoll_gate::sites::Lack;
 
 /// What flame graphs call the two recordings.
@@ -79,6 +79,10 @@ impl Measure {
         };
         format!("{sign}{}", self.amount(difference.unsigned_abs()))
     }
+
+    fn interval(&self, [low, high]: [i64; 2]) -> String {
+        format!("{} to {}", self.signed(low), self.signed(high))
+    }
 }
 
 /// The document. `command` repeats it.
@@ -138,8 +142,16 @@ fn without_growth(figures: &Figures) -> String {
             plural(new, "call site")
         );
     }
+    let changed = compared(figures)
+        .map(|measure| (measure, (measure.of)(figures)))
+        .filter(|(_, all)| all.interval.is_some_and(|interval| !holds_0(interval)));
+    let changed: Vec<String> =
+        changed.map(|(measure, all)| format!(" {}, {}.", measure.title, total(measure, all))).collect();
     if all().any(|found| found.undecided > 0) {
-        return "No difference seen: the samples show none for certain.".into();
+        return match changed.is_empty() {
+            true => "No difference seen: the samples show none for certain.".into(),
+            false => format!("No call site grew for certain.{}", changed.concat()),
+        };
     }
     if all().all(|found| found.grown.is_empty() && found.shrunk.is_empty()) {
         return "Nothing: every call site requested and held the same.".into();
@@ -206,21 +218,30 @@ fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
         ),
     };
     let change = match most.interval.filter(|_| shrunk.is_none()) {
-        Some([low, high]) => {
-            format!("{change}; 95 % interval {} to {}", measure.signed(low), measure.signed(high))
-        }
+        Some(interval) => format!("{change}; 95 % interval {}", measure.interval(interval)),
         None => change,
     };
-    let total = match differences.difference {
-        0 => "; all together did not change".to_owned(),
-        all => format!(
-            "; all together: {} ({} to {})",
+    Some(format!("{change}; {}.", total(measure, differences)))
+}
+
+/// What all call sites differ by, in words.
+fn total(measure: &Measure, differences: &Differences) -> String {
+    let sides = format!("{} to {}", measure.amount(differences.base), measure.amount(differences.new));
+    match (differences.difference, differences.interval) {
+        (0, None) => "all together did not change".into(),
+        (all, None) => format!("all together: {} ({sides})", measure.signed(all)),
+        (_, Some(interval)) if holds_0(interval) => {
+            format!(
+                "all together no difference is seen ({sides}; 95 % interval {})",
+                measure.interval(interval)
+            )
+        }
+        (all, Some(interval)) => format!(
+            "all together: {} ({sides}; 95 % interval {})",
             measure.signed(all),
-            measure.amount(differences.base),
-            measure.amount(differences.new)
+            measure.interval(interval)
         ),
-    };
-    Some(format!("{change}{total}."))
+    }
 }
 
 /// `+50.0 %`; from ten times on `12.3 times`.
@@ -238,28 +259,33 @@ fn grown(base: u64, new: u64) -> String {
 }
 
 fn totals(figures: &Figures) -> Table {
+    let is_sampled = compared(figures).any(|measure| (measure.of)(figures).interval.is_some());
     let rows = compared(figures).map(|measure| {
         let all = (measure.of)(figures);
         let change = if all.base == 0 { NONE.into() } else { grown(all.base, all.new) };
-        vec![
+        let mut cells = vec![
             measure.title.into(),
             measure.amount(all.base),
             measure.amount(all.new),
             measure.signed(all.difference),
+        ];
+        let interval = || all.interval.map_or_else(|| NONE.to_owned(), |ends| measure.interval(ends));
+        cells.extend(is_sampled.then(interval));
+        cells.extend([
             change,
             plural((all.only_base.parts) as usize, "site"),
             plural((all.only_new.parts) as usize, "site"),
-        ]
+        ]);
+        cells
     });
-    let columns = vec![
+    let mut columns = vec![
         Column::text("All call sites"),
         Column::figures("from"),
         Column::figures("to"),
         Column::figures("difference"),
-        Column::figures("%"),
-        Column::optional("only in from"),
-        Column::optional("only in to"),
     ];
+    columns.extend(is_sampled.then(|| Column::figures("95 % interval")));
+    columns.extend([Column::figures("%"), Column::optional("only in from"), Column::optional("only in to")]);
     Table { columns, rows: rows.collect(), ..Table::default() }
 }
 
@@ -321,11 +347,11 @@ fn table(measure: &Measure, differences: &Differences) -> Option<Table> {
     };
     let amount =
         |amount: Option<u64>| amount.map_or_else(|| NONE.to_owned(), |amount| measure.amount(amount));
-    let interval = |[low, high]: [i64; 2]| format!("{} to {}", measure.signed(low), measure.signed(high));
     // Tables of exact recordings have no intervals.
     let is_sampled = listed.iter().any(|site| site.interval.is_some());
     let with_interval = |mut cells: Vec<String>, shown: Option<[i64; 2]>, share: String| {
-        cells.extend(is_sampled.then(|| shown.map_or_else(|| NONE.to_owned(), interval)));
+        cells
+            .extend(is_sampled.then(|| shown.map_or_else(|| NONE.to_owned(), |ends| measure.interval(ends))));
         cells.push(share);
         cells
     };
@@ -434,6 +460,39 @@ mod tests {
         let names: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
         assert_eq!(names, ["realloc", "set", "all other call sites"]);
         assert_eq!(table.rows[2][1..4], ["50", "100", "+50"]);
+    }
+
+    /// Before, a total of −196 calls stood as if it were exact where 12,000 more were made.
+    #[test]
+    fn a_total_of_sampled_profiles_has_the_interval_that_its_samples_give() {
+        let of = |all: Option<[i64; 2]>, site: [i64; 2]| {
+            let parts = [
+                (part("more"), Amounts::Both(100, 200), Some(site)),
+                (part("less"), Amounts::Both(104, 0), None),
+            ];
+            let mut figures = Figures::default();
+            figures.sites.bytes = Differences { interval: all, ..Differences::estimated(parts) };
+            document(&figures, "")
+        };
+        let text = |document: &Document| document.sections[0].text.concat();
+        let open = of(Some([-50, 42]), [60, 140]);
+        assert!(
+            text(&open).contains(
+                "; all together no difference is seen (204 B to 200 B; 95 % interval −50 B to +42 B)."
+            ),
+            "{}",
+            text(&open)
+        );
+        let Item::Table(table) = &open.sections[0].items[0] else { panic!("no table") };
+        assert_eq!(table.rows[2][3..5], ["−4 B", "−50 B to +42 B"]);
+        assert!(
+            text(&of(Some([1, 42]), [60, 140]))
+                .contains("; all together: −4 B (204 B to 200 B; 95 % interval +1 B to")
+        );
+        let of_none = text(&of(Some([-50, 42]), [-1, 9]));
+        assert_eq!(of_none, "No difference seen: the samples show none for certain.");
+        let of_all = text(&of(Some([1, 42]), [-1, 9]));
+        assert!(of_all.contains("Bytes allocated, all together: −4 B"), "{of_all}");
     }
 
     #[test]

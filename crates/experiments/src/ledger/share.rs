@@ -11,7 +11,7 @@ const NAMED: usize = 5;
 const NOTABLE: u64 = 20;
 
 /// `75.0 % of the resident set are live: 300 B. Call sites that hold most: main 300 B.` The largest of `named` come first;
-/// the sentence has few. Names may have more than is resident: then the sentence states how much is not.
+/// the sentence has few. Names may have more than is resident: then the sentence states how much is not, be it little.
 pub fn sentence(
     (snapshot, term): (&Snapshot, Term),
     what: &str,
@@ -21,8 +21,10 @@ pub fn sentence(
     let amount = snapshot.amount(term);
     let resident = amount.resident;
     let absent = amount.absent + amount.swapped;
+    let named: Vec<(String, u64)> = named.take(NAMED).filter(|(_, bytes)| *bytes > 0).collect();
+    let exceed = named.iter().map(|(_, bytes)| bytes).sum::<u64>() > resident;
     let not_resident = match term {
-        Term::Live if absent >= snapshot.whole() / NOTABLE => {
+        Term::Live if absent >= snapshot.whole() / NOTABLE || exceed && absent > 0 => {
             format!(
                 "{} more are {what} and not resident: never touched, given back or swapped. ",
                 whole_bytes(absent)
@@ -30,8 +32,8 @@ pub fn sentence(
         }
         _ => String::new(),
     };
-    let named = named.take(NAMED).filter(|(_, bytes)| *bytes > 0);
-    let named: Vec<String> = named.map(|(name, bytes)| format!("{name} {}", whole_bytes(bytes))).collect();
+    let named: Vec<String> =
+        named.iter().map(|(name, bytes)| format!("{name} {}", whole_bytes(*bytes))).collect();
     format!(
         "{} of the resident set are {what}: {}. {not_resident}{who}: {}.",
         part(resident, snapshot.whole()),
@@ -76,13 +78,19 @@ mod tests {
             amount: Amount { resident, absent, ..Amount::default() },
             how: How::Counted,
         };
-        let text = |line| {
+        let text = |line, bytes| {
             let snapshot = Snapshot { rss_bytes: 100, lines: vec![line], ..Snapshot::default() };
-            sentence((&snapshot, Term::Live), "live", "Who", std::iter::once(("f".to_owned(), 400)))
+            sentence((&snapshot, Term::Live), "live", "Who", std::iter::once(("f".to_owned(), bytes)))
         };
-        assert_eq!(text(line(103, 4)), "100 % of the resident set are live: 103 B. Who: f 400 B.");
+        assert_eq!(text(line(103, 4), 99), "100 % of the resident set are live: 103 B. Who: f 99 B.");
+        // Before, a call site held more than all live bytes.
         assert_eq!(
-            text(line(90, 310)),
+            text(line(90, 3), 93),
+            "90.0 % of the resident set are live: 90 B. 3 B more are live and not resident: never touched, given back or \
+             swapped. Who: f 93 B."
+        );
+        assert_eq!(
+            text(line(90, 310), 400),
             "90.0 % of the resident set are live: 90 B. 310 B more are live and not resident: never touched, given back \
              or swapped. Who: f 400 B."
         );

@@ -171,6 +171,7 @@ impl Plan<'_> {
             expect_status: self.expect_status,
             working_copy: false,
             watch: false,
+            goes_on: false,
         };
         let found = prove(stack, &stack.name, program, self.runs.context, limits)?;
         Ok(match found {

@@ -263,6 +263,7 @@ impl Plan<'_> {
             expect_status: self.expect_status,
             working_copy: false,
             watch: false,
+            goes_on: false,
         };
         let found = prove(stack, &stack.name, program, self.runs.context, limits)?;
         let preload: Vec<PathBuf> = match found {

@@ -110,7 +110,8 @@ impl<'a> Tracer<'a> {
     /// nothing yet gets more, since silence would be taken for a program that no manager can reach.
     fn over(&self) -> bool {
         let (plan, elapsed) = (self.plan, self.started.elapsed());
-        elapsed > plan.limit && (elapsed > plan.limit + LOADING || (plan.begun)())
+        let hurried = plan.hurry.is_some_and(|hurry| hurry.load(Ordering::Relaxed));
+        (hurried || elapsed > plan.limit) && (elapsed > plan.limit + LOADING || (plan.begun)())
     }
 
     /// Sleeps until there may be something to do. Where an event has just come, the next may follow soon.

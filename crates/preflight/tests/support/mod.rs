@@ -120,6 +120,7 @@ pub fn request(command: &[&str], preload: &[&Path]) -> Request {
         limit: Duration::from_secs(20),
         watch: None,
         cancel: Arc::new(AtomicBool::new(false)),
+        hurry: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use heaptoll_units::limits;
 use thiserror::Error;
 
 use crate::error::RecordError;
@@ -14,7 +15,11 @@ pub enum SamplingError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The files that the layer shares with us cannot be made.
-    #[error("cannot make the files of the samples in {}: {source}; set TMPDIR to a folder with space", .folder.display())]
+    #[error(
+        "cannot make the files of the samples in {}: {source}; {}",
+        .folder.display(),
+        limits::advice_or(.source, "set TMPDIR to a folder with space")
+    )]
     Folder {
         /// Where.
         folder: PathBuf,

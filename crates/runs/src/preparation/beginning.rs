@@ -116,6 +116,7 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
         blocks: &beginning.blocks,
         derived: beginning.derived,
         machine: pairing::Machine { at_once_bytes: beginning.at_once_bytes, ..pairing::Machine::now() },
+        goes_on: false,
     };
     let proofs = preflights::run(&mut experiment, beginning.managers, &together, context)?;
     if let Some(text) = announced_time(&experiment, &proofs) {

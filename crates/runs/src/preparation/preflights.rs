@@ -14,6 +14,7 @@ use heaptoll_experiment::stack::LayerKind;
 use heaptoll_experiment::working_copy;
 use heaptoll_preflight::{Proof, Refusal, Request, Watch, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
+use heaptoll_units::limits;
 
 use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
 use crate::preparation::oracle_files::OracleFiles;
@@ -43,6 +44,8 @@ pub struct Limits {
     pub working_copy: bool,
     /// Whether the run is watched for what copies of it at the same time would meet.
     pub watch: bool,
+    /// Whether the first Ctrl-C ends the proof run as its limit does, and only the second one all.
+    pub goes_on: bool,
 }
 
 /// The result of preflight for one manager on one program.
@@ -64,7 +67,8 @@ pub fn prove(
     let Limits { whole, expect_status, watch, .. } = limits;
     let scratch = Scratch::make().map_err(|error| {
         Failure::Usage(format!(
-            "cannot make a scratch folder: {error}; is the temporary folder writable and not full?"
+            "cannot make a scratch folder: {error}; {}",
+            limits::advice_or(&error, "is the temporary folder writable and not full?")
         ))
     })?;
     let directory = match (limits.working_copy, std::env::current_dir()) {
@@ -92,7 +96,8 @@ pub fn prove(
             .ok()
             .filter(|_| watch)
             .map(|cpu| Watch { cpu, exempt: vec![scratch.path().to_path_buf()] }),
-        cancel: context.interrupt.flag(),
+        cancel: if limits.goes_on { context.interrupt.flag_of_second() } else { context.interrupt.flag() },
+        hurry: limits.goes_on.then(|| context.interrupt.flag()),
     };
     match preflight(&request) {
         Ok(proof) => {
@@ -118,7 +123,7 @@ pub fn prove(
             proven.warnings.retain(|warning| expect_status == 0 || *warning != expected);
             Ok(PreflightOutcome::Serves(Box::new(proven), run))
         }
-        Err(Refusal::Cancelled) => Err(Failure::Interrupted),
+        Err(_) if context.interrupt.is_set() => Err(Failure::Interrupted),
         Err(refusal) => Ok(PreflightOutcome::Refused(refusal)),
     }
 }
@@ -192,7 +197,7 @@ pub fn row_names(managers: &[Manager]) -> Vec<String> {
     names
 }
 
-/// What decides on which stacks run at once.
+/// What decides on which stacks run at once, and on Ctrl-C.
 pub struct Together<'a> {
     /// The managers' blocks in lockstep. Where there are none stacks may take turns.
     pub blocks: &'a [u32],
@@ -200,6 +205,8 @@ pub struct Together<'a> {
     pub derived: Option<&'a dyn DerivedStacks>,
     /// What the machine gives.
     pub machine: pairing::Machine,
+    /// See [`Limits::goes_on`].
+    pub goes_on: bool,
 }
 
 /// Fills the experiment's stacks and refusals. Returns the baseline's proof runs, by program.
@@ -277,7 +284,7 @@ impl Preflights<'_> {
                     )
                 }
                 (None, None) => {
-                    let limits = limits(experiment, program, &served.runs, index == 0);
+                    let limits = limits(experiment, program, &served.runs, self.together.goes_on);
                     prove(manager, name, program, self.context, limits)?
                 }
             };
@@ -341,14 +348,15 @@ impl Preflights<'_> {
 }
 
 /// The limits of the next proof run of a program, after these.
-fn limits(experiment: &Experiment, program: &ProgramInfo, before: &[ProofRun], of_baseline: bool) -> Limits {
+fn limits(experiment: &Experiment, program: &ProgramInfo, before: &[ProofRun], goes_on: bool) -> Limits {
     let watch = experiment.settings.pairing == Pairing::Lockstep;
     Limits {
-        whole: of_baseline || watch && pairing::wants_another_whole(before),
+        whole: before.is_empty() || watch && pairing::wants_another_whole(before),
         longest: Duration::from_secs_f64(experiment.settings.timeout_s),
         expect_status: experiment.settings.expect_status,
         working_copy: experiment.settings.working_copy,
         watch: watch && program.serve.is_none(),
+        goes_on,
     }
 }
 

@@ -7,6 +7,7 @@ use heaptoll_record::{Progress, Recording, RecordingOutcome, Request, folder_of_
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds, shell_path};
 use heaptoll_trace_analysis::subject::PYTHONMALLOC;
 
+use super::system_calls::{RECORDER, SITES, forbidden};
 use heaptoll_command::context::Messages;
 
 /// Passes on the messages of a recording under way.
@@ -136,9 +137,8 @@ fn troubles(
     }
     if first.how.contains(KILLED) {
         if first.how.ends_with(FILTERED) {
-            messages.warning(
-                "the recorder itself calls madvise, futex and rt_sigprocmask: the filter must allow them",
-            );
+            let of_sites = if request.options.sites || request.options.ledger { SITES } else { &[] };
+            messages.warning(&forbidden(&[RECORDER, of_sites]));
         }
         let advice = match request.manager.name.as_str() {
             "glibc" => String::new(),

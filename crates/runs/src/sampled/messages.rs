@@ -8,7 +8,11 @@ use heaptoll_record::sampling::SampledOutcome;
 use heaptoll_report::format::{plural, printable, seconds, shell_path};
 use heaptoll_units::{number, size_text};
 
+use crate::record::system_calls::{SAMPLER, forbidden};
 use heaptoll_command::context::Messages;
+
+/// The status of such a program.
+const KILLED_BY_SIGSYS: u8 = 128 + 31;
 
 /// Passes on the messages of a run under way.
 pub struct ProgramMessages<'a> {
@@ -34,6 +38,9 @@ pub fn summary(
     mean_bytes: u64,
     messages: &dyn Messages,
 ) {
+    if outcome.status == Some(KILLED_BY_SIGSYS) {
+        messages.warning(&forbidden(&[SAMPLER]));
+    }
     outcome.warnings.iter().for_each(|warning| messages.warning(warning));
     // As a shell states it: a program may end with such a status by itself.
     if let Some(status @ 129..160) = outcome.status {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use heaptoll_units::whole_bytes;
+use heaptoll_units::{limits, whole_bytes};
 use thiserror::Error;
 
 /// The reason.
@@ -33,9 +33,9 @@ pub enum StandardInputError {
     },
     /// The copy cannot be written.
     #[error(
-        "cannot keep standard input in {} for the runs: {cause}; set TMPDIR to a folder with space, or write it to a file and \
-         give that, `< FILE`",
-        .folder.display()
+        "cannot keep standard input in {} for the runs: {cause}; {}",
+        .folder.display(),
+        limits::advice_or(.cause, "set TMPDIR to a folder with space, or write it to a file and give that, `< FILE`")
     )]
     Keep {
         /// Where it is kept.

@@ -276,8 +276,17 @@ fn prove(
     }
     experiment.programs.retain(|program| !owns.contains_key(&program.name));
     if !experiment.programs.is_empty() {
-        let together = preflights::Together { blocks: &[], derived: None, machine: pairing::Machine::now() };
+        // Where one run is to come, Ctrl-C ends what it would end without heaptoll: the program, a service for example.
+        let goes_on = managers.len() == 1 && workload.len() == 1;
+        let machine = pairing::Machine::now();
+        let together = preflights::Together { blocks: &[], derived: None, machine, goes_on };
         preflights::run(experiment, managers, &together, context)?;
+        if context.interrupt.take_back() {
+            context.messages.note(
+                "Ctrl-C ended the first run, without the tracer; the run under it lasts until the program ends, or \
+                 until Ctrl-C again",
+            );
+        }
     } else if let Some(stack) = stacks.first() {
         // There is none of the managers.
         experiment.baseline = stack.name.clone();

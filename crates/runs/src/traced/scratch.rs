@@ -3,6 +3,7 @@
 
 use heaptoll_experiment::places::Places;
 use heaptoll_scratch::Scratch;
+use heaptoll_units::limits;
 
 use heaptoll_command::failure::Failure;
 
@@ -14,8 +15,9 @@ pub fn make() -> Result<Scratch, Failure> {
     let above = std::env::temp_dir();
     Scratch::make_repeatable(&above, &Places::secret()).map_err(|error| {
         Failure::Usage(format!(
-            "cannot make a scratch folder in {}: {error}; is it writable and not full?",
-            above.display()
+            "cannot make a scratch folder in {}: {error}; {}",
+            above.display(),
+            limits::advice_or(&error, "is it writable and not full?")
         ))
     })
 }

@@ -13,19 +13,22 @@ pub enum RingError {
     Options,
 }
 
+impl RingError {
+    /// The folders that were tried, each with its error.
+    pub fn tried(&self) -> &[(PathBuf, io::Error)] {
+        match self {
+            RingError::NoFolder(tried) => tried,
+            RingError::Options => &[],
+        }
+    }
+}
+
 impl fmt::Display for RingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RingError::NoFolder(tried) => {
-                write!(f, "the shared file of the recording could be made in no folder;")?;
-                for (path, error) in tried {
-                    write!(f, " {}: {error};", path.display())?;
-                }
-                write!(
-                    f,
-                    " set TMPDIR to a folder that you can write to, with 2 MiB free; is the address space limited \
-                     (ulimit -v)?"
-                )
+                write!(f, "the shared file of the recording could be made in no folder")?;
+                tried.iter().try_for_each(|(path, error)| write!(f, "; {}: {error}", path.display()))
             }
             RingError::Options => write!(
                 f,
