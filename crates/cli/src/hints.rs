@@ -52,8 +52,10 @@ pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -
         let found = std::env::split_paths(&folders).any(|folder| is_program(&folder.join(program)));
         let command: Vec<String> =
             words[1..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        return (found || is_path && is_program(program))
-            .then(|| format!("to measure a program: heaptoll run -- {}", shell_command(&command)));
+        return match found || is_path && is_program(program) {
+            true => Some(format!("to measure a program: heaptoll run -- {}", shell_command(&command))),
+            false => surface::nearest(cli, word),
+        };
     }
     if error.kind() != ErrorKind::UnknownArgument {
         return None;

@@ -4,6 +4,9 @@ use std::ffi::OsString;
 
 use clap::Command;
 
+/// From what likeness on, of 0 to 1, a name is offered.
+const LIKE: f64 = 0.85;
+
 /// The groups of commands, and the commands of each.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Compare", &["run", "gate", "choose", "report", "diff"]),
@@ -80,6 +83,26 @@ pub fn name(command: &Command, words: &[OsString]) -> Vec<String> {
     names
 }
 
+/// What a word that is no command may mean: the command with the nearest name, of those within groups and the old ones too.
+pub fn nearest(command: &Command, word: &str) -> Option<String> {
+    let old = RENAMED.iter().map(|(old, new)| ((*old).to_owned(), new.join(" ")));
+    let near = |name: &str| strsim::jaro_winkler(word, name);
+    let all = within(command, "").into_iter().chain(old).map(|(name, whole)| (near(&name), whole));
+    let (likeness, whole) = all.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (likeness >= LIKE).then(|| format!("there is `heaptoll {whole}`"))
+}
+
+/// The listed commands, each with its name and with those of the commands around it before.
+fn within(command: &Command, around: &str) -> Vec<(String, String)> {
+    let listed = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+    let all = listed.flat_map(|inner| {
+        let whole = format!("{around}{}", inner.get_name());
+        let inside = within(inner, &format!("{whole} "));
+        std::iter::once((inner.get_name().to_owned(), whole)).chain(inside)
+    });
+    all.collect()
+}
+
 /// The whole command line's help: what heaptoll is for, what is asked most, and the groups.
 pub fn help(command: &Command) -> String {
     let about = |name: &str| {
@@ -143,6 +166,26 @@ mod tests {
             assert_eq!(name(&Cli::command(), &line), new, "{old}");
             assert!(renamed(old).is_some_and(|text| text.contains(&new.join(" "))));
         }
+    }
+
+    #[test]
+    fn a_word_that_is_no_command_is_answered_with_the_nearest_one_wherever_it_is() {
+        let near = |word: &str| nearest(&Cli::command(), word);
+        for (word, whole) in [
+            ("lifetime", "trace lifetimes"),
+            ("stats", "trace stat"),
+            ("studdy", "lab study"),
+            ("merge-shards", "lab shards merge"),
+            ("ledgr", "ledger"),
+            ("compair", "diff"),
+        ] {
+            assert!(
+                near(word).is_some_and(|text| text.contains(&format!("`heaptoll {whole}`"))),
+                "{word}: {:?}",
+                near(word)
+            );
+        }
+        assert_eq!(near("xyzzy"), None);
     }
 
     #[test]

@@ -334,7 +334,7 @@ fn the_total_of_sampled_profiles_has_an_interval_that_is_wider_than_those_of_its
     };
     let figure =
         Estimate { value: |sums| sums.bytes, variance: |sums| sums.variance.bytes, counts_objects: false };
-    let found = |sites: &[Site], means| split(sites, &HashMap::new(), &Paths::default(), figure, means);
+    let found = |sites: &[Site], means| split(sites, &HashMap::new(), &[], figure, means);
     let path = Path::default;
     let sites = [Site::Same(path(), sums(400), sums(600)), Site::Same(path(), sums(900), sums(720))];
     let both = found(&sites, [Some(MEAN); 2]);
