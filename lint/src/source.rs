@@ -1,66 +1,27 @@
-//! Files of the repository, cut into identifiers and prose. Rust's own lexer reads C well enough for this: both have the
-//! same comments, identifiers and string literals.
+//! Files of the repository, and the identifiers in them. Rust's own lexer reads C well enough for this.
 
 use std::path::{Path, PathBuf};
 
-use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
+use ra_ap_rustc_lexer::{FrontmatterAllowed, TokenKind, tokenize};
 
 use crate::Error;
 
-/// A part of a file that a rule applies to.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Part<'a> {
-    Identifier(&'a str),
-    /// A comment, a string literal with a space in it, or a line of a text file.
-    Prose(&'a str),
-}
-
-/// A part and the line (from 1) on which it begins.
-pub type Located<'a> = (usize, Part<'a>);
-
-/// The parts of a file, by its name's ending.
-pub fn parts<'a>(path: &str, text: &'a str) -> Vec<Located<'a>> {
-    match path.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("rs" | "c" | "h" | "cpp") => code(text),
-        Some("toml") => toml(text),
-        _ => text.lines().enumerate().map(|(line, text)| (line + 1, Part::Prose(text))).collect(),
+/// The identifiers of a file, each with its line (from 1); none of a file that is no code, by its name's ending.
+pub fn identifiers<'a>(path: &str, text: &'a str) -> Vec<(usize, &'a str)> {
+    let mut found = Vec::new();
+    if !matches!(path.rsplit_once('.'), Some((_, "rs" | "c" | "h" | "cpp"))) {
+        return found;
     }
-}
-
-fn code(text: &str) -> Vec<Located<'_>> {
-    let mut parts = Vec::new();
-    let mut at = 0;
-    let mut line = 1;
+    let (mut at, mut line) = (0, 1);
     for token in tokenize(text, FrontmatterAllowed::No) {
         let Some(piece) = text.get(at..at + token.len as usize) else { break };
-        match token.kind {
-            TokenKind::Ident | TokenKind::RawIdent => parts.push((line, Part::Identifier(piece))),
-            TokenKind::LineComment { .. } | TokenKind::BlockComment { .. } => prose(&mut parts, line, piece),
-            TokenKind::Literal { kind: LiteralKind::Str { .. } | LiteralKind::RawStr { .. }, .. }
-                if piece.contains(' ') =>
-            {
-                prose(&mut parts, line, piece);
-            }
-            _ => {}
+        if matches!(token.kind, TokenKind::Ident | TokenKind::RawIdent) {
+            found.push((line, piece));
         }
         line += piece.matches('\n').count();
         at += token.len as usize;
     }
-    parts
-}
-
-fn prose<'a>(parts: &mut Vec<Located<'a>>, first: usize, text: &'a str) {
-    parts.extend(text.lines().enumerate().map(|(more, text)| (first + more, Part::Prose(text))));
-}
-
-/// Comments, and values with a space in them: a table's or a key's name is part of a format.
-fn toml(text: &str) -> Vec<Located<'_>> {
-    let value = |line: &str| line.split_once('=').is_none_or(|(_, value)| value.trim().contains(' '));
-    text.lines()
-        .enumerate()
-        .filter(|(_, line)| line.contains('#') || value(line))
-        .map(|(line, text)| (line + 1, Part::Prose(text)))
-        .collect()
+    found
 }
 
 /// All files of the repository that people write, in order of their paths; relative to `root`.
@@ -127,42 +88,10 @@ mod tests {
     }
 
     #[test]
-    fn rust_is_cut_into_identifiers_and_prose() {
-        let text = "// one\nfn two() { \"three\"; \"four five\"; r#\"six seven\"# } /* eight\nnine */ 'a'";
-        assert_eq!(
-            parts("x.rs", text),
-            [
-                (1, Part::Prose("// one")),
-                (2, Part::Identifier("fn")),
-                (2, Part::Identifier("two")),
-                (2, Part::Prose("\"four five\"")),
-                (2, Part::Prose("r#\"six seven\"#")),
-                (2, Part::Prose("/* eight")),
-                (3, Part::Prose("nine */")),
-            ]
-        );
-    }
-
-    #[test]
-    fn c_is_cut_like_rust() {
-        let text = "#include <a.h>\nint one; /* two */ // three\n";
-        let cut = parts("x.c", text);
-        assert!(cut.contains(&(2, Part::Identifier("one"))));
-        assert!(cut.contains(&(2, Part::Prose("/* two */"))));
-        assert!(cut.contains(&(2, Part::Prose("// three"))));
-    }
-
-    #[test]
-    fn names_of_a_format_are_no_prose() {
-        let text = "name = \"told\"\nabout = \"two words\"\n# a comment\n";
-        assert_eq!(
-            parts("x.toml", text),
-            [(2, Part::Prose("about = \"two words\"")), (3, Part::Prose("# a comment"))]
-        );
-    }
-
-    #[test]
-    fn text_files_are_prose_by_line() {
-        assert_eq!(parts("x.md", "one\ntwo"), [(1, Part::Prose("one")), (2, Part::Prose("two"))]);
+    fn identifiers_of_code_are_found_and_comments_and_strings_are_not() {
+        let text = "// one\nfn two() { \"four five\"; r#\"six seven\"# } /* eight\nnine */ 'a'";
+        assert_eq!(identifiers("x.rs", text), [(2, "fn"), (2, "two")]);
+        assert!(identifiers("x.c", "#include <a.h>\nint one; /* two */").contains(&(2, "one")));
+        assert_eq!(identifiers("x.md", "one\ntwo"), []);
     }
 }

@@ -15,7 +15,7 @@ fn none(findings: Result<Vec<Finding>, Error>) {
 }
 
 #[test]
-fn names_comments_and_pages_use_the_words_of_the_glossary() {
+fn identifiers_use_the_words_of_the_glossary() {
     none(language::check(root()));
 }
 

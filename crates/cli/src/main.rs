@@ -25,6 +25,7 @@ mod pairing_arg;
 mod precision;
 mod progress_bar;
 mod recording;
+mod replays;
 mod run_settings;
 mod same_file;
 mod session;

@@ -6,15 +6,14 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
 use heaptoll_experiments::replay::{self, Order, Request, Touch};
-use heaptoll_report::format::shell_command;
 use heaptoll_runs::preparation::baseline;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::MemoryArguments;
+use crate::replays::{again, status};
 use crate::session::Session;
 use crate::touch_arg::TouchArg;
-use crate::{exit, outputs, terminal};
 
 /// Order of a trace's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -111,28 +110,4 @@ fn request(arguments: &Arguments) -> Request {
         timeout: Duration::from_secs_f64(arguments.timeout),
         memory_limit_bytes: arguments.memory.limit_bytes(),
     }
-}
-
-/// The exit status of a replay.
-pub fn status(complete: bool, has_trouble: bool, code: u8) -> u8 {
-    match complete {
-        false => {
-            terminal::note("interrupted: the tables hold the runs that were made until then");
-            exit::INTERRUPTED
-        }
-        true if has_trouble => exit::TROUBLE,
-        true => code,
-    }
-}
-
-/// The command that repeats it.
-pub fn again(seed: u64) -> String {
-    let mut words: Vec<String> = outputs::own_arguments();
-    if let Some(first) = words.first_mut() {
-        *first = "heaptoll".into();
-    }
-    if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
-        words.extend(["--seed".into(), seed.to_string()]);
-    }
-    shell_command(&words)
 }

@@ -9,10 +9,10 @@ use heaptoll_experiments::minheap::tolerance;
 use heaptoll_experiments::replay::graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
 use heaptoll_experiments::simulated_machine;
 
-use super::replay::{again, status};
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::{self, MemoryArguments};
+use crate::replays::{again, status};
 use crate::session::Session;
 
 /// The least heap, bytes: a page.
