@@ -284,7 +284,7 @@ mod tests {
                 "json-a-b1",
                 "twice",
                 "twice-1",
-                "what-malloc-costs-heaptoll-instructions"
+                "what-malloc-costs-heaptoll-exact-instructions"
             ]
         );
     }

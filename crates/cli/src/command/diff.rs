@@ -61,8 +61,9 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    if let Some(new) = arguments.new.as_ref().filter(|_| is_experiment(&arguments.base)) {
-        return experiments::run(&arguments.base, new, arguments.anyway, &arguments.outputs);
+    let base = &arguments.base;
+    if let Some(new) = arguments.new.as_ref().filter(|new| is_experiment(base) || is_experiment(new)) {
+        return experiments::run(base, new, arguments.anyway, &arguments.outputs);
     }
     if let Some((base, new)) = counts(arguments)? {
         let figures = diff::counts::measure(base, new)?;

@@ -15,7 +15,7 @@ fn limited(fixture: &Fixture, limit: &str, arguments: &[&str]) -> CommandOutput 
 
 /// A limit, a command, and the limit in its words.
 const LOW: [(&str, &[&str], &str); 7] = [
-    ("-n 12", &["ledger"], "only 12 files may be open: raise the limit (`ulimit -n`)"),
+    ("-n 10", &["ledger"], "only 10 files may be open: raise the limit (`ulimit -n`)"),
     ("-n 6", &["ledger"], "only 6 files may be open: raise the limit (`ulimit -n`)"),
     ("-n 6", &["record", "-f", "-o", "t"], "only 6 files may be open: raise the limit (`ulimit -n`)"),
     ("-n 6", &["run", "-n", "1", "-m", "glibc"], "only 6 files may be open: raise the limit (`ulimit -n`)"),

@@ -183,7 +183,8 @@ impl Measure<'_> {
             files.extend(["--db".to_owned(), text(&rows)]);
         }
         let mut words = extent.arguments();
-        words.splice(1..1, files);
+        let at = extent.step.kind.words().len();
+        words.splice(at..at, files);
         let (end, messages) = self.run(&words, folder, until, Signal::INT, poll)?;
         Ok(found(extent, &json, end, &messages))
     }

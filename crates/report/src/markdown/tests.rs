@@ -217,7 +217,7 @@ fn a_document_is_headings_warnings_tables_and_folded_facts() {
     let expected = "## gawk\n\na trace\n\n> [!WARNING]\n> It was cut off.\n>\n> So was this.\n\n### Calls\n\nMost are plain.\n\n\
         by site\n\n| site | calls |\n| :-- | --: |\n| ``f(a\\|b) `x` < main`` | 1,200 |\n\n- counted\n\n\
         <details>\n<summary>Facts</summary>\n\n- machine: two cores\n\n</details>\n\nThe command that repeats it:\n\n\
-        ```sh\nheaptoll stat gawk.heaptoll\n```\n";
+        ```sh\nheaptoll trace stat gawk.heaptoll\n```\n";
     assert_eq!(written, expected);
 }
 

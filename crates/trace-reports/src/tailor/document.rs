@@ -21,7 +21,7 @@ pub fn document(figures: &Figures, trace: &Path) -> Document {
         );
     }
     let learned = Section { title: String::new(), text: sentences::learned(figures), items: Vec::new() };
-    let mut command = vec!["heaptoll".to_owned(), "tailor".into(), trace.display().to_string()];
+    let mut command = vec!["heaptoll".to_owned(), "lab".into(), "tailor".into(), trace.display().to_string()];
     match &figures.object {
         Some(object) => command.extend(["-o".to_owned(), object.clone()]),
         None => command.extend(["--source".to_owned(), figures.source.clone()]),
