@@ -467,7 +467,8 @@ fn quick(study: &str, only: &[&str]) {
     let text = std::fs::read_to_string(&page).expect("the page");
     for claim in section["study"]["claim"].as_array().expect("claims") {
         let id = claim["id"].as_str().expect("an id");
-        assert!(text.contains(id), "claim {id} is not on the page");
+        // Claims on steps that did not run are counted there, and have no rows.
+        assert!(text.contains(id) || answer(&results, id) == "not_measured", "claim {id} is not on the page");
     }
 }
 
