@@ -234,10 +234,10 @@ fn processes_of_a_command_are_summed_and_the_largest_shown_alone() {
 fn wrong_requests_are_refused() {
     let fixture = Fixture::new();
     fixture.heaptoll(&["exact", "drag"]).exits(2).complains(&["nothing to run"]);
-    fixture.heaptoll(&["exact", "drag", "--clock", "sun", "--", "true"]).exits(2).complains(&[
-        "instructions",
-        "bytes",
-    ]);
+    fixture
+        .heaptoll(&["exact", "drag", "--clock", "sun", "--", "true"])
+        .exits(2)
+        .complains(&["instructions", "bytes"]);
     fixture
         .heaptoll(&["exact", "drag", "--json", "/nowhere/a", "--", "true"])
         .exits(2)
