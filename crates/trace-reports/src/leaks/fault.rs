@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use heaptoll_preflight::own_heap_of_trace;
 use heaptoll_trace_analysis::leaks::LeakFigures as Figures;
+use heaptoll_trace_analysis::subject::Subject;
 
 use super::sentence;
 use heaptoll_command::failure::Failure;
@@ -52,6 +54,7 @@ impl Fault {
             Some(_) => Ok(Ok(objects > 0)),
         };
         let grows = !figures.growing.is_empty() || figures.rise_of_all.is_some();
+        let unseen = own_heap(&figures.subject).unwrap_or_default();
         let found = match self {
             Fault::Definite => is_lost(figures.kinds.definite.objects)?,
             Fault::Possible => is_lost(figures.kinds.possible.objects)?,
@@ -59,6 +62,7 @@ impl Fault {
                 return Err(Failure::Usage(why("it has no call stacks; record with --sites")));
             }
             Fault::Growing if !grows && figures.is_short => Err(too_short.as_str()),
+            Fault::Growing if !grows && !unseen.is_empty() => Err(unseen.as_str()),
             Fault::Growing => Ok(grows),
             Fault::NeverFreed => Ok(figures.kinds.never_freed().objects > 0),
         };
@@ -71,10 +75,17 @@ impl Fault {
     }
 }
 
+/// The heap of a runtime that grows unseen by malloc. Python's arenas are seen: they are blocks of malloc's, or mappings.
+fn own_heap(subject: &Subject) -> Option<String> {
+    let exe = Path::new(&subject.exe);
+    let is_python = exe.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"python"));
+    let heap = own_heap_of_trace(exe).filter(|_| !is_python)?;
+    Some(format!("{heap}: growth in it is not in the trace"))
+}
+
 #[cfg(test)]
 mod tests {
     use heaptoll_trace_analysis::leaks::Rise;
-    use heaptoll_trace_analysis::subject::Subject;
 
     use super::*;
 
@@ -106,5 +117,25 @@ mod tests {
         assert_eq!(judged(&long), Verdict::None);
         let short = Figures { is_short: true, ..long };
         assert!(matches!(judged(&short), Verdict::Undecided(why) if why.contains("too short")));
+    }
+
+    /// Before, a program of Node that grew without bound passed: its objects are in V8's heap.
+    #[test]
+    fn growth_is_undecided_where_a_runtime_has_a_heap_of_its_own() {
+        let ended = Some("exited with status 0".into());
+        let judged = |exe: &str, grows: bool| {
+            let subject = Subject { exe: exe.into(), ended: ended.clone(), ..Subject::default() };
+            let rise_of_all = grows.then(Rise::default);
+            let figures = Figures { sites: true, subject, rise_of_all, ..Figures::default() };
+            Fault::Growing.judge(&figures, Path::new("t")).expect("has stacks")
+        };
+        assert!(
+            matches!(judged("/usr/bin/node", false), Verdict::Undecided(why) if why.contains("V8's own heap"))
+        );
+        assert_eq!(judged("/usr/bin/node", true), Verdict::Found);
+        assert_eq!(
+            [judged("/usr/bin/python3", false), judged("/bin/ls", false)],
+            [Verdict::None, Verdict::None]
+        );
     }
 }
