@@ -14,7 +14,7 @@ use crate::stored::changed;
 /// A golden file's name, and the words that make it; `@` is the file that they write.
 type Golden = (&'static str, &'static str);
 
-const OF_EXPERIMENTS: [Golden; 13] = [
+const OF_EXPERIMENTS: [Golden; 10] = [
     ("report-repetitions.json", "report repetitions.db --json @"),
     ("report-repetitions.csv", "report repetitions.db --csv @"),
     ("report-repetitions.parquet", "report repetitions.db --parquet @"),
@@ -23,9 +23,6 @@ const OF_EXPERIMENTS: [Golden; 13] = [
     ("report-drag.json", "report drag.db --json @"),
     ("report-drag.csv", "report drag.db --csv @"),
     ("report-reclamation.json", "report reclamation.db --json @"),
-    ("reclamation.json", "reclamation --resume reclamation.db --json @"),
-    ("delay.json", "delay --resume delay.db --json @"),
-    ("frequency.json", "frequency --resume frequency.db --json @"),
     ("report-frequency.csv", "report frequency.db --csv @"),
     ("study-mimalloc.json", "study --from ROOT/docs/results/study-mimalloc-2026-11-27.json.xz --json @"),
 ];
