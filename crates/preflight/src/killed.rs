@@ -1,6 +1,7 @@
 //! A signal that killed a program, in words: what it means, and the limits under which the program ran.
 
-use libc::{RLIM_INFINITY, RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_STACK};
+use heaptoll_units::limits;
+use rustix::process::Resource;
 
 /// Stacks of threads are that large unless they are limited.
 const USUAL_STACK: u64 = 8 << 20;
@@ -8,31 +9,31 @@ const USUAL_STACK: u64 = 8 << 20;
 /// `killed by signal 25 (SIGXFSZ: a file grew beyond its limit, 4 KiB (ulimit -f))`. Limits are those of this process, which
 /// the program has inherited.
 pub fn killed_by(signal: i32) -> String {
-    match meaning(signal, limit) {
+    match meaning(signal, limits::set) {
         Some(meaning) => format!("killed by signal {signal} ({meaning})"),
         None => format!("killed by signal {signal}"),
     }
 }
 
 /// What a signal means; `limit` gives a limit that is set.
-fn meaning(signal: i32, limit: impl Fn(libc::__rlimit_resource_t) -> Option<u64>) -> Option<String> {
+fn meaning(signal: i32, limit: impl Fn(Resource) -> Option<u64>) -> Option<String> {
     let of = |resource, unit: fn(u64) -> String| limit(resource).map(|most| format!(" of {}", unit(most)));
     let bytes: fn(u64) -> String = heaptoll_units::whole_bytes;
     Some(match signal {
         libc::SIGXFSZ => {
-            let size = of(RLIMIT_FSIZE, bytes).unwrap_or_default();
+            let size = of(Resource::Fsize, bytes).unwrap_or_default();
             format!("SIGXFSZ: a file grew beyond its limit{size}, see ulimit -f")
         }
         libc::SIGXCPU => {
-            let time = of(RLIMIT_CPU, |seconds| format!("{seconds} s")).unwrap_or_default();
+            let time = of(Resource::Cpu, |seconds| format!("{seconds} s")).unwrap_or_default();
             format!("SIGXCPU: it used more CPU time than its limit{time}, see ulimit -t")
         }
         libc::SIGSYS => "SIGSYS: a filter of system calls (seccomp) forbids a call".to_owned(),
         libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT => {
-            let stack = of(RLIMIT_STACK, bytes).filter(|_| limit(RLIMIT_STACK) < Some(USUAL_STACK));
+            let stack = of(Resource::Stack, bytes).filter(|_| limit(Resource::Stack) < Some(USUAL_STACK));
             let limits = [
-                ("address space", of(RLIMIT_AS, bytes), "-v"),
-                ("data", of(RLIMIT_DATA, bytes), "-d"),
+                ("address space", of(Resource::As, bytes), "-v"),
+                ("data", of(Resource::Data, bytes), "-d"),
                 ("stack", stack, "-s"),
             ];
             let set = limits.into_iter().filter_map(|(what, most, option)| {
@@ -45,14 +46,6 @@ fn meaning(signal: i32, limit: impl Fn(libc::__rlimit_resource_t) -> Option<u64>
     })
 }
 
-/// A limit of this process, where it is set.
-fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: getrlimit writes to the live local `limit` only.
-    let got = unsafe { libc::getrlimit(resource, &mut limit) };
-    (got == 0 && limit.rlim_cur != RLIM_INFINITY).then_some(limit.rlim_cur)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,10 +53,10 @@ mod tests {
     #[test]
     fn a_signal_is_named_with_the_limit_under_which_the_program_died() {
         let set = |resource| match resource {
-            RLIMIT_FSIZE => Some(4096),
-            RLIMIT_CPU => Some(1),
-            RLIMIT_AS => Some(50 << 20),
-            RLIMIT_STACK => Some(64 << 10),
+            Resource::Fsize => Some(4096),
+            Resource::Cpu => Some(1),
+            Resource::As => Some(50 << 20),
+            Resource::Stack => Some(64 << 10),
             _ => None,
         };
         let all = |signal| meaning(signal, set).unwrap_or_default();
@@ -75,7 +68,7 @@ mod tests {
             assert!(all(signal).starts_with(limited), "{}", all(signal));
         }
         assert_eq!(all(9), "");
-        assert_eq!(meaning(11, |resource| (resource == RLIMIT_STACK).then_some(USUAL_STACK)), None);
+        assert_eq!(meaning(11, |resource| (resource == Resource::Stack).then_some(USUAL_STACK)), None);
         assert!(meaning(25, |_| None).is_some_and(|text| text.contains("beyond its limit, see")));
         assert_eq!(killed_by(9), "killed by signal 9");
     }

@@ -11,14 +11,14 @@ use crate::count;
 /// the error comes from no limit.
 pub fn advice(error: &io::Error) -> Option<String> {
     match Errno::from_io_error(error)? {
-        Errno::MFILE => Some(match low(Resource::Nofile) {
+        Errno::MFILE => Some(match set(Resource::Nofile) {
             Some(files) => format!("only {files} files may be open: raise the limit (`ulimit -n`)"),
             None => "too many files are open: raise the limit (`ulimit -n`)".into(),
         }),
         Errno::NFILE => {
             Some("too many files are open in the whole system: end some programs, or raise fs.file-max".into())
         }
-        Errno::FBIG => low(Resource::Fsize).map(|bytes| {
+        Errno::FBIG => set(Resource::Fsize).map(|bytes| {
             format!("files may not exceed {}: raise the limit (`ulimit -f`)", kib(bytes))
         }),
         Errno::AGAIN => Some(
@@ -46,14 +46,14 @@ pub fn after(error: &io::Error) -> String {
 pub fn memory() -> Option<String> {
     let kinds = [(Resource::As, "address space", 'v'), (Resource::Data, "private memory", 'd')];
     let each = kinds.into_iter().filter_map(|(resource, what, option)| {
-        let bytes = low(resource)?;
+        let bytes = set(resource)?;
         Some(format!("{what} is limited to {}: raise the limit (`ulimit -{option}`)", kib(bytes)))
     });
     Some(each.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
-/// A limit that is set.
-fn low(resource: Resource) -> Option<u64> {
+/// A limit that is set: bytes, seconds or a number, as its kind is.
+pub fn set(resource: Resource) -> Option<u64> {
     getrlimit(resource).current
 }
 
@@ -73,7 +73,7 @@ mod tests {
         assert!(of(Errno::AGAIN).is_some_and(|text| text.contains("ulimit -u")));
         assert!(of(Errno::NFILE).is_some_and(|text| !text.contains("ulimit")));
         assert_eq!((of(Errno::NOSPC), of(Errno::NOENT)), (None, None));
-        let memory_is_limited = [Resource::As, Resource::Data].into_iter().any(|kind| low(kind).is_some());
+        let memory_is_limited = [Resource::As, Resource::Data].into_iter().any(|kind| set(kind).is_some());
         assert_eq!(memory().is_some(), memory_is_limited);
         assert!(of(Errno::NOMEM).is_some_and(|text| text.contains("ulimit") == memory_is_limited));
     }
