@@ -1,8 +1,39 @@
 //! What both replays share: of traces under managers, and of graphs under collectors.
 
+use std::time::Duration;
+
+use clap::Args;
 use heaptoll_report::format::shell_command;
 
+use crate::documents::DocumentOutputs;
+use crate::duration::positive_seconds;
+use crate::memory::MemoryArguments;
 use crate::{exit, outputs, terminal};
+
+/// The arguments of both.
+#[derive(Debug, Args)]
+pub struct ReplayArguments {
+    /// Runs under each manager; below 6 no difference can be claimed
+    #[arg(short = 'n', long = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub runs: u32,
+    /// Seed of the order of runs [default: from the clock, printed]
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+    /// Seconds after which a run is killed and marked
+    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
+    timeout: f64,
+    #[command(flatten)]
+    pub memory: MemoryArguments,
+    #[command(flatten)]
+    pub outputs: DocumentOutputs,
+}
+
+impl ReplayArguments {
+    /// How long a run may take.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.timeout)
+    }
+}
 
 /// The exit status of a replay.
 pub fn status(complete: bool, has_trouble: bool, code: u8) -> u8 {

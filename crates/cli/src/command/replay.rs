@@ -1,17 +1,13 @@
 //! `heaptoll trace replay`: what other managers do with exactly this sequence of calls.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
 use heaptoll_experiments::replay::{self, Order, Request, Touch};
 use heaptoll_runs::preparation::baseline;
 
-use crate::documents::DocumentOutputs;
-use crate::duration::positive_seconds;
-use crate::memory::MemoryArguments;
-use crate::replays::{again, status};
+use crate::replays::{ReplayArguments, again, status};
 use crate::session::Session;
 use crate::touch_arg::TouchArg;
 
@@ -65,19 +61,8 @@ pub struct Arguments {
     /// Replay so many copies of the trace at once, interleaved
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     scale: u32,
-    /// Runs under each manager; below 6 no difference can be claimed
-    #[arg(short = 'n', long = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    runs: u32,
-    /// Seed of the order of runs [default: from the clock, printed]
-    #[arg(long, value_name = "S")]
-    seed: Option<u64>,
-    /// Seconds after which a run is killed and marked
-    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
-    timeout: f64,
     #[command(flatten)]
-    memory: MemoryArguments,
-    #[command(flatten)]
-    outputs: DocumentOutputs,
+    replay: ReplayArguments,
 }
 
 /// Runs the command.
@@ -85,11 +70,11 @@ pub struct Arguments {
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
+    arguments.replay.outputs.check()?;
     let session = Session::begin()?;
     let replayed = replay::run(&request(arguments), &session.context())?;
     let document = replayed.document(&again(replayed.figures.seed));
-    let code = arguments.outputs.deliver(&document, replay::SCHEMA, &replayed.figures)?;
+    let code = arguments.replay.outputs.deliver(&document, replay::SCHEMA, &replayed.figures)?;
     Ok(status(replayed.figures.complete, replayed.has_trouble(), code))
 }
 
@@ -105,9 +90,9 @@ fn request(arguments: &Arguments) -> Request {
         touch: arguments.touch.map(Touch::from),
         repetitions: arguments.repetitions,
         copies: arguments.scale,
-        runs: arguments.runs,
-        seed: arguments.seed,
-        timeout: Duration::from_secs_f64(arguments.timeout),
-        memory_limit_bytes: arguments.memory.limit_bytes(),
+        runs: arguments.replay.runs,
+        seed: arguments.replay.seed,
+        timeout: arguments.replay.timeout(),
+        memory_limit_bytes: arguments.replay.memory.limit_bytes(),
     }
 }

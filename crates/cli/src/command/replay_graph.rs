@@ -1,7 +1,6 @@
 //! `heaptoll lab replay-graph`: what collectors, also such that move objects, do with a trace with pointers.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
@@ -9,10 +8,8 @@ use heaptoll_experiments::minheap::tolerance;
 use heaptoll_experiments::replay::graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
 use heaptoll_experiments::simulated_machine;
 
-use crate::documents::DocumentOutputs;
-use crate::duration::positive_seconds;
-use crate::memory::{self, MemoryArguments};
-use crate::replays::{again, status};
+use crate::memory;
+use crate::replays::{ReplayArguments, again, status};
 use crate::session::Session;
 
 /// The least heap, bytes: a page.
@@ -71,19 +68,8 @@ pub struct Arguments {
     /// Threads of the collector
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     collector_threads: u32,
-    /// Runs under each collector; below 6 no difference can be claimed
-    #[arg(short = 'n', long = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    runs: u32,
-    /// Seed of the order of runs [default: from the clock, printed]
-    #[arg(long, value_name = "S")]
-    seed: Option<u64>,
-    /// Seconds after which a run is killed and marked
-    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
-    timeout: f64,
     #[command(flatten)]
-    memory: MemoryArguments,
-    #[command(flatten)]
-    outputs: DocumentOutputs,
+    replay: ReplayArguments,
 }
 
 /// A smallest heap that others are multiples of.
@@ -114,7 +100,7 @@ fn size(text: &str) -> Result<HeapSize, String> {
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
+    arguments.replay.outputs.check()?;
     let session = Session::begin()?;
     let request = Request {
         trace: arguments.trace.clone(),
@@ -124,15 +110,15 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         tolerance: arguments.tolerance,
         check: arguments.check,
         misses: arguments.misses()?,
-        runs: arguments.runs,
-        seed: arguments.seed,
+        runs: arguments.replay.runs,
+        seed: arguments.replay.seed,
         collector_threads: arguments.collector_threads,
-        timeout: Duration::from_secs_f64(arguments.timeout),
-        memory_limit_bytes: arguments.memory.limit_bytes(),
+        timeout: arguments.replay.timeout(),
+        memory_limit_bytes: arguments.replay.memory.limit_bytes(),
     };
     let replayed = graph::run(&request, &session.context())?;
     let document = replayed.document(&again(replayed.figures.seed));
-    let code = arguments.outputs.deliver(&document, graph::SCHEMA, &replayed.figures)?;
+    let code = arguments.replay.outputs.deliver(&document, graph::SCHEMA, &replayed.figures)?;
     Ok(status(replayed.figures.complete, replayed.has_trouble(), code))
 }
 
