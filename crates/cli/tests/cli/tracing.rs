@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::fixture::{
-    CommandOutput, Fixture, assert_none_left, eventually, is_root, marker, programs_with, rows,
+    CommandOutput, Fixture, UnderWay, assert_none_left, eventually, is_root, marker, programs_with, rows,
 };
 
 /// 1500 blocks of sizes that are requested nowhere else; then what a test adds.
@@ -160,23 +160,18 @@ fn an_exit_status_that_is_expected_is_no_trouble() {
     fixture.heaptoll(&["exact", "instructions", "--expect-status", "7", "--", &program]).exits(0);
 }
 
+/// Starts the counting of a program that does not end by itself.
+fn start_traced(fixture: &Fixture, db: &str, command: &[&str]) -> UnderWay {
+    let options = ["exact", "instructions", "--timeout", "300", "--db", db, "--"];
+    fixture.start(&[&options[..], command].concat())
+}
+
 #[test]
 fn a_program_killed_in_mid_run_leaves_what_it_did() {
     let fixture = Fixture::new();
     let (db, word) = (fixture.at("e.db"), marker("killed"));
     let (program, file) = (endless(&fixture, "p"), fixture.at("number"));
-    let running = fixture.start(&[
-        "exact",
-        "instructions",
-        "--timeout",
-        "300",
-        "--db",
-        &db,
-        "--",
-        &program,
-        &word,
-        &file,
-    ]);
+    let running = start_traced(&fixture, &db, &[&program, &word, &file]);
     eventually("the program has reported its calls", || has_reported(&word, &file));
     for pid in under_the_tracer(&word, "") {
         // SAFETY: `kill` takes no pointers; the process was started by this test and has its mark.
@@ -234,18 +229,7 @@ fn memory_that_runs_out_in_heaptoll_ends_the_run_and_keeps_its_part() {
     let fixture = Fixture::new();
     let (db, word) = (fixture.at("e.db"), marker("memory"));
     let (program, file) = (endless(&fixture, "p"), fixture.at("number"));
-    let running = fixture.start(&[
-        "exact",
-        "instructions",
-        "--timeout",
-        "300",
-        "--db",
-        &db,
-        "--",
-        &program,
-        &word,
-        &file,
-    ]);
+    let running = start_traced(&fixture, &db, &[&program, &word, &file]);
     eventually("the program has reported its calls", || has_reported(&word, &file));
     let size = std::fs::read_to_string(format!("/proc/{}/statm", running.pid())).expect("it runs");
     let pages: u64 = size.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
