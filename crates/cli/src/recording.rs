@@ -34,7 +34,7 @@ pub struct EndArguments {
 }
 
 impl EndArguments {
-    /// Sets the end of a recording that begins now. Gives the exit status by that of the program.
+    /// Ends a recording that begins now at its time. Returns what makes the exit status of the program's.
     fn set(&self, interrupt: &Interrupt) -> impl Fn(u8) -> u8 + use<> {
         let is_over = self.after_s.map(|s| interrupt::end_after(Duration::from_secs_f64(s), interrupt));
         move |status| match &is_over {

@@ -71,7 +71,7 @@ pub fn renamed(old: &str) -> Option<String> {
     Some(format!("`heaptoll {old}` is now `heaptoll {}`", new.join(" ")))
 }
 
-/// The name of a command, with those of the commands around it: `trace stat`. Words that name no command end it.
+/// The whole name of a command: `trace stat`. It ends where a word names no command.
 pub fn name(command: &Command, words: &[OsString]) -> Vec<String> {
     let mut names = Vec::new();
     let mut at = command;
@@ -92,7 +92,7 @@ pub fn nearest(command: &Command, word: &str) -> Option<String> {
     (likeness >= LIKE).then(|| format!("there is `heaptoll {whole}`"))
 }
 
-/// The listed commands, each with its name and with those of the commands around it before.
+/// The listed commands: the name of each, and its whole name.
 fn within(command: &Command, around: &str) -> Vec<(String, String)> {
     let listed = command.get_subcommands().filter(|inner| !inner.is_hide_set());
     let all = listed.flat_map(|inner| {

@@ -148,7 +148,7 @@ pub struct Arguments {
     /// With --sample, sample nothing until `heaptoll record attach SOCKET start`
     #[arg(long, requires_all = ["sample", "socket"])]
     dormant: bool,
-    /// With --sample, a socket by which `heaptoll record attach` wakes it and fetches profiles while the program runs
+    /// With --sample, a socket: while the program runs, `heaptoll record attach` wakes the sampler and fetches profiles
     #[arg(long, value_name = "PATH", requires = "sample")]
     socket: Option<PathBuf>,
     /// With --sample, write the figures as JSON (docs/guide/sampling.md)

@@ -34,8 +34,8 @@ pub struct Arguments {
         conflicts_with_all = ["db", "instructions", "json", "csv", "parquet"]
     )]
     history: Option<PathBuf>,
-    /// Take exact counts from this file of `heaptoll exact instructions --db FILE`, as far as it has the same programs under the
-    /// same managers: what malloc and free take is then known to the lower bounds of overhead
+    /// Take exact counts from this file of `heaptoll exact instructions --db FILE` where it has the same program under the
+    /// same manager: the lower bounds of overhead then know what malloc and free take
     #[arg(long, value_name = "DB")]
     instructions: Option<PathBuf>,
     #[command(flatten)]

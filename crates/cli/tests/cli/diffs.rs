@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::fixture::{Fixture, UNOPTIMISED, read_json};
 
-/// A program of 2,000 call sites (more than are shown with their callers), each of which allocates 200 bytes 4 times and
-/// frees half of them; with an argument, site 1234 allocates twice as many.
+/// A program of 2,000 call sites, more than are shown with their callers. Each allocates 200 bytes 4 times and frees half of
+/// them; with an argument, site 1234 allocates twice as many.
 fn planted() -> String {
     let mut source = format!("{UNOPTIMISED}static void *kept[40000]; static int used, arguments;\n");
     for site in 0..2000 {

@@ -1,4 +1,4 @@
-//! `heaptoll exact drag`: on programs of which every touch is known, under managers and collectors of all sorts.
+//! `heaptoll exact drag`: on programs whose every touch is known, under managers and collectors of all sorts.
 
 use serde_json::Value;
 
