@@ -3,10 +3,10 @@
  * Tithe is a conservative collector for C and C++: a block stays as long as any register, stack, static or
  * thread-local datum, block of Tithe's, or other writable memory of the process holds an address in it (its first
  * byte or any further one, not the one after its end). Preloaded, libtithe.so serves malloc and free with the same
- * heap. The environment variables TITHE_* (docs/guide/tithe.md) hold for both.
+ * heap. The environment variables TITHE_* (docs/questions/tithe.md) hold for both.
  *
  * All functions may be called from any thread, not from signal handlers. Those that return an int return 0 or an error
- * number, and leave errno alone. How to link, and an example: docs/guide/tithe-api.md. Distributed under MIT or
+ * number, and leave errno alone. How to link, and an example: docs/questions/tithe-api.md. Distributed under MIT or
  * Apache-2.0.
  */
 #ifndef TITHE_H

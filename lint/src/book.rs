@@ -187,9 +187,9 @@ mod tests {
     fn findings(files: &[(&str, &str)]) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a folder");
         let complete = [
-            ("README.md", "[the book](docs/SUMMARY.md) and [its page](docs/guide/one.md#the-answer)"),
-            (SUMMARY, "# Guide\n- [One](guide/one.md)\n"),
-            ("docs/guide/one.md", "# One\n\n## The answer\n[up](../../README.md)\n"),
+            ("README.md", "[the book](docs/SUMMARY.md) and [its page](docs/questions/one.md#the-answer)"),
+            (SUMMARY, "# Guide\n- [One](questions/one.md)\n"),
+            ("docs/questions/one.md", "# One\n\n## The answer\n[up](../../README.md)\n"),
         ];
         for (path, text) in complete.iter().chain(files) {
             let full = folder.path().join(path);
@@ -206,33 +206,36 @@ mod tests {
 
     #[test]
     fn a_page_outside_the_summary_is_found() {
-        let expected = ["docs/guide/two.md: is not in docs/SUMMARY.md: add it where readers find it"];
-        assert_eq!(findings(&[("docs/guide/two.md", "# Two")]), expected);
+        let expected = ["docs/questions/two.md: is not in docs/SUMMARY.md: add it where readers find it"];
+        assert_eq!(findings(&[("docs/questions/two.md", "# Two")]), expected);
     }
 
     #[test]
     fn a_page_that_only_the_summary_has_is_found() {
-        let summary = "- [One](guide/one.md)\n- [Two](guide/two.md)\n";
+        let summary = "- [One](questions/one.md)\n- [Two](questions/two.md)\n";
         let expected =
-            ["docs/SUMMARY.md:2: `guide/two.md` leads to no file: docs/guide/two.md does not exist"];
+            ["docs/SUMMARY.md:2: `questions/two.md` leads to no file: docs/questions/two.md does not exist"];
         assert_eq!(findings(&[(SUMMARY, summary)]), expected);
     }
 
     #[test]
     fn a_page_that_make_reference_writes_is_for_the_summary_alone() {
-        let summary = "- [One](guide/one.md)\n- [Options](reference/options.md)\n";
+        let summary = "- [One](questions/one.md)\n- [Options](reference/options.md)\n";
         assert_eq!(findings(&[(SUMMARY, summary)]), [""; 0]);
         let page = "## The answer\n[options](../reference/options.md)\n";
         let expected = [
-            "docs/guide/one.md:2: `../reference/options.md` leads to no file: docs/reference/options.md does not exist",
+            "docs/questions/one.md:2: `../reference/options.md` leads to no file: docs/reference/options.md does not exist",
         ];
-        assert_eq!(findings(&[("docs/guide/one.md", page)]), expected);
+        assert_eq!(findings(&[("docs/questions/one.md", page)]), expected);
     }
 
     #[test]
     fn a_page_that_the_summary_has_twice_is_found() {
-        let summary = "- [One](guide/one.md)\n- [Again](guide/one.md)\n";
-        assert_eq!(findings(&[(SUMMARY, summary)]), ["docs/SUMMARY.md:2: `guide/one.md` is listed already"]);
+        let summary = "- [One](questions/one.md)\n- [Again](questions/one.md)\n";
+        assert_eq!(
+            findings(&[(SUMMARY, summary)]),
+            ["docs/SUMMARY.md:2: `questions/one.md` is listed already"]
+        );
     }
 
     #[test]
@@ -247,29 +250,29 @@ mod tests {
         let page = "# One\n\n## The answer\n\n| a |\n|---|\n| [x](gone.md) |\n\n\
                     ![picture](../shot.png)\n[here](#nowhere) and [there](../../README.md#top)\n";
         let expected = [
-            "docs/guide/one.md:7: `gone.md` leads to no file: docs/guide/gone.md does not exist",
-            "docs/guide/one.md:9: `../shot.png` leads to no file: docs/shot.png does not exist",
-            "docs/guide/one.md:10: `#nowhere`: docs/guide/one.md has no heading with the anchor #nowhere",
-            "docs/guide/one.md:10: `../../README.md#top`: README.md has no heading with the anchor #top",
+            "docs/questions/one.md:7: `gone.md` leads to no file: docs/questions/gone.md does not exist",
+            "docs/questions/one.md:9: `../shot.png` leads to no file: docs/shot.png does not exist",
+            "docs/questions/one.md:10: `#nowhere`: docs/questions/one.md has no heading with the anchor #nowhere",
+            "docs/questions/one.md:10: `../../README.md#top`: README.md has no heading with the anchor #top",
         ];
-        assert_eq!(findings(&[("docs/guide/one.md", page)]), expected);
+        assert_eq!(findings(&[("docs/questions/one.md", page)]), expected);
     }
 
     #[test]
     fn links_that_leave_the_repository_are_found() {
         let page = "## The answer\n[a](../../../x.md)\n[b](/etc/passwd)\n";
         let expected = [
-            "docs/guide/one.md:2: `../../../x.md` leads out of the repository",
-            "docs/guide/one.md:3: `/etc/passwd` leads out of the repository",
+            "docs/questions/one.md:2: `../../../x.md` leads out of the repository",
+            "docs/questions/one.md:3: `/etc/passwd` leads out of the repository",
         ];
-        assert_eq!(findings(&[("docs/guide/one.md", page)]), expected);
+        assert_eq!(findings(&[("docs/questions/one.md", page)]), expected);
     }
 
     #[test]
     fn links_of_the_network_and_in_code_are_left_alone() {
         let page = "## The answer\n[a](https://example.org/x#y), <mailto:a@example.org>\n\n\
                     ```\n[b](gone.md)\n```\n`[c](gone.md)`\n";
-        assert_eq!(findings(&[("docs/guide/one.md", page)]), [""; 0]);
+        assert_eq!(findings(&[("docs/questions/one.md", page)]), [""; 0]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ fn the_pages_have_the_places_that_the_cases_try() {
     let rows: Vec<String> = table.lines().map(documented).collect();
     let expected =
         format!("| where the only pointer is | its block is |\n|---|---|\n{}\n\n", rows.join("\n"));
-    for page in ["docs/method/limits.md", "docs/guide/tithe-api.md"] {
+    for page in ["docs/method/limits.md", "docs/questions/tithe-api.md"] {
         assert!(read(page).contains(&expected), "{page} has not exactly these rows:\n{expected}");
     }
 }

@@ -49,7 +49,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: false,
         hangs: false,
         reason: "where the system refuses memory they collect and try again, so that the program sees no failure",
-        source: "docs/guide/tithe.md",
+        source: "docs/questions/tithe.md",
     },
     Deviation {
         managers: &["glibc", "snmalloc", "tcmalloc", "rpmalloc", "debian-gperftools"],
@@ -161,7 +161,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "overflow is not detected, and a small block is returned (ENABLE_VALIDATE_ARGS is off by default)",
-        source: "docs/guide/managers.md",
+        source: "docs/questions/managers.md",
     },
     Deviation {
         managers: &["rpmalloc"],
@@ -209,7 +209,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "reallocarray (of jemalloc pvalloc too) is not exported, and glibc answers; its reallocarray calls the manager's realloc",
-        source: "docs/guide/managers.md: export all eleven",
+        source: "docs/questions/managers.md: export all eleven",
     },
     Deviation {
         managers: &["debian-jemalloc", "jemalloc", "debian-gperftools", "debian-scudo"],
@@ -297,7 +297,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "ends the program where operator new cannot be served",
-        source: "docs/guide/managers.md",
+        source: "docs/questions/managers.md",
     },
     Deviation {
         managers: &["rpmalloc"],
@@ -305,7 +305,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "operator new gives a null pointer where it should throw",
-        source: "docs/guide/managers.md",
+        source: "docs/questions/managers.md",
     },
     Deviation {
         managers: &["jemalloc", "snmalloc"],
@@ -313,7 +313,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "its own C++ run-time does not see the program's handler",
-        source: "docs/guide/managers.md",
+        source: "docs/questions/managers.md",
     },
     Deviation {
         managers: &["debian-tbb"],

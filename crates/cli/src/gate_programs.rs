@@ -71,7 +71,7 @@ pub struct ProgramArguments {
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
     /// A file with allocators under names of their own, which are followed where a program brings one along, besides
-    /// those of share/heaptoll/allocator-symbols.toml (docs/guide/own-allocators.md)
+    /// those of share/heaptoll/allocator-symbols.toml (docs/questions/own-allocators.md)
     #[arg(long, value_name = "FILE")]
     allocator_symbols: Option<PathBuf>,
     /// Seed of the order and of every other random choice [default: from the clock]

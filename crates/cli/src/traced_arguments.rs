@@ -35,7 +35,7 @@ pub struct TracedArguments {
     #[arg(long)]
     pub no_pin: bool,
     /// A file with allocators under names of their own, which are followed where a program brings one along, besides
-    /// those of share/heaptoll/allocator-symbols.toml (docs/guide/own-allocators.md)
+    /// those of share/heaptoll/allocator-symbols.toml (docs/questions/own-allocators.md)
     #[arg(long, value_name = "FILE")]
     pub allocator_symbols: Option<PathBuf>,
     /// File that keeps the runs [default: a new one in $XDG_STATE_HOME/heaptoll]
@@ -56,7 +56,7 @@ pub struct TracedArguments {
     /// The same as --size quick
     #[arg(long, conflicts_with = "size")]
     pub quick: bool,
-    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
     /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]

@@ -41,7 +41,7 @@ pub enum ConfigError {
         why: String,
     },
     /// It names no program.
-    #[error("{path} has no [gate.NAME]: add one with a command, as docs/guide/gate.md shows", path = path.display())]
+    #[error("{path} has no [gate.NAME]: add one with a command, as docs/questions/gate.md shows", path = path.display())]
     Empty {
         /// The file.
         path: PathBuf,

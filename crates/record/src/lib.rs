@@ -3,7 +3,7 @@
 //!
 //! [`record`] does all of it. The threads of the program record their calls in rings in shared memory; one loop here
 //! drains them, finds out which object each address is ([`resolver`]), and passes events to the writer of the trace.
-//! docs/guide/recording.md describes it for users.
+//! docs/questions/recording.md describes it for users.
 
 mod brk;
 mod child;

@@ -14,7 +14,7 @@ use crate::memory::MemoryArguments;
 ///
 /// Any manager that does not move objects needs at least the live bytes at their maximum, each block rounded up. And a
 /// heap is enough if all blocks can be packed into it when it is known at which event each will be freed. Between the
-/// two lies the optimum; the manager that the trace was recorded over is judged against both. docs/guide/bound.md
+/// two lies the optimum; the manager that the trace was recorded over is judged against both. docs/questions/bound.md
 /// explains how.
 ///
 /// Exit status: 0 all well; 1 the trace is damaged (the bounds are those of what is whole), an output file could not be

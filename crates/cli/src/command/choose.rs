@@ -37,7 +37,7 @@ enum PreferenceArg {
 /// of collections), run the program at once on one processor; the better third goes on, until two are left. The search
 /// takes a tenth of the runs that all candidates would take in as many repetitions as the fresh runs: these are of the
 /// finalists and the default, and the answer is of them only: what it saves and costs, with intervals, how to set it, and
-/// what was not decided. Where no finalist is better for certain, the default is kept. docs/guide/choose.md
+/// what was not decided. Where no finalist is better for certain, the default is kept. docs/questions/choose.md
 ///
 /// Exit status: 0 all well; 1 an output file could not be written; 2 the request cannot be carried out, or no candidate
 /// works; 130 interrupted.

@@ -24,7 +24,7 @@ use crate::exit;
 /// with --sites). The page has a flame graph of what changed.
 ///
 /// Two files of `heaptoll exact instructions --json` are compared function by function: which of them execute the additional
-/// instructions. docs/guide/diff.md
+/// instructions. docs/questions/diff.md
 ///
 /// Of two experiments of `heaptoll run` what they have in common is compared: the same program under the same manager,
 /// the second over the first, by the runs alone where there are others in lockstep. They were not measured together, so a

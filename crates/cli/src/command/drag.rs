@@ -28,7 +28,7 @@ enum ClockArg {
 /// reclaimed.
 ///
 /// Only references of the program count: what malloc, free and collections do in blocks is no use of them.
-/// docs/guide/drag.md defines each figure.
+/// docs/questions/drag.md defines each figure.
 ///
 /// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (what was traced is shown).

@@ -69,7 +69,7 @@ enum ValueArg {
 /// the trace has call stacks, they go to a second file (`x.sites.parquet` next to `x.parquet`).
 ///
 /// With another --to, the call stacks of a trace that was recorded with --sites, with what each allocated and what of it
-/// was alive; or those of another tool's heap profile (pprof, DHAT, text of jemalloc and gperftools). docs/guide/export.md
+/// was alive; or those of another tool's heap profile (pprof, DHAT, text of jemalloc and gperftools). docs/questions/export.md
 /// shows how each viewer opens its file.
 ///
 /// Exit status: 0 all well; 1 the trace is damaged (what is whole is exported) or a file could not be written; 2 it is

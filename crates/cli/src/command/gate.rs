@@ -30,8 +30,8 @@ const SKIPPED: u8 = 125;
 ///
 /// Programs and limits come from the command line, or from heaptoll.toml in the current folder:
 /// [gate.parse] with command = "./app in.xml" (or base = and new =) and limits = { instructions = "0.5%", cpu = "3%" }.
-/// docs/guide/gate.md explains it. `heaptoll lab shards plan gate` cuts a gate into shards for many machines; --merged decides over
-/// them (docs/guide/cluster.md).
+/// docs/questions/gate.md explains it. `heaptoll lab shards plan gate` cuts a gate into shards for many machines; --merged decides over
+/// them (docs/lab/cluster.md).
 ///
 /// Exit status: 0 within limits; 1 a limit is broken, or the new build fails and the base does not; 2 it could not be
 /// run; 3 a limit could not be decided, with --strict; 130 interrupted. With --bisect all but 0, 1 and 130 are 125, what

@@ -42,7 +42,7 @@ impl FromArg {
 /// `bytehound export-heaptrack`.
 ///
 /// Heap profiles of pprof, DHAT, jemalloc and gperftools have sums and no events, so they become no traces. `heaptoll trace export` and `heaptoll
-/// diff` read them as they are. docs/guide/import.md
+/// diff` read them as they are. docs/questions/import.md
 ///
 /// Exit status: 0 all well; 1 the recording is cut off (what is whole is imported) or the trace could not be written; 2
 /// it is no recording of heaptrack, of another version, damaged, or a profile, or the trace exists.

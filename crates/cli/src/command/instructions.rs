@@ -17,7 +17,7 @@ use crate::traced_arguments::{TracedArguments, exit_code};
 /// The program runs unchanged under each manager and under a tracer that counts every instruction, load and store, and
 /// knows where routines of the malloc family begin and end. It shows instructions of a malloc, of a free and of an
 /// object, their share of all, percentiles by size, and the heap at its largest: Tables IV to VII and X of Detlefs,
-/// Dosser & Zorn (1994), Table 2 of Zorn (1992). docs/guide/instructions.md explains how each is counted.
+/// Dosser & Zorn (1994), Table 2 of Zorn (1992). docs/questions/instructions.md explains how each is counted.
 ///
 /// What the program itself executes must be the same under every manager; that is checked, and differences are
 /// reported.

@@ -25,7 +25,7 @@ use crate::{exit, hints, outputs, terminal};
 ///
 /// Live bytes, fragmentation, caches, metadata, what a collector has not reclaimed, and what is no heap at all, each
 /// with the part that is resident and the part that is only mapped; at the peak, in other snapshots and over time.
-/// docs/guide/ledger.md explains how each is known.
+/// docs/questions/ledger.md explains how each is known.
 ///
 /// Of a command, the process image with the largest resident set is shown. It runs as under `heaptoll record`. Of a TRACE
 /// that is one of several, a note names the longest of them.

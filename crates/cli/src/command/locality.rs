@@ -37,7 +37,7 @@ enum PlacementArg {
 /// of every size of memory, TLBs, the caches of a named machine with an estimate of the waiting, and working sets over
 /// the run, each by the code that made the reference: program, allocator, collector (Figures 4 to 7 of Zorn 1992). With
 /// two managers or more the extra misses are split: those caused by the placement of the program's objects, and those
-/// of the manager's own code. docs/guide/locality.md explains how.
+/// of the manager's own code. docs/questions/locality.md explains how.
 ///
 /// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (what was traced until then is shown).

@@ -20,7 +20,7 @@ use crate::{exit, terminal};
 /// layers that can be put in front of them, and the options of both.
 ///
 /// A stack is written LAYER/MANAGER, with options after either: quarantine=2M/mimalloc, sweep,every=64K/jemalloc,
-/// tithe-collect,heap=32M. docs/guide/stacks.md explains more.
+/// tithe-collect,heap=32M. docs/questions/stacks.md explains more.
 ///
 /// `heaptoll managers add hoard` builds an allocator of others that heaptoll does not bring.
 #[derive(Debug, Args)]

@@ -18,7 +18,7 @@ use crate::workload_args::WorkloadArgs;
 /// of the edge are run --repeats times, so that a program whose need varies is found and reported. The baseline is not
 /// bisected: it is the footprint, in pages that hold a live block, that mark-sweep over an allocator reports when it
 /// collects every 32, 64 and 128 KiB (Sareen and Blackburn 2022, section 4), and the same under the program's own
-/// frees. docs/guide/minheap.md explains how. RLIMIT_DATA is never used: it counts reservations. Nothing is kept in a
+/// frees. docs/lab/minheap.md explains how. RLIMIT_DATA is never used: it counts reservations. Nothing is kept in a
 /// database: there is no --resume, as a search needs the answers of all its runs at once; programs that were finished
 /// are shown.
 ///
@@ -30,7 +30,7 @@ use crate::workload_args::WorkloadArgs;
     heaptoll lab minheap -m sweep/mimalloc3 -m sweep/jemalloc --every 32K --html heaps.html -p espresso --quick\n  \
     heaptoll lab minheap -m tithe-collect -m bdw-nofree --tolerance 0.5 --repeats 5 -- ./prog")]
 pub struct Arguments {
-    /// A collector with a heap that can be fixed, as a stack (docs/guide/stacks.md); may be given several times
+    /// A collector with a heap that can be fixed, as a stack (docs/questions/stacks.md); may be given several times
     /// [default: every such collector here that ignores frees, and sweep over each --baseline]
     #[arg(short, long, value_name = "STACK")]
     manager: Vec<String>,

@@ -29,7 +29,7 @@ use crate::workload_args::SizeArg;
 /// the point of reclamation varies. With --graph the file also has the points at which objects can be reached no more: those
 /// of a collector, before or after the program's own frees. Programs with one thread only. What the program does to files
 /// and other processes happens in each of these runs.
-/// docs/guide/reclamation.md states what must be the same
+/// docs/lab/reclamation.md states what must be the same
 /// in each run.
 ///
 /// Exit status: 0 all well; 1 a native run differs or an early free is not safe, and there is no file; 2 the request
@@ -54,7 +54,7 @@ pub struct Arguments {
     #[arg(long)]
     force: bool,
     /// Record, too, when each object can be reached no more: which objects point to which and what the roots are, while
-    /// nothing is freed; some tens of times slower (docs/guide/reclamation.md)
+    /// nothing is freed; some tens of times slower (docs/lab/reclamation.md)
     #[arg(long)]
     graph: bool,
     /// Do not prove that early frees are safe
@@ -75,7 +75,7 @@ pub struct Arguments {
     /// The same as --size quick
     #[arg(long, conflicts_with = "size")]
     quick: bool,
-    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]

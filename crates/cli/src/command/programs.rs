@@ -21,7 +21,7 @@ use crate::{exit, terminal};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
-    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     #[command(flatten)]
@@ -43,7 +43,7 @@ enum Action {
 /// run once, to compare its output and the number of objects with what is known. It takes git, a C compiler that knows
 /// -std=gnu89 (CC, else cc) and a minute or two, and writes to $XDG_DATA_HOME/heaptoll/programs only.
 ///
-/// `lucene` and `h2` are jars of Maven Central, which are compared with a digest, and drivers of ours (docs/guide/jvm.md).
+/// `lucene` and `h2` are jars of Maven Central, which are compared with a digest, and drivers of ours (docs/lab/jvm.md).
 /// They take curl and javac (default-jdk-headless).
 ///
 /// `spec2017` takes an installed SPEC CPU 2017 by its folder (--from): each benchmark that `runcpu --action=setup` has built

@@ -14,12 +14,12 @@ use crate::workload_args::WorkloadArgs;
 
 /// The after-effects of a collection: how long requests take, by their distance to the last collection.
 ///
-/// A program marks its requests with heaptoll_events.h (docs/guide/events.md); of a server, the client does. Each run
+/// A program marks its requests with heaptoll_events.h (docs/questions/events.md); of a server, the client does. Each run
 /// is made to collect 10, 100 or 1000 times, by a period that a first run found. Requests that a collection interrupted
 /// are left out; the rest is sorted by the time from the end of the last collection to their start, averaged in up to
 /// 1000 groups and set against the fastest group of all three (Sareen and Blackburn 2022, section 6). Where the next
 /// collection is nearer than long requests take, only short ones survive to be counted: that end is marked.
-/// docs/guide/proximity.md explains how. Requests take microseconds: on a machine with other work run it under
+/// docs/lab/proximity.md explains how. Requests take microseconds: on a machine with other work run it under
 /// `chrt -f 10`. Nothing is kept in a database: there is no --resume.
 ///
 /// Exit status: 0 all well; 1 a collector failed or was refused, or an output file could not be written; 2 the request
@@ -32,7 +32,7 @@ use crate::workload_args::WorkloadArgs;
     heaptoll lab proximity -m sweep/mimalloc3 -p redis-client           (redis, by its client's clock)"
 )]
 pub struct Arguments {
-    /// A collector with a period that can be set, as a stack (docs/guide/stacks.md); may be given several times
+    /// A collector with a period that can be set, as a stack (docs/questions/stacks.md); may be given several times
     /// [default: sweep/mimalloc3, sweep/tcmalloc, tithe-collect, as far as they are built]
     #[arg(short, long, value_name = "STACK")]
     manager: Vec<String>,

@@ -62,7 +62,7 @@ pub enum ChildrenArg {
 /// until then.
 ///
 /// With --sample the program is sampled instead, at next to no cost: for programs in production. What is written is a heap
-/// profile in pprof's format, and its call sites with error bars are shown on standard error (docs/guide/sampling.md).
+/// profile in pprof's format, and its call sites with error bars are shown on standard error (docs/questions/sampling.md).
 ///
 /// The rings take memory in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: 64 KiB a thread that begins, more for those
 /// that allocate much, together at most 256 MiB, and at most half of what is free there and a quarter of the memory
@@ -119,10 +119,10 @@ pub struct Arguments {
     #[command(flatten)]
     end: EndArguments,
     /// Record which objects point to which, the roots, and each object's last touch, under the tracer: some tens of
-    /// times slower, and the program's output is not shown (docs/guide/graph.md)
+    /// times slower, and the program's output is not shown (docs/lab/graph.md)
     #[arg(long, conflicts_with_all = ["latency", "time", "ledger", "children", "brief", "after_s"])]
     graph: bool,
-    /// With --graph, every load and store of the program as well, and the requests that it marks (docs/guide/events.md)
+    /// With --graph, every load and store of the program as well, and the requests that it marks (docs/questions/events.md)
     #[arg(long, requires = "graph")]
     references: bool,
     /// With --graph, bytes allocated from one root point to the next [default: some hundred points over the run]
@@ -137,7 +137,7 @@ pub struct Arguments {
         value_parser = clap::value_parser!(i32).range(0..=255))]
     expect_status: i32,
     /// With --graph, a file with allocators under names of their own, which are followed where a program brings one
-    /// along (docs/guide/own-allocators.md)
+    /// along (docs/questions/own-allocators.md)
     #[arg(long, value_name = "FILE", requires = "graph")]
     allocator_symbols: Option<PathBuf>,
     /// Sample the allocations instead of recording them: one byte in SIZE is a sample point, 512K is usual in production,
@@ -151,7 +151,7 @@ pub struct Arguments {
     /// With --sample, a socket: while the program runs, `heaptoll record attach` wakes the sampler and fetches profiles
     #[arg(long, value_name = "PATH", requires = "sample")]
     socket: Option<PathBuf>,
-    /// With --sample, write the figures as JSON (docs/guide/sampling.md)
+    /// With --sample, write the figures as JSON (docs/questions/sampling.md)
     #[arg(long, value_name = "FILE", requires = "sample", help_heading = "Output")]
     json: Option<PathBuf>,
     /// With --sample, write a self-contained HTML page with a flame graph
@@ -167,7 +167,7 @@ pub struct Arguments {
     /// Input size of the catalog program
     #[arg(long, value_enum, default_value = "full", value_name = "SIZE", requires = "program")]
     size: SizeArg,
-    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
     #[arg(long, value_name = "DIR", requires = "program")]
     catalog: Option<PathBuf>,
     /// Report at the end only what went wrong: for a temporary trace

@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 /// Replay a trace with pointers under collectors of MMTk, in heaps of fixed size.
 ///
 /// `heaptoll record --graph` makes such a trace. Collectors that move objects replay it too (-m mmtk:semispace).
-/// docs/guide/replay-graph.md explains the figures.
+/// docs/lab/replay-graph.md explains the figures.
 ///
 /// Exit status: 0 all well; 1 a collector failed, a collection lost an object, or an output file could not be written; 2 it
 /// is no trace with pointers, or cannot be replayed; 130 interrupted (what was measured is shown).

@@ -32,7 +32,7 @@ use crate::{interrupt, terminal};
 /// Published values are compared with ours, with intervals. A claim holds when the whole interval is in its region,
 /// fails when the whole is outside, and is not decided otherwise; then the page shows what effect the data could
 /// have shown. Each step is one heaptoll command, named with the figures it gave. Everything is kept in a folder as soon as
-/// it is measured: Ctrl-C loses nothing, and --resume goes on. docs/guide/study.md explains how to read the page,
+/// it is measured: Ctrl-C loses nothing, and --resume goes on. docs/lab/study.md explains how to read the page,
 /// docs/reference/study-format.md how to write a study of your own.
 ///
 /// Exit status: 0 all well, whatever the verdicts; 1 a step failed, was cut or an output file could not be written; 2
@@ -75,7 +75,7 @@ pub struct Arguments {
     // A requirement is dropped where what is required conflicts with what is given: studies, a folder.
     #[arg(long, requires = "from", conflicts_with_all = ["studies", "resume", "list"])]
     judge_again: bool,
-    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     #[command(flatten)]

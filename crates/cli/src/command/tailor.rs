@@ -14,7 +14,7 @@ use crate::memory::MemoryArguments;
 /// The sizes that make nearly all requests of the trace get classes of their own, whose blocks are found by one load;
 /// all others share a general heap. The result is a C source that can be read, and a shared object that
 /// `heaptoll run -m ./my.so` compares with other managers and LD_PRELOAD puts into any program: it serves every
-/// request, also those that the trace has not, and any number of threads. docs/guide/tailor.md explains what is
+/// request, also those that the trace has not, and any number of threads. docs/lab/tailor.md explains what is
 /// learned.
 ///
 /// The source is written next to the object: my.c for my.so. The object is compiled by $CC, or by cc, gcc or clang.

@@ -183,7 +183,7 @@ fn the_ready_files_gate_a_pull_request() {
     let first = commit(&origin, 3_000_000, "first");
     git(fixture.path("").as_path(), &["clone", "--quiet", origin.to_str().expect("text"), "clone"]);
     commit(&clone, 3_000_000, "a comment");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/ci");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/questions/ci");
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a ready file");
     let run = |script: &str, variable: (&str, &str)| {
         let mut shell = Command::new("bash");
@@ -218,9 +218,10 @@ fn the_ready_files_install_a_release_whose_hash_is_right_and_no_other() {
         CommandOutput::from(shell.output().expect("bash"))
     };
     shell("tar -czf r.tar.gz heaptoll-0 && mkdir home").exits(0);
-    let file =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/ci/github.yml"))
-            .expect("a ready file");
+    let file = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/questions/ci/github.yml"),
+    )
+    .expect("a ready file");
     let install = of_github(&file, "Install heaptoll");
     let hash = "export HEAPTOLL_SHA256=$(sha256sum r.tar.gz | cut -d' ' -f1)";
     shell(&format!("{hash}\n{install}")).exits(0);

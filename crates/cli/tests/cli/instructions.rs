@@ -378,7 +378,7 @@ fn every_field_of_the_json_is_described() {
     let program = fixture.program("known", KNOWN);
     let command = ["/bin/sh", "-c", &format!("{program}; :")];
     let (json, _) = counted(&fixture, &[], &command);
-    let docs = include_str!("../../../../docs/guide/instructions.md");
+    let docs = include_str!("../../../../docs/questions/instructions.md");
     let cells = docs.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
     let described: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! The tutorial as a reader types it, and the command that each page of the guide begins with: all of them run.
+//! The tutorial as a reader types it, and the command that each page of questions and of the laboratory begins with:
+//! all of them run.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +11,7 @@ use crate::fixture::Fixture;
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 /// In the order of the book: later pages read what earlier ones recorded.
 const TUTORIAL: [&str; 4] = ["first-comparison", "who-holds-the-memory", "find-a-leak", "write-an-allocator"];
-/// Pages of the guide without such a command, and what covers them.
+/// Pages without such a command, and what covers them.
 const OTHERWISE: [(&str, &str); 14] = [
     ("artifact", "it reads an experiment of the reader's; its own tests make some"),
     ("corpus", "it records twenty programs; its own tests record one"),
@@ -139,16 +140,18 @@ fn the_command_that_a_page_of_the_guide_begins_with_runs() {
     }
     std::fs::copy(fixture.path("requests.heaptoll"), fixture.path("half.heaptoll")).expect("copies");
     // The page of replays with pointers reads what the page of recordings with pointers makes.
-    typed(&fixture, &commands("guide/graph.md")[0]);
-    let pages = std::fs::read_dir(Path::new(DOCS).join("guide")).expect("docs/guide").flatten();
+    typed(&fixture, &commands("lab/graph.md")[0]);
+    let pages = ["questions", "lab"].into_iter().flat_map(|folder| {
+        let entries = std::fs::read_dir(Path::new(DOCS).join(folder)).expect(folder).flatten();
+        entries.map(move |entry| format!("{folder}/{}", entry.file_name().to_str().expect("a name")))
+    });
     let mut ran = 0;
-    for entry in pages {
-        let file = entry.file_name().into_string().expect("a name");
-        let Some(name) = file.strip_suffix(".md") else { continue };
+    for page in pages {
+        let Some(name) = page.strip_suffix(".md").and_then(|path| path.split('/').nth(1)) else { continue };
         if OTHERWISE.iter().any(|(known, _)| *known == name) {
             continue;
         }
-        let mut shown = commands(&format!("guide/{file}")).into_iter().next().expect(name);
+        let mut shown = commands(&page).into_iter().next().expect(name);
         if shown.words[0] == "record" {
             shown.words.insert(1, "--force".into());
         }

@@ -1,4 +1,4 @@
-//! The figures in the JSON file of `heaptoll exact locality` (docs/guide/locality.md).
+//! The figures in the JSON file of `heaptoll exact locality` (docs/questions/locality.md).
 
 use heaptoll_locality::simulation::Sampling;
 use heaptoll_locality::study::Study;

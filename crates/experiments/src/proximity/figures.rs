@@ -1,4 +1,4 @@
-//! The figures of `heaptoll lab proximity`, as in its JSON (docs/guide/proximity.md).
+//! The figures of `heaptoll lab proximity`, as in its JSON (docs/lab/proximity.md).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

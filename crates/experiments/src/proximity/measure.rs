@@ -148,7 +148,7 @@ impl Plan<'_> {
         if run_events.requests == 0 {
             return Err(wrong(format!(
                 "it marks no requests: include heaptoll_events.h and call heaptoll_event_begin and heaptoll_event_end \
-                 around each, or take one of {} (docs/guide/events.md)",
+                 around each, or take one of {} (docs/questions/events.md)",
                 selection::PROGRAMS.join(", ")
             )));
         }

@@ -27,7 +27,7 @@ pub struct Step {
     /// As many managers, the first of the list, in the shortest form; all when left out.
     #[serde(default)]
     pub least_managers: Option<usize>,
-    /// Stacks (`docs/guide/stacks.md`).
+    /// Stacks (`docs/questions/stacks.md`).
     #[serde(default)]
     pub managers: Vec<String>,
     /// Size of the inputs: `tiny`, `quick`, `demo`, `full`.

@@ -1,7 +1,7 @@
 //! Where the memory is: `heaptoll ledger` of one recording, by the causes of Detlefs, Dosser and Zorn (1994, Results).
 //!
 //! Their conservatism and their storage that is freed and accessible are one column: an address that the program kept
-//! and a number that looks like one cannot be distinguished without the types of its data (docs/guide/ledger.md).
+//! and a number that looks like one cannot be distinguished without the types of its data (docs/questions/ledger.md).
 
 use heaptoll_experiments::ledger::Figures;
 use heaptoll_ledger::{Snapshot, Term};

@@ -24,7 +24,7 @@ pub enum TableError {
         reason: String,
     },
     /// A family that makes no sense.
-    #[error("in the table of allocators {}, family `{family}`: {reason}; docs/guide/own-allocators.md explains each key", .path.display())]
+    #[error("in the table of allocators {}, family `{family}`: {reason}; docs/questions/own-allocators.md explains each key", .path.display())]
     Family {
         /// The file.
         path: PathBuf,

@@ -296,7 +296,7 @@ fn the_header_is_c_plus_plus_too() {
 
 #[test]
 fn the_documented_example_writes_what_the_document_shows() {
-    let document = fs::read_to_string(root().join("docs/guide/tithe-api.md")).expect("the document");
+    let document = fs::read_to_string(root().join("docs/questions/tithe-api.md")).expect("the document");
     let block = |language: &str| {
         let (_, rest) = document.split_once(&format!("\n```{language}\n")).expect("a block");
         rest.split_once("\n```\n").expect("its end").0

@@ -11,7 +11,7 @@ use heaptoll_oracle_core::sites::{Loaded, Sites};
 pub const STOPPED: c_int = 93;
 
 /// Where the reasons are explained.
-const PAGE: &[u8] = b" (docs/guide/reclamation.md: what must be the same)";
+const PAGE: &[u8] = b" (docs/lab/reclamation.md: what must be the same)";
 
 /// Writes the line and ends the process.
 pub fn stop(line: StderrLine) -> ! {

@@ -153,7 +153,7 @@ pub static VARIABLES: [Variable; 19] = [
         "TITHE_ABORT",
         "on or off",
         "`off`",
-        "`on`: a wrong `free` or `realloc` ([tithe.md](../guide/tithe.md#wrong-calls)) ends the process with its \
+        "`on`: a wrong `free` or `realloc` ([tithe.md](../questions/tithe.md#wrong-calls)) ends the process with its \
          message by SIGABRT, as under glibc. Under `heaptoll` it is an option: `-m tithe,abort=on`."
     ),
     variable!(
