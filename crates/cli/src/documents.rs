@@ -20,8 +20,7 @@ pub struct DocumentOutputs {
     /// Write a self-contained HTML page; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
-    /// Write the figures as JSON, whose fields the command's page in docs/ describes; `-` is standard output, instead
-    /// of the tables
+    /// Write the figures as JSON, whose schema describes each field; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
     /// Write the sentences and tables as Markdown, for a pull request; `-` is standard output, instead of the tables

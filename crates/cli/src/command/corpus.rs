@@ -33,7 +33,7 @@ pub struct Arguments {
     /// A program of the catalog in place of the twenty; may be given several times
     #[arg(short, long, value_name = "NAME")]
     program: Vec<String>,
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/reference/program-format.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     /// The most that the traces of one program may take

@@ -75,7 +75,7 @@ pub struct Arguments {
     /// The same as --size quick
     #[arg(long, conflicts_with = "size")]
     quick: bool,
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/reference/program-format.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]

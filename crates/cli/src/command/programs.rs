@@ -21,7 +21,7 @@ use crate::{exit, terminal};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/reference/program-format.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     #[command(flatten)]

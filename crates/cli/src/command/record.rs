@@ -151,7 +151,7 @@ pub struct Arguments {
     /// With --sample, a socket: while the program runs, `heaptoll record attach` wakes the sampler and fetches profiles
     #[arg(long, value_name = "PATH", requires = "sample")]
     socket: Option<PathBuf>,
-    /// With --sample, write the figures as JSON (docs/questions/sampling.md)
+    /// With --sample, write the figures as JSON, whose schema describes each field
     #[arg(long, value_name = "FILE", requires = "sample", help_heading = "Output")]
     json: Option<PathBuf>,
     /// With --sample, write a self-contained HTML page with a flame graph
@@ -167,7 +167,7 @@ pub struct Arguments {
     /// Input size of the catalog program
     #[arg(long, value_enum, default_value = "full", value_name = "SIZE", requires = "program")]
     size: SizeArg,
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/reference/program-format.md explains how to write one)
     #[arg(long, value_name = "DIR", requires = "program")]
     catalog: Option<PathBuf>,
     /// Report at the end only what went wrong: for a temporary trace

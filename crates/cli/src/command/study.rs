@@ -75,7 +75,7 @@ pub struct Arguments {
     // A requirement is dropped where what is required conflicts with what is given: studies, a folder.
     #[arg(long, requires = "from", conflicts_with_all = ["studies", "resume", "list"])]
     judge_again: bool,
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/reference/program-format.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     #[command(flatten)]
