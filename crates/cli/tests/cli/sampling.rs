@@ -302,14 +302,6 @@ fn a_dormant_program_is_woken_and_put_to_sleep_through_its_socket() {
         .complains(&["is no socket"]);
 }
 
-/// Runs heaptoll as another user, which only root can.
-fn as_another(fixture: &Fixture, arguments: &[&str]) -> CommandOutput {
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", env!("CARGO_BIN_EXE_heaptoll")]);
-    fixture.prepare(&mut command);
-    command.args(arguments).output().expect("setpriv runs").into()
-}
-
 #[test]
 fn another_user_is_refused() {
     // SAFETY: geteuid takes no pointers and cannot fail.
@@ -321,20 +313,10 @@ fn another_user_is_refused() {
     let mut steps = Steps::start(&fixture, &[]);
     steps.step();
     // Others may pass the folder, but not the socket's mode.
-    let folder = fixture.path(".");
-    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).expect("mode");
-    // The tool that is tested may lie where only root may go.
-    if as_another(&fixture, &["--version"]).code != Some(0) {
-        eprintln!("SKIPPED: another user cannot run the tool that is tested");
-        return;
-    }
-    as_another(&fixture, &["record", "attach", &steps.socket, "start"])
-        .exits(2)
-        .complains(&["only the user that runs"]);
+    let Some(another) = fixture.unprivileged() else { return };
+    another(&["record", "attach", &steps.socket, "start"]).exits(2).complains(&["only the user that runs"]);
     std::fs::set_permissions(&steps.socket, std::fs::Permissions::from_mode(0o666)).expect("mode");
-    as_another(&fixture, &["record", "attach", &steps.socket, "stop"])
-        .exits(2)
-        .complains(&["by another user"]);
+    another(&["record", "attach", &steps.socket, "stop"]).exits(2).complains(&["by another user"]);
     steps.sample(&["status"]).exits(0).complains(&["samples; "]);
     steps.end().exits(0);
 }
