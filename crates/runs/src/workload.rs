@@ -182,7 +182,7 @@ impl Workload {
         }
         match (prepared.is_empty(), &self.set) {
             (true, Some(set)) => Err(Failure::Usage(format!(
-                "no program of the set `{set}` is installed: `heaptoll programs`"
+                "no program of the set `{set}` is installed: `heaptoll programs` lists their packages"
             ))),
             _ => Ok(prepared),
         }
@@ -235,7 +235,7 @@ fn of_set<'c>(catalog: &'c Catalog, name: &str) -> Result<Vec<&'c Program>, Fail
 fn words(option: &str, text: &str) -> Result<Vec<String>, Failure> {
     match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(words),
-        _ => Err(Failure::Usage(format!("--{option} `{text}` is no command: check its quotes"))),
+        _ => Err(Failure::Usage(format!("--{option} `{text}` is not a command: check its quotes"))),
     }
 }
 

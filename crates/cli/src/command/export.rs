@@ -99,7 +99,7 @@ pub struct Arguments {
     /// Replace files that exist
     #[arg(long)]
     force: bool,
-    /// Count only objects allocated between two times, such as 10s,60s, and those of them alive at the second; an
+    /// Count only objects allocated between two times, such as 10s,60s; live ones are counted at the second time. An
     /// older object that grows counts with its growth
     #[arg(long, value_name = "FROM,TO", value_parser = window)]
     between: Option<Window>,

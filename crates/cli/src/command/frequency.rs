@@ -12,9 +12,8 @@ use crate::study_arguments::{StudyArguments, deliver};
 ///
 /// The program runs over a collector that collects after each N bytes, for several N, in interleaved random order.
 /// The mutator's time is compared: elapsed time without pauses, and CPU without the collector's. Two more series
-/// separate the disturbance of a collection from the delay of reuse: collections that only find dead objects, and
-/// collections that reclaim only sometimes (Sareen and Blackburn 2022, section 5). One thread marks, and a collection
-/// ends with its pause.
+/// separate the disturbance of a collection from the delay of reuse (Sareen and Blackburn 2022, section 5). One only
+/// finds dead objects, the other reclaims only sometimes. One thread marks, and a collection ends with its pause.
 ///
 /// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be
 /// written; 2 bad request; 130 interrupted (finished runs are shown and kept).

@@ -26,10 +26,10 @@ const SKIPPED: u8 = 125;
 /// change lies beyond it. Counts that differ between two runs of the base are shown and not gated. Nothing is
 /// preloaded into timed and traced runs, so static programs and programs with their own allocator work too.
 ///
-/// Programs and limits come from the command line, or from heaptoll.toml in the current folder: [gate.parse] with
-/// command = "./app in.xml" (or base = and new =) and limits = { instructions = "0.5%", cpu = "3%" }
-/// (docs/questions/gate.md). `heaptoll lab shards plan gate` cuts a gate into shards for many machines; --merged
-/// decides over them (docs/lab/cluster.md).
+/// Programs and limits come from the command line, or from heaptoll.toml in the current folder
+/// (docs/questions/gate.md). An entry: [gate.parse] with command = "./app in.xml" (or base = and new =) and limits =
+/// { instructions = "0.5%", cpu = "3%" }. `heaptoll lab shards plan gate` cuts a gate into shards for many machines;
+/// --merged decides over them (docs/lab/cluster.md).
 ///
 /// Exit status: 0 within limits; 1 a limit is broken, or only the new build fails; 2 it could not be run; 3
 /// undecided, with --strict; 130 interrupted. With --bisect, 125 replaces 2 and 3, and any undecided limit gives 125.

@@ -62,8 +62,8 @@ pub struct Arguments {
     /// memory]
     #[arg(long, value_name = "CYCLES")]
     latency: Option<String>,
-    /// Lines followed in fully associative caches of more than 1024 lines: `exact` for all, or a rate such as 1/16,
-    /// which saves memory and gives an interval
+    /// Lines followed in fully associative caches of more than 1024 lines: `exact` for all; a rate such as 1/16 saves
+    /// memory and gives an interval
     #[arg(long, value_name = "RATE", default_value = "exact")]
     sample: SamplingArg,
     /// Also simulate the program's references alone, to separate placement from pollution [default: if managers are

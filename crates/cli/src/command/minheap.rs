@@ -17,8 +17,8 @@ use crate::workload_args::WorkloadArgs;
 /// The heap size of a collector with the option heap= is bisected. A run completes (right output and status), runs
 /// out of memory (a call was refused), or fails otherwise; other failures are shown and never counted as either. Both
 /// sides of the edge run -n times, so a program whose need varies is found and reported. The baseline is a footprint
-/// in pages with a live block: of mark-sweep over an allocator that collects every 32, 64 and 128 KiB (Sareen and
-/// Blackburn 2022, section 4), and of the program's own frees. RLIMIT_DATA is never used, because it counts
+/// in pages with a live block (Sareen and Blackburn 2022, section 4). It is measured for mark-sweep over an
+/// allocator, every 32, 64 and 128 KiB, and for the program's own frees. RLIMIT_DATA is never used, because it counts
 /// reservations. There is no database and no --resume: a search needs the answers of all its runs.
 /// docs/lab/minheap.md explains how.
 ///

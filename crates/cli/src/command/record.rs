@@ -104,8 +104,8 @@ pub struct Arguments {
     /// When events get a time
     #[arg(long, value_enum, default_value = "batch", value_name = "WHEN")]
     time: TimeArg,
-    /// Take snapshots of the memory for `heaptoll ledger FILE`: 40 to 80 in a long run, fewer in a short one, because
-    /// each stops the program
+    /// Take snapshots of the memory for `heaptoll ledger FILE`: 40 to 80 in a long run, fewer in a short one; each
+    /// stops the program
     #[arg(long)]
     ledger: bool,
     /// Force a collection at each snapshot, to show what it reclaims; this changes the run

@@ -41,8 +41,8 @@ pub struct Arguments {
     /// The smallest heap that multiples refer to
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = BaseArg::Least)]
     multiple_of: BaseArg,
-    /// Compare each collection with the trace, in one more run per collector and heap: a lost or changed object that
-    /// is reachable or used later ends the run
+    /// Compare each collection with the trace, in one more run per collector and heap; a lost or changed object that
+    /// is still needed ends the run
     #[arg(long)]
     check: bool,
     /// Simulate cache and TLB misses of the program's loads and stores with each collector's placement, in one more

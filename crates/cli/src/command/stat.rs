@@ -17,8 +17,8 @@ use crate::memory::MemoryArguments;
 /// reallocs, and which thread frees them. HTML adds live bytes over the run and, with call stacks (`heaptoll record
 /// --sites`), a flame graph.
 ///
-/// For a trace with pointers (`heaptoll record --graph`): edges, roots, reachable objects at each root point, hidden
-/// pointers, bounds of objects' deaths, and recorded call sites.
+/// For a trace with pointers (`heaptoll record --graph`): edges, roots, reachable objects, hidden pointers, bounds of
+/// objects' deaths, and recorded call sites.
 ///
 /// Exit status: 0 all well; 1 the trace is damaged (its whole part is summed up), or an output file could not be
 /// written; 2 not a trace, or unreadable.

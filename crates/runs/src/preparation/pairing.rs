@@ -52,11 +52,14 @@ impl Machine {
         let wanted = whole_bytes(bytes);
         match self.at_once_bytes {
             Some(limit) => {
-                format!("{stacks} at once would take {wanted}, and may take {}", whole_bytes(limit))
+                format!(
+                    "{stacks} together would take {wanted}, more than the limit of {}",
+                    whole_bytes(limit)
+                )
             }
             None => {
                 format!(
-                    "{stacks} at once would take {wanted} of the {} that are available",
+                    "{stacks} together would take {wanted} of the available {}",
                     whole_bytes(self.available_bytes)
                 )
             }
@@ -108,7 +111,7 @@ pub fn decide(
 
 /// Why a collector of Java does not: what keeps the processor shared after its end would be in its log, too.
 fn of_java(stack: &StackInfo) -> Option<String> {
-    let why = "its virtual machine collects by threads of its own, and writes a log of them";
+    let why = "its virtual machine collects in its own threads, and writes a log of them";
     java::is_set(&stack.environment).then(|| why.to_owned())
 }
 
@@ -126,13 +129,10 @@ fn meeting_files(runs: &[ProofRun]) -> Option<String> {
     let first = of_baseline.first()?;
     let others: Vec<&ProofRun> = runs[1..].iter().filter(|run| run.finished && !run.copied).collect();
     if others.is_empty() {
-        return Some(format!(
-            "it makes {}, and no second run shows whether under that name each time",
-            first.display()
-        ));
+        return Some(format!("it creates {}, whose name may differ between runs", first.display()));
     }
     let again = |path: &&PathBuf| others.iter().any(|run| made(run).contains(path));
-    of_baseline.iter().find(again).map(|path| format!("it makes {} in each run", path.display()))
+    of_baseline.iter().find(again).map(|path| format!("it creates {} in each run", path.display()))
 }
 
 /// Why no stack of the program can run at once with another.
@@ -144,7 +144,7 @@ fn why_not(program: &ProgramInfo, run: &ProofRun, machine: Machine) -> Option<St
         return Some("only one processor may be used".to_owned());
     }
     let Some(Watched { effects, .. }) = &run.watched else {
-        return Some("what it does could not be watched (ptrace and seccomp are needed)".to_owned());
+        return Some("its effects could not be observed (ptrace and seccomp are needed)".to_owned());
     };
     if let Some(first) = effects.first() {
         let more = effects.len() - 1;
@@ -152,9 +152,7 @@ fn why_not(program: &ProgramInfo, run: &ProofRun, machine: Machine) -> Option<St
     }
     if !run.finished {
         let seconds = run.seconds;
-        return Some(format!(
-            "its proof run was stopped after {seconds:.0} s: what it writes later is not known"
-        ));
+        return Some(format!("its proof run was stopped after {seconds:.0} s: its later writes are unknown"));
     }
     None
 }
