@@ -13,8 +13,14 @@ use crate::{Error, Finding, source};
 
 /// Crates of the tool have their own folder below this one.
 const FOLDER: &str = "crates";
-/// Those whose output only developers read.
-const DEVELOPERS: [&str; 4] = ["crates/mutate", "crates/scratch", "crates/originals", "crates/reftrace-host"];
+/// What only developers or programs read.
+const NOT_FOR_USERS: [&str; 5] = [
+    "crates/catalog/src/generate",
+    "crates/mutate",
+    "crates/scratch",
+    "crates/originals",
+    "crates/reftrace-host",
+];
 /// The most words of a sentence.
 const WORDS: usize = 25;
 /// Fewer words than this are a name or a heading, in which no turn is looked for.
@@ -67,7 +73,7 @@ pub fn check(root: &Path, folders: &[PathBuf]) -> Result<Vec<Finding>, Error> {
 fn is_checked(file: &Path) -> bool {
     let is_source = file.iter().nth(2).is_some_and(|part| part == "src");
     let is_test = file.iter().any(|part| part == "tests" || part == "tests.rs" || part == "testing.rs");
-    let is_ours = file.starts_with(FOLDER) && !DEVELOPERS.iter().any(|folder| file.starts_with(folder));
+    let is_ours = file.starts_with(FOLDER) && !NOT_FOR_USERS.iter().any(|folder| file.starts_with(folder));
     is_ours && is_source && !is_test && file.extension().is_some_and(|ending| ending == "rs")
 }
 

@@ -273,7 +273,7 @@ fn a_dormant_program_is_woken_and_put_to_sleep_through_its_socket() {
     let mode = fixture.path("s").metadata().expect("a socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     steps.sample(&["status"]).exits(0).complains(&["is dormant; 0 samples"]);
-    steps.sample(&["dump", "-o", &fixture.at("none")]).exits(2).complains(&["never awake"]);
+    steps.sample(&["dump", "-o", &fixture.at("none")]).exits(2).complains(&["never started"]);
     steps.sample(&["start"]).exits(0).complains(&["samples; "]);
     for _ in 0..20 {
         steps.step();
@@ -283,7 +283,7 @@ fn a_dormant_program_is_woken_and_put_to_sleep_through_its_socket() {
     assert!((16.0..24.0).contains(&first), "{first}");
     steps.sample(&["dump", "-o", &fixture.at("first")]).exits(2).complains(&["exists", "--force"]);
     steps.sample(&["dump", "-f", "-o", "/dev/full"]).exits(1).complains(&["/dev/full"]);
-    steps.sample(&["start", "-o", &fixture.at("x")]).exits(2).complains(&["-o is the profile of `dump`"]);
+    steps.sample(&["start", "-o", &fixture.at("x")]).exits(2).complains(&["-o names the profile of `dump`"]);
     steps.sample(&["stop"]).exits(0).complains(&["is dormant"]);
     for _ in 0..20 {
         steps.step();
@@ -299,7 +299,7 @@ fn a_dormant_program_is_woken_and_put_to_sleep_through_its_socket() {
     fixture
         .heaptoll(&["record", "attach", &fixture.at("first"), "start"])
         .exits(2)
-        .complains(&["is no socket"]);
+        .complains(&["is not a socket"]);
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn another_user_is_refused() {
     let Some(another) = fixture.unprivileged() else { return };
     another(&["record", "attach", &steps.socket, "start"]).exits(2).complains(&["only the user that runs"]);
     std::fs::set_permissions(&steps.socket, std::fs::Permissions::from_mode(0o666)).expect("mode");
-    another(&["record", "attach", &steps.socket, "stop"]).exits(2).complains(&["by another user"]);
+    another(&["record", "attach", &steps.socket, "stop"]).exits(2).complains(&["another user samples"]);
     steps.sample(&["status"]).exits(0).complains(&["samples; "]);
     steps.end().exits(0);
 }

@@ -314,7 +314,7 @@ mod tests {
         assert!(why(&server, proven(&[]), MACHINE).contains("server"));
         assert!(why(&plain, proven(&[]), Machine { processors: 1, ..MACHINE }).contains("one processor"));
         let unwatched = ProofRun { watched: None, ..proven(&[]) };
-        assert!(why(&plain, unwatched, MACHINE).contains("could not be watched"));
+        assert!(why(&plain, unwatched, MACHINE).contains("could not be observed"));
         let writes = proven(&[Effect::Writes("/out".into()), Effect::Threads]);
         assert_eq!(why(&plain, writes, MACHINE), "it writes /out, and 1 more");
         let unfinished = ProofRun { finished: false, seconds: 60.0, ..proven(&[]) };

@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn memory_wasted_after_the_peak_is_reported() {
         let mut found = figures(1000, Some(1013));
-        assert!(verdict(&found).concat().contains("All of this is of the peak"));
+        assert!(verdict(&found).concat().contains("These bounds describe the peak"));
         let after_peak = AfterPeak { time_ns: 2_000_000_000, held_bytes: 24 << 20, live_bytes: 3 << 20 };
         found.after_peak = Some(after_peak);
         let verdict_text = verdict(&found).join(" ");

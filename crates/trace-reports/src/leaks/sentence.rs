@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(growth(&fills).as_deref(), Some(sentence));
         let short = LeakFigures { is_short: true, time_s: Some(0.02), ..figures(vec![]) };
         let why = too_short(&short).expect("it is short");
-        assert!(why.contains("it lasts 20.0 ms, and 1.00 s is the least"), "{why}");
+        assert!(why.contains("it lasts 20.0 ms, and the test needs 1.00 s"), "{why}");
         assert_eq!(growth(&short), Some(format!("Not decided: {why}.")));
         assert!(
             too_short(&LeakFigures { time_s: None, ..short })

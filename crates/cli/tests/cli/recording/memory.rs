@@ -147,5 +147,5 @@ fn forks_beyond_the_memory_run_and_are_counted() {
     assert_eq!(output.out, "60\n", "all ran to their end: {}", output.err);
     let gaps = children(&fixture).iter().filter(|child| !Trace::read(child).gaps.is_empty()).count();
     assert!((10..50).contains(&gaps), "{gaps}: {}", output.err);
-    output.exits(1).complains(&["was not recorded", "more traces are not whole"]);
+    output.exits(1).complains(&["was not recorded", "more traces are incomplete"]);
 }
