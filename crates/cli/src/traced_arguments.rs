@@ -41,7 +41,7 @@ pub struct TracedArguments {
     /// File that keeps the runs [default: a new one in $XDG_STATE_HOME/heaptoll]
     #[arg(long, value_name = "FILE")]
     pub db: Option<PathBuf>,
-    /// A program of the catalog (`heaptoll programs`); may be given several times
+    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`); may be given several times
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     pub program: Vec<String>,
     /// Every installed program of the catalog, without servers

@@ -35,7 +35,7 @@ impl From<SizeArg> for Size {
 /// The programs to run.
 #[derive(Debug, Args)]
 pub struct WorkloadArgs {
-    /// A program of the catalog (`heaptoll programs`); may be given several times
+    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`); may be given several times
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "serve"])]
     pub program: Vec<String>,
     /// Every program of the catalog that is installed

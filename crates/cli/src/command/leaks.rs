@@ -81,7 +81,7 @@ pub struct Arguments {
     /// most; for a trace, its own]
     #[arg(long, value_name = "PROCESS")]
     process: Option<String>,
-    /// A program of the catalog (`heaptoll programs`)
+    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`)
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
     program: Option<String>,
     /// Input size of the catalog program [default: quick]

@@ -73,7 +73,7 @@ pub struct Arguments {
     /// Do not record call sites: faster, but without the sites that pin pages
     #[arg(long, conflicts_with = "trace")]
     no_sites: bool,
-    /// A program of the catalog (`heaptoll programs`)
+    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`)
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
     program: Option<String>,
     /// Input size of the catalog program [default: full]

@@ -160,7 +160,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", requires = "sample", default_value_t = heaptoll_callsites::FRAMES as u8,
         value_parser = clap::value_parser!(u8).range(1..))]
     frames: u8,
-    /// A program of the catalog (`heaptoll programs`)
+    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`)
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     program: Option<String>,
     /// Input size of the catalog program

@@ -69,8 +69,8 @@ pub fn find(choice: &ProgramChoice, places: &Places) -> Result<RecordedCommand, 
 }
 
 fn of_catalog(name: &str, choice: &ProgramChoice, places: &Places) -> Result<RecordedCommand, Failure> {
-    let catalog = catalog(places, choice.catalog.as_deref())?;
-    let (program, folders) = (catalog.find(name)?, catalog_places(places));
+    let mut catalog = catalog(places, choice.catalog.as_deref())?;
+    let (program, folders) = (catalog.meant(name)?, catalog_places(places));
     if let Some(what) = program.missing(&folders) {
         return Err(Failure::Usage(format!("{name}: {what}")));
     }
