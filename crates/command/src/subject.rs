@@ -112,7 +112,7 @@ mod tests {
         let whole = Subject { ended: Some("exited with status 0".into()), ..Subject::default() };
         assert!(warnings(&whole, 0).is_empty());
         let killed = Subject { ended: Some("killed by signal 2".into()), ..Subject::default() };
-        let words = "the run is not whole (killed by signal 2): the figures are those until then";
+        let words = "the run is incomplete (killed by signal 2): the figures cover it until then";
         assert_eq!(warnings(&killed, 0), [words]);
         let holes = vec![
             Hole { why: "disk full".into(), events: Some(12_345) },

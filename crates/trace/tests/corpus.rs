@@ -372,7 +372,7 @@ fn a_file_that_is_not_there_is_named() {
     let error = tables(Path::new("/")).unwrap_err().to_string();
     assert!(
         error.starts_with(
-            "/ is no trace of heaptoll: it seems to be a folder; `heaptoll record` makes traces. "
+            "/ is not a trace of heaptoll: it seems to be a folder; `heaptoll record` makes traces. "
         ),
         "{error}"
     );

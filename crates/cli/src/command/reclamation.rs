@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         .ok_or_else(|| {
             let folder = folder.display();
             Failure::Usage(format!(
-                "--oracles {folder}: a path with a comma or that is no text cannot be part of a stack's name"
+                "--oracles {folder}: a path that has a comma or is not UTF-8 cannot be part of a stack's name"
             ))
         })?;
     let request = reclamation::Request {

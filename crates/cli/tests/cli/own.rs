@@ -186,7 +186,7 @@ fn a_table_of_the_users_adds_an_allocator() {
     std::fs::write(&table, text.replace("is = \"free\"", "is = \"gone\"")).expect("writes");
     counted(&fixture, &["--allocator-symbols", &table], &[&program], 2)
         .1
-        .complains(&["gone", "no routine of C"]);
+        .complains(&["gone", "not a routine of C"]);
 }
 
 /// Rust programs that are compiled once, in a folder of the build.

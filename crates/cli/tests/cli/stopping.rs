@@ -353,14 +353,14 @@ fn interrupted(options: &[&str], all: u64) -> crate::fixture::CommandOutput {
 /// Commands that show figures of one run, how many runs are interrupted (the first proves the manager where the second
 /// is traced), and what they show of the last.
 const OF_ONE_RUN: [(&[&str], u64, &[&str]); 9] = [
-    (&["leaks"], 2, &["lost 195 KiB in 200 objects", "the run is not whole (killed by signal 2)"]),
+    (&["leaks"], 2, &["lost 195 KiB in 200 objects", "the run is incomplete (killed by signal 2)"]),
     (
         &["exact", "instructions"],
         2,
         &["glibc (not whole)", "interrupted: the figures cover the run until then"],
     ),
-    (&["ledger"], 1, &["Where the memory is", "the run is not whole (killed by signal 2)"]),
-    (&["ledger", "--exact"], 1, &["Where the memory is", "the run is not whole (killed by signal 2)"]),
+    (&["ledger"], 1, &["Where the memory is", "the run is incomplete (killed by signal 2)"]),
+    (&["ledger", "--exact"], 1, &["Where the memory is", "the run is incomplete (killed by signal 2)"]),
     (&["record"], 1, &["output: 200 events"]),
     (&["record", "--graph"], 2, &["200 objects"]),
     (&["record", "--sample", "1"], 1, &["output: 200 samples", "195 KiB (exact)"]),
@@ -410,6 +410,6 @@ fn the_second_ctrl_c_kills_a_traced_program_that_ignores_the_first() {
     eventually("it ignores the signal", || fixture.path("ready").exists());
     run.signal(libc::SIGINT);
     run.signal(libc::SIGTERM);
-    run.wait().exits(130).shows(&["the run is not whole (killed)", "lost "]);
+    run.wait().exits(130).shows(&["the run is incomplete (killed)", "lost "]);
     assert_none_left(&mark);
 }

@@ -138,7 +138,7 @@ fn what_no_allocator_can_be_made_of_is_refused_with_the_reason() {
     let whole = std::fs::read(&trace).expect("the trace");
     let cut = fixture.at("cut.heaptoll");
     std::fs::write(&cut, &whole[..whole.len() - 200]).expect("writes");
-    tailor(&cut, &object).complains(&["is not whole", "record the program again"]);
+    tailor(&cut, &object).complains(&["is incomplete", "record the program again"]);
     tailor(&trace, &fixture.at("")).complains(&["it is a folder"]);
     tailor(&trace, "./").complains(&["it is a folder"]);
     tailor(&trace, "/nowhere/my.so").complains(&["there is no folder /nowhere"]);

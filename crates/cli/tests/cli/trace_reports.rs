@@ -172,7 +172,7 @@ fn a_trace_that_needs_more_memory_than_allowed_is_refused_with_what_it_needs() {
     let trace = trace(&fixture, "made.heaptoll", true);
     for command in ["stat", "lifetimes", "bound", "replay"] {
         let refused = fixture.heaptoll(&[command, &trace, "--memory-limit", "100"]).exits(2);
-        refused.complains(&["12 objects alive at once", "100 B are allowed", "--memory-limit 1M"]);
+        refused.complains(&["12 objects at its peak", "the limit of 100 B", "--memory-limit 1M"]);
     }
     fixture
         .heaptoll(&["trace", "export", &trace, "--memory-limit", "0", "-o", &fixture.at("x.parquet")])
