@@ -296,7 +296,7 @@ mod tests {
         );
         assert!(
             verdict_text(1100, Some(1500))
-                .contains("could have saved 400 B; none that does not move objects could have")
+                .contains("could have saved 400 B; no manager that keeps objects in place could have")
         );
         assert!(verdict_text(1000, None).contains("heaptoll trace replay"));
         assert!(verdict_text(1010, Some(1200)).contains("1.0 % apart"));

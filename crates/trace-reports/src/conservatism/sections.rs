@@ -233,6 +233,6 @@ mod tests {
         assert_eq!(hidden_warning(&figures(10.0)), None);
         assert!(levels(&figures(10.0)).text[0].contains("between"));
         assert!(hidden_warning(&figures(899.0)).is_some_and(|text| text.contains("89.9 %")));
-        assert!(levels(&figures(899.0)).text[0].contains("not known"));
+        assert!(levels(&figures(899.0)).text[0].contains("unknown"));
     }
 }

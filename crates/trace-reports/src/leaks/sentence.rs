@@ -179,7 +179,7 @@ mod tests {
         let both = figures(vec![row("f", idle), row("g\u{1b}[31m < main", possible)]);
         assert!(worst(&both).contains("lost 8 B in 1 object: possibly"), "{}", worst(&both));
         assert!(!worst(&both).contains('\u{1b}'), "escaped");
-        assert!(worst(&figures(vec![row("f", idle)])).starts_with("Nothing is lost; f holds 8 B"));
+        assert!(worst(&figures(vec![row("f", idle)])).starts_with("Nothing is lost; f keeps 8 B"));
         let reachable = Kinds { reachable: small, ..Kinds::default() };
         let nothing = figures(vec![row("f", reachable)]);
         assert_eq!(worst(&nothing), "Nothing is lost: 8 B in 1 object are reachable at the end.");
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(growth(&short), Some(format!("Not decided: {why}.")));
         assert!(
             too_short(&LeakFigures { time_s: None, ..short })
-                .is_some_and(|why| why.contains("next to nothing"))
+                .is_some_and(|why| why.contains("almost nothing"))
         );
     }
 }
