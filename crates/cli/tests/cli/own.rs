@@ -163,7 +163,7 @@ fn an_allocator_that_a_program_contains_and_hardly_uses_leaves_managers_to_be_co
     output.shows(&["glibc", "kingsley"]);
     let managers = &json["programs"][0]["managers"];
     assert!(
-        managers[0]["warnings"].to_string().contains("calls that allocate are of mimalloc"),
+        managers[0]["warnings"].to_string().contains("allocating calls go to mimalloc"),
         "{managers:#}"
     );
     assert!(routine(&json, "malloc").0 >= 501);
@@ -360,7 +360,7 @@ fn duckdb_is_counted_as_callgrind_counts_it() {
     // It has jemalloc inside, for the buffers of queries; most calls are malloc's, so managers can be compared.
     output.shows(&["glibc"]);
     let warnings = json["programs"][0]["managers"][0]["warnings"].to_string();
-    assert!(warnings.contains("calls that allocate are of jemalloc"), "{warnings}");
+    assert!(warnings.contains("allocating calls go to jemalloc"), "{warnings}");
     let names = ["malloc", "free", "realloc", "mallocx", "rallocx", "dallocx", "sdallocx", "calloc"];
     let names: Vec<String> = names.iter().map(|name| format!("duckdb_je_{name}")).collect();
     let names: Vec<&str> = names

@@ -64,6 +64,6 @@ mod tests {
         assert!(meanwhile(&found(0.15), 2).is_empty());
         assert!(meanwhile(&Disturbance { seconds: 1.0, ..found(0.8) }, 2).is_empty(), "too short a span");
         let held = Disturbance { throttled: Some(0.25), ..found(0.0) };
-        assert!(meanwhile(&held, 2)[0].contains("held processes back for 2.5 s"));
+        assert!(meanwhile(&held, 2)[0].contains("delayed processes for 2.5 s"));
     }
 }

@@ -322,7 +322,7 @@ mod tests {
         let large = ProofRun { anonymous_bytes: 5 << 30, ..proven(&[]) };
         assert!(
             why(&plain, large, MACHINE)
-                .contains("2 at once would take 5.00 GiB of the 8.00 GiB that are available")
+                .contains("2 together would take 5.00 GiB of the available 8.00 GiB")
         );
     }
 
@@ -344,7 +344,7 @@ mod tests {
         let turns = turns.expect("turns");
         // Three with the baseline: two turns.
         assert_eq!((turns.count, turns.at_once, apart), (2, 4, None));
-        assert_eq!(turns.why, "7 at once would take 3.50 GiB of the 4.00 GiB that are available");
+        assert_eq!(turns.why, "7 together would take 3.50 GiB of the available 4.00 GiB");
         // The two largest decide.
         let turns = with_memory(&[512, 64, 1024, 64, 1024, 64], 4, true).0.expect("turns");
         assert_eq!((turns.count, turns.at_once), (5, 2));
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(turns, None);
         assert_eq!(
             apart.as_deref(),
-            Some("2 at once would take 1.50 GiB of the 2.00 GiB that are available")
+            Some("2 together would take 1.50 GiB of the available 2.00 GiB")
         );
         // Others run at once where one does not.
         assert_eq!(with_memory(&[512, 1024, 64], 2, true), (None, None));
