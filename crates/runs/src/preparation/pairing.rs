@@ -372,6 +372,6 @@ mod tests {
         let plain = ProgramInfo::default();
         let turns = decide(Pairing::Lockstep, &plain, &mut stacks, &runs, limited, true).expect("turns");
         assert_eq!((turns.count, turns.at_once), (2, 3));
-        assert_eq!(turns.why, "4 at once would take 4.00 MiB, and may take 3.00 MiB");
+        assert_eq!(turns.why, "4 together would take 4.00 MiB, more than the limit of 3.00 MiB");
     }
 }
