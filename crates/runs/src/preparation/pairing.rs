@@ -286,14 +286,14 @@ mod tests {
         let plain = ProgramInfo::default();
         let first = |runs: &[ProofRun]| decided(&plain, runs, MACHINE)[0].clone();
         assert_eq!(first(&[makes("/tmp/a1"), makes("/tmp/b2")]), None);
-        assert_eq!(first(&[makes("/lock"), makes("/lock")]).as_deref(), Some("it makes /lock in each run"));
+        assert_eq!(first(&[makes("/lock"), makes("/lock")]).as_deref(), Some("it creates /lock in each run"));
         // A run that did not end, or is the same run, shows nothing.
         let unended = ProofRun { finished: false, ..makes("/tmp/b2") };
         let copied = ProofRun { copied: true, ..makes("/tmp/a1") };
         for other in [unended, copied] {
             let runs = [makes("/tmp/a1"), other];
             assert!(
-                wants_another_whole(&runs) && first(&runs).is_some_and(|why| why.contains("no second run"))
+                wants_another_whole(&runs) && first(&runs).is_some_and(|why| why.contains("may differ between runs"))
             );
         }
         assert!(!wants_another_whole(&[proven(&[])]) && !wants_another_whole(&[makes("/a"), proven(&[])]));
