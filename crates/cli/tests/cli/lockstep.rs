@@ -308,7 +308,7 @@ fn slices_are_for_runs_at_once_and_of_lengths_that_the_kernel_gives() {
     let run = |words: &[&str]| {
         fixture.heaptoll(&[&["run", "-m", "glibc", "-n", "1"], words, &["--", &program]].concat())
     };
-    run(&["--slice", "10ms", "--pairing", "interleaved"]).exits(2).complains(&["for runs at once"]);
+    run(&["--slice", "10ms", "--pairing", "interleaved"]).exits(2).complains(&["--slice is for lockstep"]);
     run(&["--slice", "1s"]).exits(2).complains(&["between .1ms and 100ms"]);
     let db = fixture.at("e.db");
     let sliced = run(&["--slice", "10ms", "-m", "glibc", "--db", &db]);
@@ -356,7 +356,7 @@ fn where_memory_is_short_managers_take_turns_with_the_baseline_in_each_block() {
     let table = json["comparison"]["tables"][0]["rows"].as_array().expect("rows");
     assert_eq!(table.iter().filter_map(pairs).collect::<Vec<_>>(), [7, 7, 7]);
     let both = ["run", "--pairing", "interleaved", "--memory-at-once", "1G", "--", &program];
-    fixture.heaptoll(&both).exits(2).complains(&["--memory-at-once is for runs at once"]);
+    fixture.heaptoll(&both).exits(2).complains(&["--memory-at-once is for lockstep"]);
     fixture
         .heaptoll(&["run", "--memory-at-once", "much", "--", &program])
         .exits(2)

@@ -313,10 +313,7 @@ fn a_file_that_another_run_writes_is_not_resumed_but_can_be_read() {
             .concat(),
     );
     eventually("it is held in the fourth run", || runs(&fixture) == 4);
-    fixture
-        .heaptoll(&["run", "--resume", &db])
-        .exits(2)
-        .complains(&["is being written by another heaptoll run"]);
+    fixture.heaptoll(&["run", "--resume", &db]).exits(2).complains(&["another heaptoll run is writing"]);
     fixture.heaptoll(&["report", &db]).exits(0).shows(&["incomplete"]);
     run.signal(libc::SIGINT);
     run.wait().exits(130);

@@ -8,7 +8,8 @@ use crate::html;
 use crate::terminal::{Style, render_document};
 use crate::testing::{HOSTILE, Shape, experiment, heaps};
 
-const ALL: Extras = Extras { bounds: true, collections: true, invocations: true, sections_before: 0 };
+const ALL: Extras =
+    Extras { bounds: true, collections: true, explain: true, invocations: true, sections_before: 0 };
 
 fn render(experiment: &Experiment, comparison: &Comparison, style: &Style, extras: Extras) -> String {
     render_document(&document(experiment, comparison, extras), style)
@@ -220,9 +221,9 @@ fn lower_bounds_state_what_they_rest_on() {
         words(bounds, "mimalloc3").join(" ").contains("collections: 0.0242 s, 0.0261 s of CPU"),
         "{bounds}"
     );
-    assert!(bounds.contains("nothing is taken out, for there are no exact counts"), "{bounds}");
+    assert!(bounds.contains("nothing is subtracted, for there are no exact counts"), "{bounds}");
     let narrow = shown(Shape::Single, Some(50)).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(narrow.contains("glibc time: ") && narrow.contains("taken out: "), "{narrow}");
+    assert!(narrow.contains("glibc time: ") && narrow.contains("subtracted: "), "{narrow}");
     let suite = shown(Shape::Suite, Some(120));
     assert!(suite.contains("overall: lower bounds of overhead"), "{suite}");
 }
@@ -253,14 +254,15 @@ fn bounds_and_collections_are_shown_on_request_alone() {
 fn a_sentence_at_the_top_names_stacks_by_their_verdict() {
     let (made, mut comparison) = experiment(Shape::Single);
     for row in &mut comparison.tables[0].rows {
-        row.verdict = if row.stack == "mimalloc3" { "9 % less CPU" } else { "no difference seen" }.to_owned();
+        row.verdict =
+            if row.stack == "mimalloc3" { "9 % less CPU" } else { "no difference detected" }.to_owned();
     }
     let shown = document(&made, &comparison, ALL);
     let lead = &shown.sections[0];
     assert!(lead.title.is_empty() && lead.items.is_empty(), "the page shows it under the title: {lead:?}");
     let text = &lead.text[0];
     assert!(text.starts_with("Against glibc: ") && text.contains("9 % less CPU (mimalloc3 in "), "{text}");
-    assert_eq!(text.matches("no difference seen").count(), 1, "{text}");
+    assert_eq!(text.matches("no difference detected").count(), 1, "{text}");
     let html = page(&made, &comparison);
     let at = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}"));
     assert!(at("class=\"lead\"") < at("class=\"chart\"") && at("class=\"chart\"") < at("<table"), "{text}");
@@ -379,7 +381,7 @@ fn collectors_in_fixed_heaps_are_curves_and_not_managers_of_their_own() {
     let row = text.lines().find(|line| line.contains("1.5x") && line.contains("600")).unwrap_or_default();
     assert!(row.starts_with("jemalloc"), "{text}");
     let page = page(&made, &comparison);
-    for title in ["At equal memory", "CPU over heap size", "CPU over memory", "Overhead at least"] {
+    for title in ["At equal memory", "CPU over heap size", "CPU over memory", "Lower bound on overhead"] {
         assert!(page.contains(title), "{title}");
     }
     let (made, comparison) = heaps(Shape::Suite);
