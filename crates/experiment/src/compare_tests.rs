@@ -247,7 +247,10 @@ fn writes_after_free_refused_calls_unread_places_and_abandoned_collections_are_n
     assert!(written.starts_with("Under fast ") && written.contains("in 3 of 8 runs"), "{written}");
     assert!(written.ends_with("the first: 1 byte at offset 56"), "{written}");
     let refused = one("allocations failed");
-    assert!(refused.starts_with("Under same ") && refused.contains("in 1 of 8 runs (at most 5)"), "{refused}");
+    assert!(
+        refused.starts_with("Under same ") && refused.contains("in 1 of 8 runs (at most 5)"),
+        "{refused}"
+    );
     let unread = one("cannot read");
     let places = "requests that io_uring has taken, requests that io_submit has taken, and may reclaim";
     assert!(unread.starts_with("Under same ") && unread.contains(places), "{unread}");

@@ -77,47 +77,51 @@ pub fn notes(
     baseline_digests: &[String],
     startup: Startup,
 ) -> Notes {
-    let (mut notes, mut asides) = (Vec::new(), pairing_notes(experiment, program));
     let timed = || {
         let measured = |row: &&Observation| matches!(row.phase, Phase::Timed | Phase::Alone);
         experiment.observations.iter().filter(|row| row.program == program).filter(measured)
     };
-    notes.extend(few_note(rows));
-    let server = experiment.programs.iter().any(|info| info.name == program && info.serve.is_some());
+    let info = experiment.programs.iter().find(|info| info.name == program);
+    let server = info.is_some_and(|info| info.serve.is_some());
+    let mut doubts = reported_notes(experiment, program);
+    let expected = info.and_then(|info| info.expected_digest.as_ref());
+    doubts.extend(output_note(expected, baseline_digests).filter(|_| !server).map(str::to_owned));
+    doubts.extend(few_note(rows));
+    doubts.extend(memory_check(experiment, program));
+    let mut asides = pairing_notes(experiment, program);
     match startup {
         Startup::Apart => asides.extend(startup_note(rows, startup)),
-        _ => notes.extend(startup_note(rows, startup)),
+        _ => doubts.extend(startup_note(rows, startup)),
     }
     let cpu: Vec<f64> = timed().filter(|row| row.outcome.is_ok()).map(|row| row.cpu_s()).collect();
     if !cpu.is_empty() && median(&cpu) < SHORT_S && !server {
-        notes.push(format!(
+        doubts.push(format!(
             "A run takes only {:.0} ms of CPU. To detect small differences, give it more work or many \
              repetitions",
             1000.0 * median(&cpu)
         ));
     }
-    let info = experiment.programs.iter().find(|info| info.name == program);
-    match (info.and_then(|info| info.expected_digest.as_ref()), baseline_digests) {
-        _ if server => {}
-        (None, [_, _, ..]) => notes.push(
-            "Outputs are not compared, because under the baseline itself they differ from run to run".into(),
-        ),
-        (Some(expected), [only]) if only != expected => notes.push(
-            "The output is not the one that the catalog expects (another version of the program?). Outputs \
-             are compared with the baseline's"
-                .into(),
-        ),
-        _ => {}
-    }
     let left: u32 = timed().map(|row| row.killed_orphans).sum();
     if left > 0 {
-        notes.push(format!(
+        doubts.push(format!(
             "{left} processes outlived their program and were killed. Their later work is not measured"
         ));
     }
-    notes.extend(memory_check(experiment, program));
-    notes.extend(reported_notes(experiment, program));
-    Notes { doubts: notes, asides }
+    Notes { doubts, asides }
+}
+
+/// With what outputs are compared, where it is not the expected one.
+fn output_note(expected: Option<&String>, baseline_digests: &[String]) -> Option<&'static str> {
+    match (expected, baseline_digests) {
+        (None, [_, _, ..]) => {
+            Some("Outputs are not compared, because under the baseline itself they differ from run to run")
+        }
+        (Some(expected), [only]) if only != expected => Some(
+            "The output is not the one that the catalog expects (another version of the program?). Outputs \
+             are compared with the baseline's",
+        ),
+        _ => None,
+    }
 }
 
 /// Names what no row has enough pairs of: in an interrupted lockstep run that may be CPU time alone.

@@ -75,7 +75,7 @@ fn shards_have_the_cells_of_one_run_each_once() {
         .heaptoll(&["lab", "shards", "merge", &early, &fixture.at("shards")])
         .exits(1)
         .complains(&["1 shard missing: 5", "5 shards"]);
-    fixture.heaptoll(&["report", &early]).exits(0).shows(&["1 of 6 shards not there: 5"]);
+    fixture.heaptoll(&["report", &early]).exits(0).shows(&["1 of 6 shards missing: 5"]);
 
     let there = fixture.heaptoll(&[
         "lab",

@@ -96,7 +96,7 @@ pub(super) fn lacking(experiment: &Experiment, missing: &[u32]) -> String {
         numbers.push(format!("{} more", missing.len() - NAMED));
     }
     format!(
-        "incomplete: {} of {} are missing: {}",
+        "incomplete: {} of {} missing: {}",
         missing.len(),
         plural(of as usize, "shard"),
         and_list(&numbers)
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(measured_by(&made), None);
         made.settings.shards = vec![Shard { of: 20, node: "n1".into(), ..Shard::default() }];
         assert_eq!(measured_by(&made).as_deref(), Some("1 shard of 1 node of this class: n1"));
-        assert_eq!(lacking(&made, &[3, 5]), "incomplete: 2 of 20 shards are missing: 3 and 5");
+        assert_eq!(lacking(&made, &[3, 5]), "incomplete: 2 of 20 shards missing: 3 and 5");
         let many: Vec<u32> = (1..20).collect();
         assert!(lacking(&made, &many).ends_with("10 and 9 more"), "{}", lacking(&made, &many));
     }

@@ -1,5 +1,5 @@
 use heaptoll_experiment::comparison::Metric;
-use heaptoll_experiment::observation::{Observation, Phase};
+use heaptoll_experiment::observation::{Observation, Outcome, Phase};
 use heaptoll_statistics::Interval;
 
 use super::*;
@@ -248,6 +248,59 @@ fn bounds_and_collections_are_shown_on_request_alone() {
     assert_eq!(output(Extras { collections: true, ..Extras::default() }), [true, false, false, true]);
     let text = render(&experiment, &comparison, &style, ALL);
     assert!(!text.contains("Not shown here"), "{text}");
+}
+
+/// Seven notes stood under a table before, in the order in which they were found.
+#[test]
+fn a_table_has_the_two_notes_that_change_its_reading_most_and_all_on_request() {
+    let (mut made, mut comparison) = experiment(Shape::Single);
+    made.refused.push((comparison.tables[0].program.clone(), "./none.so".into(), "exports no malloc".into()));
+    comparison.tables[0].notes = vec!["it wrote to freed memory".into(), "in lockstep".into()];
+    comparison.tables[0].asides = 1;
+    let notes = |made: &Experiment, explain| {
+        let section = program_section(made, &comparison, &comparison.tables[0], Extras { explain, ..ALL });
+        let (mut under, mut warned, mut folded) = (vec![], vec![], vec![]);
+        for item in section.items {
+            match item {
+                Item::Grid(grid) if grid.wide => under.extend(grid.notes),
+                Item::Warnings(warnings) => warned.extend(warnings),
+                Item::Part(part) if part.option == "--explain" && part.folded => folded.extend(part.text),
+                _ => {}
+            }
+        }
+        (under, warned, folded)
+    };
+    let (under, warned, folded) = notes(&made, false);
+    assert_eq!(under, ["./none.so refused: exports no malloc", "it wrote to freed memory"]);
+    assert!(warned.is_empty() && folded.contains(&"in lockstep".to_owned()), "{warned:?} {folded:?}");
+    let (all, _, none) = notes(&made, true);
+    assert_eq!((all, none), ([under, folded].concat(), vec![]));
+    for row in made.observations.iter_mut().filter(|row| row.phase.is_measured() && row.repetition == 1) {
+        row.outcome = Outcome::Signal(11);
+    }
+    let comparison = heaptoll_experiment::compare::compare(&made);
+    let section = program_section(&made, &comparison, &comparison.tables[0], Extras::default());
+    let crashes = section.items.iter().map(|item| match item {
+        Item::Warnings(warnings) => warnings.len(),
+        Item::Grid(grid) if grid.wide => 100 * grid.notes.len(),
+        _ => 0,
+    });
+    assert_eq!(crashes.sum::<usize>(), comparison.tables[0].rows.len(), "what failed is named, and no more");
+}
+
+#[test]
+fn more_repetitions_are_advised_where_a_table_shows_too_little() {
+    let (mut made, mut comparison) = experiment(Shape::Single);
+    let mut advised = |detectable, made: &Experiment| {
+        comparison.tables[0].detectable_cpu_ratio = detectable;
+        advised_repetitions(made, &comparison)
+    };
+    let repetitions = made.repetitions();
+    assert_eq!(advised(Some(1.021), &made), None);
+    assert_eq!(advised(Some(1.2), &made), Some(4 * repetitions));
+    assert_eq!(advised(None, &made), None, "there are {repetitions}, and no ratio of CPU");
+    made.settings.precision = Some(0.01);
+    assert_eq!(advised(Some(1.2), &made), None, "it decides by itself");
 }
 
 #[test]

@@ -125,13 +125,7 @@ fn each_disagreement_has_its_sentence() {
                 "no difference detected in time",
             ],
         ),
-        (
-            "no time at all",
-            0.97,
-            None,
-            &[],
-            vec!["executes 3.0 % fewer instructions; too few repetitions"],
-        ),
+        ("no time at all", 0.97, None, &[], vec!["executes 3.0 % fewer instructions; too few repetitions"]),
     ];
     for (case, instructions, cpu, parts, expected) in cases {
         let found = sentence_for(instructions, cpu, parts);
