@@ -37,7 +37,7 @@ def cell(row, mode):
     if outcome.collections:
         collections = f", {outcome.collections} × ≤ {duration(outcome.pause_max_us)}"
     elif mode.collects:
-        collections = ", none" if outcome.processes else ", not reported"
+        collections = "" if outcome.processes else ", not reported"
     if outcome.abandoned:
         collections += f", {len(outcome.abandoned)} abandoned"
     return f"{words}, {figures}{collections}"
@@ -144,7 +144,7 @@ def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
         f"`{size}`; {seconds / 60:.0f} minutes.",
         "",
         "A cell: what differs; CPU time (all processes) and peak resident memory (the largest process) over glibc's;",
-        "collections × longest pause. **The ratios are of single runs on a machine that may have been busy**: ignore a",
+        "collections × longest pause, if any. **The ratios are of single runs on a machine that may have been busy**: ignore a",
         'difference under a fifth. "Not reported": no process found the statistics page.',
         "",
         *means(rows, modes),
