@@ -36,8 +36,8 @@ def cell(row, mode):
     collections = ""
     if outcome.collections:
         collections = f", {outcome.collections} × ≤ {duration(outcome.pause_max_us)}"
-    elif mode.collects:
-        collections = "" if outcome.processes else ", not reported"
+    elif mode.collects and not outcome.processes:
+        collections = ", not reported"
     if outcome.abandoned:
         collections += f", {len(outcome.abandoned)} abandoned"
     return f"{words}, {figures}{collections}"
