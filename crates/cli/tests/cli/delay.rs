@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{
-    Fixture, database, eventually, marker, programs_with, read_json, rows_of,
-};
+use crate::fixture::{Fixture, database, eventually, marker, programs_with, read_json, rows_of};
 
 /// Takes, writes and frees 400 blocks of 64 KiB one after another: one is live at a time, the others wait.
 const ONE_AT_A_TIME: &str = r#"
