@@ -7,7 +7,7 @@ use crate::{FEWEST_PAIRS, Interval};
 /// Of a ratio with fewer pairs than an interval needs.
 pub const TOO_FEW: &str = "too few repetitions";
 /// Of an interval that holds 1.
-pub const NO_DIFFERENCE: &str = "no difference seen";
+pub const NO_DIFFERENCE: &str = "no difference detected";
 /// Of an interval that holds the limit or the claim that it is compared with.
 pub const NOT_DECIDED: &str = "not decided";
 
@@ -42,7 +42,7 @@ pub fn verdict(ratios: &[(Option<Interval>, &str)]) -> String {
     }
     let first = ratios.first().filter(|(ratio, noun)| ratio.and_then(|ratio| claim(&ratio, noun)).is_none());
     let first = first.map(|first| match is_enough(first) {
-        true => format!("no {} difference seen", first.1),
+        true => format!("no {} difference detected", first.1),
         false => format!("{TOO_FEW} for {}", first.1),
     });
     first.into_iter().chain(claims).collect::<Vec<String>>().join(", ")
@@ -102,7 +102,22 @@ mod tests {
         let shown = |cpu, memory| verdict(&[(cpu, "CPU"), (memory, "memory")]);
         assert_eq!(shown(few, more), "too few repetitions for CPU, 2.0x the memory");
         assert_eq!(shown(None, more), "too few repetitions for CPU, 2.0x the memory");
-        assert_eq!(shown(same, more), "no CPU difference seen, 2.0x the memory");
+        assert_eq!(shown(same, more), "no CPU difference detected, 2.0x the memory");
         assert_eq!(shown(more, few), "2.0x the CPU");
+    }
+
+    #[test]
+    fn a_ratio_has_one_state_and_json_has_it_beside_the_ratio() {
+        let few = Interval { pairs: 5, ..around(0.5, 0.4, 0.6) };
+        for (interval, state) in [
+            (around(0.9, 0.8, 0.95), "less"),
+            (around(1.1, 1.05, 1.2), "more"),
+            (around(1.0, 0.9, 1.1), "none"),
+            (few, "too_few"),
+        ] {
+            let json = serde_json::to_value(interval).expect("it is JSON");
+            assert_eq!(json["state"], state);
+            assert_eq!(serde_json::from_value::<Interval>(json).expect("it is read again"), interval);
+        }
     }
 }

@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{
-    Fixture, assert_described, database, eventually, marker, programs_with, read_json, rows_of,
-};
+use crate::fixture::{Fixture, database, eventually, marker, programs_with, read_json, rows_of};
 
 /// Takes, writes and frees 400 blocks of 64 KiB one after another: one is live at a time, the others wait.
 const ONE_AT_A_TIME: &str = r#"
@@ -39,7 +37,7 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
         .heaptoll(&[&words[..], &["--json", &file, "--html", &html, "--", &program]].concat())
         .exits(0)
         .shows(&[
-            "What it costs when freed memory waits",
+            "What it costs to delay the reuse of freed memory",
             "quarantine",
             "8M",
             "What the quarantine itself costs",
@@ -47,7 +45,6 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
         .complains(&["every row is kept in", "heaptoll lab delay --resume"]);
     let json = read_json(&file);
     assert_eq!(json["schema"], "heaptoll-delay/1");
-    assert_described(&json, "lab/delay.md");
     assert_eq!(json["sizes_bytes"], serde_json::json!([1, 65536, 8 << 20]));
     assert_eq!((&json["complete"], &json["curves"][0]["manager"]), (&true.into(), &"glibc".into()));
     let peak = |size: u64| point(&json, size)["medians"]["peak_rss_kib"].as_f64().expect("a peak");
@@ -89,7 +86,7 @@ fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_with_them() {
     ];
     let (html, file) = (fixture.at("delay.html"), fixture.at("delay.json"));
     fixture.heaptoll(&[&words[..], &["--json", &file, "--html", &html, "--", &program]].concat()).exits(0);
-    assert!(std::fs::read_to_string(&html).expect("a page").contains("at once and alone"));
+    assert!(std::fs::read_to_string(&html).expect("a page").contains("in lockstep and separately"));
     assert!(read_json(&file)["warnings"].to_string().contains("--pairing interleaved"));
     let json = fixture.json(&db);
     let begun = |stack: &str| rows_of(&json, stack, "timed")[0]["started_unix_s"].as_f64().expect("a time");
@@ -121,7 +118,7 @@ fn a_study_is_extended_and_shown_again_and_no_other_experiment_is() {
     assert_eq!(point(&json, 1 << 20)["over_no_delay"]["cpu"]["differs"], false);
     let other = fixture.at("run.db");
     fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &other, "--", &program]).exits(0);
-    fixture.heaptoll(&["lab", "delay", "--resume", &other]).exits(2).complains(&["not of this study"]);
+    fixture.heaptoll(&["lab", "delay", "--resume", &other]).exits(2).complains(&["is not a delay study"]);
 }
 
 #[test]
@@ -195,7 +192,6 @@ fn several_programs_have_means_and_are_compared_with_the_papers() {
         "too few repetitions",
     ]);
     let json = read_json(&file);
-    assert_described(&json, "lab/delay.md");
     let sizes: Vec<&Value> =
         json["means"].as_array().expect("means").iter().map(|mean| &mean["size_bytes"]).collect();
     assert_eq!(sizes, [&Value::Null, &serde_json::json!(2 << 20)]);

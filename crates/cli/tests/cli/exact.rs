@@ -30,13 +30,13 @@ fn exact_counts_are_shown_with_measured_ratios_read_back_and_resumed() {
     let managers = ["-m", "glibc", "-m", "glibc", "-m", &busy, "-n", "1", "--warmup", "0", "--db", &db];
     let output = fixture.heaptoll(&[&["run", "--exact"], &managers[..], &["--", &program]].concat()).exits(0);
     let output =
-        output.shows(&["exact counts", "instructions", "too few repetitions to state a difference in time"]);
+        output.shows(&["exact counts", "instructions", "too few repetitions to claim a difference in time"]);
     let shown = output.out.split("exact counts").nth(1).map(str::to_owned);
 
     let outputs = ["--html", &page, "--csv", &csv];
     let again = fixture.heaptoll(&[&["report", &db], &outputs[..]].concat()).exits(0);
     assert_eq!(again.out.split("exact counts").nth(1).map(str::to_owned), shown, "the same as at its end");
-    assert!(!again.out.contains("What traced runs counted"), "not twice: {}", again.out);
+    assert!(!again.out.contains("Counts of the traced runs"), "not twice: {}", again.out);
     let page = std::fs::read_to_string(&page).expect("written");
     assert!(page.contains("<h3><bdi>Exact counts</bdi></h3>"));
     assert_eq!(std::fs::read_to_string(&csv).expect("written").matches(",traced,").count(), 3);

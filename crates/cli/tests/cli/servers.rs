@@ -99,7 +99,7 @@ fn a_load_that_fails_marks_the_round_and_the_server_is_stopped() {
 fn a_load_without_the_figures_marks_the_round() {
     let fixture = Fixture::new();
     let (output, _) = serve(&fixture, "", "true", &["-m", "glibc", "--figures", "(?P<x>[0-9]+) per hour"]);
-    output.exits(1).shows(&["holds no figure that the pattern finds"]);
+    output.exits(1).shows(&["contains no figure that the pattern finds"]);
 }
 
 #[test]
@@ -254,7 +254,25 @@ fn a_server_that_is_never_ready_is_tried_once_and_its_last_lines_are_shown() {
             "to standard output",
             "The server accepts connections",
         ])
-        .complains(&["give --ready a pattern that matches one"]);
+        .complains(&["Give --ready a pattern that matches one"]);
     let json = fixture.json(&db);
     assert_eq!(crate::fixture::rows(&json).len(), 1, "neither again nor under the other manager");
+}
+
+#[test]
+fn a_server_and_its_load_can_be_named_by_the_file_of_an_entry() {
+    let fixture = Fixture::new();
+    let server = fixture.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
+    let entry = format!(
+        "name = \"mine\"\nabout = \"made for a test\"\n[serve]\nserver = [\"{server}\", \"{{tmp}}/fifo\"]\n\
+         load = [\"sh\", \"-c\", \"head -c 2000 /dev/zero > {{tmp}}/fifo; sleep 0.1\"]\nready = \"^ready\"\n\
+         [sizes.full]\n"
+    );
+    std::fs::write(fixture.path("server.toml"), entry).expect("writes");
+    let (file, json) = (fixture.at("server.toml"), fixture.at("o.json"));
+    let run = ["run", "-n", "1", "--warmup", "0", "-m", "glibc", "--json", &json, "-p"];
+    fixture.heaptoll(&[&run[..], &[&file]].concat()).exits(0).shows(&["mine"]);
+    assert_eq!(rows_of(&read_json(&json), "glibc", "timed")[0]["outcome"]["kind"], "ok");
+    let none = fixture.at("none.toml");
+    fixture.heaptoll(&[&run[..], &[&none]].concat()).exits(2).complains(&["none.toml", "No such file"]);
 }
