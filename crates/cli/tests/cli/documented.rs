@@ -28,13 +28,14 @@ const NEEDS: [(&str, &str); 1] = [("redis-server", "/usr/bin/redis-server")];
 
 /// By the beginning of a command that would take a quarter of an hour or more as it stands, options by which it does
 /// the same in little.
-const IN_LITTLE: [(&str, &[&str]); 7] = [
+const IN_LITTLE: [(&str, &[&str]); 8] = [
     // The rows before it recorded the same program.
     ("record", &["--force"]),
     ("choose", &["-n", "1", "-m", "glibc", "-m", "mimalloc3"]),
     ("lab proximity", &["-n", "1", "--collections", "10", "-p", "kv"]),
     ("lab minheap", &["--baseline", "mimalloc3", "--every", "16M", "-n", "1", "--tolerance", "20"]),
     ("run --heaps", &["-n", "1", "--warmup", "0"]),
+    ("run -m quarantine", &["-n", "1", "--warmup", "0"]),
     ("run --exact", &["-n", "1", "--warmup", "0", "-m", "mimalloc3"]),
     ("run --serve", &["-n", "1", "--warmup", "0", "-m", "mimalloc3"]),
 ];
