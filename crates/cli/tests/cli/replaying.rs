@@ -183,7 +183,7 @@ fn copies_are_live_at_once() {
     let (output, one) = replay(&fixture, &["-m", "glibc", "-n", "1"]);
     output.exits(0);
     let (output, many) = replay(&fixture, &["-m", "glibc", "-n", "1", "--scale", "5"]);
-    output.exits(0).shows(&["5 copies at once"]);
+    output.exits(0).shows(&["5 copies together"]);
     let live = |figures: &Value| figures["facts"]["max_live_bytes"].as_u64().expect("a figure");
     // The copies begin one after the other, so they are not all at their largest at the same time.
     assert_eq!(live(&one), 1100);
