@@ -75,6 +75,19 @@ fn every_manager_conforms_but_for_what_is_known() {
     conform(&places, &installed(&places), 1);
 }
 
+/// `make checked` builds them; the fast tests have Tithe's under proof (`conformance/gc`).
+#[test]
+#[ignore = "slow: some 20 CPU seconds, and 40 to compile the managers"]
+fn every_manager_of_ours_conforms_with_every_assertion() {
+    let places = Places::at(&heaptoll_staged::home().join("../../checked"));
+    let managers = manager::known(&places).expect("the managers can be listed");
+    let ours: Vec<Manager> = managers.into_iter().filter(|one| one.kind == Origin::Built).collect();
+    for name in ["lea", "tithe", "tithe-collect", "tithe-explicit", "treadmill"] {
+        assert!(ours.iter().any(|one| one.name == name), "{name} is missing: run make checked");
+    }
+    conform(&places, &ours, 1);
+}
+
 #[test]
 fn each_manager_conforms_in_some_cases_and_in_each_case_some_manager() {
     let places = Places::find().expect("heaptoll's own files");
