@@ -49,7 +49,8 @@ pub struct RunSettings {
     #[arg(long, value_name = "FACTORS", num_args = 0..=1, require_equals = true,
         default_missing_value = factors::DEFAULT, conflicts_with_all = ["serve", "working_copy"])]
     pub heaps: Option<Factors>,
-    /// Repetitions before the timed ones, not compared; the first is watched and gives memory over time
+    /// Repetitions before the timed ones, not compared; the first is watched and gives memory over time, and where
+    /// managers run at once, so do they once after it
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub warmup: u32,
     /// Seed of the order and of every other random choice [default: from the clock, printed]

@@ -7,7 +7,7 @@ use heaptoll_report::format::NONE;
 use heaptoll_units::{and_list, number, percent, plural, whole_bytes};
 
 use super::differences::{Added, Differences, Part, Row, Single, Unmatched};
-use super::figures::Program;
+use super::figures::{MetricFigures, Program};
 use super::metric::Metric;
 use super::sites::SiteDifferences;
 use super::stack_pair::StackPair;
@@ -18,6 +18,9 @@ const GROWN: usize = 10;
 const FEW: usize = 5;
 /// Functions of a call stack that a row shows at most where fewer are not unique.
 const DEEPEST: usize = 12;
+
+/// The part of a metric's growth that a cause of it has at least.
+const SUFFICIENT: f64 = 0.5;
 
 /// How amounts are written.
 type Text = fn(u64) -> String;
@@ -152,20 +155,36 @@ pub fn site_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
     )
 }
 
-/// In a sentence, the function or call site that adds most to a metric, where one adds a tenth of it at least.
-pub fn place(causes: &Causes, metric: Metric) -> Option<String> {
+/// In a sentence, the function or call site that adds most to a metric, where one adds a tenth of it at least and all
+/// add enough to be its cause.
+pub fn place(causes: &Causes, of: &MetricFigures) -> Option<String> {
     let sites = causes.sites;
-    let site = |subject: &Subject, of: fn(&SiteDifferences) -> &Differences| {
-        let found = of(sites?);
-        leads(found).then(|| subject.first(found)).flatten()
+    let site = |subject: &Subject, part: fn(&SiteDifferences) -> &Differences| {
+        let found = part(sites?);
+        (leads(found) && explains(found, of)).then(|| subject.first(found)).flatten()
     };
-    match metric {
-        Metric::Instructions | Metric::Cpu => first_function(causes.functions?, causes.library),
+    match of.metric {
+        Metric::Instructions | Metric::Cpu => {
+            let found = causes.functions.filter(|found| explains(found, of))?;
+            first_function(found, causes.library)
+        }
         Metric::Live | Metric::Resident => site(&LIVE, |found| &found.live),
         Metric::Exit => site(&EXIT, |found| &found.exit),
         Metric::Bytes => site(&BYTES, |found| &found.bytes),
         Metric::Allocations => site(&CALLS, |found| &found.calls),
         _ => None,
+    }
+}
+
+/// Whether a difference is large enough to be the cause of a measured metric's growth: half of it at least. Instructions
+/// stand for CPU time by their shares, live bytes for resident ones by themselves.
+fn explains(found: &Differences, of: &MetricFigures) -> bool {
+    let (Some(base), Some(new)) = (of.base, of.new) else { return true };
+    let share = |base: f64, new: f64| (new - base) / base;
+    match of.metric {
+        Metric::Cpu => share(found.base as f64, found.new as f64) >= SUFFICIENT * share(base, new),
+        Metric::Resident => found.difference as f64 >= SUFFICIENT * (new - base),
+        _ => true,
     }
 }
 

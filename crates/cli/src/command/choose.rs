@@ -35,7 +35,7 @@ enum PreferenceArg {
 ///
 /// The modern managers and Tithe, alone and with settings (arenas, decay, trim and mmap thresholds, huge pages, headroom
 /// of collections), run the program at once on one processor; the better third goes on, until two are left. The search
-/// takes a tenth of the runs that all candidates would take in as many repetitions as the fresh runs: these are of the
+/// takes an eighth of the runs that all candidates would take in as many repetitions as the fresh runs: these are of the
 /// finalists and the default, and the answer is of them only: what it saves and costs, with intervals, how to set it, and
 /// what was not decided. Where no finalist is better for certain, the default is kept. docs/questions/choose.md
 ///

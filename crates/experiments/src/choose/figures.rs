@@ -84,6 +84,8 @@ pub struct Candidate {
     pub served: Served,
     /// The preference's score by these.
     pub score: Option<f64>,
+    /// The same by the lower ends of both ratios' intervals; of few repetitions, by the least of each.
+    pub best_score: Option<f64>,
     /// Why it is no candidate; none where it is one.
     pub why_out: Option<String>,
 }
@@ -127,8 +129,8 @@ fn finalist(stack: &str, comparison: &Comparison, preference: Preference, served
     }
     match measured(stack, comparison) {
         Ok(Measured { cpu, memory, peak_bytes, .. }) => {
-            found.score =
-                Some(preference.score(cpu, memory, &found.served)).filter(|score| score.is_finite());
+            found.score = Some(preference.score(cpu.mean, memory.mean, &found.served))
+                .filter(|score| score.is_finite());
             found.peak_bytes = Some(peak_bytes);
         }
         Err(why) => found.trouble = why,
