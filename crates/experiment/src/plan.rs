@@ -55,8 +55,7 @@ fn repetition(stacks: usize, phases: &[Phase], number: u32, seed: u64) -> Vec<Ce
 }
 
 /// The warm-ups from this number on. The first that is watched gives memory over time, and stacks that run at once are
-/// warmed up at once after it: together they need more huge pages than one after the other, and who is first has the
-/// kernel make them.
+/// warmed up at once after it: together they take memory, huge pages above all, that nothing has used just before.
 fn warm_ups(experiment: &Experiment, first: u32, is_watched: bool) -> impl Iterator<Item = Cell> {
     let Settings { warmup, seed, .. } = experiment.settings;
     (first..first + warmup).flat_map(move |number| {

@@ -155,36 +155,37 @@ pub fn site_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
     )
 }
 
-/// In a sentence, the function or call site that adds most to a metric, where one adds a tenth of it at least and all
-/// add enough to be its cause.
-pub fn place(causes: &Causes, of: &MetricFigures) -> Option<String> {
-    let sites = causes.sites;
-    let site = |subject: &Subject, part: fn(&SiteDifferences) -> &Differences| {
-        let found = part(sites?);
-        (leads(found) && explains(found, of)).then(|| subject.first(found)).flatten()
-    };
-    match of.metric {
-        Metric::Instructions | Metric::Cpu => {
-            let found = causes.functions.filter(|found| explains(found, of))?;
-            first_function(found, causes.library)
+/// The place of a metric's growth, where all additional amounts are large enough to be its cause: half of it at least.
+/// Instructions stand for CPU time by their share, live bytes for resident ones.
+pub fn cause(causes: &Causes, of: &MetricFigures) -> Option<String> {
+    let (base, new) = (of.base?, of.new?);
+    let share = |base: f64, new: f64| (new - base) / base;
+    let is_enough = match of.metric {
+        Metric::Cpu => causes
+            .functions
+            .is_some_and(|found| share(found.base as f64, found.new as f64) >= SUFFICIENT * share(base, new)),
+        Metric::Resident => {
+            causes.sites.is_some_and(|sites| sites.live.difference as f64 >= SUFFICIENT * (new - base))
         }
+        _ => true,
+    };
+    is_enough.then(|| place(causes, of.metric)).flatten()
+}
+
+/// In a sentence, the function or call site that adds most to a metric, where one adds a tenth of it at least.
+pub fn place(causes: &Causes, metric: Metric) -> Option<String> {
+    let sites = causes.sites;
+    let site = |subject: &Subject, of: fn(&SiteDifferences) -> &Differences| {
+        let found = of(sites?);
+        leads(found).then(|| subject.first(found)).flatten()
+    };
+    match metric {
+        Metric::Instructions | Metric::Cpu => first_function(causes.functions?, causes.library),
         Metric::Live | Metric::Resident => site(&LIVE, |found| &found.live),
         Metric::Exit => site(&EXIT, |found| &found.exit),
         Metric::Bytes => site(&BYTES, |found| &found.bytes),
         Metric::Allocations => site(&CALLS, |found| &found.calls),
         _ => None,
-    }
-}
-
-/// Whether a difference is large enough to be the cause of a measured metric's growth: half of it at least. Instructions
-/// stand for CPU time by their shares, live bytes for resident ones by themselves.
-fn explains(found: &Differences, of: &MetricFigures) -> bool {
-    let (Some(base), Some(new)) = (of.base, of.new) else { return true };
-    let share = |base: f64, new: f64| (new - base) / base;
-    match of.metric {
-        Metric::Cpu => share(found.base as f64, found.new as f64) >= SUFFICIENT * share(base, new),
-        Metric::Resident => found.difference as f64 >= SUFFICIENT * (new - base),
-        _ => true,
     }
 }
 

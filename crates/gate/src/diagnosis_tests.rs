@@ -106,9 +106,9 @@ fn call_stacks_are_as_long_as_makes_them_unique() {
     }
     assert!(!text.contains("d < main"), "{text}");
     let causes = Causes { sites: Some(&sites), ..Causes::default() };
-    assert_eq!(place(&causes, &figures(Metric::Live, 0.0, 30.0)), None);
+    assert_eq!(place(&causes, Metric::Live), None);
     assert!(
-        place(&causes, &figures(Metric::Exit, 0.0, 30.0))
+        place(&causes, Metric::Exit)
             .is_some_and(|first| first.starts_with("a < b < c: 10 B more never freed"))
     );
 }
@@ -135,7 +135,7 @@ fn what_is_too_small_to_be_the_cause_is_not_named() {
         ..SiteDifferences::default()
     };
     let causes = Causes { functions: Some(&functions), sites: Some(&sites), ..Causes::default() };
-    let is_named = |metric, base, new| place(&causes, &figures(metric, base, new)).is_some();
+    let is_named = |metric, base, new| cause(&causes, &figures(metric, base, new)).is_some();
     assert!(is_named(Metric::Instructions, 1e6, 1.05e6));
     assert!(is_named(Metric::Cpu, 1.0, 1.09) && !is_named(Metric::Cpu, 1.0, 1.11));
     let mib = |mib: u64| (mib << 20) as f64;

@@ -93,7 +93,7 @@ fn verdict(program: &Program) -> Vec<String> {
         // The place of more instructions is stated once.
         let is_stated =
             one.metric == Metric::Cpu && all(is_broken).any(|one| one.metric == Metric::Instructions);
-        let place = (!is_stated).then(|| diagnosis::place(&program.into(), one)).flatten();
+        let place = (!is_stated).then(|| diagnosis::cause(&program.into(), one)).flatten();
         text.push(format!(
             "{name}: {}: {}, over the limit of {limit}{}.",
             one.metric.label(),

@@ -1,11 +1,13 @@
 //! What is wanted, as a number: the lower the better.
 
 use heaptoll_experiment::comparison::{Comparison, Metric, Row};
+use heaptoll_experiment::experiment::Experiment;
 use heaptoll_statistics::geometric_mean;
 use heaptoll_units::size_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::difference::cpu_alone;
 use super::servers::Served;
 
 /// What is wanted.
@@ -114,8 +116,15 @@ pub(super) struct Measured {
     pub repetitions: u32,
 }
 
+/// Runs alone with less CPU time by this factor than those at once count in their place, however few there are.
+const LESS_ALONE: f64 = 1.25;
+
 /// What a stack had in an experiment; or why it is no candidate.
-pub(super) fn measured(stack: &str, comparison: &Comparison) -> Result<Measured, String> {
+pub(super) fn measured(
+    stack: &str,
+    experiment: &Experiment,
+    comparison: &Comparison,
+) -> Result<Measured, String> {
     let (mut cpu, mut memory, mut peak_bytes) = (Vec::new(), Vec::new(), 0.0_f64);
     let mut repetitions = u32::MAX;
     for table in &comparison.tables {
@@ -131,7 +140,11 @@ pub(super) fn measured(stack: &str, comparison: &Comparison) -> Result<Measured,
         peak_bytes =
             peak_bytes.max(row.figures.get(&Metric::PeakRss).map_or(0.0, |figure| figure.median * 1024.0));
     }
-    Ok(Measured { cpu: over_programs(&cpu), memory: over_programs(&memory), peak_bytes, repetitions })
+    let mut cpu = over_programs(&cpu);
+    if let Some(alone) = cpu_alone(experiment, stack).filter(|alone| alone.high * LESS_ALONE < cpu.least) {
+        cpu = Ratio { mean: alone.ratio, least: alone.low };
+    }
+    Ok(Measured { cpu, memory: over_programs(&memory), peak_bytes, repetitions })
 }
 
 fn over_programs(ratios: &[Ratio]) -> Ratio {

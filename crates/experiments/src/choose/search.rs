@@ -73,7 +73,7 @@ impl<'a> Search<'a> {
     ) -> Result<Search<'a>, Failure> {
         let mut all = request.run.clone();
         all.manager = std::iter::once(all.baseline.clone()).chain(names.iter().cloned()).collect();
-        // A candidate that is slow in its first runs alone is not let go by them.
+        // A candidate whose first runs alone are slow is not let go by them.
         (all.precision, all.budget_s, all.warmup) = (None, None, 1);
         // Each round adds its own.
         all.repetitions = Some(0);
@@ -151,7 +151,7 @@ impl<'a> Search<'a> {
             row.why_out = Some(why.clone());
             return row;
         }
-        match measured(name, comparison) {
+        match measured(name, experiment, comparison) {
             Ok(Measured { cpu, memory, peak_bytes, repetitions }) => {
                 (row.cpu_ratio, row.memory_ratio, row.peak_bytes) =
                     (Some(cpu.mean), Some(memory.mean), Some(peak_bytes));
