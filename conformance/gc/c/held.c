@@ -1,6 +1,6 @@
 /* held.c: places in which a program may keep its only pointer: what the kernel holds for it, and memory of unusual kinds. The
- * table below has each place once, with whether collections keep what it points to. `docs/method/limits.md` and
- * `docs/questions/tithe-api.md` have the same rows, which a test compares.
+ * table below has each place once, with whether collections keep what it points to. `docs/method/limits.md`
+ * has the same rows, which a test compares.
  */
 #include "proof.h"
 

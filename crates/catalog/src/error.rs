@@ -25,7 +25,7 @@ pub enum CatalogError {
     },
     /// An entry is not TOML, lacks a field, or has one that the catalog does not know.
     #[error(
-        "{}: {}\ncorrect the line shown; docs/questions/programs.md lists the fields of an entry",
+        "{}: {}\ncorrect the line shown; docs/reference/program-format.md lists the fields of an entry",
         file.display(),
         problem.trim_end()
     )]

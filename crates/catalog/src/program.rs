@@ -176,7 +176,7 @@ fn plan(check: &Check<'_>, entry: &Entry, size: Size, settings: &SizeEntry) -> R
             check.error(
                 &field,
                 format!("{problem} (at size {size})"),
-                "docs/questions/programs.md lists the generators and their parameters",
+                "docs/reference/program-format.md lists the generators and their parameters",
             )
         })?;
         inputs.insert(name.clone(), generator);

@@ -132,7 +132,7 @@ fn errors_name_the_file_the_field_and_the_remedy() {
     };
     for (text, parts) in [
         (replaced("[environment]", "[enviroment]"), ["unknown field `enviroment`", "line 6"]),
-        (replaced("name = \"demo\"\n", ""), ["missing field `name`", "docs/questions/programs.md"]),
+        (replaced("name = \"demo\"\n", ""), ["missing field `name`", "docs/reference/program-format.md"]),
         (replaced("name = \"demo\"", "name = \"My Demo\""), ["`name`", "use lower-case letters"]),
         (replaced("{input:numbers}", "{input:letters}"), ["input:letters", "add [inputs.\"letters\"]"]),
         (replaced("n={words}", "n={wrods}"), ["{wrods}", "sizes.quick.parameters"]),

@@ -11,8 +11,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/op
 const HEAD: &str = "# Options
 
 Every command with its arguments, made by `make reference` from the definitions that parse them. `heaptoll COMMAND \
---help` shows the same. Which command answers a question is in \
-[which command?](../which-command.md), what each is good for in [commands](commands.md).
+--help` shows the same. [Which command?](../which-command.md) lists them by question.
 ";
 
 /// Text as a cell of a table holds it.

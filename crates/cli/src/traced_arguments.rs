@@ -56,7 +56,7 @@ pub struct TracedArguments {
     /// Same as --size quick
     #[arg(long, conflicts_with = "size")]
     pub quick: bool,
-    /// A folder with your own catalog entries (docs/questions/programs.md)
+    /// A folder with your own catalog entries (docs/reference/program-format.md)
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
     /// Standard input of the command [default: heaptoll's own; a pipe is kept for all runs]

@@ -33,7 +33,7 @@ pub struct Arguments {
     /// A program of the catalog instead of the twenty; may be given several times
     #[arg(short, long, value_name = "NAME")]
     program: Vec<String>,
-    /// A folder with your own catalog entries (docs/questions/programs.md)
+    /// A folder with your own catalog entries (docs/reference/program-format.md)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     /// The most that the traces of one program may take

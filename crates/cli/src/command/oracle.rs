@@ -72,7 +72,7 @@ pub struct Arguments {
     /// Same as --size quick
     #[arg(long, conflicts_with = "size")]
     quick: bool,
-    /// A folder with your own catalog entries (docs/questions/programs.md)
+    /// A folder with your own catalog entries (docs/reference/program-format.md)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]

@@ -21,7 +21,7 @@ use crate::{exit, terminal};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
-    /// A folder with your own catalog entries (docs/questions/programs.md)
+    /// A folder with your own catalog entries (docs/reference/program-format.md)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     #[command(flatten)]

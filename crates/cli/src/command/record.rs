@@ -150,7 +150,7 @@ pub struct Arguments {
     /// With --sample, a socket: while the program runs, `heaptoll record attach` wakes the sampler and fetches profiles
     #[arg(long, value_name = "PATH", requires = "sample")]
     socket: Option<PathBuf>,
-    /// With --sample, write the figures as JSON (docs/questions/sampling.md)
+    /// With --sample, write the figures as JSON
     #[arg(long, value_name = "FILE", requires = "sample")]
     json: Option<PathBuf>,
     /// With --sample, write a self-contained HTML page with a flame graph
@@ -166,7 +166,7 @@ pub struct Arguments {
     /// Input size of the catalog program
     #[arg(long, value_enum, default_value = "full", value_name = "SIZE", requires = "program")]
     size: SizeArg,
-    /// A folder with your own catalog entries (docs/questions/programs.md)
+    /// A folder with your own catalog entries (docs/reference/program-format.md)
     #[arg(long, value_name = "DIR", requires = "program")]
     catalog: Option<PathBuf>,
     /// Report only problems at the end, for a temporary trace

@@ -75,7 +75,7 @@ pub struct Arguments {
     // A requirement is dropped where what is required conflicts with what is given: studies, a folder.
     #[arg(long, requires = "from", conflicts_with_all = ["studies", "resume", "list"])]
     judge_again: bool,
-    /// A folder with your own catalog entries (docs/questions/programs.md)
+    /// A folder with your own catalog entries (docs/reference/program-format.md)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     #[command(flatten)]

@@ -11,7 +11,7 @@ pub mod commands;
 
 const PAGES: [(&str, &str); 2] = [
     ("README.md", include_str!("../../../../README.md")),
-    ("docs/reference/commands.md", include_str!("../../../../docs/reference/commands.md")),
+    ("docs/which-command.md", include_str!("../../../../docs/which-command.md")),
 ];
 
 /// Commands that are not run, and why.
