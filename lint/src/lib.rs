@@ -1,6 +1,6 @@
 //! Checks of the repository itself, which no compiler makes: that names and comments use the words of
 //! docs/reference/glossary.md, that folders depend on each other in one direction, that no modules of a crate use each
-//! other in a circle and some only those below them, that files and functions are short, and that the links of the book lead somewhere.
+//! other in a circle and some only those below them, that files and functions are short, that a user's sentences are too, and that the links of the book lead somewhere.
 
 pub mod book;
 pub mod error;
@@ -8,6 +8,7 @@ pub mod folders;
 pub mod language;
 pub mod modules;
 pub mod order;
+pub mod sentences;
 pub mod sizes;
 pub mod source;
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use heaptoll_lint::{Error, Finding, book, folders, language, modules, order, sizes};
+use heaptoll_lint::{Error, Finding, book, folders, language, modules, order, sentences, sizes};
 
 fn main() -> ExitCode {
     let mut paths = std::env::args_os().skip(1).map(PathBuf::from);
@@ -30,6 +30,7 @@ fn findings(root: &Path, folders: &[PathBuf]) -> Result<Vec<Finding>, Error> {
     findings.extend(modules::check(root, folders)?);
     findings.extend(order::check(root)?);
     findings.extend(sizes::check(root, folders)?);
+    findings.extend(sentences::check(root, folders)?);
     findings.extend(language::check(root)?);
     findings.extend(book::check(root)?);
     Ok(findings)

@@ -190,7 +190,7 @@ impl Items {
 
 impl<'ast> Visit<'ast> for Items {
     fn visit_item(&mut self, item: &'ast syn::Item) {
-        if attributes(item).iter().any(is_for_tests_only) {
+        if source::attributes(item).iter().any(source::is_for_tests_only) {
             self.leave_out(item);
         } else {
             syn::visit::visit_item(self, item);
@@ -212,31 +212,6 @@ impl<'ast> Visit<'ast> for Items {
             self.add(&item.sig, body);
         }
         syn::visit::visit_trait_item_fn(self, item);
-    }
-}
-
-/// Of the kinds of items that are marked as tests.
-fn attributes(item: &syn::Item) -> &[syn::Attribute] {
-    match item {
-        syn::Item::Mod(item) => &item.attrs,
-        syn::Item::Fn(item) => &item.attrs,
-        syn::Item::Impl(item) => &item.attrs,
-        syn::Item::Use(item) => &item.attrs,
-        syn::Item::Struct(item) => &item.attrs,
-        syn::Item::Const(item) => &item.attrs,
-        syn::Item::Static(item) => &item.attrs,
-        _ => &[],
-    }
-}
-
-/// `#[cfg(test)]` or `#[cfg(all(test, ...))]`; what a feature can switch on too is held to the limits.
-fn is_for_tests_only(attribute: &syn::Attribute) -> bool {
-    match &attribute.meta {
-        syn::Meta::List(list) if list.path.is_ident("cfg") => {
-            let text = list.tokens.to_string();
-            text == "test" || text.starts_with("all (test") || text.starts_with("all(test")
-        }
-        _ => false,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Files of the repository, and the identifiers in them. Rust's own lexer reads C well enough for this.
+//! Files of the repository, the identifiers in them, and which items are tests. Rust's own lexer reads C well enough for this.
 
 use std::path::{Path, PathBuf};
 
@@ -72,6 +72,31 @@ pub fn segments(identifier: &str) -> Vec<String> {
     }
     segments.retain(|segment| !segment.is_empty());
     segments
+}
+
+/// Of the kinds of items that are marked as tests.
+pub fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+    match item {
+        syn::Item::Mod(item) => &item.attrs,
+        syn::Item::Fn(item) => &item.attrs,
+        syn::Item::Impl(item) => &item.attrs,
+        syn::Item::Use(item) => &item.attrs,
+        syn::Item::Struct(item) => &item.attrs,
+        syn::Item::Const(item) => &item.attrs,
+        syn::Item::Static(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+/// `#[cfg(test)]` or `#[cfg(all(test, ...))]`; what a feature can switch on too is held to the limits.
+pub fn is_for_tests_only(attribute: &syn::Attribute) -> bool {
+    match &attribute.meta {
+        syn::Meta::List(list) if list.path.is_ident("cfg") => {
+            let text = list.tokens.to_string();
+            text == "test" || text.starts_with("all (test") || text.starts_with("all(test")
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]

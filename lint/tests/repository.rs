@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_lint::{Error, Finding, book, folders, language, modules, order, sizes};
+use heaptoll_lint::{Error, Finding, book, folders, language, modules, order, sentences, sizes};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -37,6 +37,11 @@ fn modules_with_an_order_use_those_below_them() {
 #[test]
 fn files_and_functions_keep_the_limits_of_their_sizes() {
     none(sizes::check(root(), &[]));
+}
+
+#[test]
+fn sentences_that_a_user_reads_are_short_and_plain() {
+    none(sentences::check(root(), &[]));
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Catalog {
         if files.is_empty() {
             return Err(CatalogError::Empty { folder: folder.to_owned() });
         }
-        files.iter().try_for_each(|file| self.add_file(file))?;
+        files.iter().try_for_each(|file| self.add_file(file).map(drop))?;
         let sets = folder.join(set::FOLDER);
         if !sets.is_dir() {
             return Ok(());
@@ -63,16 +63,17 @@ impl Catalog {
         Ok(())
     }
 
-    /// Adds one entry, given as a file.
+    /// Adds one entry, given as a file, and returns its name.
     ///
     /// # Errors
     /// As [`Catalog::add`].
-    pub fn add_file(&mut self, file: &Path) -> Result<(), CatalogError> {
+    pub fn add_file(&mut self, file: &Path) -> Result<String, CatalogError> {
         let text = fs::read_to_string(file)
             .map_err(|source| CatalogError::Read { path: file.to_owned(), source })?;
         let entry: Entry = toml::from_str(&text)
             .map_err(|error| CatalogError::Syntax { file: file.to_owned(), problem: error.to_string() })?;
         let mut programs = vec![Program::new(file, None, &entry)?];
+        let name = programs[0].name().to_owned();
         for (name, variant) in &entry.variants {
             programs.push(Program::new(file, Some(name), &entry.with(variant))?);
         }
@@ -86,7 +87,7 @@ impl Catalog {
             }
             self.programs.insert(program.name().to_owned(), program);
         }
-        Ok(())
+        Ok(name)
     }
 
     /// Every name, variants included, in alphabetical order.
@@ -110,6 +111,21 @@ impl Catalog {
             known: self.names().into_iter().map(str::to_owned).collect(),
         })
     }
+
+    /// The program that a word of the command line means: by its name, or by the file of its entry (`./server.toml`).
+    ///
+    /// # Errors
+    /// As [`Catalog::find`] and [`Catalog::add_file`].
+    pub fn meant(&mut self, word: &str) -> Result<&Program, CatalogError> {
+        match word.ends_with(".toml") {
+            true => {
+                let name = self.add_file(Path::new(word))?;
+                self.find(&name)
+            }
+            false => self.find(word),
+        }
+    }
+
     /// Every set, by name.
     pub fn sets(&self) -> impl Iterator<Item = &Set> {
         self.sets.values()

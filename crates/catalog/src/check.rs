@@ -35,7 +35,7 @@ impl Check<'_> {
         }
         Err(self.error(
             field,
-            format!("`{name}` is no name"),
+            format!("`{name}` is not a name"),
             "use lower-case letters, digits, `-`, `_` and `.`",
         ))
     }
@@ -43,7 +43,8 @@ impl Check<'_> {
     pub(crate) fn template(&self, text: &str, field: &str) -> Result<Template, CatalogError> {
         Template::parse(text).map_err(|problem| {
             let remedy =
-                "there are {share}, {bin}, {added}, {tmp}, {input:NAME} and {PARAMETER}; write {{ and }} for plain braces";
+                "the placeholders are {share}, {bin}, {added}, {tmp}, {input:NAME} and {PARAMETER}; write {{ and }} \
+                 for plain braces";
             self.error(field, problem, remedy)
         })
     }
@@ -78,7 +79,7 @@ impl Check<'_> {
         }
         Err(self.error(
             field,
-            format!("`{digest}` is no SHA-256"),
+            format!("`{digest}` is not a SHA-256 digest"),
             "give 64 lower-case hexadecimal digits, as sha256sum does",
         ))
     }
@@ -91,7 +92,7 @@ impl Check<'_> {
         }
         Err(self.error(
             field,
-            format!("`{signal}` is no signal to stop a server with"),
+            format!("`{signal}` is not a signal that stops a server"),
             format!("give one of {}", KNOWN.join(", ")),
         ))
     }

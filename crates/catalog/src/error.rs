@@ -18,7 +18,7 @@ pub enum CatalogError {
         source: io::Error,
     },
     /// The folder holds no entry at all.
-    #[error("no program entries (*.toml) in {}; give the folder that holds gawk.toml and its kin", folder.display())]
+    #[error("no program entries (*.toml) in {}; give the folder with gawk.toml and its neighbours", folder.display())]
     Empty {
         /// The folder looked in.
         folder: PathBuf,
@@ -119,8 +119,8 @@ pub enum CatalogError {
     },
     /// A file is another one than was recorded.
     #[error(
-        "{} is another file than the one that was added (SHA-256 {found}, not {expected}); put that one back, or remove {} \
-         and add this one (heaptoll programs add)",
+        "{} differs from the added file (SHA-256 {found}, not {expected}); put that file back, or remove {} and add \
+         this one (heaptoll programs add)",
         path.display(),
         list.parent().unwrap_or(list).display()
     )]
@@ -135,7 +135,7 @@ pub enum CatalogError {
         expected: String,
     },
     /// A path that a command needs as text is not UTF-8.
-    #[error("the path {} is not UTF-8 and cannot stand in a command; move it to a folder with a plain name", path.display())]
+    #[error("the path {} is not UTF-8 and cannot be part of a command; move it to a folder with a plain name", path.display())]
     NotText {
         /// The path.
         path: PathBuf,

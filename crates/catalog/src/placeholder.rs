@@ -76,7 +76,7 @@ impl Template {
             _ => match name.strip_prefix("input:") {
                 Some(input) if plain(input) => Ok(Piece::Input(input.to_owned())),
                 None if plain(name) => Ok(Piece::Parameter(name.to_owned())),
-                _ => Err(format!("`{{{name}}}` in `{text}` is no placeholder")),
+                _ => Err(format!("`{{{name}}}` in `{text}` is not a placeholder")),
             },
         }
     }

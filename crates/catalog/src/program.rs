@@ -156,7 +156,7 @@ fn environment(check: &Check<'_>, entry: &Entry) -> Result<Vec<(String, Template
     let variable = |(key, value): (&String, &String)| {
         let field = format!("environment.{key}");
         if key.is_empty() || key.contains(['=', '\0']) {
-            return Err(check.error(&field, "is no name of a variable", "use letters, digits and `_`"));
+            return Err(check.error(&field, "is not the name of a variable", "use letters, digits and `_`"));
         }
         Ok((key.clone(), check.template(value, &field)?))
     };
@@ -176,7 +176,7 @@ fn plan(check: &Check<'_>, entry: &Entry, size: Size, settings: &SizeEntry) -> R
             check.error(
                 &field,
                 format!("{problem} (at size {size})"),
-                "docs/questions/programs.md lists the generators and what each takes",
+                "docs/questions/programs.md lists the generators and their parameters",
             )
         })?;
         inputs.insert(name.clone(), generator);
@@ -200,7 +200,7 @@ impl Program {
         if let Some(figures) = &entry.figures {
             check.pattern(figures, "figures", true)?;
             if serve.is_some() {
-                let problem = "the figures of a server are those of its load";
+                let problem = "a server's figures come from its load";
                 return Err(check.error("figures", problem, "put the pattern into [serve]"));
             }
         }
@@ -324,8 +324,8 @@ impl Program {
                 format!("{} is not installed: apt-get install {package}", absent.path)
             }
             (_, Some(by)) => format!(
-                "it is not here, and heaptoll may not bring it: `heaptoll programs add {}` fetches and builds it for you \
-                 (licence: {})",
+                "it is not installed, and heaptoll may not ship it: `heaptoll programs add {}` fetches and builds it \
+                 for you (licence: {})",
                 by.recipe, by.licence
             ),
             (_, None) if absent.is_bundled => format!("{} is not built: type `make build`", absent.path),
@@ -472,7 +472,7 @@ impl Program {
                 Piece::Parameter(name) => ("parameters", name.as_str()),
                 _ => ("placeholders", "?"),
             };
-            Err(CatalogError::field(&self.file, kind, format!("`{name}` is not there"), "add it"))
+            Err(CatalogError::field(&self.file, kind, format!("`{name}` does not exist"), "add it"))
         })
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn verify(list: &Path) -> Result<(), CatalogError> {
     let text = fs::read_to_string(list).map_err(|error| unreadable(list, error))?;
     for line in text.lines().filter(|line| !line.is_empty()) {
         let Some((expected, name)) = line.split_once("  ") else {
-            let problem = format!("`{line}` is no line of sha256sum");
+            let problem = format!("`{line}` is not a line of sha256sum");
             return Err(unreadable(list, io::Error::new(io::ErrorKind::InvalidData, problem)));
         };
         let path = Path::new(name);

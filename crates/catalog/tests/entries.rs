@@ -147,7 +147,7 @@ fn errors_name_the_file_the_field_and_the_remedy() {
         (replaced("command = [", "stdin = \"x\"\ncommand = ["), ["`stdin`", "no input `x`"]),
         (replaced("command = [", "threads = 0\ncommand = ["), ["`threads`", "1 or more"]),
         (replaced("[\"/bin/cat\"", "[\"\""), ["`command`", "give the program"]),
-        (replaced("[variants.more]", "[variants.More]"), ["`More` is no name", "use lower-case"]),
+        (replaced("[variants.more]", "[variants.More]"), ["`More` is not a name", "use lower-case"]),
         (replaced("about = \"prints numbers\"", "about = 3"), ["line 3", "expected a string"]),
         (
             "name = \"x\"\nabout = \"y\"\n[sizes.quick]\n".to_owned(),
@@ -215,7 +215,7 @@ fn a_variant_may_have_a_variant() {
     assert_eq!(load(&text).1.unwrap().find("demo:more:still").unwrap().variant(), Some("more:still"));
     let message =
         load(&GOOD.replacen("[variants.more]", "[variants.\"more:\"]", 1)).1.unwrap_err().to_string();
-    assert!(message.contains("is no name"), "{message}");
+    assert!(message.contains("is not a name"), "{message}");
 }
 
 #[test]

@@ -18,14 +18,13 @@ use heaptoll_command::labelled::Envelope;
 #[derive(Debug, Args, Default)]
 pub struct DocumentOutputs {
     /// Write a self-contained HTML page; `-` is standard output, instead of the tables
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write the figures as JSON, whose fields the command's page in docs/ describes; `-` is standard output, instead
-    /// of the tables
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    /// Write the figures as JSON; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write the sentences and tables as Markdown, for a pull request; `-` is standard output, instead of the tables
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
 }
 
@@ -82,7 +81,7 @@ impl DocumentOutputs {
 #[derive(Debug, Args, Default)]
 pub struct ListOutput {
     /// Write the list as JSON; `-` is standard output, instead of the tables
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 

@@ -6,11 +6,11 @@ use heaptoll_report::experiment::Extras;
 /// Which tables are shown besides CPU, memory and verdict; the page has all.
 #[derive(Debug, Args)]
 pub struct ExtraTables {
-    /// Show the lower bounds of overhead too: what memory management costs at least (docs/method/lower-bound.md)
-    #[arg(long, help_heading = "Output")]
+    /// Also show the lower bounds of overhead: the least that memory management costs (docs/method/lower-bound.md)
+    #[arg(long)]
     pub bounds: bool,
-    /// Show the garbage collections too, where a manager counts them
-    #[arg(long, help_heading = "Output")]
+    /// Also show the garbage collections of managers that count them
+    #[arg(long)]
     pub collections: bool,
 }
 

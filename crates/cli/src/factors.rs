@@ -28,16 +28,19 @@ impl fmt::Display for FactorsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FactorsError::NoNumber(word) => {
-                write!(f, "`{word}` is no number; give multiples of the smallest heap, as in 1.25,1.5,2,3,4")
+                write!(
+                    f,
+                    "`{word}` is not a number; give multiples of the smallest heap, as in 1.25,1.5,2,3,4"
+                )
             }
             FactorsError::BelowOne(word) => write!(
                 f,
-                "{word} is less than 1, and in less than its smallest heap no program completes; give 1 or more"
+                "{word} is less than 1; a program cannot complete in less than its smallest heap: give 1 or more"
             ),
             FactorsError::TooMany(count) => {
                 write!(
                     f,
-                    "{count} factors are too many; give {MOST} at most, for each is run under each collector"
+                    "{count} factors are too many; give at most {MOST}, because each runs under each collector"
                 )
             }
         }

@@ -5,7 +5,7 @@ use heaptoll_command::failure::Failure;
 /// The error that refuses it.
 pub fn left_out(option: &str) -> Failure {
     Failure::Usage(format!(
-        "`make demo` built this heaptoll without {option}: build all of it with `make build`"
+        "`make demo` built this heaptoll without {option}: build the whole with `make build`"
     ))
 }
 

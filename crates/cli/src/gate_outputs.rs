@@ -19,24 +19,24 @@ use crate::{full, terminal};
 /// Files for other tools.
 #[derive(Debug, Args, Default)]
 pub struct GateOutputs {
-    /// Write the verdicts as JUnit XML, a test case a metric and program
-    #[arg(long, value_name = "FILE", help_heading = "Output for CI")]
+    /// Write the verdicts as JUnit XML, one test case per metric and program
+    #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Write the new build's figures in Bencher's metric format (`bencher run --adapter json --file FILE`)
-    #[arg(long, value_name = "FILE", help_heading = "Output for CI")]
+    #[arg(long, value_name = "FILE")]
     pub bencher: Option<PathBuf>,
     /// Write the new build's figures for github-action-benchmark (`tool: customSmallerIsBetter`)
-    #[arg(long, value_name = "FILE", help_heading = "Output for CI")]
+    #[arg(long, value_name = "FILE")]
     pub github_benchmark: Option<PathBuf>,
-    /// Add a row a program, side and metric to this SQLite file, with the commit; `heaptoll report --history DB` draws
-    /// them
-    #[arg(long, value_name = "DB", help_heading = "Output for CI")]
+    /// Add a row per program, side and metric to this SQLite file, with the commit; `heaptoll report --history DB`
+    /// draws them
+    #[arg(long, value_name = "DB")]
     pub history: Option<PathBuf>,
-    /// For --history: the commit that the base is of; known without it where heaptoll builds the base itself
-    #[arg(long, value_name = "REV", help_heading = "Output for CI", requires = "history")]
+    /// For --history: the commit of the base; not needed with --base-ref
+    #[arg(long, value_name = "REV", requires = "history")]
     pub base_commit: Option<String>,
-    /// For --history: the commit that the new build is of [default: what is checked out in the current folder]
-    #[arg(long, value_name = "REV", help_heading = "Output for CI", requires = "history")]
+    /// For --history: the commit of the new build [default: the one checked out here]
+    #[arg(long, value_name = "REV", requires = "history")]
     pub new_commit: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl GateOutputs {
             let commit = Commit::of_revision(folder, name);
             if commit.is_none() {
                 terminal::warning(&format!(
-                    "git knows no commit {name} here: the history has the name alone"
+                    "git knows no commit {name} here: the history stores only the name"
                 ));
             }
             Some(commit.unwrap_or_else(|| Commit { hash: name.clone(), ..Commit::default() }))
@@ -91,7 +91,7 @@ impl GateOutputs {
         });
         let commits: Vec<[Option<Commit>; 2]> = commits.collect();
         if commits.iter().any(|[_, new]| new.is_none()) {
-            terminal::note("the commit of the new build is not known: --new-commit names it in the history");
+            terminal::note("the commit of the new build is unknown: name it with --new-commit");
         }
         match history::append(path, figures, &commits) {
             Ok(()) => terminal::note(&format!("added to {}", path.display())),
@@ -108,6 +108,9 @@ impl GateOutputs {
 fn summarise(document: &Document) {
     let Some(path) = std::env::var_os(step_summary::VARIABLE).filter(|path| !path.is_empty()) else { return };
     if let Err(error) = step_summary::append(Path::new(&path), document) {
-        terminal::warning(&format!("no summary of the step ({}): {error}", step_summary::VARIABLE));
+        terminal::warning(&format!(
+            "cannot write the summary of the step ({}): {error}",
+            step_summary::VARIABLE
+        ));
     }
 }

@@ -16,10 +16,10 @@ use crate::outputs::own_arguments;
 /// Programs, their builds and limits.
 #[derive(Debug, Args)]
 pub struct ProgramArguments {
-    /// The program as it was; with --new, and their common arguments after `--`
+    /// The old program; --new names the new one, and `--` their common arguments
     #[arg(long, value_name = "PROGRAM", requires = "new", conflicts_with_all = ["base_cmd", "command", "base_ref"])]
     base: Option<PathBuf>,
-    /// The program as it is now
+    /// The new program
     #[arg(long, value_name = "PROGRAM", requires = "base")]
     new: Option<PathBuf>,
     /// The whole command of the base, as one shell-quoted string
@@ -31,50 +31,52 @@ pub struct ProgramArguments {
     /// The command of both sides, as one shell-quoted string: of two commits (--base-ref) or of two managers
     #[arg(long, value_name = "COMMAND", conflicts_with = "arguments")]
     command: Option<String>,
-    /// The commit of the base: it is checked out into a scratch folder and built there
-    #[arg(long, value_name = "REF", help_heading = "Commits")]
+    /// The commit of the base; it is checked out into a temporary folder and built there
+    #[arg(long, value_name = "REF")]
     base_ref: Option<String>,
-    /// The commit of the new build [default: the working tree as it is, with what is not ignored]
-    #[arg(long, value_name = "REF", requires = "base_ref", help_heading = "Commits")]
+    /// The commit of the new build [default: the working tree with all files that git does not ignore]
+    #[arg(long, value_name = "REF", requires = "base_ref")]
     new_ref: Option<String>,
     /// The command that builds a checked-out tree, for `sh`
-    #[arg(long, value_name = "COMMAND", requires = "base_ref", help_heading = "Commits")]
+    #[arg(long, value_name = "COMMAND", requires = "base_ref")]
     build: Option<String>,
-    /// The manager of the base, by name or path [default: the program's own; glibc where --new-manager is given]
+    /// The manager of the base, by name or path [default: the program's own; glibc with --new-manager]
     #[arg(long, value_name = "MANAGER", conflicts_with = "base_ref")]
     base_manager: Option<String>,
     /// The manager of the new side
     #[arg(long, value_name = "MANAGER", conflicts_with = "base_ref")]
     new_manager: Option<String>,
-    /// The file of programs and limits [default: heaptoll.toml, where no program is named here]
+    /// The file of programs and limits [default: heaptoll.toml, if no program is named]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["base", "base_cmd", "command", "arguments"])]
     config: Option<PathBuf>,
     /// Only this program of the file; may be given several times
     #[arg(long, value_name = "NAME", conflicts_with_all = ["base", "base_cmd", "command", "arguments"])]
     only: Vec<String>,
-    /// A limit, over those of the file and the usual ones: METRIC=PERCENT, or METRIC=none; may be given several times
+    /// A limit that replaces the file's or the default one: METRIC=PERCENT, or METRIC=none; may be given several
+    /// times
     #[arg(long, value_name = "LIMIT")]
     limit: Vec<String>,
-    /// How long the timed runs of each program may go on [default: 36 times a run, between 4 s and a minute]
+    /// Time for the timed runs of each program [default: 36 runs, between 4 s and a minute]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     budget: Option<f64>,
     /// Both sides may write different output
     #[arg(long)]
     outputs_differ: bool,
-    /// Standard input of both sides [default: heaptoll's own; what is piped is kept for all runs. Programs of the file: theirs]
+    /// Standard input of both sides [default: heaptoll's own; a pipe is kept for all runs. Programs of the file:
+    /// theirs]
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
-    /// Exit status with which the program ends when all is well [default: 0, or the file's]
+    /// Exit status of a good run [default: 0, or the file's]
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(i32).range(0..=255))]
     expect_status: Option<i32>,
     /// Seconds after which a run is ended
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
-    /// A file with allocators under names of their own, which are followed where a program brings one along, besides
-    /// those of share/heaptoll/allocator-symbols.toml (docs/questions/own-allocators.md)
+    /// A file that names further allocators inside programs, besides share/heaptoll/allocator-symbols.toml
+    /// (docs/questions/own-allocators.md)
     #[arg(long, value_name = "FILE")]
     allocator_symbols: Option<PathBuf>,
-    /// Seed of the order and of every other random choice [default: from the clock]
+    /// Seed of all random choices [default: from the clock]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// Arguments of both sides (after --base and --new), or the command of both
@@ -177,8 +179,8 @@ impl ProgramArguments {
         let (base, new) = match one.commands {
             Commands::Both(_) if !two => {
                 return Err(usage(format!(
-                    "{}: [gate.{}] has one command, which is compared with itself: add --base-ref REF, or give it `base` and \
-                     `new`",
+                    "{}: [gate.{}] has one command, which would be compared with itself: add --base-ref REF, or give \
+                     it `base` and `new`",
                     path.display(),
                     one.name
                 )));
@@ -201,6 +203,6 @@ impl ProgramArguments {
 fn words(option: &str, text: &str) -> Result<Vec<OsString>, Failure> {
     match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(words.into_iter().map(OsString::from).collect()),
-        _ => Err(usage(format!("--{option} `{text}` is no command: check its quotes"))),
+        _ => Err(usage(format!("--{option} `{text}` is not a command: check its quotes"))),
     }
 }

@@ -33,7 +33,7 @@ pub fn longest_trace(command: &str, trace: &Path) {
     if let Some((images, longest)) = siblings::longest(trace) {
         let words = ["heaptoll".into(), command.into(), longest.display().to_string()];
         terminal::note(&format!(
-            "{} is of the first of {}; the longest trace of them: {}",
+            "{} covers the first of {}; the longest trace is {}",
             trace.display(),
             plural(images, "process image"),
             shell_command(&words)
@@ -96,9 +96,8 @@ pub fn no_attaching(words: &[OsString]) -> Option<String> {
     let is_process = is_number(first) && !Path::new(first).exists();
     let is_option = *first == "-p" && rest.first().is_some_and(|word| is_number(word));
     (is_process || is_option || words[2..].iter().any(is_meant)).then(|| {
-        "heaptoll cannot attach to a process that runs already. Start it with a sampler that sleeps: heaptoll record \
-         --sample 512K --dormant --socket PATH -- PROGRAM; then `heaptoll record attach PATH start` wakes it, and `heaptoll record attach \
-         PATH dump` makes a profile while the program goes on"
+        "heaptoll cannot attach to a running process. Start it with a dormant sampler: heaptoll record --sample 512K \
+         --dormant --socket PATH -- PROGRAM. Then `heaptoll record attach PATH start` begins to sample, and `heaptoll record attach PATH dump` writes a profile"
             .into()
     })
 }

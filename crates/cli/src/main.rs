@@ -12,6 +12,7 @@ mod frames;
 mod full;
 mod gate_outputs;
 mod gate_programs;
+mod help;
 mod hints;
 mod interrupt;
 mod lines;
@@ -126,7 +127,7 @@ enum Shards {
 
 /// The definitions that parse the command line, with the help of the whole.
 fn cli() -> clap::Command {
-    let command = Cli::command();
+    let command = help::arranged(Cli::command());
     let help = surface::help(&command);
     command.override_help(help)
 }

@@ -16,7 +16,8 @@ pub fn one_class(experiment: &Experiment, path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "{} was measured on {}, which are never averaged: make a file of one of them by `heaptoll lab shards merge --class NAME`",
+        "{} was measured on {}; classes are never averaged: make a file of one class by `heaptoll lab shards merge \
+         --class NAME`",
         path.display(),
         and_list(&classes)
     )))

@@ -20,10 +20,10 @@ use heaptoll_command::writable;
 #[derive(Debug, Args, Default)]
 pub struct Pages {
     /// Write a self-contained HTML page; `-` is standard output, instead of the tables
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write the sentences and tables as Markdown, for a pull request; `-` is standard output, instead of the tables
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
 }
 
@@ -100,13 +100,13 @@ pub struct Outputs {
     #[command(flatten)]
     pub pages: Pages,
     /// Write everything as JSON (docs/reference/json-schema.md); `-` is standard output, instead of the tables
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write one line an invocation as CSV; `-` is standard output, instead of the tables
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    /// Write CSV, one line per run; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Write one row an invocation as Parquet
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    /// Write Parquet, one row per run
+    #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
 }
 

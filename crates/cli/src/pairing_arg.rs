@@ -6,9 +6,9 @@ use heaptoll_experiment::experiment::Pairing;
 /// How runs are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PairingArg {
-    /// All managers at once on one processor: differences of one percent on a noisy machine
+    /// All managers together on one processor: detects differences of one percent on a noisy machine
     Lockstep,
-    /// One after the other in random order
+    /// One after another in random order
     Interleaved,
 }
 

@@ -20,7 +20,7 @@ use crate::{exit, interrupt, terminal};
 /// None can be made.
 pub fn scratch_for_trace() -> Result<Scratch, Failure> {
     Scratch::make().map_err(|error| {
-        Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
+        Failure::Usage(format!("cannot make a temporary folder for the trace: {error}; name a file with -o"))
     })
 }
 

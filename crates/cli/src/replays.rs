@@ -39,7 +39,7 @@ impl ReplayArguments {
 pub fn status(complete: bool, has_trouble: bool, code: u8) -> u8 {
     match complete {
         false => {
-            terminal::note("interrupted: the tables hold the runs that were made until then");
+            terminal::note("interrupted: the tables show the runs until then");
             exit::INTERRUPTED
         }
         true if has_trouble => exit::TROUBLE,

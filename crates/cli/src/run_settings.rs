@@ -14,9 +14,9 @@ use heaptoll_runs::preparation::baseline;
 /// Transparent huge pages of the measured processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ThpArg {
-    /// Everywhere (only where the system's own setting is `always`)
+    /// Everywhere (only if the system's setting is `always`)
     Always,
-    /// Where the program or the manager requests them (not where the system's own setting is `never`)
+    /// If the program or the manager asks for them (not if the system's setting is `never`)
     Madvise,
     /// Nowhere
     Never,
@@ -35,47 +35,45 @@ impl From<ThpArg> for Thp {
 /// How it is run.
 #[derive(Debug, Args)]
 pub struct RunSettings {
-    /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
-    /// all; with layers in front (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted;
-    /// may be given several times [default: modern]
+    /// A manager by name (`heaptoll managers`) or path, or a group: modern, historic, collectors, all. Layers go in
+    /// front (`quarantine=2M/mimalloc`), options after (`tithe,heap=32M`). May be given several times [default:
+    /// modern]
     #[arg(short, long, value_name = "MANAGER")]
     pub manager: Vec<String>,
-    /// The manager that ratios are taken to; added to the list when it is not in it
+    /// The manager that ratios refer to; always added to the list
     #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
     pub baseline: String,
-    /// Compare at equal memory: search the smallest heap in which the program completes under each collector, and run the
-    /// collector in heaps of so many times that size too, at once with the managers. A value is given with `=`, as in
-    /// --heaps=1.5,3 [default value: 1.25,1.5,2,3,4]
+    /// Compare at equal memory: find the smallest heap for each collector, and also run it in heaps of these
+    /// multiples, in lockstep with the managers. Give values with `=`, as in --heaps=1.5,3 [default value:
+    /// 1.25,1.5,2,3,4]
     #[arg(long, value_name = "FACTORS", num_args = 0..=1, require_equals = true,
         default_missing_value = factors::DEFAULT, conflicts_with_all = ["serve", "working_copy"])]
     pub heaps: Option<Factors>,
-    /// Repetitions before the timed ones, not compared; the first is watched and gives memory over time
+    /// Repetitions before the timed ones, not compared; the first gives memory over time
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub warmup: u32,
-    /// Seed of the order and of every other random choice [default: from the clock, printed]
+    /// Seed of all random choices [default: from the clock, printed]
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
     /// Seconds after which an invocation is killed and marked
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true,
         value_parser = positive_seconds)]
     pub timeout: f64,
-    /// Exit status with which the program ends when all is well
+    /// Exit status of a good run
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     pub expect_status: i32,
-    /// How runs are paired: `lockstep` runs all managers at once on one processor, wherever the program allows it and
-    /// with the reason in the table where not; `interleaved` one after the other
+    /// How runs are paired: `lockstep` runs all managers together on one processor if the program allows it,
+    /// `interleaved` one after another
     #[arg(long, value_enum, value_name = "HOW", default_value = "lockstep")]
     pub pairing: PairingArg,
     /// Time slice of managers in lockstep, from .1ms to 100ms, on Linux 6.12 and later [default: the kernel's own]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     pub slice: Option<f64>,
-    /// Memory that managers in lockstep may take together; where all of them would take more they run in turns, fewer at
-    /// once with the baseline in each block, or, where not even two may, one after the other [default: half of what is
-    /// available]
+    /// Memory for all managers in lockstep. If they need more, they run in smaller blocks, each with the baseline, or
+    /// one after another [default: half of the available memory]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory_at_once: Option<u64>,
-    /// Give each run a copy of the current folder to run in (at most 1 GiB): a program that writes there may run at
-    /// once with others, and finds nothing of an earlier run
+    /// Run each time in a copy of the current folder (at most 1 GiB), so that runs do not see each other's files
     #[arg(long, conflicts_with = "serve")]
     pub working_copy: bool,
     /// Transparent huge pages of the measured processes [default: as the system has them]

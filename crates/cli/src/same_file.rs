@@ -45,7 +45,7 @@ pub fn refuse(command: &Command, matches: &ArgMatches) -> Result<(), Failure> {
         for other in others {
             if are_same(Path::new(output.text), Path::new(other.text)) {
                 return Err(Failure::Usage(format!(
-                    "{} and {} are the same file, {}, which would be overwritten: name another file",
+                    "{} and {} are the same file, {}, and would overwrite it: name another file",
                     output.option,
                     other.option,
                     output.text.display()

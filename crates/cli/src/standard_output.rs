@@ -49,16 +49,16 @@ pub fn claim(command: &Command, matches: &ArgMatches) -> Result<(), Failure> {
         }
         let option = argument.get_long().map_or_else(|| id.to_owned(), |long| format!("--{long}"));
         let why = match &claimed {
-            _ if name == "record" => "it is the program's".to_owned(),
-            _ if OTHERS.contains(&id) => "such a file is no text".to_owned(),
-            Some(other) => format!("it is that of {other}"),
+            _ if name == "record" => "the program uses it".to_owned(),
+            _ if OTHERS.contains(&id) => "such a file is not text".to_owned(),
+            Some(other) => format!("{other} uses it already"),
             None => {
                 claimed = Some(option);
                 continue;
             }
         };
         return Err(Failure::Usage(format!(
-            "{option} - is standard output, and {why}: name a file with {option}"
+            "{option} - means standard output, but {why}: name a file with {option}"
         )));
     }
     if claimed.is_some() {

@@ -24,30 +24,30 @@ pub struct StudyArguments {
     /// Timed repetitions; below 6 no difference can be claimed [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repetitions: Option<u32>,
-    /// Repetitions before the timed ones, not compared; the first is watched and gives memory over time
+    /// Repetitions before the timed ones, not compared; the first gives memory over time
     #[arg(long, value_name = "W", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000),
         conflicts_with = "resume")]
     pub warmup: u32,
-    /// Seed of the order and of every other random choice [default: from the clock, printed]
+    /// Seed of all random choices [default: from the clock, printed]
     #[arg(long, value_name = "S", conflicts_with = "resume")]
     pub seed: Option<u64>,
     /// Seconds after which an invocation is killed and marked
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true,
         value_parser = positive_seconds, conflicts_with = "resume")]
     pub timeout: f64,
-    /// Exit status with which the program ends when all is well
+    /// Exit status of a good run
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255),
         conflicts_with = "resume")]
     pub expect_status: i32,
-    /// How runs are paired: `interleaved` one after the other; `lockstep` a manager with all its settings at once on
-    /// one processor, wherever the program allows it, which sees smaller differences, but a large delay or heap costs
-    /// more when stacks run at the same time
+    /// How runs are paired: `interleaved` one after another, `lockstep` all settings of a manager together on one
+    /// processor. Lockstep detects smaller differences, but a large delay or heap costs more when stacks share a
+    /// cache
     #[arg(long, value_enum, value_name = "HOW", default_value = "interleaved", conflicts_with = "resume")]
     pub pairing: PairingArg,
     /// File that keeps the rows [default: a new one in $XDG_STATE_HOME/heaptoll]
-    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "resume")]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub db: Option<PathBuf>,
-    /// Go on with a study that was stopped; a larger -n extends it, and one that is complete is shown again
+    /// Go on with a study that was stopped; a larger -n extends it, and a complete one is shown again
     // What is fixed when a study begins is refused with it, not ignored.
     #[arg(long, value_name = "DB", conflicts_with = "WorkloadArgs")]
     pub resume: Option<PathBuf>,

@@ -123,7 +123,7 @@ pub fn help(command: &Command) -> String {
 
 /// The questions that bring most people here.
 const QUESTIONS: &str = "  Which allocator is best for my program?    heaptoll run -- ./program
-  Why does it take so much memory?           heaptoll ledger -- ./program
+  Where is its memory?                       heaptoll ledger -- ./program
   What leaks?                                heaptoll leaks -- ./program
   Did this change cost something?            heaptoll gate --base OLD --new NEW -- ./program
 ";

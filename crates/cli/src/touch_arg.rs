@@ -8,9 +8,9 @@ use heaptoll_experiments::replay::Touch;
 pub enum TouchArg {
     /// Nothing
     None,
-    /// Each is written once in full when it is allocated
+    /// Write each in full when it is allocated
     Write,
-    /// And read in full, and compared, before it is freed
+    /// Also read and compare each before it is freed
     All,
 }
 

@@ -17,49 +17,49 @@ use crate::workload_args::SizeArg;
 /// What to run under which managers.
 #[derive(Debug, Args)]
 pub struct TracedArguments {
-    /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
-    /// all; with layers in front (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted;
-    /// may be given several times [default: the baseline alone]
+    /// A manager by name (`heaptoll managers`) or path, or a group: modern, historic, collectors, all. Layers go in
+    /// front (`quarantine=2M/mimalloc`), options after (`tithe,heap=32M`). May be given several times [default: the
+    /// baseline]
     #[arg(short, long, value_name = "MANAGER")]
     pub manager: Vec<String>,
     /// The manager that the others are compared with; run first
     #[arg(long, value_name = "MANAGER", default_value = DEFAULT)]
     pub baseline: String,
-    /// Seconds after which a run is ended; what was traced until then is shown and marked
+    /// Seconds after which a run is ended; its trace until then is shown and marked
     #[arg(long, value_name = "T", default_value_t = LIMIT_S, allow_negative_numbers = true, value_parser = positive_seconds)]
     pub timeout: f64,
-    /// Exit status with which the program ends when all is well
+    /// Exit status of a good run
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     pub expect_status: i32,
-    /// Leave the program's randomness alone: runs then differ as they do natively
+    /// Keep the program's randomness: runs then differ as they do natively
     #[arg(long)]
     pub no_pin: bool,
-    /// A file with allocators under names of their own, which are followed where a program brings one along, besides
-    /// those of share/heaptoll/allocator-symbols.toml (docs/questions/own-allocators.md)
+    /// A file that names further allocators inside programs, besides share/heaptoll/allocator-symbols.toml
+    /// (docs/questions/own-allocators.md)
     #[arg(long, value_name = "FILE")]
     pub allocator_symbols: Option<PathBuf>,
     /// File that keeps the runs [default: a new one in $XDG_STATE_HOME/heaptoll]
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     pub db: Option<PathBuf>,
-    /// A program of the catalog (`heaptoll programs`); may be given several times
+    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`); may be given several times
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     pub program: Vec<String>,
-    /// Every program of the catalog that is installed, but for servers
+    /// Every installed program of the catalog, without servers
     #[arg(long, conflicts_with_all = ["command", "program"])]
     pub all: bool,
-    /// The programs of a set of the catalog that are installed, but for servers (`heaptoll programs` names the sets)
+    /// The installed programs of a set, without servers (`heaptoll programs` names the sets)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "program", "all"])]
     pub set: Option<String>,
     /// Input size of catalog programs
     #[arg(long, value_enum, default_value = "demo", value_name = "SIZE")]
     pub size: SizeArg,
-    /// The same as --size quick
+    /// Same as --size quick
     #[arg(long, conflicts_with = "size")]
     pub quick: bool,
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with your own catalog entries (docs/questions/programs.md)
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
-    /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]
+    /// Standard input of the command [default: heaptoll's own; a pipe is kept for all runs]
     #[arg(long, value_name = "FILE", requires = "command")]
     pub stdin: Option<PathBuf>,
     /// The program and its arguments

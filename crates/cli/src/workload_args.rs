@@ -11,13 +11,13 @@ use heaptoll_runs::workload::{Server, Workload};
 /// Sizes of a catalog program's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SizeArg {
-    /// About 10 ms a run: for trying what is slow; not every program has it
+    /// About 10 ms a run, for slow commands; not every program has it
     Tiny,
-    /// About 0.1 s a run: for trying things out
+    /// About 0.1 s a run, to try things out
     Quick,
     /// About 0.4 s a run
     Demo,
-    /// 1 to 4 s a run: for measuring
+    /// 1 to 4 s a run, for measuring
     Full,
 }
 
@@ -35,42 +35,42 @@ impl From<SizeArg> for Size {
 /// The programs to run.
 #[derive(Debug, Args)]
 pub struct WorkloadArgs {
-    /// A program of the catalog (`heaptoll programs`); may be given several times
+    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`); may be given several times
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "serve"])]
     pub program: Vec<String>,
     /// Every program of the catalog that is installed
     #[arg(long, conflicts_with_all = ["command", "serve", "program"])]
     pub all: bool,
-    /// The programs of a set of the catalog that are installed (`heaptoll programs` names the sets)
+    /// The installed programs of a set (`heaptoll programs` names the sets)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "serve", "program", "all"])]
     pub set: Option<String>,
     /// Input size of catalog programs
     #[arg(long, value_enum, default_value = "full", value_name = "SIZE")]
     pub size: SizeArg,
-    /// The same as --size quick
+    /// Same as --size quick
     #[arg(long, conflicts_with = "size")]
     pub quick: bool,
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with your own catalog entries (docs/questions/programs.md)
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
-    /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]
+    /// Standard input of the command [default: heaptoll's own; a pipe is kept for all runs]
     #[arg(long, value_name = "FILE", requires = "command")]
     pub stdin: Option<PathBuf>,
-    /// A server to measure, as one shell-quoted string; {tmp}, in the load too, is a fresh folder for
-    /// each round ({{tmp}} for the word itself)
-    #[arg(long, value_name = "COMMAND", requires = "load", requires = "ready", help_heading = "Servers")]
+    /// A server to measure, as one shell-quoted string; {tmp} is a new folder for each round, in the load too
+    /// ({{tmp}} for the word itself)
+    #[arg(long, value_name = "COMMAND", requires = "load", requires = "ready")]
     pub serve: Option<String>,
-    /// The command that loads the server, run to its end once the server is ready
-    #[arg(long, value_name = "COMMAND", requires = "serve", help_heading = "Servers")]
+    /// The command that loads the server; it runs to its end
+    #[arg(long, value_name = "COMMAND", requires = "serve")]
     pub load: Option<String>,
-    /// The server is ready when a line of its output matches this
-    #[arg(long, value_name = "REGEX", requires = "serve", help_heading = "Servers")]
+    /// The server is ready if a line of its output matches this
+    #[arg(long, value_name = "REGEX", requires = "serve")]
     pub ready: Option<String>,
     /// Figures in the load's own report: named groups, e.g. '(?P<requests_per_s>[\d.]+) requests per second'
-    #[arg(long, value_name = "REGEX", requires = "serve", help_heading = "Servers")]
+    #[arg(long, value_name = "REGEX", requires = "serve")]
     pub figures: Option<String>,
     /// Signal that stops the server cleanly
-    #[arg(long, value_name = "SIGNAL", default_value = "TERM", help_heading = "Servers")]
+    #[arg(long, value_name = "SIGNAL", default_value = "TERM")]
     pub stop: String,
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND")]

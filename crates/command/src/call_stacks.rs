@@ -38,8 +38,8 @@ impl CallStacks {
 pub fn flame(profile: Profile, first: Measure) -> Item {
     Item::Flame(Flame {
         title: "Call stacks that allocate".into(),
-        caption: "An object counts for the call stack that allocated it, with its requested bytes; what a realloc \
-                  adds too. Lifetimes are those of all objects added up, to the free or to the end of the trace."
+        caption: "An object counts for the call stack that allocated it, with its requested bytes; so does growth by \
+        realloc. Lifetimes are sums over all objects, to the free or to the end of the trace."
             .into(),
         profile,
         first,

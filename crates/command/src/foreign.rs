@@ -43,9 +43,8 @@ impl Kind {
 pub enum ForeignError {
     /// A profile where events are needed.
     #[error(
-        "{name} is {}: sums of call stacks, of which no events can be made. `heaptoll trace export {name} --to FORMAT` (html, pprof, \
-         speedscope, ...) and `heaptoll diff {name} OTHER` read it; for events record \
-         the program with `heaptoll record --sites`",
+        "{name} is {}: sums of call stacks, without events. `heaptoll trace export {name} --to FORMAT` (html, pprof, \
+         speedscope, ...) and `heaptoll diff {name} OTHER` read it. For events, record the program with `heaptoll record --sites`",
         .kind.in_words()
     )]
     NoEvents {
@@ -56,7 +55,7 @@ pub enum ForeignError {
     },
     /// Heaptrack's, before it was imported.
     #[error(
-        "{name} is a recording of heaptrack: `heaptoll trace import {name}` makes a trace of it, which this command reads"
+        "{name} is a recording of heaptrack: `heaptoll trace import {name}` makes a trace that this command reads"
     )]
     NotImported {
         /// The file.
@@ -79,7 +78,7 @@ pub enum ForeignError {
         source: io::Error,
     },
     /// Larger than memory may be.
-    #[error("{name} is larger than the {} of memory that are allowed: allow more with --memory-limit", whole_bytes(*.limit_bytes))]
+    #[error("{name} is larger than the memory limit of {}: allow more with --memory-limit", whole_bytes(*.limit_bytes))]
     TooLarge {
         /// The file.
         name: String,

@@ -31,16 +31,16 @@ impl<F> Envelope<F> {
 #[derive(Debug, Error)]
 pub enum Unreadable {
     /// It is no JSON.
-    #[error("it is no JSON: {0}")]
+    #[error("it is not JSON: {0}")]
     NoJson(serde_json::Error),
     /// It has no schema: something else wrote it.
-    #[error("it has no schema, and {wanted} is wanted")]
+    #[error("it has no schema, but {wanted} is needed")]
     NoSchema {
         /// What is read.
         wanted: &'static str,
     },
     /// It is something else that heaptoll wrote, or of another version's format.
-    #[error("its schema is {found}, and {wanted} is wanted{}", needs(.writer))]
+    #[error("its schema is {found}, but {wanted} is needed{}", needs(.writer))]
     OtherSchema {
         /// What it is.
         found: String,
@@ -50,7 +50,7 @@ pub enum Unreadable {
         writer: String,
     },
     /// A field is missing, or of another type.
-    #[error("it is not as docs/ describes {schema}: {error}{}", needs(.writer))]
+    #[error("it does not match {schema}: {error}{}", needs(.writer))]
     Shape {
         /// What it is.
         schema: &'static str,

@@ -32,14 +32,14 @@ pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
     }
     warnings.extend(subject.imported.iter().map(|imported| {
         format!(
-            "the trace was made of a recording of {}, which lacks {}",
+            "the trace comes from a recording of {}, which lacks {}",
             imported.from,
             imported.lacks.join("; ")
         )
     }));
     if misfits > 0 {
         warnings.push(format!(
-            "{} events name objects that are not there: lifetimes and live bytes are off by them",
+            "{} events name unknown objects: lifetimes and live bytes lack them",
             number(misfits)
         ));
     }
@@ -49,7 +49,7 @@ pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
 /// That a process did not end by itself, where its recording states so.
 pub fn ended_early(how: &str) -> Option<String> {
     let is_early = ENDED_EARLY.iter().any(|words| how.starts_with(words));
-    is_early.then(|| format!("the run is not whole ({how}): the figures are those until then"))
+    is_early.then(|| format!("the run is incomplete ({how}): the figures cover it until then"))
 }
 
 /// What is missing in a trace.
@@ -62,11 +62,11 @@ pub fn incomplete(subject: &Subject) -> Vec<String> {
         });
     }
     if subject.ended.is_none() && warnings.is_empty() {
-        warnings.push("the trace has no end: what came after its last event is not known".to_owned());
+        warnings.push("the trace has no end: later events are unknown".to_owned());
     }
     if subject.ended.is_none() && subject.wall_s > 0.0 {
         let until = time_ns(subject.wall_s * 1e9);
-        warnings.push(format!("figures are of what was read: the run's first {until}"));
+        warnings.push(format!("the figures cover the run's first {until}"));
     }
     warnings
 }
@@ -112,7 +112,7 @@ mod tests {
         let whole = Subject { ended: Some("exited with status 0".into()), ..Subject::default() };
         assert!(warnings(&whole, 0).is_empty());
         let killed = Subject { ended: Some("killed by signal 2".into()), ..Subject::default() };
-        let words = "the run is not whole (killed by signal 2): the figures are those until then";
+        let words = "the run is incomplete (killed by signal 2): the figures cover it until then";
         assert_eq!(warnings(&killed, 0), [words]);
         let holes = vec![
             Hole { why: "disk full".into(), events: Some(12_345) },

@@ -26,7 +26,7 @@ pub fn check(path: &Path) -> Result<(), String> {
             Err(format!("no permission to write in {}; check its permissions", folder.display()))
         }
         Err(error) if error.kind() == ErrorKind::NotFound && folder.is_dir() => {
-            Err(format!("no file can be made in {}; name another folder", folder.display()))
+            Err(format!("cannot make a file in {}; name another folder", folder.display()))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(format!("there is no folder {}; create it, or name another", folder.display()))
@@ -49,7 +49,7 @@ pub fn regular(path: &Path) -> Result<PathBuf, String> {
             }
             Ok(found) if found.is_file() => return Ok(end),
             Ok(found) if found.is_dir() => return Err("it is a folder".into()),
-            Ok(_) => return Err("it is a device, a pipe or a socket, and must be a file".into()),
+            Ok(_) => return Err("it is a device, a pipe or a socket, not a file".into()),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(end),
             Err(error) => return Err(error.to_string()),
         }

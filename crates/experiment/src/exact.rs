@@ -188,7 +188,7 @@ fn other_work(run: Run, base: Run) -> Option<String> {
     };
     Some(format!(
         "{}: the program itself executes {:.2} % {} instructions than under {}, which should be the same; likely {why} \
-         (`heaptoll exact instructions --repeat 2` shows whether that repeats)",
+         (`heaptoll exact instructions -n 2` shows whether that repeats)",
         run.stack,
         100.0 * (mine / theirs - 1.0).abs(),
         if mine > theirs { "more" } else { "fewer" },

@@ -14,15 +14,15 @@ pub enum LedgerError {
         pid: i32,
     },
     /// It is another program by now.
-    #[error("process {pid} has replaced itself by another program: the blocks of the record are gone")]
+    #[error("process {pid} replaced itself by another program: the recorded blocks are gone")]
     Replaced {
         /// Its number.
         pid: i32,
     },
     /// The kernel denies it.
     #[error(
-        "the kernel does not allow heaptoll to read {file}: run heaptoll as the user of that process or as root; a setuid program \
-         cannot be read by others"
+        "the kernel does not allow heaptoll to read {file}: run heaptoll as that process's user or as root; only \
+         root can read a set-user-ID program"
     )]
     Denied {
         /// In `/proc`.
@@ -37,7 +37,7 @@ pub enum LedgerError {
         source: io::Error,
     },
     /// A line that no kernel writes.
-    #[error("{file} has a line that cannot be understood: {line:?}")]
+    #[error("{file} has an unknown line: {line:?}")]
     Parse {
         /// In `/proc`.
         file: String,
@@ -55,8 +55,8 @@ pub enum LedgerError {
     NotRecorded,
     /// A trace that was to have a ledger, and has no snapshot and no sample.
     #[error(
-        "this program was never sampled, so there is nothing to show. Where no message names the reason, it ended too soon, or the \
-         kernel did not allow it: give it more to do, such as a larger input"
+        "this program was never sampled, so there is nothing to show. If no message names the reason, it ended too \
+         soon or the kernel did not allow it; give it more work, such as a larger input"
     )]
     NoSnapshot,
 }

@@ -73,7 +73,7 @@ pub enum MachineError {
     #[error("caches `{0}` and `{1}`: {2}")]
     Order(String, String, &'static str),
     /// Latencies that are no numbers.
-    #[error("latency `{0}` is no number of cycles (0 to 1 000 000)")]
+    #[error("latency `{0}` is not a number of cycles (0 to 1 000 000)")]
     Cycles(String),
     /// Too few or too many latencies.
     #[error(
@@ -100,7 +100,7 @@ fn level(text: &str) -> Result<Level, MachineError> {
     let line = line.map_or(Some(LINE), heaptoll_units::size).ok_or_else(form)?;
     let refused = |why: String| Err(MachineError::Level { cache: text.into(), why });
     if !line.is_power_of_two() || !(8..=4096).contains(&line) {
-        return refused(format!("a line of {line} bytes is no power of two from 8 to 4096"));
+        return refused(format!("a line of {line} bytes is not a power of two from 8 to 4096"));
     }
     if !(1..=1024).contains(&ways) {
         return refused(format!("{ways} ways are not within 1 to 1024"));
@@ -110,9 +110,7 @@ fn level(text: &str) -> Result<Level, MachineError> {
     }
     let row = line * u64::from(ways);
     if bytes == 0 || !bytes.is_multiple_of(row) {
-        return refused(format!(
-            "{bytes} bytes are no whole number of sets of {ways} x {line} = {row} bytes"
-        ));
+        return refused(format!("{bytes} bytes are not a multiple of a set ({ways} x {line} = {row} bytes)"));
     }
     Ok(Level { bytes, ways, line })
 }
@@ -266,7 +264,7 @@ mod tests {
         assert!(refused("32K/0").contains("0 ways"));
         assert!(refused("32K/8/48").contains("no power of two"));
         assert!(refused("32K/7").contains("7 x 64 = 448"));
-        assert!(refused("0/8").contains("no whole number of sets"));
+        assert!(refused("0/8").contains("not a multiple of a set"));
         assert!(refused("8G/16").contains("larger than"));
         assert!(refused("99999999999999999999G/16").contains("SIZE/WAYS"));
         assert!(refused("1M/16,32K/8").contains("smaller; name the nearest first"));

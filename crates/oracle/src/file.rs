@@ -29,7 +29,8 @@ pub enum OracleFileError {
     },
     /// Another file.
     #[error(
-        "{0} is no oracle file of this version of heaptoll; record one with `heaptoll lab oracle -o {0} -- PROGRAM`"
+        "{0} is not an oracle file of this version of heaptoll; record one with `heaptoll lab oracle -o {0} -- \
+         PROGRAM`"
     )]
     Another(PathBuf),
     /// Damaged.
@@ -139,7 +140,7 @@ impl OracleFile {
         for object in self.about.objects.iter().filter(|object| !object.sha256.is_empty()) {
             let now = ObjectFile::now(&object.path);
             let what = match () {
-                () if now.sha256.is_empty() => "it is not there any more",
+                () if now.sha256.is_empty() => "it no longer exists",
                 () if now.sha256 != object.sha256 => "its content has changed",
                 () => continue,
             };

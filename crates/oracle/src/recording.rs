@@ -43,8 +43,8 @@ pub struct Recording {
 pub enum Unusable {
     /// The order in which threads allocate is the scheduler's.
     #[error(
-        "the program starts a thread: the order in which threads allocate changes from run to run, so objects cannot be \
-         known by it; use a variant with one thread"
+        "the program starts a thread: the order of allocations then changes from run to run and cannot identify \
+         objects; use a variant with one thread"
     )]
     Threads,
     /// More than the file has numbers for.

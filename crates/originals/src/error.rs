@@ -62,7 +62,7 @@ pub enum OriginalsError {
         refusal: Box<Refusal>,
     },
     /// Several repositories are needed, and `--from` does not name a folder that has them.
-    #[error("{name} is in several repositories: {from} is no folder that has {} in folders of these names", folders.join(" and "))]
+    #[error("{name} has several repositories: {from} is not a folder with {} in folders of these names", folders.join(" and "))]
     Several {
         /// The recipe.
         name: String,

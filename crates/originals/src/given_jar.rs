@@ -119,7 +119,7 @@ impl GivenJar {
         let recipe: GivenJar = toml::from_str(&text).map_err(|error| problem(error.to_string()))?;
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if recipe.name.is_empty() || !recipe.name.chars().all(plain) {
-            return Err(problem(format!("`{}` is no name of a folder", recipe.name)));
+            return Err(problem(format!("`{}` is not the name of a folder", recipe.name)));
         }
         if recipe.programs.is_empty() {
             return Err(problem("it names no program that the jar must have".into()));

@@ -112,7 +112,7 @@ impl JarRecipe {
         let table: Table = toml::from_str(&text).map_err(|error| problem(error.to_string()))?;
         let is_file = |name: &str| {
             inside(name).and(match name.contains('/') {
-                true => Err(format!("`{name}` is no name of a file")),
+                true => Err(format!("`{name}` is not a file name")),
                 false => Ok(()),
             })
         };

@@ -19,7 +19,7 @@ impl Manifest {
     pub(crate) fn parse(text: &str) -> Result<Manifest, String> {
         let mut files = BTreeMap::new();
         for line in text.lines().filter(|line| !line.is_empty()) {
-            let wrong = || format!("`{line}` is no line of sha256sum");
+            let wrong = || format!("`{line}` is not a line of sha256sum");
             let (digest, path) = line.split_once("  ").ok_or_else(wrong)?;
             if digest.len() != 64 || !digest.bytes().all(|b| b.is_ascii_hexdigit()) {
                 return Err(wrong());

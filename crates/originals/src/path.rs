@@ -3,7 +3,7 @@
 /// A path that leads nowhere but down.
 pub(crate) fn inside(path: &str) -> Result<(), String> {
     let down = |part: &str| !part.is_empty() && part != "." && part != "..";
-    path.split('/').all(down).then_some(()).ok_or(format!("`{path}` is no path below the folder"))
+    path.split('/').all(down).then_some(()).ok_or(format!("`{path}` is not a path below the folder"))
 }
 
 /// The last part of a folder's path: what it is called below the program's.

@@ -204,12 +204,15 @@ impl Recipe {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
         };
         if !plain(&self.table.name) {
-            return Err(format!("`{}` is no name: use lower-case letters, digits and `-`", self.table.name));
+            return Err(format!(
+                "`{}` is not a name: use lower-case letters, digits and `-`",
+                self.table.name
+            ));
         }
         for (name, program) in &self.table.programs {
             program.check(self).map_err(|problem| format!("program `{name}`: {problem}"))?;
             if let Some(form) = program.forms.keys().chain([name]).find(|form| !plain(form)) {
-                return Err(format!("`{form}` is no name: use lower-case letters, digits and `-`"));
+                return Err(format!("`{form}` is not a name: use lower-case letters, digits and `-`"));
             }
         }
         Ok(())

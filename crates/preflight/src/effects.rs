@@ -48,9 +48,9 @@ impl fmt::Display for Effect {
             Effect::Locks(path) => write!(f, "it locks {}", path.display()),
             Effect::Binds(address) => write!(f, "it binds {address}"),
             Effect::Connects(address) => write!(f, "it connects to {address}"),
-            Effect::Shares(call) => write!(f, "it uses what is not its own alone ({call})"),
-            Effect::Schedules(call) => write!(f, "it changes how the kernel schedules it ({call})"),
-            Effect::Waits(call) => write!(f, "it waits by the clock ({call})"),
+            Effect::Shares(call) => write!(f, "it uses something that other processes share ({call})"),
+            Effect::Schedules(call) => write!(f, "it changes its own scheduling ({call})"),
+            Effect::Waits(call) => write!(f, "it waits for a time ({call})"),
             Effect::Threads => write!(f, "it has several threads"),
         }
     }

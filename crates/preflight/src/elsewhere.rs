@@ -54,8 +54,8 @@ pub fn own_heap_of_trace(exe: &Path) -> Option<String> {
     let name = exe.file_name()?.to_string_lossy();
     match is_python(&name) {
         true => Some(format!(
-            "{name} takes objects of up to 512 bytes from an allocator of its own: they are not in the trace, unless \
-             PYTHONMALLOC=malloc was set when it was recorded"
+            "{name} takes objects of up to 512 bytes from its own allocator: the trace lacks them, unless it was \
+             recorded with PYTHONMALLOC=malloc"
         )),
         false => runtime(&name).map(|runtime| besides(&name, runtime.heap)),
     }
@@ -76,13 +76,13 @@ fn runtime(name: &str) -> Option<&'static Runtime> {
 
 fn python(name: &str) -> String {
     format!(
-        "{name} takes objects of up to 512 bytes from an allocator of its own and not from malloc: set \
-         PYTHONMALLOC=malloc to have all of them from malloc"
+        "{name} takes objects of up to 512 bytes from its own allocator, not from malloc: set PYTHONMALLOC=malloc to \
+         include them"
     )
 }
 
 fn besides(name: &str, place: &str) -> String {
-    format!("{name} has {place} besides malloc's, which no manager changes")
+    format!("{name} has {place} besides malloc's; no manager changes that part")
 }
 
 fn sentence(name: &str, process: &ProcessProof, environment: &[(OsString, OsString)]) -> Option<String> {
@@ -100,7 +100,7 @@ fn sentence(name: &str, process: &ProcessProof, environment: &[(OsString, OsStri
         return Some(besides(name, place));
     }
     Some(format!(
-        "{name} held {} of memory, and requested {} from malloc in all: the rest is {place}, which no manager changes",
+        "{name} had {} of memory, but took only {} from malloc: the rest is {place}, and no manager changes it",
         whole_bytes(held),
         whole_bytes(requested)
     ))
@@ -157,7 +157,9 @@ mod tests {
         assert!(of("/usr/bin/node", &malloc).is_some_and(|text| text.contains("V8's own heap")));
         assert_eq!(of("/usr/bin/gawk", &[]), None);
         let of_trace = own_heap_of_trace(Path::new("/usr/bin/python3"));
-        assert!(of_trace.is_some_and(|text| text.contains("unless PYTHONMALLOC=malloc was set")));
+        assert!(
+            of_trace.is_some_and(|text| text.contains("unless it was recorded with PYTHONMALLOC=malloc"))
+        );
         assert_eq!(own_heap_of_trace(Path::new("/usr/bin/gawk")), None);
     }
 

@@ -80,11 +80,11 @@ impl Fault {
         match self {
             Fault::Silent(why) => why.clone(),
             Fault::OwnMalloc(object) => {
-                format!("uses the malloc of {}, which wins over preloading", object.display())
+                format!("uses the malloc of {}, which takes precedence over preloading", object.display())
             }
             Fault::BoundTo(object) => format!("has its malloc bound to {}", object.display()),
             Fault::Unproved(layer) => {
-                format!("loaded {}, which never reported what it forwards to", layer.display())
+                format!("loaded {}, which never reported its next allocator", layer.display())
             }
         }
     }
@@ -258,7 +258,7 @@ fn silence(image: &Image, layer: &Path) -> String {
     {
         return "uses another C library than glibc".to_owned();
     }
-    "ended before it had loaded anything, could not load it, or may not write its report".to_owned()
+    "ended before it loaded anything, could not load it, or may not write its report".to_owned()
 }
 
 /// Objects that use an allocator of their own or another one than the manager: plug-ins opened with `RTLD_DEEPBIND`,
@@ -283,11 +283,11 @@ pub fn strays(findings: &[ImageFinding], expected: &Expected) -> Vec<String> {
         .map(|((owner, object), symbols)| {
             let symbols = symbols.into_iter().collect::<Vec<_>>().join(", ");
             if owner == object {
-                format!("{} calls its own {symbols}: those blocks do not come from the manager", owner.display())
+                format!("{} calls its own {symbols}: these blocks do not come from the manager", owner.display())
             } else {
                 format!(
-                    "{} is bound to the {symbols} of {} (RTLD_DEEPBIND or a like binding): those blocks do not come \
-                     from the manager",
+                    "{} is bound to the {symbols} of {} (RTLD_DEEPBIND or similar): these blocks do not come from \
+                     the manager",
                     owner.display(),
                     object.display()
                 )
@@ -316,8 +316,8 @@ pub fn fallthroughs(findings: &[ImageFinding], expected: &Expected) -> Vec<Strin
         .map(|(object, symbols)| {
             let symbols = symbols.into_iter().collect::<Vec<_>>().join(", ");
             format!(
-                "the program refers to {symbols}, which the manager lacks: in measured runs {} answers, whose heap is \
-                 another",
+                "the program refers to {symbols}, which the manager lacks: in measured runs {} answers with its own \
+                 heap",
                 object.display()
             )
         })

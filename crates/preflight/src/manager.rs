@@ -194,12 +194,12 @@ pub fn preload_list(preload: &[PathBuf]) -> OsString {
 
 fn loader_refuses(manager: PathBuf, line: &str) -> Refusal {
     let advice = if line.contains("static TLS") {
-        "it needs more static thread-local storage than the loader has left: raise it with \
+        "it needs more static thread-local storage than the loader has left: set \
          GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096"
     } else if line.contains("undefined symbol") || line.contains("symbol lookup error") {
         "it needs a symbol that nothing provides: link it with the library that does"
     } else if line.contains("cannot open shared object file") {
-        "a library that it needs is not found: install it or set its run path"
+        "a library that it needs is missing: install it or set its run path"
     } else {
         "rebuild it for this system"
     };

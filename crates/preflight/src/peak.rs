@@ -20,8 +20,8 @@ pub fn replaced_peak(run: &Run) -> Option<String> {
         .collect();
     names.dedup();
     Some(format!(
-        "the peak of memory, {}, is not of what ran to its end, which had {} at most: the kernel counts a program that \
-         replaces itself by exec on ({}); measure the program that it starts",
+        "the peak of memory, {}, belongs to the program before an exec; the program after it had at most {}. The \
+         kernel counts both together ({}): measure the program that it starts",
         heaptoll_units::whole_bytes(peak),
         heaptoll_units::whole_bytes(ended),
         names.join(", ")

@@ -219,11 +219,11 @@ impl ProofRun {
             // The end itself is the reason.
             Ending::Killed(_) => return seen,
             Ending::Stopped => {
-                "a program that allocates later only, as a server that waits for requests, must allocate \
-                 once when it starts; else it may not allocate at all, or bring an allocator inside"
+                "a server that first allocates on a request must allocate once at its start. Otherwise the program \
+                 may not allocate at all, or may have an allocator inside"
                     .to_owned()
             }
-            Ending::Exited(_) => "it may not allocate at all, or bring an allocator inside".to_owned(),
+            Ending::Exited(_) => "it may not allocate at all, or may have an allocator inside".to_owned(),
         };
         format!("{seen}; {reason}")
     }
@@ -349,8 +349,8 @@ impl ProofRun {
             program.own_heap_calls.iter().filter(|name| !served.contains(name)).map(String::as_str).collect();
         (!lacking.is_empty()).then(|| {
             format!(
-                "the program refers to {}, which the manager lacks: glibc answers for its own heap, so that they change \
-                 and report nothing of what is measured",
+                "the program refers to {}, which the manager lacks: glibc answers for its own heap, not for the \
+                 measured one",
                 lacking.join(", ")
             )
         })
@@ -361,8 +361,8 @@ impl ProofRun {
         let Source::Object(_) = &expected.source else { return None };
         let wrote = self.run.stderr.lines().find(|line| FOREIGN_BLOCK.contains(line))?;
         Some(format!(
-            ": glibc wrote \"{wrote}\", so a block of the manager's may have reached glibc's free. A library that the \
-             program opens with RTLD_DEEPBIND, or that is bound to the C library otherwise, calls that"
+            ": glibc wrote \"{wrote}\", so a block of the manager may have reached glibc's free. A library opened \
+             with RTLD_DEEPBIND, or bound to the C library otherwise, calls glibc's free"
         ))
     }
 
@@ -412,7 +412,7 @@ impl ProofRun {
                 format!("it defines {} inside", program.hidden_allocator.join(", "))
             };
             warnings.push(format!(
-                "only {calls} malloc calls seen in {cpu:.2} s of CPU time: {inside}, and managers will hardly differ"
+                "only {calls} malloc calls in {cpu:.2} s of CPU time: {inside}, and managers will hardly differ"
             ));
         }
         match self.run.ending {
@@ -435,7 +435,7 @@ impl ProofRun {
         }
         if self.reports().any(|r| r.cut) {
             warnings.push(
-                "a process has more objects loaded than the report can hold; some were not checked"
+                "a process loaded more objects than the report has space for; some were not checked"
                     .to_owned(),
             );
         }

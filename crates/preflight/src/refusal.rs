@@ -7,8 +7,8 @@ use heaptoll_units::limits;
 use serde::{Deserialize, Serialize};
 
 /// What can be had of a program that has an allocator of its own.
-const FOLLOWED: &str = "Its own allocator is followed by symbol, with nothing preloaded, by `heaptoll exact instructions`, \
-    `locality` and `drag`";
+const FOLLOWED: &str = "`heaptoll exact instructions`, `locality` and `drag` follow its own allocator by symbols, \
+without preloading";
 
 /// A preflight that did not pass.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -50,23 +50,24 @@ pub enum Refusal {
         interpreter: String,
     },
     /// No dynamic loader, so nothing can be preloaded.
-    #[error("{} is statically linked: the loader that would preload a manager never runs; measure a dynamically linked build of it. {FOLLOWED}", .program.display())]
+    #[error("{} is statically linked, so no loader runs that could preload a manager; measure a dynamically linked \
+    build. {FOLLOWED}", .program.display())]
     StaticProgram {
         /// The file.
         program: PathBuf,
     },
     /// A static one whose allocator is Go's.
     #[error(
-        "{} is a Go program: Go brings an allocator and a collector of its own, for which no manager can stand in. Go's own \
-         heap profile shows its memory: write one with runtime/pprof's WriteHeapProfile, or fetch /debug/pprof/heap, then \
-         `heaptoll trace export heap.pb.gz --to html`", .program.display()
+        "{} is a Go program: Go has its own allocator and collector, which no manager can replace. Go's heap profile \
+         shows its memory: write one with runtime/pprof's WriteHeapProfile, or fetch /debug/pprof/heap. Then type `heaptoll trace export heap.pb.gz --to html`", .program.display()
     )]
     GoProgram {
         /// The file.
         program: PathBuf,
     },
     /// Another libc.
-    #[error("{} uses the loader {}, not glibc's; managers built for glibc cannot be loaded into it; measure a glibc build of it", .program.display(), .loader.display())]
+    #[error("{} uses the loader {}, not glibc's, and cannot load managers built for glibc; measure a glibc build of \
+    it", .program.display(), .loader.display())]
     ForeignLibc {
         /// The file.
         program: PathBuf,
@@ -108,19 +109,21 @@ pub enum Refusal {
         reason: String,
     },
     /// `LD_PRELOAD` cannot express the path.
-    #[error("the path {} holds a space or a colon, which LD_PRELOAD takes for a separator; use a symbolic link without them", .object.display())]
+    #[error("the path {} contains a space or a colon, which separate entries of LD_PRELOAD; use a symbolic link \
+    without them", .object.display())]
     PathNotPreloadable {
         /// The object.
         object: PathBuf,
     },
     /// The trap that gives glibc's figures under another name.
-    #[error("{} exports no malloc: a run would measure glibc in silence; build it with its malloc replacement visible, or preload its proxy library", .manager.display())]
+    #[error("{} exports no malloc, so a run would measure glibc; build it with its malloc visible, or preload its \
+    proxy library", .manager.display())]
     NoMalloc {
         /// The file.
         manager: PathBuf,
     },
     /// It lacks what every block it gives needs.
-    #[error("{} exports malloc but not {missing}: its blocks would be handed to glibc's heap; add the function to it", .manager.display())]
+    #[error("{} exports malloc but not {missing}: glibc's heap would get its blocks; add the function to it", .manager.display())]
     HalfAFamily {
         /// The file.
         manager: PathBuf,
@@ -138,7 +141,7 @@ pub enum Refusal {
         advice: String,
     },
     /// It kills the simplest program.
-    #[error("{} breaks even `sh -c :` at load ({what}){}; the manager itself needs repair", .manager.display(), quoted(.stderr))]
+    #[error("{} breaks even `sh -c :` when it is loaded ({what}){}; repair the manager", .manager.display(), quoted(.stderr))]
     CrashesAtLoad {
         /// The file.
         manager: PathBuf,
@@ -148,7 +151,7 @@ pub enum Refusal {
         stderr: String,
     },
     /// The load check never ended.
-    #[error("`sh -c :` does not end within {seconds} s under {}; the manager hangs at load", .manager.display())]
+    #[error("`sh -c :` does not end within {seconds} s under {}; the manager hangs when it is loaded", .manager.display())]
     HangsAtLoad {
         /// The file.
         manager: PathBuf,
@@ -156,7 +159,8 @@ pub enum Refusal {
         seconds: u64,
     },
     /// A function of the family does not do what programs rely on.
-    #[error("{function} of {} fails when it is called once ({what}); the manager itself needs repair: `heaptoll-conformance {}` tests each function", .manager.display(), .manager.display())]
+    #[error("{function} of {} fails on a single call ({what}); repair the manager: `heaptoll-conformance {}` tests \
+    each function", .manager.display(), .manager.display())]
     FunctionFails {
         /// The file.
         manager: PathBuf,
@@ -166,7 +170,8 @@ pub enum Refusal {
         what: String,
     },
     /// The program has its own malloc, which wins.
-    #[error("{} brings its own malloc ({}), which wins over any preloaded one; measure a build of it that uses the system's malloc. {FOLLOWED}", .program.display(), .object.display())]
+    #[error("{} has its own malloc ({}), which takes precedence over a preloaded one; measure a build with the \
+    system's malloc. {FOLLOWED}", .program.display(), .object.display())]
     OwnAllocator {
         /// The program.
         program: PathBuf,
@@ -174,7 +179,7 @@ pub enum Refusal {
         object: PathBuf,
     },
     /// Calls arrive at the layer, but the next malloc is not the manager's.
-    #[error("in {} malloc is bound to {}, not to {}; nothing measured would be about the requested manager", .program.display(), .bound_to.display(), .manager.display())]
+    #[error("in {} malloc is bound to {}, not to {}; a run would not measure the requested manager", .program.display(), .bound_to.display(), .manager.display())]
     BoundElsewhere {
         /// The program.
         program: PathBuf,
@@ -184,7 +189,7 @@ pub enum Refusal {
         manager: PathBuf,
     },
     /// No call came.
-    #[error("no malloc call of {} reached the manager{}; a comparison would show nothing but noise{}", .program.display(), maybe(.hint), followed(.hint))]
+    #[error("no malloc call of {} reached the manager{}; a comparison would show only noise{}", .program.display(), maybe(.hint), followed(.hint))]
     NoCalls {
         /// The program.
         program: PathBuf,
@@ -201,7 +206,8 @@ pub enum Refusal {
     },
     /// Most of the work happens where the manager does not reach.
     #[error(
-        "{percent} % of the run's CPU time is spent where the manager does not reach ({detail}); measure that program itself, or a build of it that the manager can reach"
+        "{percent} % of the CPU time runs in processes without the manager ({detail}); measure that program itself, \
+         or a build that the manager can reach"
     )]
     MostlyUnreached {
         /// Share of CPU time, per cent.
@@ -218,7 +224,7 @@ pub enum Refusal {
         reason: String,
     },
     /// The manager loads alone, but not with these layers in front of it.
-    #[error("{stack} breaks even `sh -c :` at load ({what}){}; take another layer or manager", quoted(.stderr))]
+    #[error("{stack} breaks even `sh -c :` when it is loaded ({what}){}; take another layer or manager", quoted(.stderr))]
     StackBreaks {
         /// Its objects, the program's first: `/a.so in front of /m.so`.
         stack: String,
@@ -228,7 +234,8 @@ pub enum Refusal {
         stderr: String,
     },
     /// A layer was loaded and did not report what it forwards to.
-    #[error("in {} the layer {} never reported what it forwards to, so the objects after it are unknown; run `make build` again", .program.display(), .layer.display())]
+    #[error("in {} the layer {} never reported its next allocator, so the objects after it are unknown; run `make \
+    build` again", .program.display(), .layer.display())]
     LayerUnproved {
         /// The program.
         program: PathBuf,
@@ -236,7 +243,8 @@ pub enum Refusal {
         layer: PathBuf,
     },
     /// A layer of ours is missing.
-    #[error("the layer {} is not there ({reason}); build it with `make build`, or set HEAPTOLL_LAYERS_DIR to its directory", .layer.display())]
+    #[error("the layer {} is missing ({reason}); build it with `make build`, or set HEAPTOLL_LAYERS_DIR to its \
+    directory", .layer.display())]
     LayerMissing {
         /// Where it was searched.
         layer: PathBuf,
@@ -286,7 +294,7 @@ fn searched(program: &str, path: &Option<String>) -> String {
     // A path with a blank in it is a path.
     if program.contains(OF_A_SHELL) && !program.starts_with(['/', '.']) {
         let quoted = program.replace('\'', r"'\''");
-        return format!(", for all of it is one word; a line of a shell is run by: -- sh -c '{quoted}'");
+        return format!(", because all of it is one word; to run a line of shell: -- sh -c '{quoted}'");
     }
     let place = path.as_ref().map_or_else(String::new, |path| format!(" in PATH ({path})"));
     format!("{place}; check the name, or give its path")

@@ -264,9 +264,7 @@ fn threads() -> Result<(), String> {
                     // SAFETY: the neighbour gave this block away; it is checked and freed once, here.
                     unsafe {
                         if !holds(block, size, size) {
-                            return Err(format!(
-                                "a block of {size} bytes changed on its way between threads"
-                            ));
+                            return Err(format!("a block of {size} bytes changed between threads"));
                         }
                         libc::free(block);
                     }

@@ -22,7 +22,7 @@ pub struct ReadProfile {
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// It is cut off, damaged, or something else.
-    #[error("it is no whole profile of {format}: {what}; was the file cut off?")]
+    #[error("it is not a complete profile of {format}: {what}; was the file cut off?")]
     Malformed {
         /// The format.
         format: &'static str,
@@ -30,31 +30,27 @@ pub enum ReadError {
         what: String,
     },
     /// A version that is not known.
-    #[error(
-        "it has version {version} of DHAT's format, and only version 2 is read (Valgrind 3.17 and later)"
-    )]
+    #[error("it has version {version} of DHAT's format; heaptoll reads version 2 (Valgrind 3.17 and later)")]
     OtherVersion {
         /// The version.
         version: u64,
     },
     /// It is of something else than a heap.
-    #[error(
-        "it counts {counted}, and only profiles of a heap are read: objects or bytes, allocated or in use"
-    )]
+    #[error("it counts {counted}; heaptoll reads only heap profiles: objects or bytes, allocated or in use")]
     NoHeap {
         /// What it counts.
         counted: String,
     },
     /// Values below zero.
     #[error(
-        "it has negative values, as differences of two profiles have: give both profiles to `heaptoll diff`"
+        "it has negative values, like a difference of two profiles: give both profiles to `heaptoll diff`"
     )]
     Negative,
     /// Only a full build knows it.
     #[error("`make demo` built this heaptoll without the format: build all of it with `make build`")]
     LeftOut,
     /// Too large.
-    #[error("it needs more than the {} of memory that are allowed: allow more with --memory-limit", whole_bytes(*limit_bytes))]
+    #[error("it needs more than the memory limit of {}: allow more with --memory-limit", whole_bytes(*limit_bytes))]
     Memory {
         /// The limit.
         limit_bytes: u64,

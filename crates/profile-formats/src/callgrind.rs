@@ -58,7 +58,7 @@ fn head(profile: &Profile, measures: [Measure; 4], out: &mut dyn Write) -> io::R
     writeln!(out, "cmd: {}", one_line(&subject.command.join(" ")))?;
     writeln!(
         out,
-        "desc: Live objects: those of {}",
+        "desc: Live objects: {}",
         match measures[2] {
             Measure::PeakObjects => "the peak",
             _ => "the end",

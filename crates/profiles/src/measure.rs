@@ -125,7 +125,7 @@ impl Measure {
             Measure::EndBytes => "bytes live at the end",
             Measure::PeakObjects => "objects live at the peak",
             Measure::PeakBytes => "bytes live at the peak",
-            Measure::OwnPeakBytes => "most bytes live at once",
+            Measure::OwnPeakBytes => "most bytes live",
             Measure::OwnPeakObjects => "objects live when its bytes were at their maximum",
             Measure::LifetimeNs => "lifetimes",
             Measure::RequestedBytes => "bytes requested",

@@ -28,7 +28,8 @@ pub enum RecordError {
     },
     /// Standard output is the program's.
     #[error(
-        "a trace cannot go to standard output, which is the program's; name a file with -o, or a named pipe that something reads"
+        "a trace cannot go to standard output, because the program uses it; name a file with -o, or a named pipe \
+         with a reader"
     )]
     StandardOutput,
     /// The trace cannot be made.
@@ -66,7 +67,7 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// The rings could not be made.
-    #[error("cannot make the memory through which the program's calls are recorded: {0}{advice}", advice = ring_advice(.0))]
+    #[error("cannot make the shared memory for recording: {0}{advice}", advice = ring_advice(.0))]
     Ring(#[from] RingError),
     /// The program could not be started.
     #[error("cannot start {program}: {source}; check that it runs by hand")]

@@ -7,28 +7,25 @@ use heaptoll_units::limits;
 pub fn describe_left_out(shared: &mut Shared, corrupted: bool) -> Vec<String> {
     let left_out = shared.left_out();
     let damaged = (left_out.damaged || corrupted).then(|| {
-        "the program wrote over the recording's list of processes or its counters, as by a stray pointer: what is in no \
-         trace is not known"
+        "the program overwrote the recording's list of processes or its counters, perhaps by a stray pointer: \
+         missing events cannot be counted"
             .to_string()
     });
     let limited = format!(
-        "processes were not recorded: their address space is limited (ulimit -v), and the recorder takes an eighth of it at \
-         most; a limit of {} MiB is enough",
+        "processes were not recorded: their address space is limited (ulimit -v), and the recorder takes at most an \
+         eighth; a limit of {} MiB is enough",
         shared.least_address_space() >> 20
     );
     let without_stacks = format!(
-        "processes were recorded without call stacks: they have too little memory for these; {}",
+        "processes were recorded without call stacks, because their memory is too small; {}",
         limits::memory().unwrap_or_else(|| "they set the limit themselves (`ulimit -v`, `ulimit -d`)".into())
     );
     let counted = [
-        (left_out.processes, "processes were not recorded: more ran at once than there is memory for"),
-        (left_out.threads, "threads were not recorded: more ran at once than there is memory for"),
+        (left_out.processes, "processes were not recorded: too many ran together for the available memory"),
+        (left_out.threads, "threads were not recorded: too many ran together for the available memory"),
         (left_out.limited, limited.as_str()),
         (left_out.without_stacks, without_stacks.as_str()),
-        (
-            left_out.execs,
-            "programs may have been started without being recorded: more than could be followed",
-        ),
+        (left_out.execs, "programs may have started unrecorded: there were too many to follow"),
         (
             left_out.events,
             "calls of signal handlers were not recorded: they interrupted the recording of another call",

@@ -355,7 +355,7 @@ impl<'a> Recorder<'a> {
             self.recorded.status = None;
             self.recorded
                 .warnings
-                .push(format!("{left} traces have no end: the recording was stopped while it was written"));
+                .push(format!("{left} traces have no end: the recording stopped while they were written"));
         }
     }
 
@@ -392,7 +392,7 @@ impl<'a> Recorder<'a> {
             if self.sessions[at].events() == 0 {
                 self.unverified.found_corruption();
             }
-            self.finish(at, "became a program that is not recorded", None, now_ns);
+            self.finish(at, "became an unrecorded program", None, now_ns);
         }
     }
 

@@ -211,13 +211,14 @@ fn describe_losses(losses: Losses) -> Option<String> {
             format!("{} threads were", losses.threads)
         };
         return Some(format!(
-            "{threads} not recorded, as there was no memory for their rings; set XDG_RUNTIME_DIR to a folder with more"
+            "{threads} not recorded, because memory for their rings was missing; set XDG_RUNTIME_DIR to a folder \
+             with more space"
         ));
     }
     if losses.unread {
         return Some(
-            "events that lay in its rings were lost, as there was no memory for their pages; set XDG_RUNTIME_DIR to a \
-             folder with more"
+            "events in its rings were lost, because memory for their pages was missing; set XDG_RUNTIME_DIR to a \
+             folder with more space"
                 .into(),
         );
     }
@@ -226,7 +227,7 @@ fn describe_losses(losses: Losses) -> Option<String> {
     }
     (losses.damaged > 0).then(|| {
         format!(
-            "{} words of its rings were overwritten, as by a stray pointer of the program's",
+            "{} words of its rings were overwritten, perhaps by a stray pointer of the program",
             losses.damaged
         )
     })

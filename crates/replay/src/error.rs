@@ -14,8 +14,8 @@ pub enum ReplayError {
     Trace(#[from] TraceError),
     /// The trace has nothing to replay.
     #[error(
-        "{trace} holds no call that can be replayed ({skipped} were left out: failed, or of blocks it does not know); \
-         was the program recorded from its beginning?"
+        "{trace} has no call that can be replayed ({skipped} were left out: they failed, or use unknown blocks). Was \
+         the program recorded from its beginning?"
     )]
     Empty {
         /// The trace.
@@ -25,8 +25,8 @@ pub enum ReplayError {
     },
     /// The flattened trace does not fit.
     #[error(
-        "no space for the trace as the driver reads it ({needed_mib} MiB so far) in {folder}: {source}; free some, or \
-         set TMPDIR to a folder that has some"
+        "no space for the driver's copy of the trace ({needed_mib} MiB so far) in {folder}: {source}; free some, or \
+         set TMPDIR to a folder with space"
     )]
     NoSpace {
         /// Where it was put.
@@ -38,13 +38,13 @@ pub enum ReplayError {
     },
     /// More objects at once than slots can be numbered.
     #[error(
-        "the trace (times --scale) has more than 4294967295 objects at once, more than a replay can hold"
+        "the trace (times --scale) has more than 4294967295 live objects, the most that a replay can number"
     )]
     TooManyObjects,
     /// Tables that this machine has no memory for.
     #[error(
-        "the driver's table of {slots} objects takes {needed_mib} MiB and this machine has {available_mib} MiB free; \
-         use a machine with more memory, or a smaller --scale"
+        "the driver's table of {slots} objects takes {needed_mib} MiB, but this machine has {available_mib} MiB \
+         free; use more memory or a smaller --scale"
     )]
     TableTooLarge {
         /// Objects at once.
@@ -56,8 +56,8 @@ pub enum ReplayError {
     },
     /// Blocks that would be written and this machine has no memory for.
     #[error(
-        "the trace's objects take up to {live_mib} MiB at once and this machine has {available_mib} MiB free; \
-         use --touch none, a smaller --scale, or a machine with more memory"
+        "the trace's objects take up to {live_mib} MiB, but this machine has {available_mib} MiB free; use --touch \
+         none, a smaller --scale, or more memory"
     )]
     LiveTooLarge {
         /// Largest live bytes, MiB.

@@ -385,13 +385,13 @@ fn warnings(request: &Request, study: &Study, rows: &[Row]) -> Vec<String> {
     };
     count(
         facts.unknown,
-        "call was left out: its object was made in a hole of the trace",
-        "calls were left out: their objects were made in a hole of the trace",
+        "call was left out: its object was made in a gap of the trace",
+        "calls were left out: their objects were made in a gap of the trace",
     );
     count(
         facts.overtaken,
-        "object was freed late: its free is in a hole of the trace",
-        "objects were freed late: their frees are in a hole of the trace",
+        "object was freed late: its free is in a gap of the trace",
+        "objects were freed late: their frees are in a gap of the trace",
     );
     count(
         facts.foreign,
@@ -403,8 +403,8 @@ fn warnings(request: &Request, study: &Study, rows: &[Row]) -> Vec<String> {
             let counted = row.memory.as_ref().map(|memory| memory.max_live_bytes);
             if let Some(counted) = counted.filter(|counted| *counted != facts.max_live_bytes) {
                 all.push(format!(
-                    "under {} the driver counted {counted} bytes live at most and the trace has {}: a defect of heaptoll, \
-                     please report it",
+                    "under {} the driver counted at most {counted} live bytes, but the trace has {}: a defect of \
+                     heaptoll, please report it",
                     row.name, facts.max_live_bytes
                 ));
             }

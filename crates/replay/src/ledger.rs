@@ -158,7 +158,7 @@ impl Prepared {
                 let file = Path::new(&outcome.served_by).file_name().unwrap_or_default();
                 match !manager.stack.preload.is_empty() && file.to_string_lossy().starts_with("libc.so") {
                     true => Err(Replayed::Failed(
-                        "it is not used: malloc still comes from the C library; is it a manager?".into(),
+                        "malloc still comes from the C library; is it a manager?".into(),
                     )),
                     false => Ok(outcome.collector.is_some()),
                 }

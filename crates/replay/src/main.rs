@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     drop(text);
     let done = match request {
         Ok(request) => driver::drive(request, program),
-        Err(error) => Err(format!("the driver cannot read what it is to do: {error}")),
+        Err(error) => Err(format!("the driver cannot read its task: {error}")),
     };
     let answered = match done {
         Ok(outcome) => Answer::Done(Box::new(outcome)),

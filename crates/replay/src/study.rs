@@ -226,17 +226,17 @@ pub fn study(
     for program in [Some(&memory_program), time_program.as_ref()].into_iter().flatten() {
         fits(program, touches.1 != Touch::None, available())?;
     }
-    warnings.extend(found.gaps.iter().map(|gap| format!("the trace has a hole: {}", gap.why)));
+    warnings.extend(found.gaps.iter().map(|gap| format!("the trace has a gap: {}", gap.why)));
     let read = facts.calls + facts.skipped();
     if let Some(missing) = events.and_then(|events| events.checked_sub(read)).filter(|missing| *missing > 0)
         && request.copies <= 1
     {
         warnings.push(format!(
-            "{missing} of the recorded events could not be read (`heaptoll trace stat` shows where): the rest is replayed"
+            "{missing} recorded events are unreadable (`heaptoll trace stat` shows where): the rest is replayed"
         ));
     }
     if trace.ending.is_none() && warnings.is_empty() {
-        warnings.push("the trace has no end: it was cut off, and what came later is not replayed".into());
+        warnings.push("the trace was cut off: later calls are not replayed".into());
     }
     let mut study = Study {
         header: trace.header,
@@ -322,9 +322,8 @@ impl StudyRunner<'_> {
                 Ended::Done(outcome, _) => {
                     let file = Path::new(&outcome.served_by).file_name().unwrap_or_default();
                     if !stack.preload.is_empty() && file.to_string_lossy().starts_with("libc.so") {
-                        subject.refused = Some(
-                            "it is not used: malloc still comes from the C library; is it a manager?".into(),
-                        );
+                        subject.refused =
+                            Some("malloc still comes from the C library; is it a manager?".into());
                     }
                     subject.served_by = outcome.served_by;
                     subject.collector = outcome.collector;

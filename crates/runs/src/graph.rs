@@ -73,7 +73,7 @@ pub fn record(request: &Request, context: &Context) -> Result<Outcome, Failure> 
         [one] => one.clone(),
         all => {
             return Err(Failure::Usage(format!(
-                "a trace with pointers is of one program under one manager, and {} are requested",
+                "a trace with pointers covers one program under one manager, but {} were named",
                 all.len()
             )));
         }
@@ -271,9 +271,9 @@ fn finish(
 fn not_whole(path: &Path, why: &str, lost: u64) -> String {
     let path = path.display();
     match lost {
-        0 => format!("{path} is not whole: {why}"),
+        0 => format!("{path} is incomplete: {why}"),
         lost => format!(
-            "{path} is not whole ({why}): {} events are lost, the gap is marked in it",
+            "{path} is incomplete ({why}): {} events are lost, and the trace marks the gap",
             count(lost as f64)
         ),
     }
@@ -315,17 +315,17 @@ fn report(request: &Request, all: &[(PathBuf, Counts)], context: &Context) {
         most.map_or_else(PathBuf::new, |(path, _)| path.clone())
     };
     let what = match others_made {
-        [] => "what points to what",
+        [] => "pointers between objects",
         made => {
             let folder = printable(&others(&request.output).display().to_string());
             let events: u64 = made.iter().map(|(_, counts)| counts.events).sum();
             context.messages.note(&format!(
-                "and {} of other process images with {} events, in {folder}; the largest is {}",
+                "and {} of other processes with {} events, in {folder}; the largest is {}",
                 plural(made.len(), "trace"),
                 count(events as f64),
                 printable(&largest(made).display().to_string())
             ));
-            "what points to what in the largest of all"
+            "pointers between objects in the largest"
         }
     };
     context.messages.note(&format!("{what}: heaptoll trace stat {}", shell_path(&largest(all))));

@@ -117,7 +117,7 @@ pub fn manager_of(
     let name = wanted.map_or("glibc", String::as_str);
     if manager::is_group(&known, name) {
         return Err(Failure::Usage(format!(
-            "-m {name} names several managers; a recording has one: see `heaptoll managers`"
+            "-m {name} names several managers, but a recording has one: see `heaptoll managers`"
         )));
     }
     stand_ins::note(&known, wanted, messages);
@@ -129,8 +129,8 @@ pub fn manager_of(
     }
     if let Some(reason) = found.why_no_layers() {
         return Err(Failure::Usage(format!(
-            "{name} cannot be recorded over: {reason}; record over another manager, and `heaptoll run -m {name}` for its \
-             figures"
+            "{name} cannot be recorded: {reason}. Record over another manager; `heaptoll run -m {name}` measures \
+             this one"
         )));
     }
     if let Some(object) = &found.object {

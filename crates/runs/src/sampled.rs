@@ -176,7 +176,7 @@ impl Prepared {
     fn answer(&self, processes: &[NamedProcess], awake: bool, wall_ns: u64) -> Result<Answer, String> {
         let Some(most) = largest(processes) else {
             let why =
-                if awake { "no allocation was sampled yet" } else { "it is dormant, and was never awake" };
+                if awake { "no allocation was sampled yet" } else { "it is dormant and was never started" };
             return Err(format!("there is no profile: {why}"));
         };
         let (figures, profile) = self.figures(&processes[most], wall_ns);

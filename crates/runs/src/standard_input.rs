@@ -56,7 +56,7 @@ fn kept(from: File, keeper: &Keeper) -> Result<Kept, Failure> {
     let (folder, path) = match Source::of(from).map_err(keep::unreadable)? {
         Source::Terminal => {
             keeper.context.messages.note(
-                "standard input is a terminal, and the program reads an empty one: `< FILE` or a pipe gives it input",
+                "standard input is a terminal, so the program gets empty input: give it input by `< FILE` or a pipe",
             );
             (None, None)
         }
@@ -73,7 +73,7 @@ fn readable(path: &Path) -> Result<PathBuf, Failure> {
     let kind = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.file_type();
     // A pipe would be empty from the second run on, and opening one may never return.
     if !kind.is_file() && !kind.is_char_device() {
-        return Err(refuse("it is no file that every run can read from its beginning".into()));
+        return Err(refuse("it must be a regular file".into()));
     }
     let absolute = File::open(path).and_then(|_| std::path::absolute(path));
     absolute.map_err(|error| refuse(error.to_string()))

@@ -279,7 +279,8 @@ impl StudyOutcome {
             (
                 "plan",
                 format!(
-                    "{} repetitions, each stack once in each, {}in random order; seed {}; {} before them, not compared",
+                    "{} repetitions, each stack once in each, {}in random order; seed {}; {} before them, not \
+                     compared",
                     settings.repetitions,
                     self.at_once(),
                     settings.seed,
@@ -311,8 +312,8 @@ impl StudyOutcome {
             return vec![];
         }
         let mut all = vec![
-            "CPU is of runs at once on one processor, where caches are colder and managers that act by the clock do more: \
-             believe a difference that `--pairing interleaved` shows too"
+            "CPU times come from runs in lockstep on one processor. Caches are colder there, and timer-driven \
+             managers do extra work; confirm differences with `--pairing interleaved`"
                 .to_owned(),
         ];
         for program in &self.experiment.programs {
@@ -329,8 +330,8 @@ impl StudyOutcome {
         let all = &self.experiment.programs;
         match all.iter().filter(|program| self.experiment.is_in_lockstep(&program.name)).count() {
             0 => String::new(),
-            some if some == all.len() => "at once and alone, ".into(),
-            some => format!("at once and alone for {some} of {} programs, ", all.len()),
+            some if some == all.len() => "in lockstep and separately, ".into(),
+            some => format!("in lockstep and separately for {some} of {} programs, ", all.len()),
         }
     }
 

@@ -137,7 +137,7 @@ impl Workload {
         if !self.command.is_empty() {
             return Ok(vec![self.plain_command(context)?]);
         }
-        let catalog = catalog(context.places, self.catalog.as_deref())?;
+        let mut catalog = catalog(context.places, self.catalog.as_deref())?;
         let folders = catalog_places(context.places);
         let many: Option<Vec<&Program>> = match (&self.set, self.all) {
             (Some(set), _) => Some(of_set(&catalog, set)?),
@@ -151,7 +151,7 @@ impl Workload {
         let unique = self.program.iter().filter(|name| seen.insert(name.as_str()));
         unique
             .map(|name| {
-                let program: &Program = catalog.find(name)?;
+                let program: &Program = catalog.meant(name)?;
                 match program.missing(&folders) {
                     Some(what) => Err(Failure::Usage(format!("{name}: {what}"))),
                     None => Ok(info(program.prepare(self.size, &folders)?)),
@@ -182,7 +182,7 @@ impl Workload {
         }
         match (prepared.is_empty(), &self.set) {
             (true, Some(set)) => Err(Failure::Usage(format!(
-                "no program of the set `{set}` is installed: `heaptoll programs`"
+                "no program of the set `{set}` is installed: `heaptoll programs` lists their packages"
             ))),
             _ => Ok(prepared),
         }
@@ -235,7 +235,7 @@ fn of_set<'c>(catalog: &'c Catalog, name: &str) -> Result<Vec<&'c Program>, Fail
 fn words(option: &str, text: &str) -> Result<Vec<String>, Failure> {
     match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(words),
-        _ => Err(Failure::Usage(format!("--{option} `{text}` is no command: check its quotes"))),
+        _ => Err(Failure::Usage(format!("--{option} `{text}` is not a command: check its quotes"))),
     }
 }
 

@@ -18,7 +18,7 @@ mod trimmed;
 mod verdict;
 
 pub use geometric_mean::geometric_mean;
-pub use interval::Interval;
+pub use interval::{Interval, State};
 pub use intervals::{ALPHA, FEWEST_PAIRS, paired, unpaired};
 pub use median::median;
 pub use over_programs::over_programs;

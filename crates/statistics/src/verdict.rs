@@ -105,4 +105,19 @@ mod tests {
         assert_eq!(shown(same, more), "no CPU difference seen, 2.0x the memory");
         assert_eq!(shown(more, few), "2.0x the CPU");
     }
+
+    #[test]
+    fn a_ratio_has_one_state_and_json_has_it_beside_the_ratio() {
+        let few = Interval { pairs: 5, ..around(0.5, 0.4, 0.6) };
+        for (interval, state) in [
+            (around(0.9, 0.8, 0.95), "less"),
+            (around(1.1, 1.05, 1.2), "more"),
+            (around(1.0, 0.9, 1.1), "none"),
+            (few, "too_few"),
+        ] {
+            let json = serde_json::to_value(interval).expect("it is JSON");
+            assert_eq!(json["state"], state);
+            assert_eq!(serde_json::from_value::<Interval>(json).expect("it is read again"), interval);
+        }
+    }
 }

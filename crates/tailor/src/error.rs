@@ -11,8 +11,8 @@ use thiserror::Error;
 pub enum TailorError {
     /// Too few allocations.
     #[error(
-        "{trace} has {} allocations: an allocator is made from {} on, since a class for a size that a short run \
-         requests a few times costs more than it gains; record a longer run, or one on a larger input",
+        "{trace} has only {} allocations, and an allocator needs {}: classes for rare sizes cost more than they \
+         gain. Record a longer run or a larger input",
         number(*allocations), number(*least)
     )]
     TooSmall {
@@ -25,7 +25,7 @@ pub enum TailorError {
     },
     /// Events are missing.
     #[error(
-        "{trace} is not whole ({why}): what was live at once, from which sizes are planned, is not known; record the \
+        "{trace} is incomplete ({why}), so the live bytes that sizes are planned from are unknown; record the \
          program again"
     )]
     NotWhole {
@@ -36,12 +36,12 @@ pub enum TailorError {
     },
     /// No compiler.
     #[error(
-        "no C compiler is there: none of cc, gcc and clang is in PATH, and CC is not set; install one (Debian: gcc), or \
-         write the source alone by `--source FILE` without `-o`"
+        "there is no C compiler: none of cc, gcc and clang is in PATH, and CC is not set. Install one (Debian: gcc), \
+         or write only the source by `--source FILE` without `-o`"
     )]
     NoCompiler,
     /// `$CC` names none.
-    #[error("CC is `{cc}`, which is no program in PATH; set it to a C compiler, or unset CC")]
+    #[error("CC is `{cc}`, which is not a program in PATH; set it to a C compiler, or unset CC")]
     NoSuchCompiler {
         /// The variable's value.
         cc: String,
@@ -55,7 +55,7 @@ pub enum TailorError {
         source: io::Error,
     },
     /// It failed.
-    #[error("{compiler} does not compile {}: {text}\nset CC to another compiler (GCC and Clang are known to do)", code.display())]
+    #[error("{compiler} does not compile {}: {text}\nset CC to another compiler, such as GCC or Clang", code.display())]
     CompilerFails {
         /// Its command.
         compiler: String,

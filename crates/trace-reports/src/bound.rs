@@ -38,7 +38,7 @@ impl Default for Request {
 pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
     if trace_source::is_stream(trace) {
         return Err(Failure::Usage(format!(
-            "{} cannot be read more than once: give a file, for bound reads the trace several times",
+            "{} cannot be read twice: give a file, because bound reads the trace several times",
             trace.display()
         )));
     }

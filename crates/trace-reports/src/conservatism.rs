@@ -39,7 +39,7 @@ struct Scratch {
 pub fn measure(trace: &Path, memory_limit_bytes: u64) -> Result<Figures, Failure> {
     if trace_source::is_stream(trace) {
         return Err(Failure::Usage(format!(
-            "{} cannot be read more than once: give a file, for conservatism reads the trace twice",
+            "{} cannot be read twice: give a file, because conservatism reads the trace twice",
             trace.display()
         )));
     }
@@ -76,13 +76,13 @@ fn second_pass(mut reader: Reader<File>, lives: &Lives) -> Result<Figures, Failu
     let is_damaged = !(tables.warnings.is_empty() && tables.gaps.is_empty());
     if figures.left_out > 0 {
         warnings.push(format!(
-            "{} root points have no figures: they are not whole, or come after missing events",
+            "{} root points have no figures: they are incomplete, or come after missing events",
             number(figures.left_out)
         ));
     }
     if figures.ends.unknown > 0 {
         warnings.push(format!(
-            "of {} the end is not in the trace: they are taken as used until then",
+            "the end of {} is not in the trace: they count as used until then",
             objects(figures.ends.unknown)
         ));
     }

@@ -66,7 +66,7 @@ pub fn make(trace: &Path, request: &Request) -> Result<Figures, Failure> {
     let source_path = source_path(request)?;
     check(&source_path, request.force)?;
     if writable::are_same(&source_path, trace) {
-        return Err(cannot_write(&source_path, "it is the trace; name another with --source"));
+        return Err(cannot_write(&source_path, "it is the trace; name another file with --source"));
     }
     let compiler = request
         .object
@@ -107,13 +107,13 @@ fn source_path(request: &Request) -> Result<PathBuf, Failure> {
         (None, Some(object)) => object.with_extension("c"),
         (None, None) => {
             return Err(Failure::Usage(
-                "name the shared object to make (-o my.so), or the source alone (--source my.c)".into(),
+                "name the shared object to make (-o my.so), or only the source (--source my.c)".into(),
             ));
         }
     };
     if request.object.as_ref() == Some(&path) {
         return Err(Failure::Usage(format!(
-            "{} cannot be the shared object and its source: name one of them otherwise",
+            "{} cannot be both the shared object and its source: name two files",
             path.display()
         )));
     }
@@ -143,7 +143,7 @@ fn read(trace: &Path, memory_limit_bytes: u64) -> Result<(Profile, Subject), Fai
         Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), profile.time_ns);
     let name = || trace.display().to_string();
     let gap = subject.gaps.first().map(|gap| format!("events are missing: {}", gap.why));
-    let misfits = (profile.misfits > 0).then(|| "events name objects that are not there".to_owned());
+    let misfits = (profile.misfits > 0).then(|| "events name objects that do not exist".to_owned());
     if let Some(why) = subject.warnings.first().cloned().or(gap).or(misfits) {
         return Err(refused(TailorError::NotWhole { trace: name(), why }));
     }

@@ -11,8 +11,8 @@ use thiserror::Error;
 pub enum TraceError {
     /// The bytes are something else.
     #[error(
-        "{name} is no trace of heaptoll: it seems to be {content}; `heaptoll record` makes traces. \
-             `heaptoll trace export` and `diff` also read heap profiles of pprof, DHAT, jemalloc, gperftools and Go"
+        "{name} is not a trace of heaptoll: it seems to be {content}; `heaptoll record` makes traces. `heaptoll \
+         trace export` and `diff` also read heap profiles of pprof, DHAT, jemalloc, gperftools and Go"
     )]
     NotATrace {
         /// The file.
@@ -22,7 +22,8 @@ pub enum TraceError {
     },
     /// The bytes are something else than a trace with pointers.
     #[error(
-        "{name} is no trace with pointers: it seems to be {content}; `heaptoll record --graph` makes traces with pointers"
+        "{name} is not a trace with pointers: it seems to be {content}; `heaptoll record --graph` makes traces with \
+         pointers"
     )]
     NotAGraph {
         /// The file.
@@ -32,8 +33,8 @@ pub enum TraceError {
     },
     /// Written by a later heaptoll.
     #[error(
-        "{name} is a trace of format version {version}, this heaptoll reads up to version {known}: \
-         read it with the heaptoll that recorded it, or a newer one"
+        "{name} has version {version} of the trace format; this heaptoll reads up to version {known}. Read it with \
+         the heaptoll that recorded it, or a newer one"
     )]
     Newer {
         /// The file.
@@ -54,15 +55,15 @@ pub enum TraceError {
         source: io::Error,
     },
     /// The file to be made is there.
-    #[error("{name} exists: choose another name, or allow it to be replaced (--force)")]
+    #[error("{name} exists: choose another name, or replace it with --force")]
     Exists {
         /// The file.
         name: String,
     },
     /// Its objects take more memory than is allowed.
     #[error(
-        "{name} has {more}{objects} objects alive at once: to read it needs about {} of memory, and {} are allowed; \
-         allow it with --memory-limit {}",
+        "{name} has {more}{objects} objects at its peak: reading it needs about {} of memory, more than the limit of \
+         {}; allow it with --memory-limit {}",
         whole_bytes(*needs_bytes), whole_bytes(*limit_bytes), allow(*needs_bytes)
     )]
     Memory {
@@ -78,7 +79,7 @@ pub enum TraceError {
         limit_bytes: u64,
     },
     /// An extra table cannot be read or written as JSON.
-    #[error("the table `{table}` of {name} is not as expected: {source}; was it written by another version?")]
+    #[error("the table `{table}` of {name} is not valid: {source}; did another version write it?")]
     Table {
         /// The file.
         name: String,
@@ -88,9 +89,7 @@ pub enum TraceError {
         source: serde_json::Error,
     },
     /// A caller of the writer names an object that is not live.
-    #[error(
-        "object {slot} is resized or freed, but it is not live: the caller that writes the trace has lost count"
-    )]
+    #[error("object {slot} is resized or freed, but it is not live: a defect in the writer of the trace")]
     NotLive {
         /// The object.
         slot: u32,
@@ -104,7 +103,7 @@ pub enum TraceError {
         call: &'static str,
     },
     /// More objects live at once than slots can be numbered.
-    #[error("more than 4,294,967,294 objects are live at once: a trace cannot number them")]
+    #[error("more than 4,294,967,294 objects are live: a trace cannot number them")]
     TooManyObjects,
 }
 

@@ -255,7 +255,7 @@ impl<R: Read> Reader<R> {
         let (slots, _) = self.decoder.position();
         let lost_by_recorder = std::mem::take(&mut self.lost_by_recorder);
         if let Err(malformed) = self.decoder.load(self.framer.payload(), self.state.events) {
-            self.tables.warn(format!("chunk {sequence} is not as it should be: {}", malformed.0));
+            self.tables.warn(format!("chunk {sequence} is not valid: {}", malformed.0));
             self.tables.miss(format!("chunk {sequence} cannot be read"), None);
             self.state.live.miss();
             self.gap = true;
@@ -282,11 +282,11 @@ impl<R: Read> Reader<R> {
     fn malformed(&mut self, what: &str) {
         let head = self.decoder.head();
         self.tables.warn(format!(
-            "the chunk of events {} to {} is not as it should be: {what}; the rest of it is left out",
+            "the chunk of events {} to {} is not valid: {what}; its rest is left out",
             head.first_event,
             head.first_event + u64::from(head.events)
         ));
-        self.tables.miss("a chunk that is not as it should be".to_string(), None);
+        self.tables.miss("an invalid chunk".to_string(), None);
         self.decoder.drop_rest();
         self.state.live.miss();
         self.gap = true;

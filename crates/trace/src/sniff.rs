@@ -20,9 +20,9 @@ const KNOWN: [(&[u8], &str); 16] = [
     (b"desc: ", "a profile of massif (Valgrind's --tool=dhat writes one that is read)"),
     (
         b"{\"head\":{\"callFrame\"",
-        "a sampled heap profile of V8 (Node's package `pprof` writes one that is read)",
+        "a sampled heap profile of V8 (Node's package `pprof` writes a readable one)",
     ),
-    (b"{\"snapshot\":", "a heap snapshot of V8, which has objects and no calls"),
+    (b"{\"snapshot\":", "a heap snapshot of V8, with objects but without calls"),
     (b"<!DOCTYPE html", "an HTML page"),
 ];
 

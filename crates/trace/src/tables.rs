@@ -77,7 +77,7 @@ impl Tables {
             None => format!("events are missing: {}", gap.why),
         }));
         if let Some(ending) = self.ending.as_ref().filter(|ending| ending.is_early()) {
-            all.push(format!("the program was {}: the trace is of its run until then", ending.how));
+            all.push(format!("the program was {}: the trace covers its run until then", ending.how));
         }
         all
     }
@@ -156,7 +156,7 @@ impl Tables {
         if part.continues {
             self.open = Some((head.kind, part.name, bytes));
         } else if self.put(head, part.name, bytes).is_none() {
-            self.warn(format!("chunk {} does not hold what it should: left out", head.sequence));
+            self.warn(format!("chunk {} has the wrong contents: left out", head.sequence));
         }
     }
 
@@ -235,7 +235,7 @@ impl Tables {
             }
         }
         if !self.has_header {
-            self.warn("the chunk with the header, which states what was recorded, is missing".to_string());
+            self.warn("the chunk with the header, which describes the recording, is missing".to_string());
         }
         if self.ending.is_none() {
             self.warn("the trace has no ending: the recording was cut off, or the file was".to_string());

@@ -247,7 +247,7 @@ fn files() -> Vec<Case> {
                 events(|_| {}, &[(0, 0, 1, &[0]), (1, 0, 9, &[0, 255, 255, 255, 255, 255, 255, 255, 255])]),
             )],
             0,
-            "sizes beyond reason",
+            "sizes are beyond reason",
         ),
         (
             "first-event-bomb",
@@ -259,7 +259,7 @@ fn files() -> Vec<Case> {
             "sites-bomb",
             vec![(5, text(0, 0, 31, b"", b"{\"first_site\":67000000,\"sites\":"))],
             0,
-            "does not hold what it should",
+            "has the wrong contents",
         ),
         (
             "hole-in-sites",
@@ -279,7 +279,7 @@ fn files() -> Vec<Case> {
     files.push((
         "nested-json",
         with(&[(7, text(0, 0, 100_000, b"", nested.as_bytes()))]),
-        Readable(0, "does not hold what it should"),
+        Readable(0, "has the wrong contents"),
     ));
     let mut long = with(&[]);
     // The head of a chunk states the most that a chunk may hold; nothing follows.
@@ -372,7 +372,7 @@ fn a_file_that_is_not_there_is_named() {
     let error = tables(Path::new("/")).unwrap_err().to_string();
     assert!(
         error.starts_with(
-            "/ is no trace of heaptoll: it seems to be a folder; `heaptoll record` makes traces. "
+            "/ is not a trace of heaptoll: it seems to be a folder; `heaptoll record` makes traces. "
         ),
         "{error}"
     );

@@ -17,7 +17,7 @@ pub fn limit_from(variable: &CStr) -> usize {
     }
     let name = variable.to_str().unwrap_or_default();
     let line = Message::new().text(name);
-    line.text(" is no size of a heap: give bytes, 65536 or more, as a plain number").write();
+    line.text(" is not a heap size: give bytes, 65536 or more, as a plain number").write();
     // SAFETY: `_exit` takes no pointers and does not return.
     unsafe { libc::_exit(2) }
 }

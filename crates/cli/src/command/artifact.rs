@@ -15,13 +15,12 @@ use crate::{exit, terminal};
 
 /// Make a folder from which others can measure an experiment again.
 ///
-/// It has the experiment's rows, what describes the machine, the digest of each file that took part (programs, libraries,
-/// managers, heaptoll's layers and launcher, inputs), the Debian packages that these are of, and a script `replay`, which
-/// measures the experiment again and compares the verdicts. The files that took part are not in it.
+/// It contains the experiment's rows, a description of the machine, and the digest of each file that took part. It
+/// lists the Debian packages of these files, but not the files. Its script `replay` measures the experiment again and
+/// compares the verdicts.
 ///
-/// Exit status: 0 all well; 1 with --check: a file differs or is missing here, or the mirror no longer has a package's
-/// version; with --verdicts: a verdict is contradicted, or was not measured again; 2 the artifact is damaged, or the
-/// request cannot be carried out.
+/// Exit status: 0 all well; 1 with --check: a file differs or is missing, or the mirror lacks a package's version;
+/// with --verdicts: a verdict is contradicted or was not measured again; 2 damaged artifact, or bad request.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll lab artifact exp.db -o paper-artifact\n  \
     heaptoll lab artifact all.db --plan exp.plan -o paper-artifact     (an experiment of many machines)\n  \
@@ -29,19 +28,19 @@ use crate::{exit, terminal};
     paper-artifact/replay                                          (measures it again here)\n  \
     heaptoll lab artifact --verdicts paper-artifact replayed.db")]
 pub struct Arguments {
-    /// The experiment's file
+    /// The experiment
     #[arg(required_unless_present = "check")]
     experiment: Option<PathBuf>,
-    /// The folder to make, which must not exist
+    /// The folder to make; it must not exist
     #[arg(short, long, value_name = "DIR", required_unless_present_any = ["check", "verdicts"])]
     output: Option<PathBuf>,
     /// The plan of an experiment that was measured in shards; its digests are from before the measurement
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Verify that an artifact is whole, and show what of it is not on this machine, or no longer on its mirror
+    /// Verify that an artifact is whole, and list files and packages that this machine or the mirror lacks
     #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "output", "plan", "verdicts"])]
     check: Option<PathBuf>,
-    /// Compare the verdicts of an artifact with those of the experiment
+    /// Compare an artifact's verdicts with the experiment's
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "plan"])]
     verdicts: Option<PathBuf>,
 }
@@ -83,7 +82,7 @@ fn made(request: &Request) -> Result<u8, Failure> {
 fn warn_of_changes(described: &Description) {
     for file in described.files.iter().filter(|file| file.changed_since) {
         terminal::warning(&format!(
-            "{} was changed or put in place after the experiment began: its digest may not be that of what was measured",
+            "{} changed after the experiment began: its digest may belong to another file than the one measured",
             file.file.path
         ));
     }

@@ -10,21 +10,20 @@ use crate::documents::DocumentOutputs;
 use crate::exit;
 use crate::memory::MemoryArguments;
 
-/// Find the smallest heap that a trace could have been served from.
+/// Find the smallest heap that could have served a trace.
 ///
-/// Any manager that does not move objects needs at least the live bytes at their maximum, each block rounded up. And a
-/// heap is enough if all blocks can be packed into it when it is known at which event each will be freed. Between the
-/// two lies the optimum; the manager that the trace was recorded over is judged against both. docs/questions/bound.md
-/// explains how.
+/// Lower bound: the live bytes at their maximum, each block rounded up. Upper bound: a packing of all blocks that
+/// knows when each will be freed. The best heap lies between the two. The recorded manager is compared with both
+/// (docs/questions/bound.md).
 ///
-/// Exit status: 0 all well; 1 the trace is damaged (the bounds are those of what is whole), an output file could not be
-/// written, or there is no space for temporary files; 2 it is no trace, or cannot be read.
+/// Exit status: 0 all well; 1 the trace is damaged (the bounds cover its whole part), or an output or temporary file
+/// could not be written; 2 not a trace, or unreadable.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll trace bound gawk.heaptoll\n  \
     heaptoll trace bound gawk.heaptoll --small-8\n  \
     heaptoll trace bound gawk.heaptoll --html gawk.html --json -")]
 pub struct Arguments {
-    /// The trace that `heaptoll record` made; a file, for it is read more than once
+    /// A trace made by `heaptoll record`; a file, because it is read more than once
     trace: PathBuf,
     /// Let blocks of at most 8 bytes take 8, as some managers do, instead of 16
     #[arg(long)]

@@ -16,7 +16,7 @@ use crate::session::Session;
 use crate::workload_args::WorkloadArgs;
 use crate::{exit, terminal};
 
-/// What is wanted.
+/// The goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PreferenceArg {
     /// Little CPU time
@@ -25,22 +25,22 @@ enum PreferenceArg {
     Memory,
     /// Both alike
     Balance,
-    /// Of a server, few slow requests
+    /// For a server: few slow requests
     P99,
-    /// Of a server, little memory when it is idle after its load
+    /// For a server: little memory when it is idle after its load
     Idle,
 }
 
 /// Choose a memory manager and its settings for a program.
 ///
-/// The modern managers and Tithe, alone and with settings (arenas, decay, trim and mmap thresholds, huge pages, headroom
-/// of collections), run the program at once on one processor; the better third goes on, until two are left. The search
-/// takes a tenth of the runs that all candidates would take in as many repetitions as the fresh runs: these are of the
-/// finalists and the default, and the answer is of them only: what it saves and costs, with intervals, how to set it, and
-/// what was not decided. Where no finalist is better for certain, the default is kept. docs/questions/choose.md
+/// The candidates are the modern managers and Tithe, each alone and with settings: arenas, decay, thresholds, huge
+/// pages, headroom. They run the program in lockstep, and the better third goes on until two are left. Fresh runs
+/// then compare these two with the default. The answer uses the fresh runs alone: what it saves and costs, with
+/// intervals, how to set it, and what was not decided. If no finalist is clearly better, the default stays.
+/// docs/questions/choose.md
 ///
-/// Exit status: 0 all well; 1 an output file could not be written; 2 the request cannot be carried out, or no candidate
-/// works; 130 interrupted.
+/// Exit status: 0 all well; 1 an output file could not be written; 2 bad request, or no candidate works; 130
+/// interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll choose -- gawk -f report.awk data.txt\n  \
     heaptoll choose --prefer memory --memory-limit 512M -- ./prog\n  \
@@ -49,46 +49,44 @@ enum PreferenceArg {
     --load 'redis-benchmark -s {tmp}/s -q -n 200000'\n  \
     heaptoll choose -p redis --size quick --idle 1s,10s --prefer idle --p99 5ms")]
 pub struct Arguments {
-    /// A manager or a group to choose from, with options where wanted; may be given several times [default: modern, with
-    /// settings]
+    /// A manager or group to choose from; may be given several times [default: modern, with settings]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
-    /// Try managers that are named by -m with settings, too
+    /// Also try settings of the managers that -m names
     #[arg(long, requires = "manager")]
     settings: bool,
-    /// What is wanted
+    /// The goal
     #[arg(long, value_enum, value_name = "WHAT", default_value = "balance")]
     prefer: PreferenceArg,
-    /// Peak resident memory that a run may take: what takes more is no candidate
+    /// Reject candidates whose peak resident memory exceeds this
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory_limit: Option<u64>,
-    /// The slowest request of a hundred may take so long: what takes longer is no candidate; for servers
+    /// For servers: reject candidates whose 99th percentile of request time exceeds this
     #[arg(long, value_name = "TIME", value_parser = latency_ms)]
     p99: Option<f64>,
-    /// A second load for the server, after the first; what it takes and lets go again is seen by --idle
+    /// A second load for the server, after the first; --idle shows the memory that it leaves behind
     #[arg(long, value_name = "COMMAND", requires = "idle")]
     burst: Option<String>,
-    /// Read an idle server's memory at these times after its last load; that of a server of the catalog comes after its
-    /// burst
+    /// Read an idle server's memory at these times after its last load; for a catalog server, after its burst
     #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = duration)]
     idle: Vec<f64>,
-    /// After the fresh runs, keep the servers of the finalists and of the default up at once for so long, loaded in turns,
-    /// and see whether their memory grows
+    /// After the fresh runs, keep the servers of finalists and default running this long, loaded in turns, and test
+    /// whether their memory grows
     #[arg(long, value_name = "TIME", value_parser = duration)]
     soak: Option<f64>,
-    /// The manager that is kept where nothing is better, and that all are compared with
+    /// The manager that stays if nothing is better; all are compared with it
     #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
     baseline: String,
     /// Repetitions of the fresh runs; below 6 no difference can be claimed [default: 20]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repetitions: Option<u32>,
-    /// Seed of every random choice [default: from the clock, printed]
+    /// Seed of all random choices [default: from the clock, printed]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// Seconds after which an invocation is killed and marked
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
-    /// Exit status with which the program ends when all is well
+    /// Exit status of a good run
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     expect_status: i32,
     #[command(flatten)]

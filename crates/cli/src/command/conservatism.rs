@@ -10,21 +10,22 @@ use crate::documents::DocumentOutputs;
 use crate::exit;
 use crate::memory::MemoryArguments;
 
-/// What conservative finding of roots and pointers keeps of a program's heap.
+/// How much of a program's heap conservative roots and pointers keep.
 ///
-/// A collector for C takes every word for a pointer whose value lies in an object. From a trace with pointers: what is
-/// reachable so and never touched again, by what leads to it (registers, stacks, static data, mappings, objects that are
-/// used later), and between which bounds conservatism is the cause; what interior pointers keep; how often objects become
-/// unreachable before the program's own free, and by how much.
+/// A collector for C treats every word whose value lies in an object as a pointer. This command reads a trace with
+/// pointers. It shows which reachable objects are never touched again, and what leads to them: registers, stacks,
+/// static data, mappings or live objects. It bounds the part that conservatism causes, and the part that interior
+/// pointers keep. It also shows how often objects become unreachable before the program frees them, and how long
+/// before.
 ///
-/// Exit status: 0 all well; 1 the trace is damaged (what comes before it has figures), or an output file could not be
-/// written; 2 it is no trace with pointers, or cannot be read.
+/// Exit status: 0 all well; 1 the trace is damaged (the figures cover its whole part), or an output file could not be
+/// written; 2 not a trace with pointers, or unreadable.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll record --graph -o gawk.graph -- gawk -f words.awk words\n  \
     heaptoll lab conservatism gawk.graph\n  \
     heaptoll lab conservatism gawk.graph --html gawk.html --json - | jq .at_most.of_live")]
 pub struct Arguments {
-    /// The trace that `heaptoll record --graph` made, a file: it is read twice
+    /// A trace made by `heaptoll record --graph`; a file, because it is read twice
     trace: PathBuf,
     #[command(flatten)]
     memory: MemoryArguments,

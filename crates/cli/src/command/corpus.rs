@@ -12,15 +12,15 @@ use crate::memory::bytes;
 use crate::session::Session;
 use crate::{exit, terminal};
 
-/// Record twenty programs of the catalog into one folder: a corpus of traces for who studies allocation.
+/// Record twenty programs of the catalog into one folder, as a corpus of traces for studies of allocation.
 ///
-/// Each is recorded with its call sites over its own malloc, at a size of input that makes a trace of some MiB at most. The folder
-/// has an index, corpus.json (commands, digests of all that took part, Debian packages, machine, events), and README.md. A
-/// program whose traces are there is not recorded again: to go on after a stop, or after a package was installed, run the
+/// Each program is recorded with call sites over its own malloc, with an input that makes a trace of some MiB. The
+/// folder contains README.md and an index, corpus.json: commands, digests, Debian packages, machine and events. A
+/// program whose traces exist is not recorded again. To go on after a stop, or after a package was installed, run the
 /// same command.
 ///
-/// Exit status: 0 all are there; 1 a program is not (it is named, with what to install), or with --check a trace is not as
-/// the index has it; 2 the request cannot be carried out; 130 interrupted, what was recorded is kept.
+/// Exit status: 0 all are there; 1 a program is missing (it is named, with its package), or with --check a trace
+/// differs from the index; 2 bad request; 130 interrupted (recorded traces are kept).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll lab corpus -o traces\n  \
     heaptoll lab corpus -o traces -p cfrac -p gawk          (these two)\n  \
@@ -30,19 +30,19 @@ pub struct Arguments {
     /// The folder
     #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
     output: Option<PathBuf>,
-    /// A program of the catalog in place of the twenty; may be given several times
+    /// A program of the catalog instead of the twenty; may be given several times
     #[arg(short, long, value_name = "NAME")]
     program: Vec<String>,
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with your own catalog entries (docs/questions/programs.md)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     /// The most that the traces of one program may take
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = bytes)]
     most: u64,
-    /// SPDX's identifier of the licence that you give to the traces
+    /// The SPDX identifier of the licence that you give the traces
     #[arg(long, value_name = "LICENSE", default_value = "CC0-1.0")]
     license: String,
-    /// Verify that a corpus is whole: every file as the index has it, every trace readable to its end
+    /// Verify a corpus: every file matches the index, every trace is readable to its end
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "program", "catalog", "most", "license"])]
     check: Option<PathBuf>,
 }

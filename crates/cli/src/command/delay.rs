@@ -9,26 +9,26 @@ use heaptoll_units::size;
 use crate::session::Session;
 use crate::study_arguments::{StudyArguments, deliver};
 
-/// What it costs when freed memory waits: time and memory over the size of a quarantine.
+/// What late frees cost: time and memory over the size of a quarantine.
 ///
-/// Collectors hand memory back late. A quarantine does the same to an allocator: what the program frees is held until
-/// so many bytes wait, and then freed at once. The program runs under each manager with quarantines of several sizes,
-/// in interleaved random order; ratios are to the quarantine of 1 byte, which delays nothing and costs as much itself
-/// (Sareen and Blackburn 2022, section 7). What that one costs over the manager without it is shown separately.
+/// Collectors return memory late. A quarantine does the same to an allocator: freed blocks wait until their bytes
+/// reach its size, then all of them are freed. The program runs under each manager with quarantines of several sizes,
+/// in interleaved random order. Ratios are to a quarantine of 1 byte, which delays nothing and has the same cost of
+/// its own (Sareen and Blackburn 2022, section 7). That cost is shown separately.
 ///
-/// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be written;
-/// 2 the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
+/// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be
+/// written; 2 bad request; 130 interrupted (finished runs are shown and kept).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll lab delay -- gawk -f report.awk data.txt\n  \
     heaptoll lab delay -m mimalloc3 -m ./libmine.so --sizes 64K,2M -- ./server --selftest\n  \
     heaptoll lab delay -p cfrac -p espresso -p gawk --html delay.html --json delay.json\n  \
     heaptoll lab delay --resume delay.db -n 20                  (ten more repetitions)")]
 pub struct Arguments {
-    /// A manager to put a quarantine in front of, by name (`heaptoll managers`) or path, or a group of them; may be
-    /// given several times [default: tcmalloc, mimalloc3, snmalloc, as far as they are built]
+    /// A manager to put a quarantine in front of, by name (`heaptoll managers`) or path, or a group; may be given
+    /// several times [default: tcmalloc, mimalloc3, snmalloc, if they are built]
     #[arg(short, long, value_name = "MANAGER", conflicts_with = "resume")]
     manager: Vec<String>,
-    /// Sizes of the quarantine; 1B, which all are compared with, is always among them
+    /// Sizes of the quarantine; 1B is always added, and all are compared with it
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = quarantine,
         default_value = "1B,4K,16K,64K,256K,1M,2M,8M,64M", conflicts_with = "resume")]
     sizes: Vec<u64>,

@@ -18,21 +18,21 @@ use crate::exit;
 ///
 /// Two recordings of a program, or two times of one, are compared by call site.
 ///
-/// Call sites are joined by the functions of the program's own code, without lines, addresses and folders, so that two
-/// builds can be compared. The first sentences name the site that grew most: in bytes live at the peak and at the end,
-/// in bytes allocated, and in calls. All differences add up to that of the totals. Both traces need call stacks (record
-/// with --sites). The page has a flame graph of what changed.
+/// Call sites are matched by the program's own functions, without lines, addresses and folders, so that two builds
+/// can be compared. The first sentences name the site that grew most: in bytes live at the peak and at the end, in
+/// bytes allocated, and in calls. The differences add up to the difference of the totals. Both traces need call
+/// stacks (record with --sites). The page has a flame graph of the changes.
 ///
-/// Two files of `heaptoll exact instructions --json` are compared function by function: which of them execute the additional
+/// Two files of `heaptoll exact instructions --json` are compared by function: which functions execute the additional
 /// instructions. docs/questions/diff.md
 ///
-/// Of two experiments of `heaptoll run` what they have in common is compared: the same program under the same manager,
-/// the second over the first, by the runs alone where there are others in lockstep. They were not measured together, so a
-/// machine that changed between them shows as a difference: for a decision, measure both in one `heaptoll run`. Programs
-/// that were not given the same work (another command, input or load) are left out.
+/// Two experiments of `heaptoll run` are compared where they have the same program under the same manager: the second
+/// over the first, by separate runs. They were not measured together, so a change of the machine between them shows
+/// as a difference. For a decision, measure both in one `heaptoll run`. Programs with another command, input or load
+/// are left out.
 ///
-/// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 a trace is damaged (what is whole is compared),
-/// or an output file could not be written; 2 one is no trace, it cannot be read, or it has no call stacks or functions.
+/// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 a trace is damaged (its whole part is
+/// compared), or an output file could not be written; 2 not a trace, unreadable, or without call stacks or functions.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll diff before.heaptoll after.heaptoll\n  \
     heaptoll diff server.heaptoll --between 10s,60s\n  \
@@ -42,13 +42,13 @@ use crate::exit;
 pub struct Arguments {
     /// The trace, counts or experiment from which changes are counted
     base: PathBuf,
-    /// The other one; the same trace if not given, which takes --between
+    /// The second file; without it, the same trace at two times (--between)
     new: Option<PathBuf>,
-    /// Compare two times of the run: 10s,60s, from the beginning of the trace; with two traces, the first up to the
-    /// first time with the second up to the second
+    /// Compare two times of the run, such as 10s,60s from the beginning of the trace; with two traces, a time for
+    /// each
     #[arg(long, value_name = "FROM,TO", value_parser = two_times)]
     between: Option<[u64; 2]>,
-    /// Of experiments: compare programs though their commands or inputs differ
+    /// For experiments: compare programs although their commands or inputs differ
     #[arg(long, conflicts_with = "between")]
     anyway: bool,
     #[command(flatten)]
@@ -72,7 +72,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     if arguments.new.is_none() && arguments.between.is_none() {
         return Err(Failure::Usage(
-            "one trace does not differ from itself: name another one, or two times of it by --between 10s,60s".into(),
+            "a trace does not differ from itself: name a second trace, or two times by --between 10s,60s"
+                .into(),
         ));
     }
     let [base_until_ns, new_until_ns] = arguments.between.unwrap_or([u64::MAX; 2]);
@@ -103,8 +104,8 @@ fn counts(arguments: &Arguments) -> Result<Option<(&Path, &Path)>, Failure> {
             new.display()
         ))),
         _ => Err(Failure::Usage(
-            "counts of instructions are compared with another file of them: name two files of heaptoll exact instructions --json, \
-             without --between"
+            "counts of instructions need two files: name two files of heaptoll exact instructions --json, without \
+             --between"
                 .into(),
         )),
     }

@@ -10,28 +10,27 @@ use crate::frames::FramesArguments;
 use crate::session::Session;
 use crate::traced_arguments::{TracedArguments, exit_code};
 
-/// The clock of space-time, which is bytes times a clock.
+/// The clock of space-time (bytes times clock).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ClockArg {
     /// Instructions that the program itself executes
     Instructions,
-    /// Bytes allocated: exact, and the same on every machine
+    /// Bytes allocated: exact, and equal on every machine
     Bytes,
 }
 
-/// How long objects are held before their first use and after their last.
+/// How long objects live before their first use and after their last.
 ///
-/// Every data reference of the program is traced, so of each object it is known when it was allocated, touched first,
-/// touched last, and freed. What it takes, bytes times the clock, is lag before the first touch, use between first and
-/// last, drag after the last, and void when it is never touched (Röjemo & Runciman 1996). Drag is what a collector or
-/// an earlier free could save at most. Under a collector it is also measured how long freed blocks wait to be
-/// reclaimed.
+/// Every data reference of the program is traced: it shows when each object was allocated, first touched, last
+/// touched and freed. Its space-time (bytes times clock) is lag before the first touch, use until the last, then
+/// drag. An object that is never touched is void (Röjemo & Runciman 1996). Drag is the most that a collector or an
+/// earlier free could save. Under a collector, the wait of freed blocks until their reclamation is measured too.
 ///
-/// Only references of the program count: what malloc, free and collections do in blocks is no use of them.
-/// docs/questions/drag.md defines each figure.
+/// Only the program's references count; those by malloc, free and collections do not. docs/questions/drag.md defines
+/// each figure.
 ///
-/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
-/// cannot be carried out; 130 interrupted (what was traced is shown).
+/// Exit status: 0 all well; 1 a run failed or is incomplete, or an output file could not be written; 2 bad request;
+/// 130 interrupted (finished runs are shown).
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  heaptoll exact drag --sites --html drag.html -- gawk -f words.awk words\n  \
@@ -41,7 +40,7 @@ enum ClockArg {
 pub struct Arguments {
     #[command(flatten)]
     traced: TracedArguments,
-    /// Show call sites: which code makes objects that drag, or are never touched
+    /// Show call sites: which code makes objects that drag or are never touched
     #[arg(long)]
     sites: bool,
     /// The clock of tables and charts; JSON has both

@@ -57,23 +57,23 @@ enum ValueArg {
     AllocatedBytes,
     /// Objects allocated
     AllocatedObjects,
-    /// Bytes alive at the instant of --at
+    /// Bytes alive at the time of --at
     LiveBytes,
-    /// Objects alive at the instant of --at
+    /// Objects alive at the time of --at
     LiveObjects,
 }
 
-/// Write a trace for other tools: events as Parquet, call stacks for viewers of profiles.
+/// Write a trace for other tools: events as Parquet, call stacks for profile viewers.
 ///
-/// Without --to, Parquet: one row an event; docs/reference/trace-parquet.md explains the columns and shows queries. When
-/// the trace has call stacks, they go to a second file (`x.sites.parquet` next to `x.parquet`).
+/// Without --to, Parquet: one row an event; docs/reference/trace-parquet.md explains the columns and shows queries.
+/// Call stacks go to a second file (`x.sites.parquet` next to `x.parquet`).
 ///
-/// With another --to, the call stacks of a trace that was recorded with --sites, with what each allocated and what of it
-/// was alive; or those of another tool's heap profile (pprof, DHAT, text of jemalloc and gperftools). docs/questions/export.md
-/// shows how each viewer opens its file.
+/// With another --to, it writes the call stacks of a trace recorded with --sites: what each allocated, and how much
+/// of it was alive. It also reads heap profiles of other tools (pprof, DHAT, text of jemalloc and gperftools).
+/// docs/questions/export.md shows how each viewer opens its file.
 ///
-/// Exit status: 0 all well; 1 the trace is damaged (what is whole is exported) or a file could not be written; 2 it is
-/// no trace, cannot be read, or has no call stacks, or the file exists.
+/// Exit status: 0 all well; 1 the trace is damaged (its whole part is exported) or a file could not be written; 2 not
+/// a trace, unreadable, without call stacks, or the file exists.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll trace export gawk.heaptoll\n  \
     heaptoll trace export gawk.heaptoll -o /tmp/gawk.parquet --force\n  \
@@ -84,32 +84,31 @@ enum ValueArg {
     heaptoll trace export heap.pb.gz --to speedscope                 (a heap profile of Go or jemalloc)\n  \
     heaptoll trace export all.db --parquet-dir runs                  (an experiment as a data set)")]
 pub struct Arguments {
-    /// The trace that `heaptoll record` made, `-` is standard input; or a heap profile of pprof, DHAT,
-    /// jemalloc or gperftools. With --parquet-dir, an experiment's file
+    /// A trace of `heaptoll record` (`-` is standard input), or a heap profile of pprof, DHAT, jemalloc or
+    /// gperftools; with --parquet-dir, an experiment
     trace: PathBuf,
-    /// Write an experiment, measured in shards or in one place, as a data set in Parquet: a file a shard, in folders
-    /// `experiment=.../class=.../node=...`
+    /// Write an experiment as a Parquet data set: a file per shard, in folders `experiment=.../class=.../node=...`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["to", "output", "force", "between", "at", "value"])]
     parquet_dir: Option<PathBuf>,
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ToArg::Parquet)]
     to: ToArg,
-    /// The file to write, `-` for standard output; without it, a name made of the trace's, in the current folder
+    /// The file to write, `-` for standard output [default: made from the trace's name, in the current folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace files that exist
     #[arg(long)]
     force: bool,
-    /// Count only what is allocated between two times of the run, and what of it is alive at the second: 10s,60s. An
+    /// Count only objects allocated between two times, such as 10s,60s; live ones are counted at the second time. An
     /// older object that grows counts with its growth
-    #[arg(long, value_name = "FROM,TO", value_parser = window, help_heading = "Call stacks")]
+    #[arg(long, value_name = "FROM,TO", value_parser = window)]
     between: Option<Window>,
-    /// When live objects are counted, in formats with one figure for them; end if not given
-    #[arg(long, value_enum, value_name = "WHEN", help_heading = "Call stacks")]
+    /// When live objects are counted, in formats with one such figure [default: end]
+    #[arg(long, value_enum, value_name = "WHEN")]
     at: Option<AtArg>,
-    /// The figure, where the format has one (folded), and the one shown first (speedscope); allocated-bytes if not given,
-    /// live-bytes with --at
-    #[arg(long, value_enum, value_name = "FIGURE", help_heading = "Call stacks")]
+    /// The figure of a format that has one (folded), or the first one shown (speedscope) [default: allocated-bytes;
+    /// live-bytes with --at]
+    #[arg(long, value_enum, value_name = "FIGURE")]
     value: Option<ValueArg>,
     #[command(flatten)]
     memory: MemoryArguments,

@@ -21,21 +21,18 @@ const SKIPPED: u8 = 125;
 
 /// Did this change cost something? Two builds, one verdict.
 ///
-/// The verdict is on time, instructions and memory.
-/// Both builds run paired, at once on one processor where that may be, and under a tracer that counts instructions,
-/// allocation calls, bytes and live bytes exactly. A limit is broken only where the whole interval of a change lies
-/// beyond it. Counts that differ between two runs of the base itself, the second under other addresses, are shown and
-/// not gated. Nothing is preloaded into timed and traced runs, so static programs and programs with an allocator of
-/// their own may be gated.
+/// The verdict covers time, instructions and memory. Both builds run paired, in lockstep if possible. A tracer counts
+/// instructions, allocation calls, bytes and live bytes exactly. A limit is broken only if the whole interval of a
+/// change lies beyond it. Counts that differ between two runs of the base are shown and not gated. Nothing is
+/// preloaded into timed and traced runs, so static programs and programs with their own allocator work too.
 ///
-/// Programs and limits come from the command line, or from heaptoll.toml in the current folder:
-/// [gate.parse] with command = "./app in.xml" (or base = and new =) and limits = { instructions = "0.5%", cpu = "3%" }.
-/// docs/questions/gate.md explains it. `heaptoll lab shards plan gate` cuts a gate into shards for many machines; --merged decides over
-/// them (docs/lab/cluster.md).
+/// Programs and limits come from the command line, or from heaptoll.toml in the current folder
+/// (docs/questions/gate.md). An entry: [gate.parse] with command = "./app in.xml" (or base = and new =) and limits =
+/// { instructions = "0.5%", cpu = "3%" }. `heaptoll lab shards plan gate` cuts a gate into shards for many machines;
+/// --merged decides over them (docs/lab/cluster.md).
 ///
-/// Exit status: 0 within limits; 1 a limit is broken, or the new build fails and the base does not; 2 it could not be
-/// run; 3 a limit could not be decided, with --strict; 130 interrupted. With --bisect all but 0, 1 and 130 are 125, what
-/// could not be decided among them.
+/// Exit status: 0 within limits; 1 a limit is broken, or only the new build fails; 2 it could not be run; 3
+/// undecided, with --strict; 130 interrupted. With --bisect, 125 replaces 2 and 3, and any undecided limit gives 125.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll gate --base ./old --new ./new -- in.xml\n  \
     heaptoll gate --base-cmd './app --fast in.xml' --new-cmd './app --small in.xml' --outputs-differ\n  \
@@ -46,13 +43,13 @@ const SKIPPED: u8 = 125;
 pub struct Arguments {
     #[command(flatten)]
     programs: ProgramArguments,
-    /// Decide over the merged shards of `heaptoll lab shards plan gate`, and run nothing
-    #[arg(long, value_name = "FILE", conflicts_with = "ProgramArguments", help_heading = "Many machines")]
+    /// Decide over merged shards of `heaptoll lab shards plan gate`; nothing runs
+    #[arg(long, value_name = "FILE", conflicts_with = "ProgramArguments")]
     merged: Option<PathBuf>,
-    /// A limit that could not be decided fails, too: exit status 3
+    /// An undecided limit fails too, with exit status 3
     #[arg(long)]
     strict: bool,
-    /// For `git bisect run`: what is neither within limits nor broken is skipped (exit status 125)
+    /// Exit with 125 when undecided, for `git bisect run`
     #[arg(long)]
     bisect: bool,
     #[command(flatten)]

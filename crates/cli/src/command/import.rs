@@ -11,7 +11,7 @@ use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
 
-/// What a recording is.
+/// The kind of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FromArg {
     /// heaptrack, raw or interpreted, plain or packed by gzip or zstd
@@ -35,17 +35,16 @@ impl FromArg {
     }
 }
 
-/// Make a trace of another tool's recording: heaptrack's.
+/// Make a trace from a recording of heaptrack.
 ///
-/// The trace works with `stat`, `lifetimes`, `leaks`, `diff`, `export`, `replay`, `bound`. What the recording lacks is
-/// printed, stands in the trace, and is shown by `stat` and its like. A recording of bytehound becomes one of heaptrack by
-/// `bytehound export-heaptrack`.
+/// The trace works with `stat`, `lifetimes`, `leaks`, `diff`, `export`, `replay`, `bound`. These commands also show
+/// what the recording lacks. `bytehound export-heaptrack` turns a recording of bytehound into one of heaptrack.
 ///
-/// Heap profiles of pprof, DHAT, jemalloc and gperftools have sums and no events, so they become no traces. `heaptoll trace export` and `heaptoll
-/// diff` read them as they are. docs/questions/import.md
+/// Heap profiles of pprof, DHAT, jemalloc and gperftools contain sums without events, so they cannot become traces.
+/// `heaptoll trace export` and `heaptoll diff` read them as they are. docs/questions/import.md
 ///
-/// Exit status: 0 all well; 1 the recording is cut off (what is whole is imported) or the trace could not be written; 2
-/// it is no recording of heaptrack, of another version, damaged, or a profile, or the trace exists.
+/// Exit status: 0 all well; 1 the recording is cut off (its whole part is imported) or the trace could not be
+/// written; 2 not a heaptrack recording, another version, damaged, a profile, or the trace exists.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll trace import heaptrack.gawk.1234.zst\n  \
     heaptoll trace import heaptrack.gawk.1234.raw.zst -o gawk.heaptoll\n  \
@@ -54,10 +53,10 @@ impl FromArg {
 pub struct Arguments {
     /// The recording; `-` is standard input
     file: PathBuf,
-    /// What it is; found from its contents if not given
+    /// The kind of recording [default: found from its contents]
     #[arg(long, value_enum, value_name = "FORMAT")]
     from: Option<FromArg>,
-    /// The trace to write; without it, NAME.heaptoll in the current folder
+    /// The trace to write [default: NAME.heaptoll in the current folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace a file that exists

@@ -12,30 +12,30 @@ use crate::session::Session;
 use crate::terminal;
 use crate::traced_arguments::{TracedArguments, exit_code};
 
-/// What malloc and free cost, in instructions: exact figures that repeat, on a noisy machine too.
+/// What malloc and free cost in instructions: exact figures that repeat, even on a noisy machine.
 ///
-/// The program runs unchanged under each manager and under a tracer that counts every instruction, load and store, and
-/// knows where routines of the malloc family begin and end. It shows instructions of a malloc, of a free and of an
-/// object, their share of all, percentiles by size, and the heap at its largest: Tables IV to VII and X of Detlefs,
-/// Dosser & Zorn (1994), Table 2 of Zorn (1992). docs/questions/instructions.md explains how each is counted.
+/// The program runs unchanged under each manager and a tracer that counts every instruction, load and store. The
+/// tracer knows where malloc and its relatives begin and end. The tables show instructions per malloc, free and
+/// object, their share of all, percentiles by size, and the largest heap. They are Tables IV to VII and X of Detlefs,
+/// Dosser & Zorn (1994) and Table 2 of Zorn (1992). docs/questions/instructions.md explains how each is counted.
 ///
-/// What the program itself executes must be the same under every manager; that is checked, and differences are
-/// reported.
+/// The program's own instructions must be equal under every manager; heaptoll checks this and reports differences.
 ///
-/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
-/// cannot be carried out; 130 interrupted (what was measured is shown).
+/// Exit status: 0 all well; 1 a run failed or is incomplete, or an output file could not be written; 2 bad request;
+/// 130 interrupted (finished runs are shown).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll exact instructions -m historic -- gawk -f words.awk words\n  \
     heaptoll exact instructions -m mimalloc3 -m ./libmine.so --html costs.html -p cfrac -p perl\n  \
-    heaptoll exact instructions --repeat 2 -- ./prog        (do two runs agree?)")]
+    heaptoll exact instructions -n 2 -- ./prog        (do two runs agree?)")]
 pub struct Arguments {
     #[command(flatten)]
     traced: TracedArguments,
-    /// Run each program under each manager so many times, and show whether the runs agree
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeat: u32,
+    /// Run each program N times under each manager, and show whether the runs agree
+    #[arg(short = 'n', long, alias = "repeat", value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: u32,
     /// Write callgrind.out.PROGRAM.MANAGER files into a folder, for KCachegrind and callgrind_annotate
-    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    #[arg(long, value_name = "FOLDER")]
     callgrind: Option<PathBuf>,
     #[command(flatten)]
     outputs: DocumentOutputs,
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     arguments.callgrind.as_deref().map_or(Ok(()), callgrind_file::check)?;
     let session = Session::begin()?;
-    let request = Request { traced: arguments.traced.request(), repeat: arguments.repeat };
+    let request = Request { traced: arguments.traced.request(), repeat: arguments.repetitions };
     let found = instructions::run(&request, &session.context())?;
     let code = arguments.outputs.deliver(&found.document(), SCHEMA, &found.figures)?;
     if let Some(folder) = &arguments.callgrind {

@@ -24,12 +24,12 @@ use crate::session::Session;
 use crate::workload_args::SizeArg;
 use crate::{exit, hints, terminal};
 
-/// What makes the command fail.
+/// The kind of leak that makes the command fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FaultArg {
-    /// Objects that nothing leads to
+    /// Objects that no pointer leads to
     Definite,
-    /// Objects to which only pointers into objects lead
+    /// Objects that only interior pointers lead to
     Possible,
     /// Call sites whose live bytes rise over the whole run, or all live bytes together
     Growing,
@@ -37,37 +37,37 @@ enum FaultArg {
     NeverFreed,
 }
 
-/// What leaks: lost, reachable but not touched any more, or growing over the whole run.
+/// What leaks: lost objects, reachable ones that are no longer touched, and growth.
 ///
-/// A program runs under the tracer, some tens of times slower, with its own manager: what pointers lead to at its end is
-/// known for every object, and when each was touched last. Lost objects have the kinds of Valgrind's memcheck
-/// (definitely, indirectly, possibly), by call site. Of a trace, `heaptoll record --graph --sites` makes the same; one
-/// without pointers (`heaptoll record --sites`), which costs little, shows what was never freed and what grows.
+/// A command runs under the tracer, some tens of times slower, with its own manager. The tracer knows which objects
+/// are reachable at the end, and when each was last touched. Lost objects have the kinds of Valgrind's memcheck
+/// (definitely, indirectly, possibly), by call site. A trace of `heaptoll record --graph --sites` shows the same. A
+/// trace of `heaptoll record --sites` costs little and shows what was never freed and what grows.
 ///
-/// Exit status: 0 all well; 1 a leak was found that --fail-on names, the program failed, the trace is damaged (without
-/// --fail-on), or an output file could not be written; 2 the request cannot be carried out, or traces of this kind do not
-/// show what --fail-on names; 3 --fail-on could not be decided: the run is too short, or the trace is damaged and what is
-/// whole has no such leak; 130 interrupted by Ctrl-C, which the program gets: the answer is of the run until its end. A second
-/// Ctrl-C kills the program. In the first run, which is without the tracer, Ctrl-C ends that run alone.
+/// Exit status: 0 all well; 1 a leak that --fail-on names, the program failed, the trace is damaged (without
+/// --fail-on), or an output file could not be written; 2 bad request, or this kind of trace does not show what
+/// --fail-on names; 3 --fail-on is undecided: the run is too short, or the trace is damaged and its whole part has no
+/// such leak; 130 interrupted. Ctrl-C goes to the program, and the answer covers the run until then; a second Ctrl-C
+/// kills the program. During the first run, without the tracer, Ctrl-C ends that run only.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll leaks -- ./requests 200\n  \
     heaptoll leaks --fail-on definite --suppress known.txt --markdown - -- ./tests\n  \
     heaptoll record --sites -o server.heaptoll -- ./server && heaptoll leaks server.heaptoll")]
 pub struct Arguments {
-    /// A trace, with pointers or without; `-` is standard input, of one without
+    /// A trace, with or without pointers; `-` is standard input (without pointers)
     #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"])]
     trace: Option<PathBuf>,
-    /// Exit with status 1 if there is such a leak; may be given several times
+    /// Exit with status 1 on such a leak; may be given several times
     #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
     fail_on: Vec<FaultArg>,
-    /// A file of leaks that are known: lines `function PATTERN` or `object PATTERN`, where `*` stands for any text. Call
-    /// stacks with such a frame are left out, and summed up; may be given several times
+    /// A file of known leaks: lines `function PATTERN` or `object PATTERN`, `*` for any text. Call stacks with such a
+    /// frame are left out and summed up; may be given several times
     #[arg(long, value_name = "FILE")]
     suppress: Vec<PathBuf>,
     /// The manager to run over, by name (`heaptoll managers`) or path [default: the program's own]
     #[arg(short, long, value_name = "MANAGER", conflicts_with = "trace")]
     manager: Option<String>,
-    /// Keep the trace; those of the program's other processes go to FILE.children [default: a temporary file]
+    /// Keep the trace; traces of other processes go to FILE.children [default: a temporary file]
     #[arg(short, long, value_name = "FILE", conflicts_with = "trace")]
     output: Option<PathBuf>,
     /// Overwrite the trace when it exists
@@ -77,11 +77,11 @@ pub struct Arguments {
     #[arg(long, value_name = "T", default_value_t = LIMIT_S, conflicts_with = "trace", allow_negative_numbers = true,
         value_parser = positive_seconds)]
     timeout: f64,
-    /// The process image to show, by its number or the name of its program; --fail-on is then of those so named
-    /// [default: of a command the one that lost most, of a trace the one it is of]
+    /// The process to show, by number or program name; --fail-on then covers only these [default: the one that lost
+    /// most; for a trace, its own]
     #[arg(long, value_name = "PROCESS")]
     process: Option<String>,
-    /// A program of the catalog (`heaptoll programs`)
+    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`)
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
     program: Option<String>,
     /// Input size of the catalog program [default: quick]
@@ -241,14 +241,14 @@ fn show(all: &[Image], again: &str, arguments: &Arguments) -> Result<Answer, Fai
     else {
         let names: Vec<String> = all.iter().map(|(_, figures)| images::name(figures)).collect();
         return Err(Failure::Usage(format!(
-            "no process image is called {}; there are: {}",
+            "no process is called {}; there are: {}",
             arguments.process.as_deref().unwrap_or_default(),
             names.join(", ")
         )));
     };
     if wanted.len() > 1 {
         terminal::note(&format!(
-            "of {} process images, {} lost most: these are its leaks",
+            "of {} processes, {} lost most: these are its leaks",
             wanted.len(),
             images::name(figures)
         ));

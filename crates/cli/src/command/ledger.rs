@@ -21,20 +21,20 @@ use crate::touch_arg::TouchArg;
 use crate::workload_args::SizeArg;
 use crate::{exit, hints, outputs, terminal};
 
-/// Where the memory of a program is: one sum that closes against its resident set.
+/// Where a program's memory is: rows that add up to its resident set.
 ///
-/// Live bytes, fragmentation, caches, metadata, what a collector has not reclaimed, and what is no heap at all, each
-/// with the part that is resident and the part that is only mapped; at the peak, in other snapshots and over time.
-/// docs/questions/ledger.md explains how each is known.
+/// The rows are live bytes, fragmentation, caches, metadata, unreclaimed objects and memory outside the heap. Each is
+/// split into resident and only mapped bytes, at the peak, in other snapshots and over time. docs/questions/ledger.md
+/// explains how each is known.
 ///
-/// Of a command, the process image with the largest resident set is shown. It runs as under `heaptoll record`. Of a TRACE
-/// that is one of several, a note names the longest of them.
+/// A command runs as under `heaptoll record`; the process with the largest resident set is shown. If a TRACE is one
+/// of several, a note names the longest.
 ///
-/// With -m, a trace is also replayed under other managers, its blocks attributed to the call sites of the recorded run:
-/// what would each of them hold of the same program, and which call site would pin it?
+/// With -m, a trace is also replayed under other managers: how much memory would each need, and which call site would
+/// pin it?
 ///
-/// Exit status: 0 all well; 1 the program failed, the trace is not whole, a replay failed, or an output file could not be
-/// written; 2 the request cannot be carried out, or the trace has nothing to show; 130 stopped before the program ended.
+/// Exit status: 0 all well; 1 the program failed, the trace is incomplete, a replay failed, or an output file could
+/// not be written; 2 bad request, or nothing to show; 130 stopped before the program ended.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll ledger -m tithe --html perl.html -- perl script.pl\n  \
     heaptoll ledger --program gawk --size demo\n  \
@@ -44,36 +44,36 @@ pub struct Arguments {
     /// A trace that was recorded with --ledger
     #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"], conflicts_with = "after_s")]
     trace: Option<PathBuf>,
-    /// The manager to run over, by name (`heaptoll managers`) or path, with layers in front (`sweep/mimalloc`) and
-    /// options after the name (`tithe,heap=32M`) where wanted [default: the program's own]. With a TRACE: replay it under
-    /// this manager, group or stack, too, to see what each would hold of the same program; may be given several times
+    /// The manager to run over, by name (`heaptoll managers`) or path; layers go in front (`sweep/mimalloc`), options
+    /// after (`tithe,heap=32M`) [default: the program's own]. With a TRACE: also replay it under this manager, group
+    /// or stack; may be given several times
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
-    /// What a replay under other managers does with blocks: `write` writes each once in full when it is allocated
+    /// What a replay does with blocks: `write` writes each in full when it is allocated
     #[arg(long, value_enum, value_name = "HOW", default_value = "write", requires_all = ["trace", "manager"])]
     touch: TouchArg,
-    /// Seconds after which a replay under another manager is killed and marked
+    /// Seconds after which a replay is killed and marked
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds, requires_all = ["trace", "manager"])]
     timeout: f64,
-    /// Keep the trace; those of the program's other processes go to FILE.children [default: a temporary file]
+    /// Keep the trace; traces of other processes go to FILE.children [default: a temporary file]
     #[arg(short, long, value_name = "FILE", conflicts_with = "trace")]
     output: Option<PathBuf>,
     /// Overwrite the trace when it exists
     #[arg(short, long, requires = "output")]
     force: bool,
-    /// Under a collector: force a collection at every snapshot, to see what it reclaims; this changes the run
+    /// Under a collector: force a collection at every snapshot, to show what it reclaims; this changes the run
     #[arg(long, conflicts_with = "trace")]
     collect: bool,
-    /// Run the program twice: the second run is stopped for a snapshot where most was live in the first. For programs that
-    /// do the same work each time; the report states where they did not
+    /// Run the program twice; the second run stops for a snapshot at the peak of the first. The program must do the
+    /// same work each time; the report says if it did not
     #[arg(long, conflicts_with_all = ["trace", "after_s"])]
     exact: bool,
     #[command(flatten)]
     end: EndArguments,
-    /// Do not record call sites: the program runs faster, and which of them pin pages is not known
+    /// Do not record call sites: faster, but without the sites that pin pages
     #[arg(long, conflicts_with = "trace")]
     no_sites: bool,
-    /// A program of the catalog (`heaptoll programs`)
+    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`)
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
     program: Option<String>,
     /// Input size of the catalog program [default: full]
@@ -138,8 +138,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let trace = ledger::largest(&first);
     if trace != first {
         terminal::note(&format!(
-            "of the sampled processes of this command, {} had the most resident memory in a snapshot: the ledger \
-            is of it",
+            "of this command's sampled processes, {} had the most resident memory: the ledger shows it",
             ledger::process(&trace)
         ));
     }

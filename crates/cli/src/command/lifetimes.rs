@@ -11,7 +11,7 @@ use crate::exit;
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
 
-/// What objects are grouped by.
+/// The groups of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ByArg {
     /// The power of two above the object's last size
@@ -24,21 +24,21 @@ enum ByArg {
 
 /// How long the objects of a trace live, and whether generations would pay.
 ///
-/// Survival curves as in Figure 8 of Zorn (1992), in bytes allocated and in time, of all objects and by size, call site
-/// or thread; what is never freed, and where it was made; what a nursery of 1, 4 and 16 MiB would see survive. An age
-/// runs from the end of the allocation to the free. A realloc keeps the object: its size is the last. Objects never
-/// freed count as surviving every age.
+/// Survival curves as in Figure 8 of Zorn (1992), in bytes allocated and in time: of all objects, and by size, call
+/// site or thread. Also: which objects are never freed and who made them, and how much would survive nurseries of 1,
+/// 4 and 16 MiB. An age runs from the allocation to the free. A realloc keeps the object, with its last size. Objects
+/// never freed survive every age.
 ///
-/// Exit status: 0 all well; 1 the trace is damaged (what is whole is read), or an output file could not be written; 2 it
-/// is no trace, it cannot be read, or it has not what was requested.
+/// Exit status: 0 all well; 1 the trace is damaged (its whole part is read), or an output file could not be written;
+/// 2 not a trace, unreadable, or without what was asked for.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll trace lifetimes gawk.heaptoll\n  \
     heaptoll trace lifetimes gawk.heaptoll --by site --html gawk.html\n  \
     heaptoll trace lifetimes gawk.heaptoll --json - | jq '.survival[0].younger'")]
 pub struct Arguments {
-    /// The trace that `heaptoll record` made; `-` is standard input
+    /// A trace made by `heaptoll record`; `-` is standard input
     trace: PathBuf,
-    /// What the second table groups objects by
+    /// How the second table groups objects
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = ByArg::Size)]
     by: ByArg,
     #[command(flatten)]

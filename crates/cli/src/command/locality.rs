@@ -16,13 +16,13 @@ use crate::traced_arguments::{TracedArguments, exit_code};
 
 mod options;
 
-/// Sizes of caches that tables have columns for.
+/// Cache sizes with a column in the tables.
 const SIZES: &str = "16K,64K,256K,1M,4M,16M";
 
 /// Whether the program's references are also simulated alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PlacementArg {
-    /// When there is more than one manager to compare
+    /// If more than one manager is compared
     Auto,
     /// Always
     Yes,
@@ -32,15 +32,15 @@ enum PlacementArg {
 
 /// Simulate caches and memories of every size: where does a manager put objects, and what does that cost?
 ///
-/// The program runs unchanged under each manager and under a tracer that reports every data reference; simulators
-/// process them in one pass. Shown are the misses of caches of every size, fully associative and with sets, page faults
-/// of every size of memory, TLBs, the caches of a named machine with an estimate of the waiting, and working sets over
-/// the run, each by the code that made the reference: program, allocator, collector (Figures 4 to 7 of Zorn 1992). With
-/// two managers or more the extra misses are split: those caused by the placement of the program's objects, and those
-/// of the manager's own code. docs/questions/locality.md explains how.
+/// The program runs unchanged under each manager and a tracer that reports every data reference; simulators process
+/// them in one pass. The tables show misses of caches of every size, page faults for every size of memory, TLB
+/// misses, and working sets over the run. A named machine's caches come with an estimate of the wait. Each figure is
+/// split by the code that made the reference: program, allocator, collector (Figures 4 to 7 of Zorn 1992). With two
+/// managers or more, extra misses are split into placement of the program's objects and the manager's own code.
+/// docs/questions/locality.md explains how.
 ///
-/// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
-/// cannot be carried out; 130 interrupted (what was traced until then is shown).
+/// Exit status: 0 all well; 1 a run failed or is incomplete, or an output file could not be written; 2 bad request;
+/// 130 interrupted (finished runs are shown).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll exact locality -- gawk -f words.awk words\n  \
     heaptoll exact locality -m mimalloc3 -m bw16 --html gawk.html -- gawk -f words.awk words\n  \
@@ -50,40 +50,40 @@ pub struct Arguments {
     #[command(flatten)]
     traced: TracedArguments,
     /// Bytes of a cache line
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = options::line, help_heading = "Simulation")]
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = options::line)]
     line: u64,
     /// Bytes of a page
-    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = options::page, help_heading = "Simulation")]
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = options::page)]
     page: u64,
-    /// A machine's data caches, nearest first, each SIZE/WAYS or SIZE/WAYS/LINE [default: those of this machine]
-    #[arg(long, value_name = "CACHES", help_heading = "Simulation")]
+    /// A machine's data caches, nearest first, each SIZE/WAYS or SIZE/WAYS/LINE [default: this machine's]
+    #[arg(long, value_name = "CACHES")]
     cache: Option<String>,
     /// Cycles that a reference waits for level 2, level 3, ..., and for memory [default: 14, 50, ... and 200 for
     /// memory]
-    #[arg(long, value_name = "CYCLES", help_heading = "Simulation")]
+    #[arg(long, value_name = "CYCLES")]
     latency: Option<String>,
-    /// Lines followed in fully associative caches of more than 1024 lines: `exact` for all, or a rate such as 1/16,
-    /// which takes less memory (not less time) and gives an interval
-    #[arg(long, value_name = "RATE", default_value = "exact", help_heading = "Simulation")]
+    /// Lines followed in fully associative caches of more than 1024 lines: `exact` for all; a rate such as 1/16 saves
+    /// memory and gives an interval
+    #[arg(long, value_name = "RATE", default_value = "exact")]
     sample: SamplingArg,
-    /// Simulate the program's references alone as well, which separates placement from pollution [default: when
-    /// managers are compared]
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = PlacementArg::Auto, hide_default_value = true, help_heading = "Simulation")]
+    /// Also simulate the program's references alone, to separate placement from pollution [default: if managers are
+    /// compared]
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = PlacementArg::Auto, hide_default_value = true)]
     placement: PlacementArg,
-    /// Working sets over windows of so many references of the program [default: as short as can be drawn]
-    #[arg(long, value_name = "N", value_parser = options::window, help_heading = "Simulation")]
+    /// Working sets over windows of N references of the program [default: as short as the chart allows]
+    #[arg(long, value_name = "N", value_parser = options::window)]
     window: Option<u64>,
-    /// MiB that the simulators of one process may take; what comes after is only counted
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 20), help_heading = "Simulation")]
+    /// MiB that the simulators of one process may take; later references are only counted
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     memory_limit: u64,
-    /// Sizes of caches that tables have columns for
-    #[arg(long, value_name = "SIZES", default_value = SIZES, help_heading = "Output")]
+    /// Cache sizes with a column in the tables
+    #[arg(long, value_name = "SIZES", default_value = SIZES)]
     sizes: Sizes,
-    /// Sizes of memory for the table of page faults, in addition to fractions of what the program touches
-    #[arg(long, value_name = "SIZES", help_heading = "Output")]
+    /// Memory sizes for the table of page faults, in addition to fractions of the touched memory
+    #[arg(long, value_name = "SIZES")]
     memory: Option<Sizes>,
     /// Write callgrind.out.PROGRAM.MANAGER files into a folder, for KCachegrind and callgrind_annotate
-    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    #[arg(long, value_name = "FOLDER")]
     callgrind: Option<PathBuf>,
     #[command(flatten)]
     outputs: DocumentOutputs,

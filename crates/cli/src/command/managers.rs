@@ -16,13 +16,13 @@ use crate::{exit, terminal};
 
 /// List the memory managers, or add one.
 ///
-/// The list has group, version, origin, what each is, and whether the preflight passes on a small program. Then come the
-/// layers that can be put in front of them, and the options of both.
+/// The list shows group, version, origin, a description, and whether the manager passes the preflight on a small
+/// program. Then it shows the layers that can go in front, and the options of both.
 ///
 /// A stack is written LAYER/MANAGER, with options after either: quarantine=2M/mimalloc, sweep,every=64K/jemalloc,
 /// tithe-collect,heap=32M. docs/questions/stacks.md explains more.
 ///
-/// `heaptoll managers add hoard` builds an allocator of others that heaptoll does not bring.
+/// `heaptoll managers add hoard` builds an allocator that heaptoll does not ship.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
@@ -35,25 +35,25 @@ pub struct Arguments {
     action: Option<Action>,
 }
 
-/// What else is done.
+/// Other actions.
 #[derive(Debug, Subcommand)]
 enum Action {
     Add(AddArguments),
 }
 
-/// Fetch, check, build and prove allocators of others, for you alone.
+/// Fetch, check, build and prove an allocator of another project, for your own use.
 ///
-/// `hoard` is Berger's Hoard, `hardened_malloc` is GrapheneOS's in its default and its light configuration, `mallocng`
-/// is that of musl, `mesh` is that of Powers, Tench, Berger and McGregor. Every file is compared with a digest; the
-/// licence is printed. What is built must pass the preflight and a run that allocates in every way, in threads, by
-/// every form of C++'s operators, and in a forked child. It takes git, a C and a C++ compiler (CC and CXX, else cc and
-/// c++) and some seconds, and writes to $XDG_DATA_HOME/heaptoll/managers only: NAME.so, NAME.toml, NAME.LICENSE. Remove
-/// these three to remove a manager.
+/// `hoard` is Berger's Hoard; `hardened_malloc` is GrapheneOS's, default and light; `mallocng` is musl's; `mesh` is
+/// by Powers, Tench, Berger and McGregor. Every file is compared with a digest, and the licence is printed. The
+/// result must pass the preflight and a run that allocates in every way: in threads, with all C++ operators, in a
+/// forked child. It needs git, a C and a C++ compiler (CC and CXX, else cc and c++) and some seconds. It writes
+/// NAME.so, NAME.toml and NAME.LICENSE to $XDG_DATA_HOME/heaptoll/managers, nothing else. Remove these three to
+/// remove a manager.
 ///
-/// An added manager is listed by `heaptoll managers` and named as any other, `-m hoard`. It is in the group `added` and in no
-/// other, so that what `-m modern`, `-m all` and commands without `-m` measure stays as it is.
+/// `heaptoll managers` lists an added manager, and `-m hoard` names it. It is in the group `added` only, so `-m
+/// modern`, `-m all` and commands without `-m` measure the same managers as before.
 ///
-/// Exit status: 0 all well; 1 a manager of the recipe could not be added, others were; 2 nothing could be.
+/// Exit status: 0 all well; 1 some managers of the recipe could not be added; 2 none could be.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll managers add hoard\n  \
     heaptoll managers add hoard --from ~/trees          (a folder with Hoard and Heap-Layers, without network)\n  \
@@ -61,11 +61,11 @@ enum Action {
     heaptoll managers add ./mine --from ~/mine          (a recipe of your own)\n  \
     heaptoll run -m glibc -m added -- ./program         (and compare all that were added)")]
 struct AddArguments {
-    /// `hoard`, `hardened_malloc`, `mallocng`, `mesh`, or the path of a folder with a recipe of your own
+    /// `hoard`, `hardened_malloc`, `mallocng`, `mesh`, or a folder with your own recipe
     #[arg(value_name = "NAME")]
     recipe: String,
-    /// A folder that has a folder, clone or bare repository for each repository, of its name; where there is only one
-    /// repository, also a git URL, or the clone, bare repository or folder itself [default: the projects' repositories]
+    /// A folder with a folder, clone or bare repository named like each repository. If there is only one, also its
+    /// git URL, clone, bare repository or folder [default: the projects' repositories]
     #[arg(long, value_name = "WHERE")]
     from: Option<String>,
 }

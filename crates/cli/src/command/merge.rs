@@ -12,26 +12,26 @@ use crate::{exit, terminal};
 /// As many numbers of missing shards are printed.
 const NAMED: usize = 20;
 
-/// Make one experiment of measured shards.
+/// Merge measured shards into one experiment.
 ///
-/// Takes the files of `heaptoll lab shards work` of one plan. Files of another plan, another version of heaptoll, or with another
-/// description, and half-written ones, are refused, and then nothing is written. Of a shard that is there more than once
-/// the first file by name is taken. `heaptoll report` shows the merged experiment: the ratios of each node next to the
-/// pooled ones, and each class of machines by itself.
+/// Reads the files that `heaptoll lab shards work` made for one plan. It refuses half-written files and files of
+/// another plan, description or version, and then writes nothing. If a shard is there twice, the first file by name
+/// counts. `heaptoll report` shows the merged experiment: each node's ratios beside the pooled ones, and each class
+/// of machines separately.
 ///
-/// Exit status: 0 all shards of the plan are in the file; 1 some are missing, and it has the others; 2 a file was refused.
+/// Exit status: 0 the file has all shards of the plan; 1 some are missing; 2 a file was refused.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  heaptoll lab shards merge all.db shards\n  heaptoll lab shards merge all.db shards/*.db\n  \
     heaptoll lab shards merge zen.db --class zen shards     (one class of machines)\n  heaptoll report all.db"
 )]
 pub struct Arguments {
-    /// The file to write, which must not exist
+    /// The file to write; it must not exist
     output: PathBuf,
-    /// Files of shards, or folders of them
+    /// Files of shards, or folders with them
     #[arg(required = true)]
     shards: Vec<PathBuf>,
-    /// Take the shards of this class of machines alone
+    /// Take only the shards of this class of machines
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
 }

@@ -11,27 +11,27 @@ use crate::outputs::own_arguments;
 use crate::session::Session;
 use crate::workload_args::WorkloadArgs;
 
-/// Find the smallest heap in which a program completes, by collector, and compare it with the program's own footprint.
+/// Find the smallest heap that lets a program complete under each collector, and compare it with the program's own
+/// footprint.
 ///
-/// Heaps of a collector that takes a fixed one (option heap=) are bisected: a run is done (right output and status),
-/// out of memory (a call was refused), or anything else, which is shown and never taken for one of the two. Both sides
-/// of the edge are run --repeats times, so that a program whose need varies is found and reported. The baseline is not
-/// bisected: it is the footprint, in pages that hold a live block, that mark-sweep over an allocator reports when it
-/// collects every 32, 64 and 128 KiB (Sareen and Blackburn 2022, section 4), and the same under the program's own
-/// frees. docs/lab/minheap.md explains how. RLIMIT_DATA is never used: it counts reservations. Nothing is kept in a
-/// database: there is no --resume, as a search needs the answers of all its runs at once; programs that were finished
-/// are shown.
+/// The heap size of a collector with the option heap= is bisected. A run completes (right output and status), runs
+/// out of memory (a call was refused), or fails otherwise; other failures are shown and never counted as either. Both
+/// sides of the edge run -n times, so a program whose need varies is found and reported. The baseline is a footprint
+/// in pages with a live block (Sareen and Blackburn 2022, section 4). It is measured for mark-sweep over an
+/// allocator, every 32, 64 and 128 KiB, and for the program's own frees. RLIMIT_DATA is never used, because it counts
+/// reservations. There is no database and no --resume: a search needs the answers of all its runs.
+/// docs/lab/minheap.md explains how.
 ///
-/// Exit status: 0 all well; 1 a search or a baseline failed, or an output file could not be written; 2 the request
-/// cannot be carried out; 130 interrupted (programs that were finished are shown).
+/// Exit status: 0 all well; 1 a search or a baseline failed, or an output file could not be written; 2 bad request;
+/// 130 interrupted (finished programs are shown).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll lab minheap -m tithe-collect -- gawk -f words.awk words\n  \
     heaptoll lab minheap -p cfrac -p lua --quick\n  \
     heaptoll lab minheap -m sweep/mimalloc3 -m sweep/jemalloc --every 32K --html heaps.html -p espresso --quick\n  \
-    heaptoll lab minheap -m tithe-collect -m bdw-nofree --tolerance 0.5 --repeats 5 -- ./prog")]
+    heaptoll lab minheap -m tithe-collect -m bdw-nofree --tolerance 0.5 -n 5 -- ./prog")]
 pub struct Arguments {
-    /// A collector with a heap that can be fixed, as a stack (docs/questions/stacks.md); may be given several times
-    /// [default: every such collector here that ignores frees, and sweep over each --baseline]
+    /// A collector with a fixed heap, as a stack (docs/questions/stacks.md); may be given several times [default:
+    /// every such collector that ignores frees, and sweep over each --baseline]
     #[arg(short, long, value_name = "STACK")]
     manager: Vec<String>,
     /// The allocator under the baseline's mark-sweep; may be given several times [default: mimalloc3 and tcmalloc]
@@ -40,16 +40,17 @@ pub struct Arguments {
     /// Bytes allocated between the baseline's collections
     #[arg(long, value_name = "SIZES", default_value = "32K,64K,128K")]
     every: Periods,
-    /// Tolerance of the answer: it may be too large by this percentage (one page at least)
+    /// The answer may be too large by this percentage (at least one page)
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = tolerance)]
     tolerance: f64,
-    /// Runs at either side of the edge, and of each baseline
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
-    repeats: u32,
-    /// Seconds after which a run is killed; it counts as neither done nor out of memory
+    /// Runs on each side of the edge, and of each baseline
+    #[arg(short = 'n', long, alias = "repeats", value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=100))]
+    repetitions: u32,
+    /// Seconds after which a run is killed; it then counts as another failure
     #[arg(long, value_name = "T", default_value_t = 60.0, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
-    /// Exit status with which the program ends when all is well
+    /// Exit status of a good run
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     expect_status: i32,
     #[command(flatten)]
@@ -71,7 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         baseline: arguments.baseline.clone(),
         every_bytes: arguments.every.0.clone(),
         tolerance: arguments.tolerance,
-        repeats: arguments.repeats,
+        repeats: arguments.repetitions,
         timeout_s: arguments.timeout,
         expect_status: arguments.expect_status,
         command: own_arguments(),

@@ -18,22 +18,19 @@ use crate::outputs::own_arguments;
 use crate::session::Session;
 use crate::workload_args::SizeArg;
 
-/// Record when each object of a program is used last, for runs that free it then.
+/// Record the last use of each object of a program, for runs that free it then.
 ///
-/// The program runs under the tracer once: each allocation is recorded with its size and caller, and each object's last
-/// use. Native runs then know objects by the order of their allocation. Two runs show that the program makes the same
-/// allocations natively; one more frees every object at its last use, with each block on pages of its own that become
-/// inaccessible, and another over the C library's malloc: a program that touches an object later, or shows that it knows one by
-/// its address, gets no file. The file serves `-m oracle=POINT,file=FILE/MANAGER` of
-/// `heaptoll run` and others (`oracle=POINT/MANAGER` where it is written without -o): the manager stays the same, and only
-/// the point of reclamation varies. With --graph the file also has the points at which objects can be reached no more: those
-/// of a collector, before or after the program's own frees. Programs with one thread only. What the program does to files
-/// and other processes happens in each of these runs.
-/// docs/lab/reclamation.md states what must be the same
-/// in each run.
+/// The program runs under the tracer once, which records each allocation with size and caller, and each object's last
+/// use. Native runs identify objects by the order of their allocation. Two native runs check that the allocations are
+/// equal. One more frees every object at its last use and makes its pages inaccessible; another does so over the C
+/// library's malloc. A program that touches an object later, or depends on addresses, gets no file. `heaptoll run -m
+/// oracle=POINT,file=FILE/MANAGER` uses the file (`oracle=POINT/MANAGER` without -o): the manager stays the same, and
+/// only the point of reclamation varies. With --graph, the file also contains the points where objects become
+/// unreachable. The program may have one thread only. Its effects on files and other processes happen in each run.
+/// docs/lab/reclamation.md says what must be equal in each run.
 ///
-/// Exit status: 0 all well; 1 a native run differs or an early free is not safe, and there is no file; 2 the request
-/// cannot be carried out; 130 interrupted.
+/// Exit status: 0 all well; 1 a native run differs or an early free is not safe (no file is written); 2 bad request;
+/// 130 interrupted.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  heaptoll lab oracle -o gawk.oracle -- gawk -f report.awk access.log\n  \
@@ -46,15 +43,15 @@ use crate::workload_args::SizeArg;
     heaptoll lab oracle -o oracles -p cfrac -p espresso         (a folder with a file for each program)"
 )]
 pub struct Arguments {
-    /// The file, with the ending .oracle; a folder for several programs [default: $XDG_CACHE_HOME/heaptoll/oracles, where
-    /// stacks without a file look, and what is there is overwritten]
+    /// The file, with the ending .oracle; a folder for several programs [default: $XDG_CACHE_HOME/heaptoll/oracles,
+    /// overwritten; stacks without a file look there]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite a file that exists
     #[arg(long)]
     force: bool,
-    /// Record, too, when each object can be reached no more: which objects point to which and what the roots are, while
-    /// nothing is freed; some tens of times slower (docs/lab/reclamation.md)
+    /// Also record when each object becomes unreachable: pointers and roots, while nothing is freed; some tens of
+    /// times slower (docs/lab/reclamation.md)
     #[arg(long)]
     graph: bool,
     /// Do not prove that early frees are safe
@@ -63,7 +60,7 @@ pub struct Arguments {
     /// Seconds after which a run is ended
     #[arg(long, value_name = "T", default_value_t = LIMIT_S, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
-    /// Exit status with which the program ends when all is well
+    /// Exit status of a good run
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     expect_status: i32,
     /// A program of the catalog (`heaptoll programs`); may be given several times
@@ -72,10 +69,10 @@ pub struct Arguments {
     /// Input size of catalog programs
     #[arg(long, value_enum, default_value = "demo", value_name = "SIZE")]
     size: SizeArg,
-    /// The same as --size quick
+    /// Same as --size quick
     #[arg(long, conflicts_with = "size")]
     quick: bool,
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with your own catalog entries (docs/questions/programs.md)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]

@@ -20,15 +20,15 @@ use crate::workload_args::WorkloadArgs;
 
 /// Cut an experiment into shards that many machines measure.
 ///
-/// Takes what `heaptoll run` takes, proves the managers, runs each program once under each of them to know how long a
-/// repetition takes, and writes a plan: shards of whole repetitions of one program under all managers, so that no ratio
-/// is of two machines; the digests of all files that take part; and the class of machines that may measure a shard.
-/// `heaptoll lab shards work` measures a shard, `heaptoll lab shards submit` gives all to Slurm or GNU parallel, `heaptoll lab shards merge` makes one
-/// experiment of them.
+/// Takes the arguments of `heaptoll run`, proves the managers, and runs each program once under each to time a
+/// repetition. The plan then lists shards, the digests of all files that take part, and the class of machines for
+/// each shard. A shard is whole repetitions of one program under all managers, so every ratio comes from one machine.
+/// `heaptoll lab shards work` measures a shard, `submit` gives all to Slurm or GNU parallel, and `merge` makes one
+/// experiment.
 ///
 /// `heaptoll lab shards plan gate` cuts a gate: two builds of a program, with one verdict over all shards.
 ///
-/// Exit status: 0 all well; 2 the request cannot be carried out; 130 interrupted.
+/// Exit status: 0 all well; 2 bad request; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -46,7 +46,7 @@ pub struct Arguments {
     output: Option<PathBuf>,
     #[command(flatten)]
     cut: CutArguments,
-    /// Write what class of machines this one is, and plan nothing
+    /// Write the class of this machine, and plan nothing
     #[arg(long, conflicts_with_all = ["CutArguments", "repetitions", "RunSettings", "WorkloadArgs"])]
     machine: bool,
     #[command(flatten)]
@@ -60,14 +60,14 @@ pub struct Arguments {
     what: Option<What>,
 }
 
-/// Into what it is cut.
+/// The shards.
 #[derive(Debug, Args)]
 struct CutArguments {
-    /// How long a shard takes, roughly; it has one repetition at least
+    /// Approximate time of a shard; it has at least one repetition
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     shard_time: f64,
-    /// A class of machines that measures the experiment, from a file of --machine; with several, each class measures all of
-    /// it and is reported by itself [default: the class of this machine]
+    /// A class of machines that measures the experiment, from a file of --machine; each class measures all of it and
+    /// is reported separately [default: the class of this machine]
     #[arg(long, value_name = "[NAME=]FILE")]
     class: Vec<String>,
 }
@@ -79,7 +79,7 @@ impl CutArguments {
     }
 }
 
-/// What else is cut.
+/// Other plans.
 #[derive(Debug, Subcommand)]
 enum What {
     Gate(Box<GateArguments>),
@@ -87,13 +87,13 @@ enum What {
 
 /// Cut a gate into shards that many machines measure: two builds of a program, one verdict.
 ///
-/// Takes the programs and limits of `heaptoll gate`. A shard is whole repetitions of both builds on one node, or the
-/// exact counts and the recordings of one program, which one node of each class makes. `heaptoll lab shards work` measures a shard,
-/// `heaptoll lab shards merge` makes one file of all, and `heaptoll gate --merged FILE` decides, with the limits of the plan. The
-/// number of repetitions is fixed: no shard sees the rows of the others. Commits (--base-ref) are not built: build both
-/// where all nodes see them.
+/// Takes the programs and limits of `heaptoll gate`. A shard is whole repetitions of both builds on one node. One
+/// node of each class also makes the exact counts and recordings of each program. `heaptoll lab shards work` measures
+/// a shard, `merge` makes one file, and `heaptoll gate --merged FILE` decides with the plan's limits. The number of
+/// repetitions is fixed, because no shard sees the rows of another. Commits (--base-ref) are not built: build both in
+/// a folder that all nodes see.
 ///
-/// Exit status: 0 all well; 2 the request cannot be carried out; 130 interrupted.
+/// Exit status: 0 all well; 2 bad request; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  heaptoll lab shards plan gate -o gate.plan -n 60 --base ./old --new ./new -- in.xml\n  \

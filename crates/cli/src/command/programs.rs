@@ -14,14 +14,14 @@ use crate::{exit, terminal};
 
 /// List the programs of the catalog, or add some.
 ///
-/// The list says what each does, which Debian package brings it, and whether it is here.
+/// The list says what each does, which Debian package contains it, and whether it is installed.
 ///
-/// `heaptoll programs add malloc-bench` adds the programs of the papers, which heaptoll may not bring; `add lucene` and
-/// `add h2` add programs in Java, `add dacapo` and `add renaissance` suites that you have as a jar.
+/// `heaptoll programs add malloc-bench` adds the programs of the papers, which heaptoll may not ship. `add lucene`
+/// and `add h2` add programs in Java; `add dacapo` and `add renaissance` add suites that you have as a jar.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with your own catalog entries (docs/questions/programs.md)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     #[command(flatten)]
@@ -30,29 +30,30 @@ pub struct Arguments {
     action: Option<Action>,
 }
 
-/// What else is done.
+/// Other actions.
 #[derive(Debug, Subcommand)]
 enum Action {
     Add(AddArguments),
 }
 
-/// Fetch, check, build and prove programs of others, for you alone: their licences restrict who may pass them on.
+/// Fetch, check, build and prove programs of other projects, for your own use: their licences restrict
+/// redistribution.
 ///
 /// `malloc-bench` is cfrac, espresso, gawk, gs, make and perl as Zorn (1992) and Detlefs, Dosser and Zorn (1994)
-/// measured them, and yacr2, from the test suite of LLVM. Every file is compared with a digest, and each program is
-/// run once, to compare its output and the number of objects with what is known. It takes git, a C compiler that knows
-/// -std=gnu89 (CC, else cc) and a minute or two, and writes to $XDG_DATA_HOME/heaptoll/programs only.
+/// measured them. They come with yacr2 from the test suite of LLVM. Every file is compared with a digest. Each
+/// program runs once, to check its output and its number of objects. It needs git, a C compiler with -std=gnu89 (CC,
+/// else cc) and a minute or two. It writes to $XDG_DATA_HOME/heaptoll/programs only.
 ///
-/// `lucene` and `h2` are jars of Maven Central, which are compared with a digest, and drivers of ours (docs/lab/jvm.md).
-/// They take curl and javac (default-jdk-headless).
+/// `lucene` and `h2` are jars of Maven Central, compared with a digest, with drivers of ours (docs/lab/jvm.md). They
+/// need curl and javac (default-jdk-headless).
 ///
-/// `spec2017` takes an installed SPEC CPU 2017 by its folder (--from): each benchmark that `runcpu --action=setup` has built
-/// and set up becomes an entry, with the workloads test, train and ref as sizes quick, demo and full. Nothing is copied.
+/// `spec2017` uses an installed SPEC CPU 2017 in a folder (--from). Each benchmark that `runcpu --action=setup` has
+/// set up becomes an entry; test, train and ref become the sizes quick, demo and full. Nothing is copied.
 ///
-/// `dacapo` and `renaissance` are suites whose jar you have and name by --from. It stays where it is. Its digest is
+/// `dacapo` and `renaissance` are suites whose jar you name by --from. The jar stays in its place. Its digest is
 /// recorded, and another jar is refused from then on.
 ///
-/// Exit status: 0 all well; 1 a program or a form of one could not be added, the others were; 2 nothing could be.
+/// Exit status: 0 all well; 1 some programs or forms could not be added; 2 none could be.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll programs add malloc-bench\n  \
     heaptoll programs add malloc-bench --from ~/llvm-test-suite     (a clone, without network)\n  \
@@ -61,16 +62,15 @@ enum Action {
     heaptoll programs add spec2017 --from /opt/cpu2017              (what is built there)\n  \
     heaptoll run --program mb-cfrac --size quick                    (and measure one)")]
 struct AddArguments {
-    /// `malloc-bench`, `mimalloc-bench`, `lucene`, `h2`, `dacapo`, `renaissance`, `spec2017`, or the path of a folder with a
-    /// recipe of your own
+    /// `malloc-bench`, `mimalloc-bench`, `lucene`, `h2`, `dacapo`, `renaissance`, `spec2017`, or a folder with your
+    /// own recipe
     #[arg(value_name = "NAME")]
     recipe: String,
-    /// A git URL, or a clone, bare repository or folder here that has the sources (for Java: a folder with the jars, or the
-    /// jar; for SPEC: where it is installed)
-    /// [default: the project's repository, Maven Central]
+    /// A git URL, or a clone, bare repository or folder with the sources. For Java, the jar or a folder with the
+    /// jars; for SPEC, its folder [default: the project's repository, Maven Central]
     #[arg(long, value_name = "WHERE")]
     from: Option<String>,
-    /// The digest that the jar of a suite must have, as its authors or a paper state it
+    /// The digest of a suite's jar, as its authors or a paper give it
     #[arg(long, value_name = "HEX", value_parser = digest)]
     sha256: Option<String>,
 }

@@ -14,16 +14,16 @@ use crate::workload_args::WorkloadArgs;
 
 /// The after-effects of a collection: how long requests take, by their distance to the last collection.
 ///
-/// A program marks its requests with heaptoll_events.h (docs/questions/events.md); of a server, the client does. Each run
-/// is made to collect 10, 100 or 1000 times, by a period that a first run found. Requests that a collection interrupted
-/// are left out; the rest is sorted by the time from the end of the last collection to their start, averaged in up to
-/// 1000 groups and set against the fastest group of all three (Sareen and Blackburn 2022, section 6). Where the next
-/// collection is nearer than long requests take, only short ones survive to be counted: that end is marked.
-/// docs/lab/proximity.md explains how. Requests take microseconds: on a machine with other work run it under
-/// `chrt -f 10`. Nothing is kept in a database: there is no --resume.
+/// A program marks its requests with heaptoll_events.h (docs/questions/events.md); for a server, the client does.
+/// Each run collects 10, 100 or 1000 times, with a period that a first run found. Requests that a collection
+/// interrupted are left out. The others are sorted by their distance from the last collection and averaged in up to
+/// 1000 groups. Each group is compared with the fastest group of all three (Sareen and Blackburn 2022, section 6).
+/// Just before the next collection only short requests can finish; that end is marked. Requests take microseconds: on
+/// a busy machine, run it under `chrt -f 10`. There is no database and no --resume. docs/lab/proximity.md explains
+/// how.
 ///
-/// Exit status: 0 all well; 1 a collector failed or was refused, or an output file could not be written; 2 the request
-/// cannot be carried out; 130 interrupted (what was measured is shown).
+/// Exit status: 0 all well; 1 a collector failed or was refused, or an output file could not be written; 2 bad
+/// request; 130 interrupted (finished runs are shown).
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  heaptoll lab proximity --html proximity.html         (the bundled event programs)\n  \
@@ -32,29 +32,29 @@ use crate::workload_args::WorkloadArgs;
     heaptoll lab proximity -m sweep/mimalloc3 -p redis-client           (redis, by its client's clock)"
 )]
 pub struct Arguments {
-    /// A collector with a period that can be set, as a stack (docs/questions/stacks.md); may be given several times
-    /// [default: sweep/mimalloc3, sweep/tcmalloc, tithe-collect, as far as they are built]
+    /// A collector whose period can be set, as a stack (docs/questions/stacks.md); may be given several times
+    /// [default: sweep/mimalloc3, sweep/tcmalloc, tithe-collect, if they are built]
     #[arg(short, long, value_name = "STACK")]
     manager: Vec<String>,
-    /// Collections that each run is made to have, about
+    /// Approximate number of collections of a run
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10,100,1000",
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     collections: Vec<u64>,
     /// Runs of each; below 6 no difference can be claimed
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    runs: u32,
-    /// Groups by distance, at most
+    #[arg(short = 'n', long, alias = "runs", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: u32,
+    /// The most groups by distance
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     groups: u32,
-    /// Requests in a group, at least
+    /// The fewest requests in a group
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     fewest: u32,
-    /// In means a request counts for at most this many times the 99th percentile: longer ones were held up by the
-    /// system
+    /// In means a request counts for at most this many times the 99th percentile, because the system delayed longer
+    /// ones
     #[arg(long, value_name = "TIMES", default_value_t = 10.0, value_parser = times)]
     cap: f64,
-    /// Record the processor time of each request too, for tables of their own: what other programs do on the machine is
-    /// hardly in it (two system calls a request, outside of its time)
+    /// Also record the processor time of each request, in separate tables; other programs hardly disturb it (two
+    /// system calls per request, outside its time)
     #[arg(long)]
     cpu: bool,
     /// Seed of the order of runs [default: from the clock, shown]
@@ -63,7 +63,7 @@ pub struct Arguments {
     /// Seconds after which a run is killed
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
-    /// Exit status with which the program ends when all is well
+    /// Exit status of a good run
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     expect_status: i32,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         workload: arguments.workload.workload(),
         manager: arguments.manager.clone(),
         collections: arguments.collections.clone(),
-        runs: arguments.runs,
+        runs: arguments.repetitions,
         shape: Shape {
             groups: arguments.groups as usize,
             fewest: arguments.fewest as usize,

@@ -11,33 +11,33 @@ use heaptoll_oracle::FreePoint;
 use crate::session::Session;
 use crate::study_arguments::{StudyArguments, deliver};
 
-/// What it costs to free objects earlier or later than the program does, over one manager.
+/// The cost of freeing objects earlier or later than the program does, over one manager.
 ///
-/// A recording of each program (`heaptoll lab oracle`, made first where it is missing) states when each object is used last.
-/// The program then runs natively over each manager with its objects freed at their last use, when they cannot be reached
-/// any more, when it frees them, so many bytes later, at collections, or not at all. The manager is the same and so is the layer in front of it: what differs is
-/// when objects are freed, without the work of finding out what is dead. Ratios are to the program's own free.
+/// A recording of each program (`heaptoll lab oracle`, made first if it is missing) says when each object is last
+/// used. The program then runs natively over each manager, and frees its objects at another point. The points are the
+/// last use, the loss of the last pointer, the program's own free, later by some bytes, at collections, or never.
+/// Manager and layer stay the same; only the time of the free differs, without the work to find dead objects. Ratios
+/// are to the program's own free.
 ///
-/// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be written;
-/// 2 the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
+/// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be
+/// written; 2 bad request; 130 interrupted (finished runs are shown and kept).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll lab reclamation -- gawk -f report.awk access.log\n  \
     heaptoll lab reclamation -p cfrac -p espresso -m mimalloc3 --pairing lockstep --html reclamation.html\n  \
     heaptoll lab reclamation -p perl --points last-use,delay:4K,delay:1M,collect:1M\n  \
     heaptoll lab reclamation --resume reclamation.db -n 20      (ten more repetitions)")]
 pub struct Arguments {
-    /// A manager to hold fixed, by name (`heaptoll managers`) or path, or a group of them; may be given several times
-    /// [default: glibc, mimalloc3, tithe-explicit, as far as they are built]
+    /// The fixed manager, by name (`heaptoll managers`) or path, or a group; may be given several times [default:
+    /// glibc, mimalloc3, tithe-explicit, if they are built]
     #[arg(short, long, value_name = "MANAGER", conflicts_with = "resume")]
     manager: Vec<String>,
-    /// When objects are freed: last-use, unreachable, free, delay:SIZE after the program's free, collect:SIZE at the next
-    /// multiple of so many bytes allocated, never; free, which all are compared with, is always among them [default:
-    /// last-use,free,delay:64K,delay:1M,collect:64K,collect:1M,never, and unreachable where all recordings have it
+    /// When objects are freed: last-use, unreachable, free, delay:SIZE after the program's free, collect:SIZE at the
+    /// next multiple of SIZE allocated, never. All are compared with free, which is always added [default:
+    /// last-use,free,delay:64K,delay:1M,collect:64K,collect:1M,never, and unreachable if all recordings have it
     /// (`heaptoll lab oracle --graph`)]
     #[arg(long, value_name = "POINT,...", value_delimiter = ',', value_parser = point, conflicts_with = "resume")]
     points: Vec<FreePoint>,
-    /// Folder of the recordings; those that are missing there, or are of another build or command, are made first
-    /// [default: $XDG_CACHE_HOME/heaptoll/oracles]
+    /// Folder of the recordings; missing and outdated ones are made first [default: $XDG_CACHE_HOME/heaptoll/oracles]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     oracles: Option<PathBuf>,
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         .ok_or_else(|| {
             let folder = folder.display();
             Failure::Usage(format!(
-                "--oracles {folder}: a path with a comma or that is no text cannot be part of a stack's name"
+                "--oracles {folder}: a path that has a comma or is not UTF-8 cannot be part of a stack's name"
             ))
         })?;
     let request = reclamation::Request {

@@ -26,7 +26,7 @@ use heaptoll_runs::standard_input::StandardInput;
 use heaptoll_runs::traced::{self, LIMIT_S};
 use heaptoll_runs::workload::Workload;
 
-/// With a number in it, random numbers are the same in each run.
+/// If it contains a number, random numbers are equal in each run.
 const SEED: &str = "HEAPTOLL_SAMPLE_SEED";
 
 /// When events get a time.
@@ -34,44 +34,43 @@ const SEED: &str = "HEAPTOLL_SAMPLE_SEED";
 pub enum TimeArg {
     /// About every millisecond
     Batch,
-    /// Each by itself: slower, and a larger trace
+    /// Each event: slower, and a larger trace
     Event,
 }
 
 /// Processes that the program starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ChildrenArg {
-    /// Each process image gets a trace of its own: FILE.children/PID.heaptoll, and PID.2.heaptoll after another exec
+    /// Each process gets its own trace: FILE.children/PID.heaptoll, and PID.2.heaptoll after an exec
     Files,
-    /// Only the first image of the first process is recorded
+    /// Only the first process is recorded, until an exec
     Ignore,
 }
 
-/// Record every allocation of a program into a trace, which other commands then read.
+/// Record every allocation of a program into a trace for other commands.
 ///
-/// The program runs as it would without heaptoll: its input and output are its own, heaptoll writes to standard error
-/// only and passes its exit status on (128 and the signal, where one killed it). Nothing is lost when it crashes. If
-/// heaptoll is killed the program goes on, and the trace ends there.
+/// The program runs as it would without heaptoll, with its own input and output. heaptoll writes to standard error
+/// only and returns the program's exit status (128 and the signal, if one killed it). A crash loses nothing. If
+/// heaptoll is killed, the program goes on and the trace ends there.
 ///
-/// The first Ctrl-C is the program's; a second one stops the recording and leaves the program alone. --for does both: Ctrl-C's
-/// signal after its time, the stop 10 s later.
+/// The first Ctrl-C goes to the program; a second one stops the recording only. --for does both: it sends Ctrl-C's
+/// signal after its time, and stops 10 s later.
 ///
-/// With --graph the program runs at least twice, each time with all of standard input and its output not shown: natively, which
-/// proves that the manager serves it, then under the tracer. What it does to files and other processes happens each
-/// time. Ctrl-C ends the run under way: after the first one the second follows, whose trace has what was recorded
-/// until then.
+/// With --graph the program runs twice or more, each time with all of standard input and without showing its output.
+/// The first run proves the manager natively; the second runs under the tracer. Its effects on files and other
+/// processes happen each time. Ctrl-C ends the current run; after the first run the second follows, and its trace
+/// covers the time until its end.
 ///
-/// With --sample the program is sampled instead, at next to no cost: for programs in production. What is written is a heap
-/// profile in pprof's format, and its call sites with error bars are shown on standard error (docs/questions/sampling.md).
+/// With --sample the program is sampled instead, at almost no cost, for use in production. It writes a heap profile
+/// in pprof's format, and shows call sites with confidence intervals on standard error (docs/questions/sampling.md).
 ///
-/// The rings take memory in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: 64 KiB a thread that begins, more for those
-/// that allocate much, together at most 256 MiB, and at most half of what is free there and a quarter of the memory
-/// that is available. So 1,000 threads take 63 to 183 MiB. A thread without memory for its ring shares one or goes on
-/// unrecorded, which the trace and the exit status show.
+/// The rings take memory in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: 64 KiB per thread, more for threads that
+/// allocate much. Together they take at most 256 MiB, half of the free space there, and a quarter of the available
+/// memory. So 1,000 threads take 63 to 183 MiB. A thread without memory for its ring shares one or goes on
+/// unrecorded; the trace and the exit status show this.
 ///
-/// Exit status: the program's, and 0 where --for ended it; 1 when that is 0 and the trace is not whole, or a program was
-/// started that could not be recorded; 2 the request cannot be carried out; 130 the recording was stopped before the program
-/// ended.
+/// Exit status: the program's, or 0 if --for ended it; 1 if that is 0 and the trace is incomplete, or a started
+/// program could not be recorded; 2 bad request; 130 the recording was stopped before the program ended.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -95,9 +94,8 @@ pub struct Arguments {
     /// Record the call stack of each call
     #[arg(long)]
     sites: bool,
-    /// The manager to record over, by name (`heaptoll managers`) or path, with layers in front
-    /// (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted [default: the program's
-    /// own]
+    /// The manager to record over, by name (`heaptoll managers`) or path; layers go in front
+    /// (`quarantine=2M/mimalloc`), options after (`tithe,heap=32M`) [default: the program's own]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Option<String>,
     /// Record how long each call takes
@@ -106,42 +104,43 @@ pub struct Arguments {
     /// When events get a time
     #[arg(long, value_enum, default_value = "batch", value_name = "WHEN")]
     time: TimeArg,
-    /// Take snapshots of where the memory is (`heaptoll ledger FILE`): 40 to 80 in a long run, fewer in a short one,
-    /// for the program is stopped for each
+    /// Take snapshots of the memory for `heaptoll ledger FILE`: 40 to 80 in a long run, fewer in a short one; each
+    /// stops the program
     #[arg(long)]
     ledger: bool,
-    /// Force a collection at each of these snapshots, to see what it reclaims: this changes the run
+    /// Force a collection at each snapshot, to show what it reclaims; this changes the run
     #[arg(long, requires = "ledger")]
     collect: bool,
-    /// What is done about processes that the program starts
+    /// How to treat processes that the program starts
     #[arg(long, value_enum, default_value = "files", value_name = "HOW")]
     children: ChildrenArg,
     #[command(flatten)]
     end: EndArguments,
-    /// Record which objects point to which, the roots, and each object's last touch, under the tracer: some tens of
-    /// times slower, and the program's output is not shown (docs/lab/graph.md)
+    /// Record pointers between objects, roots, and each object's last touch, under the tracer; some tens of times
+    /// slower, without the program's output (docs/lab/graph.md)
     #[arg(long, conflicts_with_all = ["latency", "time", "ledger", "children", "brief", "after_s"])]
     graph: bool,
-    /// With --graph, every load and store of the program as well, and the requests that it marks (docs/questions/events.md)
+    /// With --graph, also record every load and store, and the requests that the program marks
+    /// (docs/questions/events.md)
     #[arg(long, requires = "graph")]
     references: bool,
-    /// With --graph, bytes allocated from one root point to the next [default: some hundred points over the run]
+    /// With --graph, bytes allocated from one root point to the next [default: some hundred points in the run]
     #[arg(long, value_name = "SIZE", requires = "graph", value_parser = root_distance)]
     roots_every: Option<u32>,
-    /// With --graph, seconds after which the program is ended; what was recorded until then is kept
+    /// With --graph, seconds after which the program is ended; the recording until then is kept
     #[arg(long, value_name = "T", requires = "graph", default_value_t = LIMIT_S, allow_negative_numbers = true,
         value_parser = positive_seconds)]
     timeout: f64,
-    /// With --graph, the exit status with which the program ends when all is well
+    /// With --graph, the exit status of a good run
     #[arg(long, value_name = "STATUS", requires = "graph", default_value_t = 0,
         value_parser = clap::value_parser!(i32).range(0..=255))]
     expect_status: i32,
-    /// With --graph, a file with allocators under names of their own, which are followed where a program brings one
-    /// along (docs/questions/own-allocators.md)
+    /// With --graph, a file that names further allocators inside programs, to be followed too
+    /// (docs/questions/own-allocators.md)
     #[arg(long, value_name = "FILE", requires = "graph")]
     allocator_symbols: Option<PathBuf>,
-    /// Sample the allocations instead of recording them: one byte in SIZE is a sample point, 512K is usual in production,
-    /// 1 samples every allocation
+    /// Sample instead of recording: one byte in SIZE is a sample point; 512K suits production, 1 samples every
+    /// allocation
     #[arg(long, value_name = "SIZE", value_parser = sample_distance,
         conflicts_with_all = ["sites", "latency", "time", "ledger", "graph", "brief"])]
     sample: Option<u64>,
@@ -152,25 +151,25 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH", requires = "sample")]
     socket: Option<PathBuf>,
     /// With --sample, write the figures as JSON (docs/questions/sampling.md)
-    #[arg(long, value_name = "FILE", requires = "sample", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", requires = "sample")]
     json: Option<PathBuf>,
     /// With --sample, write a self-contained HTML page with a flame graph
-    #[arg(long, value_name = "FILE", requires = "sample", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", requires = "sample")]
     html: Option<PathBuf>,
     /// With --sample, frames of the program's own code that a call site is shown by
     #[arg(long, value_name = "N", requires = "sample", default_value_t = heaptoll_callsites::FRAMES as u8,
         value_parser = clap::value_parser!(u8).range(1..))]
     frames: u8,
-    /// A program of the catalog (`heaptoll programs`)
+    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`)
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     program: Option<String>,
     /// Input size of the catalog program
     #[arg(long, value_enum, default_value = "full", value_name = "SIZE", requires = "program")]
     size: SizeArg,
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with your own catalog entries (docs/questions/programs.md)
     #[arg(long, value_name = "DIR", requires = "program")]
     catalog: Option<PathBuf>,
-    /// Report at the end only what went wrong: for a temporary trace
+    /// Report only problems at the end, for a temporary trace
     #[arg(long, hide = true)]
     brief: bool,
     /// The program and its arguments
@@ -178,7 +177,7 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// What else is done.
+/// Other actions.
 #[derive(Debug, Subcommand)]
 enum Action {
     Attach(attach::Arguments),

@@ -16,27 +16,26 @@ use crate::touch_arg::TouchArg;
 pub enum OrderArg {
     /// As recorded: one call at a time, whichever thread makes it
     Exact,
-    /// Each thread as fast as it can; only an object's own calls keep their order
+    /// Each thread as fast as possible; only the calls for one object keep their order
     PerThread,
 }
 
 /// Replay a trace under other managers: what would each have done with exactly these calls?
 ///
-/// A fresh process with the manager preloaded makes the calls of the trace and nothing else. CPU, the latency of single
-/// calls, and memory are taken in runs of their own, all of them interleaved in random order; what the driver itself
-/// costs is measured with a manager that does nothing, and taken off. Where the trace was recorded under a manager that
-/// is replayed, the two are compared.
+/// A fresh process with the manager preloaded makes the calls of the trace and nothing else. CPU, latency of single
+/// calls, and memory come from separate runs in random order. The cost of the driver is measured with a manager that
+/// does nothing, and subtracted. If the recorded manager is replayed too, the two are compared.
 ///
-/// A trace has no pointers, so it does not show what a collector would have to mark: collectors get no figures of time.
-/// A trace of `heaptoll record --graph` has them: `heaptoll lab replay-graph` replays it under collectors of MMTk.
+/// A trace has no pointers, so it cannot show what a collector would mark; collectors get no times. A trace of
+/// `heaptoll record --graph` has pointers: `heaptoll lab replay-graph` replays it under collectors of MMTk.
 ///
-/// Exit status: 0 all well; 1 a manager failed, a collection lost an object, or an output file could not be written; 2 it
-/// is no trace, or cannot be replayed; 130 interrupted (what was measured is shown).
+/// Exit status: 0 all well; 1 a manager failed, a collection lost an object, or an output file could not be written;
+/// 2 not a trace, or not replayable; 130 interrupted (finished runs are shown).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll trace replay gawk.heaptoll\n  \
     heaptoll trace replay gawk.heaptoll -m mimalloc3 -m ./libmine.so -n 10 --html gawk.html\n  \
     heaptoll trace replay server.heaptoll -m jemalloc --loop 100     (does memory drift up?)\n  \
-    heaptoll trace replay server.heaptoll --scale 8                  (eight copies at once)\n  \
+    heaptoll trace replay server.heaptoll --scale 8                  (eight copies, interleaved)\n  \
     heaptoll trace replay threads.heaptoll --order exact --touch all (as recorded, contents checked)")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made
@@ -49,16 +48,16 @@ pub struct Arguments {
     /// The manager that ratios are taken to; added to the list when it is not in it
     #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
     baseline: String,
-    /// Order of threads [default: per-thread where time is measured, exact where memory is]
+    /// Order of threads [default: per-thread for times, exact for memory]
     #[arg(long, value_enum, value_name = "ORDER")]
     order: Option<OrderArg>,
-    /// What is done with blocks [default: none where time is measured, write where memory is]
+    /// Accesses to blocks [default: none for times, write for memory]
     #[arg(long, value_enum, value_name = "HOW")]
     touch: Option<TouchArg>,
-    /// Replay the whole trace so many times in the same process, for what happens in the long run
+    /// Replay the whole trace N times in the same process, for the long run
     #[arg(long = "loop", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repetitions: u32,
-    /// Replay so many copies of the trace at once, interleaved
+    /// Replay N copies of the trace, interleaved
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     scale: u32,
     #[command(flatten)]

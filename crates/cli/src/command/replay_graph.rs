@@ -20,8 +20,8 @@ const PAGE: u64 = 4096;
 /// `heaptoll record --graph` makes such a trace. Collectors that move objects replay it too (-m mmtk:semispace).
 /// docs/lab/replay-graph.md explains the figures.
 ///
-/// Exit status: 0 all well; 1 a collector failed, a collection lost an object, or an output file could not be written; 2 it
-/// is no trace with pointers, or cannot be replayed; 130 interrupted (what was measured is shown).
+/// Exit status: 0 all well; 1 a collector failed, a collection lost an object, or an output file could not be
+/// written; 2 not a trace with pointers, or not replayable; 130 interrupted (finished runs are shown).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll lab replay-graph lua.graph --heap 2x,3x\n  \
     heaptoll lab replay-graph lua.graph -m mmtk:marksweep -m mmtk:gencopy --heap 16M --check\n  \
@@ -29,40 +29,40 @@ const PAGE: u64 = 4096;
 pub struct Arguments {
     /// The trace that `heaptoll record --graph` made
     trace: PathBuf,
-    /// A collector of MMTk: mmtk:marksweep, mmtk:immix, mmtk:immix,moving=off, mmtk:stickyimmix, mmtk:genimmix,
-    /// mmtk:gencopy, mmtk:semispace, mmtk:markcompact, one of our own that only replay, own:mostlycopying, own:counting,
-    /// own:treadmill, or mmtk:nogc, which collects nothing; may be given several times; ratios are to the first
-    /// [default: all of MMTk but mmtk:nogc]
+    /// A collector of MMTk (mmtk:marksweep, mmtk:immix, mmtk:immix,moving=off, mmtk:stickyimmix, mmtk:genimmix,
+    /// mmtk:gencopy, mmtk:semispace, mmtk:markcompact), or mmtk:nogc, which never collects. Our own collectors for
+    /// replays are own:mostlycopying, own:counting and own:treadmill. May be given several times; ratios are to the
+    /// first [default: all of MMTk but mmtk:nogc]
     #[arg(short, long, value_name = "COLLECTOR")]
     manager: Vec<String>,
     /// Sizes of the heap: multiples of the smallest one (2x), or sizes with K, M or G (16M)
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size, default_value = "1.5x,2x,3x")]
     heap: Vec<HeapSize>,
-    /// What heaps are multiples of
+    /// The smallest heap that multiples refer to
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = BaseArg::Least)]
     multiple_of: BaseArg,
-    /// Compare what each collection keeps with the trace, in one run more of each collector in each heap: an object that
-    /// is reachable or used later, and is gone or changed, ends the run
+    /// Compare each collection with the trace, in one more run per collector and heap; a lost or changed object that
+    /// is still needed ends the run
     #[arg(long)]
     check: bool,
-    /// Simulate what the program's loads and stores miss in caches and TLB where each collector puts the objects, in one
-    /// run more of each collector in each heap, and how that changes for requests after a collection; of a trace of
+    /// Simulate cache and TLB misses of the program's loads and stores with each collector's placement, in one more
+    /// run per collector and heap. It also shows how they change for requests after a collection. Needs a trace of
     /// `record --graph --references`
     #[arg(long)]
     misses: bool,
-    /// With --misses, a machine's data caches, nearest first, each SIZE/WAYS or SIZE/WAYS/LINE [default: those of this
-    /// machine]
+    /// With --misses, a machine's data caches, nearest first, each SIZE/WAYS or SIZE/WAYS/LINE [default: this
+    /// machine's]
     #[arg(long, value_name = "CACHES", requires = "misses")]
     cache: Option<String>,
     /// With --misses, cycles that an access waits for level 2, level 3, ..., and for memory [default: 14, 50, ... and 200
     /// for memory]
     #[arg(long, value_name = "CYCLES", requires = "misses")]
     latency: Option<String>,
-    /// With --misses, collections on request over the run, evenly by bytes allocated, besides those of full heaps: at the
-    /// same places under each collector of MMTk
+    /// With --misses, further collections spread evenly by bytes allocated, at the same places under each collector
+    /// of MMTk
     #[arg(long, value_name = "N", requires = "misses", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     collections: Option<u32>,
-    /// How far a smallest heap may be above the truth, as a percentage of it
+    /// A smallest heap may be too large by this percentage
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = tolerance)]
     tolerance: f64,
     /// Threads of the collector
@@ -72,18 +72,18 @@ pub struct Arguments {
     replay: ReplayArguments,
 }
 
-/// A smallest heap that others are multiples of.
+/// The smallest heap that multiples refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BaseArg {
-    /// The least of all collectors': they are compared at equal memory
+    /// The smallest of all collectors, to compare them at equal memory
     Least,
     /// Each collector's own
     Own,
 }
 
 fn size(text: &str) -> Result<HeapSize, String> {
-    let wrong = "give multiples of the smallest heap, 1 or more, such as 1.5x, or sizes such as 16M: a whole number with K, M \
-                 or G, 4K or more"
+    let wrong = "give multiples of the smallest heap from 1x, such as 1.5x, or sizes from 4K with K, M or G, such as \
+    16M"
         .to_owned();
     match text.strip_suffix('x') {
         Some(times) => {
@@ -136,7 +136,7 @@ impl Arguments {
         }
         if heaps.len() > MOST_HEAPS {
             return Err(Failure::Usage(format!(
-                "--heap: {} sizes are too many; give {MOST_HEAPS} at most, for each is run under each collector",
+                "--heap: {} sizes are too many; give at most {MOST_HEAPS}, because each runs under each collector",
                 heaps.len()
             )));
         }

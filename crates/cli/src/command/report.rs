@@ -21,10 +21,10 @@ use heaptoll_experiments::same_work;
 use heaptoll_gate::history;
 use heaptoll_runs::traced::stored;
 
-/// Show a stored experiment again, or in another form; or the history of a gate.
+/// Show a stored experiment again or in another form, or the history of a gate.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The experiment's file, as `heaptoll run` named it at its end
+    /// The experiment, named by `heaptoll run` at its end
     #[arg(required_unless_present = "history")]
     db: Option<PathBuf>,
     /// Show the history that `heaptoll gate --history DB` keeps: each program's figures by commit
@@ -34,8 +34,8 @@ pub struct Arguments {
         conflicts_with_all = ["db", "instructions", "json", "csv", "parquet"]
     )]
     history: Option<PathBuf>,
-    /// Take exact counts from this file of `heaptoll exact instructions --db FILE` where it has the same program under the
-    /// same manager: the lower bounds of overhead then know what malloc and free take
+    /// Take exact counts from this file of `heaptoll exact instructions --db FILE`, for equal programs and managers;
+    /// the lower bounds of overhead then include the cost of malloc and free
     #[arg(long, value_name = "DB")]
     instructions: Option<PathBuf>,
     #[command(flatten)]
@@ -136,7 +136,7 @@ fn add_traced(experiment: &mut Experiment, other: &Experiment, path: &Path) -> R
         if !differences.is_empty() {
             let path = path.display();
             terminal::warning(&format!(
-                "{name}: its counts in {path} are of other work: {}",
+                "{name}: the counts in {path} belong to other work: {}",
                 differences.join("; ")
             ));
             continue;

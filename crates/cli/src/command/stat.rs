@@ -13,22 +13,22 @@ use crate::memory::MemoryArguments;
 
 /// Sum up a trace: counts, sizes, rates, realloc, threads, sites.
 ///
-/// Table II of Detlefs, Dosser & Zorn (1994), and more: how many objects and bytes, how large, how many alive at once,
-/// how fast, how they are resized, which thread frees them. HTML has live bytes over the run and, of a trace with call
-/// stacks (`heaptoll record --sites`), a flame graph of them.
+/// Table II of Detlefs, Dosser & Zorn (1994), and more: objects, bytes, sizes, the most that were live, rates,
+/// reallocs, and which thread frees them. HTML adds live bytes over the run and, with call stacks (`heaptoll record
+/// --sites`), a flame graph.
 ///
-/// Of a trace with pointers (`heaptoll record --graph`): edges, roots, what can be reached at each root point, hidden
-/// pointers, how far the bounds of objects' deaths are apart, and call sites where they were recorded.
+/// For a trace with pointers (`heaptoll record --graph`): edges, roots, reachable objects, hidden pointers, bounds of
+/// objects' deaths, and recorded call sites.
 ///
-/// Exit status: 0 all well; 1 the trace is damaged (what is whole is summed up), or an output file could not be written;
-/// 2 it is no trace, or cannot be read.
+/// Exit status: 0 all well; 1 the trace is damaged (its whole part is summed up), or an output file could not be
+/// written; 2 not a trace, or unreadable.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll trace stat gawk.heaptoll\n  \
     heaptoll trace stat gawk.heaptoll --html gawk.html --json gawk.json\n  \
     heaptoll trace stat prog.heaptoll --frames 8                     (more of each call stack)\n  \
     zstdcat old.heaptoll.zst | heaptoll trace stat - --json -")]
 pub struct Arguments {
-    /// The trace that `heaptoll record` made; `-` is standard input
+    /// A trace made by `heaptoll record`; `-` is standard input
     trace: PathBuf,
     #[command(flatten)]
     frames: FramesArguments,

@@ -29,14 +29,14 @@ use crate::{interrupt, terminal};
 
 /// Repeat a paper: measure its tables and figures, with its managers and today's, and decide whether each claim holds.
 ///
-/// Published values are compared with ours, with intervals. A claim holds when the whole interval is in its region,
-/// fails when the whole is outside, and is not decided otherwise; then the page shows what effect the data could
-/// have shown. Each step is one heaptoll command, named with the figures it gave. Everything is kept in a folder as soon as
-/// it is measured: Ctrl-C loses nothing, and --resume goes on. docs/lab/study.md explains how to read the page,
-/// docs/reference/study-format.md how to write a study of your own.
+/// Published values are compared with ours, with intervals. A claim holds if its whole interval lies in the claimed
+/// region, fails if it lies outside, and is not decided otherwise. The page then shows which effect the data could
+/// have detected. Each step is one heaptoll command, named beside its figures. Every result is stored as soon as it
+/// is measured: Ctrl-C loses nothing, and --resume goes on. docs/lab/study.md explains the page,
+/// docs/reference/study-format.md your own studies.
 ///
-/// Exit status: 0 all well, whatever the verdicts; 1 a step failed, was cut or an output file could not be written; 2
-/// the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
+/// Exit status: 0 all well, whatever the verdicts; 1 a step failed or was cut, or an output file could not be
+/// written; 2 bad request; 130 interrupted (finished steps are shown and kept).
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  heaptoll lab study --list\n  heaptoll lab study zorn1992 --quick                 (its shortest form: does it all run here?)\n  \
@@ -49,11 +49,11 @@ pub struct Arguments {
     /// Studies by name (--list), `all` of them, or files of your own (docs/reference/study-format.md)
     #[arg(value_name = "STUDY", required_unless_present_any = ["list", "resume", "from"])]
     studies: Vec<String>,
-    /// The time for all: fewer programs and repetitions where it is short, and the page shows the loss of precision
-    /// [default: as long as it takes]
+    /// Time for all studies; a short time means fewer programs and repetitions, and the page shows the loss of
+    /// precision [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = crate::duration::duration)]
     budget: Option<f64>,
-    /// The shortest form: few programs, the smallest inputs, two repetitions, which decide no timed claim
+    /// The shortest form: few programs, smallest inputs, two repetitions; it decides no timed claim
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
     /// Only this step, or the steps of a table or figure (`Table 3`); may be given several times
@@ -62,20 +62,20 @@ pub struct Arguments {
     /// List the studies and their steps
     #[arg(long, conflicts_with_all = ["budget", "quick", "only", "keep", "resume", "from", "html", "json", "markdown"])]
     list: bool,
-    /// Folder that keeps all [default: a new one in $XDG_STATE_HOME/heaptoll/studies]
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    /// Folder for all results [default: a new one in $XDG_STATE_HOME/heaptoll/studies]
+    #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Go on with a study that was stopped; steps that were finished are not run again
+    /// Go on with a study that was stopped; finished steps are not run again
     #[arg(long, value_name = "DIR", conflicts_with_all = ["studies", "quick", "only", "keep", "catalog"])]
     resume: Option<PathBuf>,
-    /// Show what a study wrote with --json; nothing is measured
+    /// Show a file that a study wrote with --json; nothing is measured
     #[arg(long, value_name = "FILE", conflicts_with_all = ["studies", "budget", "quick", "only", "keep", "resume", "catalog"])]
     from: Option<PathBuf>,
-    /// With --from: judge the stored figures by the claims of this version; nothing is measured
+    /// With --from: judge the stored figures by this version's claims; nothing is measured
     // A requirement is dropped where what is required conflicts with what is given: studies, a folder.
     #[arg(long, requires = "from", conflicts_with_all = ["studies", "resume", "list"])]
     judge_again: bool,
-    /// A folder with catalog entries of your own (docs/questions/programs.md explains how to write one)
+    /// A folder with your own catalog entries (docs/questions/programs.md)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     #[command(flatten)]
@@ -172,7 +172,7 @@ fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Folder>
 fn status(outcome: Outcome, folder: &Folder, code: u8) -> Result<u8, Failure> {
     let go_on = format!("heaptoll lab study --resume {}", shell_path(folder.path()));
     if let Some(failure) = outcome.stopped {
-        terminal::note(&format!("what was measured is kept; when the cause is mended, go on with: {go_on}"));
+        terminal::note(&format!("the finished steps are kept; remove the cause and go on with: {go_on}"));
         return Err(failure);
     }
     if outcome.interrupted {

@@ -13,13 +13,12 @@ use crate::terminal;
 
 /// Give the shards of a plan to Slurm or GNU parallel.
 ///
-/// Only shards without a file are submitted: to resume, submit again. --slurm hands a job array to `sbatch` and returns;
-/// a task that Slurm ends is queued again or submitted again, and measured from its beginning. --parallel runs one shard
-/// at a time on each host, by ssh, and returns when all were tried. The plan, heaptoll and the folder of the shards need
-/// the same path on all of them.
+/// Only shards without a file are submitted: to resume, submit again. --slurm gives `sbatch` a job array and returns;
+/// a task that Slurm ends starts again from its beginning. --parallel runs one shard at a time on each host, by ssh,
+/// and returns when all were tried. The plan, heaptoll and the folder of shards need the same path on all hosts.
 ///
-/// Exit status: 0 submitted, or nothing left to do; 2 the scheduler cannot be started or refused, or a shard failed on all
-/// hosts.
+/// Exit status: 0 submitted, or nothing left to do; 2 the scheduler did not start or refused, or a shard failed on
+/// all hosts.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("scheduler").required(true), after_help = "Examples:\n  \
     heaptoll lab shards submit exp.plan --slurm -o shards -- --partition=bench --time=30\n  \
@@ -28,19 +27,19 @@ use crate::terminal;
 pub struct Arguments {
     /// The plan
     plan: PathBuf,
-    /// The folder that gets the files of the shards
+    /// The folder for the shards' files
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Submit a job array to Slurm: `sbatch --array --exclusive --requeue`
     #[arg(long, group = "scheduler")]
     slurm: bool,
-    /// Run them by GNU parallel on these hosts, as its --sshlogin names them; `:` is this one
+    /// Run them by GNU parallel on these hosts, named as for its --sshlogin; `:` is this host
     #[arg(long, value_name = "HOSTS", group = "scheduler")]
     parallel: Option<String>,
     /// Print the script and start nothing
     #[arg(long)]
     print: bool,
-    /// Submit the shards of this class of machines alone, with the options that choose such nodes
+    /// Submit only the shards of this class of machines; add the options that choose such nodes
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
     /// Further options of `sbatch`
@@ -60,8 +59,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if plan.classes.len() > 1 && arguments.class.is_none() {
         let names: Vec<String> = plan.classes.iter().map(|class| class.name.clone()).collect();
         return Err(Failure::Usage(format!(
-            "the plan has shards for several classes of machines: submit those of each by itself, with --class {} and \
-             options that choose its nodes",
+            "the plan has shards for several classes of machines: submit each class separately, with --class {} and \
+             the options that choose its nodes",
             names.join(" or ")
         )));
     }
@@ -89,11 +88,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 
 fn request(arguments: &Arguments) -> Result<Request, Failure> {
     let absolute = |path: &Path| {
-        let text = || format!("cannot find out where {} is", path.display());
+        let text = || format!("cannot find {}", path.display());
         std::path::absolute(path).map_err(|error| Failure::Usage(format!("{}: {error}", text())))
     };
     let heaptoll = std::env::current_exe()
-        .map_err(|error| Failure::Usage(format!("heaptoll cannot find out where it lies: {error}")))?;
+        .map_err(|error| Failure::Usage(format!("heaptoll cannot find its own file: {error}")))?;
     Ok(Request {
         plan: absolute(&arguments.plan)?,
         folder: absolute(&arguments.output)?,

@@ -11,32 +11,30 @@ use crate::memory::MemoryArguments;
 
 /// Make an allocator for one program from its trace.
 ///
-/// The sizes that make nearly all requests of the trace get classes of their own, whose blocks are found by one load;
-/// all others share a general heap. The result is a C source that can be read, and a shared object that
-/// `heaptoll run -m ./my.so` compares with other managers and LD_PRELOAD puts into any program: it serves every
-/// request, also those that the trace has not, and any number of threads. docs/lab/tailor.md explains what is
-/// learned.
+/// The most frequent sizes of the trace get their own classes, whose blocks are found by one load; all others share a
+/// general heap. The result is a readable C source and a shared object. `heaptoll run -m ./my.so` compares it with
+/// other managers, and LD_PRELOAD puts it into any program. It serves every request, also with sizes that the trace
+/// lacks, and any number of threads. docs/lab/tailor.md explains what it learns.
 ///
 /// The source is written next to the object: my.c for my.so. The object is compiled by $CC, or by cc, gcc or clang.
 ///
-/// Exit status: 0 all well; 1 the compiler failed, or an output file could not be written; 2 it is no trace, it is not
-/// whole or has too few allocations, an output exists, or there is no C compiler.
+/// Exit status: 0 all well; 1 the compiler failed, or an output file could not be written; 2 not a trace, incomplete,
+/// too few allocations, an output exists, or no C compiler.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll record -- gawk -f report.awk data.txt\n  \
     heaptoll lab tailor gawk.heaptoll -o gawk.so            (writes gawk.c too)\n  \
     heaptoll run -m glibc -m ./gawk.so -- gawk -f report.awk data.txt\n  \
     heaptoll lab tailor gawk.heaptoll --source gawk.c       (without a C compiler)")]
 pub struct Arguments {
-    /// The trace that `heaptoll record` made; `-` is standard input
+    /// A trace made by `heaptoll record`; `-` is standard input
     trace: PathBuf,
     /// The shared object to make
     #[arg(short, long, value_name = "FILE", required_unless_present = "source")]
     output: Option<PathBuf>,
-    /// Where its source is written; without -o the source is all that is made [default: the object's name with the
-    /// ending .c]
+    /// The source to write; without -o, only the source is made [default: the object's name with the ending .c]
     #[arg(long, value_name = "FILE")]
     source: Option<PathBuf>,
-    /// Overwrite the object and the source when they exist
+    /// Overwrite an existing object and source
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]

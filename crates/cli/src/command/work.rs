@@ -12,13 +12,12 @@ use crate::{exit, terminal};
 
 /// Measure one shard of a plan on this machine.
 ///
-/// Refuses a machine of another class than the shard's, and other files than the plan's. Rows are written to a disk of
-/// this machine; when all are there, the file is put into the folder in one step. A shard whose file is there already is
-/// not measured again: this is how a stopped experiment is resumed. What was measured of a shard that is stopped is
-/// discarded.
+/// Refuses a machine of another class, and files that differ from the plan's. Rows are written to a disk of this
+/// machine; the complete file goes into the folder in one step. A shard whose file exists is not measured again, so a
+/// stopped experiment can be resumed. The rows of a stopped shard are discarded.
 ///
-/// Exit status: 0 the shard's file is there; 1 it was measured and cannot be kept, or measuring failed; 2 this machine is
-/// not what the plan needs, or the plan cannot be used; 130 interrupted.
+/// Exit status: 0 the shard's file is there; 1 measuring failed, or its file cannot be kept; 2 the wrong class of
+/// machine, or an unusable plan; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll lab shards work exp.plan --shard 3 -o shards\n  \
     taskset -c 0-7 heaptoll lab shards work exp.plan --shard 3 -o shards     (within these processors)")]
@@ -28,13 +27,13 @@ pub struct Arguments {
     /// Number of the shard, from 0
     #[arg(long, value_name = "N")]
     shard: u32,
-    /// The folder that gets the shard's file, which all machines may share
+    /// The folder for the shard's file; all machines may share it
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// A folder on a disk of this machine, for the file while it is written [default: $TMPDIR or /tmp]
+    /// A folder on a disk of this machine, for the unfinished file [default: $TMPDIR or /tmp]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
-    /// Name of this machine in reports [default: Slurm's name of the node, or the system's]
+    /// Name of this machine in reports [default: Slurm's or the system's]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
 }
@@ -63,11 +62,11 @@ pub fn run(arguments: Arguments) -> Result<u8, Failure> {
             (format!("shard {number} is there: {}; nothing to do", shell_path(&path)), 0)
         }
         Worked::WasFirst(path) => {
-            let text = "was measured elsewhere meanwhile; that file stays, and these rows are discarded";
+            let text = "was also measured elsewhere; that file stays, and these rows are discarded";
             (format!("shard {number} {text}: {}", shell_path(&path)), 0)
         }
         Worked::Interrupted => {
-            (format!("shard {number} was interrupted, and nothing of it is kept"), exit::INTERRUPTED)
+            (format!("shard {number} was interrupted; its rows are discarded"), exit::INTERRUPTED)
         }
     };
     terminal::note(&text);

@@ -105,7 +105,7 @@ fn what_is_not_here_is_named() {
     fixture
         .heaptoll(&["lab", "artifact", &fixture.at("exp.db"), "-o", &late])
         .exits(0)
-        .complains(&["was changed or put in place after the experiment began"]);
+        .complains(&["changed after the experiment began"]);
 }
 
 #[test]

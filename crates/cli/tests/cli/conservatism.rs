@@ -111,7 +111,7 @@ fn a_trace_without_pointers_or_points_and_a_pipe_are_refused_or_explained() {
     fixture
         .heaptoll(&["lab", "conservatism", &graph])
         .exits(0)
-        .shows(&["no whole root point", "--roots-every"]);
+        .shows(&["no complete root point", "--roots-every"]);
 }
 
 #[test]

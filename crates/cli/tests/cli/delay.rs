@@ -89,7 +89,7 @@ fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_with_them() {
     ];
     let (html, file) = (fixture.at("delay.html"), fixture.at("delay.json"));
     fixture.heaptoll(&[&words[..], &["--json", &file, "--html", &html, "--", &program]].concat()).exits(0);
-    assert!(std::fs::read_to_string(&html).expect("a page").contains("at once and alone"));
+    assert!(std::fs::read_to_string(&html).expect("a page").contains("in lockstep and separately"));
     assert!(read_json(&file)["warnings"].to_string().contains("--pairing interleaved"));
     let json = fixture.json(&db);
     let begun = |stack: &str| rows_of(&json, stack, "timed")[0]["started_unix_s"].as_f64().expect("a time");

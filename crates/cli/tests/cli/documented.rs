@@ -33,7 +33,7 @@ const IN_LITTLE: [(&str, &[&str]); 7] = [
     ("record", &["--force"]),
     ("choose", &["-n", "1", "-m", "glibc", "-m", "mimalloc3"]),
     ("lab proximity", &["-n", "1", "--collections", "10", "-p", "kv"]),
-    ("lab minheap", &["--baseline", "mimalloc3", "--every", "16M", "--repeats", "1", "--tolerance", "20"]),
+    ("lab minheap", &["--baseline", "mimalloc3", "--every", "16M", "-n", "1", "--tolerance", "20"]),
     ("run --heaps", &["-n", "1", "--warmup", "0"]),
     ("run --exact", &["-n", "1", "--warmup", "0", "-m", "mimalloc3"]),
     ("run --serve", &["-n", "1", "--warmup", "0", "-m", "mimalloc3"]),

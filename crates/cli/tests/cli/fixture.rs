@@ -1,5 +1,6 @@
 //! The fixture of these tests: a folder with its own state and cache, a C compiler, and heaptoll to be started in it.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -132,6 +133,27 @@ impl Fixture {
         };
         // SAFETY: `default_signals` calls nothing but `signal`, which is async-signal-safe, and allocates nothing.
         unsafe { command.pre_exec(default_signals) };
+    }
+
+    /// How to run heaptoll as a user that is not root, in a folder that such a user may write to; `None` if the build
+    /// lies where only root can reach it, as a clone in root's home does.
+    pub fn unprivileged(&self) -> Option<impl Fn(&[&str]) -> CommandOutput + '_> {
+        let run = |arguments: &[&str]| {
+            let mut command = self.command(arguments);
+            if is_root() {
+                command = Command::new(UNPRIVILEGED[0]);
+                command.args(&UNPRIVILEGED[1..]).arg(env!("CARGO_BIN_EXE_heaptoll")).args(arguments);
+                self.prepare(&mut command);
+            }
+            command.stdin(Stdio::null()).current_dir("/").output().expect("setpriv starts").into()
+        };
+        let permissions = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(self.path("."), permissions).expect("changes the mode");
+        let output: CommandOutput = run(&["programs"]);
+        if output.code != Some(0) {
+            eprintln!("SKIPPED: another user cannot reach the build: {}", output.err);
+        }
+        (output.code == Some(0)).then_some(run)
     }
 
     /// Runs heaptoll to its end.
@@ -341,6 +363,9 @@ pub fn stored(db: &str) -> i64 {
 pub fn marker(name: &str) -> String {
     format!("marker-{name}-{}", std::process::id())
 }
+
+/// How root starts a program as a user without any rights.
+pub const UNPRIVILEGED: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 /// Whether this is root, which some refusals need to be provoked.
 pub fn is_root() -> bool {

@@ -1,5 +1,6 @@
-//! What every command writes of stored databases and traces, for scripts: JSON, CSV, Parquet, SQL and the formats of
-//! other tools, in `tests/stored/golden/`. Only sentences may change ([`SENTENCES`]).
+//! What every command writes of stored databases and traces, in `tests/stored/golden/`. For scripts: JSON, CSV, Parquet,
+//! SQL and the formats of other tools, in which only sentences may change ([`SENTENCES`]). For readers: the terminal's
+//! text and Markdown, whose every word is compared.
 //!
 //! `make golden` writes the files anew, and names those that are others than before.
 
@@ -53,6 +54,28 @@ const EXPORTED: [Golden; 10] = [
     ("snapshots.speedscope", "export snapshots.heaptoll --to speedscope -o @"),
     ("snapshots.perfetto", "export snapshots.heaptoll --to perfetto -o @"),
     ("sampled.folded", "export sampled.pb.gz --to folded -o @"),
+];
+
+/// What readers get: the terminal's text as NAME.txt, and NAME.md.
+const SHOWN: [Golden; 18] = [
+    ("report-repetitions", "report repetitions.db"),
+    ("report-instructions", "report instructions.db"),
+    ("report-locality", "report locality.db"),
+    ("report-drag", "report drag.db"),
+    ("report-reclamation", "report reclamation.db --bounds"),
+    ("report-frequency", "report frequency.db --collections"),
+    ("study-mimalloc", "lab study --from ROOT/docs/results/study-mimalloc-2026-11-27.json.xz"),
+    ("stat-calls", "trace stat calls.heaptoll"),
+    ("stat-snapshots", "trace stat snapshots.heaptoll"),
+    ("stat-pointers", "trace stat pointers.graph"),
+    ("lifetimes-snapshots", "trace lifetimes snapshots.heaptoll"),
+    ("ledger-snapshots", "ledger snapshots.heaptoll"),
+    ("leaks-snapshots", "leaks snapshots.heaptoll"),
+    ("leaks-pointers", "leaks pointers.graph"),
+    ("bound-calls", "trace bound calls.heaptoll"),
+    ("conservatism-pointers", "lab conservatism pointers.graph"),
+    ("diff-sites", "diff snapshots.heaptoll snapshots.heaptoll"),
+    ("diff-kinds", "diff sampled.pb.gz snapshots.heaptoll"),
 ];
 
 /// A folder with the stored files, unpacked.
@@ -128,20 +151,42 @@ fn compare(name: &str, now: &[u8]) -> Vec<String> {
     Vec::new()
 }
 
+/// Runs a command in the folder of the stored files; `@` in its words is this file.
+#[track_caller]
+fn ran(fixture: &Fixture, words: &str, file: &str) -> CommandOutput {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").display().to_string();
+    let words: Vec<String> =
+        words.split(' ').map(|word| word.replace("ROOT", &root).replace('@', file)).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut command = fixture.command(&words);
+    let output = command.current_dir(fixture.path("")).env("COLUMNS", "120").output();
+    CommandOutput::from(output.expect("heaptoll starts")).exits(0)
+}
+
 #[track_caller]
 fn assert_as_before(all: &[Golden]) {
     let fixture = stored_files();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").display().to_string();
     let mut changes = Vec::new();
     for (name, words) in all {
-        let words: Vec<String> =
-            words.split(' ').map(|word| word.replace("ROOT", &root).replace('@', name)).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let output = fixture.command(&words).current_dir(fixture.path("")).output().expect("heaptoll starts");
-        CommandOutput::from(output).exits(0);
+        ran(&fixture, words, name);
         changes.extend(compare(name, &comparable(&fixture, name)));
     }
     assert!(changes.is_empty(), "{}", changes.join("\n"));
+}
+
+#[test]
+fn what_readers_get_of_stored_files_is_as_before() {
+    let fixture = stored_files();
+    let mut changes = Vec::new();
+    for (name, words) in SHOWN {
+        let page = format!("{name}.md");
+        let output = ran(&fixture, &format!("{words} --markdown @"), &page);
+        let lines = std::fs::read_to_string(fixture.path(&page)).expect("a page");
+        for (file, text) in [(format!("{name}.txt"), output.out), (page, lines)] {
+            changes.extend(compare(&file, text.replace(&fixture.at(""), "").as_bytes()));
+        }
+    }
+    assert!(changes.is_empty(), "`make golden` accepts:\n{}", changes.join("\n"));
 }
 
 #[test]

@@ -143,5 +143,5 @@ fn arrays_that_double_fail_the_gate_of_growth_and_are_named() {
     let (is_found, figures) = grows(&fixture, &program);
     assert!(is_found && figures["growing"] == Value::Array(Vec::new()), "{figures:#}");
     let shown = fixture.heaptoll(&["leaks", &fixture.at("a.heaptoll")]).exits(0);
-    shown.shows(&["No call site alone grows, but all live bytes do", "most came from array_"]);
+    shown.shows(&["No single call site grows, but all live bytes together do", "most came from array_"]);
 }

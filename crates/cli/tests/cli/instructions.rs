@@ -204,7 +204,7 @@ fn a_thread_of_a_managers_constructor_is_not_the_programs() {
 fn two_runs_of_a_deterministic_program_agree_exactly() {
     let fixture = Fixture::new();
     let program = fixture.program("known", KNOWN);
-    let (once, _) = counted(&fixture, &["-m", "lea", "--repeat", "2"], &[&program]);
+    let (once, _) = counted(&fixture, &["-m", "lea", "-n", "2"], &[&program]);
     let (again, _) = counted(&fixture, &["-m", "lea"], &[&program]);
     for manager in ["glibc", "lea"] {
         let (once, again) = (row(&once, manager), row(&again, manager));
@@ -222,7 +222,7 @@ const BY_NUMBER: &str =
 fn runs_that_do_not_agree_are_reported() {
     let fixture = Fixture::new();
     let program = fixture.program("numbered", BY_NUMBER);
-    let (json, output) = counted(&fixture, &["--repeat", "3"], &[&program]);
+    let (json, output) = counted(&fixture, &["-n", "3"], &[&program]);
     output.shows(&["3 runs do not agree"]);
     let glibc = row(&json, "glibc");
     assert_eq!(glibc["agree"], false);

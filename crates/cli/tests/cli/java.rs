@@ -102,7 +102,7 @@ fn the_collectors_of_a_jdk_collect() {
 fn a_java_program_has_a_smallest_heap() {
     let fixture = Fixture::new();
     let file = fixture.at("heaps.json");
-    let options = ["lab", "minheap", "--json", &file, "--quick", "--repeats", "1", "--tolerance", "10"];
+    let options = ["lab", "minheap", "--json", &file, "--quick", "-n", "1", "--tolerance", "10"];
     fixture.heaptoll(&[&options[..], &["-m", "jvm-serial", "-p", "gcbench-java"]].concat());
     let search = read_json(&file)["programs"][0]["collectors"][0]["search"].clone();
     let (heap, failed) =

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::process::{Command, Stdio};
 
-use crate::fixture::{Fixture, assert_none_left, eventually, marker, programs_with};
+use crate::fixture::{Fixture, UNPRIVILEGED, assert_none_left, eventually, marker, programs_with};
 
 #[test]
 fn the_catalog_is_listed() {
@@ -142,8 +142,6 @@ fn privileged_sleeper(fixture: &Fixture) -> Option<String> {
     Some(sleeper)
 }
 
-const UNPRIVILEGED: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-
 fn end_survivors(mark: &str) {
     for pid in programs_with(mark) {
         // SAFETY: `kill` takes no pointers; the process has this test's own mark.
@@ -182,12 +180,7 @@ fn a_run_with_a_child_that_cannot_be_killed_ends_with_a_warning() {
         "int main(int c, char **v) { free(malloc(9)); if (access(v[1], F_OK)) return 0; puts(\"out\"); \
          fflush(stdout); if (!fork()) { execv(v[2], v + 2); _exit(1); } for (;;) pause(); }",
     );
-    let unprivileged = |arguments: &[&str]| -> crate::fixture::CommandOutput {
-        let mut command = Command::new(UNPRIVILEGED[0]);
-        fixture.prepare(&mut command);
-        command.args(&UNPRIVILEGED[1..]).arg(env!("CARGO_BIN_EXE_heaptoll")).args(arguments);
-        command.stdin(Stdio::null()).output().expect("runs").into()
-    };
+    let Some(unprivileged) = fixture.unprivileged() else { return };
     let run = ["run", "-m", "glibc", "-n", "1", "--warmup", "0", "--timeout", "2", "--db", &db];
     unprivileged(&[&run[..], &["--", &program, &flag, &sleeper, &mark]].concat()).exits(0);
     std::fs::write(&flag, "").expect("writes");

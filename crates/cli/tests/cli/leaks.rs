@@ -316,10 +316,13 @@ fn a_stripped_program_that_crashes_and_a_damaged_trace_have_what_is_there() {
     fixture.heaptoll(&["leaks", &fixture.at("cut.graph")]).exits(1).shows(&["cut off"]);
     std::fs::write(fixture.path("head.graph"), &bytes[..600]).expect("writes");
     let head = fixture.at("head.graph");
-    fixture.heaptoll(&["leaks", &head]).exits(1).shows(&["no whole root point"]);
-    fixture.heaptoll(&["leaks", &head, "--fail-on", "definite"]).exits(3).complains(&["no whole root point"]);
+    fixture.heaptoll(&["leaks", &head]).exits(1).shows(&["no complete root point"]);
+    fixture
+        .heaptoll(&["leaks", &head, "--fail-on", "definite"])
+        .exits(3)
+        .complains(&["no complete root point"]);
     // Before, a gate over a damaged trace without a leak in what was left passed.
-    fixture.heaptoll(&["leaks", &head, "--fail-on", "never-freed"]).exits(3).complains(&["is not whole"]);
+    fixture.heaptoll(&["leaks", &head, "--fail-on", "never-freed"]).exits(3).complains(&["is incomplete"]);
     let growing = fixture.heaptoll(&["leaks", &head, "--fail-on", "growing"]);
     growing.exits(3).complains(&["not decided", "too short to see growth"]);
     fixture.heaptoll(&["leaks", &program]).exits(2).complains(&["heaptoll leaks -- ", "stripped"]);

@@ -195,7 +195,7 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     let refused = |option: &str, value: &str, why: &str| {
         fixture.heaptoll(&["exact", "locality", option, value, "--", "true"]).exits(2).complains(&[why]);
     };
-    refused("--cache", "32K/7", "no whole number of sets");
+    refused("--cache", "32K/7", "not a multiple of a set");
     refused("--cache", "1M/16,32K/8", "nearest first");
     refused("--sample", "1/3", "1/16");
     refused("--line", "48", "power of two");

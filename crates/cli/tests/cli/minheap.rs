@@ -16,8 +16,7 @@ fn search(
     program: &str,
 ) -> (Value, crate::fixture::CommandOutput) {
     let file = fixture.at("heaps.json");
-    let fixed =
-        ["lab", "minheap", "--json", &file, "--tolerance", "2", "--repeats", REPEATS, "--every", "64K"];
+    let fixed = ["lab", "minheap", "--json", &file, "--tolerance", "2", "-n", REPEATS, "--every", "64K"];
     let output = fixture.heaptoll(&[&fixed, options, &["--", program]].concat()).exits(code);
     (read_json(&file)["programs"][0].clone(), output)
 }

@@ -223,7 +223,7 @@ fn threads_servers_and_bad_names_are_refused() {
         ("oracle=free,file=a.oracle/tithe-collect", "is a collector"),
         ("forward/oracle=free,file=a.oracle/glibc", "must be the first layer"),
         ("quarantine=1M/oracle=free,file=a.oracle/glibc", "must be the first layer"),
-        (none.as_str(), "there is no recording"),
+        (none.as_str(), "is missing"),
     ] {
         refused(&["run", "-n", "1", "-m", stack, "--", &program], part);
     }
@@ -241,7 +241,7 @@ fn a_file_of_another_command_or_build_or_damaged_serves_nothing() {
         let output = fixture.heaptoll(&arguments).exits(2);
         assert!(output.err.contains(part), "{command:?}: {}", output.err);
     };
-    refused(&[&program, "other"], "was recorded of another command");
+    refused(&[&program, "other"], "is a recording of another command");
     let whole = std::fs::read(&file).expect("the file");
     std::fs::write(&file, &whole[..whole.len() - 1]).expect("a cut file");
     refused(&[&program, "none"], "is cut or damaged");

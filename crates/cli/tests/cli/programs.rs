@@ -148,7 +148,7 @@ fn a_program_with_its_own_allocator_is_refused() {
          void *realloc(void *p, size_t n) { return malloc(n); } \
          int main(void) { return malloc(9) == 0; }",
     );
-    fixture.heaptoll(&once(&["--", &program])).exits(2).complains(&["brings its own malloc"]);
+    fixture.heaptoll(&once(&["--", &program])).exits(2).complains(&["has its own malloc"]);
 }
 
 #[test]

@@ -85,11 +85,11 @@ fn unknown_names_list_what_there_is() {
 #[test]
 fn standard_input_that_cannot_be_read_is_refused() {
     refused(&["run", "--stdin", "/nonexistent/input", "--", "cat"], &["--stdin /nonexistent/input"]);
-    refused(&["run", "--stdin", "/tmp", "--", "cat"], &["--stdin /tmp", "no file that every run can read"]);
+    refused(&["run", "--stdin", "/tmp", "--", "cat"], &["--stdin /tmp", "must be a regular file"]);
     let fixture = Fixture::new();
     let status = std::process::Command::new("mkfifo").arg(fixture.path("fifo")).status();
     assert!(status.is_ok_and(|status| status.success()), "mkfifo runs");
-    refused(&["run", "--stdin", &fixture.at("fifo"), "--", "cat"], &["no file that every run can read"]);
+    refused(&["run", "--stdin", &fixture.at("fifo"), "--", "cat"], &["must be a regular file"]);
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn what_is_no_trace_is_refused() {
     fixture
         .heaptoll(&["trace", "replay", &fixture.at("t")])
         .exits(2)
-        .complains(&["holds no call that can be replayed"]);
+        .complains(&["has no call that can be replayed"]);
     synthetic(&fixture, 10);
     fixture
         .heaptoll(&["trace", "replay", &fixture.at("t"), "-m", "absent"])
@@ -236,7 +236,7 @@ fn a_hole_in_a_trace_costs_its_objects_only() {
     let output = output.exits(0);
     assert!(figures["facts"]["calls"].as_u64() > Some(100_000), "{}", figures["facts"]);
     let warnings = figures["warnings"].to_string();
-    assert!(warnings.contains("events could not be read"), "{warnings}");
+    assert!(warnings.contains("events are unreadable"), "{warnings}");
     assert!(output.out.contains("could not be read"), "{}", output.out);
 }
 

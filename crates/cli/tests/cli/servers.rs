@@ -258,3 +258,21 @@ fn a_server_that_is_never_ready_is_tried_once_and_its_last_lines_are_shown() {
     let json = fixture.json(&db);
     assert_eq!(crate::fixture::rows(&json).len(), 1, "neither again nor under the other manager");
 }
+
+#[test]
+fn a_server_and_its_load_can_be_named_by_the_file_of_an_entry() {
+    let fixture = Fixture::new();
+    let server = fixture.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
+    let entry = format!(
+        "name = \"mine\"\nabout = \"made for a test\"\n[serve]\nserver = [\"{server}\", \"{{tmp}}/fifo\"]\n\
+         load = [\"sh\", \"-c\", \"head -c 2000 /dev/zero > {{tmp}}/fifo; sleep 0.1\"]\nready = \"^ready\"\n\
+         [sizes.full]\n"
+    );
+    std::fs::write(fixture.path("server.toml"), entry).expect("writes");
+    let (file, json) = (fixture.at("server.toml"), fixture.at("o.json"));
+    let run = ["run", "-n", "1", "--warmup", "0", "-m", "glibc", "--json", &json, "-p"];
+    fixture.heaptoll(&[&run[..], &[&file]].concat()).exits(0).shows(&["mine"]);
+    assert_eq!(rows_of(&read_json(&json), "glibc", "timed")[0]["outcome"]["kind"], "ok");
+    let none = fixture.at("none.toml");
+    fixture.heaptoll(&[&run[..], &[&none]].concat()).exits(2).complains(&["none.toml", "No such file"]);
+}

@@ -40,7 +40,7 @@ const COMMANDS: [&str; 17] = [
     "drag",
     "oracle -o read.oracle",
     "choose -n 1 -m glibc -m mimalloc3",
-    "minheap --baseline mimalloc3 -m tithe-collect --every 16M --repeats 1 --tolerance 20",
+    "minheap --baseline mimalloc3 -m tithe-collect --every 16M -n 1 --tolerance 20",
     "proximity -n 1 --collections 2 -m tithe-collect",
     "delay -m glibc --sizes 64K -n 1",
     "frequency -n 1 -m tithe-collect",

@@ -242,7 +242,7 @@ fn resume_without_n_does_not_extend_and_with_a_larger_n_does() {
     fixture
         .heaptoll(&["run", "--resume", &db, "-n", "3"])
         .exits(2)
-        .complains(&["begun with 4 repetitions", "extended, not cut short"]);
+        .complains(&["begun with 4 repetitions", "only be extended"]);
     assert_eq!(rows_of(&fixture.json(&db), "glibc", "timed").len(), 4, "nothing is taken away");
 }
 
@@ -272,7 +272,7 @@ fn resume_needs_what_the_experiment_preloads() {
     fixture
         .heaptoll(&["run", "--resume", &db, "-n", "2"])
         .exits(2)
-        .complains(&["gone.so", "is gone; put it back"]);
+        .complains(&["gone.so", "is missing; put it back"]);
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn resume_goes_back_to_the_folder_where_the_experiment_was_begun() {
     fixture
         .heaptoll(&["run", "--resume", &db, "-n", "3"])
         .exits(2)
-        .complains(&["where the experiment was begun"]);
+        .complains(&["where the experiment began"]);
 }
 
 #[test]
@@ -353,18 +353,26 @@ fn interrupted(options: &[&str], all: u64) -> crate::fixture::CommandOutput {
 /// Commands that show figures of one run, how many runs are interrupted (the first proves the manager where the second
 /// is traced), and what they show of the last.
 const OF_ONE_RUN: [(&[&str], u64, &[&str]); 9] = [
-    (&["leaks"], 2, &["lost 195 KiB in 200 objects", "the run is not whole (killed by signal 2)"]),
-    (&["exact", "instructions"], 2, &["glibc (not whole)", "interrupted: the figures are those until then"]),
-    (&["ledger"], 1, &["Where the memory is", "the run is not whole (killed by signal 2)"]),
-    (&["ledger", "--exact"], 1, &["Where the memory is", "the run is not whole (killed by signal 2)"]),
+    (&["leaks"], 2, &["lost 195 KiB in 200 objects", "the run is incomplete (killed by signal 2)"]),
+    (
+        &["exact", "instructions"],
+        2,
+        &["glibc (not whole)", "interrupted: the figures cover the run until then"],
+    ),
+    (&["ledger"], 1, &["Where the memory is", "the run is incomplete (killed by signal 2)"]),
+    (&["ledger", "--exact"], 1, &["Where the memory is", "the run is incomplete (killed by signal 2)"]),
     (&["record"], 1, &["output: 200 events"]),
     (&["record", "--graph"], 2, &["200 objects"]),
     (&["record", "--sample", "1"], 1, &["output: 200 samples", "195 KiB (exact)"]),
-    (&["exact", "locality"], 2, &["Locality of service", "interrupted: the figures are those until then"]),
+    (
+        &["exact", "locality"],
+        2,
+        &["Locality of service", "interrupted: the figures cover the run until then"],
+    ),
     (
         &["exact", "drag"],
         2,
-        &["200 objects (195 KiB) are not freed", "interrupted: the figures are those until then"],
+        &["200 objects (195 KiB) are not freed", "interrupted: the figures cover the run until then"],
     ),
 ];
 
@@ -402,6 +410,6 @@ fn the_second_ctrl_c_kills_a_traced_program_that_ignores_the_first() {
     eventually("it ignores the signal", || fixture.path("ready").exists());
     run.signal(libc::SIGINT);
     run.signal(libc::SIGTERM);
-    run.wait().exits(130).shows(&["the run is not whole (killed)", "lost "]);
+    run.wait().exits(130).shows(&["the run is incomplete (killed)", "lost "]);
     assert_none_left(&mark);
 }

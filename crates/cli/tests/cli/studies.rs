@@ -418,7 +418,7 @@ fn what_cannot_be_carried_out_is_refused_before_anything_runs() {
     refused(&["--resume", &fixture.at("")], &["asked.json"]);
     let other = write(&fixture, "other.json", "{\"schema\": \"heaptoll-stat/1\"}");
     refused(&["--from", &other], &["heaptoll-stat/1", "heaptoll-study/1"]);
-    refused(&["--from", &write(&fixture, "no.json", "no")], &["it is no JSON"]);
+    refused(&["--from", &write(&fixture, "no.json", "no")], &["it is not JSON"]);
     refused(&[&write(&fixture, "bad.toml", "name = \"bad\"\ncolour = 1\n")], &["bad.toml", "colour"]);
     let small = write(&fixture, "small.toml", SMALL);
     refused(&[&small, "--keep", &fixture.at("")], &["is not empty", "--resume"]);

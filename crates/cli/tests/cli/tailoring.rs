@@ -114,7 +114,7 @@ fn without_a_compiler_the_source_alone_is_written() {
     };
     without(&["lab", "tailor", &trace, "-o", &object])
         .exits(2)
-        .complains(&["no C compiler is there", "--source FILE"]);
+        .complains(&["there is no C compiler", "--source FILE"]);
     assert!(!fixture.path("my.c").exists(), "refused before anything is written");
     without(&["lab", "tailor", &trace, "--source", &source]).exits(0).shows(&["Only the source was written"]);
     let named = fixture.command(&["lab", "tailor", &trace, "-o", &object]).env("CC", "no-such-cc").output();
@@ -134,15 +134,15 @@ fn what_no_allocator_can_be_made_of_is_refused_with_the_reason() {
     let small = fixture.program("small", "int main(void) { free(malloc(9)); return 0; }");
     let short = fixture.at("small.heaptoll");
     fixture.heaptoll(&["record", "-o", &short, "--", &small]).exits(0);
-    tailor(&short, &object).complains(&["has 1 allocations", "10\u{202f}000", "record a longer run"]);
+    tailor(&short, &object).complains(&["has 1 allocations", "10\u{202f}000", "Record a longer run"]);
     let whole = std::fs::read(&trace).expect("the trace");
     let cut = fixture.at("cut.heaptoll");
     std::fs::write(&cut, &whole[..whole.len() - 200]).expect("writes");
-    tailor(&cut, &object).complains(&["is not whole", "record the program again"]);
+    tailor(&cut, &object).complains(&["is incomplete", "record the program again"]);
     tailor(&trace, &fixture.at("")).complains(&["it is a folder"]);
     tailor(&trace, "./").complains(&["it is a folder"]);
     tailor(&trace, "/nowhere/my.so").complains(&["there is no folder /nowhere"]);
-    tailor(&trace, &fixture.at("my.c")).complains(&["cannot be the shared object and its source"]);
+    tailor(&trace, &fixture.at("my.c")).complains(&["cannot be both the shared object and its source"]);
     fixture.heaptoll(&["lab", "tailor", &trace]).exits(2).complains(&["--output"]);
     assert!(!fixture.path("my.so").exists() && !fixture.path("my.c").exists());
 }

@@ -79,7 +79,7 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
         "its calls are the same, so it is the same work with other addresses: hashes of pointers, copies and searches of \
          the C library that go by alignment, or work that the manager has done outside of its routines"
     };
-    let more = if row.agree.is_none() { "; --repeat 2 shows whether its runs repeat at all" } else { "" };
+    let more = if row.agree.is_none() { "; -n 2 shows whether its runs repeat at all" } else { "" };
     Some(format!(
         "{}: {:.2} % {} application instructions than under {}, which should be the same; likely {why}{more}",
         row.manager,

@@ -154,7 +154,7 @@ fn check(table: &ManagerTable, manifest: &Manifest) -> Result<(), String> {
     for name in table.managers.keys().chain([&table.name]) {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if name.is_empty() || !name.chars().all(plain) {
-            return Err(format!("`{name}` is no name: use lower-case letters, digits, `-` and `_`"));
+            return Err(format!("`{name}` is not a name: use lower-case letters, digits, `-` and `_`"));
         }
     }
     if table.repositories.is_empty() || table.managers.is_empty() || table.sources.is_empty() {
@@ -202,8 +202,8 @@ mod tests {
             ("tree/a.c", "tree/b.c", "tree/b.c has no line"),
             ("'LICENSE'", "'COPYING'", "tree/COPYING has no line"),
             ("['LICENSE']", "[]", "its licence"),
-            ("['a.c']", "['../a.c']", "no path below"),
-            ("[managers.one]", "[managers.'o/ne']", "is no name"),
+            ("['a.c']", "['../a.c']", "not a path below"),
+            ("[managers.one]", "[managers.'o/ne']", "is not a name"),
             ("about", "abuot", "abuot"),
         ] {
             let error = loaded(&WHOLE.replacen(from, to, 1)).expect_err(to);

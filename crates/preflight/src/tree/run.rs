@@ -86,7 +86,7 @@ impl Run {
     pub fn end_in_words(&self) -> String {
         match self.ending {
             Ending::Killed(_) if self.stack_was_full => format!(
-                "{} (its stack was full: what it last accessed lies next to its stack pointer, where no memory is)",
+                "{} (its stack was full: its last access was next to its stack pointer, outside any mapping)",
                 self.ending
             ),
             Ending::Killed(signal) => killed_by(signal),

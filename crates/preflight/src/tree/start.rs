@@ -23,7 +23,7 @@ pub fn start<'a>(plan: &'a Plan<'a>) -> Result<Tracer<'a>, Refusal> {
     let stdin = standard_input(plan)?;
     let child =
         Child::prepare(plan, stdin.as_raw_fd(), &child_stdout, &child_stderr, &child_go, &child_failure)
-            .map_err(|_| refused(plan, "an argument or the environment holds a NUL byte".to_owned()))?;
+            .map_err(|_| refused(plan, "an argument or the environment contains a NUL byte".to_owned()))?;
     let root = fork(&child)?;
     drop((child_stdout, child_stderr, child_go, child_failure, stdin));
     let traced = plan.trace && requests::seize(root);

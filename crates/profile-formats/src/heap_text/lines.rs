@@ -70,7 +70,7 @@ pub fn parse(text: &str) -> Result<Parsed, ReadError> {
     whole.map_err(|line| match line {
         Some((number, line)) => {
             let start: String = line.chars().take(60).collect();
-            malformed(format!("line {number}, `{start}`, is no line of it"))
+            malformed(format!("line {number}, `{start}`, does not belong to it"))
         }
         None => malformed(format!(
             "it ends before `{}`",

@@ -100,7 +100,7 @@ fn numbered(frames: impl Iterator<Item = Frame>, profile: &mut Bounded) -> Resul
 fn remarks(header: &Header, has_allocated: bool) -> Vec<String> {
     let mut remarks: Vec<String> = header.sampled_bytes().map(sampled).into_iter().collect();
     if !has_allocated {
-        remarks.push("it has what was in use, and not what was allocated".to_owned());
+        remarks.push("it has bytes in use, but not bytes allocated".to_owned());
     }
     remarks
 }

@@ -44,7 +44,7 @@ fn a_sampled_profile_is_scaled_and_states_so() {
     // Objects of 100 bytes each: one in 1 / (1 - 1/e) is not sampled.
     assert_eq!(found.profile.total(Measure::EndBytes), 316 + 158);
     assert_eq!(found.profile.measures(), [Measure::EndObjects, Measure::EndBytes]);
-    assert!(found.remarks[0].contains("100 B") && found.remarks[1].contains("not what was allocated"));
+    assert!(found.remarks[0].contains("100 B") && found.remarks[1].contains("not bytes allocated"));
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn remarks(message: &schema::Profile, texts: Texts<'_>, columns: &[(usize, Measu
     let others = message.sample_type.len() - columns.len();
     if others > 0 {
         remarks.push(format!(
-            "{} of its values are of no heap, or there twice, and left out",
+            "{} of its values are duplicates or not of a heap, and left out",
             number(others as u64)
         ));
     }

@@ -10,15 +10,15 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum HeaptrackError {
     /// It begins with another line.
-    #[error("{name} is no recording of heaptrack, whose first line is its version: `v 10400 3`")]
+    #[error("{name} is not a recording of heaptrack, which begins with its version: `v 10400 3`")]
     NotHeaptrack {
         /// The file.
         name: String,
     },
     /// A file format that is not known.
     #[error(
-        "{name} has version {version} of heaptrack's file format, this heaptoll reads versions 1 to 3: record the program \
-         with heaptrack 1.1 to 1.5, or with `heaptoll record --sites`"
+        "{name} has version {version} of heaptrack's file format, but this heaptoll reads versions 1 to 3. Record \
+         the program with heaptrack 1.1 to 1.5, or with `heaptoll record --sites`"
     )]
     OtherVersion {
         /// The file.
@@ -27,9 +27,7 @@ pub enum HeaptrackError {
         version: u64,
     },
     /// A line has something else than heaptrack writes.
-    #[error(
-        "line {line} of {name} is not as heaptrack writes it: {what}; the file is damaged, or of another program"
-    )]
+    #[error("line {line} of {name} is not valid: {what}; the file is damaged, or another program wrote it")]
     Malformed {
         /// The file.
         name: String,
@@ -46,7 +44,7 @@ pub enum HeaptrackError {
     },
     /// Its tables or objects take more memory than is allowed.
     #[error(
-        "{name} needs more than the {} of memory that are allowed, at its line {line}: allow more with --memory-limit",
+        "{name} needs more than the memory limit of {}, at its line {line}: allow more with --memory-limit",
         whole_bytes(*limit_bytes)
     )]
     Memory {

@@ -39,7 +39,7 @@ impl Interpreted {
         let mut fields = fields;
         match letter {
             b's' => {
-                let text = fields.last_text().ok_or(Defect::Line("its text is shorter than it states"))?;
+                let text = fields.last_text().ok_or(Defect::Line("its text is shorter than its length"))?;
                 self.code.text(text, budget)?;
             }
             b'i' => {

@@ -83,22 +83,22 @@ impl Preamble {
 
     fn lacks(&self, is_raw: bool) -> Vec<String> {
         let mut lacks = vec![
-            "which thread made a call: all calls are those of one thread",
-            "resizes: a realloc is a free and a malloc, and counts as another object",
-            "which function was called, alignments and usable sizes: all calls are malloc and free",
+            "threads: all calls belong to one thread",
+            "resizes: a realloc is a free and a malloc, and makes a new object",
+            "functions, alignments and usable sizes: all calls are malloc and free",
             "calls that failed, and free of null",
-            "times of their own: all events within 10 ms have one time",
+            "exact times: all events within 10 ms have one time",
             "callers beyond 64 frames, the manager, and how the program ended",
         ];
         if !is_raw {
             lacks.push(
-                "which object was freed, of several of one size and call stack: the newest is taken, so sums are exact and \
-                 single lifetimes are not",
+                "the freed object among several of one size and call stack: the newest is assumed, so sums are exact \
+                 and single lifetimes are not",
             );
-            lacks.push("where files were in memory: addresses of code are those in memory");
+            lacks.push("load addresses of files: code has its address in memory");
         }
         if self.attached {
-            lacks.push("what was allocated before it was attached to the program");
+            lacks.push("allocations before heaptrack was attached to the program");
         }
         lacks.into_iter().map(str::to_owned).collect()
     }

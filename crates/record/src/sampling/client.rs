@@ -13,10 +13,11 @@ use super::protocol::{Answer, Command, read_answer, write_command};
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// There is no such file.
-    #[error("{} is not there: `heaptoll record --sample SIZE --socket PATH -- PROGRAM` makes it, as long as the program runs", .0.display())]
+    #[error("{} does not exist: `heaptoll record --sample SIZE --socket PATH -- PROGRAM` makes it while the program \
+    runs", .0.display())]
     NotThere(PathBuf),
     /// It is another kind of file.
-    #[error("{} is no socket: name the one given to `heaptoll record --socket`", .0.display())]
+    #[error("{} is not a socket: name the one given to `heaptoll record --socket`", .0.display())]
     NoSocket(PathBuf),
     /// The system refuses the connection.
     #[error("cannot connect to {}: {source}; only the user that runs the program may", .path.display())]
@@ -30,7 +31,7 @@ pub enum ClientError {
     #[error("nothing listens at {}: its heaptoll was killed; remove the socket", .0.display())]
     Left(PathBuf),
     /// The connection broke.
-    #[error("{} gave no answer: {source}; the program may have ended meanwhile", .path.display())]
+    #[error("{} gave no answer: {source}; the program may have ended", .path.display())]
     Broken {
         /// The socket.
         path: PathBuf,

@@ -27,7 +27,8 @@ pub enum SamplingError {
         source: io::Error,
     },
     /// Something has the socket's name.
-    #[error("{} exists, and {}; name another socket with --socket", .path.display(), if *.listens { "something listens there" } else { "nothing listens there: remove it if it is of a run that was killed" })]
+    #[error("{} exists, and {}; name another socket with --socket", .path.display(), if *.listens { "something \
+    listens there" } else { "nothing listens there: remove it if its run was killed" })]
     SocketExists {
         /// The socket.
         path: PathBuf,

@@ -84,14 +84,16 @@ fn serve_one(
     let command = read_command(client)?;
     let peer = rustix::net::sockopt::socket_peercred(&*client)?.uid;
     if peer != rustix::process::geteuid() && !peer.is_root() {
-        return write_answer(Err("this program is sampled by another user"), client);
+        return write_answer(Err("another user samples this program"), client);
     }
     match command {
         Some(command) => {
             let answer = answer(command);
             write_answer(answer.as_ref().map_err(String::as_str), client)
         }
-        None => write_answer(Err("this request is not known: both sides must be of one version"), client),
+        None => {
+            write_answer(Err("unknown request: both sides must have the same version of heaptoll"), client)
+        }
     }
 }
 

@@ -38,7 +38,7 @@ fn routine(name: &str) -> Result<Routine, String> {
     let named = |routine: &Routine| routine.name() == name;
     Routine::ALL.into_iter().find(named).ok_or_else(|| {
         let all: Vec<&str> = Routine::ALL.iter().map(|routine| routine.name()).collect();
-        format!("`{name}` is no routine of C; those that a routine can be are {}", all.join(", "))
+        format!("`{name}` is not a routine of C; it can be {}", all.join(", "))
     })
 }
 

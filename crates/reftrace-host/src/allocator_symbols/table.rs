@@ -88,7 +88,7 @@ impl Table {
             if let Some(whole) = &family.part_of
                 && !self.families.iter().any(|other| other.name == *whole && other.part_of.is_none())
             {
-                let reason = format!("it is a part of `{whole}`, which is no family of its own");
+                let reason = format!("it is a part of `{whole}`, not a family");
                 let family = family.name.clone();
                 return Err(TableError::Family { path: path.into(), family, reason });
             }

@@ -303,15 +303,15 @@ impl<W: Watch, const GENERATIONS: bool> LiveTable for Executor<'_, W, GENERATION
 #[cold]
 fn refused(others: &mut impl Relations, call: &str, size: u64) -> bool {
     let why = std::io::Error::last_os_error();
-    others.fail(format!("{call} of {size} bytes gave nothing ({why}), which it did when it was recorded"));
+    others.fail(format!("{call} of {size} bytes failed ({why}), but succeeded in the recording"));
     false
 }
 
 #[cold]
 fn changed(others: &mut impl Relations, slot: u32) -> bool {
     others.fail(format!(
-        "the contents of a block that is in use were changed (slot {slot}): it was handed out twice, reclaimed, or not \
-         copied by realloc"
+        "a block in use changed its contents (slot {slot}): it was given out twice, reclaimed, or not copied by \
+         realloc"
     ));
     false
 }

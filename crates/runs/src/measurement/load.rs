@@ -26,8 +26,8 @@ pub fn meanwhile(found: &Disturbance, processors: usize) -> Vec<String> {
     let held_s = found.throttled.unwrap_or(0.0) * found.seconds;
     let held = (held_s > 0.0).then(|| {
         format!(
-            "a limit of CPU time (cpu.max of the control group) held processes back for {held_s:.1} s while this was \
-             measured: elapsed times are longer, and CPU times may be; raise the limit, or measure outside of the group"
+            "the control group's limit of CPU time (cpu.max) delayed processes for {held_s:.1} s during the \
+             measurement. Elapsed times are longer, and CPU times may be; raise the limit, or measure outside the group"
         )
     });
     others.into_iter().chain(held).collect()
@@ -37,8 +37,8 @@ fn others(found: &Disturbance, processors: f64) -> Option<String> {
     let used = (found.other_work + found.steal) * processors;
     (used > SHARE * processors).then(|| {
         format!(
-            "other work took {used:.1} of {processors:.0} processors while this was measured: times are longer and intervals \
-             wider than on an idle machine"
+            "other work took {used:.1} of {processors:.0} processors during the measurement: times are longer and \
+             intervals wider than on an idle machine"
         )
     })
 }
@@ -64,6 +64,6 @@ mod tests {
         assert!(meanwhile(&found(0.15), 2).is_empty());
         assert!(meanwhile(&Disturbance { seconds: 1.0, ..found(0.8) }, 2).is_empty(), "too short a span");
         let held = Disturbance { throttled: Some(0.25), ..found(0.0) };
-        assert!(meanwhile(&held, 2)[0].contains("held processes back for 2.5 s"));
+        assert!(meanwhile(&held, 2)[0].contains("delayed processes for 2.5 s"));
     }
 }

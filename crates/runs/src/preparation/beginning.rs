@@ -69,7 +69,8 @@ pub struct Beginning<'a> {
 pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, Failure> {
     if beginning.programs.is_empty() {
         return Err(Failure::NothingToCompare(
-            "no program of the catalog is installed; see `heaptoll programs`".into(),
+            "no program of the catalog is installed; `heaptoll programs` lists them with their packages"
+                .into(),
         ));
     }
     let seed = beginning.seed.unwrap_or_else(clock::seed);

@@ -36,7 +36,7 @@ pub fn proved_as(proved: &StackInfo, manager: &Manager, name: &str, with: &str) 
     StackInfo {
         name: name.into(),
         environment: manager.environment_for(&proved.program),
-        proof: format!("{} (seen under {}, the same objects {with})", proved.proof, proved.name),
+        proof: format!("{} (observed under {}, the same objects {with})", proved.proof, proved.name),
         ..proved.clone()
     }
 }

@@ -32,7 +32,7 @@ impl OracleFiles {
                 lacks.then(|| lacks_unreachable(path))
             }
             Ok(found) => Some(format!(
-                "{path} was recorded of another command: {}; record this one with `heaptoll lab oracle`",
+                "{path} is a recording of another command: {}; record this command with `heaptoll lab oracle`",
                 found.about.command.join(" ")
             )),
         }
@@ -50,7 +50,7 @@ pub fn lacks_unreachable(path: &str) -> String {
 /// What is wrong with it.
 pub fn checked(path: &Path) -> Result<OracleFile, String> {
     if !path.exists() {
-        return Err(format!("there is no recording {}; `heaptoll lab oracle` makes it", path.display()));
+        return Err(format!("the recording {} is missing; `heaptoll lab oracle` makes it", path.display()));
     }
     let found = file::read(path).map_err(|error| error.to_string())?;
     found.require_same_code(path).map_err(|error| error.to_string())?;

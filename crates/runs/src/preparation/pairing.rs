@@ -52,11 +52,14 @@ impl Machine {
         let wanted = whole_bytes(bytes);
         match self.at_once_bytes {
             Some(limit) => {
-                format!("{stacks} at once would take {wanted}, and may take {}", whole_bytes(limit))
+                format!(
+                    "{stacks} together would take {wanted}, more than the limit of {}",
+                    whole_bytes(limit)
+                )
             }
             None => {
                 format!(
-                    "{stacks} at once would take {wanted} of the {} that are available",
+                    "{stacks} together would take {wanted} of the available {}",
                     whole_bytes(self.available_bytes)
                 )
             }
@@ -108,7 +111,7 @@ pub fn decide(
 
 /// Why a collector of Java does not: what keeps the processor shared after its end would be in its log, too.
 fn of_java(stack: &StackInfo) -> Option<String> {
-    let why = "its virtual machine collects by threads of its own, and writes a log of them";
+    let why = "its virtual machine collects in its own threads, and writes a log of them";
     java::is_set(&stack.environment).then(|| why.to_owned())
 }
 
@@ -126,13 +129,10 @@ fn meeting_files(runs: &[ProofRun]) -> Option<String> {
     let first = of_baseline.first()?;
     let others: Vec<&ProofRun> = runs[1..].iter().filter(|run| run.finished && !run.copied).collect();
     if others.is_empty() {
-        return Some(format!(
-            "it makes {}, and no second run shows whether under that name each time",
-            first.display()
-        ));
+        return Some(format!("it creates {}, whose name may differ between runs", first.display()));
     }
     let again = |path: &&PathBuf| others.iter().any(|run| made(run).contains(path));
-    of_baseline.iter().find(again).map(|path| format!("it makes {} in each run", path.display()))
+    of_baseline.iter().find(again).map(|path| format!("it creates {} in each run", path.display()))
 }
 
 /// Why no stack of the program can run at once with another.
@@ -144,7 +144,7 @@ fn why_not(program: &ProgramInfo, run: &ProofRun, machine: Machine) -> Option<St
         return Some("only one processor may be used".to_owned());
     }
     let Some(Watched { effects, .. }) = &run.watched else {
-        return Some("what it does could not be watched (ptrace and seccomp are needed)".to_owned());
+        return Some("its effects could not be observed (ptrace and seccomp are needed)".to_owned());
     };
     if let Some(first) = effects.first() {
         let more = effects.len() - 1;
@@ -152,9 +152,7 @@ fn why_not(program: &ProgramInfo, run: &ProofRun, machine: Machine) -> Option<St
     }
     if !run.finished {
         let seconds = run.seconds;
-        return Some(format!(
-            "its proof run was stopped after {seconds:.0} s: what it writes later is not known"
-        ));
+        return Some(format!("its proof run was stopped after {seconds:.0} s: its later writes are unknown"));
     }
     None
 }
@@ -316,7 +314,7 @@ mod tests {
         assert!(why(&server, proven(&[]), MACHINE).contains("server"));
         assert!(why(&plain, proven(&[]), Machine { processors: 1, ..MACHINE }).contains("one processor"));
         let unwatched = ProofRun { watched: None, ..proven(&[]) };
-        assert!(why(&plain, unwatched, MACHINE).contains("could not be watched"));
+        assert!(why(&plain, unwatched, MACHINE).contains("could not be observed"));
         let writes = proven(&[Effect::Writes("/out".into()), Effect::Threads]);
         assert_eq!(why(&plain, writes, MACHINE), "it writes /out, and 1 more");
         let unfinished = ProofRun { finished: false, seconds: 60.0, ..proven(&[]) };
@@ -324,7 +322,7 @@ mod tests {
         let large = ProofRun { anonymous_bytes: 5 << 30, ..proven(&[]) };
         assert!(
             why(&plain, large, MACHINE)
-                .contains("2 at once would take 5.00 GiB of the 8.00 GiB that are available")
+                .contains("2 together would take 5.00 GiB of the available 8.00 GiB")
         );
     }
 
@@ -346,7 +344,7 @@ mod tests {
         let turns = turns.expect("turns");
         // Three with the baseline: two turns.
         assert_eq!((turns.count, turns.at_once, apart), (2, 4, None));
-        assert_eq!(turns.why, "7 at once would take 3.50 GiB of the 4.00 GiB that are available");
+        assert_eq!(turns.why, "7 together would take 3.50 GiB of the available 4.00 GiB");
         // The two largest decide.
         let turns = with_memory(&[512, 64, 1024, 64, 1024, 64], 4, true).0.expect("turns");
         assert_eq!((turns.count, turns.at_once), (5, 2));
@@ -358,7 +356,7 @@ mod tests {
         assert_eq!(turns, None);
         assert_eq!(
             apart.as_deref(),
-            Some("2 at once would take 1.50 GiB of the 2.00 GiB that are available")
+            Some("2 together would take 1.50 GiB of the available 2.00 GiB")
         );
         // Others run at once where one does not.
         assert_eq!(with_memory(&[512, 1024, 64], 2, true), (None, None));
@@ -374,6 +372,6 @@ mod tests {
         let plain = ProgramInfo::default();
         let turns = decide(Pairing::Lockstep, &plain, &mut stacks, &runs, limited, true).expect("turns");
         assert_eq!((turns.count, turns.at_once), (2, 3));
-        assert_eq!(turns.why, "4 at once would take 4.00 MiB, and may take 3.00 MiB");
+        assert_eq!(turns.why, "4 together would take 4.00 MiB, more than the limit of 3.00 MiB");
     }
 }

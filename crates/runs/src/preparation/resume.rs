@@ -22,13 +22,14 @@ pub fn resume(
     let (store, mut experiment) = Store::resume(path)?;
     if !experiment.settings.shards.is_empty() {
         return Err(Failure::Usage(format!(
-            "{} was measured in shards: `heaptoll lab shards work` measures one that is missing, and `heaptoll lab shards merge` adds it",
+            "{} was measured in shards: `heaptoll lab shards work` measures a missing shard, and `heaptoll lab \
+             shards merge` adds it",
             path.display()
         )));
     }
     if let Some(fewer) = repetitions.filter(|&n| n < experiment.settings.repetitions) {
         return Err(Failure::Usage(format!(
-            "-n {fewer}: {} was begun with {} repetitions and can be extended, not cut short; Ctrl-C ends it early",
+            "-n {fewer}: {} began with {} repetitions and can only be extended; Ctrl-C ends it early",
             path.display(),
             experiment.settings.repetitions
         )));
@@ -36,7 +37,7 @@ pub fn resume(
     for object in experiment.stacks.iter().flat_map(|stack| &stack.preload) {
         if !Path::new(object).is_file() {
             return Err(Failure::Usage(format!(
-                "{object}, which the experiment preloads, is gone; put it back to go on"
+                "{object}, which the experiment preloads, is missing; put it back to go on"
             )));
         }
     }
@@ -59,7 +60,7 @@ pub fn resume(
         != (&experiment.machine.cpu, &experiment.machine.kernel, &experiment.machine.libc)
     {
         messages
-            .warning("this is not the machine the experiment began on; its new rows will not compare well");
+            .warning("the experiment began on another machine; new rows will not compare well with old ones");
     }
     Ok((store, experiment))
 }
@@ -69,7 +70,8 @@ fn still_there(stdin: &str, experiment: &Path) -> Result<(), Failure> {
     let why = match (kept_input::sha256(stdin), std::fs::metadata(stdin)) {
         (_, Ok(_)) => return Ok(()),
         (Some(_), Err(_)) => {
-            "was piped, and was kept until that command ended: begin again, with --stdin FILE".into()
+            "came from a pipe and was kept only until that command ended: begin again with --stdin FILE"
+                .into()
         }
         (None, Err(error)) => format!("was {stdin}: {error}; put it back to go on"),
     };
@@ -83,6 +85,6 @@ pub fn go_where_it_began(experiment: &Experiment) -> Result<(), Failure> {
         return Ok(());
     }
     std::env::set_current_dir(directory).map_err(|error| {
-        Failure::Usage(format!("cannot go to {directory}, where the experiment was begun: {error}"))
+        Failure::Usage(format!("cannot go to {directory}, where the experiment began: {error}"))
     })
 }

@@ -34,10 +34,7 @@ pub fn set() -> BTreeMap<String, String> {
 /// which are overridden because they define a manager.
 pub fn warn(experiment: &Experiment, messages: &dyn Messages) {
     for (variable, overruling) in overruled(experiment, |variable| std::env::var(variable).ok()) {
-        messages.warning(&format!(
-            "{variable} is set, and overruled under {}, which sets it itself",
-            overruling.join(", ")
-        ));
+        messages.warning(&format!("{variable} is set, but {} sets it itself", overruling.join(", ")));
     }
     for name in set().keys() {
         messages.warning(&format!(

@@ -22,7 +22,7 @@ pub fn note<'a>(known: &[Manager], words: impl IntoIterator<Item = &'a String>, 
         };
         noted.push(name);
         messages.note(&format!(
-            "{name} is not built here: using {}, {} (`make build` builds all that can be)",
+            "{name} is not built here: using {}, {} (`make build` builds all managers)",
             stand_in.name, stand_in.about
         ));
     }

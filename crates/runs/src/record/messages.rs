@@ -24,7 +24,7 @@ impl Progress for ProgressMessages<'_> {
             names.push(format!("{} more", pids.len() - SHOWN));
         }
         self.messages.note(&format!(
-            "the program has ended, {} it started {} not: {}; Ctrl-C ends the recording without them",
+            "the program has ended, but {} it started {} not: {}; Ctrl-C ends the recording without them",
             plural(pids.len(), "process").replace("processs", "processes"),
             if pids.len() == 1 { "has" } else { "have" },
             names.join(", ")
@@ -120,15 +120,15 @@ fn troubles(
         let why = recording.trouble.as_deref().unwrap_or_default();
         let path = recording.path.display();
         messages.error(&match recording.lost {
-            0 => format!("{path} is not whole: {why}"),
+            0 => format!("{path} is incomplete: {why}"),
             lost => format!(
-                "{path} is not whole ({why}): {} events are lost, the gap is marked in it",
+                "{path} is incomplete ({why}): {} events are lost, and the trace marks the gap",
                 count(lost as f64)
             ),
         });
     }
     if troubled.len() > SHOWN {
-        messages.error(&format!("{} more traces are not whole", troubled.len() - SHOWN));
+        messages.error(&format!("{} more traces are incomplete", troubled.len() - SHOWN));
     }
     if let [one, more @ ..] = &traceless[..] {
         let why = one.trouble.as_deref().unwrap_or_default();
@@ -142,7 +142,7 @@ fn troubles(
         }
         let advice = match request.manager.name.as_str() {
             "glibc" => String::new(),
-            other => format!(" under {other}; without -m it shows whether that is to blame"),
+            other => format!(" under {other}; try without -m to find out whether it is the cause"),
         };
         messages.warning(&format!("{}: {}{advice}", program(first), in_words(&first.how)));
     }
@@ -151,8 +151,8 @@ fn troubles(
         recorded.recordings.iter().filter(|one| one.lost == 0).map(|one| one.unseen_frees).sum();
     if unseen > 0 {
         messages.warning(&format!(
-            "{} freed unseen by the recorder: a library that the program opens with RTLD_DEEPBIND, or that is bound to the C \
-             library otherwise, calls the C library's free past it",
+            "the recorder missed the frees of {}: a library opened with RTLD_DEEPBIND, or bound to the C library \
+             otherwise, calls the C library's free directly",
             match unseen {
                 1 => "1 block was".to_owned(),
                 many => format!("{} blocks were", count(many as f64)),
@@ -181,7 +181,7 @@ fn troubles(
             first.how
         ));
     } else {
-        messages.note(&format!("{} made no call of malloc: the ledger is of what it mapped", program(first)));
+        messages.note(&format!("{} did not call malloc: the ledger shows its mappings", program(first)));
     }
 }
 
@@ -210,7 +210,7 @@ fn wall(recorded: &RecordingOutcome) -> String {
 fn program(recording: &Recording) -> String {
     let name = recording.exe.file_name().map_or_else(|| "the program".into(), |name| name.to_string_lossy());
     match recording.pid {
-        0 => format!("{name} (a process whose number is not known)"),
+        0 => format!("{name} (a process of unknown number)"),
         pid => format!("{name} (process {pid})"),
     }
 }

@@ -69,15 +69,15 @@ pub fn find(choice: &ProgramChoice, places: &Places) -> Result<RecordedCommand, 
 }
 
 fn of_catalog(name: &str, choice: &ProgramChoice, places: &Places) -> Result<RecordedCommand, Failure> {
-    let catalog = catalog(places, choice.catalog.as_deref())?;
-    let (program, folders) = (catalog.find(name)?, catalog_places(places));
+    let mut catalog = catalog(places, choice.catalog.as_deref())?;
+    let (program, folders) = (catalog.meant(name)?, catalog_places(places));
     if let Some(what) = program.missing(&folders) {
         return Err(Failure::Usage(format!("{name}: {what}")));
     }
     let prepared = program.prepare(choice.size, &folders)?;
     if prepared.serve.is_some() {
         return Err(Failure::Usage(format!(
-            "{name} is a server, which ends on a signal: record it by its command, and load it from another terminal"
+            "{name} is a server, which runs until a signal: record its command, and load it from another terminal"
         )));
     }
     let scratch = heaptoll_scratch::Scratch::make()
@@ -114,7 +114,7 @@ pub fn inspect(request: &mut Request, manager_named: bool, messages: &dyn Messag
     }
     if !facts.hidden_allocator.is_empty() {
         messages.warning(&format!(
-            "{} seems to have an allocator inside ({}): what it serves is not recorded",
+            "{} seems to have an allocator inside ({}): its blocks are not recorded",
             facts.binary.display(),
             facts.hidden_allocator.join(", ")
         ));
@@ -130,7 +130,7 @@ pub fn inspect(request: &mut Request, manager_named: bool, messages: &dyn Messag
             request.manager.preload = vec![PathBuf::from("libc.so.6")];
         } else {
             let name = facts.binary.file_name().unwrap_or_default().to_string_lossy();
-            messages.note(&format!("{name} links or preloads {linked}, over which it is recorded"));
+            messages.note(&format!("{name} links or preloads {linked}: it is recorded over that"));
         }
     }
     Ok(())

@@ -53,8 +53,8 @@ pub const SAMPLER: &[&str] = &[
 /// The warning about a program that SIGSYS ended. Which call was forbidden is not known.
 pub fn forbidden(layer_calls: &[&[&str]]) -> String {
     format!(
-        "signal 31 is SIGSYS: a filter of system calls (seccomp) forbids a call of the program, or of heaptoll's layer in it. \
-         The filter must allow what the layer calls: {}",
+        "signal 31 is SIGSYS: a filter of system calls (seccomp) forbids a call of the program or of heaptoll's \
+         layer. The filter must allow the layer's calls: {}",
         layer_calls.concat().join(", ")
     )
 }

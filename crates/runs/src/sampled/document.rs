@@ -72,13 +72,14 @@ fn warnings(figures: &Figures) -> Vec<String> {
     let mut warnings = Vec::new();
     if figures.without_site > 0 {
         warnings.push(format!(
-            "of {} samples the call stack is not known, as there was no memory for it: they are in the row `not recorded`",
+            "{} samples have no call stack, because memory was missing: they are in the row `not recorded`",
             number(figures.without_site)
         ));
     }
     if figures.not_followed > 0 {
         warnings.push(format!(
-            "{} samples do not count as in use, as there was no place to follow them: what is in use is at least the estimate",
+            "{} samples could not be followed and do not count as in use: the estimate of bytes in use is a lower \
+             bound",
             number(figures.not_followed)
         ));
     }
@@ -91,15 +92,14 @@ pub fn document(figures: &Figures, profile: &Profile) -> Document {
     let mut live = section("In use", figures.live, counted, table(figures, counted, |row| row.live));
     live.items.push(Item::Flame(Flame {
         title: "Call stacks".into(),
-        caption: "Estimates from samples: a stack with few samples may be off by much, as the tables show."
-            .into(),
+        caption: "Estimates from samples: stacks with few samples have wide intervals.".into(),
         profile: profile.clone(),
         first: if figures.live.samples > 0 { Measure::EndBytes } else { Measure::AllocatedBytes },
         base: None,
     }));
     if figures.mean_bytes > 1 {
         live.text.push(format!(
-            "A call site of small objects that is not listed holds less than {} with 95 % probability.",
+            "A call site of small objects that is not listed has less than {} in use, with 95 % probability.",
             bytes(figures.unseen_bytes)
         ));
     }

@@ -24,7 +24,7 @@ impl Progress for ProgramMessages<'_> {
     fn waits_for(&mut self, pids: &[i32]) {
         let names: Vec<String> = pids.iter().take(8).map(i32::to_string).collect();
         self.messages.note(&format!(
-            "the program has ended, what it started has not (process {}); Ctrl-C ends the run without it",
+            "the program has ended, but process {}, which it started, has not; Ctrl-C ends the run without it",
             names.join(", ")
         ));
     }
@@ -49,15 +49,14 @@ pub fn summary(
     }
     if outcome.images == 0 {
         messages.error(
-            "the layer was not loaded: the program has an allocator of its own inside, or has dropped LD_PRELOAD",
+            "the layer was not loaded: the program has its own allocator inside, or dropped LD_PRELOAD",
         );
         return;
     }
     let Some(first) = written.iter().find(|path| *path == output) else {
         if outcome.processes.is_empty() {
             messages.note(&format!(
-                "nothing was sampled, and no profile is written: less than a few times {} were allocated while the layer was \
-                 awake",
+                "there is no sample and no profile: less than a few times {} were allocated while sampling was on",
                 size_text(mean_bytes)
             ));
         }
@@ -72,7 +71,8 @@ pub fn summary(
     ));
     if written.len() > 1 {
         messages.note(&format!(
-            "and {} of processes that it started or became, in {}; the first is of the one that allocated most",
+            "and {} of processes that it started or became, in {}; the first belongs to the process that allocated \
+             most",
             plural(written.len() - 1, "profile"),
             heaptoll_record::folder_of_others(output).display()
         ));

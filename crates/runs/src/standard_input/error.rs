@@ -11,8 +11,8 @@ use thiserror::Error;
 pub enum StandardInputError {
     /// A pipe that ends late or never.
     #[error(
-        "standard input is a pipe that has not ended, and nothing came through it for {} s ({} so far): `< /dev/null` if the \
-         program reads nothing; else write its input to a file and give that, `< FILE`",
+        "standard input is a pipe that did not end and was silent for {} s ({} so far). Use `< /dev/null` if the \
+         program reads nothing; else write its input to a file and use `< FILE`",
         .silence.as_secs(), whole_bytes(*.bytes)
     )]
     Silent {
@@ -23,8 +23,8 @@ pub enum StandardInputError {
     },
     /// More than is kept.
     #[error(
-        "standard input is a pipe with more than {}, the most that is kept for the runs: write it to a file and give that, \
-         `< FILE`",
+        "standard input is a pipe with more than {}, the most that heaptoll keeps: write it to a file and use `< \
+         FILE`",
         whole_bytes(*.most_bytes)
     )]
     TooMuch {
@@ -35,7 +35,7 @@ pub enum StandardInputError {
     #[error(
         "cannot keep standard input in {} for the runs: {cause}; {}",
         .folder.display(),
-        limits::advice_or(.cause, "set TMPDIR to a folder with space, or write it to a file and give that, `< FILE`")
+        limits::advice_or(.cause, "set TMPDIR to a folder with space, or write it to a file and use `< FILE`")
     )]
     Keep {
         /// Where it is kept.

@@ -110,8 +110,8 @@ impl<'a> Keeper<'a> {
             }
             if waiting.begun.elapsed() >= SILENT && !std::mem::replace(&mut waiting.is_announced, true) {
                 self.context.messages.note(&format!(
-                    "standard input is a pipe, which is read to its end first: {} so far; `< /dev/null` if the program reads \
-                     nothing",
+                    "standard input is a pipe, read to its end first: {} so far; use `< /dev/null` if the program \
+                     reads nothing",
                     whole_bytes(bytes)
                 ));
             }

@@ -135,7 +135,7 @@ fn finish(plan: &mut Plan, mut keeper: Keeper, ending: Ending, runs_made: usize)
     plan.experiment.complete = ending != Ending::Interrupted;
     keeper.close(plan);
     if ending == Ending::Interrupted {
-        keeper.messages.note("interrupted: what was traced until then is shown");
+        keeper.messages.note("interrupted: the figures cover the run until then");
     }
     Ok(if keeper.lost && ending == Ending::Complete { Ending::Trouble } else { ending })
 }
@@ -189,7 +189,7 @@ impl Keeper<'_> {
     fn judge(&mut self, result: Result<(), Failure>) {
         if let Err(failure) = result {
             self.lost = true;
-            self.messages.error(&format!("the runs are not kept: {failure}"));
+            self.messages.error(&format!("the runs cannot be kept: {failure}"));
         }
     }
 }

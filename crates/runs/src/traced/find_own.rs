@@ -22,8 +22,8 @@ const MALLOC: &str = "malloc";
 pub enum OwnError {
     /// Neither a family of the table nor malloc is in the symbol table.
     #[error(
-        "{why}; and its own allocator cannot be followed, for {} has no symbol of a routine that makes blocks and one that \
-         frees them: was it stripped? Trace a build with its symbols, or name its routines with --allocator-symbols",
+        "{why}; and its own allocator cannot be followed: {} lacks the symbols of an allocating and a freeing \
+         routine. Was it stripped? Trace a build with symbols, or name its routines with --allocator-symbols",
         .binary.display()
     )]
     Unknown {
@@ -34,8 +34,9 @@ pub enum OwnError {
     },
     /// One half of a family is there.
     #[error(
-        "{} calls {family}, of which it has {has} and no routine that {lacks}: the others were inlined or left out. Half of \
-         the calls would not be counted; trace a build without link-time optimisation of the allocator", .binary.display()
+        "{} calls {family}. It has {has} but no routine that {lacks}: the other routines were inlined or left out. \
+         Half of the calls would not be counted; trace a build without link-time optimisation of the allocator",
+         .binary.display()
     )]
     Half {
         /// Its file.
@@ -96,9 +97,7 @@ pub fn find(
         return Err(refuse(error));
     }
     let name = chosen.name.clone();
-    let why = must.unwrap_or_else(|| {
-        format!("{} brings {name} along, which serves it in place of malloc", binary.display())
-    });
+    let why = must.unwrap_or_else(|| format!("{} contains {name}, which replaces malloc", binary.display()));
     Ok(Some(OwnAllocator { name, binary, why }))
 }
 
@@ -116,7 +115,7 @@ fn inspect(program: &ProgramInfo, own_command: Option<&OwnCommand>) -> Option<(P
         Err(_) => None,
         Ok(facts) => {
             let exports = facts.own_exports.iter().any(|name| name == MALLOC);
-            let why = exports.then(|| format!("{} brings its own malloc", facts.binary.display()));
+            let why = exports.then(|| format!("{} has its own malloc", facts.binary.display()));
             Some((facts.binary, why))
         }
     }

@@ -14,7 +14,7 @@ pub const NOT_MEASURABLE: &str = "it does not run under the tracer";
 
 /// The warning about a manager that takes another path under the tracer.
 pub fn other_path(name: &str, why: &str) -> String {
-    format!("under the tracer {name} takes another path than natively: {why}; its figures are of that path")
+    format!("under the tracer {name} takes another path than natively: {why}; the figures describe that path")
 }
 
 /// Whether the managers of these stacks run under the tracer, by name.

@@ -181,12 +181,12 @@ fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramI
         programs.into_iter().partition(|program| program.serve.is_some());
     match servers.first() {
         Some(server) if !all => Err(Failure::Usage(format!(
-            "{} is a server that runs until it is stopped, under a load that waits for time to pass: traced runs of \
-             it would not repeat; `heaptoll run` measures it",
+            "{} is a server whose load depends on time, so traced runs would not repeat; `heaptoll run` measures it",
             server.name
         ))),
         _ if others.is_empty() => Err(Failure::NothingToCompare(
-            "no program of the catalog is installed; see `heaptoll programs`".into(),
+            "no program of the catalog is installed; `heaptoll programs` lists them with their packages"
+                .into(),
         )),
         _ => Ok(others),
     }
@@ -267,7 +267,7 @@ fn prove(
             Err(failure) => return Err(failure),
         };
         context.messages.warning(&format!(
-            "{}: no manager can be put into it ({}); it runs as it is, and {} is followed by its symbols",
+            "{}: no manager can be preloaded ({}); it runs as it is, and heaptoll follows {} by its symbols",
             program.name, own.why, own.name
         ));
         refuse_managers(experiment, managers, program, &own);
@@ -283,8 +283,8 @@ fn prove(
         preflights::run(experiment, managers, &together, context)?;
         if context.interrupt.take_back() {
             context.messages.note(
-                "Ctrl-C ended the first run, without the tracer; the run under it lasts until the program ends, or \
-                 until Ctrl-C again",
+                "Ctrl-C ended the first run, without the tracer; the traced run lasts until the program ends, or \
+                 until another Ctrl-C",
             );
         }
     } else if let Some(stack) = stacks.first() {

@@ -16,19 +16,19 @@ const NAMED: usize = 3;
 pub fn of<S>(cell: &Cell, traced: &Traced<S>, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(why) = &traced.stopped {
-        found.push(format!("ended by heaptoll before its time: {why}; the figures are those until then"));
+        found.push(format!("heaptoll ended it early: {why}; the figures cover the run until then"));
     } else if !outcome.is_ok() {
         found.push(match outcome {
             Outcome::WrongOutput => "its output differs from the baseline's: it did other work".into(),
             Outcome::Timeout(limit) => {
-                format!("over the time limit of {limit} s: the figures are those until then; --timeout gives it longer")
+                format!("over the time limit of {limit} s: the figures cover the run until then; --timeout allows \
+                more")
             }
-            Outcome::Interrupted => "interrupted: the figures are those until then".into(),
+            Outcome::Interrupted => "interrupted: the figures cover the run until then".into(),
             Outcome::Exit(status) => format!(
-                "it ended with exit status {status}; if that is how it ends when all is well, pass --expect-status \
-                 {status}"
+                "it ended with exit status {status}; if that is a good run, pass --expect-status {status}"
             ),
-            other => format!("it did not end well: {other}; the figures are those until then"),
+            other => format!("it failed: {other}; the figures cover the run until then"),
         });
     }
     found.extend(images(traced));
@@ -54,7 +54,7 @@ fn images<S>(traced: &Traced<S>) -> Vec<String> {
         let what = format!("{} (process {})", image.image.name(), image.image.pid);
         if let Some(damage) = &image.damage {
             return Some(format!(
-                "{what} was traced until a word that no tracer writes ({:#x}): this is a defect of heaptoll",
+                "{what}: invalid trace record {:#x}, a defect of heaptoll; please report it",
                 damage.word
             ));
         }
@@ -63,9 +63,9 @@ fn images<S>(traced: &Traced<S>) -> Vec<String> {
                 Some(format!("{what} was not traced to its end: {why}"))
             }
             ImageEnding::Unrecorded => Some(format!(
-                "{what} did not record its end: a signal killed it, or what it became by exec was not recorded"
+                "{what} did not record its end: a signal killed it, or it became an unrecorded program by exec"
             )),
-            ImageEnding::Killed => Some(format!("{what} was killed: its figures are those until then")),
+            ImageEnding::Killed => Some(format!("{what} was killed: its figures cover the run until then")),
             _ => None,
         }
     };

@@ -78,7 +78,7 @@ impl Sink for Few {
     }
 
     fn full(&self) -> Option<String> {
-        (self.calls >= ENOUGH || self.instructions >= LONG).then(|| "enough was seen".into())
+        (self.calls >= ENOUGH || self.instructions >= LONG).then(|| "enough calls were counted".into())
     }
 }
 

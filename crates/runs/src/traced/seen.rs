@@ -22,7 +22,7 @@ pub fn doubt<S>(follow: &Follow, traced: &Traced<S>) -> Option<String> {
         .find_map(|(_, image)| inlined(&follow.table, image).or_else(|| unknown(&follow.table, image)));
     doubt.or_else(|| none(&own.name, traced)).map(|why| {
         format!(
-            "{why}. What was inlined or stripped cannot be followed, and a part of the calls is not counted; trace a build \
+            "{why}. Inlined or stripped routines cannot be followed, so some calls are not counted. Trace a build \
              with symbols and without link-time optimisation of the allocator, or name its routines with --allocator-symbols"
         )
     })
@@ -44,8 +44,8 @@ fn unknown<S>(table: &Table, image: &TracedImage<S>) -> Option<String> {
     let name = table.name(*family).unwrap_or("malloc");
     let FamilyCalls { frees, unknown, .. } = calls;
     Some(format!(
-        "{unknown} calls of {name} in {} have a block that no routine was seen to make ({frees} calls free one): some that \
-         make blocks were not seen",
+        "{unknown} calls of {name} in {} use a block of unknown origin ({frees} calls free one): some allocating \
+         routines were not followed",
         image.image.name()
     ))
 }
@@ -83,8 +83,8 @@ pub fn bypassed<S>(follow: &Follow, traced: &Traced<S>) -> Vec<String> {
         }
         remarks.extend(sums.into_iter().filter(|(_, calls)| *calls > 0).map(|(name, calls)| {
             format!(
-                "{}: {calls} of {all} calls that allocate are of {name}, which the program brings along and no manager \
-                 replaces",
+                "{}: {calls} of {all} allocating calls go to {name}, which is part of the program and which no \
+                 manager replaces",
                 image.image.name()
             )
         }));

@@ -38,7 +38,7 @@ pub fn document(experiment: &Experiment) -> Option<Document> {
         warnings.push("interrupted: not all runs were made".into());
     }
     Some(Document {
-        title: "What traced runs counted".into(),
+        title: "Counts of the traced runs".into(),
         subtitle: format!("heaptoll {} · {}", experiment.heaptoll_version, date(experiment.created_unix_s)),
         warnings,
         sections: sections.collect(),
@@ -55,7 +55,7 @@ fn doubt(row: &Observation) -> Option<String> {
         return Some(format!("{run}: {}", row.outcome));
     }
     let whole = row.exact.is_none_or(|exact| exact.whole);
-    (!whole).then(|| format!("{run}: not traced to its end; the figures are those until then"))
+    (!whole).then(|| format!("{run}: not traced to its end; the figures cover the run until then"))
 }
 
 /// Instructions and calls.
@@ -88,8 +88,8 @@ fn counts(rows: &[&Observation]) -> Option<Table> {
         columns,
         rows: rows.collect(),
         notes: vec![
-            "All processes of a run together. Application, allocation, collection: instructions; loads and stores are \
-             of all three."
+            "All processes of a run together. Application, allocation and collection are instructions; loads and \
+             stores cover all three."
                 .into(),
         ],
     })
@@ -119,7 +119,7 @@ fn caches(rows: &[&Observation]) -> Option<Table> {
         caption: "misses of simulated caches".into(),
         columns,
         rows,
-        notes: vec!["Of the process that executed most.".into()],
+        notes: vec!["For the process that executed most.".into()],
     })
 }
 

@@ -39,7 +39,8 @@ fn times(bytes: u64, figures: &BoundFigures) -> String {
 fn bounds(figures: &BoundFigures) -> Section {
     let best = figures.best_bytes();
     let lower = figures.lower_bound_bytes;
-    let rounding = if figures.options.small_blocks_of_8 { "16, those of at most 8 bytes to 8" } else { "16" };
+    let rounding =
+        if figures.options.small_blocks_of_8 { "16, blocks of at most 8 bytes to 8" } else { "16" };
     let mut rows = vec![
         row("live bytes at most", figures.max_live_bytes, figures, "as requested by the program"),
         row(
@@ -48,7 +49,7 @@ fn bounds(figures: &BoundFigures) -> Section {
             figures,
             &format!("blocks rounded up to multiples of {rounding}; at event {}", number(figures.peak_event)),
         ),
-        row("best packing", best, figures, "enough if it is known when each block is freed"),
+        row("best packing", best, figures, "enough if each free is known in advance"),
     ];
     let recorded = &figures.recorded;
     if let Some(usable) = recorded.max_usable_bytes {
@@ -64,7 +65,7 @@ fn bounds(figures: &BoundFigures) -> Section {
             "heap as recorded",
             peak,
             figures,
-            &format!("the most that {} held", manager(figures)),
+            &format!("the largest heap of {}", manager(figures)),
         ));
     }
     let columns = ["", "bytes", "in bytes", "of the lower bound", ""];
@@ -99,14 +100,14 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
     }
     let mut verdict_text = vec![if best == lower {
         format!(
-            "The smallest heap is {}: no manager that does not move objects gets along with less, and a packing of \
-             all blocks needs no more.",
+            "The smallest heap is {}: no manager that keeps objects in place can use less, and one packing uses \
+             exactly this.",
             whole_bytes(lower)
         )
     } else {
         format!(
-            "The smallest heap lies between {} and {}, {} apart: no manager that does not move objects gets along \
-             with less than the first, and one that knows the future needs no more than the second.",
+            "The smallest heap lies between {} and {}, {} apart. No manager that keeps objects in place can use less \
+             than the first. One that knows the future needs at most the second.",
             whole_bytes(lower),
             whole_bytes(best),
             percent(best as f64 / lower as f64 - 1.0)
@@ -130,21 +131,21 @@ fn verdict(figures: &BoundFigures) -> Vec<String> {
             percent(peak as f64 / lower as f64 - 1.0)
         )),
         Some(peak) => verdict_text.push(format!(
-            "The heap of {} was seen at {} at most, less than the lower bound: its peak was missed between two samples, or it \
-            keeps blocks elsewhere, or it rounds less than is assumed here. So it is hardly larger than necessary.",
+            "The largest sampled heap of {} was {}, less than the lower bound. The samples missed its peak, or it \
+             keeps blocks elsewhere, or it rounds less than assumed here. So it is hardly larger than necessary.",
             manager(figures),
             whole_bytes(peak)
         )),
         None => verdict_text.push(
-            "How large the heap of the recorded manager was is not in the trace: `heaptoll trace replay` measures it for any \
-             manager."
+            "The trace does not contain the heap size of the recorded manager: `heaptoll trace replay` measures it \
+             for any manager."
                 .to_owned(),
         ),
     }
     if figures.recorded.peak_heap_bytes.is_some() {
         verdict_text.push(
-            "The recorded heap is the mappings that held blocks. The kernel joins neighbouring mappings, so memory that \
-             the program mapped itself next to the heap can be in it: `heaptoll trace replay` measures the manager alone."
+            "The recorded heap is all mappings with blocks. The kernel joins neighbouring mappings, so it can \
+             include memory that the program mapped itself. `heaptoll trace replay` measures the manager alone."
                 .to_owned(),
         );
     }
@@ -161,26 +162,26 @@ fn savings(peak: u64, best: u64, lower: u64) -> String {
         )
     } else {
         format!(
-            "A manager that knows the future could have saved {by_best}; none that does not move objects could have \
-             saved more than {by_any}."
+            "A manager that knows the future could have saved {by_best}; no manager that keeps objects in place \
+             could have saved more than {by_any}."
         )
     };
-    format!("{limit} One that does not know the future saves less.")
+    format!("{limit} A manager that does not know the future saves less.")
 }
 
 /// States that the bounds are of the peak, and how much was held for nothing after it.
 fn after_the_peak(figures: &BoundFigures) -> String {
-    const ONLY: &str = "All of this is of the peak, and does not show how memory is used after it";
+    const ONLY: &str = "These bounds describe the peak, not the time after it";
     match figures.after_peak {
         Some(after_peak) if after_peak.held_bytes > after_peak.live_bytes => format!(
-            "{ONLY}: {} after the beginning the heap held {} in memory, of which at most {} were live, so {} were held \
-             for nothing. `heaptoll ledger` shows by what.",
+            "{ONLY}: {} after the beginning the heap kept {} in memory for at most {} of live data, so {} were \
+             wasted. `heaptoll ledger` shows the causes.",
             time_ns(after_peak.time_ns as f64),
             whole_bytes(after_peak.held_bytes),
             whole_bytes(after_peak.live_bytes),
             percent(1.0 - after_peak.live_bytes as f64 / after_peak.held_bytes as f64)
         ),
-        _ => format!("{ONLY}: `heaptoll ledger` shows that."),
+        _ => format!("{ONLY}: `heaptoll ledger` shows it."),
     }
 }
 
@@ -214,9 +215,10 @@ fn curve(figures: &BoundFigures) -> Chart {
         series.push(level("heap as recorded", peak));
     }
     Chart {
-        title: "Live bytes and the heaps that hold them".into(),
-        caption: "The maximum of each part of the trace. A heap has to be as large as the highest point."
-            .into(),
+        title: "Live bytes and their heaps".into(),
+        caption:
+            "Each point is the maximum of a part of the trace. A heap must be as large as the highest point."
+                .into(),
         form: Form::Steps,
         x: Axis { title: "events".into(), ..Axis::default() },
         y: Axis { title: "MiB".into(), ..Axis::default() },
@@ -235,13 +237,13 @@ fn packings(figures: &BoundFigures) -> Section {
         ]
     });
     let mut text = vec![
-        "Each gives every block of the trace an address such that no two that live at the same time overlap. First fit \
-        and best fit know nothing of the future; the others know when each block is freed."
+        "Each packing gives every block an address, so that no two live blocks overlap. First fit and best fit do \
+         not know the future; the others know when each block is freed."
             .to_owned(),
     ];
     if figures.blocks > RECTANGLES_MAX {
         text.push(format!(
-            "With more than {} blocks, those that place blocks in another order than that of their allocation are left out.",
+            "With more than {} blocks, packings in another order than allocation are left out.",
             number(RECTANGLES_MAX)
         ));
     }
@@ -294,7 +296,7 @@ mod tests {
         );
         assert!(
             verdict_text(1100, Some(1500))
-                .contains("could have saved 400 B; none that does not move objects could have")
+                .contains("could have saved 400 B; no manager that keeps objects in place could have")
         );
         assert!(verdict_text(1000, None).contains("heaptoll trace replay"));
         assert!(verdict_text(1010, Some(1200)).contains("1.0 % apart"));
@@ -306,7 +308,7 @@ mod tests {
     #[test]
     fn memory_wasted_after_the_peak_is_reported() {
         let mut found = figures(1000, Some(1013));
-        assert!(verdict(&found).concat().contains("All of this is of the peak"));
+        assert!(verdict(&found).concat().contains("These bounds describe the peak"));
         let after_peak = AfterPeak { time_ns: 2_000_000_000, held_bytes: 24 << 20, live_bytes: 3 << 20 };
         found.after_peak = Some(after_peak);
         let verdict_text = verdict(&found).join(" ");

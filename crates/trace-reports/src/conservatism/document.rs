@@ -36,10 +36,7 @@ pub fn document(figures: &Figures, trace: &Path) -> Document {
         facts: vec![
             ("trace".into(), trace.display().to_string()),
             ("command".into(), shell_command(&figures.command)),
-            (
-                "ended".into(),
-                figures.ended.clone().unwrap_or_else(|| "not known: the trace is cut off".into()),
-            ),
+            ("ended".into(), figures.ended.clone().unwrap_or_else(|| "unknown: the trace is cut off".into())),
         ],
         command: shell_command(&[
             "heaptoll".into(),

@@ -39,8 +39,8 @@ pub fn hides(figures: &Figures) -> bool {
 pub fn hidden_warning(figures: &Figures) -> Option<String> {
     hides(figures).then(|| {
         format!(
-            "the figures do not hold: {} of the live bytes are used later and not reachable, so the program has pointers \
-             that the trace lacks (encoded ones, or where the recorder does not look)",
+            "the figures are not valid: {} of the live bytes are used later but not reachable. The trace lacks some \
+             of the program's pointers, for example encoded ones",
             percent(figures.hidden.of_live)
         )
     })
@@ -48,8 +48,8 @@ pub fn hidden_warning(figures: &Figures) -> Option<String> {
 
 /// Of a trace without root points.
 pub fn no_points() -> Section {
-    let text = "The trace has no whole root point: the program allocates too little, or the trace is damaged. With \
-                `--roots-every SIZE` heaptoll record makes more of them.";
+    let text = "The trace has no complete root point: the program allocates too little, or the trace is damaged. \
+    `heaptoll record --roots-every SIZE` makes more of them.";
     Section { text: vec![text.to_owned()], ..Section::default() }
 }
 
@@ -59,15 +59,15 @@ pub fn levels(figures: &Figures) -> Section {
         level("not freed", &figures.live),
         level("reachable", &figures.reachable),
         level("used later", &figures.used),
-        level("used later, or led to by that", &figures.required),
+        level("used later, or reachable from such objects", &figures.required),
         level("used later, not reachable", &figures.hidden),
         level("kept by conservatism, at least", &figures.at_least),
         level("kept by conservatism, at most", &figures.at_most),
     ];
     let mut levels = table("", &LEVEL, rows);
     levels.notes.push(
-        "At least: unreachable at an earlier root point, not touched since, and reachable again. At most: that, and what no \
-         object that is used later leads to."
+        "Lower bound: unreachable at an earlier root point, not touched since, and reachable again. Upper bound: \
+         also everything that is unreachable from objects used later."
             .to_owned(),
     );
     let series = |name: &str, bytes: fn(&PointFigures) -> u64| Series {
@@ -88,7 +88,7 @@ pub fn levels(figures: &Figures) -> Section {
     let heap = vec![
         series("not freed", |point| point.live_bytes),
         series("reachable", |point| point.reachable_bytes),
-        series("used later, or led to by that", |point| point.required_bytes),
+        series("used later, or reachable from such objects", |point| point.required_bytes),
         series("used later", |point| point.used_bytes),
     ];
     let price = vec![
@@ -97,12 +97,12 @@ pub fn levels(figures: &Figures) -> Section {
     ];
     let text = match hides(figures) {
         false => format!(
-            "Conservatism keeps between {} and {} of the live bytes on the average.",
+            "Conservatism keeps between {} and {} of the live bytes on average.",
             percent(figures.at_least.of_live),
             percent(figures.at_most.of_live)
         ),
-        true => "What conservatism keeps is not known: much of what the program uses later is not reachable by pointers that \
-                 the trace has."
+        true => "The cost of conservatism is unknown: many objects that the program uses later are not reachable by \
+        pointers in the trace."
             .to_owned(),
     };
     Section {
@@ -143,8 +143,8 @@ pub fn causes(figures: &Figures) -> Section {
     columns.extend(["reached again", "until the free", "never freed"]);
     let mut causes = table("", &columns, figures.causes.iter().map(row).collect());
     causes.notes.push(
-        "Reached again: the mean of what was unreachable before. Until the free: bytes allocated from the root point to the \
-         program's free. A collector that knows its roots keeps the first row too, as far as the words are pointers."
+        "Reached again: the mean of objects that were unreachable before. Until the free: bytes allocated from the \
+         root point to the program's free. A collector with exact roots keeps the first row too, if the words are pointers."
             .to_owned(),
     );
     Section {
@@ -167,10 +167,10 @@ pub fn interior(figures: &Figures) -> Section {
         row
     });
     let mut columns = LEVEL.to_vec();
-    columns[0] = "interior pointers honoured in";
+    columns[0] = "interior pointers count in";
     columns.extend(["used later", "peak", "of live then"]);
-    let text = "What a collector frees, of what is reachable here, that honours pointers to the middle of an object in \
-                fewer places. Freed while it is used later: such a collector breaks the program."
+    let text = "Reachable objects that a collector frees if it accepts interior pointers in fewer places. If a freed \
+    object is used later, such a collector breaks the program."
         .to_owned();
     Section {
         title: "Interior pointers".into(),
@@ -204,15 +204,14 @@ pub fn ends(figures: &Figures) -> Section {
         row("  unreachable before the free", ends.before, freed, Some(&ends.before_by)),
         row("  words lead to it at the free", ends.pointed, freed, None),
         row("  reachable at the last root point", ends.undecided, freed, Some(&ends.undecided_within)),
-        row("  lived at no root point", ends.between, freed, None),
+        row("  not live at any root point", ends.between, freed, None),
         row("ended by realloc, or unseen", ends.otherwise, all, None),
         row("never freed", ends.never_freed, all, None),
         row("  unreachable at the end", ends.lost, ends.never_freed, None),
     ];
     let columns = ["objects", "objects", "of these", "bytes", "of these", "by, mean", "median", "90 %"];
-    let text = "Unreachability comes before the free where nothing led to the object at a root point before it, by at least \
-                the bytes allocated in between; after it where words of other objects still led to it. Of those that were \
-                reachable at the last root point it comes in the interval shown, or after the free."
+    let text = "An object became unreachable before the free if no word led to it at an earlier root point; the \
+    bytes allocated in between are the least distance. It became unreachable after the free if words of other objects still led to it. Objects reachable at the last root point became unreachable in the shown interval, or after the free."
         .to_owned();
     Section {
         title: "Unreachability and the program's own free".into(),
@@ -234,6 +233,6 @@ mod tests {
         assert_eq!(hidden_warning(&figures(10.0)), None);
         assert!(levels(&figures(10.0)).text[0].contains("between"));
         assert!(hidden_warning(&figures(899.0)).is_some_and(|text| text.contains("89.9 %")));
-        assert!(levels(&figures(899.0)).text[0].contains("not known"));
+        assert!(levels(&figures(899.0)).text[0].contains("unknown"));
     }
 }

@@ -32,7 +32,7 @@ pub fn document(figures: &Figures, all: &[&Figures], trace: &Path, command: &str
     let ended = figures.subject.ended.clone();
     let mut facts = subject::facts(&figures.subject, trace, 0);
     facts.retain(|(name, _)| name != "events");
-    facts.push(("ended".into(), ended.unwrap_or_else(|| "not known: the trace is cut off".into())));
+    facts.push(("ended".into(), ended.unwrap_or_else(|| "unknown: the trace is cut off".into())));
     Document {
         title: format!("What leaks in {}", printable(figures.subject.program())),
         subtitle: format!(
@@ -54,12 +54,12 @@ fn warnings(figures: &Figures) -> Vec<String> {
     let mut warnings = subject::warnings(&figures.subject, figures.misfits);
     match figures.judged_at_bytes {
         None if figures.pointers => warnings.push(
-            "there is no whole root point: what is lost is not known (the trace is cut, or the program was killed)"
+            "no root point is complete, so lost objects are unknown (the trace is cut, or the program was killed)"
                 .to_owned(),
         ),
         Some(at) if figures.goes_on => warnings.push(format!(
-            "the last root point is not at the program's end but at {} of {} allocated: what was touched or allocated since \
-             then counts as reachable",
+            "the last root point is at {} of {} allocated, not at the program's end: objects touched or allocated \
+             since then count as reachable",
             whole_bytes(at),
             whole_bytes(figures.clock_bytes)
         )),
@@ -68,7 +68,7 @@ fn warnings(figures: &Figures) -> Vec<String> {
     let unjudged = figures.kinds.unjudged;
     if figures.judged_at_bytes.is_some() && unjudged.objects > 0 {
         warnings.push(format!(
-            "{} ({}) may have been freed or lost where events are missing: they count as roots, and have no kind",
+            "{} ({}) may have been freed or lost while events are missing: they count as roots, without a kind",
             objects(unjudged.objects),
             whole_bytes(unjudged.bytes)
         ));

@@ -47,7 +47,7 @@ impl Fault {
             None if figures.pointers && figures.allocated.objects == 0 && figures.subject.is_whole() => {
                 Ok(Ok(false))
             }
-            None if figures.pointers => Ok(Err("it has no whole root point")),
+            None if figures.pointers => Ok(Err("it has no complete root point")),
             None => {
                 Err(Failure::Usage(why("it has no pointers; record with `heaptoll record --graph --sites`")))
             }
@@ -69,7 +69,7 @@ impl Fault {
         Ok(match found {
             Ok(true) => Verdict::Found,
             Ok(false) if figures.subject.is_whole() => Verdict::None,
-            Ok(false) => Verdict::Undecided(why("it is not whole, and has none up to where it is")),
+            Ok(false) => Verdict::Undecided(why("it is incomplete, and its whole part has none")),
             Err(reason) => Verdict::Undecided(why(reason)),
         })
     }

@@ -18,14 +18,13 @@ pub fn hints(figures: &Figures) -> Vec<String> {
     let mut hints = Vec::new();
     if !figures.pointers {
         hints.push(
-            "The trace has no pointers: whether what was never freed is lost or still reachable shows in one of `heaptoll \
-             leaks -- PROGRAM`, or `heaptoll record --graph --sites`."
+            "The trace has no pointers, so it cannot tell lost from reachable objects. Use `heaptoll leaks -- \
+             PROGRAM`, or record with `heaptoll record --graph --sites`."
                 .to_owned(),
         );
     }
     if !figures.sites {
-        hints
-            .push("The trace has no call stacks: record with --sites to see where it comes from.".to_owned());
+        hints.push("The trace has no call stacks: record with --sites to name the code.".to_owned());
     }
     hints
 }
@@ -46,7 +45,7 @@ pub fn kinds(figures: &Figures) -> Vec<Item> {
         rows.push(cells("  of these, not touched in the second half", kinds.idle, all));
         rows.push(cells("    and never before", kinds.untouched, all));
         if kinds.unjudged.objects > 0 {
-            rows.push(cells("of no known kind", kinds.unjudged, all));
+            rows.push(cells("of unknown kind", kinds.unjudged, all));
         }
     } else {
         rows.push(cells("never freed", kinds.never_freed(), all));
@@ -131,7 +130,7 @@ pub fn possible(figures: &Figures) -> Option<Section> {
         |row| row.kinds.possible,
         |row| sum(row.kinds.possible).to_vec(),
     );
-    let text = "Only pointers into objects lead to these, not to their starts.";
+    let text = "Only interior pointers lead to these, none to their starts.";
     section("Possibly lost", text, item)
 }
 
@@ -174,7 +173,7 @@ pub fn kept(figures: &Figures) -> Option<Section> {
         .take(LISTED)
         .map(|site| [[site.caller.clone(), site.name.clone()], sum(site.kinds.never_freed())].concat());
     let columns = ["function", "for", "objects", "bytes"];
-    let text = "The C library allocated these for itself; no program can free them. They are no leaks.";
+    let text = "The C library allocated these for itself, and no program can free them. They are not leaks.";
     section("Kept by the C library", text, table_item("", &columns, rows.collect()))
 }
 
@@ -203,21 +202,22 @@ pub fn growing(figures: &Figures) -> Option<Section> {
     let (title, text) = match figures.freed_last.bytes > had.bytes / 2 {
         true => (
             "Growing until the last frees",
-            "The least live bytes of these rise in each fifth of the run, until the program frees what it has. If it \
-             only builds one structure, a longer run shows where that ends.",
+            "The least live bytes of these rise in each fifth of the run, until the program's last frees. If it only \
+             builds one structure, a longer run shows where growth ends.",
         ),
         false => (
             "Growing over the whole run",
-            "The least live bytes of these rise in each fifth of the run. If the program only builds one structure, a \
-             longer run shows where that ends.",
+            "The least live bytes of these rise in each fifth of the run. If the program only builds one structure, \
+             a longer run shows where growth ends.",
         ),
     };
     let mut found = section(title, text, site_table(&caption, &columns, rows.collect()))?;
     found.items.push(Item::Chart(Chart {
-        title: "Live bytes of the sites that grow".to_owned(),
-        caption: "The least of each sixtieth of the run, in time or in bytes allocated: what comes and goes within one \
-                  does not show."
-            .to_owned(),
+        title: "Live bytes of growing sites".to_owned(),
+        caption:
+            "Each point is the minimum of a sixtieth of the run, in time or in bytes allocated. Objects that \
+        live shorter do not show."
+                .to_owned(),
         form: Form::Lines,
         x: Axis::even("part of the run, %"),
         y: Axis::even("MiB"),

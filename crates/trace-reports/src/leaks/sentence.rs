@@ -67,7 +67,7 @@ pub fn worst(figures: &LeakFigures) -> String {
     }
     if let Some((row, idle)) = most(figures, |kinds| kinds.idle) {
         return format!(
-            "Nothing is lost; {} holds {} that the program does not touch in the second half of the run.",
+            "Nothing is lost; {} keeps {} that the program does not touch in the second half of the run.",
             place(&row.name),
             amount(idle)
         );
@@ -77,11 +77,11 @@ pub fn worst(figures: &LeakFigures) -> String {
     }
     let (left, freed) = (figures.kinds.never_freed(), figures.kinds.freed_after_exit);
     match (left.objects, figures.judged_at_bytes) {
-        (0, _) if figures.allocated.objects == 0 => "No object is in the trace.".to_owned(),
-        (0, _) if !figures.kept.is_empty() => {
-            "Nothing is lost: the C library keeps all that was never freed.".to_owned()
+        (0, _) if figures.allocated.objects == 0 => "The trace has no objects.".to_owned(),
+        (0, _) if !figures.kept.is_empty() => "Nothing is lost: only the C library kept objects.".to_owned(),
+        (0, _) if figures.suppressed.stacks > 0 => {
+            "All objects that were never freed are suppressed.".to_owned()
         }
-        (0, _) if figures.suppressed.stacks > 0 => "All that was never freed is suppressed.".to_owned(),
         (0, _) if freed.objects > 0 => format!("Everything was freed: {} after exit began.", amount(freed)),
         (0, _) => "Everything was freed.".to_owned(),
         (_, Some(_)) => format!("Nothing is lost: {} are reachable at the end.", amount(left)),
@@ -107,7 +107,7 @@ fn all_grow(figures: &LeakFigures) -> Option<String> {
         true => String::new(),
         false => format!(" From the first third to the last, most came from {}.", most.join("; ")),
     };
-    Some(format!("No call site alone grows, but all live bytes do: {}.{increase}", steepness(rise)))
+    Some(format!("No single call site grows, but all live bytes together do: {}.{increase}", steepness(rise)))
 }
 
 /// What rose at the start, where nothing grows.
@@ -126,13 +126,13 @@ pub fn too_short(figures: &LeakFigures) -> Option<String> {
     let shortest = SHORTEST_NS as f64;
     let why = match figures.time_s.map(|time_s| time_s * 1e9) {
         Some(time) if time < shortest => {
-            format!("it lasts {}, and {} is the least", time_ns(time), time_ns(shortest))
+            format!("it lasts {}, and the test needs {}", time_ns(time), time_ns(shortest))
         }
-        _ => "it allocates next to nothing".to_owned(),
+        _ => "it allocates almost nothing".to_owned(),
     };
     figures
         .is_short
-        .then(|| format!("the run is too short to see growth ({why}); let the program work for longer"))
+        .then(|| format!("the run is too short to detect growth ({why}); let the program run longer"))
 }
 
 #[cfg(test)]
@@ -179,13 +179,13 @@ mod tests {
         let both = figures(vec![row("f", idle), row("g\u{1b}[31m < main", possible)]);
         assert!(worst(&both).contains("lost 8 B in 1 object: possibly"), "{}", worst(&both));
         assert!(!worst(&both).contains('\u{1b}'), "escaped");
-        assert!(worst(&figures(vec![row("f", idle)])).starts_with("Nothing is lost; f holds 8 B"));
+        assert!(worst(&figures(vec![row("f", idle)])).starts_with("Nothing is lost; f keeps 8 B"));
         let reachable = Kinds { reachable: small, ..Kinds::default() };
         let nothing = figures(vec![row("f", reachable)]);
         assert_eq!(worst(&nothing), "Nothing is lost: 8 B in 1 object are reachable at the end.");
         let plain = figures(vec![row("f", Kinds { unjudged: small, ..Kinds::default() })]);
         assert_eq!(worst(&plain), "f never freed 8 B in 1 object.");
-        assert_eq!(worst(&figures(vec![])), "No object is in the trace.");
+        assert_eq!(worst(&figures(vec![])), "The trace has no objects.");
         let freed = LeakFigures { allocated: small, ..figures(vec![]) };
         assert_eq!(worst(&freed), "Everything was freed.");
     }
@@ -209,11 +209,11 @@ mod tests {
         assert_eq!(growth(&fills).as_deref(), Some(sentence));
         let short = LeakFigures { is_short: true, time_s: Some(0.02), ..figures(vec![]) };
         let why = too_short(&short).expect("it is short");
-        assert!(why.contains("it lasts 20.0 ms, and 1.00 s is the least"), "{why}");
+        assert!(why.contains("it lasts 20.0 ms, and the test needs 1.00 s"), "{why}");
         assert_eq!(growth(&short), Some(format!("Not decided: {why}.")));
         assert!(
             too_short(&LeakFigures { time_s: None, ..short })
-                .is_some_and(|why| why.contains("next to nothing"))
+                .is_some_and(|why| why.contains("almost nothing"))
         );
     }
 }

@@ -19,8 +19,8 @@ pub enum SuppressionsError {
     },
     /// A line is no pattern.
     #[error(
-        "{}, line {line}: `{text}` is no suppression: write `function PATTERN` or `object PATTERN`, where `*` stands for any \
-         text",
+        "{}, line {line}: `{text}` is not a suppression: write `function PATTERN` or `object PATTERN`, with `*` for \
+         any text",
         path.display()
     )]
     Line {

@@ -32,7 +32,8 @@ pub fn document(figures: &LifetimeFigures, profile: Option<Profile>, trace: &Pat
     let mut warnings = subject::warnings(&figures.subject, figures.misfits);
     if figures.lost > 0 {
         warnings.push(format!(
-            "{} freed unseen by the recorder: their ages are those at which their addresses were seen again, too high",
+            "the recorder missed the frees of {}: their ages are too high, because they end when the address is used \
+             again",
             match figures.lost {
                 1 => "1 object was".to_owned(),
                 lost => format!("{} were", objects(lost)),
@@ -41,8 +42,7 @@ pub fn document(figures: &LifetimeFigures, profile: Option<Profile>, trace: &Pat
     }
     if figures.subject.collector {
         warnings.push(
-            "recorded over a collector: ages end at the free, which may have done nothing to the block"
-                .to_owned(),
+            "recorded over a collector: ages end at `free`, even if the collector ignores it".to_owned(),
         );
     }
     let by = match figures.by {
@@ -52,7 +52,7 @@ pub fn document(figures: &LifetimeFigures, profile: Option<Profile>, trace: &Pat
     };
     let command = ["heaptoll", "lifetimes", &trace.display().to_string(), "--by", by].map(str::to_owned);
     Document {
-        title: format!("How long the objects of {} live", figures.subject.program()),
+        title: format!("Lifetimes of the objects of {}", figures.subject.program()),
         subtitle: subject::subtitle(&figures.subject),
         warnings,
         sections,
@@ -105,8 +105,7 @@ fn survival(figures: &LifetimeFigures) -> Section {
         shares.notes.push(quantiles(figures, survival));
         if survival.clock == Clock::Time && !figures.subject.event_time {
             shares.notes.push(format!(
-                "Times were stamped on batches of events: ages below about {} are not distinguished (record with --time \
-                 event).",
+                "Times belong to batches of events: ages below about {} look equal (record with --time event).",
                 time_ns(figures.time_resolution_ns as f64)
             ));
         }
@@ -146,7 +145,7 @@ fn quantiles(figures: &LifetimeFigures, survival: &Survival) -> String {
         }
     };
     format!(
-        "Of the objects {}; by their bytes {}.",
+        "Of the objects, {}; by their bytes, {}.",
         words(survival.median_age, survival.age_90, never(figures.still_live.objects, figures.all.objects)),
         words(
             survival.median_age_by_bytes,
@@ -188,8 +187,8 @@ fn curves(clock: Clock, title: &str, series: Vec<Series>) -> Chart {
     Chart {
         title: format!("{title} {of}"),
         caption:
-            "Share that lives beyond an age; where the curve ends above 0, the rest was never freed. After \
-                  Figure 8 of Zorn 1992."
+            "Share that lives beyond an age. If a curve ends above 0, the rest was never freed. After Figure 8 of \
+             Zorn 1992."
                 .to_owned(),
         form: Form::Steps,
         x: Axis { title: unit.to_owned(), log: true, ..Axis::default() },
@@ -252,7 +251,7 @@ fn groups(figures: &LifetimeFigures) -> Section {
     let made = if figures.by == By::Site { site_table } else { table_item };
     let mut items: Vec<Item> = made(&caption, &columns, rows).into_iter().collect();
     if let Some(Item::Table(table)) = items.first_mut() {
-        table.notes.push("Ages are bytes allocated; shares are of the group's objects.".to_owned());
+        table.notes.push("Ages are bytes allocated; shares refer to the group's objects.".to_owned());
     }
     let mut largest: Vec<&GroupFigures> = figures.groups.iter().collect();
     largest.sort_by_key(|group| std::cmp::Reverse(group.all.bytes));
@@ -297,8 +296,8 @@ fn nurseries(figures: &LifetimeFigures) -> Section {
     ];
     let mut survive = table("", &columns, rows.collect());
     survive.notes.push(
-        "Allocation fills the nursery; what is alive when it is full survives and is promoted. Objects end when the \
-         program frees them; a collector sees them unreachable somewhat earlier, or somewhat later."
+        "Allocation fills the nursery; objects alive when it is full survive and are promoted. Objects end here when \
+         the program frees them; for a collector they end somewhat earlier or later."
             .to_owned(),
     );
     Section { title: "Nurseries".into(), text: Vec::new(), items: vec![Item::Table(survive)] }

@@ -33,7 +33,7 @@ pub fn sentences(figures: &LifetimeFigures) -> Vec<String> {
 fn long_lived(figures: &LifetimeFigures) -> String {
     if figures.clock_bytes < RUN * LONG {
         return format!(
-            "The whole run allocates {}: too little to show which objects live long.",
+            "The run allocates only {}: too little to show which objects live long.",
             whole_bytes(figures.clock_bytes)
         );
     }
@@ -47,7 +47,7 @@ fn long_lived(figures: &LifetimeFigures) -> String {
         _ => "unlike Zorn's programs (1992), where fewer than a tenth lived long",
     };
     format!(
-        "{} of the objects live while {} or more are allocated, {compared}. By bytes it is {}.",
+        "{} of the objects live while {} or more are allocated, {compared}; by bytes, {}.",
         percent(objects),
         whole_bytes(LONG),
         percent(weight)

@@ -28,7 +28,7 @@ pub fn document(figures: &StatFigures, profile: Option<Profile>, trace: &Path) -
     let lost = figures.kinds.iter().find(|kind| kind.kind == heaptoll_trace::EventKind::Lost);
     if let Some(lost) = lost {
         warnings.push(format!(
-            "{} freed unseen by the recorder: when is not known, so live bytes are too high until then",
+            "the recorder missed the frees of {}, so live bytes are too high until their addresses are used again",
             was_or_were(lost.calls)
         ));
     }
@@ -62,12 +62,12 @@ fn overview(figures: &StatFigures) -> Section {
     overview.columns[2].figures = false;
     if figures.internal.unknown > 0 {
         overview.notes.push(format!(
-            "The usable size of {} blocks is not known: they are taken as having nothing to spare.",
+            "The usable size of {} blocks is unknown: it is assumed equal to the requested size.",
             number(figures.internal.unknown)
         ));
     }
     if figures.rates.objects_per_cpu_s.is_some() {
-        overview.notes.push("CPU and wall time are those of the recorded run, recorder included.".to_owned());
+        overview.notes.push("CPU and wall time belong to the recorded run, with the recorder.".to_owned());
     }
     Section { title: String::new(), text: Vec::new(), items: vec![Item::Table(overview)] }
 }

@@ -61,7 +61,7 @@ pub fn document(figures: &GraphFigures, trace: &Path) -> Document {
     let program = figures.command.first().map(String::as_str).unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or(program);
     Document {
-        title: format!("What points to what in {}", printable(name)),
+        title: format!("Pointers between objects in {}", printable(name)),
         subtitle: subtitle(figures),
         warnings: figures.warnings.clone(),
         sections: [Some(overview(figures)), points(figures), Some(bounds(figures)), sites(figures)]
@@ -70,10 +70,7 @@ pub fn document(figures: &GraphFigures, trace: &Path) -> Document {
             .collect(),
         facts: vec![
             ("trace".into(), trace.display().to_string()),
-            (
-                "ended".into(),
-                figures.ended.clone().unwrap_or_else(|| "not known: the trace is cut off".into()),
-            ),
+            ("ended".into(), figures.ended.clone().unwrap_or_else(|| "unknown: the trace is cut off".into())),
         ],
         command: shell_command(&[
             "heaptoll".into(),
@@ -100,9 +97,9 @@ fn overview(figures: &GraphFigures) -> Section {
         row("objects", number(figures.objects), whole_bytes(figures.bytes)),
         row("most bytes alive", whole_bytes(figures.max_live_bytes), String::new()),
         row("edges stored", number(figures.edges_stored), String::new()),
-        row("edges overwritten by no pointer", number(figures.edges_cleared), String::new()),
+        row("edges overwritten by a non-pointer", number(figures.edges_cleared), String::new()),
         row(
-            "most edges at once",
+            "most edges at a time",
             number(figures.max_edges),
             format!(
                 "their words are {} of the live bytes then",
@@ -115,7 +112,7 @@ fn overview(figures: &GraphFigures) -> Section {
         row("  in static data", each(roots.in_static), String::new()),
         row("  in other mappings", each(roots.mapping), String::new()),
         row(
-            "objects held by hidden pointers",
+            "objects reachable only by hidden pointers",
             number(figures.hidden.objects),
             format!(
                 "{}, {} times at a root point",
@@ -133,7 +130,7 @@ fn overview(figures: &GraphFigures) -> Section {
         let stores = format!("{} of them stores", part(figures.stores, figures.accesses));
         rows.push(row("loads and stores", number(figures.accesses), stores));
         let within = format!(
-            "{} of the loads and stores are in them",
+            "{} of the loads and stores happen in them",
             part(figures.request_accesses, figures.accesses)
         );
         rows.push(row(
@@ -145,7 +142,7 @@ fn overview(figures: &GraphFigures) -> Section {
     let mut overview = table("", &["", "", ""], rows);
     overview.columns[2].figures = false;
     overview.notes.push(
-        "Hidden pointers: objects that nothing led to at a root point, and that the program touched later."
+        "Hidden pointers: objects that were unreachable at a root point, but that the program touched later."
             .to_owned(),
     );
     Section { title: String::new(), text: Vec::new(), items: vec![Item::Table(overview)] }
@@ -240,9 +237,10 @@ fn bounds(figures: &GraphFigures) -> Section {
         row("between two root points", bounds.between_points, String::new(), String::new()),
     ];
     let columns = ["objects", "objects", "of all", "bytes", "of their space-time"];
-    let text = "An object dies between its last touch and its free. Unreachability comes before the free where nothing \
-                led to the object at a root point before it; it comes after the free where something did at the last one."
-        .to_owned();
+    let text =
+        "An object dies between its last touch and its free. It became unreachable before the free if no \
+    pointer led to it at an earlier root point. Otherwise it stayed reachable until the free or longer."
+            .to_owned();
     Section {
         title: "Bounds of lifetimes".into(),
         text: vec![text],

@@ -16,7 +16,7 @@ fn kind_name(kind: EventKind) -> &'static str {
     match kind {
         EventKind::Malloc => "malloc",
         EventKind::Calloc => "calloc",
-        EventKind::Aligned => "aligned (memalign and kin)",
+        EventKind::Aligned => "aligned (memalign and its relatives)",
         EventKind::New => "operator new",
         EventKind::Realloc => "realloc",
         EventKind::Free => "free",
@@ -24,7 +24,7 @@ fn kind_name(kind: EventKind) -> &'static str {
         EventKind::ReallocFree => "realloc to 0",
         EventKind::Failed => "failed",
         EventKind::Foreign => "foreign (not made in this trace)",
-        EventKind::Lost => "lost (freed unseen by the recorder)",
+        EventKind::Lost => "lost (free missed by the recorder)",
     }
 }
 
@@ -79,7 +79,7 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
     let mut commonest = table(&caption, &["size", "objects", "of all", "cumulative"], commonest.collect());
     if sizes.not_distinguished > 0 {
         commonest.notes.push(format!(
-            "The exact sizes of {} were not kept: there were too many different ones.",
+            "The exact sizes of {} were not kept, because there are too many different ones.",
             objects(sizes.not_distinguished)
         ));
     }
@@ -99,7 +99,7 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
     items.push(Item::Chart(Chart {
         title: "Sizes".into(),
         caption:
-            "Share of objects and of bytes by size; a bar holds sizes above half of its label and up to it."
+            "Share of objects and of bytes by size; a bar covers sizes from half of its label to the label."
                 .into(),
         form: Form::Bars,
         x: Axis { title: "requested size".into(), log: false, names },
@@ -125,7 +125,7 @@ pub fn reallocs(figures: &StatFigures) -> Option<Section> {
     let of_calls = |calls| part(calls, reallocs.calls);
     let text = vec![
         format!(
-            "Of {} calls {} grow, {} shrink, {} keep the size; {} stay in place and {} move, for which {} must be copied.",
+            "Of {} calls {} grow, {} shrink, {} keep the size; {} stay in place and {} move, which copies {}.",
             number(reallocs.calls),
             of_calls(reallocs.grown),
             of_calls(reallocs.shrunk),
@@ -184,7 +184,7 @@ pub fn threads(figures: &StatFigures) -> Option<Section> {
         more => format!("the {THREADS} busiest; {} more", number(more as u64)),
     };
     let text = format!(
-        "{} threads; {} of frees are of another thread's object.",
+        "{} threads; {} of frees free another thread's object.",
         number(threads.len() as u64),
         part(figures.cross_thread_frees, figures.frees)
     );
@@ -233,7 +233,7 @@ pub fn sites(figures: &StatFigures, flame: Option<Item>) -> Option<Section> {
         flame,
         top("by bytes allocated", |site| site.bytes),
         top("by objects allocated", |site| site.objects),
-        top("by bytes alive when most were", |site| site.at_peak.bytes),
+        top("by bytes alive at the peak", |site| site.at_peak.bytes),
         top("by bytes never freed", |site| site.at_exit.bytes),
     ];
     let items: Vec<Item> = items.into_iter().flatten().collect();
@@ -283,7 +283,7 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
             "Live bytes over time",
             "s",
             "MiB",
-            "The resident set is that of the whole process, as sampled.",
+            "The resident set covers the whole process and is sampled.",
             by_time,
         ),
         chart(
@@ -304,7 +304,7 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
     )];
     if let Some((ns, kib)) = most {
         let resident = bytes(*kib as f64 * 1024.0);
-        text.push(format!("The largest resident set seen is {resident}, after {}.", time_ns(*ns as f64)));
+        text.push(format!("The largest sampled resident set is {resident}, after {}.", time_ns(*ns as f64)));
     }
     Some(Section { title: "Over the run".into(), text, items })
 }

@@ -16,7 +16,7 @@ pub fn document(figures: &Figures, trace: &Path) -> Document {
     let mut warnings = subject::warnings(&figures.subject, 0);
     if figures.subject.collector {
         warnings.push(
-            "recorded over a collector: what its frees show of lifetimes may be nothing; record over glibc"
+            "recorded over a collector, so its frees may not show real lifetimes; record over glibc"
                 .to_owned(),
         );
     }
@@ -50,11 +50,19 @@ fn classes(figures: &Figures) -> Option<Section> {
             if class.populate_bytes == 0 { NONE.to_owned() } else { whole_bytes(class.populate_bytes) },
         ]
     };
-    let columns =
-        ["class", "requests", "of all", "short lives", "most live", "their bytes", "chunk", "mapped at once"];
+    let columns = [
+        "class",
+        "requests",
+        "of all",
+        "short lives",
+        "most live",
+        "their bytes",
+        "chunk",
+        "mapped together",
+    ];
     let mut all = table("", &columns, figures.classes.iter().map(row).collect());
     all.notes.push(
-        "Short lives: freed, or resized, before 32 KiB are allocated. Pages of large classes are mapped several at once."
+        "Short lives: freed or resized before 32 KiB are allocated. Pages of large classes are mapped in groups."
             .to_owned(),
     );
     (!figures.classes.is_empty()).then(|| Section {
@@ -73,7 +81,7 @@ fn made(figures: &Figures) -> Section {
             format!("Compare it: {}", compare(object, &figures.subject.command)),
         ],
         _ => vec![format!(
-            "Only the source was written: {source}; the comment at its top states how to compile it."
+            "Only the source was written: {source}; the comment at its top says how to compile it."
         )],
     };
     Section { title: "Made".into(), text, items: Vec::new() }

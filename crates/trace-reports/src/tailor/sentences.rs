@@ -14,12 +14,12 @@ fn requests(figures: &Figures) -> String {
     let classes = figures.classes.len() as u64;
     if classes == 0 {
         return format!(
-            "Of the {} requests none is small and frequent enough for a class.",
+            "None of the {} requests is small and frequent enough for a class.",
             number(figures.requests)
         );
     }
     format!(
-        "{} of the {} requests are for {} {}, each of which has a class.",
+        "{} of the {} requests are for {} {}, each with its own class.",
         part(figures.exact_requests, figures.requests),
         number(figures.requests),
         number(classes),
@@ -30,7 +30,7 @@ fn requests(figures: &Figures) -> String {
 fn others(figures: &Figures) -> String {
     let near = figures.class_requests - figures.exact_requests;
     format!(
-        "Of the others {} go to the next larger class, {} to the general heap, {} get a mapping of their own ({} and \
+        "Of the others, {} go to the next larger class, {} to the general heap, and {} get their own mapping ({} and \
          more).",
         number(near),
         number(figures.general_requests),
@@ -48,7 +48,7 @@ fn lives(figures: &Figures) -> String {
 
 fn peak(figures: &Figures) -> String {
     format!(
-        "At most {} live at once, {} as blocks; the largest request is {}.",
+        "At the peak {} are live, {} as blocks; the largest request is {}.",
         whole_bytes(figures.peak_requested_bytes),
         whole_bytes(figures.peak_bytes),
         whole_bytes(figures.largest_bytes)

@@ -8,7 +8,7 @@ use crate::live::Live;
 use crate::malformed::Malformed;
 
 const SHORT: Malformed = Malformed("a column ends too early");
-const WRONG_SLOT: Malformed = Malformed("it names an object that cannot be");
+const WRONG_SLOT: Malformed = Malformed("it names an impossible object");
 
 /// `MISSING`: objects of the trace may have no allocation in it.
 pub(super) struct Part<'a, const MISSING: bool> {
@@ -85,7 +85,7 @@ impl<const MISSING: bool> Part<'_, MISSING> {
                     }
                     self.thread = number as u32;
                 }
-                _ => return Err(Malformed("it holds an unknown kind of event")),
+                _ => return Err(Malformed("it has an unknown kind of event")),
             }
             code = self.columns[column::OPS].byte().ok_or(SHORT)?;
         }
@@ -194,13 +194,13 @@ impl<const MISSING: bool> Part<'_, MISSING> {
         let size = self.number(column::SIZES)?;
         self.sizes = self.sizes.saturating_add(size);
         if size > SIZE_MAX || self.sizes > CLOCK_MAX {
-            return Err(Malformed("it holds sizes beyond reason"));
+            return Err(Malformed("its sizes are beyond reason"));
         }
         event.size = size;
         if code & op::ALIGN != 0 {
             event.align_log2 = self.columns[column::ALIGNS].byte().ok_or(SHORT)?;
             if event.align_log2 > 63 {
-                return Err(Malformed("it holds an alignment beyond reason"));
+                return Err(Malformed("an alignment is beyond reason"));
             }
         }
         let stored = if code & op::USABLE != 0 { Some(self.number(column::USABLES)?) } else { None };
@@ -208,7 +208,7 @@ impl<const MISSING: bool> Part<'_, MISSING> {
         if let Some(stored) = stored {
             event.usable = size.wrapping_add(unzigzag(stored) as u64);
             if event.usable > CLOCK_MAX {
-                return Err(Malformed("it holds usable sizes beyond reason"));
+                return Err(Malformed("its usable sizes are beyond reason"));
             }
             if let Some(entry) = entry {
                 *entry = u32::try_from(event.usable).unwrap_or(0);

@@ -184,7 +184,7 @@ impl Decoder {
                     0 => FreeCause::Free,
                     1 => FreeCause::Resized,
                     2 => FreeCause::Lost,
-                    _ => return Err(Malformed("it holds an unknown cause of a free")),
+                    _ => return Err(Malformed("it has an unknown cause of a free")),
                 };
                 let (object, last_touch) = self.end(code)?;
                 let thread = self.thread;
@@ -207,7 +207,7 @@ impl Decoder {
             op::ACCESS => self.access(code)?,
             op::REQUEST_BEGIN => Some(Event::RequestBegin { thread: self.thread }),
             op::REQUEST_END => Some(Event::RequestEnd { thread: self.thread }),
-            _ => return Err(Malformed("it holds an unknown kind of event")),
+            _ => return Err(Malformed("it has an unknown kind of event")),
         })
     }
 

@@ -200,7 +200,7 @@ impl<R: Read> Reader<R> {
         let objects = self.decoder.objects();
         let lost_by_recorder = std::mem::take(&mut self.lost_by_recorder);
         if let Err(malformed) = self.decoder.load(self.framer.payload()) {
-            self.tables.warn(format!("chunk {sequence} is not as it should be: {}", malformed.0));
+            self.tables.warn(format!("chunk {sequence} is not valid: {}", malformed.0));
             self.tables.miss(format!("chunk {sequence} cannot be read"), None);
             self.gap = true;
             self.decoder.miss(events);
@@ -227,9 +227,9 @@ impl<R: Read> Reader<R> {
     fn malformed(&mut self, what: &str, events: &mut Vec<Event>) {
         let first = self.decoder.first_event();
         self.tables.warn(format!(
-            "the chunk of events that begins with event {first} is not as it should be: {what}; the rest of it is left out"
+            "the chunk of events from event {first} on is not valid: {what}; its rest is left out"
         ));
-        self.tables.miss("a chunk that is not as it should be".to_string(), None);
+        self.tables.miss("an invalid chunk".to_string(), None);
         self.decoder.drop_rest();
         self.decoder.miss(events);
         self.gap = true;
@@ -246,7 +246,7 @@ impl<R: Read> Reader<R> {
         }
         let (unknown, open) = (self.decoder.unknown(), self.decoder.live.len());
         if unknown > 0 {
-            self.tables.warn(format!("{unknown} events name objects that are not live there: left out"));
+            self.tables.warn(format!("{unknown} events name objects that are not live: left out"));
         }
         if open > 0 {
             self.tables.warn(format!("the end of {open} objects is missing, and their last touch with it"));

@@ -19,7 +19,8 @@ impl FromStr for SamplingArg {
     fn from_str(text: &str) -> Result<SamplingArg, String> {
         let wrong = || {
             format!(
-                "`{text}` is neither exact nor a rate: give one line in so many, as in 1/16 (a power of two, 2 to 65536)"
+                "`{text}` is neither exact nor a rate: give one line in N, as in 1/16 (N is a power of two from 2 to \
+                 65536)"
             )
         };
         if matches!(text, "exact" | "1" | "1/1") {
@@ -94,7 +95,9 @@ impl FromStr for Sizes {
     fn from_str(text: &str) -> Result<Sizes, String> {
         let sizes = text.split(',').map(|word| {
             let bytes = heaptoll_units::size(word.trim()).filter(|bytes| (64..=1 << 40).contains(bytes));
-            bytes.ok_or_else(|| format!("`{}` is no size, as in 128K (64 bytes to 1024G)", word.trim()))
+            bytes.ok_or_else(|| {
+                format!("`{}` is not a size: write 128K, for example (64 bytes to 1024G)", word.trim())
+            })
         });
         let mut sizes = sizes.collect::<Result<Vec<u64>, String>>()?;
         sizes.sort_unstable();

@@ -8,26 +8,26 @@ use heaptoll_runs::sampled::{self, Command, exchange};
 
 use crate::terminal;
 
-/// What is requested.
+/// The request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ActionArg {
     /// Sample from now on, in all processes of the program
     Start,
-    /// Sample no longer; blocks that were sampled are still followed to their free
+    /// Stop sampling; sampled blocks are still followed to their free
     Stop,
-    /// Write the profile of all that was sampled until now, and show its call sites
+    /// Write the profile so far, and show its call sites
     Dump,
     /// Whether it samples, and how many samples there are
     Status,
 }
 
-/// Wake the heap profile of a program that runs, fetch it, and put it to sleep again.
+/// Start, fetch or stop the heap profile of a running program.
 ///
-/// `heaptoll record --sample SIZE --socket PATH -- PROGRAM` makes the socket; with --dormant nothing is sampled before
-/// `start`. Only the same user, and root, may connect. The profile is of the process image that allocated most; its bytes
-/// in use are of blocks that were allocated while the program was awake.
+/// `heaptoll record --sample SIZE --socket PATH -- PROGRAM` makes the socket; with --dormant nothing is sampled
+/// before `start`. Only the same user and root may connect. The profile shows the process that allocated most; its
+/// bytes in use are blocks allocated while sampling was on.
 ///
-/// Exit status: 0 all well; 1 the profile cannot be written; 2 there is no such program, it refuses, or nothing was sampled
+/// Exit status: 0 all well; 1 the profile cannot be written; 2 no such program, it refuses, or there is no sample
 /// yet.
 #[derive(Debug, Args)]
 #[command(
@@ -43,7 +43,7 @@ pub struct Arguments {
     /// What to do
     #[arg(value_enum, value_name = "ACTION")]
     action: ActionArg,
-    /// The profile to write, of `dump`, in pprof's format
+    /// The profile that `dump` writes, in pprof's format
     #[arg(short, long, value_name = "FILE", required_if_eq("action", "dump"))]
     output: Option<PathBuf>,
     /// Overwrite the profile when it exists
@@ -64,7 +64,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     };
     match &arguments.output {
         Some(_) if command != Command::Dump => {
-            return Err(Failure::Usage("-o is the profile of `dump`: the other actions write none".into()));
+            return Err(Failure::Usage(
+                "-o names the profile of `dump`; the other actions write none".into(),
+            ));
         }
         Some(output) => sampled::check_output(output, arguments.force)?,
         None => {}

@@ -14,16 +14,16 @@ use heaptoll_experiments::run::Request;
 
 /// Run a program under several managers and compare them.
 ///
-/// Every repetition runs the program under every manager, at once on one processor where that is possible, else in a
-/// fresh random order; ratios are paired within a repetition. A difference is claimed only when its interval, corrected
-/// for the number of comparisons in the table, excludes 1. Each row is stored as soon as it is measured: Ctrl-C loses
-/// nothing, and --resume goes on.
+/// Every repetition runs the program under every manager: in lockstep on one processor if possible, else in a new
+/// random order. Ratios are paired within a repetition. A difference is claimed only if its interval excludes 1,
+/// corrected for all comparisons in the table. Each row is stored as soon as it is measured: Ctrl-C loses nothing,
+/// and --resume goes on.
 ///
-/// After the first five repetitions a line states which CPU differences this machine will show in the time that is
-/// left. Under each table notes show what else the machine did meanwhile: steal, interrupts, other work.
+/// After five repetitions a line says which CPU differences this machine can detect in the remaining time. Notes
+/// under each table show the load of the machine during the run.
 ///
-/// Exit status: 0 all well; 1 a manager failed or gave wrong output, what was named was refused, or an output file
-/// could not be written; 2 the request cannot be carried out; 130 interrupted.
+/// Exit status: 0 all well; 1 a manager failed, gave wrong output or was refused, or an output file could not be
+/// written; 2 bad request; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll run -- gawk -f report.awk data.txt\n  \
     heaptoll run -m glibc -m ./libmine.so -n 20 --html out.html -- ./server --selftest\n  \
@@ -40,23 +40,23 @@ pub struct Arguments {
     /// Timed repetitions; below 6 no difference can be claimed [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repetitions: Option<u32>,
-    /// Repeat each program until its CPU intervals have at most this half-width, such as 1%; 8 repetitions at
-    /// least, and 400 or the time of --budget at most
+    /// Repeat each program until its CPU intervals have at most this half-width, such as 1%; at least 8 repetitions,
+    /// at most 400 or the time of --budget
     #[arg(long, value_name = "P", conflicts_with_all = ["repetitions", "resume"], value_parser = precision)]
     pub precision: Option<f64>,
-    /// Measure for so long, such as 5m: programs with narrow enough intervals (--precision) end earlier
+    /// Time to measure, such as 5m; programs that reach --precision end earlier
     #[arg(long, value_name = "TIME", conflicts_with_all = ["repetitions", "resume"], value_parser = duration)]
     pub budget: Option<f64>,
-    /// Measure one program after the other, and print the table of each, without its notes, when it has all its runs. On a
-    /// terminal its figures so far are shown meanwhile
+    /// Measure one program after another, and print each table without notes when it is complete; a terminal shows
+    /// the figures so far
     #[arg(long, conflicts_with_all = ["precision", "budget", "exact", "resume"])]
     pub by_program: bool,
-    /// Afterwards run each program once more under each manager and a tracer (some 60 times slower), and show exact
-    /// ratios with the measured one: instructions, misses of this machine's data caches, pages. Needs the tracer
+    /// Afterwards run each program once more under each manager and the tracer, some 60 times slower. It shows exact
+    /// ratios beside the measured one: instructions, misses of this machine's data caches, pages
     #[arg(long)]
     pub exact: bool,
     /// File that keeps the experiment [default: a new one in $XDG_STATE_HOME/heaptoll]
-    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "resume")]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub db: Option<PathBuf>,
     /// Go on with an experiment that was stopped; a larger -n extends it
     // What is fixed when an experiment begins is refused with it, not ignored.

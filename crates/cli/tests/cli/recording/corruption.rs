@@ -36,7 +36,7 @@ fn is_marked(fixture: &Fixture, program: &str, arguments: &[&str]) -> CommandOut
 fn counters_that_were_written_over_become_no_sums() {
     let fixture = Fixture::new();
     let program = fixture.program("corruptor", CORRUPTOR);
-    is_marked(&fixture, &program, &["counters"]).complains(&["wrote over the recording's"]);
+    is_marked(&fixture, &program, &["counters"]).complains(&["overwrote the recording's"]);
     is_marked(&fixture, &program, &["shrinks"]);
 }
 
@@ -44,7 +44,7 @@ fn counters_that_were_written_over_become_no_sums() {
 fn processes_that_never_were_mark_the_recording() {
     let fixture = Fixture::new();
     let program = fixture.program("corruptor", CORRUPTOR);
-    is_marked(&fixture, &program, &["dead"]).complains(&["wrote over the recording's"]);
+    is_marked(&fixture, &program, &["dead"]).complains(&["overwrote the recording's"]);
 }
 
 #[test]
@@ -56,6 +56,6 @@ fn a_process_that_never_had_the_rings_is_not_waited_for() {
     assert!(other.try_wait().expect("waits").is_none(), "{}", output.err);
     other.kill().expect("kills");
     other.wait().expect("waits");
-    output.complains(&["wrote over the recording's"]);
-    is_marked(&fixture, &program, &["tool"]).complains(&["wrote over the recording's"]);
+    output.complains(&["overwrote the recording's"]);
+    is_marked(&fixture, &program, &["tool"]).complains(&["overwrote the recording's"]);
 }

@@ -127,7 +127,7 @@ fn a_disk_that_fills_up_does_not_disturb_the_program_and_leaves_a_marked_gap() {
     fixture.prepare(&mut command);
     let output: CommandOutput = command.output().expect("unshare runs").into();
     let output =
-        output.exits(1).complains(&["/mnt/t is not whole", "No space left", "heaptoll trace stat /mnt/t"]);
+        output.exits(1).complains(&["/mnt/t is incomplete", "No space left", "heaptoll trace stat /mnt/t"]);
     assert_eq!(output.err.matches("the program goes on").count(), 1, "printed once: {}", output.err);
     assert_eq!(output.out, "done\n");
     has_a_marked_gap(&Trace::read(&kept), 1_990_000);
@@ -143,7 +143,7 @@ fn a_limit_of_file_sizes_is_as_good_as_a_full_disk() {
     command.args(["-c", script, env!("CARGO_BIN_EXE_heaptoll"), &program]).current_dir(fixture.path("."));
     fixture.prepare(&mut command);
     let output: CommandOutput = command.output().expect("bash runs").into();
-    let output = output.exits(1).complains(&["t is not whole"]);
+    let output = output.exits(1).complains(&["t is incomplete"]);
     assert_eq!(output.out, "done\n");
     has_a_marked_gap(&Trace::read(fixture.path("t")), 1_990_000);
 }

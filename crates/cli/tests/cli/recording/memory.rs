@@ -120,7 +120,7 @@ fn threads_that_find_the_file_system_full_go_on_and_the_trace_records_it() {
          work(0); puts(\"ok\"); return 0; }",
     );
     let output = record_in(&fixture, "16m", false, &[&program]).exits(1);
-    let output = output.complains(&["/mnt/t is not whole", "8 threads were not recorded", "memory"]);
+    let output = output.complains(&["/mnt/t is incomplete", "8 threads were not recorded", "memory"]);
     assert_eq!(output.out, "ok\n");
     let trace = Trace::read(fixture.path("t"));
     assert!(trace.gaps.iter().any(|gap| gap.why.contains("not recorded")), "{:?}", trace.gaps);
@@ -147,5 +147,5 @@ fn forks_beyond_the_memory_run_and_are_counted() {
     assert_eq!(output.out, "60\n", "all ran to their end: {}", output.err);
     let gaps = children(&fixture).iter().filter(|child| !Trace::read(child).gaps.is_empty()).count();
     assert!((10..50).contains(&gaps), "{gaps}: {}", output.err);
-    output.exits(1).complains(&["was not recorded", "more traces are not whole"]);
+    output.exits(1).complains(&["was not recorded", "more traces are incomplete"]);
 }

@@ -24,7 +24,7 @@ fn programs_that_the_layer_cannot_reach_are_refused_before_they_run() {
         .args(["-O1", "-fno-builtin", "-w", "-rdynamic", "-o", &own, &format!("{own}.c")])
         .status();
     assert!(exported.is_ok_and(|status| status.success()));
-    record(&fixture, &[], &[&own, &ran]).exits(2).complains(&["own", "brings its own malloc"]);
+    record(&fixture, &[], &[&own, &ran]).exits(2).complains(&["own", "has its own malloc"]);
     record(&fixture, &[], &["/no/such/program"]).exits(2).complains(&["/no/such/program", "not found"]);
     record(&fixture, &[], &["no-such-program"]).exits(2).complains(&["no-such-program", "PATH"]);
     fixture.heaptoll(&["record"]).exits(2).complains(&["nothing to record", "--program"]);
@@ -57,7 +57,7 @@ fn a_server_of_the_catalog_is_refused_with_advice() {
     let fixture = Fixture::new();
     let output = fixture.heaptoll(&["record", "--program", "redis", "--size", "quick"]);
     if !output.err.contains("not installed") && !output.err.contains("not found") {
-        output.exits(2).complains(&["redis is a server", "record it by its command"]);
+        output.exits(2).complains(&["redis is a server", "record its command"]);
     }
 }
 

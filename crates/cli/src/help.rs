@@ -1,0 +1,201 @@
+//! The help of a command: the same three headings everywhere, and with `-h` the six options that most people need.
+
+use clap::{Arg, Command};
+
+/// The headings: what runs, how it is measured, what is shown and written.
+const PROGRAM: &str = "Program";
+const MEASUREMENT: &str = "Measurement";
+const OUTPUT: &str = "Output";
+
+/// The options that say what runs, by their names in the code.
+const OF_PROGRAM: &[&str] = &[
+    "all",
+    "base",
+    "base_cmd",
+    "base_ref",
+    "build",
+    "catalog",
+    "command",
+    "config",
+    "expect_status",
+    "figures",
+    "load",
+    "new",
+    "new_cmd",
+    "new_ref",
+    "only",
+    "outputs_differ",
+    "program",
+    "quick",
+    "ready",
+    "serve",
+    "set",
+    "size",
+    "stdin",
+    "stop",
+    "working_copy",
+    "burst",
+];
+
+/// The options that say what is shown and written.
+const OF_OUTPUT: &[&str] = &[
+    "at",
+    "base_commit",
+    "bencher",
+    "between",
+    "bounds",
+    "by_program",
+    "callgrind",
+    "collections",
+    "csv",
+    "db",
+    "figure",
+    "force",
+    "frames",
+    "github_benchmark",
+    "history",
+    "html",
+    "json",
+    "junit",
+    "markdown",
+    "memory_sizes",
+    "new_commit",
+    "output",
+    "parquet",
+    "parquet_dir",
+    "profile_html",
+    "profile_json",
+    "quiet",
+    "sizes",
+    "source",
+    "to",
+];
+
+/// The most options that `-h` shows.
+const FEW: usize = 6;
+
+/// What `-h` shows first of commands with more options than that; [`COMMON`] fills up.
+const FIRST: &[(&str, &[&str])] = &[
+    ("run", &["heaps", "exact"]),
+    ("gate", &["base", "new", "command", "base_ref", "limit", "strict"]),
+    ("choose", &["prefer", "memory_limit", "serve"]),
+    ("report", &["bounds", "history"]),
+    ("record", &["sites", "ledger", "graph", "sample"]),
+    ("leaks", &["fail_on", "suppress"]),
+    ("ledger", &["exact"]),
+    ("replay", &["scale"]),
+    ("export", &["to", "between", "at"]),
+    ("instructions", &["callgrind"]),
+    ("locality", &["cache", "sizes"]),
+    ("drag", &["sites", "clock"]),
+    ("study", &["list", "budget", "quick", "only"]),
+    ("delay", &["sizes"]),
+    ("frequency", &["every"]),
+    ("proximity", &["collections"]),
+    ("reclamation", &["points"]),
+    ("oracle", &["graph"]),
+    ("minheap", &["tolerance"]),
+    ("replay-graph", &["heap", "check", "misses"]),
+    ("plan", &["shard_time", "class"]),
+];
+
+/// What most commands have and most people use.
+const COMMON: [&str; 12] = [
+    "manager",
+    "program",
+    "repetitions",
+    "output",
+    "html",
+    "json",
+    "markdown",
+    "resume",
+    "size",
+    "stdin",
+    "baseline",
+    "timeout",
+];
+
+/// The commands with their options under the headings, and those of `-h` chosen.
+pub fn arranged(command: Command) -> Command {
+    let few = few(&command);
+    let measures = command.get_arguments().any(|argument| OF_PROGRAM.contains(&id(argument)));
+    command
+        .mut_args(|argument| {
+            if argument.is_positional() {
+                return argument;
+            }
+            let heading = if OF_PROGRAM.contains(&id(&argument)) {
+                Some(PROGRAM)
+            } else if OF_OUTPUT.contains(&id(&argument)) {
+                Some(OUTPUT)
+            } else {
+                measures.then_some(MEASUREMENT)
+            };
+            let is_left_out = !few.iter().any(|shown| shown == id(&argument));
+            argument.help_heading(heading).hide_short_help(is_left_out)
+        })
+        .mut_subcommands(arranged)
+}
+
+fn id(argument: &Arg) -> &str {
+    argument.get_id().as_str()
+}
+
+/// Whether an argument is an option that the help lists.
+fn is_listed(argument: &&Arg) -> bool {
+    !argument.is_positional() && !argument.is_hide_set()
+}
+
+/// The options of `-h`, by their names in the code.
+fn few(command: &Command) -> Vec<String> {
+    let options: Vec<&str> = command.get_arguments().filter(is_listed).map(id).collect();
+    if options.len() <= FEW {
+        return options.into_iter().map(str::to_owned).collect();
+    }
+    let first =
+        FIRST.iter().find(|(name, _)| *name == command.get_name()).map_or(&[][..], |(_, first)| first);
+    let rest = COMMON.iter().chain(&options).filter(|name| !first.contains(name));
+    let mut few: Vec<String> = Vec::new();
+    for name in first.iter().chain(rest).filter(|name| options.contains(name)) {
+        if few.len() < FEW && !few.iter().any(|shown| shown == name) {
+            few.push((*name).to_owned());
+        }
+    }
+    few
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The commands below this one that the help lists.
+    fn below(command: &Command) -> Vec<Command> {
+        let listed = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+        listed.flat_map(|inner| std::iter::once(inner.clone()).chain(below(inner))).collect()
+    }
+
+    #[test]
+    fn the_short_help_of_every_command_shows_its_options_or_six_of_them() {
+        for command in below(&crate::cli()) {
+            let options: Vec<&Arg> = command.get_arguments().filter(is_listed).collect();
+            let shown = options.iter().filter(|one| !one.is_hide_short_help_set()).count();
+            assert_eq!(shown, options.len().min(FEW), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn every_option_named_here_is_one_of_a_command() {
+        let commands = below(&crate::cli());
+        let has =
+            |command: &Command, name: &str| command.get_arguments().any(|argument| id(argument) == name);
+        for (of, names) in FIRST {
+            let command = commands.iter().find(|command| command.get_name() == *of).expect(of);
+            for name in *names {
+                assert!(has(command, name), "{of}: {name}");
+            }
+        }
+        for name in OF_PROGRAM.iter().chain(OF_OUTPUT).chain(&COMMON) {
+            assert!(commands.iter().any(|command| has(command, name)), "{name}");
+        }
+    }
+}
