@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{
-    Fixture, assert_described, database, eventually, marker, programs_with, read_json, rows_of,
-};
+use crate::fixture::{Fixture, database, eventually, marker, programs_with, read_json, rows_of};
 
 /// Takes, writes and frees 400 blocks of 64 KiB one after another: one is live at a time, the others wait.
 const ONE_AT_A_TIME: &str = r#"
@@ -47,7 +45,6 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
         .complains(&["every row is kept in", "heaptoll lab delay --resume"]);
     let json = read_json(&file);
     assert_eq!(json["schema"], "heaptoll-delay/1");
-    assert_described(&json, "lab/delay.md");
     assert_eq!(json["sizes_bytes"], serde_json::json!([1, 65536, 8 << 20]));
     assert_eq!((&json["complete"], &json["curves"][0]["manager"]), (&true.into(), &"glibc".into()));
     let peak = |size: u64| point(&json, size)["medians"]["peak_rss_kib"].as_f64().expect("a peak");
@@ -195,7 +192,6 @@ fn several_programs_have_means_and_are_compared_with_the_papers() {
         "too few repetitions",
     ]);
     let json = read_json(&file);
-    assert_described(&json, "lab/delay.md");
     let sizes: Vec<&Value> =
         json["means"].as_array().expect("means").iter().map(|mean| &mean["size_bytes"]).collect();
     assert_eq!(sizes, [&Value::Null, &serde_json::json!(2 << 20)]);

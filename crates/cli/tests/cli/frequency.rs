@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, assert_described, read_json};
+use crate::fixture::{Fixture, read_json};
 
 /// Allocates 64 MiB in small blocks, keeps the last 1000, and forgets the others without a free.
 const FORGETS: &str = r#"
@@ -44,7 +44,6 @@ fn collects_as_often_as_requested(collector: &str) {
         .complains(&["heaptoll lab frequency --resume"]);
     let json = read_json(&file);
     assert_eq!(json["schema"], "heaptoll-frequency/1");
-    assert_described(&json, "lab/frequency.md");
     let study = &json["programs"][0];
     assert_eq!(study["often_enough"], true);
     let figure = |every: u64, reclaim: u64, name: &str| {
@@ -141,7 +140,6 @@ fn the_papers_periods_have_means_and_are_compared_with_the_papers() {
             "none of 2 programs",
         ]);
     let json = read_json(&file);
-    assert_described(&json, "lab/frequency.md");
     assert_eq!(json["published"][0]["of_programs"], 2);
 }
 

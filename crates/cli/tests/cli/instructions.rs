@@ -334,65 +334,6 @@ fn callgrind_counts_the_same() {
     }
 }
 
-/// Paths of all leaves: `heap.expansion`, `routines[].calls`.
-fn leaves(path: &str, value: &Value, into: &mut Vec<String>) {
-    match value {
-        Value::Object(members) if !path.ends_with("routine_objects") => {
-            for (key, value) in members {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                leaves(&path, value, into);
-            }
-        }
-        Value::Array(elements) if elements.first().is_some_and(Value::is_object) => {
-            elements.iter().for_each(|element| leaves(&format!("{path}[]"), element, into));
-        }
-        _ => into.push(path.to_owned()),
-    }
-}
-
-/// A path as the document has it: what is described once stands for all of its kind.
-fn described_as(path: &str) -> String {
-    let mut path = path.replace("programs[].managers[].", "").replace("programs[].", "");
-    for (of, once) in [("figures.routines[].", "routines[]."), ("all_images.", "figures."), ("figures.", "")]
-    {
-        if let Some(rest) = path.strip_prefix(of) {
-            path = format!("{once}{rest}");
-        }
-    }
-    for kind in ["allocate", "free", "resize", "ask"] {
-        path = path.replace(&format!("groups.{kind}."), "groups.*.");
-        for by in ["by_size", "by_doubling"] {
-            path = path.replace(&format!("{by}.{kind}[]."), "classes[].");
-            path = path.replace(&format!("{by}.{kind}"), "by_size.*");
-        }
-    }
-    for owner in ["program", "allocator", "collector"] {
-        path = path.replace(&format!("owners.{owner}."), "owners.*.");
-    }
-    path.replace("routines[].classes[].", "classes[].")
-}
-
-#[test]
-fn every_field_of_the_json_is_described() {
-    let fixture = Fixture::new();
-    let program = fixture.program("known", KNOWN);
-    let command = ["/bin/sh", "-c", &format!("{program}; :")];
-    let (json, _) = counted(&fixture, &[], &command);
-    let docs = include_str!("../../../../docs/questions/instructions.md");
-    let cells = docs.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
-    let described: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
-    let mut found = Vec::new();
-    leaves("", &json, &mut found);
-    assert!(found.len() > 100, "{found:?}");
-    for path in found {
-        let once = described_as(&path);
-        let known = |word: &&str| {
-            **word == once || word.starts_with(&format!("{once}[]")) || word.starts_with(&format!("{once}."))
-        };
-        assert!(described.iter().any(known), "{path} ({once}) is not described");
-    }
-}
-
 /// What callgrind_annotate reads: the routines with their counts, and sums that close.
 #[test]
 fn callgrinds_file_has_the_counts_of_the_json() {
