@@ -36,21 +36,21 @@ def cell(row, mode):
     collections = ""
     if outcome.collections:
         collections = f", {outcome.collections} × ≤ {duration(outcome.pause_max_us)}"
-    elif mode.collects:
-        collections = ", none" if outcome.processes else ", not reported"
+    elif mode.collects and not outcome.processes:
+        collections = ", not reported"
     if outcome.abandoned:
         collections += f", {len(outcome.abandoned)} abandoned"
     return f"{words}, {figures}{collections}"
 
 
 def table(rows, modes):
-    lines = ["| program | what it does | glibc CPU s, MiB | " + " | ".join(f"`{mode.name}`" for mode in modes) + " |"]
-    lines.append("|---" * (3 + len(modes)) + "|")
+    lines = ["| program | glibc CPU s, MiB | " + " | ".join(f"`{mode.name}`" for mode in modes) + " |"]
+    lines.append("|---" * (2 + len(modes)) + "|")
     for row in rows:
         base = row.reference
         lines.append(
-            f"| {row.case.name} | {row.case.about} | {base.cpu_s:.2f}, {base.rss_kib / 1024:.0f} | "
-            + " | ".join(cell(row, mode) for mode in modes)
+            f"| {row.case.name} | {base.cpu_s:.2f}, {base.rss_kib / 1024:.0f} | "
+            + " | ".join(cell(row, mode).removeprefix("same, ") for mode in modes)
             + " |"
         )
     return lines
@@ -86,28 +86,24 @@ def abandoned(rows, modes):
     return lines
 
 
-def memory_notes(rows, bindings):
-    """Where a program's memory comes from, where that is not simply malloc."""
+def by_note(pairs):
+    """A line for each note, with the programs that have it."""
     notes = {}
-    for row in rows:
-        if row.case.note:
-            notes.setdefault(row.case.note, []).append(row.case.name)
-    lines = [f"- {', '.join(names)}: {note}." for note, names in notes.items()]
+    for name, note in pairs:
+        notes.setdefault(note, []).append(name)
+    return [f"- {', '.join(names)}: {note}." for note, names in notes.items()]
+
+
+def memory_notes(rows, bindings):
+    """Programs whose memory does not simply come from malloc."""
+    pairs = [(row.case.name, row.case.note) for row in rows if row.case.note]
     for name, (plain, preloaded, ours) in sorted(bindings.items()):
         if plain and not plain.startswith("libc."):
-            lines.append(
-                f"- {name}: without Tithe its malloc is not glibc's but {plain}'s, to which the column \"glibc\" then belongs. "
-                + (
-                    f"Preloaded, malloc is bound to {ours}: the run is Tithe's."
-                    if preloaded == ours
-                    else f"Preloaded, it is bound to {preloaded}."
-                )
-            )
+            bound = "the run is Tithe's" if preloaded == ours else f"malloc is bound to {preloaded}"
+            pairs.append((name, f'the column "glibc" shows malloc of {plain}; with Tithe preloaded {bound}'))
         elif preloaded and preloaded != ours:
-            lines.append(
-                f"- {name}: its malloc is bound to {preloaded} even when {ours} is preloaded: the run shows nothing of Tithe."
-            )
-    return lines
+            pairs.append((name, f"malloc is bound to {preloaded} even with {ours} preloaded: the run shows nothing of Tithe"))
+    return by_note(pairs)
 
 
 def means(rows, modes):
@@ -124,8 +120,7 @@ def means(rows, modes):
     if not words:
         return []
     return [
-        f"Geometric means of CPU and memory over programs of 0.2 s and more: {', '.join(words)}.",
-        "`gcbench` is left out of them: it never frees, so that only a collector can reuse its memory.",
+        f"Geometric means of CPU and memory over programs of 0.2 s and more, without `gcbench`, which never frees: {', '.join(words)}.",
         "",
     ]
 
@@ -138,8 +133,8 @@ def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
     out = [
         "# Programs under Tithe",
         "",
-        "Written by `scripts/tithe-programs`: not to be edited. Every program is run under glibc and under Tithe's three",
-        "modes. Exit status, standard output and standard error must be those of the run under glibc.",
+        "`scripts/tithe-programs` writes this page. Every program runs under glibc and under Tithe's three modes. Exit status,",
+        "standard output and standard error must equal glibc's.",
         "",
         f"**{good} of {len(rows)} programs do the same in every mode** "
         f"({', '.join(f'`{mode.name}` {sum(not row.differences[mode] for row in rows)}' for mode in modes)}).",
@@ -148,12 +143,9 @@ def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
         f"Linux {platform.release()}, {cpu}, {os.cpu_count()} cores, glibc {platform.libc_ver()[1]}; catalog programs at size "
         f"`{size}`; {seconds / 60:.0f} minutes.",
         "",
-        "A cell: what differs; CPU time and peak resident memory as ratios to glibc's; collections of all processes × the",
-        "longest pause (the world stopped). **The ratios are of single runs on a machine that may have been busy**: a",
-        "difference under a fifth means nothing here, and on programs of a few hundredths of a second no ratio does.",
-        "`make bench` measures. CPU time is that of all processes of a program together, memory that of its largest",
-        'process. Processes that ended before they allocated much do not collect. "Not reported" means that no process found',
-        "the statistics page: its malloc is not ours, or it cleared its environment.",
+        "A cell: what differs; CPU time (all processes) and peak resident memory (the largest process) over glibc's;",
+        "collections × longest pause, if any. **The ratios are of single runs on a machine that may have been busy**: ignore a",
+        'difference under a fifth. "Not reported": no process found the statistics page.',
         "",
         *means(rows, modes),
         *table(rows, modes),
@@ -163,9 +155,9 @@ def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
     out += section("Collections abandoned", abandoned(rows, modes))
     out += section("Whose malloc", memory_notes(rows, bindings))
     out += section(
-        "What of the outputs is not compared",
-        [f"- {row.case.name}: {row.case.normalised}." for row in rows if row.case.normalised]
-        + [f"- {row.case.name}: {row.unstable}, under glibc itself." for row in rows if row.unstable],
+        "Not compared",
+        by_note((row.case.name, row.case.normalised) for row in rows if row.case.normalised)
+        + by_note((row.case.name, f"{row.unstable}, under glibc itself") for row in rows if row.unstable),
     )
     out += section("Not run", [f"- {case.name}: {why}" for case, why in skipped])
     out += section("Versions", [", ".join(f"{name} {version}" for name, version in sorted(packages.items())) + "."])

@@ -135,19 +135,11 @@ fn curves_of(measured: &ProgramFigures) -> ProgramCurves {
 
 fn markdown(figures: &Figures) -> String {
     let mut text = format!(
-        "{}. Size `{}`, {} interleaved repetitions; medians of CPU seconds less start-up, and of peak RSS. At each heap \
-         size of {THEIRS}, {OURS} is read at the same memory: on the straight line between its two neighbouring \
-         settings, and where it never takes as much, at its largest.\n\n",
+        "{}. Size `{}`, {} interleaved repetitions; medians of CPU seconds less start-up, and of peak RSS. The points are \
+         in the JSON file and on the page of charts.\n\n",
         figures.machine, figures.size, figures.repetitions
     );
-    let shown = |costs: &[Cost]| {
-        let points = costs.iter().map(|cost| {
-            let setting = if cost.setting.is_empty() { String::new() } else { format!("{}: ", cost.setting) };
-            format!("{setting}{:.2}/{:.1}", cost.cpu_s, cost.memory_mib)
-        });
-        points.collect::<Vec<_>>().join("; ")
-    };
-    let headings = ["program", "glibc", OURS, THEIRS, "verdict"].map(String::from);
+    let headings = ["program", "verdict"].map(String::from);
     let rows: Vec<Vec<String>> = figures
         .programs
         .iter()
@@ -156,13 +148,13 @@ fn markdown(figures: &Figures) -> String {
             for mark in &one.not_well {
                 verdict.push_str(&format!("; not well: {mark}"));
             }
-            vec![one.program.clone(), shown(&one.glibc), shown(&one.ours), shown(&one.theirs), verdict]
+            vec![one.program.clone(), verdict]
         })
         .collect();
     text.push_str(&document::table(&headings, &rows));
     let all = figures.programs.iter().filter(|one| one.held.iter().all(MatchedPoint::is_below)).count();
     text.push_str(&format!(
-        "\nCPU s / peak RSS MiB. {OURS} lies below on all heap sizes of {all} of {} programs.\n",
+        "\n{OURS} lies below on all heap sizes of {all} of {} programs.\n",
         figures.programs.len()
     ));
     text

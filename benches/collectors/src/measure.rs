@@ -1,6 +1,7 @@
 //! Programs under managers: planned, interleaved and compared by `heaptoll_experiment`, program by program.
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use heaptoll_catalog::{Catalog, Prepared, Size};
 use heaptoll_experiment::compare::{compare, judge_outputs};
@@ -14,6 +15,7 @@ use heaptoll_experiment::places::Places;
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::{Progress, RunContext};
 use heaptoll_preflight::inspect_manager;
+use heaptoll_report::format;
 use heaptoll_rig::Stack;
 use heaptoll_statistics::Interval;
 use serde::Serialize;
@@ -247,11 +249,18 @@ fn measured(experiment: &Experiment, stack: &Stack, row: &Row) -> Measured {
     }
 }
 
-/// The machine, in a line.
+/// The day and the machine, in a line.
 pub fn machine_line() -> String {
     let machine = machine::read();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
     format!(
-        "{}, {} cores, Linux {}, {}, glibc {}, load {:.1}",
-        machine.cpu, machine.cores, machine.kernel, machine.distribution, machine.libc, machine.load[0]
+        "{}, {}, {} cores, Linux {}, {}, glibc {}, load {:.1}",
+        format::date(now),
+        machine.cpu,
+        machine.cores,
+        machine.kernel,
+        machine.distribution,
+        machine.libc,
+        machine.load[0]
     )
 }

@@ -169,11 +169,6 @@ fn markdown(figures: &Figures) -> String {
         let marks = if one.marks.is_empty() { String::new() } else { format!(" ({})", one.marks.join(", ")) };
         format!("{} / {}{marks}", ratio(over.cpu), ratio(over.excess))
     }));
-    text.push_str(&by_program("Peak RSS / anonymous memory, raw", &|program, one| {
-        let over = over(program, one);
-        format!("{} / {}", ratio(over.rss), ratio(over.anonymous))
-    }));
-    text.push_str(&absolute(programs));
     text.push_str(&by_program("Collections / longest pause, ms", &|_, one| {
         one.collections.map_or(DASH.into(), |collections| {
             format!("{:.0} / {:.2}", collections.count, collections.pause_max_s * 1e3)
@@ -269,26 +264,6 @@ fn reached(programs: &[ProgramFigures], summary: &[Summary]) -> String {
         }
     }
     text
-}
-
-fn absolute(programs: &[ProgramFigures]) -> String {
-    let all = programs.first().map(|program| program.managers.as_slice()).unwrap_or_default();
-    let all: Vec<&str> = all.iter().map(|one| one.manager.as_str()).collect();
-    let rows: Vec<Vec<String>> = programs
-        .iter()
-        .map(|program| {
-            let cell = |manager: &&str| {
-                let one = program.of(manager);
-                let mib = |kib: Option<f64>| kib.map_or(DASH.into(), |kib| format!("{:.1}", kib / 1024.0));
-                let cpu = one.and_then(|one| one.cpu_s).map_or(DASH.into(), |s| format!("{s:.2}"));
-                let rss = mib(one.and_then(|one| one.rss_kib));
-                format!("{cpu}, {rss}, {}", mib(one.and_then(|one| one.anonymous_kib)))
-            };
-            std::iter::once(program.program.clone()).chain(all.iter().map(cell)).collect()
-        })
-        .collect();
-    let title = "CPU s, peak RSS MiB, most anonymous MiB";
-    format!("\n**{title}**\n\n{}", document::table(&headings(&["program"], &all), &rows))
 }
 
 fn outputs(programs: &[ProgramFigures]) -> String {

@@ -12,10 +12,18 @@ pub struct ExtraTables {
     /// Also show the garbage collections of managers that count them
     #[arg(long)]
     pub collections: bool,
+    /// Show all notes on a table; without it, the two that change its reading most
+    #[arg(long, help_heading = "Output")]
+    pub explain: bool,
 }
 
 impl From<&ExtraTables> for Extras {
     fn from(tables: &ExtraTables) -> Extras {
-        Extras { bounds: tables.bounds, collections: tables.collections, ..Extras::default() }
+        Extras {
+            bounds: tables.bounds,
+            collections: tables.collections,
+            explain: tables.explain,
+            ..Extras::default()
+        }
     }
 }

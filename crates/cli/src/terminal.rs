@@ -117,6 +117,11 @@ pub fn note(text: &str) {
     print_labelled("note:", "36", text);
 }
 
+/// The command that a user may want next, on standard error.
+pub fn next(command: &str) {
+    print_labelled("next:", "36", command);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,7 +35,7 @@ pub enum Value {
 #[derive(Debug, Error)]
 pub enum CellError {
     /// It is missing, or of another type.
-    #[error("{0:?} where there is another type of value")]
+    #[error("{0:?} has the wrong type of value")]
     Type(Value),
     /// An integer that its figure cannot be.
     #[error("{0} is out of range")]

@@ -24,16 +24,10 @@ const UNBOUNDED: f64 = 0.1;
 pub struct Company {
     /// The stack that it moves most.
     pub effect: Option<CompanyEffect>,
-    /// Sentences that the reader must see; first the one of the effect, where there is one.
-    pub notes: Vec<String>,
-}
-
-impl Company {
-    /// Its sentences, without the one that company is not seen to move anything.
-    pub fn seen(self) -> Vec<String> {
-        let unseen = self.effect.is_some_and(|effect| !effect.ratio.differs);
-        self.notes.into_iter().skip(usize::from(unseen)).collect()
-    }
+    /// What it changes, in sentences.
+    pub doubts: Vec<String>,
+    /// That it changes nothing measurable, in a sentence.
+    pub aside: Option<String>,
 }
 
 /// Compares both ways, and takes stacks that they contradict each other on out of the lockstep of `sides`: their CPU
@@ -49,19 +43,22 @@ pub fn settle(experiment: &Experiment, sides: &mut Sides, repetitions: u32) -> C
         .collect();
     let both = Both::of(experiment, base, &others, repetitions);
     let effect = effect(&both.moved, &others);
-    let mut notes: Vec<String> = effect.iter().map(sentence).collect();
-    notes.extend(others.iter().filter_map(|side| other_faults(side)));
+    let text = effect.as_ref().map(sentence);
+    let (text, aside) =
+        if effect.as_ref().is_some_and(|effect| effect.ratio.differs) { (text, None) } else { (None, text) };
+    let mut doubts: Vec<String> = text.into_iter().collect();
+    doubts.extend(others.iter().filter_map(|side| other_faults(side)));
     let mut contradicted: Vec<String> = Vec::new();
     for (side, (together, alone)) in others.iter().zip(both.together.iter().zip(&both.alone)) {
         let (Some(together), Some(alone)) = (together, alone) else { continue };
         let enough = |interval: &Interval| interval.pairs as usize >= FEWEST_PAIRS;
         if enough(together) && enough(alone) && (together.high < alone.low || alone.high < together.low) {
-            notes.push(contradiction(side.stack, &experiment.baseline, together, alone));
+            doubts.push(contradiction(side.stack, &experiment.baseline, together, alone));
             contradicted.push(side.stack.to_owned());
         }
     }
     sides.leave_lockstep(&contradicted);
-    Company { effect, notes }
+    Company { effect, doubts, aside }
 }
 
 /// Intervals by stack: of ratios at once, of ratios alone, and of the first over the second.
@@ -108,20 +105,21 @@ fn sentence(effect: &CompanyEffect) -> String {
     let CompanyEffect { stack, ratio, within } = effect;
     if ratio.differs {
         format!(
-            "company moves CPU ratios: {stack}'s by {} ({} to {}) against runs alone, more than any other's",
+            "Sharing a core changed the CPU ratios, most of all {stack}'s: {} ({} to {}) compared with \
+             separate runs",
             percent(ratio.ratio),
             percent(ratio.low),
             percent(ratio.high)
         )
     } else if *within > UNBOUNDED {
         format!(
-            "whether company moves CPU ratios is not known: runs alone vary too much to show less than {:.0} %, and more \
-             repetitions would show it",
+            "Cannot tell whether sharing a core changed the CPU ratios: separate runs are too noisy to \
+             exclude {:.0} %. Add repetitions (-n)",
             100.0 * within
         )
     } else {
         format!(
-            "company is not seen to move CPU ratios; they lie within {:.1} % of those of runs alone, as far as these show",
+            "Sharing a core did not measurably change the CPU ratios (any shift is below {:.1} %)",
             100.0 * within
         )
     }
@@ -133,8 +131,8 @@ fn other_faults(side: &Side) -> Option<String> {
     let (together, alone) = (median(&together), median(&alone));
     (together > FAULTS_TIMES * alone && together - alone > FAULTS_MORE).then(|| {
         format!(
-            "{} takes {together:.0} page faults at once with others and {alone:.0} alone: it acts by the clock, and does \
-             more in company, which its CPU ratio holds (see `--pairing interleaved`)",
+            "{} takes {together:.0} page faults in lockstep and {alone:.0} in separate runs. It probably \
+             acts on a timer, so its CPU ratio includes extra work (check with `--pairing interleaved`)",
             side.stack
         )
     })
@@ -142,8 +140,8 @@ fn other_faults(side: &Side) -> Option<String> {
 
 fn contradiction(stack: &str, baseline: &str, together: &Interval, alone: &Interval) -> String {
     format!(
-        "{stack} takes {:.2} ({:.2}\u{2013}{:.2}) of {baseline}'s CPU at once with others, but {:.2} \
-         ({:.2}\u{2013}{:.2}) alone: the second stands here, and counts",
+        "{stack} takes {:.2} ({:.2}\u{2013}{:.2}) of {baseline}'s CPU in lockstep, but {:.2} \
+         ({:.2}\u{2013}{:.2}) in separate runs. The table uses the separate runs",
         together.ratio, together.low, together.high, alone.ratio, alone.low, alone.high
     )
 }

@@ -167,9 +167,12 @@ fn table(
         .filter(|interval| interval.pairs as usize >= FEWEST_PAIRS)
         .map(|interval| interval.high / interval.ratio)
         .collect();
-    let mut notes =
-        verdict::notes(experiment, program, &rows, &baseline_digests(experiment, program), sides.startup);
-    notes.extend(company.notes);
+    let digests = baseline_digests(experiment, program);
+    let noted = verdict::notes(experiment, program, &rows, &digests, sides.startup);
+    let asides = noted.asides.into_iter().chain(company.aside);
+    let mut notes: Vec<String> = noted.doubts.into_iter().chain(company.doubts).collect();
+    let doubts = notes.len();
+    notes.extend(asides);
     ProgramTable {
         exact: exact::table(experiment, program, sides.startup, &rows),
         program: program.into(),
@@ -177,6 +180,7 @@ fn table(
         disturbance: disturbed(experiment, program),
         nodes: node_ratios(experiment, program, sides, repetitions),
         rows,
+        asides: notes.len() - doubts,
         notes,
         company: company.effect,
     }

@@ -29,7 +29,7 @@ fn pairing_takes_the_machines_drift_out_of_the_ratio() {
     let cpu = fast.figures[&Metric::Cpu].ratio.expect("pairs");
     assert!(cpu.differs && (cpu.ratio - 0.8).abs() < 0.002 && cpu.high - cpu.low < 0.01, "{cpu:?}");
     assert_eq!(fast.verdict, "20 % less CPU, 2.0x the memory");
-    assert_eq!(find(table, "same").verdict, "no difference seen");
+    assert_eq!(find(table, "same").verdict, "no difference detected");
     assert_eq!(find(table, "glibc").verdict, "baseline");
     assert_eq!(table.rows[0].stack, "fast", "the cheapest comes first");
     assert!(fast.on_frontier && find(table, "glibc").on_frontier);
@@ -53,7 +53,7 @@ fn start_up_is_left_out_of_the_ratio() {
     let cpu = find(table, "fast").figures[&Metric::Cpu].ratio.expect("pairs");
     assert!(cpu.ratio > 0.9, "{cpu:?}");
     assert_eq!(find(table, "fast").startup_cpu_s, Some(0.1));
-    assert!(table.notes.iter().any(|note| note.contains("start-up is up to")), "{:?}", table.notes);
+    assert!(table.notes.iter().any(|note| note.contains("Start-up takes up to")), "{:?}", table.notes);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_start_up_that_failed_under_one_manager_is_subtracted_under_none() {
     let table = &compare(&made).tables[0];
     let cpu = find(table, "fast").figures[&Metric::Cpu].ratio.expect("pairs");
     assert!((cpu.ratio - 0.8).abs() < 0.002, "{cpu:?}");
-    assert!(table.notes.iter().any(|note| note.contains("could not be measured apart")), "{:?}", table.notes);
+    assert!(table.notes.iter().any(|note| note.contains("could not be separated")), "{:?}", table.notes);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn an_output_that_varies_under_the_baseline_is_no_test() {
     judge_outputs(&mut made);
     let table = &compare(&made).tables[0];
     assert!(table.rows.iter().all(|row| row.good == 8));
-    assert!(table.notes.iter().any(|note| note.contains("outputs are not compared")), "{:?}", table.notes);
+    assert!(table.notes.iter().any(|note| note.contains("Outputs are not compared")), "{:?}", table.notes);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn few_repetitions_claim_nothing_and_state_so() {
     made.observations.retain(|row| row.repetition < 5);
     let table = &compare(&made).tables[0];
     assert_eq!(find(table, "fast").verdict, "too few repetitions");
-    assert!(table.notes.iter().any(|note| note.contains("fewer than 6")), "{:?}", table.notes);
+    assert!(table.notes.iter().any(|note| note.contains("Fewer than 6")), "{:?}", table.notes);
 }
 
 /// A run that is interrupted in its sixth round may have that round's runs alone, and not all of those at once.
@@ -175,7 +175,7 @@ fn each_figure_is_judged_by_its_own_repetitions_and_the_note_names_those_with_to
     made.observations.retain(|row| row.repetition < 6 && is_made(row));
     let table = &compare(&made).tables[0];
     assert_eq!(find(table, "fast").verdict, "too few repetitions for CPU, 1.5x the memory");
-    let few = "fewer than 6 repetitions for CPU: the brackets are ranges, and no difference is claimed";
+    let few = "Fewer than 6 repetitions for CPU: brackets are ranges, and no difference is claimed";
     assert!(table.notes.iter().any(|note| note == few), "{:?}", table.notes);
 }
 
@@ -244,16 +244,19 @@ fn writes_after_free_refused_calls_unread_places_and_abandoned_collections_are_n
         found[0].clone()
     };
     let written = one("wrote to freed memory");
-    assert!(written.starts_with("under fast ") && written.contains("in 3 of 8 runs"), "{written}");
+    assert!(written.starts_with("Under fast ") && written.contains("in 3 of 8 runs"), "{written}");
     assert!(written.ends_with("the first: 1 byte at offset 56"), "{written}");
-    let refused = one("refused");
-    assert!(refused.starts_with("under same ") && refused.contains("in 1 of 8 runs, 5 at most"), "{refused}");
+    let refused = one("allocations failed");
+    assert!(
+        refused.starts_with("Under same ") && refused.contains("in 1 of 8 runs (at most 5)"),
+        "{refused}"
+    );
     let unread = one("cannot read");
-    let places = "requests that io_uring has taken, requests that io_submit has taken:";
-    assert!(unread.starts_with("under same ") && unread.contains(places), "{unread}");
+    let places = "requests that io_uring has taken, requests that io_submit has taken, and may reclaim";
+    assert!(unread.starts_with("Under same ") && unread.contains(places), "{unread}");
     let abandoned = one("abandoned");
     let causes = "abandoned: a thread did not stop in time, the system gave no memory for them";
-    assert!(abandoned.starts_with("under same ") && abandoned.ends_with(causes), "{abandoned}");
+    assert!(abandoned.starts_with("Under same ") && abandoned.ends_with(causes), "{abandoned}");
 }
 
 /// Glibc and another in lockstep, and by themselves at other ratios.
@@ -288,10 +291,10 @@ fn cpu_is_of_the_runs_at_once_and_memory_and_elapsed_time_of_those_alone() {
     assert!(fast.figures[&Metric::Cpu].median > 2.0 * fast.figures[&Metric::Wall].median, "{fast:?}");
     assert_eq!((fast.good, fast.figures[&Metric::Cpu].ratio.unwrap().pairs), (8, 8));
     let notes = compared.tables[0].notes.join("\n");
-    assert!(notes.contains("(lockstep)") && !notes.contains("the second stands here"), "{notes}");
+    assert!(notes.contains("in lockstep") && !notes.contains("The table uses the separate runs"), "{notes}");
     let company = compared.tables[0].company.clone().unwrap();
     assert!(!company.ratio.differs && company.within < 0.01, "{company:?}");
-    assert!(notes.contains("company is not seen to move CPU ratios"), "{notes}");
+    assert!(notes.contains("Sharing a core did not measurably change the CPU ratios"), "{notes}");
 }
 
 #[test]
@@ -310,7 +313,7 @@ fn the_stack_that_company_moves_most_is_named_and_judged_by_its_runs_alone() {
     let company = table.company.clone().unwrap();
     assert_eq!(company.stack, "fast");
     assert!(company.ratio.differs && (company.ratio.ratio - 0.8 / 0.9).abs() < 0.01, "{company:?}");
-    assert!(table.notes.iter().any(|note| note.contains("fast's by -11.1 %")), "{:?}", table.notes);
+    assert!(table.notes.iter().any(|note| note.contains("fast's: -11.1 %")), "{:?}", table.notes);
     let ratio = |stack| find(table, stack).figures[&Metric::Cpu].ratio.unwrap().ratio;
     assert!((ratio("fast") - 0.9).abs() < 0.01 && (ratio("other") - 0.899).abs() < 0.01, "{table:?}");
     made.observations.retain(|row| row.phase != Phase::Alone || row.repetition < 3);
@@ -335,7 +338,7 @@ fn a_manager_with_more_page_faults_in_company_is_named() {
         row.minor_faults = 600;
     }
     let notes = compare(&made).tables[0].notes.join("\n");
-    assert!(notes.contains("fast takes 600 page faults at once with others and 100 alone"), "{notes}");
+    assert!(notes.contains("fast takes 600 page faults in lockstep and 100 in separate runs"), "{notes}");
 }
 
 #[test]
@@ -372,7 +375,7 @@ fn involuntary_switches_are_those_of_a_second_of_cpu_time() {
 fn ratios_in_lockstep_and_alone_that_contradict_each_other_are_noted() {
     let notes = compare(&paired_both_ways(0.8, 1.1)).tables[0].notes.join("\n");
     assert!(notes.contains("fast takes 0.80") && notes.contains("but 1.10"), "{notes}");
-    assert!(notes.contains("the second stands here"), "{notes}");
+    assert!(notes.contains("The table uses the separate runs"), "{notes}");
 }
 
 #[test]

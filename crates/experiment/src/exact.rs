@@ -152,13 +152,13 @@ fn notes(experiment: &Experiment, program: &str) -> Vec<String> {
         let whole = row.exact.is_none_or(|exact| exact.whole);
         let why = match (row.outcome.is_ok(), whole) {
             (true, true) => return None,
-            (true, false) => "it was not seen to its end".to_owned(),
+            (true, false) => "its trace is incomplete".to_owned(),
             (false, _) => row.outcome.to_string(),
         };
         let last = row.stderr_tail.lines().rev().map(str::trim).find(|line| !line.is_empty());
         let last = last.map_or(String::new(), |line| format!("; its last output: {line}"));
         Some(format!(
-            "{}: left out of the exact counts, for its traced run was not good: {why}{last}",
+            "{}: left out of the exact counts, because its traced run failed: {why}{last}",
             row.stack
         ))
     }));
@@ -177,18 +177,21 @@ fn other_work(run: Run, base: Run) -> Option<String> {
         return None;
     }
     let why = match (same_calls(run.exact, base.exact), from_main) {
-        (false, _) => "it also makes other calls: the program acts by addresses, by usable sizes or by time",
+        (false, _) => {
+            "it also makes other calls, so its behaviour depends on addresses, usable sizes or \
+                       time"
+        }
         (true, false) => {
-            "what comes before main is in these figures: the loader has more to do with another object"
+            "these figures include what comes before main, where the loader has more to do with another \
+             object"
         }
         (true, true) => {
-            "its calls are the same, so it is the same work with other addresses, or the manager works outside of its \
-             routines"
+            "its calls are the same, so the addresses differ, or the manager works outside its own routines"
         }
     };
     Some(format!(
-        "{}: the program itself executes {:.2} % {} instructions than under {}, which should be the same; likely {why} \
-         (`heaptoll exact instructions -n 2` shows whether that repeats)",
+        "{}: the program itself executes {:.2} % {} instructions than under {}. It should execute as many; \
+         likely {why} (`heaptoll exact instructions -n 2` shows whether that repeats)",
         run.stack,
         100.0 * (mine / theirs - 1.0).abs(),
         if mine > theirs { "more" } else { "fewer" },

@@ -244,19 +244,18 @@ fn notes(attributors: &[Attributor]) -> Vec<String> {
     if attributors.iter().any(|one| one.server) {
         add_note(
             |one| one.server,
-            "nothing is taken out of a server's cost, for its pauses during the load cannot be separated from those \
-             before it",
+            "nothing is subtracted for a server: its pauses under load cannot be separated from earlier ones",
         );
         return notes;
     }
     add_note(
         |one| one.share.is_none() && !one.reports_collections,
-        "nothing is taken out, for there are no exact counts of malloc and free (`heaptoll report DB --instructions \
-         DB` adds them); the bounds are lower than they could be",
+        "nothing is subtracted, so the bounds are low: there are no exact counts of malloc and free \
+         (`heaptoll report DB --instructions DB` adds them)",
     );
     add_note(
         |one| one.reports_collections && !one.reports_cpu,
-        "the pauses are known and not the processor time of collections, of which nothing is taken out",
+        "nothing is subtracted for collections: their pauses are known, but not their CPU time",
     );
     notes
 }

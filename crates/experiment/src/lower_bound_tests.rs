@@ -158,7 +158,7 @@ fn a_collectors_mutator_is_the_baseline_of_an_allocator() {
     // The time of the test rows is a tenth more than their CPU: 1.65 s, of which 0.6 s are pauses.
     let wall = bound(&found.wall, "sweep/glibc");
     assert!(wall.is_some_and(|ratio| (ratio - 1.65 / 1.05).abs() < 0.01), "{wall:?}");
-    assert!(found.notes.iter().any(|note| note.starts_with("glibc: nothing is taken out")), "{found:?}");
+    assert!(found.notes.iter().any(|note| note.starts_with("glibc: nothing is subtracted")), "{found:?}");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn pauses_without_processor_time_leave_cpu_alone() {
     let found = bounds(&made);
     assert_eq!(found.cpu.as_ref().map(|cpu| cpu.baseline.as_str()), Some("glibc"));
     assert_eq!(found.wall.as_ref().map(|wall| wall.baseline.as_str()), Some("sweep/glibc"));
-    assert!(found.notes.iter().any(|note| note.contains("processor time")), "{:?}", found.notes);
+    assert!(found.notes.iter().any(|note| note.contains("CPU time")), "{:?}", found.notes);
     // A baseline of which nothing was attributed is 1 by definition.
     assert_eq!(bound(&found.cpu, "glibc"), None);
 }

@@ -138,7 +138,7 @@ pub struct Collections {
     /// Processes that collected; 0 in files from before it was reported.
     #[serde(default)]
     pub processes: u32,
-    /// Places in use by a process that collections cannot read, and in which it may keep its only pointer to a block:
+    /// Places in use by a process that collections cannot read, where it may keep its only pointer to a block:
     /// the sum of 1 (requests of io_uring), 2 (of io_submit), 4 (values of signals) and 8 (epoll and timers, where
     /// `/proc` is closed to the user).
     #[serde(default)]
@@ -182,7 +182,7 @@ pub struct ExactFigures {
     /// Whether all were traced to their end; if not, the figures are those until then.
     pub whole: bool,
     /// Instructions before `main` of the first process image, the loader's and constructors' among the program's;
-    /// null where its `main` was not seen, and in older files.
+    /// null if its `main` is unknown, and in older files.
     #[serde(default)]
     pub startup: Option<ByOwner>,
 }
@@ -209,7 +209,7 @@ pub struct GeometryMisses {
 /// What a program's references would do to caches and memories, of the process image that executed most.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LocalityFigures {
-    /// References, those of the kernel in system calls included.
+    /// References, with the kernel's in system calls.
     pub references: ByOwner,
     /// Line of the caches.
     pub line_bytes: u64,
@@ -234,10 +234,10 @@ pub struct ServeFigures {
     pub load_s: f64,
     /// Figures found in the load's report.
     pub load_figures: BTreeMap<String, f64>,
-    /// First 16 KiB of the load's report; then those of the burst.
+    /// First 16 KiB of the load's report, then of the burst's.
     pub load_report: String,
     /// Resident KiB of the server's processes by seconds since its last load had ended, `0` among them; empty where
-    /// it was stopped at once.
+    /// it was stopped immediately.
     #[serde(default)]
     pub idle_rss_kib: BTreeMap<String, f64>,
 }
@@ -288,14 +288,14 @@ pub struct Observation {
     /// Processor time of collections on all threads that took part, where the manager or a layer reports it.
     #[serde(default)]
     pub collector_cpu_ns: Option<u64>,
-    /// The most bytes of pages (4 KiB) that held a live block at once, of any process, where the manager or a
+    /// The most bytes of pages (4 KiB) that held a live block at the same time, of any process, where the manager or a
     /// layer reports it.
     #[serde(default)]
     pub used_high_bytes: Option<u64>,
     /// Calls that failed because the heap has a limit, where the manager or a layer reports it.
     #[serde(default)]
     pub refused_calls: Option<u64>,
-    /// The most bytes that a quarantine held back at once, of any process; behind a quarantine.
+    /// The most bytes that a quarantine held back at any moment, of any process; behind a quarantine.
     #[serde(default)]
     pub held_high_bytes: Option<u64>,
     /// Blocks found changed when they left a quarantine that checks; behind a quarantine.

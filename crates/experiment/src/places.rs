@@ -24,8 +24,8 @@ pub enum PlacesError {
     },
     /// It is not known where to search.
     #[error(
-        "heaptoll cannot find out where it lies, which it reads from /proc/self/exe ({cause}); mount /proc, or set \
-         HEAPTOLL_HOME to where its files are"
+        "heaptoll cannot find its own files, because it cannot read /proc/self/exe ({cause}); mount /proc, \
+         or set HEAPTOLL_HOME to where its files are"
     )]
     Lost {
         /// The system's error.

@@ -103,7 +103,7 @@ pub enum RunError {
         never_ready: bool,
     },
     /// A pattern of the catalog's: of the serve section, or of a program's own figures.
-    #[error("a pattern of the program's entry: {0}")]
+    #[error("a pattern in the program's catalog entry: {0}")]
     Pattern(#[from] regex_lite::Error),
 }
 
@@ -223,12 +223,12 @@ fn keep(
 fn advice(outcome: &Outcome, never_ready: bool) -> Option<String> {
     match outcome {
         Outcome::ServeFailed(_) if never_ready => {
-            Some("Above are the last lines of its outputs: give --ready a pattern that matches one".into())
+            Some("Give --ready a pattern that matches one of the output lines above".into())
         }
         Outcome::Exit(status) => {
-            Some(format!("If that is how it ends when all is well, pass --expect-status {status}"))
+            Some(format!("If it ends like this when all is well, pass --expect-status {status}"))
         }
-        Outcome::Timeout(_) => Some("Give it longer with --timeout, or less to do".into()),
+        Outcome::Timeout(_) => Some("Give it more time with --timeout, or less to do".into()),
         _ => None,
     }
 }
@@ -448,7 +448,7 @@ fn outcome(
         (_, Some((_, None))) => Outcome::Ok,
         (Ended::Exit(STARTED), None) if phase == Phase::Startup => Outcome::Ok,
         (Ended::Exit(status), None) if phase == Phase::Startup => {
-            Outcome::NotStarted(format!("the program did not come to main (exit status {status})"))
+            Outcome::NotStarted(format!("the program did not reach main (exit status {status})"))
         }
         (Ended::Exit(status), None)
             if phase != Phase::Startup && status == experiment.settings.expect_status =>

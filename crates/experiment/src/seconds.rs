@@ -39,7 +39,7 @@ pub struct ProgramSeconds {
 pub fn cpu_seconds(experiment: &Experiment, program: &str, repetitions: u32) -> ProgramSeconds {
     let mut sides = Sides::of(experiment, program);
     let mut notes = verdict::apart(experiment, program);
-    notes.extend(company::settle(experiment, &mut sides, experiment.repetitions()).seen());
+    notes.extend(company::settle(experiment, &mut sides, experiment.repetitions()).doubts);
     let base = sides.find(&experiment.baseline).filter(|base| base.is_together());
     let levels = base.map(|base| levels(&sides, base, repetitions)).unwrap_or_default();
     let paired = |side: &Side| -> Option<Vec<Option<f64>>> {
@@ -181,7 +181,11 @@ mod tests {
             row.user_s *= jitter * if row.phase == Phase::Alone { 1.0 } else { 1.4 };
         }
         let found = cpu_seconds(&made, "prog", REPETITIONS);
-        assert!(found.notes.iter().any(|note| note.contains("the second stands here")), "{:?}", found.notes);
+        assert!(
+            found.notes.iter().any(|note| note.contains("The table uses the separate runs")),
+            "{:?}",
+            found.notes
+        );
         assert_eq!(Some(&of(&found, "slow").cpu_s), of(&found, "slow").alone_s.as_ref());
         assert_all(&of(&found, "fast").cpu_s, 0.8);
     }

@@ -342,7 +342,7 @@ fn load_failure(loaded: &Finished, info: &ServeInfo, figures: &mut ServeFigures)
             figures
                 .load_figures
                 .is_empty()
-                .then(|| "the load's report holds no figure that the pattern finds".into())
+                .then(|| "the load's report contains no figure that the pattern finds".into())
         }
     }
 }

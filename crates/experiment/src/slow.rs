@@ -70,7 +70,7 @@ fn slow(experiment: &Experiment, program: &str, block: u32) -> Vec<(usize, Strin
         } else {
             format!("took {:.0} times the median CPU time of all", cpu / typical.max(1e-6))
         };
-        Some((*index, format!("its warm-up {took}, and in lockstep all would wait for it")))
+        Some((*index, format!("its warm-up {took}, and in lockstep all others would wait for it")))
     };
     let found: Vec<(usize, String)> = together.iter().filter_map(why).collect();
     // A block has two stacks at least.

@@ -132,7 +132,7 @@ fn load(server: &mut Up, info: &ServeInfo, begun: Instant, context: &RunContext)
     }
     let rss_kib = sampler::resident_kib(pid);
     match (rss_kib, failure) {
-        (None, _) => server.soaked.trouble = Some("died while it was loaded".into()),
+        (None, _) => server.soaked.trouble = Some("died under load".into()),
         (Some(_), Some(failure)) => server.soaked.trouble = Some(failure),
         (Some(rss_kib), None) => {
             // Reports of hours are not kept.

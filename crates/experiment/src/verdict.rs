@@ -61,52 +61,67 @@ pub fn across(metric: Metric, ratio: Option<Interval>) -> String {
     heaptoll_statistics::verdict(&[(ratio, noun)])
 }
 
-/// The sentences a reader of one program's table must see.
+/// Sentences on one program's table.
+pub struct Notes {
+    /// Those that change how its figures are read.
+    pub doubts: Vec<String>,
+    /// Those that only tell how it came about.
+    pub asides: Vec<String>,
+}
+
+/// The sentences on one program's table.
 pub fn notes(
     experiment: &Experiment,
     program: &str,
     rows: &[Row],
     baseline_digests: &[String],
     startup: Startup,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    notes.extend(pairing_notes(experiment, program));
+) -> Notes {
     let timed = || {
         let measured = |row: &&Observation| matches!(row.phase, Phase::Timed | Phase::Alone);
         experiment.observations.iter().filter(|row| row.program == program).filter(measured)
     };
-    notes.extend(few_note(rows));
-    let server = experiment.programs.iter().any(|info| info.name == program && info.serve.is_some());
-    notes.extend(startup_note(rows, startup));
+    let info = experiment.programs.iter().find(|info| info.name == program);
+    let server = info.is_some_and(|info| info.serve.is_some());
+    let mut doubts = reported_notes(experiment, program);
+    let expected = info.and_then(|info| info.expected_digest.as_ref());
+    doubts.extend(output_note(expected, baseline_digests).filter(|_| !server).map(str::to_owned));
+    doubts.extend(few_note(rows));
+    doubts.extend(memory_check(experiment, program));
+    let mut asides = pairing_notes(experiment, program);
+    match startup {
+        Startup::Apart => asides.extend(startup_note(rows, startup)),
+        _ => doubts.extend(startup_note(rows, startup)),
+    }
     let cpu: Vec<f64> = timed().filter(|row| row.outcome.is_ok()).map(|row| row.cpu_s()).collect();
     if !cpu.is_empty() && median(&cpu) < SHORT_S && !server {
-        notes.push(format!(
-            "a run takes {:.0} ms of CPU: give it more work, or many repetitions, to see small differences",
+        doubts.push(format!(
+            "A run takes only {:.0} ms of CPU. To detect small differences, give it more work or many \
+             repetitions",
             1000.0 * median(&cpu)
         ));
     }
-    let info = experiment.programs.iter().find(|info| info.name == program);
-    match (info.and_then(|info| info.expected_digest.as_ref()), baseline_digests) {
-        _ if server => {}
-        (None, [_, _, ..]) => notes.push(
-            "the output differs from run to run under the baseline itself, so outputs are not compared".into(),
-        ),
-        (Some(expected), [only]) if only != expected => notes.push(
-            "the output is not the one the catalog expects: another version of the program? Outputs are compared with \
-             the baseline's"
-                .into(),
-        ),
-        _ => {}
-    }
     let left: u32 = timed().map(|row| row.killed_orphans).sum();
     if left > 0 {
-        notes.push(format!(
-            "{left} processes outlived their program and were killed; what they did later is not measured"
+        doubts.push(format!(
+            "{left} processes outlived their program and were killed. Their later work is not measured"
         ));
     }
-    notes.extend(memory_check(experiment, program));
-    notes.extend(reported_notes(experiment, program));
-    notes
+    Notes { doubts, asides }
+}
+
+/// With what outputs are compared, where it is not the expected one.
+fn output_note(expected: Option<&String>, baseline_digests: &[String]) -> Option<&'static str> {
+    match (expected, baseline_digests) {
+        (None, [_, _, ..]) => {
+            Some("Outputs are not compared, because under the baseline itself they differ from run to run")
+        }
+        (Some(expected), [only]) if only != expected => Some(
+            "The output is not the one that the catalog expects (another version of the program?). Outputs \
+             are compared with the baseline's",
+        ),
+        _ => None,
+    }
 }
 
 /// Names what no row has enough pairs of: in an interrupted lockstep run that may be CPU time alone.
@@ -123,15 +138,14 @@ fn few_note(rows: &[Row]) -> Option<String> {
     let of = if few.len() == shown.len() { String::new() } else { format!(" for {}", and_list(&few)) };
     (!few.is_empty()).then(|| {
         format!(
-            "fewer than {FEWEST_PAIRS} repetitions{of}: the brackets are ranges, and no difference is claimed"
+            "Fewer than {FEWEST_PAIRS} repetitions{of}: brackets are ranges, and no difference is claimed"
         )
     })
 }
 
 /// How the runs were paired, where lockstep was requested.
 fn pairing_notes(experiment: &Experiment, program: &str) -> Vec<String> {
-    let lockstep =
-        "CPU is of runs at once on one processor (lockstep); memory and elapsed time of runs alone";
+    let lockstep = "CPU time: managers in lockstep on one core. Memory and wall time: separate runs";
     let lockstep = experiment.is_in_lockstep(program).then(|| lockstep.to_owned());
     lockstep.into_iter().chain(apart(experiment, program)).collect()
 }
@@ -145,7 +159,7 @@ pub fn apart(experiment: &Experiment, program: &str) -> Vec<String> {
     if !experiment.is_in_lockstep(program) {
         let baseline = stacks().find(|stack| stack.name == experiment.baseline);
         let why = baseline.and_then(|stack| stack.apart.as_deref()).unwrap_or("the baseline did not run");
-        return vec![format!("one run after the other, not in lockstep: {why}")];
+        return vec![format!("Runs one after the other, not in lockstep: {why}")];
     }
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for stack in stacks() {
@@ -156,16 +170,13 @@ pub fn apart(experiment: &Experiment, program: &str) -> Vec<String> {
     let turns = experiment.settings.turns.get(program).map(|turns| {
         let (at_once, all) = (turns.at_once, stacks().filter(|stack| stack.apart.is_none()).count());
         format!(
-            "in blocks of {at_once} of {all}, {} in each and the others in turn, drawn again each time: {}",
+            "{at_once} of {all} managers at a time ({} in each block, the others drawn at random): {}",
             experiment.baseline, turns.why
         )
     });
     let apart = by_reason.into_iter().map(|(why, names)| {
         let baseline = &experiment.baseline;
-        format!(
-            "not in lockstep, but after and before runs of {baseline} by itself: {} ({why})",
-            names.join(", ")
-        )
+        format!("Run separately, between runs of {baseline}: {} ({why})", names.join(", "))
     });
     turns.into_iter().chain(apart).collect()
 }
@@ -193,14 +204,16 @@ fn reported_notes(experiment: &Experiment, program: &str) -> Vec<String> {
             let line =
                 runs.iter().find_map(|row| row.stderr_tail.lines().find_map(|line| line.strip_prefix(FOUND)));
             notes.push(format!(
-                "under {stack} the program wrote to freed memory, in {bad} of {} runs (blocks: {most} at most){}",
+                "Under {stack} the program wrote to freed memory in {bad} of {} runs (at most {most} \
+                 blocks){}",
                 runs.len(),
                 line.map_or(String::new(), |line| format!("; the first: {line}"))
             ));
         }
         if let Some((bad, most)) = most(|row| row.refused_calls) {
             notes.push(format!(
-                "under {stack} the heap was too small: calls were refused in {bad} of {} runs, {most} at most",
+                "Under {stack} the heap was too small: allocations failed in {bad} of {} runs (at most \
+                 {most})",
                 runs.len()
             ));
         }
@@ -210,7 +223,8 @@ fn reported_notes(experiment: &Experiment, program: &str) -> Vec<String> {
         let unread: Vec<&str> = UnreadPlaces::of_bits(of_all(|one| one.unread_places)).texts().collect();
         if !unread.is_empty() {
             notes.push(format!(
-                "under {stack} collections cannot read {}: a block to which the only pointer is there may be reclaimed",
+                "Under {stack} collections cannot read {}, and may reclaim a block whose only pointer is \
+                 there",
                 unread.join(", ")
             ));
         }
@@ -218,7 +232,7 @@ fn reported_notes(experiment: &Experiment, program: &str) -> Vec<String> {
             AbandonCause::of_bits(of_all(|one| one.abandon_causes)).map(AbandonCause::text).collect();
         if !abandoned.is_empty() {
             notes.push(format!(
-                "under {stack} the heap grew in place of collections that were abandoned: {}",
+                "Under {stack} the heap grew because collections were abandoned: {}",
                 abandoned.join(", ")
             ));
         }
@@ -234,17 +248,20 @@ fn startup_note(rows: &[Row], startup: Startup) -> Option<String> {
     match startup {
         Startup::NotMade => None,
         Startup::Failed => Some(
-            "start-up could not be measured apart under every manager, so the ratios include it: does the program \
-             begin in a way of its own?"
+            "Start-up time is included in the ratios: it could not be separated under every manager (the \
+             program may bypass main)"
                 .into(),
         ),
         Startup::Everything => Some(
-            "a run is hardly more than its start-up, so the ratios include it: give the program more work".into(),
+            "Start-up time is included in the ratios, because a run is hardly more than its start-up. Give \
+             the program more work"
+                .into(),
         ),
         Startup::Apart => {
-            let share = rows.iter().filter_map(share).reduce(f64::max).filter(|share| *share > STARTUP_SHARE)?;
+            let share =
+                rows.iter().filter_map(share).reduce(f64::max).filter(|share| *share > STARTUP_SHARE)?;
             let percent = 100.0 * share;
-            Some(format!("start-up is up to {percent:.0} % of the CPU of this run; the ratios leave it out"))
+            Some(format!("Start-up takes up to {percent:.0} % of the CPU of this run. The ratios exclude it"))
         }
     }
 }
@@ -273,7 +290,8 @@ fn memory_check(experiment: &Experiment, program: &str) -> Option<String> {
     let (excess, track, row) = worst;
     (excess > MEMORY_TOLERANCE).then(|| {
         format!(
-            "under {} the kernel's own mark (VmHWM {} KiB) is above the reported peak of {} KiB: distrust its memory",
+            "Under {} the kernel's mark (VmHWM {} KiB) exceeds the reported peak of {} KiB: its peak memory \
+             is unreliable",
             track.stack, track.vm_hwm_kib, row.peak_rss_kib
         )
     })

@@ -15,12 +15,13 @@ pub const LARGEST_BYTES: u64 = 1 << 30;
 pub enum WorkingCopyError {
     /// It is too large.
     #[error(
-        "{} holds more than {} MiB, and --working-copy would copy it for every run: run in a folder with what the program needs only",
+        "{} contains more than {} MiB, which --working-copy would copy for every run: run in a folder with \
+         only what the program needs",
         .0.display(), LARGEST_BYTES >> 20
     )]
     Large(PathBuf),
     /// The copy would lie in what is copied.
-    #[error("{} holds the temporary folder, in which copies are made: set TMPDIR to another", .0.display())]
+    #[error("{} contains the temporary folder, where copies are made: set TMPDIR to another", .0.display())]
     HoldsTheCopies(PathBuf),
     /// Its name cannot be kept.
     #[error("the name of {} is not UTF-8 text, which --working-copy needs: rename it", .0.display())]

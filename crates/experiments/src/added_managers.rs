@@ -94,7 +94,8 @@ fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
         recipes.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     Err(Failure::Usage(format!(
-        "no managers to be added are called `{recipe}`; there are: {}. A recipe of your own is named by its path (with a `/`)",
+        "no managers to add are called `{recipe}`; there are: {}. Name a recipe of your own by its path \
+         (with a `/`)",
         names.join(", ")
     )))
 }

@@ -59,7 +59,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let found = study(&outcome.experiment);
     if found.managers.is_empty() {
         return Err(Failure::Usage(format!(
-            "{} has no stack with a quarantine: it is not of this study; `heaptoll report` shows it",
+            "{} is not a delay study: it has no stack with a quarantine. Show it with `heaptoll report`",
             outcome.path.display()
         )));
     }

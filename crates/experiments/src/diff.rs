@@ -51,14 +51,15 @@ pub fn measure(request: &Request) -> Result<Figures, Failure> {
     }
     if differs(|side| &side.manager) {
         warnings.push(format!(
-            "They ran over two managers, {} and {}: a program may request other blocks for that.",
+            "They ran under two managers, {} and {}, and a program may ask for other blocks under another \
+             manager.",
             base.manager, new.manager
         ));
     }
     if base.is_profile != new.is_profile {
         warnings.push(
-            "One is a trace and one a profile of another tool: a resize counts with its whole new size in the trace, and \
-             as the profile's tool counts it there."
+            "One is a trace, the other a profile of another tool. The trace counts a resize with its whole \
+             new size, the profile as its tool counts."
                 .into(),
         );
     }

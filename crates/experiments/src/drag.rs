@@ -99,7 +99,7 @@ fn collects(cell: &Cell, known: &[Manager]) -> bool {
 /// The figures of one run.
 fn row(cell: &Cell, run: JudgedRun<Drag>, options: FigureOptions) -> Row {
     let problem = (!run.is_good())
-        .then(|| run.remarks.first().cloned().unwrap_or_else(|| "it was not traced to its end".into()));
+        .then(|| run.remarks.first().cloned().unwrap_or_else(|| "its trace is incomplete".into()));
     let main = run.traced.main().map(|image| (image.image.pid, image.image.number));
     let mut row = Row {
         manager: cell.stack.name.clone(),
@@ -153,6 +153,6 @@ fn programs(plan: &Plan, cells: &[Cell], rows: Vec<(String, Row)>) -> Vec<Progra
 fn facts(plan: &Plan, figures: &Figures) -> Vec<(String, String)> {
     let mut facts = plan.manager_facts();
     facts.push(("traced by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
-    facts.push(("randomness".into(), if figures.pinned { "pinned" } else { "left alone" }.into()));
+    facts.push(("randomness".into(), if figures.pinned { "pinned" } else { "not pinned" }.into()));
     facts
 }

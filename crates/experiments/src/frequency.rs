@@ -70,7 +70,8 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let found = study(&outcome.experiment);
     if found.collectors.is_empty() {
         return Err(Failure::Usage(format!(
-            "{} has no stack with a collection period: it is not of this study; `heaptoll report` shows it",
+            "{} is not a frequency study: it has no stack with a collection period. Show it with `heaptoll \
+             report`",
             outcome.path.display()
         )));
     }
@@ -101,8 +102,8 @@ fn without_collections(row: &Observation, most_often: u64) -> Option<String> {
     let none = row.collections.is_some_and(|collections| collections.count == 0);
     (ran && of_shortest && none).then(|| {
         format!(
-            "not one collection in a whole run of {} under {}: it allocates less than {} between its beginning and its \
-             end, so their frequency cannot be studied. Give it more to do, or collect more often: --every {}",
+            "a whole run of {} under {} has no collection: it allocates less than {} from beginning to end, \
+             so their frequency cannot be studied. Give it more to do, or collect more often: --every {}",
             row.program,
             row.stack,
             size_label(most_often),
@@ -156,7 +157,7 @@ fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
     let is_set = |name: &str| head.split(',').skip(1).any(|word| word.split('=').next() == Some(name));
     if is_set("every") || is_set("reclaim") {
         return Err(refuse(
-            "every= and reclaim= are what the study varies; give them by --every and --reclaim",
+            "the study itself varies every= and reclaim=; set them with --every and --reclaim",
         ));
     }
     let has = |name: &str| !collector.layers.is_empty() || collector.options.contains_key(name);

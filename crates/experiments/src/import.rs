@@ -36,11 +36,12 @@ pub struct Request {
 #[derive(Debug, Error)]
 enum NoImport {
     #[error(
-        "{0} is neither a recording of heaptrack nor a heap profile of pprof, DHAT, jemalloc, gperftools or Go: --from names the format of a file that \
-         is not recognised; a recording of bytehound becomes one of heaptrack by `bytehound export-heaptrack`"
+        "{0} is neither a recording of heaptrack nor a heap profile of pprof, DHAT, jemalloc, gperftools or \
+         Go. --from names a format that is not recognised; `bytehound export-heaptrack` turns a recording of \
+         bytehound into one of heaptrack"
     )]
     Unknown(String),
-    #[error("{0} is a trace of heaptoll: there is nothing to import")]
+    #[error("{0} is a trace of heaptoll already: there is nothing to import")]
     IsTrace(String),
 }
 
@@ -164,12 +165,12 @@ fn report(summary: &Summary, output: &Path, messages: &dyn Messages) {
         messages.note(&format!("  {lack}"));
     }
     if let Some(why) = &summary.cut {
-        messages.warning(&format!("{why}: the trace has what comes before"));
+        messages.warning(&format!("{why}: the trace contains what came before"));
     }
     let tally = summary.tally;
     for (count, what) in [
-        (tally.unknown_frees, "frees are of objects that the recording does not know"),
-        (tally.unseen_frees, "objects were freed unseen: their addresses were allocated again"),
+        (tally.unknown_frees, "frees are of objects that the recording lacks"),
+        (tally.unseen_frees, "objects were freed without a record: their addresses were allocated again"),
     ] {
         if count > 0 {
             messages.warning(&format!("{} {what}", number(count)));

@@ -113,7 +113,7 @@ fn one(cell: &Cell, run: JudgedRun<Costs>) -> Row {
         manager: cell.stack.name.clone(),
         version: cell.stack.version.clone(),
         problem: (!run.is_good())
-            .then(|| run.remarks.first().cloned().unwrap_or_else(|| "it was not traced to its end".into())),
+            .then(|| run.remarks.first().cloned().unwrap_or_else(|| "its trace is incomplete".into())),
         image: main.map(|image| ImageSummary {
             command: image.image.command.clone(),
             ended: image.ending.to_string(),
@@ -137,7 +137,7 @@ fn one(cell: &Cell, run: JudgedRun<Costs>) -> Row {
 fn facts(plan: &Plan, figures: &Figures) -> Vec<(String, String)> {
     let mut facts = plan.manager_facts();
     facts.push(("counted by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
-    let pinned = if figures.pinned { "pinned" } else { "left alone" };
+    let pinned = if figures.pinned { "pinned" } else { "not pinned" };
     facts.push(("randomness".into(), pinned.into()));
     facts.push(("runs of each".into(), figures.repeat.to_string()));
     facts

@@ -232,20 +232,20 @@ fn one(cell: &Cell, run: traced::JudgedRun<ImageSimulator>) -> Option<(RunInfo, 
     let main = traced.images.swap_remove(traced.images.iter().position(|image| key(&image.image) == main)?);
     let own = references(&main.totals);
     let simulated = main.sink.finish();
-    let mut cut_short = (!good)
-        .then(|| run.remarks.first().cloned().unwrap_or_else(|| "it was not traced to its end".into()));
+    let mut cut_short =
+        (!good).then(|| run.remarks.first().cloned().unwrap_or_else(|| "its trace is incomplete".into()));
     let mut warnings = run.remarks;
     if let Some(Partial::Memory { limit, unsimulated }) = simulated.profile.partial {
         let why = format!(
-            "the simulators needed more than {}: the last {unsimulated} references were only counted; --memory-limit gives \
-             more, --sample and a longer --line need less",
+            "the simulators needed more than {}: the last {unsimulated} references were only counted. \
+             --memory-limit gives more; --sample and a longer --line need less",
             size_text(limit)
         );
         cut_short.get_or_insert(why.clone());
         warnings.push(why);
     }
     if simulated.over_time_partial {
-        warnings.push("working sets end before the run does: memory ran out for them".into());
+        warnings.push("working sets stop before the end of the run, because memory ran out for them".into());
     }
     let about = RunInfo {
         manager: cell.stack.name.clone(),
@@ -286,6 +286,6 @@ fn facts(plan: &traced::Plan, figures: &Figures) -> Vec<(String, String)> {
         facts.push(("page".into(), format!("{} bytes", one.study.page_bytes)));
     }
     facts.push(("traced by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
-    facts.push(("randomness".into(), if figures.pinned { "pinned" } else { "left alone" }.into()));
+    facts.push(("randomness".into(), if figures.pinned { "pinned" } else { "not pinned" }.into()));
     facts
 }

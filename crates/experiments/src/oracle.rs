@@ -82,10 +82,10 @@ fn files(request: &Request, programs: &[ProgramInfo]) -> Result<Vec<PathBuf>, Fa
     let refuse = |why: String| Failure::Usage(format!("-o {}: {why}", output.display()));
     let named = output.to_str().filter(|text| !text.contains([',', '\n']));
     if named.is_none() {
-        return Err(refuse("a path with a comma or that is no text cannot be part of a stack's name".into()));
+        return Err(refuse("a stack's name cannot contain a path that has a comma or is not text".into()));
     }
     if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
-        let why = format!("{} is a server: how requests arrive changes from run to run", server.name);
+        let why = format!("{} is a server: its requests arrive differently in each run", server.name);
         return Err(Failure::Usage(why));
     }
     if output.extension().is_some_and(|extension| extension == &ENDING[1..]) {

@@ -62,7 +62,7 @@ pub fn fetch_and_build(
         return add_given(&from, request, messages);
     }
     if request.sha256.is_some() {
-        return Err(Failure::Usage("--sha256 is of a jar that you have: dacapo, renaissance".into()));
+        return Err(Failure::Usage("--sha256 is for a jar that you have: dacapo, renaissance".into()));
     }
     if JarRecipe::is_in(&from) {
         return add_jars(&from, request, messages);
@@ -100,7 +100,7 @@ fn add_jars(folder: &Path, request: &Request, messages: &dyn Messages) -> Result
 fn add_spec(request: &Request, messages: &dyn Messages) -> Result<Report, Failure> {
     let from = request.from.as_deref().ok_or_else(|| {
         Failure::Usage(format!(
-            "{} is on no network: name the folder that it was installed in (--from)",
+            "{} cannot be downloaded: name the folder of your installation (--from)",
             spec::NAME
         ))
     })?;
@@ -153,7 +153,7 @@ fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
     let folder = places.recipe(recipe);
     folder.is_dir().then_some(folder).ok_or_else(|| {
         Failure::Usage(format!(
-            "no programs to be added are called `{recipe}`; there are: malloc-bench, mimalloc-bench, lucene, h2, \
+            "no programs to add are called `{recipe}`; there are: malloc-bench, mimalloc-bench, lucene, h2, \
              dacapo, renaissance, spec2017"
         ))
     })

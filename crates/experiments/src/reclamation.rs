@@ -55,7 +55,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let found = comparison::study(&outcome.experiment);
     if found.managers.is_empty() {
         return Err(Failure::Usage(format!(
-            "{} has no stack with an oracle: it is not of this study; `heaptoll report` shows it",
+            "{} is not a reclamation study: it has no stack with an oracle. Show it with `heaptoll report`",
             outcome.path.display()
         )));
     }

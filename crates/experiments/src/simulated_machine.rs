@@ -13,10 +13,14 @@ use heaptoll_units::size_text;
 /// The text describes no machine.
 pub fn choose(cache: Option<&str>, latency: Option<&str>) -> Result<(Machine, &'static str), String> {
     let (machine, origin) = match cache {
-        Some(text) => (text.parse::<Machine>().map_err(|error| error.to_string())?, "as requested"),
+        Some(text) => (text.parse::<Machine>().map_err(|error| error.to_string())?, "as given"),
         None => match Machine::at_hand() {
-            Some(machine) => (machine, "this machine's data caches, as its kernel reports"),
-            None => (Machine::usual(), "a usual machine: the kernel does not report the caches of this one"),
+            Some(machine) => (machine, "the data caches of this machine, as its kernel reports them"),
+            None => (
+                Machine::usual(),
+                "a usual machine, because the kernel does not report the caches of \
+                                        this one",
+            ),
         },
     };
     let machine = match latency {
@@ -54,7 +58,7 @@ mod tests {
     #[test]
     fn a_machine_is_requested_or_detected() {
         let (machine, origin) = choose(Some("32K/8,1M/16"), Some("10,300")).expect("a machine");
-        assert_eq!((machine.cycles, origin), (vec![10, 300], "as requested"));
+        assert_eq!((machine.cycles, origin), (vec![10, 300], "as given"));
         assert!(choose(Some("32K"), None).is_err());
         assert!(choose(Some("32K/8"), Some("1,2")).is_err());
         assert!(choose(None, None).is_ok());

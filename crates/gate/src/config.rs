@@ -151,13 +151,13 @@ fn entry(path: &Path, name: String, written: Written) -> Result<Configured, Conf
     if name.len() > LONGEST_NAME || name.chars().any(char::is_control) || name.trim_start().starts_with("::")
     {
         return Err(wrong(format!(
-            "has a name that a log could take for something else: give it letters, digits and hyphens, {LONGEST_NAME} \
-             bytes at most"
+            "has a name that a log could mistake for something else: give it letters, digits and hyphens, at \
+             most {LONGEST_NAME} bytes"
         )));
     }
     let words = |key: &str, text: &str| match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(words.into_iter().map(OsString::from).collect::<Vec<_>>()),
-        _ => Err(wrong(format!("has {key} = `{text}`, which is no command: check its quotes"))),
+        _ => Err(wrong(format!("has {key} = `{text}`, which is not a command: check its quotes"))),
     };
     let commands = match (&written.command, &written.base, &written.new) {
         (Some(command), None, None) => Commands::Both(words("command", command)?),

@@ -191,7 +191,7 @@ fn one(
     };
     let remarks = remarks_of(&cell, &traced, &outcome);
     if !outcome.is_ok() || !traced.is_whole() {
-        return Err(remarks.first().cloned().unwrap_or_else(|| "it was not traced to its end".into()));
+        return Err(remarks.first().cloned().unwrap_or_else(|| "its trace is incomplete".into()));
     }
     let unseen = followed.unseen.clone().or_else(|| half_seen(&followed.follow, &traced));
     let own = followed.follow.own.as_ref().map(|own| own.name.clone());
@@ -225,7 +225,7 @@ fn counts(traced: Traced<Requests>, remarks: Vec<String>, unseen: Option<String>
     // A program whose manager was not recognised is not counted by half.
     let unseen = unseen.or_else(|| {
         let calls = sum(&|image| image.calls.allocations);
-        (calls == 0).then(|| "no call of a routine that makes blocks was seen".to_owned())
+        (calls == 0).then(|| "no call that makes a block was recorded".to_owned())
     });
     if unseen.is_none() {
         let totals = traced.totals();

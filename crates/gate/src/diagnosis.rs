@@ -133,9 +133,9 @@ pub fn sections(causes: Causes<'_>) -> Vec<Section> {
 pub(crate) fn function_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
     stacks.flame(
         "What changed, function by function",
-        "The first row are the object files, below each its functions with what they executed themselves. The second \
-         measure is what the libraries of C and C++ executed for a function: it is part of the first one, at the functions \
-         of the libraries.",
+        "The first row shows the object files. Below each are its functions with what they executed \
+         themselves. The second measure is what the libraries of C and C++ executed for a function; the \
+         first measure counts this at the libraries' functions.",
         Measure::Instructions,
         names,
     )
@@ -145,8 +145,8 @@ pub(crate) fn function_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
 pub fn site_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
     stacks.flame(
         "What changed, call stack by call stack",
-        "Call stacks have the program's own functions, each once, without lines, which differ between two builds. Where \
-         two were joined whose names differ, the name is that of the second.",
+        "Call stacks have the program's own functions, each once, without lines, which differ between two \
+         builds. If two that were joined have different names, the second's is shown.",
         stacks.new.measures().first().copied().unwrap_or(Measure::PeakBytes),
         names,
     )
@@ -207,7 +207,8 @@ impl Subject {
         match self.first(found) {
             Some(first) if leads(found) => text.push(format!("The largest part is added by {first}.")),
             _ if is_of_one_build(found) => text.push(format!(
-                "Most are in {}s that only the new build has, and may have had another name in the base: below.",
+                "Most are in {}s that only the new build has; they may have had another name in the base \
+                 (see below).",
                 self.part
             )),
             _ => {}
@@ -277,7 +278,7 @@ impl Subject {
                 format!("{} by {}", name(added.part, FRAMES), (self.text)(added.more - added.certain))
             })
             .collect();
-        (!varying.is_empty()).then(|| format!("Two runs of the base differ, too: {}.", and_list(&varying)))
+        (!varying.is_empty()).then(|| format!("Two runs of the base also differ: {}.", and_list(&varying)))
     }
 
     /// What the table does not list.

@@ -25,7 +25,11 @@ pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String
             text: worst_first(figures).into_iter().flat_map(verdict).chain(refused).collect(),
             items: vec![],
         },
-        Section { title: "What this machine can see now".into(), text: figures.sight.clone(), items: vec![] },
+        Section {
+            title: "What this machine can detect now".into(),
+            text: figures.sight.clone(),
+            items: vec![],
+        },
     ];
     for program in &figures.programs {
         let prefix = if several { format!("{}: ", program.name) } else { String::new() };
@@ -69,7 +73,7 @@ fn title(figures: &Figures) -> String {
         Verdict::Broken if !refused.is_empty() => format!("; could not be run: {}", and_list(&refused)),
         _ => String::new(),
     };
-    let so_far = if figures.complete { "" } else { ", as far as it was measured" };
+    let so_far = if figures.complete { "" } else { ", in what was measured" };
     format!("{verdict}{also}{so_far}")
 }
 
@@ -115,7 +119,7 @@ fn verdict(program: &Program) -> Vec<String> {
         |one: &MetricFigures| one.limit.is_some() && matches!(one.verdict, MetricVerdict::NotGated { .. });
     let varying: Vec<String> = all(varying).map(|one| one.metric.label().to_owned()).collect();
     if !varying.is_empty() {
-        text.push(format!("{name}: not gated, since two runs of the base differ: {}.", and_list(&varying)));
+        text.push(format!("{name}: not gated, because two runs of the base differ: {}.", and_list(&varying)));
     }
     if text.is_empty() {
         text.push(format!("{name}: nothing is gated; metrics are shown below."));
@@ -172,9 +176,9 @@ fn metrics(program: &Program) -> Table {
         Column::text("verdict"),
     ];
     let measured = program.metrics.iter().any(|one| matches!(one.change, Change::Measured(_)));
-    let note = "Counts are exact. Changes with an interval are of paired runs, which hold together at 95 % over all \
-                analyses; a limit is broken only where the whole interval lies beyond it, and that on a count also has \
-                a floor.";
+    let note = "Counts are exact. Changes with an interval come from paired runs; all intervals of an \
+                analysis are valid together at 95 %. A limit is broken only if the whole interval lies \
+                beyond it; a limit on a count also has a floor.";
     Table {
         caption: String::new(),
         columns,

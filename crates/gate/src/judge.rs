@@ -42,11 +42,11 @@ pub fn counted(metric: Metric, counts: Counts, limits: &Limits, missing: &str) -
         (Some(limit), Some(base), Some(new)) if new > most(limit, base, base_again) => match counts.again {
             Some(_) => MetricVerdict::Broken,
             None => MetricVerdict::Undecided {
-                why: "the base was counted once only, so the count may vary by itself".into(),
+                why: "the base was counted only once, so the count may vary by itself".into(),
             },
         },
         (Some(limit), Some(base), Some(_)) if varies(limit, base, base_again) => not_gated(&format!(
-            "it varies by itself: a second run of the base, under other addresses, counts {}",
+            "it varies by itself: a second run of the base, with other addresses, counts {}",
             count(base_again.unwrap_or(base))
         )),
         _ => MetricVerdict::Within,
@@ -153,7 +153,7 @@ fn beyond(limit: Limit, ratio: &Interval, effort: Effort) -> MetricVerdict {
 
 fn few(effort: Effort) -> String {
     format!(
-        "{TOO_FEW}, it takes {FEWEST_PAIRS} at least: {}",
+        "{TOO_FEW}, it takes at least {FEWEST_PAIRS}: {}",
         effort.remedy.option(FEWEST_PAIRS as f64, FEWEST_PAIRS as f64 * effort.each_s)
     )
 }
@@ -167,7 +167,7 @@ fn open(ratio: &Interval, edge: f64, effort: Effort) -> String {
     let needed = 1.2 * needed;
     if !needed.is_finite() || needed > TOO_MANY {
         let more = effort.remedy.more();
-        return format!("the change seen so far is about as large as the limit; {more} narrows its interval");
+        return format!("the measured change is about as large as the limit; {more} narrows its interval");
     }
     let (seconds, repetitions) = (needed * effort.each_s, needed.ceil());
     format!(
@@ -259,7 +259,7 @@ mod tests {
             let counts = Counts { base: Some(100_000_000), new: Some(110_000_000), again };
             counted(Metric::Instructions, counts, &Limits::default(), "").verdict
         };
-        assert!(matches!(of(None), MetricVerdict::Undecided { why } if why.contains("once only")));
+        assert!(matches!(of(None), MetricVerdict::Undecided { why } if why.contains("only once")));
         assert_eq!(of(Some(100_000_000)), MetricVerdict::Broken);
     }
 

@@ -75,8 +75,8 @@ impl Judged<'_> {
             })
         };
         format!(
-            "{}: the two builds write different output (base: {}; new: {}), so they did not do the same work; with \
-             --outputs-differ they are compared all the same",
+            "{}: the two builds write different output (base: {}; new: {}), so they did different work; with \
+             --outputs-differ they are compared anyway",
             self.name,
             what(BASE),
             what(NEW)
@@ -172,7 +172,7 @@ impl Judged<'_> {
             (_, Ok(counted::Counts { unseen: Some(why), .. })) => {
                 format!("the new build's allocator cannot be followed: {why}")
             }
-            _ => "the malloc family is not recognised without symbols: neither build may be stripped".into(),
+            _ => "the malloc family is not recognised without symbols: do not strip the builds".into(),
         }
     }
 }

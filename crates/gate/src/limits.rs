@@ -45,7 +45,7 @@ pub enum LimitError {
         name: String,
     },
     /// It has no unit, or another one.
-    #[error("the limit `{value}` of {metric} is no percentage: write it as 0.5%, or none for no limit")]
+    #[error("the limit `{value}` of {metric} is not a percentage: write it as 0.5%, or none for no limit")]
     Unit {
         /// The metric.
         metric: &'static str,
@@ -54,8 +54,8 @@ pub enum LimitError {
     },
     /// No growth at all, or less than none.
     #[error(
-        "the limit `{value}` of {metric} allows no growth: two equal builds may differ by a few instructions, as their \
-         paths do; give more than 0%, such as 0.1%"
+        "the limit `{value}` of {metric} allows no growth, but equal builds may differ by a few \
+         instructions, as their paths do; give more than 0%, such as 0.1%"
     )]
     Zero {
         /// The metric.
@@ -64,7 +64,7 @@ pub enum LimitError {
         value: String,
     },
     /// Not the form of a limit.
-    #[error("`{0}` is no limit: write METRIC=PERCENT, such as instructions=0.5%")]
+    #[error("`{0}` is not a limit: write METRIC=PERCENT, such as instructions=0.5%")]
     Form(String),
 }
 

@@ -139,10 +139,10 @@ impl Metric {
         match self {
             Metric::MallocInstructions => "a part of instructions",
             Metric::Frees => "they follow allocation calls",
-            Metric::Wall => "it moves with all that the machine does",
+            Metric::Wall => "it moves with everything that the machine does",
             Metric::Resident => "it moves with huge pages and arenas",
             Metric::Faults => "they move with huge pages and arenas",
-            Metric::Startup => "too short to be seen well",
+            Metric::Startup => "too short to measure well",
             _ => "no limit",
         }
     }

@@ -20,7 +20,7 @@ pub fn sight(measured: &Measured, outputs_differ: bool) -> Option<String> {
     let repetitions = measured.experiment.settings.repetitions;
     let seconds = measured.each_s() * f64::from(repetitions);
     Some(format!(
-        "CPU differences of about {} are seen now in {repetitions} repetitions, which took {}",
+        "Smallest detectable CPU difference now: about {} in {repetitions} repetitions, which took {}",
         percent(ratio - 1.0),
         took(seconds)
     ))
@@ -33,8 +33,8 @@ pub fn nodes(measured: &Measured, outputs_differ: bool) -> Vec<String> {
         let over = node.over_others.filter(|over| over.differs)?;
         let what = if node.metric == Compared::Cpu { "CPU" } else { "memory" };
         Some(format!(
-            "{} disagrees: its ratio of {what} is {:.3} ({:.3} to {:.3}) of that on the other nodes, and the pooled ratio is \
-             that of neither",
+            "{} disagrees: its ratio of {what} is {:.3} ({:.3} to {:.3}) of the ratio on the other nodes. Do \
+             not use the pooled ratio",
             node.node, over.ratio, over.low, over.high
         ))
     };
@@ -49,9 +49,9 @@ pub fn unseen_memory(metrics: &[MetricFigures]) -> Option<String> {
     let seen = resident.pairs as usize >= FEWEST_PAIRS && resident.low > GROWN && live < GROWN;
     seen.then(|| {
         format!(
-            "peak resident memory grows by {} at least, and most live bytes do not: mappings or pools of the program's own \
-             (of Python: PYTHONMALLOC=malloc shows them), caches of the manager, or memory that is touched now; \
-             --limit resident=5% gates on it",
+            "peak resident memory grows by at least {}, but most live bytes do not. It may be the program's \
+             own mappings or pools (of Python: PYTHONMALLOC=malloc shows them), caches of the manager, or \
+             memory that is touched now; --limit resident=5% gates on it",
             percent(resident.low - 1.0)
         )
     })
@@ -65,7 +65,7 @@ pub fn of(evidence: &Evidence, outputs_differ: bool) -> Vec<String> {
         let loaded = table.disturbance.as_ref().filter(|found| found.loaded > 0);
         notes.extend(loaded.map(|found| {
             let others = percent(found.mean.other_work + found.mean.steal);
-            format!("other work took {others} of the processors meanwhile: intervals of times are wider")
+            format!("other work took {others} of the processors, which widens the intervals of times")
         }));
         notes.extend(table.notes);
     }
@@ -98,7 +98,7 @@ fn traced_notes(evidence: &Evidence) -> Vec<String> {
             Err(why) => notes.push(format!("{name} was not counted: {why}")),
             Ok(counts) => {
                 notes.extend(counts.own.iter().map(|own| {
-                    format!("{name}, traced: it brings {own} along, which is followed by its symbols")
+                    format!("{name}, traced: it brings {own} along; the tracer follows it by its symbols")
                 }));
                 notes.extend(counts.remarks.iter().map(|remark| format!("{name}, traced: {remark}")))
             }
@@ -131,8 +131,8 @@ fn recorded_notes(evidence: &Evidence) -> Vec<String> {
             && traced.abs_diff(recorded) > (traced / 100).max(Metric::Live.floor() as u64 * 8)
         {
             notes.push(format!(
-                "{name}: most live bytes are {} as traced and {} as recorded: addresses, time or randomness decide what it \
-                 holds",
+                "{name}: most live bytes are {} as traced and {} as recorded, so they depend on addresses, \
+                 time or randomness",
                 count(traced as f64),
                 count(recorded as f64)
             ));

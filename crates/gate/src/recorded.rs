@@ -112,12 +112,12 @@ fn one(runs: &Runs, at: usize, name: &str, context: &Context) -> Result<Recorded
     };
     let recorded = within(runs.limit, context, &request)?;
     if recorded.status.map(i32::from) != Some(runs.expect_status) {
-        return Err("the recorded run did not end as the others do".into());
+        return Err("the recorded run ended differently from the others".into());
     }
     if !recorded.is_whole() {
         let why = recorded.recordings.iter().find_map(|one| one.trouble.clone());
         let why = why.or_else(|| recorded.warnings.first().cloned());
-        return Err(why.unwrap_or_else(|| "the recording is not whole".into()));
+        return Err(why.unwrap_or_else(|| "the recording is incomplete".into()));
     }
     let traces: Vec<PathBuf> = recorded.recordings.iter().map(|one| one.path.clone()).collect();
     if traces.is_empty() {

@@ -120,12 +120,12 @@ fn check(request: &Request) -> Result<(), Failure> {
     let refused = [
         (
             request.refs.is_some(),
-            "--base-ref builds in a scratch folder of this machine: build both commits where all nodes see them, and \
-             give --base and --new",
+            "--base-ref builds in a scratch folder of this machine: build both commits where all nodes can \
+             read them, and give --base and --new",
         ),
         (
             request.budget_s.is_some(),
-            "--budget decides from the rows so far, and a shard has its own only: give -n",
+            "--budget decides from the rows so far, but a shard has only its own: give -n",
         ),
         (
             request.programs.iter().any(|entry| Some(entry.expect_status) != status),
@@ -150,7 +150,8 @@ fn described(
         Prepared::Runs(begun) => *begun,
         Prepared::NewFails(how) => {
             return Err(Failure::NothingToCompare(format!(
-                "{}: the new build {how}, and the base does not: `heaptoll gate` reports that without shards",
+                "{}: the new build {how}, and the base does not: use `heaptoll gate` without shards to \
+                 report that",
                 entry.name
             )));
         }
@@ -216,13 +217,14 @@ pub fn decide(path: &Path) -> Result<Findings, Failure> {
     let gate: PlannedGate = attached(path, ATTACHED)?.ok_or_else(|| {
         let path = path.display();
         Failure::Usage(format!(
-            "{path} is of no gate: `heaptoll lab shards plan gate` and `heaptoll lab shards merge` make such a file"
+            "{path} does not come from a gate: `heaptoll lab shards plan gate` and `heaptoll lab shards \
+             merge` make such a file"
         ))
     })?;
     check_whole(&read, path)?;
     let class = read.classes().first().map(|class| (*class).to_owned()).unwrap_or_default();
     let Some((_, whole)) = read.into_classes().into_iter().next() else {
-        return Err(Failure::Usage(format!("{} has no shard", path.display())));
+        return Err(Failure::Usage(format!("{} contains no shard", path.display())));
     };
     let mut sight = vec![measured_where(&whole, &class)];
     let mut programs = Vec::new();
@@ -256,8 +258,8 @@ fn check_whole(read: &Experiment, path: &Path) -> Result<(), Failure> {
     let (path, classes) = (path.display(), read.classes());
     if classes.len() > 1 {
         return Err(Failure::Usage(format!(
-            "{path} was measured on {}, which are never averaged: make a file of one of them by `heaptoll lab shards merge --class \
-             NAME`, and decide on each",
+            "{path} was measured on {}, which are never averaged: `heaptoll lab shards merge --class NAME` \
+             makes a file of one of them; decide on each",
             classes.join(" and ")
         )));
     }

@@ -97,7 +97,8 @@ pub fn differences_until(
     warnings.extend(depth.map(|depth| {
         let most = many(&base.rows).max(many(&new.rows));
         format!(
-            "more than {most} call sites in a build: those with the same {depth} innermost functions are one"
+            "more than {most} call sites in a build: those with the same {depth} innermost functions are \
+             merged"
         )
     }));
     let not_compared: Vec<Lack> = base.lacks.union(&new.lacks).copied().collect();

@@ -150,7 +150,7 @@ fn sites_of_functions_that_call_each_other_in_any_order_are_merged() {
     assert_eq!(found.base_stacks, 2000);
     assert!(found.live.grown[0].difference > 100, "{:?}", found.live.grown[0]);
     assert_eq!((found.live.difference, found.live.sum()), (20_000, 20_000), "the sum closes");
-    assert!(found.warnings.iter().any(|warning| warning.contains("innermost functions are one")));
+    assert!(found.warnings.iter().any(|warning| warning.contains("innermost functions are merged")));
 }
 
 #[test]

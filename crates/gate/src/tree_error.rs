@@ -38,7 +38,8 @@ pub enum TreeError {
     },
     /// Changes in a submodule.
     #[error(
-        "the submodule {0} has changes that are not committed, which no tree would have: commit them there, or name --new-ref"
+        "the submodule {0} has uncommitted changes, which no tree would have: commit them there, or name \
+         --new-ref"
     )]
     DirtySubmodule(String),
     /// A repository within the repository that is no submodule of HEAD.
@@ -70,8 +71,8 @@ pub enum TreeError {
     },
     /// The build changed files that are in the repository.
     #[error(
-        "the build of {commit} changes files that are tracked: {files}; what runs would not be that commit. Take them out of \
-         the repository, or let the build write elsewhere"
+        "the build of {commit} changes tracked files: {files}; the build would not be that commit. Take them \
+         out of the repository, or let the build write elsewhere"
     )]
     Dirties {
         /// The commit.

@@ -58,7 +58,8 @@ pub enum MachineError {
     Levels(String, usize),
     /// Not `SIZE/WAYS` or `SIZE/WAYS/LINE`.
     #[error(
-        "cache `{0}` is not SIZE/WAYS or SIZE/WAYS/LINE, as in 32K/8 or 32K/8/64 (sizes in bytes, or with K, M, G)"
+        "cache `{0}` is not SIZE/WAYS or SIZE/WAYS/LINE, as in 32K/8 or 32K/8/64 (sizes in bytes, or with K, \
+         M, G)"
     )]
     Form(String),
     /// A size, way or line out of bounds.
@@ -131,7 +132,7 @@ impl FromStr for Machine {
                 return wrong("the further one is smaller; name the nearest first");
             }
             if pair[1].line < pair[0].line {
-                return wrong("the further one has the shorter line, which no fill would be whole of");
+                return wrong("the further one has the shorter line, so no fill would fill a whole line");
             }
         }
         Ok(Machine::of(levels))
@@ -262,7 +263,7 @@ mod tests {
             assert!(refused(text).contains("SIZE/WAYS"), "{text}: {}", refused(text));
         }
         assert!(refused("32K/0").contains("0 ways"));
-        assert!(refused("32K/8/48").contains("no power of two"));
+        assert!(refused("32K/8/48").contains("not a power of two"));
         assert!(refused("32K/7").contains("7 x 64 = 448"));
         assert!(refused("0/8").contains("not a multiple of a set"));
         assert!(refused("8G/16").contains("larger than"));

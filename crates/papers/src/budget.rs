@@ -377,8 +377,7 @@ fn leave_out<'a>(
     let (kept, gone): (Vec<_>, Vec<_>) =
         candidates.into_iter().enumerate().partition(|(at, _)| taken.contains(at));
     left_out.extend(gone.into_iter().map(|(_, gone)| {
-        let why =
-            format!("there was no time for it: it takes about {:.0} s at its least", gone.seconds.max(1.0));
+        let why = format!("there was no time for it: it takes at least {:.0} s", gone.seconds.max(1.0));
         LeftOut { study: gone.study.name.clone(), step: gone.step.id.clone(), why }
     }));
     kept.into_iter().map(|(_, candidate)| candidate).collect()
@@ -433,7 +432,8 @@ pub fn precision(planned: &Planned, step: &Step) -> String {
         let (has, of) = (planned.repetitions, planned.of_repetitions);
         words.push(if (has as usize) < FEWEST_PAIRS {
             format!(
-                "{has} of {of} repetitions: no intervals (they need {FEWEST_PAIRS}), so nothing that is timed is decided"
+                "{has} of {of} repetitions: no intervals (they need {FEWEST_PAIRS}), so nothing timed is \
+                 decided"
             )
         } else {
             let wider = width(has as usize) / width(of as usize);
@@ -443,9 +443,9 @@ pub fn precision(planned: &Planned, step: &Step) -> String {
     if planned.programs < planned.of_programs {
         let (has, of) = (planned.programs, planned.of_programs);
         words.push(if has < 3 && of >= 3 {
-            format!("{has} of {of} programs: too few for a mean over them, of which nothing is decided")
+            format!("{has} of {of} programs: too few for a mean over them, so no claim about it is decided")
         } else if has < 3 {
-            format!("{has} of {of} programs: their mean is of these programs only")
+            format!("{has} of {of} programs: the mean is over these only")
         } else {
             let wider = width(has) / width(of);
             format!("{has} of {of} programs: intervals over programs are {wider:.1} times as wide")

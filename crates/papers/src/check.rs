@@ -251,7 +251,7 @@ impl Study {
         }
         match (test.rule, test.share) {
             (Rule::Most, Some(share)) if !(0.0..1.0).contains(&share) => {
-                wrong("share", format!("{share} is no share: from 0 to below 1"))
+                wrong("share", format!("{share} is not a share: give 0 or more, below 1"))
             }
             (Rule::Most, _) | (_, None) => Ok(()),
             (_, Some(_)) => wrong("share", "it is of the rule `most` only"),
@@ -298,7 +298,7 @@ fn check_step(step: &Step) -> Result<(), Wrong> {
 fn check_originals(step: &Step) -> Result<(), Wrong> {
     for (kin, original) in &step.originals {
         if !step.programs.contains(kin) {
-            return wrong("originals", format!("`{kin}` is none of its programs"));
+            return wrong("originals", format!("`{kin}` is not among its programs"));
         }
         if step.programs.contains(original) {
             return wrong("originals", format!("`{original}` is among its programs as well"));

@@ -63,7 +63,7 @@ fn where_company_is_not_seen_the_interval_is_of_runs_at_once_and_one_percent_wid
 fn where_company_is_seen_the_interval_reaches_over_both_and_its_words_state_it() {
     let one = &effects(&study(""), &both_ways(&["cfrac"], 1.2, 0.9, 10))[0];
     assert!(one.low < 0.9 && one.high > 1.2 && (one.value - 1.2).abs() < 0.02, "{one:?}");
-    assert_eq!(one.words, "a over b on cfrac, at once and alone");
+    assert_eq!(one.words, "a over b on cfrac, in lockstep and in separate runs");
 }
 
 #[test]
@@ -97,5 +97,5 @@ fn means_allow_for_company_too() {
     let (three, two) = (of(&["cfrac", "gawk", "perl"], 1.2), of(&["cfrac", "gawk"], 0.9));
     assert_eq!(three.basis, Basis::Programs(3));
     assert!(three.high / three.value > 1.01 && three.value / three.low > 1.01, "{three:?}");
-    assert!(two.low < 0.92 && two.words.ends_with(", at once and alone"), "{two:?}");
+    assert!(two.low < 0.92 && two.words.ends_with(", in lockstep and in separate runs"), "{two:?}");
 }

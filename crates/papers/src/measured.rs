@@ -12,7 +12,7 @@ use super::known::Known;
 use super::pairs::{CellRef, Compared};
 
 /// After the words of a comparison whose interval reaches over both ways of measuring.
-pub(super) const MOVED: &str = ", at once and alone";
+pub(super) const MOVED: &str = ", in lockstep and in separate runs";
 
 /// A comparison with its interval.
 pub(super) struct Measured<'a> {

@@ -22,7 +22,7 @@ fn unreadable(file: &str, error: toml::de::Error) -> Fault {
 
 fn needs_no_later(needed: &str, file: &str) -> Result<(), Fault> {
     if version::numbers(needed).is_none() {
-        let what = format!("`{}` is no version; it is written like {}", printable(needed), version::OURS);
+        let what = format!("`{}` is not a version; write it like {}", printable(needed), version::OURS);
         return Err(Fault::Wrong { file: file.into(), place: "heaptoll".into(), what });
     }
     match version::is_later(needed) {

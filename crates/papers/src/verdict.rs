@@ -191,12 +191,12 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     if let [effect] = effects {
         return match answer {
             Answer::Undecided if effect.basis == Basis::None => {
-                format!("{}; required is {region}, and without an interval nothing is decided", shown(effect))
+                format!("{}; claimed is {region}; without an interval nothing is decided", shown(effect))
             }
             Answer::Undecided => {
-                format!("{}; required is {region}, which the interval leaves open", shown(effect))
+                format!("{}; claimed is {region}; the interval leaves it open", shown(effect))
             }
-            _ => format!("{}; required is {region}", shown(effect)),
+            _ => format!("{}; claimed is {region}", shown(effect)),
         };
     }
     let mut ordered: Vec<&Effect> = effects.iter().collect();
@@ -210,7 +210,7 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
             high = if effect.value > high.value { effect } else { high };
         }
         return format!(
-            "of {all} comparisons the least is {}, the most {}; required is {region}",
+            "of {all} comparisons the least is {}, the most {}; claimed is {region}",
             shown(low),
             shown(high)
         );
@@ -330,7 +330,7 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
     let missing = missing(test, &without, effects.len(), programs_requested);
     let (answer, turns) = turned(test, &deciding, missing);
     let mut reason = match effects.as_slice() {
-        [one] if few > 0 => format!("{}; required is {}", shown(one), region(test)),
+        [one] if few > 0 => format!("{}; claimed is {}", shown(one), region(test)),
         _ => because(test, answer, &deciding),
     };
     if few > 0 {
@@ -339,17 +339,18 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
             (few, all) => format!(" in {few} of {all} means"),
         };
         reason += &format!(
-            "; required is the mean of {programs_requested} programs, which one of fewer than three{which} does not estimate"
+            "; claimed is the mean of {programs_requested} programs; a mean of fewer than three{which} does \
+             not estimate it"
         );
     }
     let gone = without.labels();
     if !gone.is_empty() {
         let turn = if turns { ", and they could turn the answer" } else { "" };
-        reason += &format!("; without {}, of which there is no such figure{turn}", and_list(&gone));
+        reason += &format!("; there is no such figure of {}{turn}", and_list(&gone));
     }
     reason += &without_controls(test, study, figures).unwrap_or_default();
     if !thin.is_empty() {
-        reason += &format!("; without {}, of which there are too few runs", and_list(&thin));
+        reason += &format!("; there are too few runs of {}", and_list(&thin));
     }
     let detectable = deciding
         .iter()

@@ -35,7 +35,7 @@ pub enum ReportError {
         detail: String,
     },
     /// The text is not JSON, or not of our schema.
-    #[error("this is no heaptoll JSON file: {detail}; write one with `heaptoll run --json FILE`")]
+    #[error("this is not a JSON file of heaptoll: {detail}; write one with `heaptoll run --json FILE`")]
     NotOurs {
         /// What was found instead.
         detail: String,

@@ -93,7 +93,7 @@ pub fn gathered(
         facts.push(("Folder".into(), experiment.settings.directory.clone()));
     }
     if count.bad > 0 {
-        facts.push(("Invocations that did not end well".into(), count.bad.to_string()));
+        facts.push(("Failed invocations".into(), count.bad.to_string()));
     }
     Document {
         title: title(experiment, comparison, &palette),
@@ -104,6 +104,13 @@ pub fn gathered(
         command: format::shell_command(&experiment.settings.repeat_command),
         palette,
     }
+}
+
+/// With how many repetitions in all a table would show more; `None` where each shows enough.
+pub fn advised_repetitions(experiment: &Experiment, comparison: &Comparison) -> Option<u32> {
+    let is_planned = experiment.settings.precision.is_none() && experiment.settings.budget_s.is_none();
+    let advised = comparison.tables.iter().filter_map(|table| program::advised(experiment, table));
+    advised.filter(|_| is_planned).max()
 }
 
 /// The baseline, then the other stacks as they were requested, whatever program they ran.
@@ -132,7 +139,7 @@ fn warnings(experiment: &Experiment, rows: usize) -> Vec<String> {
     let incomplete = match experiment.missing_shards().as_slice() {
         [] => match stopped(experiment) {
             Some(program) => format!(
-                "stopped: {program} failed under {} itself too often; {rows} so far, shown below",
+                "stopped: {program} failed too often under {} itself; {rows} so far, shown below",
                 experiment.baseline
             ),
             None => format!("incomplete: interrupted or still running; {rows} so far, shown below"),
@@ -172,18 +179,17 @@ fn reading(comparison: &Comparison) -> Part {
     let baseline = &comparison.baseline;
     let how = [
         format!(
-            "A ratio compares a manager with {baseline}: 0.90 means a tenth less. It is the geometric mean of ratios \
-             taken within one repetition, where every manager ran once, in random order."
+            "A ratio compares a manager with {baseline}: 0.90 means 10 % less. It is the geometric mean of \
+             ratios within one repetition, where every manager ran once, in random order."
         ),
         format!(
-            "The figures in brackets are its interval. In {} % of such experiments all intervals of a table hold the \
-             true ratios at once. Where an interval holds 1, the verdict is \"no difference seen\", which is not proof that there is \
-             none.",
+            "Brackets are {} % confidence intervals, corrected for all comparisons in the table. An interval \
+             that contains 1.00 means no difference was detected, not that there is none.",
             level(comparison)
         ),
-        "CPU is user and system seconds, less what the program takes to start. Memory is the peak of the resident set."
-            .to_owned(),
-        "Runs that crashed or gave other output than the first manager's are marked and left out of every average."
+        "CPU is user and system time without start-up. Memory is peak RSS.".to_owned(),
+        "Runs that crashed, or whose output differs from the first manager's, are marked and left out of \
+         every average."
             .to_owned(),
     ];
     Part { title: "How to read the tables".into(), text: how.into(), folded: true, ..Part::default() }
@@ -192,9 +198,9 @@ fn reading(comparison: &Comparison) -> Part {
 /// The same in short.
 fn in_short(comparison: &Comparison) -> String {
     format!(
-        "Ratios are to {}, paired within a repetition, in brackets their interval: all intervals of a table hold \
-         together in {} % of experiments. Where one holds 1, no difference is seen. CPU is user + system seconds less \
-         start-up; RSS is the peak.",
+        "Ratios are to {}, paired within a repetition. Brackets are {} % confidence intervals, corrected for \
+         all comparisons in a table. One that contains 1.00 means no difference detected. CPU is user + \
+         system time without start-up; RSS is the peak.",
         comparison.baseline,
         level(comparison)
     )
@@ -211,11 +217,14 @@ fn absent(comparison: &Comparison, extras: Extras) -> impl Iterator<Item = &'sta
     let no_collections = extras.collections && !comparison.tables.iter().any(ProgramTable::has_collections);
     let no_bounds = extras.bounds && !comparison.lower_bounds.programs.iter().any(bound_text::is_shown);
     [
-        (no_collections, "No garbage collections (--collections): no manager of this experiment counted any."),
+        (
+            no_collections,
+            "No garbage collections (--collections): no manager of this experiment counted any.",
+        ),
         (
             no_bounds,
-            "No lower bounds of overhead (--bounds): they need two managers, or one whose costs are known, and two \
-             repetitions in which all of them ran well.",
+            "No lower bounds of overhead (--bounds): they need two managers, or one with known costs, and \
+             two repetitions without a failure.",
         ),
     ]
     .into_iter()

@@ -33,8 +33,8 @@ pub fn interval(value: &Interval) -> String {
 /// is not above zero is less than they can show.
 pub fn own_cost(seconds: f64, kib: i64) -> String {
     let time =
-        if seconds > 0.0 { format!("{} ms", milliseconds(seconds)) } else { "no time to be seen".into() };
-    let memory = if kib > 0 { format!("{kib} KiB") } else { "no memory to be seen".into() };
+        if seconds > 0.0 { format!("{} ms", milliseconds(seconds)) } else { "no measurable time".into() };
+    let memory = if kib > 0 { format!("{kib} KiB") } else { "no measurable memory".into() };
     format!("{time} and {memory}")
 }
 
@@ -43,7 +43,7 @@ pub fn disturbed(found: &Disturbed) -> String {
     let mean = &found.mean;
     let held = mean.throttled.filter(|&share| share > 0.0);
     let held =
-        held.map_or(String::new(), |share| format!(", held back by cpu.max {}", rounded_percent(share)));
+        held.map_or(String::new(), |share| format!(", throttled by cpu.max {}", rounded_percent(share)));
     let judged = match (found.loaded, found.blocks) {
         (0, _) => "quiet".to_owned(),
         (loaded, blocks) if loaded == blocks => "loaded".to_owned(),
@@ -52,10 +52,10 @@ pub fn disturbed(found: &Disturbed) -> String {
         }
     };
     format!(
-        "machine meanwhile: steal {}, interrupts {}, other work {} of the processors{held}: {judged}",
+        "Machine load during the runs: other work {} of the processors, steal {}, interrupts {}{held}: {judged}",
+        rounded_percent(mean.other_work),
         rounded_percent(mean.steal),
-        rounded_percent(mean.interrupts),
-        rounded_percent(mean.other_work)
+        rounded_percent(mean.interrupts)
     )
 }
 
@@ -64,8 +64,8 @@ pub fn switches(table: &ProgramTable) -> Option<String> {
     let all = || table.rows.iter().filter_map(|row| row.involuntary_switches_per_cpu_s);
     let (least, most) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
     Some(match (count(least), count(most)) {
-        (least, most) if least == most => format!("involuntary context switches: {least} a CPU second"),
-        (least, most) => format!("involuntary context switches: {least} to {most} a CPU second, by stack"),
+        (least, most) if least == most => format!("Involuntary context switches: {least} a CPU second"),
+        (least, most) => format!("Involuntary context switches: {least} to {most} a CPU second, by stack"),
     })
 }
 
@@ -181,8 +181,8 @@ mod tests {
     #[test]
     fn an_own_cost_below_what_can_be_measured_is_no_negative_number() {
         assert_eq!(own_cost(0.00063, 212), "0.63 ms and 212 KiB");
-        assert_eq!(own_cost(0.00063, -88), "0.63 ms and no memory to be seen");
-        assert_eq!(own_cost(-0.0001, 0), "no time to be seen and no memory to be seen");
+        assert_eq!(own_cost(0.00063, -88), "0.63 ms and no measurable memory");
+        assert_eq!(own_cost(-0.0001, 0), "no measurable time and no measurable memory");
     }
 
     #[test]
@@ -202,10 +202,11 @@ mod tests {
         let text = |loaded, throttled| {
             disturbed(&Disturbed { mean: Disturbance { throttled, ..mean }, blocks: 10, loaded })
         };
-        let start = "machine meanwhile: steal 0.3 %, interrupts 0.1 %, other work 45 % of the processors";
+        let start =
+            "Machine load during the runs: other work 45 % of the processors, steal 0.3 %, interrupts 0.1 %";
         assert_eq!(text(0, None), format!("{start}: quiet"));
         assert_eq!(text(7, Some(0.0)), format!("{start}: 7 of 10 blocks loaded"));
-        assert_eq!(text(10, Some(0.12)), format!("{start}, held back by cpu.max 12 %: loaded"));
+        assert_eq!(text(10, Some(0.12)), format!("{start}, throttled by cpu.max 12 %: loaded"));
     }
 
     #[test]

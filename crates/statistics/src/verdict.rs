@@ -7,7 +7,7 @@ use crate::{FEWEST_PAIRS, Interval};
 /// Of a ratio with fewer pairs than an interval needs.
 pub const TOO_FEW: &str = "too few repetitions";
 /// Of an interval that holds 1.
-pub const NO_DIFFERENCE: &str = "no difference seen";
+pub const NO_DIFFERENCE: &str = "no difference detected";
 /// Of an interval that holds the limit or the claim that it is compared with.
 pub const NOT_DECIDED: &str = "not decided";
 
@@ -42,7 +42,7 @@ pub fn verdict(ratios: &[(Option<Interval>, &str)]) -> String {
     }
     let first = ratios.first().filter(|(ratio, noun)| ratio.and_then(|ratio| claim(&ratio, noun)).is_none());
     let first = first.map(|first| match is_enough(first) {
-        true => format!("no {} difference seen", first.1),
+        true => format!("no {} difference detected", first.1),
         false => format!("{TOO_FEW} for {}", first.1),
     });
     first.into_iter().chain(claims).collect::<Vec<String>>().join(", ")
@@ -102,7 +102,7 @@ mod tests {
         let shown = |cpu, memory| verdict(&[(cpu, "CPU"), (memory, "memory")]);
         assert_eq!(shown(few, more), "too few repetitions for CPU, 2.0x the memory");
         assert_eq!(shown(None, more), "too few repetitions for CPU, 2.0x the memory");
-        assert_eq!(shown(same, more), "no CPU difference seen, 2.0x the memory");
+        assert_eq!(shown(same, more), "no CPU difference detected, 2.0x the memory");
         assert_eq!(shown(more, few), "2.0x the CPU");
     }
 

@@ -6,7 +6,7 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::runner::{self, Ending};
 use heaptoll_experiment::store::Store;
 use heaptoll_experiments::run::Run;
-use heaptoll_report::experiment::{self, Extras};
+use heaptoll_report::experiment::{self, Extras, advised_repetitions};
 use heaptoll_report::format::shell_path;
 use heaptoll_report::terminal::render_document;
 
@@ -84,6 +84,9 @@ fn show(
                 "again, or in other forms: heaptoll report {}",
                 shell_path(store.path())
             ));
+            if let Some(repetitions) = advised_repetitions(experiment, &comparison) {
+                terminal::next(&format!("{resume} -n {repetitions}"));
+            }
             Ok(code)
         }
         Ending::Interrupted => {

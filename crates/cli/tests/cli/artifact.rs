@@ -55,7 +55,7 @@ fn an_artifact_is_verified_and_its_script_measures_it_again() {
     );
     with_packages(&fixture, "1.0-1", &["lab", "artifact", "--check", &folder]).exits(0).shows(&[
         "whole: 3 files",
-        "the same by SHA-256",
+        "with the same SHA-256",
         "has it",
     ]);
     with_packages(&fixture, "1.0-2", &["lab", "artifact", "--check", &folder])
@@ -133,7 +133,11 @@ fn a_damaged_artifact_is_refused() {
         std::fs::write(&path, &bytes).expect("writes");
         refused(&words);
         std::fs::remove_file(&path).expect("removes");
-        refused(&[if name == "artifact.json" { "is no artifact" } else { "is missing from the artifact" }]);
+        refused(&[if name == "artifact.json" {
+            "is not an artifact"
+        } else {
+            "is missing from the artifact"
+        }]);
         std::fs::write(&path, &whole).expect("writes");
     }
     let path = fixture.path("made/artifact.json");
@@ -146,7 +150,7 @@ fn a_damaged_artifact_is_refused() {
         refused(&[words]);
     }
     std::fs::write(&path, &whole[..whole.len() / 2]).expect("writes");
-    refused(&["is no artifact"]);
+    refused(&["is not an artifact"]);
     let db = fixture.at("exp.db");
     fixture.heaptoll(&["lab", "artifact", &db, "-o", &folder]).exits(2).complains(&["exists"]);
     fixture.heaptoll(&["lab", "artifact", &db, "-o", "/proc/nowhere"]).exits(2).complains(&["/proc/nowhere"]);

@@ -115,9 +115,9 @@ fn a_server_that_dies_under_one_candidate_is_a_row_and_the_others_have_their_idl
     let soak = figures["soak"].as_array().expect("a soak");
     assert_eq!(soak.len(), 3, "the finalists and the default");
     assert!(soak.iter().all(|server| server["loads"].as_u64() > Some(0)), "{soak:?}");
-    output.shows(&["Soak", "a longer soak shows it"]);
+    output.shows(&["Soak", "Soak it longer"]);
     let none = words(&["--p99", "1ms"]).exits(2);
-    assert!(none.err.contains("knuth: one request of a hundred takes longer than 1 ms"), "{}", none.err);
+    assert!(none.err.contains("knuth: its p99 latency exceeds 1 ms"), "{}", none.err);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn what_only_servers_have_is_refused_of_others() {
     refused(&["--prefer", "p99", "--", "/bin/true"], "are for servers");
     refused(&["--burst", "true", "--", "/bin/true"], "--idle");
     let server = ["--serve", "sleep 9", "--load", "true", "--ready", "x"];
-    refused(&[&["--p99", "5ms"], &server[..]].concat(), "the 99th percentile is not known");
+    refused(&[&["--p99", "5ms"], &server[..]].concat(), "the 99th percentile is unknown");
     refused(&[&["--prefer", "idle"], &server[..]].concat(), "--idle 1s,10s,60s");
     refused(&[&["--p99", "5"], &server[..]].concat(), "5ms");
 }

@@ -75,7 +75,7 @@ fn shards_have_the_cells_of_one_run_each_once() {
         .heaptoll(&["lab", "shards", "merge", &early, &fixture.at("shards")])
         .exits(1)
         .complains(&["1 shard missing: 5", "5 shards"]);
-    fixture.heaptoll(&["report", &early]).exits(0).shows(&["1 of 6 shards not there: 5"]);
+    fixture.heaptoll(&["report", &early]).exits(0).shows(&["1 of 6 shards missing: 5"]);
 
     let there = fixture.heaptoll(&[
         "lab",
@@ -102,7 +102,7 @@ fn shards_have_the_cells_of_one_run_each_once() {
     assert_eq!(cells(&fixture.json(&all)), cells(&fixture.json(&one)));
 
     let shown = fixture.heaptoll(&["report", &all]);
-    shown.exits(0).shows(&["By node", "over the others'", "n0", "n1", "6 shards of 2 nodes of this class"]);
+    shown.exits(0).shows(&["By node", "vs other nodes", "n0", "n1", "6 shards of 2 nodes of this class"]);
     fixture.heaptoll(&["diff", &one, &all]).exits(0);
     fixture
         .heaptoll(&["run", "--resume", &all])
@@ -140,14 +140,14 @@ fn a_plan_is_refused_where_it_is_not_the_one_that_was_made() {
     for (from, to, reason) in [
         ("\"version\": 1,", "\"version\": 9,", "is a plan of version 9"),
         ("\"first\": 0", "\"first\": 1", "was changed after it was made"),
-        ("heaptoll-plan", "another", "is no plan"),
+        ("heaptoll-plan", "another", "is not a plan"),
     ] {
         assert!(whole.contains(from), "{from}");
         std::fs::write(fixture.path("bad.plan"), whole.replacen(from, to, 1)).expect("writes");
         work_on("bad.plan", "0").exits(2).complains(&[reason]);
     }
     std::fs::write(fixture.path("half.plan"), &whole[..whole.len() / 2]).expect("writes");
-    work_on("half.plan", "0").exits(2).complains(&["is no plan"]);
+    work_on("half.plan", "0").exits(2).complains(&["is not a plan"]);
     assert!(!fixture.path("shards").exists());
 }
 
@@ -251,7 +251,7 @@ fn shards_of_different_plans_are_not_merged() {
     work(&fixture, "exp.plan", 0..1);
     work(&fixture, "more.plan", 0..1);
     let merged = fixture.heaptoll(&["lab", "shards", "merge", &fixture.at("all.db"), &fixture.at("shards")]);
-    merged.exits(2).complains(&["is of another experiment"]);
+    merged.exits(2).complains(&["belongs to another experiment"]);
     let one = fixture.at("one.db");
     fixture.heaptoll(&[&["run", "--db", &one], &COMMON[..], &["--", &program]].concat()).exits(0);
     fixture

@@ -123,14 +123,14 @@ fn a_gate_that_cannot_be_cut_is_refused() {
             .exits(2)
             .complains(&[reason]);
     };
-    refused(&["--base", &old, "--new", &new, "--budget", "9s"], "a shard has its own only");
-    refused(&["--base-ref", "main", "--command", "./app"], "where all nodes see them");
+    refused(&["--base", &old, "--new", &new, "--budget", "9s"], "a shard has only its own");
+    refused(&["--base-ref", "main", "--command", "./app"], "where all nodes can read them");
     refused(&["--base", &old, "--new", "/no/such"], "/no/such");
     let fails = fixture.program("fails", "int main(void) { return 3; }");
     refused(&["--base", &old, "--new", &fails], "the new build ends with exit status 3");
     assert!(!fixture.path("gate.plan").exists());
     let one = fixture.at("one.db");
     fixture.heaptoll(&["run", "--db", &one, "-m", "glibc", "-m", "glibc", "-n", "1", "--", &old]).exits(0);
-    fixture.heaptoll(&["gate", "--merged", &one]).exits(2).complains(&["is of no gate"]);
+    fixture.heaptoll(&["gate", "--merged", &one]).exits(2).complains(&["does not come from a gate"]);
     fixture.heaptoll(&["gate", "--merged", &one, "--base", &old, "--new", &new]).exits(2);
 }

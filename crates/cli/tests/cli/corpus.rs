@@ -78,7 +78,10 @@ fn what_cannot_be_a_corpus_is_refused() {
     fixture.heaptoll(&small).exits(2).complains(&["--most allows more"]);
     assert!(!fixture.path("traces/one.heaptoll").exists());
     std::fs::write(fixture.path("traces/corpus.json"), "{}").expect("writes");
-    fixture.heaptoll(&[&words[..], &["-p", "one"]].concat()).exits(2).complains(&["is no index of a corpus"]);
+    fixture
+        .heaptoll(&[&words[..], &["-p", "one"]].concat())
+        .exits(2)
+        .complains(&["is not an index of a corpus"]);
     fixture.heaptoll(&["lab", "corpus", "--check", &entries]).exits(2).complains(&["has no corpus"]);
     fixture
         .heaptoll(&["lab", "corpus", "-o", "/proc/nowhere", "-p", "one"])

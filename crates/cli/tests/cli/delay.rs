@@ -37,7 +37,7 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
         .heaptoll(&[&words[..], &["--json", &file, "--html", &html, "--", &program]].concat())
         .exits(0)
         .shows(&[
-            "What it costs when freed memory waits",
+            "What it costs to delay the reuse of freed memory",
             "quarantine",
             "8M",
             "What the quarantine itself costs",
@@ -118,7 +118,7 @@ fn a_study_is_extended_and_shown_again_and_no_other_experiment_is() {
     assert_eq!(point(&json, 1 << 20)["over_no_delay"]["cpu"]["differs"], false);
     let other = fixture.at("run.db");
     fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &other, "--", &program]).exits(0);
-    fixture.heaptoll(&["lab", "delay", "--resume", &other]).exits(2).complains(&["not of this study"]);
+    fixture.heaptoll(&["lab", "delay", "--resume", &other]).exits(2).complains(&["is not a delay study"]);
 }
 
 #[test]

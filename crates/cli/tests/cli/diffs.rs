@@ -41,9 +41,9 @@ fn a_site_that_doubles_its_bytes_is_first_and_the_rows_close() {
     let json = json.to_str().expect("a name of text");
     let output = fixture.heaptoll(&["diff", &before, &after, "--json", json]);
     assert_eq!(output.code, Some(0), "{}", output.err);
-    let first = output.out.lines().find(|line| line.contains("holds at the peak")).unwrap_or_default();
+    let first = output.out.lines().find(|line| line.contains("retains at the peak")).unwrap_or_default();
     assert!(
-        first.starts_with("site_1234 < main holds at the peak 800 B more: 800 B became 1.56 KiB"),
+        first.starts_with("site_1234 < main retains at the peak 800 B more: 800 B became 1.56 KiB"),
         "{}",
         output.out
     );

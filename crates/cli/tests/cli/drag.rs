@@ -212,7 +212,7 @@ fn reclamation_of_freed_blocks_is_reported() {
     let at_once = &figures(&json, "tithe")["collector"];
     assert_eq!(at_once["reclaims_at_free"], true, "{at_once:#}");
     assert_eq!(figures(&json, "tithe")["all"]["space_bytes"]["unreclaimed"], 0);
-    output.shows(&["freed, not reclaimed", "What collectors hold"]);
+    output.shows(&["freed, not reclaimed", "What collectors keep"]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn exact_counts_are_shown_with_measured_ratios_read_back_and_resumed() {
     let managers = ["-m", "glibc", "-m", "glibc", "-m", &busy, "-n", "1", "--warmup", "0", "--db", &db];
     let output = fixture.heaptoll(&[&["run", "--exact"], &managers[..], &["--", &program]].concat()).exits(0);
     let output =
-        output.shows(&["exact counts", "instructions", "too few repetitions to state a difference in time"]);
+        output.shows(&["exact counts", "instructions", "too few repetitions to claim a difference in time"]);
     let shown = output.out.split("exact counts").nth(1).map(str::to_owned);
 
     let outputs = ["--html", &page, "--csv", &csv];

@@ -102,7 +102,7 @@ fn what_cannot_be_given_a_period_is_refused_before_anything_runs() {
     let fixture = Fixture::new();
     for (collector, why) in [
         ("glibc", "put the sweep layer in front"),
-        ("sweep,every=4M/glibc", "give them by --every"),
+        ("sweep,every=4M/glibc", "set them with --every"),
         ("quarantine=1B/glibc", "name one sweep layer"),
     ] {
         fixture.heaptoll(&["lab", "frequency", "-m", collector, "--", "ls"]).exits(2).complains(&[why]);
@@ -154,7 +154,7 @@ fn a_program_without_a_collection_ends_the_study_at_once() {
     fixture
         .heaptoll(&[&words[..], &[&script]].concat())
         .exits(2)
-        .complains(&["not one collection in a whole run", "--every 1M"]);
+        .complains(&["has no collection", "--every 1M"]);
     let runs = std::fs::read_to_string(&counter).expect("it was run").lines().count();
     assert!(runs <= 8, "the proof runs and one round, not {runs}");
 }

@@ -68,7 +68,7 @@ fn two_builds_of_one_source_in_folders_of_other_names_are_within_limits() {
         "Within limits: new",
         "instructions",
         "the same",
-        "What this machine can see now",
+        "What this machine can detect now",
     ]);
     assert_eq!((&json["verdict"], &json["schema"]), (&"within".into(), &"heaptoll-gate/1".into()));
     for name in ["instructions", "allocations", "bytes", "live", "exit"] {
@@ -199,7 +199,7 @@ fn limits_on_time_are_judged_and_what_a_decision_takes_is_stated() {
     fixture
         .heaptoll(&few)
         .exits(3)
-        .shows(&["is not decided: too few repetitions, it takes 6 at least: --budget"]);
+        .shows(&["is not decided: too few repetitions, it takes at least 6: --budget"]);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn what_cannot_be_gated_is_refused_before_anything_runs() {
         &["no metric `speed`", "instructions, malloc_instructions"],
     );
     refused(&[&two[..], &["--limit", "cpu=0%"]].concat(), &["allows no growth"]);
-    refused(&[&two[..], &["--limit", "cpu=3ms"]].concat(), &["is no percentage"]);
+    refused(&[&two[..], &["--limit", "cpu=3ms"]].concat(), &["is not a percentage"]);
     refused(&[&two[..], &["--stdin", "/nowhere/in"]].concat(), &["/nowhere/in"]);
     refused(&[&two[..], &["--allocator-symbols", "/nowhere/table.toml"]].concat(), &["/nowhere/table.toml"]);
     let bisect = fixture.heaptoll(&["gate", "--bisect", "--speed"]);
@@ -337,7 +337,7 @@ fn a_program_that_cannot_be_run_leaves_the_verdicts_on_the_others() {
     in_folder(&fixture, &folder, &options).exits(1).shows(&["Limits broken: good", "./none"]);
     std::fs::write(folder.join("heaptoll.toml"), "[gate.\"a\\n::error::x\"]\ncommand = 'x'\n")
         .expect("writes");
-    in_folder(&fixture, &folder, &[]).exits(2).complains(&["a log could take for something else"]);
+    in_folder(&fixture, &folder, &[]).exits(2).complains(&["a log could mistake for something else"]);
 }
 
 /// A recording had no time limit: a program that waits for something under the recording layer was waited for for ever.

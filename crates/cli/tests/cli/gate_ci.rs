@@ -131,7 +131,7 @@ fn a_history_and_a_summary_that_cannot_be_used() {
         let gate = ["gate", "--base-cmd", program.as_str(), "--new-cmd", other.as_str()];
         fixture.heaptoll(&[&gate[..], options].concat()).exits(2)
     };
-    refused(&["--history", &fixture.at("text")]).complains(&["is no history of heaptoll gate"]);
+    refused(&["--history", &fixture.at("text")]).complains(&["is not a history of heaptoll gate"]);
     refused(&["--junit", "/nowhere/gate.xml"]).complains(&["cannot write /nowhere/gate.xml"]);
     fixture
         .heaptoll(&["report", "--history", &fixture.at("none.db")])

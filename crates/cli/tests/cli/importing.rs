@@ -74,7 +74,8 @@ fn a_recording_of_heaptrack_works_with_every_command_for_traces() {
         assert!(leaks.contains("under an unknown manager"), "{leaks}");
         let nothing = fixture.heaptoll(&["diff", &trace, &trace]);
         assert!(
-            nothing.out.contains("every call site requested and held the same") || nothing.code == Some(2),
+            nothing.out.contains("every call site allocated and retained the same")
+                || nothing.code == Some(2),
             "{}",
             nothing.out
         );
@@ -176,7 +177,7 @@ fn a_profile_of_another_tool_is_exported_and_compared_as_the_trace_that_it_is_of
     for (base, new, has_peak) in [(few, many, false), (few_dhat, many_dhat, true), (few, &traces[1], false)] {
         let json = fixture.at("diff.json");
         let shown = fixture.heaptoll(&["diff", base, new, "--json", &json]).exits(0).out;
-        assert!(shown.contains("keep") && shown.contains("holds at the end"), "{shown}");
+        assert!(shown.contains("keep") && shown.contains("retains at the end"), "{shown}");
         let figures = read_json(&json);
         assert_eq!(figures["sites"]["exit"]["difference"], 3000);
         assert_eq!(figures["sites"]["calls"]["difference"], 60);

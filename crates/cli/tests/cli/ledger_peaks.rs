@@ -53,14 +53,14 @@ fn a_cache_that_destructors_free_is_live_and_has_holders_however_the_program_end
         let (text, figures) = ledger(&fixture, &[], &[&program]);
         assert!(most_live(&figures).0 >= 28_000 * (1000 + 16), "{end}: {text}");
         assert_eq!(figures["peak_is_known"], true, "{end}: {text}");
-        let heading = text.find("At the peak, known to 5 %").unwrap_or_else(|| panic!("{end}: {text}"));
+        let heading = text.find("At the peak, known within 5 %").unwrap_or_else(|| panic!("{end}: {text}"));
         let first = text[heading..].lines().nth(1).expect("a sentence");
         assert!(first.contains(" of the resident set are live: 27."), "{end}: {first}");
         let five = ["hold_7", "hold_6", "hold_5", "hold_4", "hold_3"];
         let places: Vec<Option<usize>> = five.iter().map(|name| first.find(name)).collect();
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{end}: {first}");
         assert!(!first.contains("hold_2"), "{end}: {first}");
-        assert!(text.contains("Who holds the live memory"), "{end}: {text}");
+        assert!(text.contains("Who allocated the live memory"), "{end}: {text}");
     }
 }
 
@@ -93,7 +93,7 @@ fn what_is_mostly_free_is_reported_as_fragmentation_first() {
     let places = ["hold_7 < main pins ", " live at the peak are freed later, and ", " are live: 2"];
     let places = places.map(|sentence| text.find(sentence).unwrap_or_else(|| panic!("{sentence}: {text}")));
     assert!(places.is_sorted(), "{text}");
-    assert!(text.contains("of free memory stay resident, on pages that live blocks keep"), "{text}");
+    assert!(text.contains("of free memory stay resident, on pages that live blocks pin"), "{text}");
 }
 
 /// It stayed at 104 MiB for 2.5 s without a snapshot, and then was killed.
@@ -111,7 +111,7 @@ fn a_program_that_goes_idle_is_sampled_as_it_is_then() {
     let last = figures["moments"].as_array().and_then(|all| all.last()).expect("snapshots");
     // The blocks between those that were dropped are 448 kB.
     assert_eq!(bytes(&last["live_bytes"]), 28_000 * 1000 + 2 * 28_000 * 16, "{text}");
-    assert!(text.contains("At the peak, known to 5 %"), "{text}");
+    assert!(text.contains("At the peak, known within 5 %"), "{text}");
 }
 
 /// The peak is over before a recorder sees it.
@@ -128,7 +128,7 @@ fn a_second_run_has_the_peak_exactly_and_states_where_the_runs_differ() {
     let (text, figures) = ledger(&fixture, &["--exact"], &[&fixture.program("same", &same)]);
     assert_eq!(figures["first_run"]["events"], figures["live_peak"]["events"], "{text}");
     assert_eq!(most_live(&figures), (999 * 1000 + 7777, 999 * 1000 + 7777), "{text}");
-    assert!(text.contains("Both runs had most live at the same call"), "{text}");
+    assert!(text.contains("Both runs had their live peak at the same call"), "{text}");
     let other = format!(
         "{burst} int main(int count, char **given) {{ burst(fopen(given[1], \"r\") ? 900 : 1000); fopen(given[1], \"w\"); }}"
     );
@@ -218,7 +218,7 @@ fn shared_memory_has_callers_of_mmap_and_shmat_and_stacks_have_threads() {
             for (int at = 0; at < 4; at++) pthread_join(all[at], 0); }";
     let program = fixture.program("elsewhere", source);
     let first = |text: &str| {
-        let heading = text.find("At the peak, known to 5 %").unwrap_or_else(|| panic!("{text}"));
+        let heading = text.find("At the peak, known within 5 %").unwrap_or_else(|| panic!("{text}"));
         text[heading..].lines().nth(1).expect("a sentence").to_owned()
     };
     let (text, _) = ledger(&fixture, &[], &[&program]);
@@ -228,6 +228,6 @@ fn shared_memory_has_callers_of_mmap_and_shmat_and_stacks_have_threads() {
     assert!(names.iter().all(|name| sentence.contains(name)), "{text}");
     let (text, _) = ledger(&fixture, &[], &[&program, "threads"]);
     let sentence = first(&text);
-    assert!(sentence.contains(" of the resident set are stacks: 28."), "{text}");
+    assert!(sentence.contains(" of RSS are stacks: 28."), "{text}");
     assert!(sentence.ends_with(" of 5 threads."), "{text}");
 }

@@ -22,9 +22,21 @@ fn stacks_of_a_program_that_only_computes_run_at_once() {
     let fixture = Fixture::new();
     let program = fixture.program("computes", &works(""));
     let db = fixture.at("e.db");
-    let output =
-        fixture.heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "3", "--db", &db, "--", &program]);
-    output.exits(0).shows(&["at once on one processor (lockstep)", "machine meanwhile: steal "]);
+    let output = fixture.heaptoll(&[
+        "run",
+        "--explain",
+        "-m",
+        "glibc",
+        "-m",
+        "glibc",
+        "-n",
+        "3",
+        "--db",
+        &db,
+        "--",
+        &program,
+    ]);
+    output.exits(0).shows(&["in lockstep on one core", "Machine load during the runs: other work "]);
     let json = fixture.json(&db);
     for stack in ["glibc", "glibc#2"] {
         for phase in ["timed", "startup", "alone"] {
@@ -117,9 +129,9 @@ fn files_of_a_run_s_own_keep_no_stack_out_of_lockstep() {
     let program = fixture.program("own", &works(act));
     let db = fixture.at("e.db");
     fixture
-        .heaptoll(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--db", &db, "--", &program])
+        .heaptoll(&["run", "--explain", "-m", "glibc", "-m", "glibc", "-n", "1", "--db", &db, "--", &program])
         .exits(0)
-        .shows(&["(lockstep)"]);
+        .shows(&["in lockstep on one core"]);
 }
 
 #[test]
@@ -134,10 +146,23 @@ fn a_manager_that_starts_threads_runs_by_itself_and_the_others_at_once() {
     let db = fixture.at("e.db");
     fixture
         .heaptoll(&[
-            "run", "-m", "glibc", "-m", &threaded, "-m", "glibc", "-n", "2", "--db", &db, "--", &program,
+            "run",
+            "--explain",
+            "-m",
+            "glibc",
+            "-m",
+            &threaded,
+            "-m",
+            "glibc",
+            "-n",
+            "2",
+            "--db",
+            &db,
+            "--",
+            &program,
         ])
         .exits(0)
-        .shows(&["it starts threads in the program", "(lockstep)"]);
+        .shows(&["it starts threads in the program", "in lockstep on one core"]);
     let json = fixture.json(&db);
     assert!(rows_of(&json, &threaded, "timed").is_empty());
     assert_eq!(rows_of(&json, &threaded, "alone").len(), 2);
@@ -158,9 +183,24 @@ fn a_stack_that_is_slow_in_its_warm_up_runs_by_itself_and_the_others_at_once() {
     let program = fixture.program("computes", &works(""));
     let db = fixture.at("e.db");
     fixture
-        .heaptoll(&["run", "-m", "glibc", "-m", &slow, "-m", "glibc", "-n", "1", "--db", &db, "--", &program])
+        .heaptoll(&[
+            "run",
+            "--explain",
+            "-m",
+            "glibc",
+            "-m",
+            &slow,
+            "-m",
+            "glibc",
+            "-n",
+            "1",
+            "--db",
+            &db,
+            "--",
+            &program,
+        ])
         .exits(0)
-        .shows(&["its warm-up took ", "(lockstep)"]);
+        .shows(&["its warm-up took ", "in lockstep on one core"]);
     let json = fixture.json(&db);
     assert!(rows_of(&json, &slow, "timed").is_empty());
     assert_eq!(rows_of(&json, &slow, "alone").len(), 1);
@@ -246,10 +286,11 @@ fn files_made_under_the_same_name_in_each_run_keep_a_program_out_of_lockstep() {
     for (number, act) in cases.into_iter().enumerate() {
         let program = fixture.program(&format!("makes{number}"), &works(&format!("{act} usleep(0);")));
         let db = fixture.at(&format!("{number}.db"));
-        let mut run = fixture.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db]);
+        let mut run =
+            fixture.command(&["run", "--explain", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db]);
         run.args(["--", &program]).current_dir(fixture.path("."));
         let output: crate::fixture::CommandOutput = run.output().expect("starts").into();
-        output.exits(0).shows(&["not in lockstep: it makes ", "in each run"]);
+        output.exits(0).shows(&["not in lockstep: it creates ", "in each run"]);
         assert!(outcomes(&fixture.json(&db), "glibc").iter().all(|outcome| outcome == "ok"));
     }
 }
@@ -263,10 +304,22 @@ fn fillers_remove_the_files_of_the_program() {
                for (int i = 0; i < 300000; i++) free(malloc(i % 100)); unlink(file);";
     let program = fixture.program("temporary", &works(act));
     let slow = fixture.manager("slow.so", "#define BEFORE(bytes) for (volatile int i = 0; i < 50; i++);");
-    let mut run =
-        fixture.command(&["run", "-m", "glibc", "-m", &slow, "-n", "3", "--warmup", "0", "--", &program]);
+    let mut run = fixture.command(&[
+        "run",
+        "--explain",
+        "-m",
+        "glibc",
+        "-m",
+        &slow,
+        "-n",
+        "3",
+        "--warmup",
+        "0",
+        "--",
+        &program,
+    ]);
     let output: crate::fixture::CommandOutput = run.env("OWN", &folder).output().expect("starts").into();
-    output.exits(0).shows(&["(lockstep)"]);
+    output.exits(0).shows(&["in lockstep on one core"]);
     assert_eq!(std::fs::read_dir(&folder).expect("reads").count(), 0);
 }
 
@@ -285,8 +338,22 @@ fn a_program_that_writes_where_it_runs_is_in_lockstep_in_copies_of_the_folder() 
     let heaptoll_in = |folder: &std::path::Path, words: &[&str]| -> crate::fixture::CommandOutput {
         fixture.command(words).current_dir(folder).output().expect("heaptoll starts").into()
     };
-    let run = ["run", "--working-copy", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db, "--", &program];
-    heaptoll_in(&here, &run).exits(0).shows(&["at once on one processor (lockstep)"]);
+    let run = [
+        "run",
+        "--explain",
+        "--working-copy",
+        "-m",
+        "glibc",
+        "-m",
+        "glibc",
+        "-n",
+        "2",
+        "--db",
+        &db,
+        "--",
+        &program,
+    ];
+    heaptoll_in(&here, &run).exits(0).shows(&["in lockstep on one core"]);
     let json = fixture.json(&db);
     assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 2);
     // Each run begins with the folder as it is: one byte is written to a file that is not there, and it stays so.
@@ -308,7 +375,7 @@ fn slices_are_for_runs_at_once_and_of_lengths_that_the_kernel_gives() {
     let run = |words: &[&str]| {
         fixture.heaptoll(&[&["run", "-m", "glibc", "-n", "1"], words, &["--", &program]].concat())
     };
-    run(&["--slice", "10ms", "--pairing", "interleaved"]).exits(2).complains(&["for runs at once"]);
+    run(&["--slice", "10ms", "--pairing", "interleaved"]).exits(2).complains(&["--slice is for lockstep"]);
     run(&["--slice", "1s"]).exits(2).complains(&["between .1ms and 100ms"]);
     let db = fixture.at("e.db");
     let sliced = run(&["--slice", "10ms", "-m", "glibc", "--db", &db]);
@@ -330,9 +397,13 @@ fn where_memory_is_short_managers_take_turns_with_the_baseline_in_each_block() {
     );
     let db = fixture.at("e.db");
     let managers = ["-m", "glibc", "-m", "glibc", "-m", "glibc", "-m", "glibc"];
-    let run = ["run", "-n", "2", "--db", &db, "--memory-at-once", "130M"];
+    let run = ["run", "--explain", "-n", "2", "--db", &db, "--memory-at-once", "130M"];
     let output = fixture.heaptoll(&[&run[..], &managers, &["--", &program]].concat());
-    output.exits(0).shows(&["(lockstep)", "in blocks of 3 of 4, glibc in each", "more than the limit of 130 MiB"]);
+    output.exits(0).shows(&[
+        "in lockstep on one core",
+        "3 of 4 managers at a time (glibc in each",
+        "more than the limit of 130 MiB",
+    ]);
     let count = |json: &serde_json::Value, stack: &str, phase: &str| rows_of(json, stack, phase).len();
     let json = fixture.json(&db);
     // Two turns a round: the baseline is in each, the others in one.
@@ -356,7 +427,7 @@ fn where_memory_is_short_managers_take_turns_with_the_baseline_in_each_block() {
     let table = json["comparison"]["tables"][0]["rows"].as_array().expect("rows");
     assert_eq!(table.iter().filter_map(pairs).collect::<Vec<_>>(), [7, 7, 7]);
     let both = ["run", "--pairing", "interleaved", "--memory-at-once", "1G", "--", &program];
-    fixture.heaptoll(&both).exits(2).complains(&["--memory-at-once is for runs at once"]);
+    fixture.heaptoll(&both).exits(2).complains(&["--memory-at-once is for lockstep"]);
     fixture
         .heaptoll(&["run", "--memory-at-once", "much", "--", &program])
         .exits(2)
@@ -367,6 +438,19 @@ fn where_memory_is_short_managers_take_turns_with_the_baseline_in_each_block() {
 fn where_memory_is_too_short_for_two_managers_run_one_after_the_other() {
     let fixture = Fixture::new();
     let program = fixture.program("computes", &works(""));
-    let run = ["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--memory-at-once", "8K", "--", &program];
+    let run = [
+        "run",
+        "--explain",
+        "-m",
+        "glibc",
+        "-m",
+        "glibc",
+        "-n",
+        "1",
+        "--memory-at-once",
+        "8K",
+        "--",
+        &program,
+    ];
     fixture.heaptoll(&run).exits(0).shows(&["2 together would take "]);
 }

@@ -22,7 +22,7 @@ fn every_experiment_bounds_the_overhead_of_its_managers() {
     fixture.heaptoll(&[&words[..], &stacks].concat()).exits(0).shows(&[
         "lower bound of overhead",
         "collections: ",
-        "glibc: nothing is taken out",
+        "glibc: nothing is subtracted",
     ]);
     let read = read_json(&json);
     let bounds = &read["comparison"]["lower_bounds"]["programs"][0];

@@ -63,7 +63,11 @@ fn an_object_with_malloc_but_without_free_is_half_a_family() {
 fn a_manager_that_crashes_in_its_constructor_is_to_blame_not_the_program() {
     let fixture = Fixture::new();
     let object = fixture.manager("crash.so", "__attribute__((constructor)) static void f(void) { abort(); }");
-    refused_everywhere(&fixture, &object, &["crash.so breaks even `sh -c :` when it is loaded", "killed by signal 6"]);
+    refused_everywhere(
+        &fixture,
+        &object,
+        &["crash.so breaks even `sh -c :` when it is loaded", "killed by signal 6"],
+    );
 }
 
 #[test]

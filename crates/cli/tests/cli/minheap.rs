@@ -73,7 +73,7 @@ fn a_third_outcome_stays_one() {
         number(&search["heap"]) >= 300_000 && search["failed_otherwise"][0] == "exit status 7",
         "{search}"
     );
-    output.shows(&["not one of memory alone", "exit status 7"]);
+    output.shows(&["failed for another reason than memory", "exit status 7"]);
 }
 
 /// Every other run needs 4 MiB more.

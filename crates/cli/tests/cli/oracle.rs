@@ -121,7 +121,7 @@ fn a_program_whose_allocations_differ_natively_is_refused_with_the_place() {
         let (json, output) = recorded(&fixture, &[&program, what], 1);
         let differs = json["sequence"]["differs"].as_str().expect("it differs");
         assert!(differs.contains(expected) && differs.contains("differs+0x"), "{what}: {differs}");
-        assert!(output.out.contains("every run differs there"), "{}", output.out);
+        assert!(output.out.contains("every native run differs there"), "{}", output.out);
         assert!(json["file"].is_null() && !std::path::Path::new(&fixture.at("p.oracle")).exists(), "{json}");
     }
 }

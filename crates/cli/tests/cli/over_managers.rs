@@ -204,8 +204,7 @@ fn collections_that_a_process_cannot_have_are_noted_under_the_table() {
         ["run", "-n", "1", "--db", &db, "-m", "glibc", "-m", "tithe", "-m", "sweep/glibc", "--", &program];
     let note = ["tithe", "sweep/glibc"].map(|stack| {
         format!(
-            "under {stack} the heap grew in place of collections that were abandoned: a process was made by vfork, \
-             clone or _Fork"
+            "Under {stack} the heap grew because collections were abandoned: a process was made by vfork, clone or _Fork"
         )
     });
     fixture.heaptoll(&run).exits(0).shows(&[&note[0], &note[1]]);

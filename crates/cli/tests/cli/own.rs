@@ -162,10 +162,7 @@ fn an_allocator_that_a_program_contains_and_hardly_uses_leaves_managers_to_be_co
     let (json, output) = counted(&fixture, &["-m", "kingsley"], &[&program], 0);
     output.shows(&["glibc", "kingsley"]);
     let managers = &json["programs"][0]["managers"];
-    assert!(
-        managers[0]["warnings"].to_string().contains("allocating calls go to mimalloc"),
-        "{managers:#}"
-    );
+    assert!(managers[0]["warnings"].to_string().contains("allocating calls go to mimalloc"), "{managers:#}");
     assert!(routine(&json, "malloc").0 >= 501);
 }
 

@@ -61,8 +61,8 @@ fn assert_what_doubled_is_first(fixture: &Fixture, program: &str, site: &str) {
     });
     let (json, html) = (fixture.at("diff.json"), fixture.at("diff.html"));
     let output = fixture.heaptoll(&["diff", &before, &after, "--json", &json, "--html", &html]).exits(0);
-    let first = output.out.lines().find(|line| line.contains("holds at the peak")).unwrap_or_default();
-    let doubled = format!("{site} holds at the peak 800 B more: 800 B became 1.56 KiB (+100 %)");
+    let first = output.out.lines().find(|line| line.contains("retains at the peak")).unwrap_or_default();
+    let doubled = format!("{site} retains at the peak 800 B more: 800 B became 1.56 KiB (+100 %)");
     assert!(first.contains(&doubled), "{}", output.out);
     let figures = read_json(&json);
     for figure in ["live", "exit", "bytes", "calls"] {

@@ -36,8 +36,8 @@ fn every_request_is_counted_and_collections_come_as_often_as_set() {
     fixture
         .heaptoll(&[&["lab", "proximity", "--html", &html], &options[..], &["--", &program]].concat())
         .exits(0)
-        .shows(&["Mean time over the middle's", "sweep/glibc", "survivor bias from"])
-        .shows(&["Mean processor time over the middle's", "Median processor time over the middle's"]);
+        .shows(&["Mean time, ratio to the middle", "sweep/glibc", "survivor bias from"])
+        .shows(&["Mean processor time, ratio to the middle", "Median processor time, ratio to the middle"]);
     let found = read_json(&json);
     let one = &found["programs"][0];
     // Forty thousand blocks, and what the C library takes for its output.

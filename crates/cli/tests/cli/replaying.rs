@@ -74,7 +74,7 @@ fn a_recorded_run_is_replayed_as_it_was() {
     let program = fixture.program("busy", BUSY);
     record(&fixture, &[], &[&program]);
     let (output, figures) = replay(&fixture, &["-m", "glibc", "-n", "2", "--seed", "7"]);
-    output.exits(0).shows(&["Replay of busy", "ns a call are taken off", "Latency", "Memory", "the same"]);
+    output.exits(0).shows(&["Replay of busy", "ns a call are subtracted", "Latency", "Memory", "the same"]);
     let fidelity = &figures["fidelity"];
     let live = &fidelity["max_live_bytes"];
     assert!(live[0] == live[1] && live[0].as_u64() > Some(500_000), "{live}");

@@ -99,7 +99,7 @@ fn a_load_that_fails_marks_the_round_and_the_server_is_stopped() {
 fn a_load_without_the_figures_marks_the_round() {
     let fixture = Fixture::new();
     let (output, _) = serve(&fixture, "", "true", &["-m", "glibc", "--figures", "(?P<x>[0-9]+) per hour"]);
-    output.exits(1).shows(&["holds no figure that the pattern finds"]);
+    output.exits(1).shows(&["contains no figure that the pattern finds"]);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_server_that_is_never_ready_is_tried_once_and_its_last_lines_are_shown() {
             "to standard output",
             "The server accepts connections",
         ])
-        .complains(&["give --ready a pattern that matches one"]);
+        .complains(&["Give --ready a pattern that matches one"]);
     let json = fixture.json(&db);
     assert_eq!(crate::fixture::rows(&json).len(), 1, "neither again nor under the other manager");
 }

@@ -47,9 +47,7 @@ fn a_description_sets_variables_for_every_run_and_overrules_the_users() {
     assert_eq!(outcomes(&read_json(&json), "modal-b"), ["ok"]);
     // The preflight runs in the same mode, and reports what the manager did.
     run(None, &["-m", "modal-a"]).exits(2).complains(&["exit status 9"]);
-    run(Some("a"), &["-m", "modal-b"])
-        .exits(0)
-        .complains(&["MODAL_MODE is set, but modal-b sets it itself"]);
+    run(Some("a"), &["-m", "modal-b"]).exits(0).complains(&["MODAL_MODE is set, but modal-b sets it itself"]);
     let read = read_json(&json);
     assert_eq!(outcomes(&read, "modal-b"), ["ok"]);
     let stacks = read["experiment"]["stacks"].as_array().expect("stacks");

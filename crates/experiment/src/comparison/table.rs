@@ -16,8 +16,11 @@ pub struct ProgramTable {
     pub program: String,
     /// Rows sorted by CPU ratio, the cheapest first; stacks without a good row last.
     pub rows: Vec<Row>,
-    /// Sentences the reader must see (too short a run, few pairs, orphaned processes, ...).
+    /// Sentences on the table; first what changes its reading (too short a run, few pairs, orphaned processes, ...).
     pub notes: Vec<String>,
+    /// How many of the last notes change nothing about its reading.
+    #[serde(skip)]
+    pub asides: usize,
     /// The smallest CPU difference, as a ratio above 1, that this data would have shown (median half width).
     pub detectable_cpu_ratio: Option<f64>,
     /// The company effect on the CPU ratios of runs in lockstep. `None` where there is no lockstep, or too few pairs.

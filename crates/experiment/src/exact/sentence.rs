@@ -105,18 +105,22 @@ fn claimed(axis: &Axis, cpu: &Interval) -> Option<String> {
     Some(match (share(axis.instructions, cpu), memory) {
         (Share::Agrees, _) => return None,
         (Share::None, Some(memory)) => {
-            format!("{takes}, but {executes}: the difference is in memory, not in instructions ({memory})")
+            format!("{takes}, but {executes}: memory makes the difference, not instructions ({memory})")
         }
         (Share::None, None) => format!("{takes}, but {executes}: {}", unseen(axis, left)),
-        (Share::Part, Some(memory)) => format!("{executes} and {takes}: the rest is in memory ({memory})"),
-        (Share::Part, None) => format!("{executes} and {takes}; of the rest, {}", unseen(axis, left)),
+        (Share::Part, Some(memory)) => format!("{executes} and {takes}: memory makes up the rest ({memory})"),
+        (Share::Part, None) => format!("{executes} and {takes}. As for the rest, {}", unseen(axis, left)),
         (Share::Beyond, Some(memory)) => {
-            let back =
-                if left > 0.0 { "memory takes part of it back" } else { "memory makes part of it good" };
-            format!("{executes}, but {takes} only: {back} ({memory})")
+            let back = if left > 0.0 {
+                "memory cancels part of the gain"
+            } else {
+                "memory offsets part of the cost"
+            };
+            format!("{executes}, but only {takes}: {back} ({memory})")
         }
         (Share::Beyond, None) => format!(
-            "{executes}, but {takes} only: those that make the difference are cheaper than the average; {}",
+            "{executes}, but only {takes}: the instructions that differ are cheaper than average. Otherwise, \
+             {}",
             unseen(axis, left)
         ),
         (Share::Opposite, Some(memory)) => {
@@ -133,23 +137,23 @@ fn unclaimed(axis: &Axis, cpu: Option<&Interval>) -> Option<String> {
         // What could cost as much as instructions have to differ by.
         let named = [1.0, -1.0].into_iter().filter_map(|way| memory(axis, way * SAME / PART));
         let memory = named.collect::<Vec<String>>().join(", ");
-        let time = if enough.is_some() { "no difference seen in time" } else { FEW };
+        let time = if enough.is_some() { "no difference detected in time" } else { FEW };
         return (!memory.is_empty()).then(|| format!("{executes}, with {memory}; {time}"));
     }
     let Some(cpu) = enough else { return Some(format!("{executes}; {FEW}")) };
     // To the nearer end of the interval, which holds 1.
     let left = (axis.instructions.clamp(cpu.low, cpu.high) / axis.instructions).ln();
     if left.abs() < SAME {
-        return Some(format!("{executes}; the difference in time is below what this run could see"));
+        return Some(format!("{executes}; the difference in time is too small to detect in this run"));
     }
     let between = format!("its CPU ratio is between {:.3} and {:.3}", cpu.low, cpu.high);
     Some(match memory(axis, left) {
-        Some(memory) => format!("{executes}, but {between}: memory evens it out ({memory})"),
+        Some(memory) => format!("{executes}, but {between}: memory balances it ({memory})"),
         None => format!("{executes}, but {between}: {}", unseen(axis, left)),
     })
 }
 
-const FEW: &str = "there are too few repetitions to state a difference in time";
+const FEW: &str = "too few repetitions to claim a difference in time";
 
 /// Misses and faults that could account for a part of what is `left` unexplained: of more time, or of less.
 fn memory(axis: &Axis, left: f64) -> Option<String> {
@@ -165,9 +169,9 @@ fn memory(axis: &Axis, left: f64) -> Option<String> {
 
 /// That nothing counted accounts for it.
 fn unseen(axis: &Axis, left: f64) -> String {
-    let nothing = "neither misses nor page faults account for it";
+    let nothing = "neither misses nor page faults explain it";
     match memory(axis, -left) {
-        Some(other) => format!("{nothing} (what was counted points the other way: {other})"),
+        Some(other) => format!("{nothing} (they point the other way: {other})"),
         None => nothing.into(),
     }
 }

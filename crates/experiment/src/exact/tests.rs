@@ -77,7 +77,7 @@ fn counts_are_shown_with_the_measured_ratio() {
     assert_eq!(lean.faults, Some(Counted { count: 100, ratio: Some(1.0) }));
     assert!(lean.cpu.is_some_and(|cpu| cpu.differs));
     assert!(
-        lean.words.contains("the rest is in memory (0.20 times glibc's misses of 32M/16)"),
+        lean.words.contains("memory makes up the rest (0.20 times glibc's misses of 32M/16)"),
         "{}",
         lean.words
     );
@@ -132,7 +132,7 @@ fn an_output_that_is_another_under_the_tracer_marks_no_measured_run() {
     assert!(table.notes.iter().all(|note| !note.contains("output")), "{:?}", table.notes);
     let exact = table.exact.as_ref().expect("notes");
     assert!(exact.rows.is_empty() && exact.notes.len() == 2, "{exact:?}");
-    assert!(exact.notes[0].contains("not good: wrong output"), "{exact:?}");
+    assert!(exact.notes[0].contains("failed: wrong output"), "{exact:?}");
 }
 
 #[test]

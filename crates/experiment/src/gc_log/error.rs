@@ -6,11 +6,12 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GcLogError {
     /// It holds nothing: the virtual machine ended before its collector began.
-    #[error("the log of collections is empty: the virtual machine ended before its heap was made")]
+    #[error("the log of collections is empty: the virtual machine ended before it made its heap")]
     Empty,
     /// A line without the decorations.
     #[error(
-        "line {line} of the log of collections does not begin with [TIMEns][LEVEL][TAGS]; write it by -Xlog:gc*:file=NAME:tn,level,tags"
+        "line {line} of the log of collections does not begin with [TIMEns][LEVEL][TAGS]; write it with \
+         -Xlog:gc*:file=NAME:tn,level,tags"
     )]
     Decorations {
         /// Which.
@@ -18,7 +19,8 @@ pub enum GcLogError {
     },
     /// A number that is too large, or a pause that is longer than the clock had run.
     #[error(
-        "line {line} of the log of collections: {what} is no figure that a collection can have; the file is damaged"
+        "line {line} of the log of collections: {what} is not a possible figure of a collection; the file is \
+         damaged"
     )]
     Figure {
         /// Which.
@@ -27,7 +29,7 @@ pub enum GcLogError {
         what: &'static str,
     },
     /// Not text.
-    #[error("line {line} of the log of collections is no text; the file is damaged")]
+    #[error("line {line} of the log of collections is not text; the file is damaged")]
     NotText {
         /// Which.
         line: usize,

@@ -41,11 +41,11 @@ pub fn is_set(environment: &[(String, String)]) -> bool {
 
 fn about(collector: Collector) -> &'static str {
     match collector {
-        Collector::Serial => "Java's collector of one thread: copies the young, marks and compacts the old",
-        Collector::Parallel => "Java's collector of throughput: the same by several threads",
+        Collector::Serial => "Java's single-threaded collector: copies the young, marks and compacts the old",
+        Collector::Parallel => "Java's throughput collector: the same with several threads",
         Collector::G1 => "Java's default: regions, marked while the program runs, evacuated in pauses",
-        Collector::Shenandoah => "Java's: marks and copies while the program runs",
-        Collector::Z => "Java's ZGC: marks and copies while the program runs, by coloured pointers",
+        Collector::Shenandoah => "Java's Shenandoah: marks and copies while the program runs",
+        Collector::Z => "Java's ZGC: marks and copies while the program runs, with coloured pointers",
     }
 }
 

@@ -19,8 +19,8 @@ const ROUNDING: (u64, u64) = (4 << 20, 64);
 pub enum NotJava {
     /// No virtual machine wrote a log.
     #[error(
-        "{program} started no Java virtual machine, or one that takes no options from JAVA_TOOL_OPTIONS: {stack} chooses \
-         Java's collector and changes nothing else. For the memory of C take a manager such as mimalloc"
+        "{program} started no Java virtual machine, or one that takes no options from JAVA_TOOL_OPTIONS: \
+         {stack} only chooses Java's collector. For the memory of C take a manager such as mimalloc"
     )]
     NoMachine {
         /// The program.
@@ -43,7 +43,7 @@ pub enum NotJava {
     },
     /// Another collector ran.
     #[error(
-        "{stack} was requested, but the program chose {found} by itself; leave the collector out of its options"
+        "{stack} was asked for, but the program itself chose {found}; leave the collector out of its options"
     )]
     Collector {
         /// The requested stack.
@@ -53,8 +53,8 @@ pub enum NotJava {
     },
     /// Another heap.
     #[error(
-        "{stack}: the heap may grow to {found}, not to {requested}: the program's own options win; leave out -Xmx and \
-         -XX:MaxHeapSize"
+        "{stack}: the heap may grow to {found}, not to {requested}, because the program's own options win; \
+         leave out -Xmx and -XX:MaxHeapSize"
     )]
     Heap {
         /// The requested stack.

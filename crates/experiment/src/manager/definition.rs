@@ -120,12 +120,12 @@ impl Manager {
     pub fn why_no_layers(&self) -> Option<&'static str> {
         if self.kind == ManagerSource::Java {
             return Some(
-                "it is a collector of Java's virtual machine and serves no malloc: a layer would see the C library's; \
-                 take LAYER/glibc for the memory that the virtual machine gets by malloc",
+                "it is a collector of Java's virtual machine and serves no malloc, so a layer would see only \
+                 the C library's; take LAYER/glibc for what the virtual machine allocates by malloc",
             );
         }
         UNFIT_FOR_LAYERS.contains(&self.base.as_str()).then_some(
-            "bdw takes what the dynamic linker allocates for garbage when a layer stands in front of it, and crashes",
+            "bdw crashes with a layer in front: it takes what the dynamic linker allocates for garbage",
         )
     }
 

@@ -19,7 +19,9 @@ fn java_hint(name: &str) -> &'static str {
 pub enum ManagerError {
     /// Neither a known name nor a path.
     #[error(
-        "there is no manager `{name}`{suggestion}; {}known here: {known}; groups of them: modern, historic, collectors, added, all. A shared object of your own is named by its path (with a `/`); `heaptoll managers add --help` names allocators of others that it builds",
+        "there is no manager `{name}`{suggestion}; {}known here: {known}; groups of them: modern, historic, \
+         collectors, added, all. Name a shared object of your own by its path (with a `/`); `heaptoll \
+         managers add --help` lists allocators that it builds",
         java_hint(.name)
     )]
     Unknown {

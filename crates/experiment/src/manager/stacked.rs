@@ -97,8 +97,8 @@ fn nonsense(layers: &[Layer], manager: &Manager) -> Option<String> {
             second.kind.as_str()
         )),
         [only] if manager.collects() => Some(format!(
-            "{} is a collector and decides by itself when a block is free, so `{}` in front of it would measure both; \
-             take an allocator, for instance tithe-explicit",
+            "{} is a collector and itself decides when a block is free, so `{}` in front of it would measure \
+             both; take an allocator, for instance tithe-explicit",
             manager.base,
             only.kind.as_str()
         )),

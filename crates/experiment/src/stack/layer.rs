@@ -73,7 +73,7 @@ impl LayerKind {
     /// One line about it.
     pub const fn about(self) -> &'static str {
         match self {
-            LayerKind::Quarantine => "holds freed blocks back until SIZE bytes are held, then frees them all",
+            LayerKind::Quarantine => "delays frees until SIZE bytes wait, then frees them all",
             LayerKind::Sweep => "a conservative mark-sweep collector over the manager's malloc",
             LayerKind::Oracle => {
                 "frees objects at a point that `heaptoll lab oracle` recorded, whatever the program frees"

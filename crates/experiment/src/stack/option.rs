@@ -88,7 +88,7 @@ impl Values {
             }
             Values::Number(from, u64::MAX) => format!("give a whole number from {from}"),
             Values::Number(from, to) => format!("give a whole number from {from} to {to}"),
-            Values::Delay(to) => format!("give a whole number from 0 to {to}, or -1: never"),
+            Values::Delay(to) => format!("give a whole number from 0 to {to}, or -1 for never"),
             Values::Words(words) => format!("give {}", words.join(" or ")),
             Values::Path => "give the path of a file".into(),
         }
@@ -110,7 +110,7 @@ fn unknown(owner: &str, known: &[(&str, Values)], piece: &str, option: &str) -> 
         false => format!("it has {}{}", names.join(", "), did_you_mean(option, names.iter().copied())),
     };
     if piece == option {
-        text.push_str("; if it is a manager, give it by an -m of its own");
+        text.push_str("; if it is a manager, give it an -m of its own");
     }
     StackError::Option { owner: owner.into(), option: option.into(), known: text }
 }

@@ -54,9 +54,9 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
         (LayerKind::Quarantine, Some(text)) => {
             let (bytes, text) = Values::Size(1)
                 .read(text)
-                .ok_or_else(|| wrong(&format!("`{text}` is no size; write 1B, 64K, 2M or the like")))?;
+                .ok_or_else(|| wrong(&format!("`{text}` is not a size; write 1B, 64K, 2M or the like")))?;
             if bytes.parse().is_ok_and(|bytes: u64| bytes > LARGEST_QUARANTINE) {
-                return Err(wrong(&format!("{text} is too much; 512G is the most")));
+                return Err(wrong(&format!("{text} is too much; the most is 512G")));
             }
             word.push('=');
             word.push_str(&text);

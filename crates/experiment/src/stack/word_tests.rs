@@ -28,9 +28,9 @@ fn sizes_travel_in_bytes() {
 fn what_a_layer_does_not_know_is_refused_with_what_it_knows() {
     for (word, expected) in [
         ("quarantine/glibc", "quarantine=2M"),
-        ("quarantine=2X/glibc", "`2X` is no size"),
-        ("quarantine=0/glibc", "`0` is no size"),
-        ("quarantine=600G/glibc", "512G is the most"),
+        ("quarantine=2X/glibc", "`2X` is not a size"),
+        ("quarantine=0/glibc", "`0` is not a size"),
+        ("quarantine=600G/glibc", "the most is 512G"),
         ("quarantine=2M", "no manager after it"),
         ("sweep/", "no manager after it"),
         ("sweep=2M/glibc", "no value of its own"),

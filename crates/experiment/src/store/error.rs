@@ -13,12 +13,10 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// It exists already.
-    #[error(
-        "{0} exists already; give another name to --db (`heaptoll run` goes on with its own by --resume)"
-    )]
+    #[error("{0} exists already; give --db another name (`heaptoll run` continues its own with --resume)")]
     Exists(PathBuf),
     /// Another run appends to it.
-    #[error("{0} is being written by another heaptoll run; wait for its end")]
+    #[error("another heaptoll run is writing {0}; wait for its end")]
     InUse(PathBuf),
     /// It does not exist.
     #[error(
@@ -68,7 +66,7 @@ pub enum StoreError {
         reason: String,
     },
     /// What was written could not be forced to the disk.
-    #[error("{path} was written and is not on the disk: {cause}; free space there and try again", path = .path.display())]
+    #[error("{path} was written but is not on the disk: {cause}; free space there and try again", path = .path.display())]
     NotOnDisk {
         /// The file.
         path: PathBuf,
@@ -109,7 +107,7 @@ fn advice(cause: &rusqlite::Error) -> &'static str {
             "cannot be opened for writing; check the folder and its permissions"
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "is in use by another heaptoll",
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => "is no intact SQLite file",
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => "is not an intact SQLite file",
         _ => "cannot be read or written",
     }
 }

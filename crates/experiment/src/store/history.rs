@@ -27,6 +27,7 @@ const FILES: [&str; 9] = [
 const STATEMENTS: &str = include_str!("../../../../docs/reference/sql-examples.sql");
 
 /// The columns of the views: none may go, change its name or its place.
+// Sentence: names of columns.
 const COLUMNS: &str = "runs: run repetition phase program stack outcome outcome_detail cpu_s user_s system_s wall_s \
     peak_rss_kib minor_faults major_faults voluntary_switches involuntary_switches disk_read_blocks output_bytes \
     output_digest_sha256 heap_high_water_bytes used_high_bytes held_high_bytes refused_calls written_after_free \

@@ -15,6 +15,7 @@ use crate::shards::Part;
 
 /// Rows of a shard that are not of its part: `?1` is the program, then the first and the last warm-up, repetitions of a
 /// round, the first and the last repetition or round.
+// Sentence: a statement of SQL.
 const OUTSIDE: &str = "SELECT count(*) FROM shard.observation WHERE program <> ?1 OR CASE \
     WHEN phase IN ('profile', 'warmup') THEN repetition < ?2 OR repetition > ?3 \
     WHEN phase IN ('timed', 'alone', 'startup') THEN repetition / ?4 < ?5 OR repetition / ?4 > ?6 ELSE 1 END";

@@ -45,7 +45,7 @@ fn changed_since(described: &Description) -> Option<String> {
     let names: Vec<String> = changed.map(|file| file.file.path.clone()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "changed or put in place after the experiment began, so perhaps not what was measured: {}",
+            "changed or installed after the experiment began, so perhaps not what was measured: {}",
             and_list(&names)
         )
     })
@@ -55,7 +55,7 @@ fn files(checked: &Checked) -> Section {
     let all = checked.files.len();
     let same = all - checked.others().count();
     let mut text =
-        vec![format!("{same} of {} that took part are here, the same by SHA-256.", plural(all, "file"))];
+        vec![format!("{same} of {} that took part are here with the same SHA-256.", plural(all, "file"))];
     text.extend(generated_again(checked));
     let row = |(file, here): (&super::description::OwnedFile, FileHere)| {
         let (words, tone) = match here {
@@ -77,9 +77,7 @@ fn files(checked: &Checked) -> Section {
 fn generated_again(checked: &Checked) -> Option<String> {
     let missing = checked.others().filter(|(_, here)| *here == FileHere::Missing);
     let inputs = missing.filter(|(file, _)| file.is_generated_input()).count();
-    (inputs > 0).then(|| {
-        format!("Of those that are missing, heaptoll generates {}: `replay` does.", plural(inputs, "input"))
-    })
+    (inputs > 0).then(|| format!("Of the missing files, `replay` generates {}.", plural(inputs, "input")))
 }
 
 fn packages(checked: &Checked) -> Section {
@@ -119,9 +117,9 @@ pub fn of_verdicts(found: &[Verdict], left_out: Vec<String>) -> Document {
     let parts = [
         (Agreement::Confirmed, "confirmed"),
         (Agreement::Contradicted, "contradicted"),
-        (Agreement::OnlyThen, "claimed in the artifact only"),
-        (Agreement::OnlyNow, "claimed now only"),
-        (Agreement::NoDifference, "without a difference in both"),
+        (Agreement::OnlyThen, "claimed only in the artifact"),
+        (Agreement::OnlyNow, "claimed only now"),
+        (Agreement::NoDifference, "without a difference in either"),
         (Agreement::TooFew, "with too few repetitions"),
         (Agreement::Missing, "not measured again"),
     ];
@@ -151,11 +149,11 @@ pub fn of_verdicts(found: &[Verdict], left_out: Vec<String>) -> Document {
     Document {
         title: format!("{}: {}", plural(found.len(), "verdict"), and_list(&parts)),
         subtitle:
-            "Ratios to the baseline; a verdict is contradicted where one claims more and the other less."
+            "Ratios to the baseline. A verdict is contradicted if one side claims more and the other less."
                 .into(),
         warnings: left_out
             .into_iter()
-            .map(|text| format!("left out, since it is other work: {text}"))
+            .map(|text| format!("left out, because it is other work: {text}"))
             .collect(),
         sections: vec![section],
         ..Document::default()
@@ -166,9 +164,9 @@ fn words(agreement: Agreement) -> (&'static str, Tone) {
     match agreement {
         Agreement::Confirmed => ("confirmed", Tone::Less),
         Agreement::Contradicted => ("contradicted", Tone::More),
-        Agreement::OnlyThen => ("no difference seen now", Tone::Same),
-        Agreement::OnlyNow => ("no difference seen in the artifact", Tone::Same),
-        Agreement::NoDifference => ("no difference seen in both", Tone::Same),
+        Agreement::OnlyThen => ("no difference detected now", Tone::Same),
+        Agreement::OnlyNow => ("no difference detected in the artifact", Tone::Same),
+        Agreement::NoDifference => ("no difference detected in either", Tone::Same),
         Agreement::TooFew => (TOO_FEW, Tone::Dim),
         Agreement::Missing => ("missing", Tone::Dim),
     }

@@ -51,8 +51,8 @@ pub enum ArtifactError {
     },
     /// What was piped into the program is gone.
     #[error(
-        "{path} cannot be measured again: the program's standard input was piped, and is not kept; measure it with --stdin \
-         FILE, and make an artifact of that",
+        "{path} cannot be measured again, because the program's standard input was a pipe and is not kept; \
+         measure it with --stdin FILE, and make an artifact of that",
         path = .path.display()
     )]
     Piped {
@@ -60,15 +60,15 @@ pub enum ArtifactError {
         path: PathBuf,
     },
     /// An experiment of shards without its plan.
-    #[error("{path} was measured in shards: give the plan that they are of (--plan)", path = .path.display())]
+    #[error("{path} was measured in shards: give their plan (--plan)", path = .path.display())]
     NeedsPlan {
         /// Its file.
         path: PathBuf,
     },
     /// Classes of machines, which have verdicts of their own.
     #[error(
-        "{path} was measured on several classes of machines: make a file of one of them (`heaptoll lab shards merge --class NAME`), \
-         and an artifact of that", path = .path.display()
+        "{path} was measured on several classes of machines: `heaptoll lab shards merge --class NAME` makes \
+         a file of one class; make an artifact of that", path = .path.display()
     )]
     SeveralClasses {
         /// Its file.
@@ -84,7 +84,8 @@ pub enum ArtifactError {
         path: PathBuf,
     },
     /// A folder that is no artifact.
-    #[error("{path} is no artifact of heaptoll's ({why}); `heaptoll lab artifact EXPERIMENT -o DIR` makes one", path = .path.display())]
+    #[error("{path} is not an artifact of heaptoll ({why}); `heaptoll lab artifact EXPERIMENT -o DIR` makes \
+             one", path = .path.display())]
     NoArtifact {
         /// The folder.
         path: PathBuf,
@@ -103,7 +104,8 @@ pub enum ArtifactError {
         written_by: String,
     },
     /// What describes it is not as it was written.
-    #[error("{path} is damaged or was changed: its content does not have the digest in it; get the artifact again",
+    #[error("{path} is damaged or was changed: its content does not match the digest in it; get the artifact \
+             again",
         path = .path.display())]
     Changed {
         /// The file.
@@ -116,8 +118,8 @@ pub enum ArtifactError {
         path: PathBuf,
     },
     /// A file of the folder differs.
-    #[error("{path} is damaged or was changed: its SHA-256 is {here}, the artifact's description has {recorded}; get the \
-        artifact again", path = .path.display())]
+    #[error("{path} is damaged or was changed: its SHA-256 is {here}, but the artifact's description says \
+             {recorded}; get the artifact again", path = .path.display())]
     OtherContent {
         /// The file.
         path: PathBuf,

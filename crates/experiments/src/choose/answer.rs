@@ -53,11 +53,11 @@ fn fresh_runs(figures: &Figures) -> Table {
 }
 
 fn notes(figures: &Figures) -> Vec<String> {
-    let read = "Of fresh runs, made after the search. Where an interval holds 1, no difference is seen.";
+    let read = "From fresh runs after the search. If an interval contains 1.00, no difference was detected.";
     let mut all = vec![read.to_owned()];
     if figures.finalists.iter().any(|finalist| finalist.cpu.as_ref().is_some_and(are_few)) {
         all.push(format!(
-            "Fewer than {FEWEST_PAIRS} repetitions: the brackets are ranges, and no difference is claimed."
+            "Fewer than {FEWEST_PAIRS} repetitions: brackets are ranges, and no difference is claimed."
         ));
     }
     all
@@ -107,7 +107,11 @@ fn servers(figures: &Figures) -> Option<Table> {
     Some(Table {
         columns,
         rows: figures.finalists.iter().map(row).collect(),
-        notes: vec!["Medians of the fresh runs. Memory is resident, of all processes of the server.".into()],
+        notes: vec![
+            "Medians of the fresh runs. Memory is the resident memory of all processes of the \
+                     server."
+                .into(),
+        ],
         ..Table::default()
     })
 }
@@ -139,7 +143,7 @@ fn price(finalist: &Finalist, baseline: &str) -> String {
         format!("{} {direction} {noun} ({} to {})", share(interval.ratio), share(near), share(far))
     };
     let idle = finalist.idle.as_ref().map(|_| part(&finalist.idle, "memory when idle"));
-    let p99 = finalist.p99.as_ref().map(|_| part(&finalist.p99, "time for the slowest request of a hundred"));
+    let p99 = finalist.p99.as_ref().map(|_| part(&finalist.p99, "p99 latency"));
     let parts: Vec<String> = [part(&finalist.memory, "memory"), part(&finalist.cpu, "CPU time")]
         .into_iter()
         .chain(idle)
@@ -154,16 +158,16 @@ fn no_answer(figures: &Figures) -> String {
     let measured = figures.finalists.iter().filter_map(|finalist| finalist.cpu.as_ref());
     if measured.clone().next().is_some() && measured.into_iter().all(are_few) {
         return format!(
-            "Keep {}: {} fresh repetitions are too few to judge the best candidates of the search ({}). {FEWEST_PAIRS} are \
-             the fewest that show a difference, ten are better (-n).",
+            "Keep {}: {} fresh repetitions are too few to judge the best candidates of the search ({}). \
+             {FEWEST_PAIRS} can show a difference, ten are better (-n).",
             figures.baseline,
             figures.fresh_repetitions,
             and_list(&others)
         );
     }
     format!(
-        "Keep {}: in fresh runs neither of the best candidates of the search ({}) is better for certain. More \
-         repetitions (-n) see smaller differences.",
+        "Keep {}: in fresh runs none of the best candidates of the search ({}) is better for certain. More \
+         repetitions (-n) detect smaller differences.",
         figures.baseline,
         and_list(&others)
     )
@@ -186,12 +190,12 @@ fn how_to_set(manager: &Manager, places: &Places) -> Option<String> {
 fn source(manager: &Manager) -> String {
     let (origin, version) = (&manager.origin, &manager.version);
     match manager.kind {
-        ManagerSource::Glibc if manager.layers.is_empty() => "; no library is needed".to_owned(),
+        ManagerSource::Glibc if manager.layers.is_empty() => "; it needs no library".to_owned(),
         ManagerSource::Debian => {
-            format!("; the library is that of {origin}, version {version}: install it where the program runs")
+            format!("; install its library where the program runs: {origin}, version {version}")
         }
         ManagerSource::Built | ManagerSource::Added => format!(
-            "; the library is heaptoll's build of version {version} ({origin}): copy it to where the program runs"
+            "; copy its library, heaptoll's build of version {version} ({origin}), to where the program runs"
         ),
         _ => String::new(),
     }
@@ -223,7 +227,7 @@ mod tests {
         );
         let unsure = Finalist { cpu: interval(1.0, 0.99, 1.02), ..finalist };
         assert!(
-            price(&unsure, "glibc").contains("no difference seen in CPU time (1.00 (0.99–1.02))"),
+            price(&unsure, "glibc").contains("no difference detected in CPU time (1.00 (0.99–1.02))"),
             "{}",
             price(&unsure, "glibc")
         );
@@ -260,9 +264,7 @@ mod tests {
         let huge = with("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", glibc());
         assert_eq!(
             how_to_set(&huge, &places).as_deref(),
-            Some(
-                "Set glibc like this: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ./program; no library is needed"
-            )
+            Some("Set glibc like this: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ./program; it needs no library")
         );
         assert_eq!(how_to_set(&glibc(), &places), None);
         let debian = Manager {

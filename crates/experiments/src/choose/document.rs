@@ -53,7 +53,7 @@ fn warnings(figures: &Figures) -> Vec<String> {
     };
     let grown = (grows(&figures.choice) && !grows(&figures.baseline)).then(|| {
         format!(
-            "{} grew in the soak, and {} did not: what it saves may not last",
+            "{} grew in the soak, and {} did not: its savings may not last",
             figures.choice, figures.baseline
         )
     });
@@ -67,8 +67,8 @@ fn facts(figures: &Figures, experiment: &Experiment) -> Vec<(String, String)> {
         fact(
             "search",
             format!(
-                "{} candidates in {}, each compared with {} in the same repetitions; all in as many repetitions as the \
-                 fresh runs would take {}",
+                "{} candidates in {}, each compared with {} in the same repetitions; as many repetitions as \
+                 the fresh runs for all would take {}",
                 figures.candidates.len(),
                 plural(figures.search_runs as usize, "run"),
                 figures.baseline,
@@ -135,7 +135,9 @@ fn search(figures: &Figures) -> Section {
         ],
         rows: figures.candidates.iter().map(cells).collect(),
         notes: vec![
-            "Few runs each, and the lucky ones were kept: these ratios chose the finalists and are no prices.".into(),
+            "Search estimates: few runs, biased towards lucky candidates. Quote the ratios of the fresh \
+             runs, not these."
+                .into(),
         ],
         ..Table::default()
     };

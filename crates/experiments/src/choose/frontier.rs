@@ -12,7 +12,7 @@ const DEFAULT: &str = "default";
 const CHOSEN: &str = "chosen";
 const UNDECIDED: &str = "not decided against the default";
 const DECIDED: &str = "not chosen";
-const SEARCHED: &str = "in the search, no price";
+const SEARCHED: &str = "search estimate";
 
 /// Names in the picture, which have a colour and a symbol of their own, the default's grey first.
 pub(super) fn palette(figures: &Figures) -> Vec<String> {
@@ -26,7 +26,7 @@ pub(super) fn palette(figures: &Figures) -> Vec<String> {
 pub(super) fn section(figures: &Figures) -> Section {
     let names = on_frontier(figures);
     let text = format!(
-        "Nothing here is both cheaper and smaller than {}. Figures of what is no finalist are the search's.",
+        "Pareto frontier: {}. Points other than the finalists are search estimates.",
         and_list(&names)
     );
     Section { title: "Time and memory".into(), text: vec![text], items: vec![Item::Chart(chart(figures))] }
@@ -72,8 +72,8 @@ fn chart(figures: &Figures) -> Chart {
         |title: &str, values: Vec<f64>| Axis::spread(&format!("{title}, to {}", figures.baseline), values);
     Chart {
         title: "CPU time against memory".into(),
-        caption: "Down and left is better. Whiskers are the intervals of the fresh runs. Joined: nothing here is both \
-                  cheaper and smaller."
+        caption: "Down and left is better. Whiskers are the intervals of the fresh runs. The line is the \
+                  Pareto frontier."
             .into(),
         form: Form::Points,
         x: axis("CPU time", points.iter().map(|point| point.0).collect()),

@@ -23,12 +23,12 @@ pub(super) fn check(request: &Request, context: &Context) -> Result<(), Failure>
     let refuse = |why: &str| Err(Failure::Usage(why.into()));
     if programs.iter().any(|program| program.serve.is_none()) {
         return refuse(
-            "--p99, --burst, --idle, --soak and --prefer p99 or idle are for servers: name one by --serve, or a server of the \
-             catalog",
+            "--p99, --burst, --idle, --soak and --prefer p99 or idle are for servers: give one with --serve, \
+             or a server of the catalog",
         );
     }
     if request.soak_s.is_some() && programs.len() != 1 {
-        return refuse("--soak is for one server: name one");
+        return refuse("--soak is for one server: name only one");
     }
     let servers = || programs.iter().filter_map(|program| program.serve.as_ref());
     let reports_p99 = |figures: &str| {
@@ -37,12 +37,12 @@ pub(super) fn check(request: &Request, context: &Context) -> Result<(), Failure>
     };
     if wants_p99 && !servers().all(|serve| serve.figures.as_deref().is_some_and(reports_p99)) {
         return refuse(
-            "the 99th percentile is not known: give --figures a pattern with a group p99_ms, p99_us or p99_s that matches \
-             the load's report",
+            "the 99th percentile is unknown: give --figures a pattern with a group p99_ms, p99_us or p99_s \
+             that matches the load's report",
         );
     }
     if wants_idle && servers().any(|serve| serve.idle_s.is_empty()) {
-        return refuse("--prefer idle needs to know when: add --idle, as in --idle 1s,10s,60s");
+        return refuse("--prefer idle needs --idle, the times to measure at, as in --idle 1s,10s,60s");
     }
     Ok(())
 }

@@ -87,7 +87,7 @@ impl Limits {
             return Some(format!("takes more than {}", size_text(limit)));
         }
         let slow = |limit: &f64| served.p99_ms.is_some_and(|p99| p99 > *limit);
-        self.p99_ms.filter(slow).map(|limit| format!("one request of a hundred takes longer than {limit} ms"))
+        self.p99_ms.filter(slow).map(|limit| format!("its p99 latency exceeds {limit} ms"))
     }
 }
 

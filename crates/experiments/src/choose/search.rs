@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
         let reasons =
             self.rows.iter().filter_map(|row| Some(format!("\n  {}: {}", row.stack, row.why_out.as_ref()?)));
         Failure::Usage(format!(
-            "no candidate but {} runs this program as it should{within}:{}",
+            "only {} runs this program correctly{within}:{}",
             self.request.run.baseline,
             reasons.collect::<String>()
         ))

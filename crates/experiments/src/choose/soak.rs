@@ -77,7 +77,7 @@ pub(super) fn run(request: &Request, fresh: &Run, context: &Context) -> Result<V
         start_layer: context.places.start_layer(),
         interrupt: context.interrupt.clone(),
     };
-    context.messages.note(&format!("all servers up at once for {}", took(seconds)));
+    context.messages.note(&format!("all servers run together for {}", took(seconds)));
     let bar = context.messages.progress(Some(seconds.ceil() as u64));
     let length = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     let each = &mut |at_s: f64| bar.set_steps(at_s as u64, seconds.ceil() as u64);
@@ -136,13 +136,13 @@ fn sentence(soak: &Soak) -> String {
     match &soak.growth {
         None => {
             let loads = plural(soak.loads as usize, "load");
-            format!("Whether {name} grows is not known after {loads}: a longer soak shows it.")
+            format!("Cannot tell whether {name} grows after {loads}. Soak it longer.")
         }
         Some(growth) if growth.is_certain() => {
             format!("{name} grows by {} MiB an hour in the second half of the soak.", growth.text())
         }
         Some(growth) => format!(
-            "{name}: no growth seen in the second half of the soak, {} MiB an hour are possible.",
+            "{name}: no growth detected in the second half of the soak (at most {} MiB an hour).",
             significant(growth.high.max(0.0) / 1048576.0)
         ),
     }
@@ -170,8 +170,8 @@ fn table(soaks: &[Soak]) -> Table {
         ],
         rows: soaks.iter().map(row).collect(),
         notes: vec![
-            "All servers were up at once and loaded in turns. Growth is the median of the slopes between all pairs of points \
-             of the second half, with its 95 % interval."
+            "All servers ran together, loaded in turns. Growth is the median slope between all pairs of \
+             points of the second half, with its 95 % interval."
                 .into(),
         ],
         ..Table::default()
@@ -216,14 +216,14 @@ mod tests {
         assert!(grows.memory.len() <= POINTS && grows.loads == 400);
         let fills = figures(&soaked(|at| 1000 + 1024 * at.min(150)));
         assert!(!fills.growth.expect("a slope").is_certain());
-        assert!(sentence(&fills).contains("no growth seen"));
+        assert!(sentence(&fills).contains("no growth detected"));
     }
 
     #[test]
     fn few_loads_and_a_dead_server_have_no_growth() {
         let few = Soaked { loads: soaked(|at| at).loads[..30].to_vec(), ..soaked(|at| at) };
         assert!(figures(&few).growth.is_none() && sentence(&figures(&few)).contains("not known"));
-        let dead = Soaked { trouble: Some("died while it was loaded".into()), ..few };
-        assert!(sentence(&figures(&dead)).contains("died while it was loaded"));
+        let dead = Soaked { trouble: Some("died under load".into()), ..few };
+        assert!(sentence(&figures(&dead)).contains("died under load"));
     }
 }

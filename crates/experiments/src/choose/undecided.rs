@@ -22,7 +22,7 @@ pub(super) fn section(figures: &Figures) -> Section {
     let compared = figures.finalists.iter().filter_map(|finalist| finalist.cpu.as_ref());
     if compared.clone().next().is_some() && compared.into_iter().all(are_few) {
         text.push(format!(
-            "Whether any of the finalists differs from {}: {} fresh repetitions are too few to show it.",
+            "Cannot tell whether any of the finalists differs from {}: {} fresh repetitions are too few.",
             figures.baseline, figures.fresh_repetitions
         ));
     }
@@ -39,28 +39,20 @@ fn of_finalist(finalist: &Finalist, baseline: &str) -> Vec<String> {
     let figures = [
         ("CPU time", &finalist.cpu),
         ("memory", &finalist.memory),
-        ("time for the slowest request of a hundred", &finalist.p99),
+        ("p99 latency", &finalist.p99),
         ("memory when idle", &finalist.idle),
     ];
     let open = figures.into_iter().filter_map(|(noun, interval)| Some((noun, interval.as_ref()?)));
     open.filter(|(_, interval)| !interval.differs && !are_few(interval) && interval.low < interval.high)
         .map(|(noun, interval)| {
-            format!(
-                "Whether {} takes more or less {noun} than {baseline}: {}.",
-                finalist.stack,
-                bounds(interval)
-            )
+            format!("Cannot rank {} against {baseline} by {noun}: {}.", finalist.stack, bounds(interval))
         })
         .collect()
 }
 
 /// By how much it could differ either way.
 fn bounds(interval: &Interval) -> String {
-    format!(
-        "up to {} less and up to {} more are possible",
-        percent(1.0 - interval.low),
-        percent(interval.high - 1.0)
-    )
+    format!("between {} less and {} more", percent(1.0 - interval.low), percent(interval.high - 1.0))
 }
 
 /// Which of two finalists is better, where their difference is not certain.
@@ -71,7 +63,7 @@ fn between_finalists(figures: &Figures) -> Option<String> {
     let names: Vec<&str> = others.map(|finalist| finalist.stack.as_str()).collect();
     let [first, second] = names[..] else { return None };
     Some(format!(
-        "Whether {first} or {second} is better by what is wanted: {first} could be up to {} better and up to {} worse.",
+        "Cannot rank {first} against {second}: {first} is between {} better and {} worse.",
         percent(1.0 - interval.low),
         percent(interval.high - 1.0)
     ))
@@ -95,8 +87,8 @@ fn near(figures: &Figures) -> Option<String> {
     let more = near.len() - names.len();
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     Some(format!(
-        "Whether what the search let go is worse than its finalists: {}{more} came within {} of one in few runs. Name them \
-         by -m to have them in the fresh runs.",
+        "The search may have dropped good candidates: {}{more} came within {} of a finalist in few runs. \
+         Name them with -m to have them in the fresh runs.",
         and_list(&names),
         percent(NEAR)
     ))
@@ -133,10 +125,7 @@ mod tests {
             ..Figures::default()
         };
         let text = section(&figures).text;
-        assert_eq!(
-            text[0],
-            "Whether lean takes more or less CPU time than glibc: up to 2.0 % less and up to 3.0 % more are possible."
-        );
+        assert_eq!(text[0], "Cannot rank lean against glibc by CPU time: between 2.0 % less and 3.0 % more.");
         assert!(text.len() == 2 && text[1].contains("close came") && !text[1].contains("far"), "{text:?}");
         figures.finalists[1].cpu = interval(1.01, 1.03);
         figures.candidates.truncate(1);

@@ -31,7 +31,7 @@ pub enum ClusterError {
         cause: io::Error,
     },
     /// A file that is no plan.
-    #[error("{path} is no plan of heaptoll's ({why}); `heaptoll lab shards plan ... -o FILE` writes one", path = .path.display())]
+    #[error("{path} is not a plan of heaptoll ({why}); `heaptoll lab shards plan ... -o FILE` writes one", path = .path.display())]
     NoPlan {
         /// The file.
         path: PathBuf,
@@ -53,8 +53,8 @@ pub enum ClusterError {
     },
     /// A plan that another heaptoll made.
     #[error(
-        "{path} was made by heaptoll {planned}, and this is {here}: they may measure otherwise; use one version on all \
-         nodes, or plan again", path = .path.display()
+        "{path} was made by heaptoll {planned}, but this is {here}, which may measure differently; use one \
+         version on all nodes, or plan again", path = .path.display()
     )]
     OtherHeaptoll {
         /// The file.
@@ -66,7 +66,8 @@ pub enum ClusterError {
     },
     /// A plan that is not as it was written.
     #[error(
-        "{path} is damaged or was changed after it was made: its content does not have the digest in it; plan again",
+        "{path} is damaged or was changed after it was made: its content does not match the digest in it; \
+         plan again",
         path = .path.display()
     )]
     Changed {
@@ -83,8 +84,8 @@ pub enum ClusterError {
     },
     /// This machine is of another class.
     #[error(
-        "{node} is no machine of class {class}: {}; run the shard on one that is, or make a class of this one \
-         (`heaptoll lab shards plan --machine -o FILE`) and plan with it (--class)", differences(.found)
+        "{node} is not a machine of class {class}: {}. Run the shard on another node, or plan again with a \
+         class of this one (`heaptoll lab shards plan --machine -o FILE`, then --class)", differences(.found)
     )]
     OtherClass {
         /// This node.
@@ -107,8 +108,8 @@ pub enum ClusterError {
     },
     /// A file differs from the plan's.
     #[error(
-        "{path} ({}) is not the one of the plan: its SHA-256 is {here}, the plan has {planned}; put the same file on \
-         each node, or plan again", .role.as_str(), path = .path.display()
+        "{path} ({}) differs from the file of the plan: its SHA-256 is {here}, but the plan says {planned}; \
+         put the same file on each node, or plan again", .role.as_str(), path = .path.display()
     )]
     OtherFile {
         /// The file.
@@ -122,7 +123,7 @@ pub enum ClusterError {
     },
     /// A file takes part here that the plan does not know.
     #[error(
-        "{path} ({}) takes part on this node, and the plan does not have it: the loader finds other libraries here; \
+        "{path} ({}) takes part on this node but is not in the plan: the loader finds other libraries here; \
          install what the machine of the plan has, or plan again", .role.as_str(), path = .path.display()
     )]
     UnplannedFile {
@@ -133,7 +134,8 @@ pub enum ClusterError {
     },
     /// The environment has other settings of managers.
     #[error(
-        "{variable} is {} here and was {} when the plan was made: managers read it; give the shard the same environment",
+        "{variable} is {} here, but was {} when the plan was made, and managers read it; give the shard the \
+         same environment",
         setting(.here), setting(.planned)
     )]
     OtherEnvironment {
@@ -161,7 +163,7 @@ pub enum ClusterError {
         why: String,
     },
     /// A shard of something else lies where this one is to be.
-    #[error("{path} is no shard {number} of this plan; move it away, or give another folder (-o)", path = .path.display())]
+    #[error("{path} is not shard {number} of this plan; move it away, or give another folder (-o)", path = .path.display())]
     Occupied {
         /// The file.
         path: PathBuf,
@@ -170,7 +172,8 @@ pub enum ClusterError {
     },
     /// What was measured could not be put where it belongs.
     #[error(
-        "shard {number} was measured and cannot be kept in {folder}: {cause}; free space there and run it again",
+        "shard {number} was measured but cannot be kept in {folder}: {cause}; free space there and run it \
+         again",
         folder = .folder.display()
     )]
     NotKept {
@@ -194,14 +197,15 @@ pub enum ClusterError {
         folder: PathBuf,
     },
     /// A file to merge is no shard.
-    #[error("{path} is no shard: it was measured by itself; merge takes the files of `heaptoll lab shards work`", path = .path.display())]
+    #[error("{path} is not a shard: it was measured by itself; merge takes the files of `heaptoll lab shards \
+             work`", path = .path.display())]
     NoShardFile {
         /// The file.
         path: PathBuf,
     },
     /// A shard that was not measured to its end.
     #[error(
-        "{path} is half a shard: it was not measured to its end; remove it and run `heaptoll lab shards work` again",
+        "{path} is an incomplete shard; remove it and run `heaptoll lab shards work` again",
         path = .path.display()
     )]
     HalfShard {
@@ -210,7 +214,8 @@ pub enum ClusterError {
     },
     /// A shard of another experiment.
     #[error(
-        "{path} is of another experiment: its plan is {found}, that of {first} is {expected}; merge the shards of one plan",
+        "{path} belongs to another experiment: its plan is {found}, not {expected} as in {first}; merge the \
+         shards of one plan",
         path = .path.display(), first = .first.display()
     )]
     OtherExperiment {
@@ -225,8 +230,8 @@ pub enum ClusterError {
     },
     /// A shard that describes the experiment otherwise.
     #[error(
-        "{path} and {first} describe the experiment differently ({what}), though their plans are equal: one of them was \
-         changed, or is of another version of heaptoll; measure it again", path = .path.display(), first = .first.display()
+        "{path} and {first} describe the experiment differently ({what}), though their plans are equal. One \
+         of them was changed, or comes from another version of heaptoll; measure it again", path = .path.display(), first = .first.display()
     )]
     OtherDescription {
         /// The file.

@@ -96,8 +96,8 @@ fn cut(
     let Described { mut experiment, catalog, gate } = described;
     if kept_input::is_read_by(&experiment.programs) {
         return Err(Failure::Usage(
-            "standard input was piped, and is kept until this command ends: write it to a file that all nodes see, and give \
-             --stdin FILE"
+            "standard input was a pipe, and is kept only until this command ends; write it to a file that \
+             all nodes see, and give --stdin FILE"
                 .into(),
         ));
     }
@@ -140,10 +140,10 @@ fn check(request: &run::Request) -> Result<(), Failure> {
     let refused = [
         (
             request.precision.is_some() || request.budget_s.is_some(),
-            "--precision and --budget decide from the rows so far, and a shard has its own only: give -n",
+            "--precision and --budget decide from the rows so far, but a shard has only its own: give -n",
         ),
         (request.exact, "--exact counts on one machine: `heaptoll exact instructions` does it there"),
-        (request.db.is_some(), "--db: each shard has a file of its own, and merge names the whole's"),
+        (request.db.is_some(), "--db: each shard has a file of its own; name the whole file when you merge"),
     ];
     match refused.into_iter().find(|(is_requested, _)| *is_requested) {
         Some((_, why)) => Err(Failure::Usage(why.into())),
@@ -158,7 +158,7 @@ fn check_names(classes: &[MachineClass]) -> Result<(), Failure> {
         .find(|(at, class)| classes[..*at].iter().any(|other| other.name == class.name));
     match twice {
         Some((_, class)) => Err(Failure::Usage(format!(
-            "two classes of machines are called {}: give each a name of its own, --class NAME=FILE",
+            "two classes of machines are called {}: give each its own name, --class NAME=FILE",
             class.name
         ))),
         None => Ok(()),

@@ -98,7 +98,8 @@ mod tests {
     use heaptoll_report::terminal::{Style, render_document};
 
     /// With all that a document can have.
-    const EXTRAS: Extras = Extras { bounds: true, collections: true, invocations: true, sections_before: 0 };
+    const EXTRAS: Extras =
+        Extras { bounds: true, collections: true, explain: true, invocations: true, sections_before: 0 };
 
     fn plain() -> Style {
         Style { color: false, width: None, unicode: true }

@@ -85,18 +85,10 @@ fn slurm_script(request: &Request, plan: &Plan, tasks: &[u32], offset: u32) -> S
         _ => format!("$((SLURM_ARRAY_TASK_ID + {offset}))"),
     };
     format!(
-        "#!/bin/sh\n\
-         #SBATCH --job-name=heaptoll-{name}\n\
-         #SBATCH --array={}\n\
-         #SBATCH --exclusive\n\
-         #SBATCH --requeue\n\
-         #SBATCH --open-mode=append\n\
-         #SBATCH --output=\"{}\"\n\
-         {}\n\
-         status=$?\n\
-         # A node that is refused would be free at once and be given shard after shard: it waits.\n\
-         if [ $status = 2 ]; then sleep \"${{HEAPTOLL_HOLD:-60}}\"; fi\n\
-         exit $status\n",
+        "#!/bin/sh\n#SBATCH --job-name=heaptoll-{name}\n#SBATCH --array={}\n#SBATCH --exclusive\n#SBATCH \
+         --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=\"{}\"\n{}\nstatus=$?\n# A refused node \
+         would soon be free and get shard after shard: it waits.\nif [ $status = 2 ]; then sleep \
+         \"${{HEAPTOLL_HOLD:-60}}\"; fi\nexit $status\n",
         ranges(tasks),
         log.display(),
         work(request, &number)

@@ -210,7 +210,7 @@ fn discard(path: &Path, number: u32, context: &Context) -> Result<bool, ClusterE
     aside.set_extension("half");
     std::fs::rename(path, &aside).map_err(|cause| ClusterError::Write { path: aside.clone(), cause })?;
     context.messages.warning(&format!(
-        "{} is not whole: it is kept as {}, and shard {number} is measured again",
+        "{} is incomplete: it is kept as {}, and shard {number} is measured again",
         path.display(),
         aside.display()
     ));

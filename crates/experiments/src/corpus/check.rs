@@ -39,7 +39,7 @@ pub fn check(folder: &Path) -> Result<Checked, CorpusError> {
 pub(super) fn fault(trace: &Trace, folder: &Path) -> Option<String> {
     match digests::digest(&folder.join(&trace.path), Role::Input) {
         Ok(found) if found.sha256 == trace.sha256 => None,
-        Ok(found) => Some(format!("its SHA-256 is {}, and the index has {}", found.sha256, trace.sha256)),
+        Ok(found) => Some(format!("its SHA-256 is {}, but the index says {}", found.sha256, trace.sha256)),
         Err(ClusterError::MissingFile { .. }) => Some("it is missing".into()),
         Err(error) => Some(error.to_string()),
     }
@@ -50,7 +50,7 @@ fn unreadable(trace: &Trace, folder: &Path) -> Option<String> {
     match stat::measure(&folder.join(&trace.path), stat::Request::default()) {
         Err(error) => Some(error.to_string()),
         Ok((figures, _)) if figures.events != trace.events => {
-            Some(format!("it has {} events, and the index {}", figures.events, trace.events))
+            Some(format!("it has {} events, but the index says {}", figures.events, trace.events))
         }
         Ok(_) => None,
     }

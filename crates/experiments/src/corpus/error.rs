@@ -25,7 +25,7 @@ pub enum CorpusError {
         cause: io::Error,
     },
     /// A file of the index's name that is none.
-    #[error("{path} is no index of a corpus ({why}); give another folder (-o)", path = .path.display())]
+    #[error("{path} is not an index of a corpus ({why}); give another folder (-o)", path = .path.display())]
     NoIndex {
         /// The file.
         path: PathBuf,

@@ -163,15 +163,15 @@ fn useless(outcome: &RecordingOutcome, most_bytes: u64) -> Option<String> {
     if !outcome.is_whole() {
         let trouble = outcome.recordings.iter().find_map(|one| one.trouble.clone());
         let why = trouble.or_else(|| outcome.warnings.first().cloned()).unwrap_or_default();
-        return Some(format!("the recording is not whole: {why}"));
+        return Some(format!("the recording is incomplete: {why}"));
     }
     if outcome.events() == 0 {
-        return Some("no call of malloc was seen".into());
+        return Some("no call of malloc was recorded".into());
     }
     let bytes = outcome.bytes();
     (bytes > most_bytes).then(|| {
         let mib = |bytes: u64| mib_from_bytes(bytes as f64);
-        format!("its traces take {} MiB, and may take {}: --most allows more", mib(bytes), mib(most_bytes))
+        format!("its traces take {} MiB, but may take {}: --most allows more", mib(bytes), mib(most_bytes))
     })
 }
 

@@ -20,7 +20,7 @@ pub fn document(found: &Delay, outcome: &StudyOutcome) -> Document {
     );
     let sizes: Vec<String> = found.sizes_bytes.iter().map(|bytes| size_label(*bytes)).collect();
     Document {
-        title: "What it costs when freed memory waits".into(),
+        title: "What it costs to delay the reuse of freed memory".into(),
         subtitle: format!(
             "{} with quarantines of {}; {}",
             and_list(&found.managers),
@@ -63,11 +63,12 @@ fn verdict(found: &Delay, manager: &str) -> Option<String> {
         .collect();
     if ![ratios.cpu, ratios.peak_rss].into_iter().flatten().any(|interval| interval.has_enough_pairs()) {
         return Some(format!(
-            "{manager}: {TOO_FEW} to claim a difference; {FEWEST_PAIRS} good pairs of runs would do, ten are better (-n)."
+            "{manager}: {TOO_FEW} to claim a difference; {FEWEST_PAIRS} good pairs of runs are enough, ten \
+             are better (-n)."
         ));
     }
     let of_longest = match differences.is_empty() {
-        true => "shows no difference".to_string(),
+        true => "makes no detectable difference".to_string(),
         false => format!("takes {}", and_list(&differences)),
     };
     let first = |of: fn(&Ratios) -> Option<heaptoll_statistics::Interval>| {
@@ -77,10 +78,12 @@ fn verdict(found: &Delay, manager: &str) -> Option<String> {
     let cpu = first(|ratios| ratios.cpu);
     let memory = first(|ratios| ratios.peak_rss);
     let from = match (cpu, memory) {
-        (None, None) => "no size takes more of either".into(),
-        (Some(cpu), None) => format!("more CPU is seen from {cpu} on, more memory nowhere"),
-        (None, Some(memory)) => format!("more memory is seen from {memory} on, more CPU nowhere"),
-        (Some(cpu), Some(memory)) => format!("more CPU is seen from {cpu} on, more memory from {memory} on"),
+        (None, None) => "no size takes measurably more of either".into(),
+        (Some(cpu), None) => format!("costs CPU from {cpu} upwards; no extra memory detected"),
+        (None, Some(memory)) => format!("costs memory from {memory} upwards; no extra CPU detected"),
+        (Some(cpu), Some(memory)) => {
+            format!("costs CPU from {cpu} upwards, and memory from {memory} upwards")
+        }
     };
     Some(format!("{manager}: a quarantine of {} {of_longest}; {from}.", size_label(*longest)))
 }

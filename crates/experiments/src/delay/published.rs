@@ -71,10 +71,10 @@ pub fn section(found: &Delay) -> Option<Section> {
     (!rows.is_empty()).then(|| Section {
         title: "Compared with Sareen and Blackburn (2022)".into(),
         text: vec![
-            "Theirs are of a Ryzen 9 5950X with the quarantine built into the allocator, versions of 2022, and their \
-             inputs; means are over their programs, ours over the programs here, with an interval over programs: theirs \
-             lies within it where it is what other programs of our kind could show. Their time is elapsed time, ours CPU, which \
-             other work on the machine disturbs less. Theirs come without an interval."
+            "The paper measured a Ryzen 9 5950X with the quarantine built into the allocator, versions of \
+             2022, and its own inputs, without intervals. The paper's mean is over its programs, ours over \
+             the programs here. The paper agrees if its mean lies in our interval over programs. Its time is \
+             elapsed time; ours is CPU, which other work on the machine disturbs less."
                 .into(),
         ],
         items: vec![Item::Table(Table {
@@ -95,11 +95,12 @@ pub fn section(found: &Delay) -> Option<Section> {
 
 fn row(one: &PublishedPair) -> Vec<String> {
     let PublishedPair { published, ours_manager, ours } = one;
-    let program = published.program.clone().unwrap_or_else(|| format!("mean, theirs of {}", published.suite));
+    let program =
+        published.program.clone().unwrap_or_else(|| format!("mean, the paper's of {}", published.suite));
     let of = match published.quantity {
         Quantity::Time => "time (ours: CPU)",
         Quantity::Space => "peak memory",
-        Quantity::LayerTime => "time over no quarantine (ours: CPU)",
+        Quantity::LayerTime => "time vs no quarantine (ours: CPU)",
     };
     vec![
         program,
@@ -147,11 +148,11 @@ mod tests {
         let of = |ratio: f64, ours| verdict(&theirs(ratio, Some("cfrac")), ours);
         assert_eq!(of(1.26, ours(1.05, 1.15, 10)), "less here");
         assert_eq!(of(1.01, ours(1.05, 1.15, 10)), "more here");
-        assert_eq!(of(1.1, ours(1.05, 1.15, 10)), "theirs lies within ours");
+        assert_eq!(of(1.1, ours(1.05, 1.15, 10)), "paper agrees");
         assert_eq!(of(1.5, ours(1.05, 1.15, 3)), heaptoll_statistics::TOO_FEW);
         assert_eq!(of(1.5, None), "");
         let mean = |ours| verdict(&theirs(1.1, None), ours);
-        assert_eq!(mean(ours(1.05, 1.15, 20)), "theirs lies within ours");
+        assert_eq!(mean(ours(1.05, 1.15, 20)), "paper agrees");
         assert_eq!([mean(ours(1.05, 1.15, 4)), mean(None)], ["too few programs to judge"; 2]);
     }
 }

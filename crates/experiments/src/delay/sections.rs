@@ -15,15 +15,16 @@ type RatioOf = fn(&Ratios) -> Option<Interval>;
 type RatioLookup<'a> = &'a dyn Fn(&str, u64, RatioOf) -> Option<Interval>;
 
 /// What the columns of a mean mean that take programs as the sample.
-pub const OTHER_PROGRAMS: &str = "Intervals are of these programs, over repetitions; those of \"other programs\" take the \
-     programs as a sample of their kind (Student's t on their logarithms, each at 95 % by itself).";
+pub const OTHER_PROGRAMS: &str = "Intervals are over repetitions of these programs. \"Other programs\": the \
+                                  programs are a sample of their kind (Student's t on their logarithms, each \
+                                  at 95 % by itself).";
 
 /// The section to read first: means over programs, where there are several.
 pub fn findings(found: &Delay, verdicts: Vec<String>) -> Section {
     let mut text = verdicts;
     text.push(
-        "All ratios are to a quarantine of 1 byte in front of the same manager, within a repetition; intervals hold for \
-         their whole table at 95 %."
+        "All ratios are to a quarantine of 1 byte in front of the same manager, within a repetition. All \
+         intervals of a table are valid together at 95 %."
             .into(),
     );
     let mut items = Vec::new();
@@ -56,7 +57,7 @@ fn means(found: &Delay) -> Table {
         ])
     });
     Table {
-        caption: "Geometric means over programs, over a quarantine of 1 byte".into(),
+        caption: "Geometric means over programs, ratios to a quarantine of 1 byte".into(),
         columns: vec![
             Column::text("manager"),
             Column::figures("quarantine"),
@@ -96,8 +97,8 @@ pub fn layer(found: &Delay) -> Option<Section> {
     (!rows.is_empty()).then(|| Section {
         title: "What the quarantine itself costs".into(),
         text: vec![
-            "A quarantine of 1 byte over the manager without one: the work of holding and counting, without a delay. It \
-             is in both sides of every other ratio here."
+            "A quarantine of 1 byte compared with the manager alone: the work of queueing and counting, \
+             without a delay. Every other ratio here has it on both sides."
                 .into(),
         ],
         items: vec![Item::Table(Table {
@@ -146,11 +147,11 @@ pub fn program(found: &Delay, name: &str) -> Option<Section> {
             Column::text("manager"),
             Column::figures("quarantine"),
             Column::figures("CPU, s"),
-            Column::figures("over 1 B"),
-            Column::figures("time over 1 B"),
+            Column::figures("vs 1 B"),
+            Column::figures("time vs 1 B"),
             Column::figures("peak MiB"),
-            Column::figures("over 1 B"),
-            Column::figures("held MiB"),
+            Column::figures("vs 1 B"),
+            Column::figures("delayed MiB"),
         ],
         rows,
         ..Table::default()
@@ -164,15 +165,15 @@ fn charts(found: &Delay, what: &str, of: RatioLookup) -> Vec<Item> {
     let chart = |title: &str, metric: RatioOf| {
         Item::Chart(Chart {
             title: format!("{title}: {what}"),
-            caption: "Over a quarantine of 1 byte; the bands are the intervals.".into(),
+            caption: "Ratios to a quarantine of 1 byte; the bands are their intervals.".into(),
             form: Form::Lines,
             x: Axis {
-                title: "bytes that the quarantine may hold".into(),
+                title: "most bytes that the quarantine delays".into(),
                 names: found.sizes_bytes.iter().map(|bytes| size_label(*bytes)).collect(),
                 ..Axis::default()
             },
             y: Axis {
-                title: format!("{} over 1 B", title.to_lowercase().replace("cpu", "CPU")),
+                title: format!("{}, ratio to 1 B", title.to_lowercase().replace("cpu", "CPU")),
                 ..Axis::default()
             },
             series: found.managers.iter().map(|manager| series(found, manager, metric, of)).collect(),

@@ -33,14 +33,14 @@ struct Measure {
 const MEASURES: [Measure; 4] = [
     Measure {
         title: "Bytes live at the peak",
-        verb: "holds at the peak",
+        verb: "retains at the peak",
         is_bytes: true,
         lack: Lack::Live,
         of: |figures| &figures.sites.live,
     },
     Measure {
         title: "Bytes live at the end",
-        verb: "holds at the end",
+        verb: "retains at the end",
         is_bytes: true,
         lack: Lack::Exit,
         of: |figures| &figures.sites.exit,
@@ -125,7 +125,10 @@ pub fn document(figures: &Figures, command: &str) -> Document {
 fn undecided(differences: &Differences) -> Option<String> {
     let sites = plural(differences.undecided as usize, "call site");
     (differences.undecided > 0).then(|| {
-        format!("{sites} not listed: the 95 % interval of the difference holds 0. A smaller size after --sample shows more.")
+        format!(
+            "{sites} not listed: the 95 % interval of the difference contains 0. A smaller size after \
+                 --sample shows more."
+        )
     })
 }
 
@@ -136,8 +139,8 @@ fn without_growth(figures: &Figures) -> String {
     let (base, new) = (most(|found| found.only_base.parts), most(|found| found.only_new.parts));
     if base + new > 0 {
         return format!(
-            "No call site of both grew. Only the first has {}, only the second {}: these were removed or added, were \
-             renamed, or are of another program.",
+            "No common call site grew. Only in the first: {}; only in the second: {} (removed or added, \
+             renamed, or of another program).",
             plural(base, "call site"),
             plural(new, "call site")
         );
@@ -149,12 +152,12 @@ fn without_growth(figures: &Figures) -> String {
         changed.map(|(measure, all)| format!(" {}, {}.", measure.title, total(measure, all))).collect();
     if all().any(|found| found.undecided > 0) {
         return match changed.is_empty() {
-            true => "No difference seen: the samples show none for certain.".into(),
+            true => "No difference detected in the samples.".into(),
             false => format!("No call site grew for certain.{}", changed.concat()),
         };
     }
     if all().all(|found| found.grown.is_empty() && found.shrunk.is_empty()) {
-        return "Nothing: every call site requested and held the same.".into();
+        return "Nothing: every call site allocated and retained the same.".into();
     }
     "No call site grew; some shrank.".into()
 }
@@ -163,8 +166,7 @@ fn without_growth(figures: &Figures) -> String {
 fn not_compared(figures: &Figures) -> Option<String> {
     let missing = MEASURES.iter().filter(|measure| figures.sites.not_compared.contains(&measure.lack));
     let missing: Vec<String> = missing.map(|measure| measure.title.to_lowercase()).collect();
-    (!missing.is_empty())
-        .then(|| format!("A side has not all figures; not compared: {}.", missing.join(", ")))
+    (!missing.is_empty()).then(|| format!("Not compared (missing in one file): {}.", missing.join(", ")))
 }
 
 fn in_words(recording: &Recording) -> String {
@@ -228,19 +230,17 @@ fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
 fn total(measure: &Measure, differences: &Differences) -> String {
     let sides = format!("{} to {}", measure.amount(differences.base), measure.amount(differences.new));
     match (differences.difference, differences.interval) {
-        (0, None) => "all together did not change".into(),
-        (all, None) => format!("all together: {} ({sides})", measure.signed(all)),
+        (0, None) => "the total did not change".into(),
+        (all, None) => format!("total: {} ({sides})", measure.signed(all)),
         (_, Some(interval)) if holds_0(interval) => {
             format!(
-                "all together no difference is seen ({sides}; 95 % interval {})",
+                "no difference detected in the total ({sides}; 95 % interval {})",
                 measure.interval(interval)
             )
         }
-        (all, Some(interval)) => format!(
-            "all together: {} ({sides}; 95 % interval {})",
-            measure.signed(all),
-            measure.interval(interval)
-        ),
+        (all, Some(interval)) => {
+            format!("total: {} ({sides}; 95 % interval {})", measure.signed(all), measure.interval(interval))
+        }
     }
 }
 
@@ -418,8 +418,9 @@ mod tests {
         let text = &document.sections[0].text;
         assert_eq!(text.len(), 1);
         assert!(
-            text[0]
-                .starts_with("parse < main holds at the peak 1.00 KiB more: 1.00 KiB became 2.00 KiB (+100"),
+            text[0].starts_with(
+                "parse < main retains at the peak 1.00 KiB more: 1.00 KiB became 2.00 KiB (+100"
+            ),
             "{text:?}"
         );
         let Item::Table(table) = &document.sections[1].items[0] else { panic!("no table") };
@@ -478,7 +479,7 @@ mod tests {
         let open = of(Some([-50, 42]), [60, 140]);
         assert!(
             text(&open).contains(
-                "; all together no difference is seen (204 B to 200 B; 95 % interval −50 B to +42 B)."
+                "; no difference detected in the total (204 B to 200 B; 95 % interval −50 B to +42 B)."
             ),
             "{}",
             text(&open)
@@ -490,7 +491,7 @@ mod tests {
                 .contains("; all together: −4 B (204 B to 200 B; 95 % interval +1 B to")
         );
         let of_none = text(&of(Some([-50, 42]), [-1, 9]));
-        assert_eq!(of_none, "No difference seen: the samples show none for certain.");
+        assert_eq!(of_none, "No difference detected in the samples.");
         let of_all = text(&of(Some([1, 42]), [-1, 9]));
         assert!(of_all.contains("Bytes allocated, all together: −4 B"), "{of_all}");
     }
@@ -505,7 +506,7 @@ mod tests {
     #[test]
     fn recordings_that_are_equal_differ_in_nothing() {
         let document = document(&Figures::default(), "");
-        assert_eq!(document.sections[0].text, ["Nothing: every call site requested and held the same."]);
+        assert_eq!(document.sections[0].text, ["Nothing: every call site allocated and retained the same."]);
     }
 
     #[test]

@@ -44,7 +44,8 @@ fn one(row: &Row, figures: &Figures, clock: Clock) -> Option<Item> {
     }
     Some(Item::Chart(Chart {
         title: format!("What the objects are in, under {}", row.manager),
-        caption: "Use: between first and last touch. Lag: touched later, not yet. Drag and void are never touched again."
+        caption: "Use: between first and last touch. Lag: not touched yet. Drag: not touched again. Void: \
+                  never touched."
             .into(),
         form: Form::Stacked,
         x: Axis {
@@ -82,7 +83,7 @@ pub fn sites(figures: &Figures, clock: Clock) -> Option<Item> {
     };
     Some(Item::Chart(Chart {
         title: "Drag and void by call site".into(),
-        caption: "Bytes held after the last touch, or never touched, on average over the run.".into(),
+        caption: "Bytes kept after the last touch, or never touched, on average over the run.".into(),
         form: Form::Bars,
         x: Axis { names: shown.iter().map(|site| name(&site.name)).collect(), ..Axis::default() },
         y: Axis { title: "MiB on average".into(), ..Axis::default() },
@@ -99,8 +100,8 @@ pub fn stacks(profile: Profile, clock: Clock) -> Item {
     Item::Flame(Flame {
         title: "Call stacks by what their objects are in".into(),
         caption: format!(
-            "An object counts for the call stack that allocated it. Drag, void, lag and use: its bytes times the {times} \
-             while it is in that phase, rounded. A resized object has its last size."
+            "An object counts for the call stack that allocated it. Drag, void, lag and use: its bytes times \
+             the {times} in that phase, rounded. A resized object has its last size."
         ),
         profile,
         first: Measure::Space(Phase::Drag, clock),

@@ -65,7 +65,7 @@ fn of_program(program: &Program, clock: Clock, prefix: &str) -> Vec<Section> {
         section(&of("Over time"), Vec::new(), over_time),
         section(&of("By size"), Vec::new(), sections::sizes(figures, clock).into_iter().collect()),
         section(&of("By call site"), Vec::new(), sites),
-        section("What collectors hold", Vec::new(), sections::collectors(&rows, clock).into_iter().collect()),
+        section("What collectors keep", Vec::new(), sections::collectors(&rows, clock).into_iter().collect()),
         section("Stores of pointers", barrier(figures), sections::pointers(&rows)),
     ]
     .into_iter()
@@ -82,8 +82,8 @@ fn findings(row: &Row, figures: &ImageFigures, clock: Clock) -> Vec<String> {
     let share = |part: u128| percent(part as f64 / space.held().max(1) as f64);
     let image = row.image.as_ref().and_then(|image| image.command.first());
     let mut findings = vec![format!(
-        "Of what the objects{} take, {} is in use, {} is drag: held after the last touch. {} waits for its first touch \
-         (lag), and {} is never touched (void).",
+        "Of the memory of the objects{}, {} is in use and {} is drag (kept after the last touch). {} waits \
+         for its first touch (lag), and {} is never touched (void).",
         match (&row.all_images, image) {
             (Some(_), Some(image)) => format!(" of {image}"),
             _ => String::new(),
@@ -117,8 +117,8 @@ fn findings(row: &Row, figures: &ImageFigures, clock: Clock) -> Vec<String> {
 fn barrier(figures: &ImageFigures) -> Vec<String> {
     let Some(pointers) = &figures.pointers else { return Vec::new() };
     vec![format!(
-        "The program stores {:.3} pointers per 1000 of its instructions; {:.3} lead from an older object to a younger \
-         one, which a generational collector's write barrier must remember.",
+        "The program stores {:.3} pointers per 1000 of its instructions. {:.3} lead from an older object to \
+         a younger one, which a generational collector's write barrier must remember.",
         pointers.program_per_1000_instructions, pointers.older_to_younger_per_1000_instructions
     )]
 }
@@ -129,13 +129,14 @@ fn doubts(row: &Row) -> Vec<String> {
     let mut doubts = Vec::new();
     if figures.all.lost.objects > 0 {
         doubts.push(format!(
-            "the addresses of {} were given out again though no free of them was seen: they are taken to end there",
+            "the addresses of {} were reused without a recorded free; those objects are assumed to end there",
             objects(figures.all.lost.objects)
         ));
     }
     if figures.unknown_frees > 0 {
         doubts.push(format!(
-            "{} of blocks that are not known: made before a fork, past malloc and its kin, or by the C library for a thread that ends",
+            "{} of unknown blocks: made before a fork, past malloc and its kin, or by the C library for a \
+             thread that ends",
             if figures.unknown_frees == 1 {
                 "1 free".into()
             } else {
@@ -163,16 +164,17 @@ fn differs(program: &Program, clock: Clock) -> Vec<String> {
             let (objects, all) = (figures.all.all.objects, expected.all.all.objects);
             let (in_use, expected_use) = (figures.all.space(clock).in_use, expected.all.space(clock).in_use);
             let (what, part) = off(objects.into(), all.into())
-                .map(|part| ("makes another number of objects", part))
+                .map(|part| ("makes a different number of objects", part))
                 .or_else(|| {
                     let few = figures.instructions.abs_diff(expected.instructions) <= STARTED;
-                    let part = off(figures.instructions.into(), expected.instructions.into()).filter(|_| !few)?;
-                    Some(("executes another number of instructions", part))
+                    let part =
+                        off(figures.instructions.into(), expected.instructions.into()).filter(|_| !few)?;
+                    Some(("executes a different number of instructions", part))
                 })
-                .or_else(|| Some(("uses its objects otherwise", off(in_use, expected_use)?)))?;
+                .or_else(|| Some(("uses its objects differently", off(in_use, expected_use)?)))?;
             Some(format!(
-                "under {} the program itself {what} than under {} ({part} off): start-up of the manager counts as the \
-                 program's, and so does what depends on addresses",
+                "under {} the program itself {what} than under {} ({part} off): start-up of the manager and \
+                 effects of addresses count as the program's",
                 row.manager, base.manager
             ))
         })

@@ -51,7 +51,7 @@ fn shares(space: &Space) -> [String; 4] {
 pub fn managers(rows: &[(&Row, &Figures)], clock: Clock) -> Vec<Item> {
     let waits = rows.iter().any(|(_, figures)| figures.collector.is_some());
     let mut columns =
-        vec!["manager", "objects", "held on average", "lag", "use", "drag", "void", "not freed"];
+        vec!["manager", "objects", "kept on average", "lag", "use", "drag", "void", "not freed"];
     if waits {
         columns.push("freed, not reclaimed");
     }
@@ -71,12 +71,10 @@ pub fn managers(rows: &[(&Row, &Figures)], clock: Clock) -> Vec<Item> {
         line
     };
     let mut all = table("", &columns, rows.iter().map(line).collect());
-    all.notes.push(format!("Shares are of bytes times {}, of what the program holds.", clock_label(clock)));
+    all.notes.push(format!("Shares are of the program's bytes times {}.", clock_label(clock)));
     if waits {
         all.notes.push(
-            "Freed, not reclaimed: bytes on average in blocks that the program freed, and that the collector reclaimed \
-             at the latest by the last collection before they were given out again."
-                .into(),
+            "Freed, not reclaimed: average bytes that were freed and not yet reusable (upper bound).".into(),
         );
     }
     let mut items = vec![Item::Table(all)];
@@ -145,8 +143,8 @@ pub fn sizes(figures: &Figures, clock: Clock) -> Option<Item> {
     let end = end(figures, clock);
     let rows = figures.classes.iter().map(|class| group(class, end, clock)).collect();
     let columns =
-        ["size", "objects", "held on average", "lag", "use", "drag", "void", "never touched", "not freed"];
-    table_item("requested bytes, of an object that was resized the last", &columns, rows)
+        ["size", "objects", "kept on average", "lag", "use", "drag", "void", "never touched", "not freed"];
+    table_item("requested bytes (of a resized object the last)", &columns, rows)
 }
 
 /// Sites with the most drag, and those whose objects are never touched.
@@ -232,7 +230,7 @@ pub fn collectors(rows: &[(&Row, &Figures)], clock: Clock) -> Option<Item> {
         "manager",
         "collections",
         "freed blocks are reclaimed",
-        "given out again at once",
+        "reused immediately",
         "after a collection",
         "never again",
         "reclaimed unfreed",
@@ -241,9 +239,9 @@ pub fn collectors(rows: &[(&Row, &Figures)], clock: Clock) -> Option<Item> {
     let mut item = table_item("", &columns, rows);
     if let Some(Item::Table(table)) = &mut item {
         table.notes.push(
-            "From outside a block is known to be reclaimed only when its address is given out again, or unmapped. At \
-             once: no collection had ended since the free. Never again: by the end of the run; whether they were \
-             reclaimed is not known, and they are taken to wait."
+            "From outside, a block is known to be reclaimed only when its address is reused or unmapped. \
+             Immediately: no collection had ended since the free. Never again: not by the end of the run. \
+             Whether those were reclaimed is unknown; they count as waiting."
                 .into(),
         );
     }
@@ -284,8 +282,8 @@ pub fn pointers(rows: &[(&Row, &Figures)]) -> Vec<Item> {
     let mut item = table_item("", &columns, lines.flatten().collect());
     if let Some(Item::Table(table)) = &mut item {
         table.notes.push(
-            "A store is one of a pointer when its value lies where the heap is. Older to younger: into an older object, \
-             of the address of a younger one. Instructions are the program's."
+            "A store counts as one of a pointer if its value lies in the heap. Older to younger: into an \
+             older object, the address of a younger one. Instructions are the program's."
                 .into(),
         );
     }

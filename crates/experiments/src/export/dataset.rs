@@ -60,7 +60,7 @@ pub fn write(request: &Request) -> Result<Written, Failure> {
                     folder_of(&stem, &part, "unknown").join(format!("{}.parquet", safe(program)))
                 }
                 None => {
-                    let why = "a row is of none of its shards".to_owned();
+                    let why = "a row belongs to none of its shards".to_owned();
                     let path = request.experiment.clone();
                     return Err(Failure::Refused(Box::new(ClusterError::OtherRows { path, number: 0, why })));
                 }

@@ -37,7 +37,7 @@ pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> 
 
 fn output(request: &Request) -> Result<PathBuf, Failure> {
     if request.output.as_deref() == Some(std::path::Path::new("-")) {
-        return Err(Failure::Usage("a page is not written to standard output: name a file with -o".into()));
+        return Err(Failure::Usage("a page cannot go to standard output: name a file with -o".into()));
     }
     let path = target::path(&request.trace, request.output.as_deref(), |name| format!("{name}.html"))?;
     target::check(&path, request.force)?;

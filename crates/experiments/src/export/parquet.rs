@@ -50,7 +50,9 @@ pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> 
 fn output(request: &Request) -> Result<PathBuf, Failure> {
     if request.output.as_deref() == Some(Path::new("-")) {
         return Err(Failure::Usage(
-            "Parquet is not written to standard output: its call stacks are a second file. Name a file with -o".into(),
+            "Parquet cannot go to standard output, because its call stacks are a second file. Name a file \
+             with -o"
+                .into(),
         ));
     }
     let path = target::path(&request.trace, request.output.as_deref(), |name| format!("{name}.parquet"))?;

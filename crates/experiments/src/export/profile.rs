@@ -50,9 +50,7 @@ enum NoProfile {
         bytes over time without them.)"
     )]
     NotRecorded(String),
-    #[error(
-        "{0} has lost its call stacks: the recording was cut off, or the file was. Record the program again"
-    )]
+    #[error("{0} has lost its call stacks: the recording or the file was cut off. Record the program again")]
     Lost(String),
     #[error(
         "{name} ends after {end_s:.3} s: nothing was allocated from {from_s:.3} s on; choose an earlier --between"
@@ -62,9 +60,7 @@ enum NoProfile {
         "{name} is a profile of sums, without the times of events: {what}; `heaptoll record --sites` records them"
     )]
     NoTimes { name: String, what: &'static str },
-    #[error(
-        "the profile has nothing of its peak: leave out --at, and live objects are those when it was written"
-    )]
+    #[error("the profile has nothing of its peak: leave out --at to get what was live when it was written")]
     NoPeak,
     #[error("{0} is binary, and standard output is a terminal: name a file with -o, or redirect the output")]
     Terminal(&'static str),
@@ -183,7 +179,7 @@ fn available(
     let Some((count, measure)) = found else { return Ok(choice) };
     if matches!(format, Format::Folded | Format::Speedscope) {
         let wanted = choice.count.measure(choice.instant).title();
-        messages.note(&format!("the profile has no {wanted}: {} are shown", measure.title()));
+        messages.note(&format!("the profile has no {wanted}: it shows {} instead", measure.title()));
     }
     Ok(Choice { count, ..choice })
 }

@@ -19,7 +19,7 @@ pub fn document(found: &Frequency, outcome: &StudyOutcome) -> Document {
     }
     all.push(sections::settings(found));
     Document {
-        title: "What collections cost the program besides their pauses".into(),
+        title: "What collections cost besides their pauses".into(),
         subtitle: format!(
             "{}; {}",
             and_list(&found.collectors),
@@ -62,17 +62,17 @@ fn verdict(found: &Frequency, collector: &str, question: Question) -> Option<Str
         }
     }
     let what = match question {
-        Question::Collections => "how often is collected",
-        Question::Identifications => "how often is collected without reclaiming",
-        Question::Reclamations => "how often is reclaimed",
+        Question::Collections => "the frequency of collections",
+        Question::Identifications => "the frequency of collections without reclaiming",
+        Question::Reclamations => "the frequency of reclaiming",
     };
     (seen > 0).then(|| match differ.is_empty() {
         true => format!(
-            "{collector}: {what} is seen in the mutator's time of none of {}.",
+            "{collector}: {what} has no measurable effect on mutator time ({}).",
             plural(seen, "program")
         ),
         false => format!(
-            "{collector}: {what} is seen in the mutator's time of {} of {}: {}.",
+            "{collector}: {what} changes mutator time in {} of {}: {}.",
             differ.len(),
             plural(seen, "program"),
             and_list(&differ)

@@ -69,9 +69,9 @@ pub fn section(found: &Frequency) -> Option<Section> {
     (!rows.is_empty()).then(|| Section {
         title: "Compared with Sareen and Blackburn (2022)".into(),
         text: vec![
-            "Theirs are programs of DaCapo on a virtual machine whose mark-sweep collector takes its blocks from \
-             mimalloc; there fop, batik and jython gained, zxing lost, and the others changed little. Ours are C and C++ \
-             programs under a conservative collector."
+            "The paper's programs are from DaCapo, on a virtual machine whose mark-sweep collector takes \
+             its blocks from mimalloc. There fop, batik and jython gained, zxing lost, and the others \
+             changed little. Ours are C and C++ programs under a conservative collector."
                 .into(),
         ],
         items: vec![Item::Table(Table {

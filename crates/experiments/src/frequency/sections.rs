@@ -43,20 +43,19 @@ pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
         .collect();
     if !rare.is_empty() {
         text.push(format!(
-            "With fewer than {FEWEST_COLLECTIONS} collections a run shows nothing about their frequency; in no mean and no \
-             verdict: {}.",
+            "A run with fewer than {FEWEST_COLLECTIONS} collections shows nothing about their frequency. \
+             Left out of means and verdicts: {}.",
             and_list(&rare)
         ));
     }
     if found.programs.iter().any(Study::has_too_few_runs) {
         text.push(
-            "Below six good pairs of runs no difference is claimed: more repetitions (-n) would decide."
-                .into(),
+            "With fewer than six good pairs of runs no difference is claimed. Add repetitions (-n).".into(),
         );
     }
     text.push(
-        "The mutator's time is elapsed time less pauses; its CPU is CPU less the collector's. Start-up is in neither. \
-         Intervals hold for their whole table at 95 %."
+        "Mutator time is elapsed time without pauses; mutator CPU is CPU without the collector's. Both \
+         exclude start-up. All intervals of a table are valid together at 95 %."
             .into(),
     );
     let rows: Vec<Vec<String>> = found
@@ -92,9 +91,9 @@ pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
         ],
         rows,
         notes: vec![
-            "Intervals are of these programs, over repetitions; that of \"other programs\" takes the programs as a sample of \
-             their kind (Student's t on their logarithms, each at 95 % by itself), of the mutator's CPU, or of its time where the \
-             collector reports no CPU."
+            "Intervals are over repetitions of these programs. \"Other programs\": the programs are a sample \
+             of their kind (Student's t on their logarithms, each at 95 % by itself). It shows the mutator's \
+             CPU, or its time if the collector reports no CPU."
                 .into(),
         ],
     };
@@ -126,15 +125,16 @@ pub fn question(found: &Frequency, question: Question) -> Option<Section> {
         Question::Collections => (
             "Frequency of collections",
             format!(
-                "Every collection reclaims. Over a collection every {}: together the disturbance of collections and \
-                 the delay of reuse.",
+                "Every collection reclaims. Ratios are to a collection every {}: what collections disturb, \
+                 and the delay of reuse.",
                 size_label(first.over.every_bytes)
             ),
         ),
         Question::Identifications => (
             "Frequency of collections, while few reclaim",
             format!(
-                "Every {} collection reclaims, the others only identify what is dead. Over a collection every {}.",
+                "Every {} collection reclaims; the others only identify what is dead. Ratios are to a \
+                 collection every {}.",
                 ordinal(first.over.reclaim),
                 size_label(first.over.every_bytes)
             ),
@@ -142,7 +142,7 @@ pub fn question(found: &Frequency, question: Question) -> Option<Section> {
         Question::Reclamations => (
             "Frequency of reclamation",
             format!(
-                "A collection every {} in all; over reclaiming at each: the delay of reuse alone.",
+                "A collection every {} in all. Ratios are to reclaiming at each: the delay of reuse alone.",
                 size_label(first.over.every_bytes)
             ),
         ),
@@ -214,7 +214,8 @@ fn chart(title: &str, collector: &str, question: Question, studies: &[(&Study, V
     });
     Some(Item::Chart(Chart {
         title: format!("{title}: {collector}"),
-        caption: "The mutator's CPU (its elapsed time where the collector does not report its CPU), one line a program."
+        caption: "The mutator's CPU (its elapsed time if the collector does not report its CPU), one line a \
+                  program."
             .into(),
         form: Form::Lines,
         x: Axis {
@@ -222,7 +223,7 @@ fn chart(title: &str, collector: &str, question: Question, studies: &[(&Study, V
             names: periods.iter().map(|period| period_label(question, *period)).collect(),
             ..Axis::default()
         },
-        y: Axis { title: format!("over {}", period_label(question, over)), ..Axis::default() },
+        y: Axis { title: format!("ratio to {}", period_label(question, over)), ..Axis::default() },
         series: series.collect(),
     }))
 }

@@ -58,7 +58,7 @@ pub fn per_call(rows: &[&Row]) -> Vec<Item> {
         curves(
             rows,
             "The most expensive in a hundred",
-            "What 99 in a hundred calls that make a block do not exceed.",
+            "99 of 100 calls that make a block take no more.",
             |sizes| &sizes.allocate,
             |one| one.per_call.p99 as f64,
         ),
@@ -115,13 +115,13 @@ pub fn shares(rows: &[&Row]) -> impl Iterator<Item = Item> {
     [
         bars(
             "Shares of all instructions",
-            "A collection is in the bar of the call that it is made in, and in the collector's.",
+            "A collection counts in the bar of the call that started it, and in the collector's.",
             "% of all instructions",
             parts,
         ),
         bars(
             "Instructions of an object",
-            "All allocation instructions over objects made.",
+            "All allocation instructions divided by objects made.",
             "instructions",
             vec![series("an object", |figures| figures.tables.instructions_per_object)],
         ),

@@ -39,14 +39,14 @@ fn disagreement(row: &Row) -> Option<String> {
     let by = row.differ_by.filter(|_| row.agree == Some(false))?;
     if by == Disagreement::default() {
         return Some(format!(
-            "{}: {} runs agree in application and allocation instructions, not in how these spread over routines, sizes \
-             and processes",
+            "{}: {} runs agree in application and allocation instructions, but not in how these spread over \
+             routines, sizes and processes",
             row.manager, row.runs
         ));
     }
     Some(format!(
-        "{}: {} runs do not agree; they differ by up to {} application and {} allocation instructions. What depends on \
-         time, on the order of threads or on files that change cannot be pinned",
+        "{}: {} runs do not agree; they differ by up to {} application and {} allocation instructions. \
+         Effects of time, thread order and changing files cannot be pinned",
         row.manager,
         row.runs,
         count(by.application as f64),
@@ -65,23 +65,23 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
     let (mine, theirs) = (row.figures.as_ref()?, baseline.figures.as_ref()?);
     let threads = |figures: &Figures| figures.threads_started.saturating_sub(figures.manager_threads_started);
     let why = if threads(mine) > threads(theirs) {
-        "the manager has started threads that cannot be recognised as the manager's: their work is in these \
-         figures"
+        "the manager has started threads that cannot be recognised as its own: these figures include their \
+         work"
     } else if row.agree == Some(false) || baseline.agree == Some(false) {
         "its runs do not repeat, so managers cannot be blamed"
     } else if threads(mine) > 0 {
-        "threads wait for each other, and how often they poll depends on the order in which they run"
+        "threads wait for each other, and how often they poll depends on their order"
     } else if calls(row, baseline).is_some() {
-        "it also makes other calls: it acts by addresses, by usable sizes or by time"
+        "it also makes other calls, so its behaviour depends on addresses, usable sizes or time"
     } else if !started {
-        "what comes before main is in these figures: the loader has more to do with another object"
+        "these figures include what comes before main, where the loader has more to do with another object"
     } else {
-        "its calls are the same, so it is the same work with other addresses: hashes of pointers, copies and searches of \
-         the C library that go by alignment, or work that the manager has done outside of its routines"
+        "its calls are the same, so the addresses differ (pointer hashes, copies and searches by alignment), \
+         or the manager works outside its own routines"
     };
     let more = if row.agree.is_none() { "; -n 2 shows whether its runs repeat at all" } else { "" };
     Some(format!(
-        "{}: {:.2} % {} application instructions than under {}, which should be the same; likely {why}{more}",
+        "{}: {:.2} % {} application instructions than under {}. It should be as many; likely {why}{more}",
         row.manager,
         100.0 * off.abs(),
         if off > 0.0 { "more" } else { "fewer" },
@@ -126,7 +126,12 @@ fn calls(row: &Row, baseline: &Row) -> Option<String> {
         }
     }
     (!differences.is_empty()).then(|| {
-        format!("{}: not the calls that {} got: {}", row.manager, baseline.manager, differences.join(", "))
+        format!(
+            "{}: not the same calls as under {}: {}",
+            row.manager,
+            baseline.manager,
+            differences.join(", ")
+        )
     })
 }
 
@@ -147,7 +152,7 @@ pub fn oddities(program: &Program) -> Vec<String> {
         };
         odd(one.failed_calls, "failed");
         odd(one.null_calls, "were given no block");
-        odd(one.unknown_calls, "were given a block that was not seen to be made");
+        odd(one.unknown_calls, "were given a block that no call made");
         odd(one.abandoned_calls, "were left by longjmp");
     }
     messages

@@ -93,7 +93,7 @@ fn findings(rows: &[&Row]) -> Vec<String> {
         && cheapest_row.manager != expensive.manager
     {
         text.push(format!(
-            "An object costs {} instructions under {} and {} under {}, everything that is done for it together.",
+            "An object costs {} instructions under {} and {} under {}, including everything done for it.",
             heaptoll_units::tenths(few),
             cheapest_row.manager,
             heaptoll_units::tenths(many),

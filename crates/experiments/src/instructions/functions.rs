@@ -71,9 +71,10 @@ pub(crate) fn counts(functions: &[FunctionFigures]) -> Vec<(String, FunctionCoun
     functions.iter().map(|one| (one.image.clone(), count(one))).collect()
 }
 
-const CAPTION: &str = "The first row are the object files, below each its functions with what they executed themselves, by \
-                       the tracer's exact count. The second measure is what the libraries of C and C++ executed for a \
-                       function: it is part of the first one, at the functions of the libraries.";
+const CAPTION: &str = "The first row shows the object files. Below each are its functions with what they \
+                       executed themselves, counted exactly. The second measure is what the libraries of C \
+                       and C++ executed for a function; the first measure counts this at the libraries' \
+                       functions.";
 
 /// The functions under the first manager, and what changes under each other one.
 pub(super) fn flames(rows: &[&Row]) -> Vec<Item> {

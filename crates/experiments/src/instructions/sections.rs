@@ -51,13 +51,14 @@ pub fn tables(rows: &[&Row]) -> Item {
     ];
     let mut table = table("", &columns, cells.collect());
     table.notes = vec![
-        "Instructions, collections included. A malloc: of any call that makes a block, realloc of null too (Table IV of Detlefs, Dosser & \
-         Zorn 1994); a free: of free and operator delete (V); an object: all allocation instructions over objects made \
-         (VI); % of application: all allocation instructions over those of the program itself (VII)."
+        "Instructions, collections included. A malloc: any call that makes a block, realloc of null too \
+         (Table IV of Detlefs, Dosser & Zorn 1994); a free: free and operator delete (V); an object: all \
+         allocation instructions divided by objects made (VI); % of application: all allocation instructions \
+         divided by the program's own (VII)."
             .to_owned(),
-        "Mapped at most: address space, including what a manager reserves ready for use. Pages with blocks: those that a block \
-         was ever placed in and that are still mapped, at most. / live: these over most bytes requested and not freed \
-         (X)."
+        "Mapped at most: address space, including what a manager reserves ready for use. Pages with blocks: \
+         the most mapped pages that ever had a block. / live: these divided by the most bytes requested and \
+         not freed (X)."
             .to_owned(),
     ];
     Item::Table(table)
@@ -88,17 +89,17 @@ pub fn shares(rows: &[&Row]) -> Item {
         cells
     });
     let mut columns =
-        vec!["manager", "instructions", "application", "to baseline", "% in malloc", "% in free"];
+        vec!["manager", "instructions", "application", "vs baseline", "% in malloc", "% in free"];
     if collects {
         columns.extend(["% in collector", "collections"]);
     }
     columns.push("before main");
     let mut table = table("", &columns, cells.collect());
     table.notes.push(
-        "Shares of all instructions (Table 2 of Zorn 1992); realloc is in that of free, as there, and a collection in \
-         that of the call that it is made in. To baseline: application instructions after main was reached, where that \
-         is known, which should be the same under every manager. Before main: the program's part of start-up, loader and \
-         constructors."
+        "Shares of all instructions (Table 2 of Zorn 1992). Free includes realloc, as there; a collection \
+         counts in the call that it is made in. Vs baseline: application instructions after main, if known; \
+         they should be the same under every manager. Before main: the program's part of start-up, loader \
+         and constructors."
             .to_owned(),
     );
     Item::Table(table)
@@ -136,9 +137,10 @@ pub fn phases(rows: &[&Row]) -> Option<Item> {
         ["manager", "collections", "stop, roots", "mark", "sweep", "stop, roots %", "mark %", "sweep %"];
     let mut table = table("Instructions of a collection", &columns, cells);
     table.notes.push(
-        "By the phases that the manager announces. Stop, roots: stopping and resuming the world, and finding the roots \
-         of the process, its threads and mappings, without what the kernel executes for that; mark: the words of \
-         roots too. A manager that sweeps when it allocates has no sweep here. %: of the application's instructions."
+        "By the phases that the manager announces. Stop, roots: stopping and resuming the world, and finding \
+         the roots of the process, its threads and mappings, without the kernel's work. Mark: the words of \
+         roots too. A manager that sweeps when it allocates has no sweep here. %: of the application's \
+         instructions."
             .to_owned(),
     );
     Some(Item::Table(table))
@@ -218,9 +220,9 @@ pub fn calls(rows: &[&Row]) -> Option<Item> {
     }
     let mut table = table("Instructions, loads and stores of a call", &columns, cells);
     table.notes.push(
-        "Calls from outside of the family; what a routine calls is part of it. Mean, loads and stores are averages of a \
-         call; 50 %, 90 % and 99 % of the calls take no more instructions than that. The most expensive call often sets up the \
-         heap."
+        "Calls from outside the family, with all that they call. Mean, loads and stores are averages of a \
+         call; 50 %, 90 % and 99 % of the calls take no more instructions than shown. The most expensive \
+         call often sets up the heap."
             .to_owned(),
     );
     (!table.rows.is_empty()).then_some(Item::Table(table))

@@ -76,7 +76,7 @@ fn sentence(group: &Group, call_sites: &CallSites) -> String {
         parts.push("no block that was freed".into());
     }
     format!(
-        "Of the free bytes that {} holds, the last blocks that were freed there were: {}.",
+        "Of the free bytes that {} pins, the last blocks freed there were: {}.",
         call_sites.name(group.row),
         parts.join("; ")
     )
@@ -101,15 +101,15 @@ fn table(picture: &Picture, groups: &[Group], call_sites: &CallSites) -> Table {
         };
         group.freed.iter().for_each(|(row, bytes)| line(call_sites.name(*row), *bytes));
         line("all other call sites".into(), group.others_bytes);
-        line("no freed block seen".into(), group.unused_bytes);
+        line("no freed block recorded".into(), group.unused_bytes);
     }
     let sample = match picture.followed_one_in {
         0 | 1 => String::new(),
-        many => format!(" From one page in {many}, chosen by its address, and multiplied."),
+        many => format!(" Estimated from one page in {many}, chosen by its address."),
     };
     let notes = vec![format!(
-        "Of the free bytes that the call site holds: those where a block of this call site was the last one that was \
-         freed. No freed block seen: never used, between blocks, or the manager's own.{sample}"
+        "Free bytes that the call site pins, by the call site of the last block freed there. No freed block \
+         recorded: never used, between blocks, or the manager's own.{sample}"
     )];
     Table { columns, rows, notes, ..Table::default() }
 }

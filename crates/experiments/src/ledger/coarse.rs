@@ -7,12 +7,12 @@ use heaptoll_units::{MIB, kib};
 
 use super::over_time::{axis, spread};
 
-const NOT_REQUESTED: &str = "This trace was recorded without --ledger, so the pages of the process were not read: what is \
-resident of the live blocks is not known, and the rest of the resident set is not split. `heaptoll record \
---ledger` or `heaptoll ledger -- COMMAND` show all.";
-const NO_SAMPLE: &str = "The pages of this process were not read: it ended too soon, or the kernel did not allow it. What is \
-resident of the live blocks is not known, and the rest of the resident set is not split. A larger input makes it \
-run longer.";
+const NOT_REQUESTED: &str = "This trace was recorded without --ledger, so it lacks the pages of the process. \
+                             The resident part of live blocks is unknown, and the rest of RSS is not split. \
+                             `heaptoll record --ledger` or `heaptoll ledger -- COMMAND` show all.";
+const NO_SAMPLE: &str = "The pages of this process were not read: it ended too soon, or the kernel did not \
+                         allow it. The resident part of live blocks is unknown, and the rest of RSS is not \
+                         split. A larger input makes it run longer.";
 
 /// The document of a trace that has samples only. `was_requested`: snapshots were requested, too.
 pub fn document(points: &[Point], manager: &str, subject: &str, was_requested: bool) -> Document {
@@ -44,10 +44,12 @@ pub fn document(points: &[Point], manager: &str, subject: &str, was_requested: b
         columns: titles.iter().map(|&title| Column::figures(title)).collect(),
         rows: rows.collect(),
         notes: vec![
-            "Live: requested and not freed, resident or not. Internal: in these blocks and not requested. Rest: the resident \
-             set less both; fragmentation, caches, metadata, code, stacks and the recorder's own rings are in it."
+            "Live: requested and not freed, resident or not. Internal: bytes of these blocks that were not \
+             requested. Rest: RSS less both, with fragmentation, caches, metadata, code, stacks and the \
+             recorder's own rings."
                 .into(),
-            "– where more is live than is resident: the program has not touched all that it requested.".into(),
+            "–: more is live than resident, because the program has not touched all that it requested."
+                .into(),
         ],
         ..Table::default()
     };

@@ -13,7 +13,7 @@ pub fn collector(ledger: &Ledger, peak: &Snapshot) -> Section {
         Column::text("Source"),
         Column::figures("Resident KiB"),
         Column::figures("KiB"),
-        Column::text("Known by"),
+        Column::text("Source"),
     ];
     let table = Table {
         caption: String::new(),
@@ -22,7 +22,7 @@ pub fn collector(ledger: &Ledger, peak: &Snapshot) -> Section {
         notes: notes(census.as_ref()),
     };
     Section {
-        title: format!("What {} keeps beyond what is live", ledger.manager),
+        title: format!("What {} keeps beyond live memory", ledger.manager),
         text: caveats(snapshot, peak, census.as_ref()),
         items: vec![Item::Table(table)],
     }
@@ -50,9 +50,9 @@ fn reported<'a>(ledger: &'a Ledger, peak: &'a Snapshot) -> Option<&'a Snapshot> 
 fn caveats(snapshot: &Snapshot, peak: &Snapshot, census: Option<&Census>) -> Vec<String> {
     let Some(census) = census else {
         return vec![
-            "The manager reported nothing about its heap (it has no control symbol, include/heaptoll.h, or the program made \
-            no call during a snapshot): what the program freed and the collector has not reclaimed is among the free bytes of \
-            the heap, and is not shown separately."
+            "The manager reported nothing about its heap (it has no control symbol, include/heaptoll.h, or \
+             the program made no call during a snapshot). So freed memory that the collector has not \
+             reclaimed counts as free bytes of the heap."
                 .to_owned(),
         ];
     };
@@ -66,8 +66,8 @@ fn caveats(snapshot: &Snapshot, peak: &Snapshot, census: Option<&Census>) -> Vec
     }
     if !is_measured(census) {
         text.push(
-            "What a collection would have reclaimed then is not known: none was forced, as it would have changed the \
-            run."
+            "What a collection would have reclaimed then is unknown: none was forced, because it would have \
+             changed the run."
                 .to_owned(),
         );
     }
@@ -94,17 +94,17 @@ fn sources(snapshot: &Snapshot, census: Option<&Census>) -> Vec<Vec<String>> {
         row(
             "headroom between collections",
             after(Term::Headroom),
-            "live for the manager before a forced collection, less after it",
+            "live for the manager before a forced collection, minus live after it",
         ),
         row(
-            "held by ambiguous words, or freed and still reachable",
+            "kept by ambiguous words, or freed and still reachable",
             after(Term::Held),
-            "live for the manager after it, less live in the record",
+            "live for the manager after it, minus live in the record",
         ),
         row(
             "dead, not split",
             known(Term::Dead).filter(|_| !measured),
-            "live for the manager, less live in the record",
+            "live for the manager, minus live in the record",
         ),
         row("expansion granularity", known(Term::Unused), "the manager's census: mapped, never carved"),
         row("black-listed", black, "the manager's own count"),
@@ -113,14 +113,14 @@ fn sources(snapshot: &Snapshot, census: Option<&Census>) -> Vec<Vec<String>> {
 
 fn notes(census: Option<&Census>) -> Vec<String> {
     let mut notes = vec![
-        "A word that points to a freed block may be an address that the program has kept, or a number with the same value. \
-        Without the types of the program's data these cannot be distinguished."
+        "A word that points to a freed block may be an address that the program kept, or a number with the \
+         same value. Without the types of the program's data they look the same."
             .to_owned(),
     ];
     if let Some(held) = census.and_then(|census| census.held) {
         notes.push(format!(
-            "Of all that the collector keeps, live or dead, words of stacks alone hold {} KiB, static data {} KiB, other \
-             mappings {} KiB, registers {} KiB (tithe_held).",
+            "Of all that the collector keeps, live or dead, stacks alone keep {} KiB, static data {} KiB, \
+             other mappings {} KiB, registers {} KiB (tithe_held).",
             kib(held.stacks),
             kib(held.statics),
             kib(held.mappings),

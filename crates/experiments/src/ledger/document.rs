@@ -61,8 +61,8 @@ fn huge(snapshot: &Snapshot) -> Option<String> {
     let free = snapshot.huge_free_bytes;
     (free > 0 && free >= snapshot.rss_bytes / 20).then(|| {
         format!(
-            "{} MiB of it hold no live block and lie on huge pages: they are resident as parts of those, whether the \
-             program has ever used them or not.",
+            "{} MiB of it have no live block and lie on huge pages: they are resident whether or not the \
+             program has used them.",
             mib_from_bytes(free as f64)
         )
     })
@@ -102,21 +102,20 @@ fn warnings(ledger: &Ledger) -> Vec<String> {
     let snapshots = &ledger.snapshots;
     let mut warnings = Vec::new();
     if ledger.collected {
-        warnings.push(
-            "A collection was forced at every snapshot: the run is not what it would have been.".into(),
-        );
+        warnings.push("A collection was forced at every snapshot, which changed the run.".into());
     }
     if let Some(why) = snapshots.iter().find_map(|snapshot| snapshot.no_pagemap.as_ref()) {
         warnings.push(format!(
-            "The pages of the process could not be read ({why}): which parts of the heap are resident is estimated."
+            "The pages of the process could not be read ({why}): the resident parts of the heap are \
+             estimates."
         ));
     }
     if let Some(snapshot) = snapshots.iter().max_by_key(|snapshot| snapshot.defects.unmapped_blocks)
         && snapshot.defects.unmapped_blocks > 0
     {
         warnings.push(format!(
-            "At {} s, {} ({} bytes) of the record lay where nothing is mapped, the first at {:#x}: the program freed \
-            them unseen by the recorder, or the manager handed out what it does not have.",
+            "At {} s, {} ({} bytes) of the record lay in unmapped memory, the first at {:#x}. Either the \
+             recorder missed their frees, or the manager handed out memory that it does not have.",
             seconds(snapshot.time_ns as f64 / 1e9),
             plural(snapshot.defects.unmapped_blocks as usize, "live block"),
             count(snapshot.defects.unmapped_bytes as f64),
@@ -135,7 +134,7 @@ fn warnings(ledger: &Ledger) -> Vec<String> {
     }
     if let Some(broken) = snapshots.iter().find(|snapshot| !snapshot.closes()) {
         warnings.push(format!(
-            "The lines of the snapshot at {} s do not sum up to its resident set: the file was changed.",
+            "The lines of the snapshot at {} s do not add up to its RSS: the file was changed.",
             seconds(broken.time_ns as f64 / 1e9)
         ));
     }

@@ -33,8 +33,8 @@ fn arenas(snapshot: &Snapshot) -> String {
         return String::new();
     }
     format!(
-        " {} MiB of it are free in {} of glibc's arenas, which it makes for threads. `MALLOC_ARENA_MAX=1` has one arena for \
-         all; `heaptoll choose --prefer memory` measures what that saves and costs.",
+        " {} MiB of it are free in {} of glibc's arenas, which it makes for threads. `MALLOC_ARENA_MAX=1` \
+         has one arena for all; `heaptoll choose --prefer memory` measures what that saves and costs.",
         mib_from_bytes(snapshot.arena_free_bytes as f64),
         plural(snapshot.arena_windows as usize, "window")
     )

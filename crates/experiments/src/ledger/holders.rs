@@ -36,7 +36,8 @@ pub fn shown(snapshot: &Snapshot, call_sites: &mut CallSites) -> Option<Shown> {
         plural(snapshot.live_blocks as usize, "block")
     );
     let table = Item::Table(table(&rows, &holders.others, snapshot.live_bytes));
-    let section = Section { title: "Who holds the live memory".into(), text: vec![text], items: vec![table] };
+    let section =
+        Section { title: "Who allocated the live memory".into(), text: vec![text], items: vec![table] };
     let is_notable = snapshot.amount(Term::Live).resident >= snapshot.rss_bytes / NOTABLE;
     Some(Shown { sentence: is_notable.then(|| sentence(&rows, snapshot)), section })
 }
@@ -50,7 +51,7 @@ fn rows(holders: &LiveHolders, call_sites: &mut CallSites) -> Vec<(String, LiveH
 
 fn sentence(rows: &[(String, LiveHolder)], snapshot: &Snapshot) -> String {
     let named = rows.iter().map(|(name, holder)| (name.clone(), holder.bytes));
-    share::sentence((snapshot, Term::Live), "live", "Call sites that hold most", named)
+    share::sentence((snapshot, Term::Live), "live", "Call sites with the most live memory", named)
 }
 
 fn table(rows: &[(String, LiveHolder)], others: &LiveHolder, live_bytes: u64) -> Table {

@@ -34,7 +34,7 @@ pub fn shown(snapshot: &Snapshot, term: Term, call_sites: &mut CallSites) -> Opt
         Column::figures("Resident KiB"),
         Column::figures("Mapped KiB"),
     ];
-    let note = "Parts of mappings of 256 KiB and more that are still mapped and hold no heap.";
+    let note = "Parts of mappings of 256 KiB and more that are still mapped and contain no heap.";
     Some((sentence, share::section(&format!("Who mapped {what}"), columns, lines.collect(), note)))
 }
 

@@ -45,11 +45,11 @@ impl Peak {
     /// The heading of what the largest snapshot shows.
     pub fn heading(&self, ledger: &Ledger) -> String {
         match self.is_known(ledger) {
-            true => format!("At the peak, known to {} %", 100 / STEP),
+            true => format!("At the peak, known within {} %", 100 / STEP),
             false => {
                 let shown = ledger.peak().map_or(Level::default(), |at| Level::from(&ledger.snapshots[at]));
                 let (most, seen) = self.seen(shown);
-                format!("The peak was missed: the snapshot below has {} % of it", per_hundred(seen, most))
+                format!("The peak was missed: the largest snapshot has {} % of it", per_hundred(seen, most))
             }
         }
     }
@@ -64,11 +64,11 @@ impl Peak {
             Some(most) => {
                 format!("at most {} MiB were live and {most_rss} MiB resident", mib(most.max(live)))
             }
-            None => format!("at most {most_rss} MiB were resident, and how much was live is not known"),
+            None => format!("at most {most_rss} MiB were resident, with an unknown part live"),
         };
         let advice = match self.is_known(ledger) {
             true => "",
-            false => " Add `--exact`: it runs the program twice, and takes a snapshot where most was live.",
+            false => " Add `--exact`: it runs the program twice, and takes a snapshot at the live peak.",
         };
         format!(
             "In the whole run {most}; in the {count}, {} MiB live and {} MiB resident.{advice}",
@@ -94,9 +94,14 @@ pub fn compared(first: LivePeak, second: LivePeak) -> String {
     };
     let is_same = LivePeak { image: second.image, ..first } == second;
     match is_same {
-        true => format!("Both runs had most live at the same call: a snapshot is of exactly {}.", of(first)),
+        true => format!(
+            "Both runs had their live peak at the same call, and the snapshot was taken there: \
+                         {}.",
+            of(first)
+        ),
         false => format!(
-            "The runs allocated differently: most live were {} in the first, and {} in the second, which is shown.",
+            "The runs allocated differently: the live peak was {} in the first and {} in the second, which \
+             is shown.",
             of(first),
             of(second)
         ),
@@ -129,10 +134,10 @@ mod tests {
     #[test]
     fn one_heading_states_whether_the_peak_is_known() {
         let heading = |peak: Peak, levels: &[(u64, u64)]| peak.heading(&ledger(levels));
-        let known = "At the peak, known to 5 %";
+        let known = "At the peak, known within 5 %";
         assert_eq!(heading(peak(1000, 2000), &[(950, 1900), (10, 20)]), known);
         assert_eq!(heading(peak(1000, 2000), &[(10, 2000), (1000, 10)]), known, "in two snapshots");
-        let missed = |share: &str| format!("The peak was missed: the snapshot below has {share} % of it");
+        let missed = |share: &str| format!("The peak was missed: the largest snapshot has {share} % of it");
         assert_eq!(heading(peak(1000, 2000), &[(940, 2000)]), missed("94.0"));
         assert_eq!(heading(peak(1000, 2000), &[(1000, 910)]), missed("45.5"));
         assert_eq!(heading(peak(1000, 2000), &[(290, 910)]), missed("29.0"));

@@ -21,7 +21,7 @@ pub fn mosaic(picture: &Picture, snapshot: &Snapshot, rows: &[Row], call_sites: 
     let all: u64 = rows.iter().map(|row| row.pin.bytes()).sum();
     let key = |row: &Row| Key {
         name: row.name.clone(),
-        figure: format!("holds {}, {}", whole_bytes(row.pin.bytes()), part(row.pin.bytes(), all)),
+        figure: format!("pins {}, {}", whole_bytes(row.pin.bytes()), part(row.pin.bytes(), all)),
     };
     let mut tiles = Vec::new();
     for (at, cell) in picture.cells.iter().enumerate() {
@@ -38,11 +38,11 @@ pub fn mosaic(picture: &Picture, snapshot: &Snapshot, rows: &[Row], call_sites: 
     }
     let age = ["allocated in the last fifth of the run", "fourth", "third", "second", "first"];
     Mosaic {
-        title: "The heap's pages, by the call site that holds them".into(),
+        title: "The heap's pages, by the call site that pins them".into(),
         caption: caption(picture, snapshot),
         bands: [
             "live blocks".into(),
-            "free, held by live blocks on its page".into(),
+            "free, pinned by live blocks on its page".into(),
             "no live block on its page".into(),
         ],
         keys: rows.iter().take(COLOURS).map(key).collect(),
@@ -57,9 +57,9 @@ fn caption(picture: &Picture, snapshot: &Snapshot) -> String {
         pages => format!("A tile is {pages} neighbouring pages"),
     };
     format!(
-        "{tile} of {} KiB, in order of address, after {} s, when external fragmentation was largest: {} of the heap, without \
-         what is not resident. Its colour is that of the call site with most of it (grey: any other), and its levels \
-         are shares of its bytes; each is drawn at least so high that it is seen.",
+        "{tile} of {} KiB, in order of address, after {} s, when external fragmentation was largest: {} of \
+         the heap, without what is not resident. The call site with most of a tile gives its colour (grey: \
+         any other). Its levels are shares of its bytes, each drawn high enough to be visible.",
         picture.page_bytes / 1024,
         seconds(snapshot.time_ns as f64 / 1e9),
         plural(picture.pages as usize, "resident page"),
@@ -106,7 +106,7 @@ fn text(
         vec![format!("{which} of {}: {:#x} to {:#x}", number(picture.pages), cell.start, cell.end)];
     let empty = cell.empty_pages * picture.page_bytes;
     lines.push(format!(
-        "live {} ({}), free and held {} ({}), pages without a live block {} ({})",
+        "live {} ({}), free and pinned {} ({}), pages without a live block {} ({})",
         whole_bytes(cell.live_bytes),
         part(cell.live_bytes, bytes),
         whole_bytes(cell.held_bytes),
@@ -116,7 +116,7 @@ fn text(
     ));
     for (row, holder) in holders {
         lines.push(format!(
-            "{}: live {}, holds {}",
+            "{}: live {}, pins {}",
             short(&call_sites.name(*row)),
             whole_bytes(holder.live_bytes),
             whole_bytes(holder.held_bytes)

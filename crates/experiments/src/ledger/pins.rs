@@ -49,7 +49,7 @@ pub fn shown(ledger: &Ledger, sites: &Sites, call_sites: &mut CallSites) -> Opti
     let mut text = vec![summary(worst, pins)];
     let mut items = Vec::new();
     if pins.bytes < worst.rss_bytes / SHOWN {
-        text.push("That is less than a hundredth of the resident set: no call site is to blame.".into());
+        text.push("That is less than 1 % of RSS: no call site is to blame.".into());
     } else if is_known {
         let around = worst.picture.as_ref().and_then(|picture| around::shown(picture, &rows, call_sites));
         if let Some(picture) = &worst.picture {
@@ -64,8 +64,8 @@ pub fn shown(ledger: &Ledger, sites: &Sites, call_sites: &mut CallSites) -> Opti
         items.push(Item::Flame(flame(worst, pins, sites)));
     } else {
         text.push(
-            "Call sites were not recorded: `heaptoll ledger -- COMMAND`, or `heaptoll record --ledger --sites`, names \
-             those that hold the pages."
+            "Call sites were not recorded: `heaptoll ledger -- COMMAND`, or `heaptoll record --ledger \
+             --sites`, names those that pin pages."
                 .into(),
         );
     }
@@ -97,8 +97,8 @@ pub fn named_sites(ledger: &Ledger, sites: Option<&Sites>) -> Vec<NamedSite> {
 fn sentence(row: &Row, snapshot: &Snapshot, pins: &Pins) -> String {
     let pin = &row.pin;
     format!(
-        "{} pins {} with {} in {}. After {} s, {} % of the resident set are free bytes on pages that live blocks keep. \
-         This call site holds {} % of them, {} on pages with no block of another.",
+        "{} pins {} with {} in {}. After {} s, external fragmentation is {} % of RSS. This call site causes \
+         {} % of it, {} on pages without blocks of other call sites.",
         row.name,
         whole_bytes(pin.bytes()),
         whole_bytes(pin.block_bytes),
@@ -112,7 +112,8 @@ fn sentence(row: &Row, snapshot: &Snapshot, pins: &Pins) -> String {
 
 fn summary(snapshot: &Snapshot, pins: &Pins) -> String {
     format!(
-        "After {} s, where it was largest in the snapshots, external fragmentation was {}: free bytes on {} of {} with live blocks.",
+        "After {} s, at its largest in the snapshots, external fragmentation was {}: free bytes on {} of {} \
+         with live blocks.",
         seconds(snapshot.time_ns as f64 / 1e9),
         whole_bytes(pins.bytes),
         count(pins.pages as f64),
@@ -123,7 +124,7 @@ fn summary(snapshot: &Snapshot, pins: &Pins) -> String {
 fn table(rows: &[Row], pins: &Pins) -> Table {
     let columns = vec![
         Column::sites("Call site of the live blocks"),
-        Column::figures("Holds KiB"),
+        Column::figures("Pins KiB"),
         Column::figures("%"),
         Column::figures("alone KiB"),
         Column::optional("pages alone"),
@@ -153,9 +154,10 @@ fn table(rows: &[Row], pins: &Pins) -> Table {
         lines.push(cells("all other call sites", &others));
     }
     let notes = vec![
-        "Holds: free bytes on pages with a live block of this call site. Where blocks of several call sites are on a \
-         page, each holds an equal part. Alone: pages with live blocks of one call stack only, which would be empty \
-         without them. Allocated since: bytes that the program has allocated after these blocks, on average: their age."
+        "Pins: free bytes on pages with a live block of this call site. Call sites on the same page share \
+         its free bytes equally. Alone: pages with live blocks of one call stack only, which would be empty \
+         without them. Allocated since: bytes that the program allocated after these blocks, on average \
+         (their age)."
             .into(),
     ];
     Table { columns, rows: lines, notes, ..Table::default() }
@@ -181,7 +183,7 @@ fn chart(ledger: &Ledger, rows: &[Row], call_sites: &mut CallSites) -> Chart {
     }
     let names = first.iter().map(|row| row.name.as_str()).chain(["all others"]);
     Chart {
-        title: "Free bytes on live pages over time, by the call site that holds them".into(),
+        title: "Free bytes on live pages over time, by the call site that pins them".into(),
         caption: "The areas on top of each other are external fragmentation.".into(),
         form: Form::Stacked,
         x: axis("time s"),
@@ -210,11 +212,10 @@ fn flame(snapshot: &Snapshot, pins: &Pins, sites: &Sites) -> Flame {
         builder.stack(&[others], &values(&pins.others));
     }
     Flame {
-        title: "Call stacks whose live blocks keep pages".into(),
+        title: "Call stacks whose live blocks pin pages".into(),
         caption: format!(
-            "After {} s. A block counts for the call stack that allocated it. Where blocks of several call stacks are on a \
-             page, each has an equal part of its free bytes. A snapshot has the call stacks that hold most; all others \
-             are one.",
+            "After {} s. A block counts for the call stack that allocated it. Call stacks on the same page \
+             share its free bytes equally. A snapshot has the call stacks that pin most; all others are one.",
             seconds(snapshot.time_ns as f64 / 1e9)
         ),
         profile: builder.finish(),

@@ -89,7 +89,7 @@ fn managers(recorded: &str, request: &ReplayRequest, context: &Context) -> Resul
         Ok(first) => Ok(manager::choose_with_baseline(&known, &request.manager, &first.name)?),
         Err(_) => {
             context.messages.note(&format!(
-                "the manager that the trace was recorded under ({recorded}) is not known here, and not replayed"
+                "the manager of the recorded run ({recorded}) is unknown here, and not replayed"
             ));
             Ok(manager::choose(&known, request.manager.iter().map(String::as_str))?)
         }

@@ -35,7 +35,7 @@ pub fn sentence(
     let named: Vec<String> =
         named.iter().map(|(name, bytes)| format!("{name} {}", whole_bytes(*bytes))).collect();
     format!(
-        "{} of the resident set are {what}: {}. {not_resident}{who}: {}.",
+        "{} of RSS are {what}: {}. {not_resident}{who}: {}.",
         part(resident, snapshot.whole()),
         whole_bytes(resident),
         named.join("; ")
@@ -50,11 +50,7 @@ pub fn stacks(snapshot: &Snapshot) -> Option<String> {
         threads => format!(" of {}", plural(threads as usize, "thread")),
     };
     (resident > 0 && resident >= snapshot.rss_bytes / NOTABLE).then(|| {
-        format!(
-            "{} of the resident set are stacks: {}{of}.",
-            part(resident, snapshot.whole()),
-            whole_bytes(resident)
-        )
+        format!("{} of RSS are stacks: {}{of}.", part(resident, snapshot.whole()), whole_bytes(resident))
     })
 }
 
@@ -82,17 +78,15 @@ mod tests {
             let snapshot = Snapshot { rss_bytes: 100, lines: vec![line], ..Snapshot::default() };
             sentence((&snapshot, Term::Live), "live", "Who", std::iter::once(("f".to_owned(), bytes)))
         };
-        assert_eq!(text(line(103, 4), 99), "100 % of the resident set are live: 103 B. Who: f 99 B.");
+        assert_eq!(text(line(103, 4), 99), "100 % of RSS are live: 103 B. Who: f 99 B.");
         // Before, a call site held more than all live bytes.
         assert_eq!(
             text(line(90, 3), 93),
-            "90.0 % of the resident set are live: 90 B. 3 B more are live and not resident: never touched, given back or \
-             swapped. Who: f 93 B."
+            "90.0 % of RSS are live: 90 B. 3 B more are live and not resident: never touched, given back or swapped. Who: f 93 B."
         );
         assert_eq!(
             text(line(90, 310), 400),
-            "90.0 % of the resident set are live: 90 B. 310 B more are live and not resident: never touched, given back \
-             or swapped. Who: f 400 B."
+            "90.0 % of RSS are live: 90 B. 310 B more are live and not resident: never touched, given back or swapped. Who: f 400 B."
         );
     }
 
@@ -101,7 +95,7 @@ mod tests {
         let amount = Amount { resident: 60, ..Amount::default() };
         let line = LedgerLine { term: Term::Stacks, amount, how: How::Counted };
         let mut snapshot = Snapshot { rss_bytes: 100, threads: 9, lines: vec![line], ..Snapshot::default() };
-        let text = "60.0 % of the resident set are stacks: 60 B of 9 threads.";
+        let text = "60.0 % of RSS are stacks: 60 B of 9 threads.";
         assert_eq!(stacks(&snapshot).as_deref(), Some(text));
         snapshot.rss_bytes = 10_000;
         assert_eq!(stacks(&snapshot), None);

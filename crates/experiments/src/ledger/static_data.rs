@@ -56,7 +56,7 @@ mod tests {
         let (sentence, _) = shown(&ledger, &snapshot).expect("variables");
         assert_eq!(
             sentence,
-            "75.0 % of the resident set are static data: 3.00 MiB. The largest: buffer of p 2.00 MiB; table of p 1.00 MiB."
+            "75.0 % of RSS are static data: 3.00 MiB. The largest: buffer of p 2.00 MiB; table of p 1.00 MiB."
         );
         assert!(shown(&Ledger::default(), &snapshot).is_none());
     }

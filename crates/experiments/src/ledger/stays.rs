@@ -71,7 +71,7 @@ impl<'a> Stays<'a> {
         let (later, free) = (self.later, free(self.later));
         let of = |terms: &[Term]| resident(later, terms);
         let parts = [
-            (of(&[Term::External]), "on pages that live blocks keep".to_owned()),
+            (of(&[Term::External]), "on pages that live blocks pin".to_owned()),
             (of(&EMPTY), format!("on pages without a live block, which {manager} keeps")),
             (of(&DEAD), format!("that {manager} has not reclaimed")),
         ];
@@ -185,7 +185,7 @@ mod tests {
         let halves = ledger([full, (401, [4, 200, 191]), (900, [4, 200, 191])]);
         let sentence = Stays::of(&halves).map(|stays| stays.sentence("glibc"));
         let parts =
-            " stay resident: 200 B on pages that live blocks keep, 191 B on pages without a live block, ";
+            " stay resident: 200 B on pages that live blocks pin, 191 B on pages without a live block, ";
         assert!(sentence.as_ref().is_some_and(|text| text.contains(parts)), "{sentence:?}");
         let mut idle = ledger([full, (401, [4, 391, 0]), (401, [4, 391, 0])]);
         assert!(Stays::of(&idle).is_some_and(|stays| !stays.leads && stays.is_pinned()), "it ends");

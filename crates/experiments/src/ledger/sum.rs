@@ -78,11 +78,11 @@ pub fn sum(snapshot: &Snapshot) -> Table {
     if swapped {
         columns.push(Column::figures("Swapped KiB"));
     }
-    columns.extend([Column::figures("Not resident KiB"), Column::text("Known by")]);
+    columns.extend([Column::figures("Not resident KiB"), Column::text("Source")]);
     let mut notes = vec![
-        "Not resident: mapped, and without a page: never touched, or given back.".to_owned(),
-        "Pages: counted byte by byte from the live blocks and the pages of the process. Reported: the manager's own \
-        figure, and the rest beyond it; taken as resident in the proportion of the memory it lies in."
+        "Not resident: mapped, but without a page (never touched, or given back).".to_owned(),
+        "Pages: counted byte by byte from the live blocks and the pages of the process. Reported: the \
+         manager's own figure, or the rest beyond it, assumed as resident as the memory it lies in."
             .into(),
     ];
     if snapshot.no_pagemap.is_some() {

@@ -51,8 +51,8 @@ fn curve(row: &Row, points: &[Point]) -> Vec<(f64, f64)> {
 pub fn fully_associative(study: &Study) -> Option<Chart> {
     drawn(Chart {
         title: "Misses of every cache size, fully associative".into(),
-        caption: "A steep fall is a working set that fits from there on; where a curve is flat, more cache buys nothing. \
-                  At the right end only first touches are left."
+        caption: "A steep fall is a working set that fits from there on. If a curve is flat, more cache \
+                  gains nothing. At the right end only first touches are left."
             .into(),
         form: Form::Lines,
         x: log("cache, KiB"),
@@ -73,8 +73,8 @@ fn of_ways(row: &Row, ways: u32) -> Vec<(f64, f64)> {
 pub fn direct_mapped(study: &Study) -> Option<Chart> {
     drawn(Chart {
         title: "Misses of direct-mapped caches".into(),
-        caption: "Where managers differ here and not above, addresses collide: blocks whose places agree in their lower \
-                  bits share a set. (Figure 7 of Zorn 1992.)"
+        caption: "If managers differ here and not above, addresses collide: blocks whose addresses agree in \
+                  their lower bits share a set. (Figure 7 of Zorn 1992.)"
             .into(),
         form: Form::Lines,
         x: log("cache, KiB"),
@@ -96,7 +96,7 @@ pub fn ways(study: &Study) -> Option<Chart> {
         ..Series::default()
     });
     drawn(Chart {
-        title: format!("What ways are worth under {}", row.about.manager),
+        title: format!("What associativity gains under {}", row.about.manager),
         caption: "The distance to the fully associative curve is what collisions cost.".into(),
         form: Form::Lines,
         x: log("cache, KiB"),
@@ -138,7 +138,8 @@ pub fn by_owner(row: &Row) -> Option<Chart> {
         });
     drawn(Chart {
         title: format!("Whose misses they are under {}", row.about.manager),
-        caption: "Fully associative caches. Each curve is of the references that one of them makes, all in one cache."
+        caption: "Fully associative caches. Each curve shows the references of one of them, all in one \
+                  cache."
             .into(),
         form: Form::Lines,
         x: log("cache, KiB"),
@@ -174,10 +175,14 @@ pub fn placement(study: &Study) -> Vec<Chart> {
             series.push(line("collector's own", |cause| Some(cause.more?.collector)));
         }
         drawn(Chart {
-            title: format!("Why {} misses other than {}", row.about.manager, baseline.about.manager),
+            title: format!(
+                "Why the misses of {} differ from {}'s",
+                row.about.manager, baseline.about.manager
+            ),
             caption: format!(
-                "What it has more (above nothing) or less (below) in caches of {PLACEMENT_WAYS} ways. Placement is what \
-                 the program suffers from where its objects are; the parts sum to all together."
+                "Misses that it has more (above zero) or less (below) in caches of {PLACEMENT_WAYS} ways. \
+                 Placement: misses that come from where the program's objects are. The parts add up to the \
+                 total."
             ),
             form: Form::Lines,
             x: log("cache, KiB"),
@@ -206,8 +211,8 @@ pub fn over_time(study: &Study) -> Vec<Chart> {
         series: of_all(study, |row| samples(row, of, bytes)),
     };
     let within = format!(
-        "Touched by anyone in the last {} references of the program (Denning's working set). The clock is the \
-         program's, so managers can be compared at the same point of the run.",
+        "Memory touched by anyone in the last {} references of the program (Denning's working set). The \
+         clock is the program's, so managers can be compared at the same point of the run.",
         heaptoll_report::format::count(window.unwrap_or_default() as f64)
     );
     let (line, page) = (study.line_bytes, study.page_bytes);
@@ -216,7 +221,7 @@ pub fn over_time(study: &Study) -> Vec<Chart> {
         over("Working set in pages", &within, |sample| sample.pages, page),
         over(
             "Pages touched so far",
-            "A curve that goes on rising is memory that is taken and not used again.",
+            "A curve that keeps rising is memory that is taken and not reused.",
             |sample| sample.pages_so_far,
             page,
         ),

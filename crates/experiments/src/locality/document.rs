@@ -84,8 +84,8 @@ fn warnings(figures: &Figures) -> Vec<String> {
             found.extend(row.about.warnings.iter().map(|words| format!("{name}: {words}")));
             if let Some(apart) = row.other_work {
                 found.push(format!(
-                    "{name}: from main on the program itself made {} references than under {baseline}, more than {} % \
-                     apart: it did other work, and what it misses is no measure of the manager",
+                    "{name}: from main on, the program made {} references than under {baseline} (over {} % \
+                     apart). The program did different work, so its misses are not comparable",
                     more_or_fewer(apart),
                     SAME_WORK * 100.0
                 ));

@@ -59,8 +59,8 @@ fn references(study: &Study) -> Section {
         .filter(|row| row.about.images > 1)
         .map(|row| {
             format!(
-                "{}: of {} process images the one with the most instructions is shown; the others made {} of the \
-                 references.",
+                "{}: of {} process images, the one with the most instructions is shown; the others made {} \
+                 of the references.",
                 row.about.manager,
                 row.about.images,
                 percent(row.about.others_share)
@@ -86,7 +86,7 @@ fn machine(study: &Study) -> Section {
     let names: Vec<String> =
         study.machine.levels.iter().map(|one| format!("{}/{}", size_text(one.bytes), one.ways)).collect();
     let titles = names.iter().cloned().chain(
-        ["stall cycles M", "to baseline", "program's", "allocator's", "collector's"].map(String::from),
+        ["stall cycles M", "vs baseline", "program's", "allocator's", "collector's"].map(String::from),
     );
     let cells = |row: &Row| {
         let stalls = &row.stall_cycles;
@@ -124,8 +124,9 @@ fn machine(study: &Study) -> Section {
             columns: columns("manager", titles),
             rows: rows(study, cells),
             notes: vec![format!(
-                "Stall cycles are an estimate: each reference waits its turn, {}; hits of the first level wait for \
-                 nothing. Real machines overlap waiting, prefetch, and hide stores. System calls count as the program's.",
+                "Stall cycles are an estimate: each reference waits its turn, {}; hits of the first level \
+                 wait for nothing. Real machines overlap waiting, prefetch, and hide stores. System calls \
+                 count as the program's.",
                 waits.join(", ")
             )],
         })],
@@ -213,15 +214,14 @@ fn causes(study: &Study) -> Option<Section> {
     }
     items.extend(curves::placement(study).into_iter().map(Item::Chart));
     let mut text = vec![
-        "The program makes the same references under every manager; only their addresses differ. Placement: misses of \
-        its own references when they are simulated alone. Pollution: their further misses because manager and program \
-        share the cache; it is negative where the manager has touched first what the program touches next. The rest \
-        are the manager's own misses. The row of the baseline has the number of misses, the others how many more; \
-        each row sums."
+        "The program makes the same references under every manager; only their addresses differ. Placement: \
+         misses of its own references, simulated alone. Pollution: extra misses from sharing the cache with \
+         the manager (negative if the manager prefetched for the program). The rest are the manager's own \
+         misses. The baseline's row has the number of misses, the others the difference; each row adds up."
             .to_owned(),
     ];
     text.extend(others.iter().filter_map(|row| cause_sentence(baseline, row)));
-    Some(Section { title: "Placement apart from the manager's own work".into(), text, items })
+    Some(Section { title: "Placement and the manager's own work, separately".into(), text, items })
 }
 
 /// One manager against the baseline, by the waiting that its misses cause.
@@ -241,7 +241,8 @@ fn cause_sentence(baseline: &Row, row: &Row) -> Option<String> {
         parts.push(format!("{} for its collector's", of(more.collector)));
     }
     Some(format!(
-        "{}: an estimated {} cycles of waiting per 1000 references of the program, where {} has {}: {}.",
+        "{}: an estimated {} cycles of waiting per 1000 references of the program, compared with {}'s {}: \
+         {}.",
         row.about.manager,
         cycles(row)?,
         baseline.about.manager,
@@ -272,8 +273,8 @@ fn fully_associative(study: &Study) -> Section {
     let sampled = study.rows.iter().filter(|row| row.exact_up_to_bytes.is_some());
     if let Some(exact) = sampled.filter_map(|row| row.exact_up_to_bytes).min() {
         notes.push(format!(
-            "Up to {} every line is counted; beyond, misses are estimated from a sample of the lines, ± the further \
-             end of their 95 % interval.",
+            "Up to {} every line is counted. Beyond, misses are estimated from a sample of the lines, ± the \
+             further end of their 95 % interval.",
             size_text(exact)
         ));
     }
@@ -336,8 +337,8 @@ fn memories(study: &Study) -> Section {
             columns: columns("manager", baseline.memories_at.iter().map(title)),
             rows: rows(study, faults),
             notes: vec![format!(
-                "All memory of the process, replaced by least recent use. In brackets: the part of what is touched \
-                 under {}, {}.",
+                "All memory of the process, with the least recently used page replaced. In brackets: the \
+                 part of the memory touched under {}, {}.",
                 baseline.about.manager,
                 whole_bytes(touched * study.page_bytes)
             )],
@@ -352,7 +353,7 @@ fn memories(study: &Study) -> Section {
                     .map(|point| format!("{} ({})", point.entries, size_text(point.bytes))),
             ),
             rows: rows(study, tlb),
-            notes: vec!["In brackets: how much memory so many entries reach.".into()],
+            notes: vec!["In brackets: the memory that the entries reach.".into()],
         }),
     ];
     items.extend(curves::memories(study).map(Item::Chart));

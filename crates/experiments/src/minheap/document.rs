@@ -50,8 +50,8 @@ fn warnings(figures: &Figures) -> Vec<String> {
         let name = &program.program;
         if !program.steady_output {
             all.push(format!(
-                "{name}: the output differs from run to run under glibc already, so only the exit status shows whether \
-                a run was right"
+                "{name}: the output differs from run to run even under glibc, so only the exit status shows \
+                 whether a run was right"
             ));
         }
         for row in &program.collectors {
@@ -92,7 +92,7 @@ fn remarks(row: &Collector) -> Vec<String> {
             answer.failed_otherwise.first().map(|why| format!(" ({why})")).unwrap_or_default()
         )),
         End::TooManyRuns => all.push(format!(
-            "{} runs did not settle it: the answer is as far as they came",
+            "{} runs were too few to find it exactly",
             answer
                 .tried
                 .iter()
@@ -110,7 +110,7 @@ fn remarks(row: &Collector) -> Vec<String> {
     }
     if answer.heap.is_some() && !answer.failed_otherwise.is_empty() {
         all.push(format!(
-            "the edge is not one of memory alone: at {} KiB it was neither done nor out of memory ({})",
+            "at {} KiB the run failed for another reason than memory ({}), so the limit is uncertain",
             kib(answer.failed_at),
             answer.failed_otherwise[0]
         ));
@@ -118,11 +118,11 @@ fn remarks(row: &Collector) -> Vec<String> {
         let others = answer.tried.iter().filter(|tried| !tried.other.is_empty());
         let words: Vec<String> =
             others.map(|tried| format!("{} KiB: {}", kib(tried.heap), tried.other[0])).collect();
-        all.push(format!("neither done nor out of memory at {}", words.join("; ")));
+        all.push(format!("failed for another reason than memory at {}", words.join("; ")));
     }
     if row.completed_although_refused > 0 {
         all.push(format!(
-            "{} runs completed although a call had been refused: the program does with less",
+            "{} runs completed after a failed allocation: the program copes with less",
             row.completed_although_refused
         ));
     }
@@ -182,12 +182,12 @@ fn over_programs(figures: &Figures) -> Section {
     };
     let collectors = collector_stacks(&figures.programs);
     let table = Table {
-        caption: "Smallest heap over the baseline's footprint, geometric mean over programs".into(),
+        caption: "Smallest heap divided by the baseline's footprint, geometric mean over programs".into(),
         columns: ratio_columns(&baselines),
         rows: collectors.iter().map(row).collect(),
         notes: vec![
-            "In brackets: 95 % interval over programs (Student's t on logarithms); in square ones how many programs \
-             have both, where not all do."
+            "In brackets: 95 % interval over programs (Student's t on logarithms). In square brackets: how \
+             many programs have both, if not all do."
                 .into(),
         ],
     };
@@ -209,7 +209,7 @@ fn published_section(figures: &Figures) -> Option<Section> {
         ]
     };
     let columns = vec![
-        Column::text("over the footprint of"),
+        Column::text("vs footprint of"),
         Column::text("theirs"),
         Column::figures("ratio"),
         Column::text("ours"),
@@ -219,9 +219,9 @@ fn published_section(figures: &Figures) -> Option<Section> {
     (!figures.published.is_empty()).then(|| Section {
         title: "Compared with Sareen and Blackburn (2022)".into(),
         text: vec![
-            "Theirs is a geometric mean over programs of DaCapo on a virtual machine for Java, whose collector may move \
-             blocks and knows where pointers are; ours are C and C++ programs under conservative collectors that move \
-             nothing. Theirs come without an interval."
+            "The paper's figure is a geometric mean over programs of DaCapo on a virtual machine for Java, \
+             without an interval. That collector may move blocks and knows where pointers are. Ours are C \
+             and C++ programs under conservative collectors that move nothing."
                 .into(),
         ],
         items: vec![Item::Table(Table {
@@ -251,8 +251,7 @@ fn bars(figures: &Figures, collectors: &[String], baseline: &str) -> Chart {
     };
     Chart {
         title: format!("Smallest heap over {baseline}"),
-        caption: "1: no more than the pages that hold a live block when garbage is given back at once."
-            .into(),
+        caption: "1: only the pages with a live block, with garbage given back immediately.".into(),
         form: Form::Bars,
         x: Axis {
             names: figures.programs.iter().map(|program| program.program.clone()).collect(),
@@ -308,8 +307,8 @@ fn smallest_heaps(program: &Program, figures: &Figures) -> Table {
         columns: std::iter::once(Column::text("collector")).chain(titles.map(Column::figures)).collect(),
         rows: program.collectors.iter().map(row).collect(),
         notes: vec![format!(
-            "Found within {} % (one page at least); both sides of the edge ran {} times. Collections: of the last run \
-             in the smallest heap.",
+            "Found within {} % (at least one page); both sides of the edge ran {} times. Collections: of the \
+             last run in the smallest heap.",
             ratio(figures.tolerance * 100.0),
             figures.repeats
         )],
@@ -336,7 +335,8 @@ fn footprints(program: &Program) -> Option<Table> {
         ],
         rows: program.baselines.iter().map(row).collect(),
         notes: vec![
-            "The most pages at once that hold a live block. With free=honour: the program's own frees are honoured, and collections only take what it leaks."
+            "The most pages that have a live block at any moment. With free=honour, the program's own frees \
+             count, and collections only take what it leaks."
                 .into(),
         ],
     })
@@ -358,8 +358,8 @@ fn overheads(program: &Program) -> Option<Table> {
         columns: ratio_columns(&baselines),
         rows: program.collectors.iter().map(row).collect(),
         notes: vec![
-            "Over the median run; in brackets from the largest heap that failed over the largest footprint, to the \
-             smallest heap over the smallest."
+            "Of the median run. In brackets: from the largest heap that failed over the largest footprint, \
+             to the smallest heap over the smallest."
                 .into(),
         ],
     })
@@ -379,8 +379,8 @@ fn facts(figures: &Figures, collectors: &[Manager], allocators: &[Manager]) -> V
     }
     facts.push((
         "what a heap is".into(),
-        "sweep: pages of 4 KiB that hold a live block, for a layer cannot see what a manager maps; other collectors: what \
-         their own limit counts"
+        "sweep: pages of 4 KiB with a live block, because a layer cannot see what a manager maps; other \
+         collectors: what their own limit counts"
             .into(),
     ));
     facts.push(("time limit".into(), format!("{} s a run", figures.timeout_s)));

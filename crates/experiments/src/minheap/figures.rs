@@ -1,4 +1,4 @@
-//! The figures of `heaptoll lab minheap`, as in its JSON (docs/lab/minheap.md).
+//! The figures of `heaptoll lab minheap`, as in its JSON.
 
 use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::manager::Manager;

@@ -150,8 +150,7 @@ impl Plan<'_> {
             let attempt = self.runs.attempt(program, &Set::default())?;
             if !expected.is(&attempt) {
                 return Err(Failure::NothingToCompare(format!(
-                    "{} does not complete under glibc and without a limit: {}; pass --expect-status where another \
-                     exit status is a good one",
+                    "{} does not complete under glibc and without a limit: {}; pass --expect-status if another exit status is a good one",
                     program.name,
                     attempt.ending(self.runs.timeout_s)
                 )));

@@ -55,7 +55,7 @@ pub fn collectors(
         let is_group = named.len() != 1 || named[0].name != *word;
         for one in named {
             if sets_heap(&one) {
-                return Err(Failure::Usage(format!("{word}: heap= is what is searched; leave it out")));
+                return Err(Failure::Usage(format!("{word}: leave out heap=, which the search varies")));
             }
             match has_heap(&one) {
                 true if chosen.iter().any(|other| other.name == one.name) => {}
@@ -65,8 +65,8 @@ pub fn collectors(
                 }
                 false => {
                     return Err(Failure::Usage(format!(
-                        "{} has no heap that can be fixed (option heap=); take a collector that has, or put the sweep \
-                         layer in front: sweep/{}",
+                        "{} has no heap that can be fixed (option heap=); take a collector that has one, or \
+                         put the sweep layer in front: sweep/{}",
                         one.name, one.name
                     )));
                 }
@@ -116,8 +116,8 @@ pub fn comparable(
         false => Ok(allocators),
         true if named.is_empty() => Ok(vec![]),
         true => Err(Failure::Usage(
-            "a baseline is a footprint in malloc's memory, and the objects of a program in Java are not there; leave \
-             out --baseline"
+            "a baseline is a footprint in malloc's memory, which does not contain the objects of a program \
+             in Java; leave out --baseline"
                 .into(),
         )),
     }

@@ -39,10 +39,16 @@ pub fn document(figures: &Figures, command: String) -> Document {
 fn problem(program: &Program) -> Option<String> {
     let name = &program.program;
     if let Some(why) = &program.sequence.differs {
-        return Some(format!("{name}: no oracle: native runs do not make the recorded allocations: {why}"));
+        return Some(format!(
+            "{name}: no oracle, because native runs do not make the recorded allocations: \
+                             {why}"
+        ));
     }
     let fails = program.proof.as_ref()?.fails.as_ref()?;
-    Some(format!("{name}: no oracle: freeing at the last use is not safe, or not proved: {fails}"))
+    Some(format!(
+        "{name}: no oracle, because freeing at the last use is not safe, or not proved safe: \
+                  {fails}"
+    ))
 }
 
 fn recorded(programs: &[Program]) -> Section {
@@ -79,10 +85,12 @@ fn recorded(programs: &[Program]) -> Section {
         && let Some(file) = &program.file
     {
         text.push(format!(
-            "Objects of {} are known by their allocation in native runs. To free each at its last use over another manager: \
-             heaptoll run {} ...",
+            "Native runs recognise objects of {} by their allocation. To free each at its last use over \
+             another manager: heaptoll run {} ...",
             program.program,
-            shell_command(&["free", "last-use"].map(|point| format!("-moracle={point},file={file}/mimalloc3")))
+            shell_command(
+                &["free", "last-use"].map(|point| format!("-moracle={point},file={file}/mimalloc3"))
+            )
         ));
     }
     let table = table("", &columns, programs.iter().map(row).collect());
@@ -115,8 +123,8 @@ fn alive(programs: &[Program]) -> Section {
         "last use of free",
     ];
     let text = vec![
-        "Requested bytes alive if objects are freed at their last use, when the program frees them, and not at all; means \
-         are over the bytes allocated."
+        "Requested bytes alive if objects are freed at their last use, when the program frees them, or \
+         never. Means are over the bytes allocated."
             .into(),
     ];
     let table = table("", &columns, programs.iter().map(row).collect());
@@ -170,10 +178,10 @@ fn unreachable(programs: &[Program]) -> Option<Section> {
         "mean, never",
     ];
     let text = vec![
-        "Objects by the first root point at which no root leads to them and they are not used any more, compared with the \
-         program's own free. At it: at the first root point after the free; after it: still reachable there. Not known: \
-         freed after the last root point. Hidden pointers: objects that nothing led to at a root point and that were used \
-         later; they are kept until then."
+        "Objects by the first root point at which they are unreachable and no longer used, compared with the \
+         program's own free. At it: at the first root point after the free; after it: still reachable there. \
+         Not known: freed after the last root point. Hidden pointers: objects that were unreachable at a \
+         root point and were used later; they are kept until then."
             .into(),
     ];
     let items = vec![

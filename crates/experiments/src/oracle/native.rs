@@ -71,7 +71,7 @@ impl NativeRun {
             ));
         }
         (self.digest != recorded.about.output_sha256)
-            .then(|| "its output is another than that of the recorded run".into())
+            .then(|| "its output differs from the recorded run's".into())
     }
 }
 
@@ -103,16 +103,17 @@ impl Native<'_> {
             (differences[0].clone(), differences.iter().all(|one| *one == differences[0]))
         else {
             let differs = differences.into_iter().flatten().next();
-            let why = "runs differ among themselves: by time, a process number, or random numbers";
+            let why = "runs differ among themselves, for instance by time, process number or random numbers";
             return Ok(Sequence { runs: RUNS, differs: differs.map(|first| format!("{first}; {why}")) });
         };
         // Both differ alike at the same addresses. Do addresses decide?
         let elsewhere = self.run("free", "off", false)?.difference(self.recorded);
         let why = if elsewhere.as_ref() == Some(&first) {
-            "every run differs there, so something is always another than under the tracer: what the program reads from the \
+            "every native run differs there from the traced run: perhaps in what the program reads from the \
              system, its files, or the processor's features"
         } else {
-            "at other addresses it differs elsewhere: the program allocates by the order of addresses, or by hashes of them"
+            "at other addresses it differs elsewhere: the program allocates by the order of addresses, or by \
+             hashes of them"
         };
         Ok(Sequence { runs: RUNS + 1, differs: Some(format!("{first}; {why}")) })
     }
@@ -135,8 +136,7 @@ impl Native<'_> {
     fn proof_at(&self, point: &str, most_objects: u64) -> Result<Proof, Failure> {
         let available = Machine::now().available_bytes;
         let Some(how) = check_of(most_objects, self.recorded.about.allocated_bytes, available) else {
-            let why =
-                "no memory for blocks of which none is used twice; give the program less to do".to_owned();
+            let why = "not enough memory to use each block only once; give the program less to do".to_owned();
             return Ok(Proof { how: "none".into(), fails: Some(why) });
         };
         let run = self.run(point, how, true)?;
@@ -150,7 +150,8 @@ impl Native<'_> {
         let by_addresses = |difference: String| match difference.starts_with("allocation ") {
             // Freed as the program frees, over the C library's malloc, it made the recorded allocations.
             true => format!(
-                "{difference}; with blocks elsewhere it makes other allocations: it depends on their addresses"
+                "{difference}; with blocks elsewhere it makes other allocations, so it depends on their \
+                 addresses"
             ),
             false => difference,
         };

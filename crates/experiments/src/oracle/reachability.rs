@@ -84,7 +84,7 @@ fn points(file: &Path, first: u64, recording: &Recording) -> Result<RootPoints, 
         found.events(&batch.events, batch.after_gap);
     }
     let points = found.points().map_err(|why| match why {
-        NoPoints::Cut => "the pointers of the run are not whole; record it again".to_owned(),
+        NoPoints::Cut => "the pointers of the run are incomplete; record it again".to_owned(),
         NoPoints::Differs(allocation) => {
             format!(
                 "allocation {allocation} has another size among the pointers of the run, or is missing there"
@@ -129,8 +129,8 @@ impl Sink for Both {
         let needs_bytes = counts.bytes.saturating_add(EACH_OBJECT.saturating_mul(counts.objects));
         (needs_bytes > graph.limit_bytes).then(|| {
             format!(
-                "nothing is freed while it is recorded what can be reached, and what it allocates needs more than half of \
-                 the memory that is available ({}); give it less to do, or leave out --graph",
+                "nothing is freed while reachability is recorded, and the program allocates more than half \
+                 of the available memory ({}); give it less to do, or leave out --graph",
                 whole_bytes(graph.limit_bytes)
             )
         })

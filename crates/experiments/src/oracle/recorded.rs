@@ -100,7 +100,7 @@ pub fn record(
     // The first image of the process that was started is the program; what it starts has allocations of its own.
     let Some(main) = traced.images.first_mut() else { return Err(refuse("nothing was traced".into())) };
     if !main.is_whole() {
-        return Err(refuse(format!("the traced run is not whole: it {}", main.ending)));
+        return Err(refuse(format!("the traced run is incomplete: it {}", main.ending)));
     }
     let Both { oracle, graph } = std::mem::take(&mut main.sink);
     let mut recording = oracle.recording().map_err(|why| refuse(why.to_string()))?;

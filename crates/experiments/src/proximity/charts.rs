@@ -86,9 +86,9 @@ fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
     Chart {
         title: format!("{} time of a request, {aimed_at} collections a run", figure.name),
         caption: format!(
-            "Nearest to a collection on the left. Over the fastest group of all numbers of collections, each collector by \
-             itself, so that lines do not show which collector is faster; the fastest of many is fastest by chance as well, \
-             so that a line that shows no effect lies above 1. Bands: 95 %, each group by itself. Distances in µs, {}.",
+            "Nearest to a collection on the left. Each collector is compared with its own fastest group, so \
+             lines do not show which collector is faster. The fastest of many is fastest by chance too, so a \
+             line without any effect lies above 1. Bands: 95 %, each group by itself. Distances in µs, {}.",
             reaches.join("; ")
         ),
         form: Form::Lines,
@@ -97,7 +97,7 @@ fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
             ..Axis::default()
         },
         // A group that the machine disturbed would press the others flat.
-        y: Axis { title: "over the fastest".into(), log: true, ..Axis::default() },
+        y: Axis { title: "ratio to the fastest".into(), log: true, ..Axis::default() },
         series,
     }
 }
@@ -124,8 +124,8 @@ fn overlaid(stack: &Stack) -> Option<Chart> {
     });
     Some(Chart {
         title: format!("Median time of a request by distance, {}", stack.stack),
-        caption: "What a collection does to the requests after it is at the same distance on all lines. What is at the \
-                  right end of a line and not of the others is survivor bias."
+        caption: "The effect of a collection on later requests is at the same distance on all lines. A rise \
+                  at the right end of only one line is survivor bias."
             .into(),
         form: Form::Lines,
         x: Axis {
@@ -133,7 +133,7 @@ fn overlaid(stack: &Stack) -> Option<Chart> {
             log: true,
             ..Axis::default()
         },
-        y: Axis { title: "over the fastest".into(), ..Axis::default() },
+        y: Axis { title: "ratio to the fastest".into(), ..Axis::default() },
         series: series.collect(),
     })
 }

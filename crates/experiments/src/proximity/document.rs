@@ -51,7 +51,7 @@ fn warnings(figures: &Figures) -> Vec<String> {
             for scale in &stack.scales {
                 let at = format!("{label}, {} collections", scale.aimed_at);
                 if let Some(why) = scale.failures.first() {
-                    all.push(format!("{at}: {} runs do not count: {why}", scale.failures.len()));
+                    all.push(format!("{at}: {} runs are left out: {why}", scale.failures.len()));
                 }
                 if scale.lost > 0 {
                     all.push(format!("{at}: there was no space for {} events", scale.lost));
@@ -87,14 +87,14 @@ fn scales(program: &Program) -> impl Iterator<Item = (&Stack, &Scale)> {
 fn section(program: &Program) -> Section {
     let mut items = vec![
         Item::Table(runs(program)),
-        Item::Table(over_middle("Mean time over the middle's", program, |one| one.mean)),
-        Item::Table(over_middle("Median time over the middle's", program, |one| one.median)),
+        Item::Table(over_middle("Mean time, ratio to the middle", program, |one| one.mean)),
+        Item::Table(over_middle("Median time, ratio to the middle", program, |one| one.median)),
     ];
     if scales(program).flat_map(|(_, scale)| &scale.stretches).any(|one| one.cpu_mean.is_some()) {
-        items.push(Item::Table(over_middle("Mean processor time over the middle's", program, |one| {
+        items.push(Item::Table(over_middle("Mean processor time, ratio to the middle", program, |one| {
             one.cpu_mean
         })));
-        items.push(Item::Table(over_middle("Median processor time over the middle's", program, |one| {
+        items.push(Item::Table(over_middle("Median processor time, ratio to the middle", program, |one| {
             one.cpu_median
         })));
     }
@@ -122,14 +122,15 @@ fn runs(program: &Program) -> Table {
         columns: std::iter::once(Column::text("collector")).chain(titles.map(Column::figures)).collect(),
         rows: scales(program).map(|(stack, scale)| run_cells(stack, scale)).collect(),
         notes: vec![
-            "Collections: of the median run. Requests of all runs, but for those that a collection interrupted (or that \
-             began during one) and those before the first. Median: the mean of the groups' medians."
+            "Collections: of the median run. Requests: of all runs, without those that a collection \
+             interrupted (or that began during one) and those before the first. Median: the mean of the \
+             groups' medians."
                 .into(),
-            "Capped: requests that took several times as long as 99 of 100 do (--cap), because the system held them up; in \
-             means they count for that limit."
+            "Capped: requests that took several times as long as 99 of 100 do (--cap), because the system \
+             held them up. Means count them at that limit."
                 .into(),
-            "Survivor bias: from this distance on more than one request in 20 had less time until the next collection \
-             than a long one takes; in brackets the share of the requests there."
+            "Survivor bias: from this distance on, more than one request in 20 had less time until the next \
+             collection than a long one takes. In brackets: the share of the requests there."
                 .into(),
         ],
     }
@@ -185,8 +186,9 @@ fn over_middle(caption: &str, program: &Program, of: fn(&Portion) -> Option<Rati
             .collect(),
         rows: scales(program).map(row).collect(),
         notes: vec![
-            "Places are ranks between two collections, the last request before each left out; the middle is from \
-             20 to 80 %. Paired within runs; the 95 % intervals hold together over these tables; *: a difference is claimed."
+            "Places are ranks between two collections, without the last request before each; the middle is \
+             from 20 to 80 %. Ratios are paired within runs. The 95 % intervals of these tables are valid \
+             together; *: a difference is claimed."
                 .into(),
         ],
     }
@@ -215,15 +217,15 @@ fn published_section(figures: &Figures) -> Option<Section> {
         Column::text("requests"),
         Column::figures("theirs"),
         Column::text("of"),
-        Column::figures("ours, mean over the middle's"),
+        Column::figures("ours, mean vs the middle"),
     ];
     let columns = columns.into_iter().chain(with_cpu.then(|| Column::figures("of processor time"))).collect();
     (!figures.published.is_empty()).then(|| Section {
         title: "Compared with Sareen and Blackburn (2022)".into(),
         text: vec![
-            "Theirs are queries of Lucene, of about 150 µs each, under five collectors of a virtual machine for Java: over \
-             the fastest group there, over the middle here. Where theirs is the largest change anywhere, ours is the \
-             largest that is claimed."
+            "The paper's requests are queries of Lucene, about 150 µs each, under five collectors of a \
+             virtual machine for Java. The paper compares with the fastest group, we compare with the \
+             middle. If its figure is the largest change anywhere, ours is the largest that is claimed."
                 .into(),
         ],
         items: vec![Item::Table(Table {
@@ -251,7 +253,7 @@ fn sentences(program: &Program) -> Vec<String> {
                     Some(median) if median.differs && (median.ratio > 1.0) == (mean.ratio > 1.0) => {
                         ", medians too"
                     }
-                    _ => ", medians do not show it",
+                    _ => ", not detected in medians",
                 };
                 claims.push(format!(
                     "with {} collections the {} of the requests after one ({} µs after it, the median) take {} {} than the \
@@ -275,7 +277,7 @@ fn sentences(program: &Program) -> Vec<String> {
             (false, _) => all.push(format!("{}: {}.", stack.stack, claims.join("; "))),
             (true, true) => {
                 all.push(format!(
-                    "{}: no range of distances differs from the middle as far as these runs show.",
+                    "{}: no range of distances differs measurably from the middle.",
                     stack.stack
                 ));
             }

@@ -1,4 +1,4 @@
-//! The figures of `heaptoll lab proximity`, as in its JSON (docs/lab/proximity.md).
+//! The figures of `heaptoll lab proximity`, as in its JSON.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -20,7 +20,8 @@ pub fn are_java(stacks: &[Manager]) -> Result<bool, Failure> {
         0 => Ok(false),
         all if all == stacks.len() => Ok(true),
         _ => Err(Failure::Usage(
-            "collectors of Java and of C together: a program has the one or the other; make two commands of it".into(),
+            "Java's collectors cannot be combined with C's, because a program has one or the other; make two \
+             commands of it".into(),
         )),
     }
 }

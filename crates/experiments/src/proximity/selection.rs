@@ -23,13 +23,13 @@ fn check(stack: &Manager) -> Result<(), String> {
     };
     if swept.is_none() && !stack.options.contains_key(EVERY) {
         return Err(format!(
-            "{} has no period that can be set (option every=); take a collector that has, or put the sweep layer in \
-             front of an allocator: sweep/mimalloc3",
+            "{} has no period that can be set (option every=); take a collector that has one, or put the \
+             sweep layer in front of an allocator: sweep/mimalloc3",
             stack.name
         ));
     }
     match set(EVERY) {
-        true => Err(format!("{}: every= is what the study sets; leave it out", stack.name)),
+        true => Err(format!("{}: leave out every=, which the study sets", stack.name)),
         false => Ok(()),
     }
 }

@@ -56,7 +56,7 @@ fn verdicts(found: &Reclamation, manager: &str) -> Vec<String> {
     if sentences.is_empty() {
         return vec![];
     }
-    let mut all = vec![format!("{manager}, over the program's own free: {}.", sentences.join("; "))];
+    let mut all = vec![format!("{manager}, compared with the program's own free: {}.", sentences.join("; "))];
     all.extend(best(found, manager));
     all
 }
@@ -72,8 +72,8 @@ fn best(found: &Reclamation, manager: &str) -> Option<String> {
         return None;
     }
     Some(if interval.differs && interval.ratio < 1.0 {
-        format!("{manager}: the least CPU is at {}.", point_label(point))
+        format!("{manager}: freeing at {} takes the least CPU.", point_label(point))
     } else {
-        format!("{manager}: no point was shown to take less CPU than the program's own free.")
+        format!("{manager}: freeing earlier or later does not measurably save CPU.")
     })
 }

@@ -108,7 +108,7 @@ fn of_program(
     context: &Context,
 ) -> Result<Recorded, Failure> {
     if program.serve.is_some() {
-        return Ok(Recorded::LeftOut("it is a server: how requests arrive changes from run to run".into()));
+        return Ok(Recorded::LeftOut("it is a server: its requests arrive differently in each run".into()));
     }
     let path = oracle::file_in(&request.oracles, &program.name);
     if let Some(has_unreachable) = recorded(&path, program) {

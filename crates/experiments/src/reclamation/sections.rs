@@ -20,8 +20,8 @@ type RatiosOf<'a> = &'a dyn Fn(&str, FreePoint) -> Option<Ratios>;
 pub fn findings(found: &Reclamation, verdicts: Vec<String>) -> Section {
     let mut text = verdicts;
     text.push(
-        "All ratios are to a run in which the same layer frees objects when the program does, over the same manager, within \
-         a repetition; intervals hold for their whole table at 95 %."
+        "All ratios are to a run whose same layer frees objects when the program does, over the same \
+         manager, within a repetition. All intervals of a table are valid together at 95 %."
             .into(),
     );
     let rows = found.means.iter().filter_map(|mean| {
@@ -30,7 +30,7 @@ pub fn findings(found: &Reclamation, verdicts: Vec<String>) -> Section {
         Some(row)
     });
     let columns = ["manager", "objects are freed", "programs", "CPU", "time", "peak memory"];
-    let caption = "Geometric means over programs, over the program's own free";
+    let caption = "Geometric means over programs, ratios to the program's own free";
     let mut items: Vec<Item> = table_item(caption, &columns, rows.collect()).into_iter().collect();
     if !found.means.is_empty() {
         let of = |manager: &str, point: FreePoint| {
@@ -74,10 +74,10 @@ pub fn alive(found: &Reclamation) -> Option<Section> {
             ]
         })
         .collect();
-    let columns = ["program", "objects are freed", "peak", "of that at free", "mean"];
+    let columns = ["program", "objects are freed", "peak", "% of free", "mean"];
     let text = vec![
-        "Bytes as the program requested them, of objects that are not freed yet: counted in the recording, so exact, and the \
-         same over every manager."
+        "Bytes that the program asked for, of objects that are not freed yet. They are counted in the \
+         recording, so they are exact, and the same over every manager."
             .into(),
     ];
     let items = vec![Item::Table(table("", &columns, rows))];
@@ -99,8 +99,8 @@ pub fn layer(found: &Reclamation) -> Option<Section> {
     let items =
         vec![Item::Table(table("", &["program", "manager", "CPU", "time", "peak memory"], rows.clone()))];
     let text = vec![
-        "The layer that frees as the program does, over the manager without it: comparing each allocation, and a copy in \
-         place of realloc. It is in both sides of every other ratio here."
+        "The layer that frees as the program does, compared with the manager alone: it compares each \
+         allocation, and copies in place of realloc. Every other ratio here has it on both sides."
             .into(),
     ];
     (!rows.is_empty()).then(|| Section { title: "What the layer itself costs".into(), text, items })
@@ -123,7 +123,7 @@ pub fn program(found: &Reclamation, name: &str) -> Option<Section> {
             figure(|medians| number(medians.minor_faults as u64)),
         ]);
     }
-    let columns = ["manager", "objects are freed", "CPU s", "over free", "peak MiB", "over free", "faults"];
+    let columns = ["manager", "objects are freed", "CPU s", "over free", "peak MiB", "vs free", "faults"];
     let of = |manager: &str, point: FreePoint| {
         let curve = curves.iter().find(|curve| curve.manager == manager)?;
         Some(curve.rows.iter().find(|row| row.point == point)?.over_free)
@@ -138,14 +138,14 @@ fn charts(found: &Reclamation, what: &str, of: RatiosOf) -> [Item; 2] {
     let chart = |title: &str, metric: RatioOf| {
         Item::Chart(Chart {
             title: format!("{title}: {what}"),
-            caption: "Over the program's own free; the bands are the intervals.".into(),
+            caption: "Ratios to the program's own free; the bands are their intervals.".into(),
             form: Form::Lines,
             x: Axis {
                 title: "when objects are freed".into(),
                 names: found.points.iter().map(|point| point_label(*point)).collect(),
                 ..Axis::default()
             },
-            y: Axis { title: format!("{title} over free"), ..Axis::default() },
+            y: Axis { title: format!("{title}, ratio to free"), ..Axis::default() },
             series: found.managers.iter().map(|manager| series(found, manager, metric, of)).collect(),
         })
     };

@@ -48,7 +48,7 @@ fn subtitle(found: &Findings) -> String {
         bytes(facts.max_live_bytes as f64)
     );
     if found.copies > 1 {
-        text += &format!(", {} copies at once", found.copies);
+        text += &format!(", {} copies together", found.copies);
     }
     if found.repetitions > 1 {
         text += &format!(", {} times in each process", found.repetitions);
@@ -87,15 +87,14 @@ fn left_out(found: &Findings) -> Option<Section> {
         let (are, them) =
             if collectors.len() == 1 { ("is a collector", "it") } else { ("are collectors", "them") };
         text.push(format!(
-            "{} {are}. A trace has no pointers, so it does not show what a collector would have to mark, and a CPU \
-             figure would leave out the most of its work: `heaptoll run` measures {them}.",
+            "{} {are}. A trace has no pointers, so a replay lacks most of a collector's CPU, the marking: \
+             `heaptoll run` measures {them}.",
             and_list(&collectors)
         ));
         text.push(
-            "Their memory is that of a program in which every live object is reached from one table, and nothing \
-             else is reached: how much waits for the next collection is theirs, what a real program keeps reachable \
-             by mistake is not in it. Contents were compared before every free, so what is shown was not gained by \
-             taking objects that are in use."
+            "Their memory assumes a program that reaches every live object from one table, and nothing else. \
+             It includes garbage that waits for the next collection, but not what a real program keeps \
+             reachable by mistake. Contents were compared before every free, so no object in use was taken."
                 .into(),
         );
     }
@@ -139,12 +138,12 @@ fn facts(found: &Findings, managers: &[Manager]) -> Vec<(String, String)> {
         ("runs".into(), format!("{} of each pass (3 of latency), seed {}", found.runs, found.seed)),
         (
             "driver's own cost".into(),
-            format!("{:.2} ns a call, taken off (measured under a manager that does nothing)", found.own_ns),
+            format!("{:.2} ns a call, subtracted (measured under a manager that does nothing)", found.own_ns),
         ),
         (
             "blocks".into(),
             format!(
-                "{} where time is measured, {} where memory is",
+                "{} to measure time, {} to measure memory",
                 touch(found.time_touch),
                 touch(found.memory_touch)
             ),
@@ -154,7 +153,7 @@ fn facts(found: &Findings, managers: &[Manager]) -> Vec<(String, String)> {
         all.push((
             "order of threads".into(),
             format!(
-                "{} where time is measured, {} where memory is; {} calls on objects that another thread had last",
+                "{} to measure time, {} to measure memory; {} calls on objects that another thread had last",
                 order(found.time_order),
                 order(found.memory_order),
                 count(facts.crossings as f64)

@@ -40,7 +40,7 @@ impl ReportProgress for ReplayProgress<'_> {
             what: format!("{runs} runs to make, of {calls} calls each"),
             seconds: runs as f64 * one.as_secs_f64(),
             at_least: true,
-            provided: "a run takes what one under a manager that does nothing took".into(),
+            provided: "a run takes as long as one under a manager that does nothing".into(),
         });
     }
 
@@ -49,7 +49,7 @@ impl ReportProgress for ReplayProgress<'_> {
             what: format!("{left} more runs to make"),
             seconds: left as f64 * took.as_secs_f64() / done.max(1) as f64,
             at_least: false,
-            provided: "they take what those of the first round took".into(),
+            provided: "they take as long as in the first round".into(),
         });
     }
 

@@ -52,9 +52,9 @@ pub fn summary(found: &Findings) -> Section {
         ],
         rows,
         notes: vec![format!(
-            "CPU in the manager alone: the driver's own {:.1} ns a call are taken off. Memory is the heap's: what the \
-             process took before its first call under a manager that does nothing is taken off. peak / live: most \
-             resident to most requested bytes live.",
+            "CPU in the manager alone: the driver's own {:.1} ns a call are subtracted. Memory is the \
+             heap's: the process's memory before its first call under a manager that does nothing is \
+             subtracted. peak / live: most resident bytes divided by most requested bytes live.",
             found.own_ns
         )],
     };
@@ -101,8 +101,8 @@ pub fn latency(found: &Findings) -> Option<Section> {
     (!items.is_empty()).then(|| Section {
         title: "Latency of single calls".into(),
         text: vec![format!(
-            "Each call stands between two readings of the clock, which let nothing overlap with it; their {clock:.0} ns \
-             are taken off. Medians over the runs. The longest calls of a shared machine are its scheduler's."
+            "Each call is timed with serialising clock reads ({clock:.0} ns, subtracted). Medians over the \
+             runs. The longest calls of a shared machine are its scheduler's."
         )],
         items,
     })
@@ -146,15 +146,15 @@ pub fn memory(found: &Findings) -> Option<Section> {
                 ],
                 rows,
                 notes: vec![
-                    "RSS: resident memory of the heap, huge pages as a whole. Peak mapped: address space of mappings \
-                     with blocks, resident or not. Mean / live: resident to live bytes over the whole trace, which is \
-                     what fragmentation, caches and headroom cost."
+                    "RSS: resident memory of the heap, huge pages as a whole. Peak mapped: address space of \
+                     mappings with blocks, resident or not. Mean / live: resident divided by live bytes over \
+                     the whole trace, the cost of fragmentation, caches and headroom."
                         .into(),
                 ],
             }),
             Item::Chart(chart(
                 "Resident and live memory over the trace",
-                "Live is what the program had requested and not freed; the distance to it is the manager's.",
+                "Live: what the program had requested and not freed. The distance to it is the manager's.",
                 "MiB",
                 &with,
                 Some(|one: &Checkpoint| one.live_bytes as f64 / MIB),
@@ -162,7 +162,8 @@ pub fn memory(found: &Findings) -> Option<Section> {
             )),
             Item::Chart(chart(
                 "Fragmentation over the trace",
-                "Resident memory of the heap to live bytes; 1 is the best that a manager can do with touched blocks.",
+                "Resident memory of the heap divided by live bytes; 1 is the best possible with touched \
+                 blocks.",
                 "resident / live",
                 &with,
                 None,
@@ -250,8 +251,8 @@ pub fn drift(found: &Findings) -> Option<Section> {
     Some(Section {
         title: "Does memory drift?".into(),
         text: vec![
-            "The whole trace, again and again in the same process. What the program never frees is freed between \
-             repetitions, so that each begins with nothing alive; what grows is fragmentation."
+            "The whole trace, repeated in the same process. Objects that the program never frees are freed \
+             between repetitions, so each begins with nothing alive. Growth is fragmentation."
                 .into(),
         ],
         items: vec![
@@ -260,14 +261,14 @@ pub fn drift(found: &Findings) -> Option<Section> {
                 columns,
                 rows,
                 notes: vec![
-                    "A peak that differs by less than 2 %, or than what the kernel's mark may be off by (256 KiB a \
-                     CPU), is the same."
+                    "Peaks count as equal if they differ by less than 2 %, or by less than the error of the \
+                     kernel's mark (256 KiB a CPU)."
                         .into(),
                 ],
             }),
             Item::Chart(Chart {
                 title: "Peak resident memory by repetition".into(),
-                caption: "A line that goes on rising is fragmentation without end.".into(),
+                caption: "A line that keeps rising is unbounded fragmentation.".into(),
                 form: Form::Lines,
                 x: Axis { title: "repetition".into(), ..Axis::default() },
                 y: Axis { title: "MiB".into(), ..Axis::default() },
@@ -321,12 +322,17 @@ pub fn fidelity(found: &Findings) -> Option<Section> {
         text: vec![],
         items: vec![Item::Table(Table {
             caption: String::new(),
-            columns: vec![Column::text(""), Column::figures("recorded"), Column::figures("replayed"), Column::text("")],
+            columns: vec![
+                Column::text(""),
+                Column::figures("recorded"),
+                Column::figures("replayed"),
+                Column::text(""),
+            ],
             rows,
             notes: vec![
-                "Heap: anonymous mappings that hold blocks, the brk segment among them; both sides are sampled at the \
-                most live bytes, to 1 %. The kernel joins neighbouring mappings: what the recorded program \
-                mapped itself next to its heap is counted with it, and no replay has it."
+                "Heap: anonymous mappings that contain blocks, with the brk segment; both sides are sampled \
+                 at the most live bytes, to 1 %. The kernel joins neighbouring mappings: what the recorded \
+                 program mapped itself next to its heap counts with it, and no replay has it."
                     .into(),
             ],
         })],

@@ -12,7 +12,7 @@ use heaptoll_command::trace_source;
 pub fn several_times(trace: &Path) -> Result<(), Failure> {
     if trace_source::is_stream(trace) {
         return Err(Failure::Usage(format!(
-            "{}: a replay reads its trace several times, so it must be a file",
+            "{}: a replay reads its trace several times, so it needs a file",
             trace.display()
         )));
     }

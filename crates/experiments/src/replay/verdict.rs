@@ -42,7 +42,7 @@ pub fn drift_text(row: &Row) -> String {
     match found.verdict {
         drift::Verdict::TooFew => format!("fewer than {} repetitions show nothing", drift::FEWEST),
         drift::Verdict::Steady => "does not drift".into(),
-        drift::Verdict::Settled { after } => format!("rose until repetition {after}, holds since"),
+        drift::Verdict::Settled { after } => format!("rose until repetition {after}, then stable"),
         drift::Verdict::Rising => format!("still rises at the end, {} a repetition", bytes(slope)),
         drift::Verdict::Falling => "falls".into(),
     }

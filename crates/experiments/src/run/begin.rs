@@ -38,7 +38,7 @@ pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment)
 pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Failure> {
     if request.at_once_bytes.is_some() && request.pairing != Pairing::Lockstep {
         return Err(Failure::Usage(
-            "--memory-at-once is for runs at once: leave it out, or use --pairing lockstep".into(),
+            "--memory-at-once is for lockstep: leave it out, or use --pairing lockstep".into(),
         ));
     }
     if let Some(slice) = request.slice_s {
@@ -61,8 +61,8 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
     if let Some(requested) = request.thp.filter(|requested| !requested.is_allowed_where(&thp)) {
         let requested = requested.as_str();
         return Err(Failure::Usage(format!(
-            "--thp {requested}: this system's setting is `{thp}`, and a process cannot have more than the system allows; \
-             echo {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
+            "--thp {requested}: this system's setting is `{thp}`, and a process cannot exceed it; echo \
+             {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
         )));
     }
     let experiment = beginning::describe(
@@ -101,12 +101,13 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
 fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
     if pairing != Pairing::Lockstep {
         return Err(Failure::Usage(
-            "--slice is for runs at once: leave it out, or use --pairing lockstep".into(),
+            "--slice is for lockstep: leave it out, or use --pairing lockstep".into(),
         ));
     }
     slice::try_one(Duration::from_secs_f64(slice_s)).map_err(|error| {
         Failure::Usage(format!(
-            "--slice: this system gives ordinary programs no time slices of their own, which needs Linux 6.12 or later: {error}"
+            "--slice: this system gives ordinary programs no time slices of their own, which needs Linux \
+             6.12 or later: {error}"
         ))
     })
 }

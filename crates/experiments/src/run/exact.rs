@@ -173,7 +173,7 @@ fn leave_out_servers(experiment: &mut Experiment) {
     let servers = experiment.programs.iter().filter(|program| program.serve.is_some());
     let names: Vec<String> = servers.map(|program| program.name.clone()).collect();
     for name in names {
-        let why = format!("{LEFT_OUT}: a server under a load that waits for time to pass would not repeat");
+        let why = format!("{LEFT_OUT}: a server under a timed load would not repeat");
         note(experiment, &name, "", vec![why]);
     }
 }
@@ -258,12 +258,14 @@ fn locality(mut traced: Traced<MachineOnly>, machine: &Machine) -> (Option<Local
     let mut doubts = Vec::new();
     if images > 1 {
         doubts.push(format!(
-            "instructions are those of all {images} process images, misses and pages those of the one that executed most"
+            "instructions are sums over all {images} process images; misses and pages are from the image \
+             that executed most"
         ));
     }
     if let Some(Partial::Memory { limit, unsimulated }) = found.partial {
         doubts.push(format!(
-            "pages are those until the simulation needed more than {}, {unsimulated} references before the end",
+            "pages are counted until the simulation needed more than {}, {unsimulated} references before the \
+             end",
             heaptoll_units::size_text(limit)
         ));
     }

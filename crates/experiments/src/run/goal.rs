@@ -65,8 +65,8 @@ fn sentence(experiment: &Experiment, found: &Interim) -> Option<String> {
     };
     let over = if found.next.is_none() { "; the time is over" } else { "" };
     Some(format!(
-        "after {made} repetitions {} of {all} CPU intervals are wider than {}; the widest, {} on {}, is {} either way \
-         and would take {needed}{over}",
+        "after {made} repetitions {} of {all} CPU intervals are wider than {}; the widest is {} on {}, {} \
+         either way, which would take {needed}{over}",
         found.wide.len(),
         percent(wanted),
         widest.stack,

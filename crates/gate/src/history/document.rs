@@ -60,8 +60,8 @@ fn section(program: &str, rows: &[&HistoryRow]) -> Section {
     cpus.dedup();
     if cpus.len() > 1 {
         text.push(format!(
-            "Measured on {} models of processors: counts of instructions compare within one model only, since libraries \
-             choose their routines by it.",
+            "Measured on {} models of processors: compare counts of instructions only within one model, \
+             because libraries choose their routines by it.",
             cpus.len()
         ));
     }
@@ -130,8 +130,7 @@ fn table(points: &[Point], with_cpu: bool) -> Option<Item> {
     } else {
         format!("the last {LISTED} commits; {earlier} earlier ones")
     };
-    let notes =
-        vec!["+: files under version control were changed; !: a limit was broken against its base.".into()];
+    let notes = vec!["+: tracked files were changed; !: a limit was broken against its base.".into()];
     (!rows.is_empty()).then_some(Item::Table(Table { caption, columns, rows, notes }))
 }
 

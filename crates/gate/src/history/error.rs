@@ -11,7 +11,7 @@ pub enum HistoryError {
     #[error("{0} does not exist; `heaptoll gate --history FILE` makes it")]
     Missing(PathBuf),
     /// Not a file of a gate.
-    #[error("{path} is no history of heaptoll gate ({reason})")]
+    #[error("{path} is not a history of heaptoll gate ({reason})")]
     Foreign {
         /// The file.
         path: PathBuf,

@@ -364,7 +364,7 @@ fn metric(source: &Source<'_>, steps: &Steps<'_>, column: &MetricColumn, row: &s
     let (runs, others) = (of.run_as(program), other.run_as(program));
     if runs != others {
         return Err(format!(
-            "{runs} ran in step {} and {others} in {}: no figure of one is divided by one of the other",
+            "{runs} ran in step {} and {others} in {}: their figures are never divided by each other",
             of.id, other.id
         ));
     }
@@ -398,8 +398,8 @@ fn agreement(cells: &[Vec<Pair>]) -> Option<String> {
     let programs = heaptoll_units::plural(rows.len(), "program");
     (all >= 3).then(|| {
         format!(
-            "Of {all} pairs of managers on one program that the paper distinguishes, {same} stand in its order here, by \
-             the figures shown ({programs}; by chance it would be half of them)."
+            "Of {all} pairs of managers on one program that the paper distinguishes, {same} have the same \
+             order here, by the figures shown ({programs}; chance would give half of them)."
         )
     })
 }

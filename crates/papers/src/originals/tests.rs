@@ -212,7 +212,7 @@ fn a_step_names_originals_of_its_own_programs_only() {
         let text = STUDY.replace("loom = \"old-loom\"", rest);
         Study::parse(&text, "made.toml").expect_err("it is wrong").to_string()
     };
-    assert!(fault("spool = \"old-spool\"").ends_with("`spool` is none of its programs"));
+    assert!(fault("spool = \"old-spool\"").ends_with("`spool` is not among its programs"));
     assert!(fault("loom = \"reel\"").ends_with("`reel` is among its programs as well"));
 }
 

@@ -69,7 +69,7 @@ fn is_exact(kind: StepKind) -> bool {
 fn ending(ended: Ended) -> &'static str {
     match ended {
         Ended::Whole => "",
-        Ended::Cut => "cut at its deadline; what it had is in",
+        Ended::Cut => "cut at its deadline; its partial figures are in",
         Ended::Failed => "failed: it gave no figures",
         Ended::LeftOut => "left out",
     }

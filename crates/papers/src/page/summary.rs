@@ -42,8 +42,9 @@ pub fn lead(results: &Results) -> Vec<String> {
         _ => format!("Every experiment of {papers} was run again"),
     };
     let read = format!(
-        "{experiments}, with the allocators and collectors of its time and of today, on programs of today. Each claim holds, \
-         fails or is not decided: the sections have the figures, next to those that were published."
+        "{experiments}, with the allocators and collectors of its time and of today, on programs of today. \
+         Each claim holds, fails or is not decided. The sections have the figures, next to those that were \
+         published."
     );
     std::iter::once(read).chain(left_out).collect()
 }
@@ -90,20 +91,21 @@ pub fn warnings(results: &Results) -> Vec<String> {
 /// How verdicts are made and what the drawings show.
 pub fn how(results: &Results) -> Vec<String> {
     let mut how: Vec<String> = [
-        "A claim holds when the whole interval of each comparison that it rests on lies in the claimed region, and fails when \
-        the whole lies outside. Otherwise the data do not decide, and the section shows how large an effect they could have \
-         shown.",
-        "Intervals are at 95 %. Those of one test that come from paired repetitions hold all at once. A mean over programs \
-         is geometric, its interval is over programs. Counts are exact and have none.",
+        "A claim holds if the whole interval of each comparison lies in the claimed region. It fails if the \
+         whole interval lies outside. Otherwise the data do not decide, and the section shows how large an \
+         effect they could detect.",
+        "Intervals are at 95 %. Intervals of one test are valid together if they come from paired \
+         repetitions. A mean over programs is geometric, its interval is over programs. Counts are exact and \
+         have none.",
         "In the small drawings each line is a comparison with its interval. The shaded part is the claimed \
-        region; the dotted line is a ratio of 1. A hollow dot is one that does not decide.",
+         region; the dotted line is a ratio of 1. A hollow dot does not decide.",
         "Colours show how today compares with the paper: green agrees with it, orange is contrary to it.",
         "A diamond (◇) marks a published value. Published times are of machines of their year: compare ratios, not seconds.",
     ]
     .map(String::from)
     .into();
     if results.papers.iter().flat_map(|paper_section| &paper_section.verdicts).any(|verdict| verdict.myth) {
-        how.push("A myth is worded as the myth. Where it fails, the paper is right.".into());
+        how.push("A myth is worded as the myth. If it fails, the paper is right.".into());
     }
     how
 }

@@ -9,7 +9,7 @@ use crate::definition::Step;
 
 /// Why a program that hardly collects has no figures.
 const SELDOM: &str =
-    "collected too seldom, or failed, at the shortest period to show anything about the frequency";
+    "at the shortest period it failed or collected too seldom to show anything about the frequency";
 
 /// Estimates with the command's own intervals.
 pub fn reading(found: &Frequency, step: &Step) -> Reading {

@@ -172,11 +172,11 @@ mod tests {
     #[test]
     fn half_a_run_has_no_counts() {
         let mut found = instructions();
-        found.programs[0].managers[1].problem = Some("it was not traced to its end".into());
+        found.programs[0].managers[1].problem = Some("its trace is incomplete".into());
         let cells = reading(&found, &step(StepKind::Instructions)).cells;
         assert!(cells.iter().any(|cell| cell.manager == "kingsley"));
         assert!(cells.iter().all(|cell| cell.manager != "bw16"));
-        let why = "it was not traced to its end".to_owned();
+        let why = "its trace is incomplete".to_owned();
         assert_eq!(
             reading(&found, &step(StepKind::Instructions)).absent,
             [("cfrac".to_owned(), Some("bw16".to_owned()), why)]

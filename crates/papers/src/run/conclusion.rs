@@ -143,7 +143,7 @@ fn absent(plan: &Plan, fitted: &[Study], taken_out: &[TakenOut], ran: &Ran) -> A
         }
         let runs = fitted.iter().any(|study| study.step(&step.id).is_some());
         if !runs && !plan.only.is_empty() && !plan.only.contains(&step.id) {
-            absent.step(&step.id, "other steps were requested with --only");
+            absent.step(&step.id, "--only left it out");
         } else if !runs {
             let why = out().next().map_or("nothing of it can be run here", |out| &out.why);
             absent.step(&step.id, why);
@@ -184,8 +184,7 @@ fn warnings(plan: &Plan, taken_out: &[TakenOut], ran: &Ran, load: f64) -> Vec<St
     let mut warnings = Vec::new();
     if plan.quick {
         warnings.push(
-            "This is the shortest form: two repetitions of each timed run, from which nothing is claimed."
-                .into(),
+            "This is the shortest form: two repetitions of each timed run, too few for any claim.".into(),
         );
     }
     if ran.interrupted {

@@ -197,8 +197,8 @@ impl Available<'_> {
         let kin: Vec<String> = kin.into_iter().map(str::to_owned).collect();
         (!kin.is_empty()).then(|| {
             format!(
-                "Programs of today run in place of the papers' own {}: {} adds the papers' own, under their licences, and \
-                 these run then.",
+                "Programs of today replace the papers' own {}: {} adds the papers' own, under their \
+                 licences, and these run then.",
                 heaptoll_units::and_list(&kin),
                 heaptoll_units::and_list(&recipes)
             )
@@ -270,7 +270,8 @@ impl Available<'_> {
 
 /// Why a plan cannot replay a trace, if it cannot.
 fn no_plan(name: &str) -> Option<String> {
-    (!is_known(name)).then(|| "it is no collector of `heaptoll lab replay-graph`, such as mmtk:immix".into())
+    (!is_known(name))
+        .then(|| "it is not a collector of `heaptoll lab replay-graph`, such as mmtk:immix".into())
 }
 
 /// A step's options without baselines that do not stay: `-b tcmalloc` where no TCMalloc is built.

@@ -148,7 +148,7 @@ fn paper_section(paper: &PaperSection) -> Section {
             paper.names.iter().map(|(kind, theirs, ours)| vec![kind.clone(), theirs.clone(), ours.clone()]);
         let columns = ["", "The paper", "Here"].map(Column::text).into();
         let table = Table { columns, rows: rows.collect(), ..Table::default() };
-        items.push(folded("What stands for what".into(), vec![], vec![Item::Table(table)]));
+        items.push(folded("Substitutes".into(), vec![], vec![Item::Table(table)]));
     }
     items.extend(paper.claims.iter().map(|claim| claim_part(claim, paper)));
     items.extend(paper.exhibits.iter().map(|exhibit| exhibit_part(exhibit, paper)));

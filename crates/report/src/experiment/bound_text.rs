@@ -68,17 +68,16 @@ pub fn sentence(bounds: &ProgramBounds) -> String {
     let own = match own.is_empty() {
         true => String::new(),
         false => format!(
-            ". The bound of {} itself compares each of its runs with the rest of the same run, so no noise between runs \
-             is in it, and its interval is narrow",
+            ". The bound of {} compares each of its runs with the rest of the same run, so noise between \
+             runs does not widen its interval",
             format::and_list(&own)
         ),
     };
     let baselines: Vec<String> =
         [baseline("in time", &bounds.wall), baseline("in CPU", &bounds.cpu)].into_iter().flatten().collect();
     format!(
-        "At least so many times what the program would cost with memory management for nothing. That cost is not known; \
-         it is no more than the least over all stacks of what is left when pauses and other known costs of memory \
-         management are taken out: {}{own}",
+        "Lower bound on cost relative to free memory management. Free management would cost at most what is \
+         left of the cheapest stack after pauses and other known costs are subtracted: {}{own}",
         baselines.join(", ")
     )
 }

@@ -39,7 +39,7 @@ fn grid(found: &ProgramBounds) -> Grid {
             Column::text("lower bound of overhead"),
             Column::figures("time"),
             Column::figures("CPU"),
-            Column::text("taken out"),
+            Column::text("subtracted"),
         ],
         rows: bound_text::lines(found).iter().map(row).collect(),
         wide: true,
@@ -71,8 +71,8 @@ pub(super) fn overall(comparison: &Comparison, extras: Extras) -> Option<Part> {
     Some(Part {
         title: "overall: lower bounds of overhead, geometric means over programs".into(),
         text: vec![
-            "The whole cost over the least that is left under any manager once what is known to be memory \
-             management's is taken out."
+            "The whole cost divided by the cheapest manager's cost after known costs of memory management \
+             are subtracted."
                 .into(),
         ],
         items: vec![Item::Grid(grid)],

@@ -10,11 +10,15 @@ use crate::document::{Axis, Chart, Form, Role, Series};
 use crate::format;
 
 const METRICS: [(Metric, &str, &str); 2] = [
-    (Metric::Cpu, "CPU", "Left of the line is cheaper. Pale: no difference seen, or too few repetitions."),
+    (
+        Metric::Cpu,
+        "CPU",
+        "Left of the line is cheaper. Pale: no difference detected, or too few repetitions.",
+    ),
     (
         Metric::PeakRss,
         "Peak memory",
-        "Left of the line is smaller. Pale: no difference seen, or too few repetitions.",
+        "Left of the line is smaller. Pale: no difference detected, or too few repetitions.",
     ),
 ];
 
@@ -155,8 +159,7 @@ fn time_against_memory(table: &ProgramTable) -> Chart {
     let memory: Vec<f64> = points.iter().flat_map(|series| &series.points).map(|point| point.1).collect();
     Chart {
         title: "CPU against memory".into(),
-        caption: "Medians; whiskers reach from the smallest to the largest. Joined: nothing else here is both cheaper \
-                  and smaller."
+        caption: "Medians; whiskers reach from the smallest to the largest. The line is the Pareto frontier."
             .into(),
         form: Form::Points,
         x: Axis::even("CPU, s"),
@@ -180,7 +183,10 @@ fn memory_over_time(experiment: &Experiment, program: &str) -> Chart {
         title: "Resident memory over time".into(),
         caption: match is_server {
             true => "Sampled during the timed runs.",
-            false => "One watched run a stack, apart from the timed ones; its pace is not the measurement.",
+            false => {
+                "One watched run a stack, separate from the timed ones; its pace is not the \
+                      measurement."
+            }
         }
         .into(),
         form: Form::Lines,
@@ -228,10 +234,10 @@ fn invocations(Shown { rows, every, .. }: &Shown) -> Chart {
             every => format!("Timed invocations, one repetition in {every}"),
         },
         caption: format!(
-            "In the order in which they were made, so that drift of the machine shows. Crosses did not end well and are \
-             in no average{}.",
+            "In the order of execution, so that drift of the machine shows. Crosses failed and are in no \
+             average{}.",
             // Otherwise they would seem to be a larger share than they are.
-            if *every == 1 { "" } else { "; they are of all repetitions, not only of those shown" }
+            if *every == 1 { "" } else { "; they are from all repetitions, not only from those shown" }
         ),
         form: Form::Points,
         x: Axis::even("invocation, in the order made"),

@@ -28,7 +28,7 @@ pub fn of_classes(classes: Vec<(String, Document)>) -> Document {
     }
     if let Some(first) = whole.sections.first_mut() {
         let text =
-            format!("Measured on {}. Each is shown by itself, and no ratio is of both.", and_list(&names));
+            format!("Measured on {}. Each is shown by itself, and no ratio combines them.", and_list(&names));
         first.text.insert(0, text);
     }
     whole

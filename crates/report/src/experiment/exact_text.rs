@@ -53,14 +53,14 @@ pub fn sentence(table: &ExactTable) -> String {
     let simulated = match caches.is_empty() {
         true => String::new(),
         false => format!(
-            "; {}: misses of the data caches of the machine, simulated; pages: different ones referred to",
+            "; {}: simulated misses of the machine's data caches; pages: different ones referred to",
             format::and_list(&caches)
         ),
     };
     format!(
-        "Exact counts are of one traced run each, counts under {baseline} and ratios to them under the others. \
-         Instructions: in user mode{less}{simulated}. Faults are medians of the measured runs. None of these is time, and branches, instruction fetches, huge pages and \
-         the kernel's work are in none of them."
+        "Exact counts are of one traced run each: counts under {baseline}, ratios to them under the others. \
+         Instructions: in user mode{less}{simulated}. Faults are medians of the measured runs. None of these \
+         is time, and none includes branches, instruction fetches, huge pages or the kernel's work."
     )
 }
 

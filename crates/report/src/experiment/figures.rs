@@ -31,8 +31,8 @@ pub(super) fn grid(
     if left.is_some() {
         columns.push(Column::figures("left MiB"));
         notes.push(
-            "left: resident in the last tenth of the run that was sampled. Where it is near the peak, the manager keeps what \
-             the program has freed."
+            "left: resident in the last tenth of the run that was sampled. If it is near the peak, the \
+             manager retains what the program has freed."
                 .to_owned(),
         );
     }

@@ -35,7 +35,7 @@ fn cpu_over_heap(plotted: &Plotted) -> Chart {
     over_heap(
         plotted,
         "CPU over heap size",
-        "Each collector in heaps of so many times its smallest. Level lines: stacks at their own memory.",
+        "Each collector in heaps of several times its smallest. Level lines: stacks at their own memory.",
         &format!("CPU, ratio to {}", plotted.baseline),
         cpu,
     )
@@ -48,10 +48,10 @@ fn overhead(plotted: &Plotted) -> Chart {
     };
     over_heap(
         plotted,
-        "Overhead at least",
-        "CPU over the least of all stacks, less what is known there to be memory management's: a lower bound of the \
-         overhead over an ideal that costs nothing.",
-        "CPU, times the ideal, at least",
+        "Lower bound on overhead",
+        "CPU divided by the cheapest stack's CPU without its known memory-management cost: a lower bound on \
+         overhead.",
+        "CPU, times the ideal, lower bound",
         bound,
     )
 }
@@ -137,8 +137,7 @@ fn cpu_over_memory(plotted: &Plotted) -> Chart {
     let all: Vec<(f64, f64)> = series.iter().flat_map(|series| series.points.clone()).collect();
     Chart {
         title: "CPU over memory".into(),
-        caption: "Medians. A line is a collector in heaps of several sizes, a point alone a stack that takes the memory \
-                  it wants."
+        caption: "Medians. A line is a collector in heaps of several sizes, a single point a stack that takes the memory it wants."
             .into(),
         form: Form::Joined,
         x: Axis::spread("peak RSS, KiB", all.iter().map(|at| at.0)),

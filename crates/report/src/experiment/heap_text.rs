@@ -26,15 +26,12 @@ fn sentence(curve: &HeapCurve, baseline: &str) -> String {
         }
         (Some(no_more), less) => {
             let less = less.map_or(String::new(), |less| format!(", and less from {} on", heap(less)));
-            format!(
-                "{collector} uses no more CPU than {baseline}, as far as these runs show, from {} on{less}.",
-                heap(no_more)
-            )
+            format!("{collector} has no measurable CPU cost over {baseline} from {} on{less}.", heap(no_more))
         }
         (None, _) => {
             let largest_heap = heap(largest.factor);
             match largest.costs.cpu {
-                _ if !largest.fits => format!("{collector} does not fit each time in {largest_heap} either."),
+                _ if !largest.fits => format!("{collector} still fails in some runs in {largest_heap}."),
                 Some(cpu) if cpu.has_enough_pairs() && cpu.differs => format!(
                     "{collector} uses more CPU than {baseline} in every heap up to {largest_heap}: {} times there.",
                     format::interval(&cpu)

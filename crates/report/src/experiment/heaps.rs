@@ -111,15 +111,15 @@ fn figures(costs: &Costs, words: &str) -> Vec<Cell> {
 
 fn notes(comparison: &Comparison, found: &ProgramHeaps) -> Vec<String> {
     let mut notes = vec![
-        "heap: so many times the smallest in which the program completes under the collector; memory of all is the \
-         peak RSS, in which the program's own pages are, too"
+        "heap: in multiples of the smallest that lets the program complete under the collector; memory: the \
+         peak RSS, which includes the program's own pages"
             .to_owned(),
     ];
     let bounds = comparison.lower_bounds.programs.iter().find(|bounds| bounds.program == found.program);
     notes.extend(bounds.and_then(|bounds| bounds.cpu.as_ref()).map(|cpu| {
         format!(
-            "overhead at least: CPU over the least of all stacks once what is known to be memory management's is taken \
-             out, {} s under {} (Cai and others 2022); the ideal is no more than that",
+            "overhead at least: a lower bound (Cai et al. 2022), CPU divided by the cheapest stack's CPU \
+             without its known memory-management cost, {} s under {}",
             format::seconds(cpu.baseline_s),
             cpu.baseline
         )
@@ -158,7 +158,7 @@ pub(super) fn overall(comparison: &Comparison) -> Option<Part> {
         rows: rows.collect(),
         wide: true,
         notes: vec![format!(
-            "heap: so many times the smallest of each program; ratios to {}, geometric means over programs",
+            "heap: in multiples of each program's smallest; ratios are to {}, geometric means over programs",
             comparison.baseline
         )],
         ..Grid::default()

@@ -51,9 +51,9 @@ impl Shown<'_> {
         match self.every {
             1 => format!("Every invocation ({})", self.of),
             every => format!(
-                "One repetition in {every}, and {} did not end well: {shown} of {of} invocations (heaptoll report \
-                 --csv writes all)",
-                if self.failures_left_out == 0 { "what" } else { "the first that" }
+                "One repetition in {every}, and {} failed ones: {shown} of {of} invocations (heaptoll report --csv writes \
+                 all)",
+                if self.failures_left_out == 0 { "all" } else { "the first" }
             ),
         }
     }

@@ -37,7 +37,7 @@ pub(super) fn lines(experiment: &Experiment) -> Vec<String> {
     lines.extend(nodes::measured_by(experiment));
     let own = experiment.own_cost;
     lines.extend(own.map(|(s, kib)| {
-        format!("own cost: {} an invocation, above fork and exec", format::own_cost(s, kib))
+        format!("heaptoll's own cost: {} an invocation, above fork and exec", format::own_cost(s, kib))
     }));
     lines
 }

@@ -35,12 +35,12 @@ pub(super) fn part(table: &ProgramTable) -> Option<Part> {
         Column::text("node"),
         Column::text("stack"),
         Column::figures("CPU ratio"),
-        Column::figures("over the others'"),
+        Column::figures("vs other nodes"),
         Column::figures("memory ratio"),
-        Column::optional("over the others'"),
+        Column::optional("vs other nodes"),
     ];
-    let note = "A node's own intervals are Student's; all of this table hold together. Where a ratio over the others' \
-                does not hold 1, the node disagrees, and the pooled ratio is that of no machine.";
+    let note = "A node's own intervals use Student's t; all intervals of this table are valid together. If a \
+                ratio vs other nodes does not contain 1, the node disagrees: do not use the pooled ratio.";
     let grid = Grid { columns, rows, wide: true, notes: vec![note.into()], ..Grid::default() };
     Some(Part {
         title: "By node".into(),
@@ -64,8 +64,8 @@ pub(super) fn disagreements(table: &ProgramTable, baseline: &str) -> Vec<String>
         let what = if one.metric == Metric::Cpu { "CPU" } else { "memory" };
         let significant = format::significant;
         Some(format!(
-            "{} disagrees: {} takes {} of {baseline}'s {what} there, which is {} ({}–{}) of its ratio on the other nodes; \
-             the pooled ratio is that of neither",
+            "{} disagrees: {} takes {} of {baseline}'s {what} there, which is {} ({}–{}) of its ratio on the \
+             other nodes. Do not use the pooled ratio",
             one.node,
             one.stack,
             significant(ratio.ratio),
@@ -96,7 +96,7 @@ pub(super) fn lacking(experiment: &Experiment, missing: &[u32]) -> String {
         numbers.push(format!("{} more", missing.len() - NAMED));
     }
     format!(
-        "incomplete: {} of {} not there: {}",
+        "incomplete: {} of {} missing: {}",
         missing.len(),
         plural(of as usize, "shard"),
         and_list(&numbers)
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(measured_by(&made), None);
         made.settings.shards = vec![Shard { of: 20, node: "n1".into(), ..Shard::default() }];
         assert_eq!(measured_by(&made).as_deref(), Some("1 shard of 1 node of this class: n1"));
-        assert_eq!(lacking(&made, &[3, 5]), "incomplete: 2 of 20 shards not there: 3 and 5");
+        assert_eq!(lacking(&made, &[3, 5]), "incomplete: 2 of 20 shards missing: 3 and 5");
         let many: Vec<u32> = (1..20).collect();
         assert!(lacking(&made, &many).ends_with("10 and 9 more"), "{}", lacking(&made, &many));
     }

@@ -9,8 +9,8 @@ use crate::document::{Cell, Chart, Column, Document, Grid, Item, Section};
 use crate::format::{self, NO_DIFFERENCE, TOO_FEW, plural, significant};
 
 /// What CPU seconds are of, where the experiment's own table has others.
-const ALONE: &str = "Alone: of runs by themselves. `heaptoll run` and `report` show the CPU seconds of runs at once: they \
-                     are more, and depend on the managers that ran with them.";
+const ALONE: &str = "Alone: from separate runs. `heaptoll run` and `report` show CPU seconds in lockstep, \
+                     which are higher and depend on the managers that ran with them.";
 
 /// The comparison; `a` and `b` are how the two files are called in the heads of the columns.
 pub fn pair(a: &str, b: &str, rows: &[Across]) -> Document {
@@ -24,9 +24,9 @@ pub fn pair(a: &str, b: &str, rows: &[Across]) -> Document {
     };
     Document {
         title: format!("{b} (B) to {a} (A)"),
-        subtitle:
-            "The two were not measured together: a machine that changed between them shows as a difference."
-                .into(),
+        subtitle: "The two were not measured together: a change of the machine in between would look like a \
+             difference."
+            .into(),
         sections: vec![section],
         palette: each_once(rows.iter().map(|row| row.stack.as_str()))
             .into_iter()
@@ -88,7 +88,7 @@ fn chart(title: &str, a: &str, rows: &[Across], metric: Metric) -> Chart {
     });
     let series = series.collect();
     let names = programs.iter().map(|name| (*name).to_owned()).collect();
-    let caption = "Left of the line is less in B. Pale: no difference seen.";
+    let caption = "Left of the line is less in B. Pale: no difference detected.";
     ratios(title, caption, metric, a, names, series)
 }
 
@@ -170,9 +170,9 @@ mod tests {
             )
         );
         assert!(text.contains("more in 1 (perl under glibc"), "{text}");
-        assert!(text.contains("; no difference seen in 1."), "{text}");
+        assert!(text.contains("; no difference detected in 1."), "{text}");
         assert!(
-            text.contains("Peak memory: of 1 pair of program and manager, no difference seen in 1."),
+            text.contains("Peak memory: of 1 pair of program and manager, no difference detected in 1."),
             "{text}"
         );
     }

@@ -10,6 +10,8 @@ pub struct Extras {
     pub bounds: bool,
     /// Garbage collections of the managers that count them are not folded.
     pub collections: bool,
+    /// All notes are under their table; otherwise those that change its reading most.
+    pub explain: bool,
     /// Every invocation is there: only pages show them, and there may be a million.
     pub invocations: bool,
     /// Sections of other experiments that come before it in the same document.

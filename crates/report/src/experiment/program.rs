@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_experiment::comparison::{Comparison, ProgramTable};
+use heaptoll_experiment::comparison::{Comparison, ProgramTable, Row};
+use heaptoll_experiment::disturbance::Disturbed;
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
 use heaptoll_experiment::kept_input;
 use heaptoll_experiment::observation::{Observation, Outcome};
 
 use super::parts::{Extras, environment, folded};
 use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, nodes, peaks};
-use crate::document::{Cell, Column, Form, Grid, Item, Section};
+use crate::document::{Cell, Column, Form, Grid, Item, Part, Section};
 use crate::format::{self, and_list, plural};
 
 /// The section of a program, whose rows are in the experiment.
@@ -28,17 +29,17 @@ pub fn section(
     // The ratios are the picture of the table under them; what only explains them comes after it.
     let (ratios, others): (Vec<_>, Vec<_>) = charts.into_iter().partition(|chart| chart.form == Form::Ratios);
     let mut items: Vec<Item> = ratios.into_iter().map(Item::Chart).collect();
+    let warnings = warnings(experiment, table);
     if table.rows.is_empty() {
         items.push(Item::Warnings(vec!["No row was measured.".into()]));
+        items.push(Item::Warnings(warnings));
     } else {
-        items.push(Item::Grid(figures::grid(
-            comparison,
-            table,
-            &experiment.tracks,
-            notes(experiment, table),
-        )));
+        let mut grid = figures::grid(comparison, table, &experiment.tracks, notes(experiment, table));
+        let room = if extras.explain { usize::MAX } else { NOTES.saturating_sub(warnings.len()) };
+        let more = grid.notes.split_off(room.min(grid.notes.len()));
+        items.extend([Item::Grid(grid), Item::Warnings(warnings)]);
+        items.extend((!more.is_empty()).then(|| more_notes(more)));
     }
-    items.push(Item::Warnings(warnings(experiment, table)));
     items.extend(nodes::part(table).map(Item::Part));
     items.extend(more::load(table).map(Item::Grid));
     items.extend(heaps::part(comparison, &table.program).map(Item::Part));
@@ -49,7 +50,9 @@ pub fn section(
     items.extend(invocations::bad(&rows).map(|grid| folded("What went wrong", grid)));
     items.push(folded("More figures", more::grid(table, &rows)));
     items.push(folded("What the preflight proved", proofs(experiment, table)));
-    items.extend(peaks::grid(experiment, table).map(|grid| folded("Peak memory, seen in three ways", grid)));
+    items.extend(
+        peaks::grid(experiment, table).map(|grid| folded("Peak memory, measured in three ways", grid)),
+    );
     items.extend(info.map(|info| folded("How it is run", how(info))));
     if extras.invocations {
         items.push(Item::Raw(invocations::raw(&shown)));
@@ -59,33 +62,60 @@ pub fn section(
 
 /// CPU time and memory alone, and what went wrong: for a program whose experiment still runs.
 pub fn brief(experiment: &Experiment, comparison: &Comparison, table: &ProgramTable) -> Section {
-    let items =
-        vec![Item::Grid(figures::brief(comparison, table)), Item::Warnings(warnings(experiment, table))];
+    let mut found = warnings(experiment, table);
+    found.extend(preflight_warnings(experiment, &table.program));
+    let items = vec![Item::Grid(figures::brief(comparison, table)), Item::Warnings(found)];
     Section { title: table.program.clone(), text: vec![], items }
 }
 
-/// A table that cannot see differences of this size suggests more repetitions.
+/// Most lines under a table that nobody requested.
+const NOTES: usize = 2;
+/// A table that cannot show differences of this size suggests more repetitions.
 const COARSE: f64 = 0.05;
+/// Repetitions that are advised where there are too few for any interval.
+const ADVISED: u32 = 10;
 
-/// What was refused, and what the figures do not show.
+/// The notes that no table has room for.
+fn more_notes(text: Vec<String>) -> Item {
+    let option = "--explain".into();
+    Item::Part(Part { title: "More notes".into(), text, folded: true, option, ..Part::default() })
+}
+
+/// How many repetitions would show more, where the table shows too little.
+pub(super) fn advised(experiment: &Experiment, table: &ProgramTable) -> Option<u32> {
+    let has_ratio = |row: &Row| row.figures.values().any(|figure| figure.ratio.is_some());
+    match table.detectable_cpu_ratio {
+        Some(ratio) if ratio - 1.0 > COARSE => Some(4 * experiment.repetitions()),
+        None if table.rows.iter().any(has_ratio) && experiment.repetitions() < ADVISED => Some(ADVISED),
+        _ => None,
+    }
+}
+
+/// What was refused, and what the figures do not show; what changes their reading first.
 fn notes(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     let refused = experiment.refused.iter().filter(|(program, ..)| *program == table.program);
     let refused = refused.map(|(_, stack, reason)| format!("{stack} refused: {reason}"));
-    let mut notes: Vec<String> = refused.chain(table.notes.iter().cloned()).collect();
-    notes.extend(table.disturbance.as_ref().map(format::disturbed));
-    notes.extend(format::switches(table));
+    let (doubts, asides) = table.notes.split_at(table.notes.len().saturating_sub(table.asides));
+    let mut notes: Vec<String> = refused.chain(preflight_warnings(experiment, &table.program)).collect();
+    notes.extend_from_slice(doubts);
+    let (loaded, quiet): (Vec<&Disturbed>, Vec<&Disturbed>) =
+        table.disturbance.iter().partition(|found| found.loaded > 0);
+    notes.extend(loaded.into_iter().map(format::disturbed));
     notes.extend(table.detectable_cpu_ratio.map(|ratio| {
         let seen = format::percent_off(ratio);
-        let more = match ratio - 1.0 > COARSE {
-            true => format!("; four times the repetitions halve that (-n {})", 4 * experiment.repetitions()),
-            false => String::new(),
+        let more = match advised(experiment, table) {
+            Some(repetitions) => format!("; four times the repetitions halve that (-n {repetitions})"),
+            None => String::new(),
         };
-        format!("CPU differences under about {seen} could not be seen here{more}")
+        format!("Smallest detectable CPU difference: about {seen}{more}")
     }));
+    notes.extend_from_slice(asides);
+    notes.extend(quiet.into_iter().map(format::disturbed));
+    notes.extend(format::switches(table));
     notes
 }
 
-/// What went wrong or was left out, and what the preflight warned of.
+/// What went wrong or was left out.
 fn warnings(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     let mut found = Vec::new();
     // That a heap is too small is a result, which the figures state.
@@ -99,7 +129,6 @@ fn warnings(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
         found.push(text);
     }
     found.extend(nodes::disagreements(table, &experiment.baseline));
-    found.extend(preflight_warnings(experiment, &table.program));
     found
 }
 

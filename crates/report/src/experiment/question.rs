@@ -63,12 +63,12 @@ fn pays(collecting: &[Found<'_>], baseline: &str) -> String {
     let open = of(|cpu| !cpu.differs);
     match (less.is_empty(), open.is_empty()) {
         (false, _) => {
-            format!("A collector pays in CPU time: {} takes less than {baseline}.", and_list(&less))
+            format!("A collector pays off in CPU time: {} takes less than {baseline}.", and_list(&less))
         }
         (_, false) => {
-            format!("No collector is shown to pay in CPU time; of {} it is not decided.", and_list(&open))
+            format!("No collector measurably pays off in CPU time; not decided: {}.", and_list(&open))
         }
-        _ => format!("No collector pays in CPU time: each takes more than {baseline}."),
+        _ => format!("No collector pays off in CPU time: each takes more than {baseline}."),
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
         );
         assert_eq!(
             pays(&[found(1.1, 1.2)], "glibc"),
-            "No collector pays in CPU time: each takes more than glibc."
+            "No collector pays off in CPU time: each takes more than glibc."
         );
     }
 

@@ -1,5 +1,5 @@
 use heaptoll_experiment::comparison::Metric;
-use heaptoll_experiment::observation::{Observation, Phase};
+use heaptoll_experiment::observation::{Observation, Outcome, Phase};
 use heaptoll_statistics::Interval;
 
 use super::*;
@@ -8,7 +8,8 @@ use crate::html;
 use crate::terminal::{Style, render_document};
 use crate::testing::{HOSTILE, Shape, experiment, heaps};
 
-const ALL: Extras = Extras { bounds: true, collections: true, invocations: true, sections_before: 0 };
+const ALL: Extras =
+    Extras { bounds: true, collections: true, explain: true, invocations: true, sections_before: 0 };
 
 fn render(experiment: &Experiment, comparison: &Comparison, style: &Style, extras: Extras) -> String {
     render_document(&document(experiment, comparison, extras), style)
@@ -220,9 +221,9 @@ fn lower_bounds_state_what_they_rest_on() {
         words(bounds, "mimalloc3").join(" ").contains("collections: 0.0242 s, 0.0261 s of CPU"),
         "{bounds}"
     );
-    assert!(bounds.contains("nothing is taken out, for there are no exact counts"), "{bounds}");
+    assert!(bounds.contains("nothing is subtracted, for there are no exact counts"), "{bounds}");
     let narrow = shown(Shape::Single, Some(50)).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(narrow.contains("glibc time: ") && narrow.contains("taken out: "), "{narrow}");
+    assert!(narrow.contains("glibc time: ") && narrow.contains("subtracted: "), "{narrow}");
     let suite = shown(Shape::Suite, Some(120));
     assert!(suite.contains("overall: lower bounds of overhead"), "{suite}");
 }
@@ -249,18 +250,72 @@ fn bounds_and_collections_are_shown_on_request_alone() {
     assert!(!text.contains("Not shown here"), "{text}");
 }
 
+/// Seven notes stood under a table before, in the order in which they were found.
+#[test]
+fn a_table_has_the_two_notes_that_change_its_reading_most_and_all_on_request() {
+    let (mut made, mut comparison) = experiment(Shape::Single);
+    made.refused.push((comparison.tables[0].program.clone(), "./none.so".into(), "exports no malloc".into()));
+    comparison.tables[0].notes = vec!["it wrote to freed memory".into(), "in lockstep".into()];
+    comparison.tables[0].asides = 1;
+    let notes = |made: &Experiment, explain| {
+        let section = program_section(made, &comparison, &comparison.tables[0], Extras { explain, ..ALL });
+        let (mut under, mut warned, mut folded) = (vec![], vec![], vec![]);
+        for item in section.items {
+            match item {
+                Item::Grid(grid) if grid.wide => under.extend(grid.notes),
+                Item::Warnings(warnings) => warned.extend(warnings),
+                Item::Part(part) if part.option == "--explain" && part.folded => folded.extend(part.text),
+                _ => {}
+            }
+        }
+        (under, warned, folded)
+    };
+    let (under, warned, folded) = notes(&made, false);
+    assert_eq!(under, ["./none.so refused: exports no malloc", "it wrote to freed memory"]);
+    assert!(warned.is_empty() && folded.contains(&"in lockstep".to_owned()), "{warned:?} {folded:?}");
+    let (all, _, none) = notes(&made, true);
+    assert_eq!((all, none), ([under, folded].concat(), vec![]));
+    for row in made.observations.iter_mut().filter(|row| row.phase.is_measured() && row.repetition == 1) {
+        row.outcome = Outcome::Signal(11);
+    }
+    let comparison = heaptoll_experiment::compare::compare(&made);
+    let section = program_section(&made, &comparison, &comparison.tables[0], Extras::default());
+    let crashes = section.items.iter().map(|item| match item {
+        Item::Warnings(warnings) => warnings.len(),
+        Item::Grid(grid) if grid.wide => 100 * grid.notes.len(),
+        _ => 0,
+    });
+    assert_eq!(crashes.sum::<usize>(), comparison.tables[0].rows.len(), "what failed is named, and no more");
+}
+
+#[test]
+fn more_repetitions_are_advised_where_a_table_shows_too_little() {
+    let (mut made, mut comparison) = experiment(Shape::Single);
+    let mut advised = |detectable, made: &Experiment| {
+        comparison.tables[0].detectable_cpu_ratio = detectable;
+        advised_repetitions(made, &comparison)
+    };
+    let repetitions = made.repetitions();
+    assert_eq!(advised(Some(1.021), &made), None);
+    assert_eq!(advised(Some(1.2), &made), Some(4 * repetitions));
+    assert_eq!(advised(None, &made), None, "there are {repetitions}, and no ratio of CPU");
+    made.settings.precision = Some(0.01);
+    assert_eq!(advised(Some(1.2), &made), None, "it decides by itself");
+}
+
 #[test]
 fn a_sentence_at_the_top_names_stacks_by_their_verdict() {
     let (made, mut comparison) = experiment(Shape::Single);
     for row in &mut comparison.tables[0].rows {
-        row.verdict = if row.stack == "mimalloc3" { "9 % less CPU" } else { "no difference seen" }.to_owned();
+        row.verdict =
+            if row.stack == "mimalloc3" { "9 % less CPU" } else { "no difference detected" }.to_owned();
     }
     let shown = document(&made, &comparison, ALL);
     let lead = &shown.sections[0];
     assert!(lead.title.is_empty() && lead.items.is_empty(), "the page shows it under the title: {lead:?}");
     let text = &lead.text[0];
     assert!(text.starts_with("Against glibc: ") && text.contains("9 % less CPU (mimalloc3 in "), "{text}");
-    assert_eq!(text.matches("no difference seen").count(), 1, "{text}");
+    assert_eq!(text.matches("no difference detected").count(), 1, "{text}");
     let html = page(&made, &comparison);
     let at = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}"));
     assert!(at("class=\"lead\"") < at("class=\"chart\"") && at("class=\"chart\"") < at("<table"), "{text}");
@@ -379,7 +434,7 @@ fn collectors_in_fixed_heaps_are_curves_and_not_managers_of_their_own() {
     let row = text.lines().find(|line| line.contains("1.5x") && line.contains("600")).unwrap_or_default();
     assert!(row.starts_with("jemalloc"), "{text}");
     let page = page(&made, &comparison);
-    for title in ["At equal memory", "CPU over heap size", "CPU over memory", "Overhead at least"] {
+    for title in ["At equal memory", "CPU over heap size", "CPU over memory", "Lower bound on overhead"] {
         assert!(page.contains(title), "{title}");
     }
     let (made, comparison) = heaps(Shape::Suite);

@@ -77,8 +77,8 @@ fn left_out(left_out: &LeftOut) -> String {
         return String::new();
     }
     format!(
-        "Of {}, those with at most {} of every measure are merged into one grey frame below their caller, which has \
-         their exact sum and states how many they are: {} calls. A search does not find what is merged.",
+        "Of {0}, {2} have at most {1} of every measure. They are merged into one grey frame below their \
+         caller, with their number and exact sum. A search does not find them.",
         plural(left_out.all, "call"),
         share(left_out.share),
         number(left_out.calls)

@@ -53,7 +53,7 @@ pub fn book() -> Book {
         name: format!("{id}-time"),
         extent: "6 of 10 programs, 6 of 10 repetitions, inputs quick".into(),
         took: "1 min 42 s".into(),
-        ending: if *id == "sareen2022" { text("cut at its deadline; what it had is in") } else { String::new() },
+        ending: if *id == "sareen2022" { text("cut at its deadline; its partial figures are in") } else { String::new() },
         precision: "6 of 10 repetitions: intervals 1.6 times as wide".into(),
         warnings: vec![format!("{HOSTILE} was refused under knuth: statically linked")],
         command: format!("heaptoll run cfrac espresso gawk perl {HOSTILE} -m cartesian,kingsley,bw16,haertel,knuth,glibc -r 6 --size quick"),
@@ -61,7 +61,7 @@ pub fn book() -> Book {
     Book {
         title: "What papers on memory management found, measured again".into(),
         lead: vec![text(
-            "Every experiment of 4 papers was run again, with the allocators and collectors of its time and of today, on programs of today. Each claim holds, fails or is not decided: the sections have the figures, next to those that were published.",
+            "Every experiment of 4 papers was run again, with the allocators and collectors of its time and of today, on programs of today. Each claim holds, fails or is not decided. The sections have the figures, next to those that were published.",
         )],
         dateline: [
             "2026-11-22 04:10 UTC",
@@ -109,7 +109,7 @@ fn paper(id: &str, title: &str, words: &str, noise: &mut Noise) -> PaperSection 
         id: id.into(),
         title: title.into(),
         source: "An author, A title that is as long as titles of technical reports are, technical report 573, a university, 1992".into(),
-        about: vec!["The paper ran six C programs with four explicit managers and a collector in their place, free doing nothing, and compared CPU time, memory and locality.".into()],
+        about: vec!["The paper ran six C programs with four explicit managers and a collector whose free does nothing. It compared CPU time, memory and locality.".into()],
         names: vec![("manager".into(), "sunos".into(), "cartesian".into()), ("program".into(), "yacr".into(), HOSTILE.into())],
         claims: claims.collect(),
         exhibits: vec![
@@ -199,7 +199,7 @@ fn wide(noise: &mut Noise) -> Exhibit {
             rows: rows.collect(),
             baseline: "cartesian".into(),
         },
-        notes: vec!["Programs are those of the same name in today's versions.".into()],
+        notes: vec!["Programs have the same names, in today's versions.".into()],
         commands: vec![
             "heaptoll run cfrac espresso gawk -m cartesian,kingsley,bw16 -r 10 --size quick --json out.json"
                 .into(),

@@ -58,6 +58,7 @@ fn table(experiment: &Experiment, program: &str, means: &mut Means) -> ProgramTa
         program: program.to_owned(),
         rows,
         notes,
+        asides: 0,
         detectable_cpu_ratio: Some(1.021),
         company: Some(CompanyEffect {
             stack: "mimalloc3".into(),

@@ -286,14 +286,15 @@ mod tests {
         let plain = ProgramInfo::default();
         let first = |runs: &[ProofRun]| decided(&plain, runs, MACHINE)[0].clone();
         assert_eq!(first(&[makes("/tmp/a1"), makes("/tmp/b2")]), None);
-        assert_eq!(first(&[makes("/lock"), makes("/lock")]).as_deref(), Some("it makes /lock in each run"));
+        assert_eq!(first(&[makes("/lock"), makes("/lock")]).as_deref(), Some("it creates /lock in each run"));
         // A run that did not end, or is the same run, shows nothing.
         let unended = ProofRun { finished: false, ..makes("/tmp/b2") };
         let copied = ProofRun { copied: true, ..makes("/tmp/a1") };
         for other in [unended, copied] {
             let runs = [makes("/tmp/a1"), other];
             assert!(
-                wants_another_whole(&runs) && first(&runs).is_some_and(|why| why.contains("no second run"))
+                wants_another_whole(&runs)
+                    && first(&runs).is_some_and(|why| why.contains("may differ between runs"))
             );
         }
         assert!(!wants_another_whole(&[proven(&[])]) && !wants_another_whole(&[makes("/a"), proven(&[])]));
@@ -321,8 +322,7 @@ mod tests {
         assert!(why(&plain, unfinished, MACHINE).contains("stopped after 60 s"));
         let large = ProofRun { anonymous_bytes: 5 << 30, ..proven(&[]) };
         assert!(
-            why(&plain, large, MACHINE)
-                .contains("2 together would take 5.00 GiB of the available 8.00 GiB")
+            why(&plain, large, MACHINE).contains("2 together would take 5.00 GiB of the available 8.00 GiB")
         );
     }
 
@@ -354,10 +354,7 @@ mod tests {
     fn where_memory_is_too_short_for_two_or_turns_are_not_allowed_nothing_runs_at_once() {
         let (turns, apart) = with_memory(&[512, 1024], 2, true);
         assert_eq!(turns, None);
-        assert_eq!(
-            apart.as_deref(),
-            Some("2 together would take 1.50 GiB of the available 2.00 GiB")
-        );
+        assert_eq!(apart.as_deref(), Some("2 together would take 1.50 GiB of the available 2.00 GiB"));
         // Others run at once where one does not.
         assert_eq!(with_memory(&[512, 1024, 64], 2, true), (None, None));
         let (turns, apart) = with_memory(&[512; 7], 4, false);

@@ -157,7 +157,7 @@ mod tests {
         let document = document(&figures, &Profile::default());
         let texts: Vec<&str> = document.sections.iter().map(|section| section.text[0].as_str()).collect();
         assert!(texts[0].contains("(at least)") && texts[1].contains("(exact)"), "{texts:?}");
-        assert!(document.warnings[0].contains("at least"), "{:?}", document.warnings);
+        assert!(document.warnings[0].contains("lower bound"), "{:?}", document.warnings);
     }
 
     #[test]

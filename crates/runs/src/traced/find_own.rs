@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(half(&found("mimalloc", &["mi_malloc"], &["mi_free"]), binary), None);
         let half = half(&found("mimalloc", &["mi_malloc"], &[]), binary).map(|error| error.to_string());
         assert!(
-            half.as_ref().is_some_and(|text| text.contains("mi_malloc and no routine that frees")),
+            half.as_ref().is_some_and(|text| text.contains("mi_malloc but no routine that frees")),
             "{half:?}"
         );
     }

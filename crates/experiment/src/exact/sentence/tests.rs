@@ -26,8 +26,8 @@ const FEW_OF_THEM: (&str, u64, u64, f64) = ("misses of 32M/16", 30, 10, 200.0);
 
 #[test]
 fn each_disagreement_has_its_sentence() {
-    let memory = "the difference is in memory, not in instructions";
-    let unseen = "neither misses nor page faults account for it";
+    let memory = "memory makes the difference, not instructions";
+    let unseen = "neither misses nor page faults explain it";
     let cases = [
         // A difference in CPU that is not in instructions.
         (
@@ -45,13 +45,7 @@ fn each_disagreement_has_its_sentence() {
             vec!["takes 10 % less CPU", memory, "0.50 times glibc's page faults"],
         ),
         ("nothing counted", 1.0, cpu(1.12, 0.02), &[FEW_OF_THEM], vec!["takes 12 % more CPU", unseen]),
-        (
-            "the other way",
-            1.0,
-            cpu(1.12, 0.02),
-            &[FEWER],
-            vec![unseen, "points the other way", "page faults"],
-        ),
+        ("the other way", 1.0, cpu(1.12, 0.02), &[FEWER], vec![unseen, "point the other way", "page faults"]),
         // One that goes the other way.
         (
             "outweighed",
@@ -73,16 +67,16 @@ fn each_disagreement_has_its_sentence() {
             1.05,
             cpu(1.12, 0.01),
             &[MORE],
-            vec!["executes 5.0 % more instructions and takes 12 % more CPU: the rest is in memory"],
+            vec!["executes 5.0 % more instructions and takes 12 % more CPU: memory makes up the rest"],
         ),
-        ("the rest unseen", 1.05, cpu(1.12, 0.01), &[], vec!["of the rest, neither"]),
+        ("the rest unseen", 1.05, cpu(1.12, 0.01), &[], vec!["As for the rest, neither"]),
         (
             "part taken back",
             0.7,
             cpu(0.95, 0.01),
             &[MORE],
             vec![
-                "executes 30 % fewer instructions, but takes 5.0 % less CPU only: memory takes part of it back",
+                "executes 30 % fewer instructions, but only takes 5.0 % less CPU: memory cancels part of the gain",
             ],
         ),
         (
@@ -91,10 +85,16 @@ fn each_disagreement_has_its_sentence() {
             cpu(1.1, 0.01),
             &[FEWER],
             vec![
-                "executes 1.60 times the instructions, but takes 10 % more CPU only: memory makes part of it good",
+                "executes 1.60 times the instructions, but only takes 10 % more CPU: memory offsets part of the cost",
             ],
         ),
-        ("cheap ones", 2.0, cpu(1.2, 0.01), &[], vec!["only: those that make the difference are cheaper"]),
+        (
+            "cheap ones",
+            2.0,
+            cpu(1.2, 0.01),
+            &[],
+            vec!["but only takes 20 % more CPU: the instructions that differ are cheaper"],
+        ),
         // No difference in CPU.
         (
             "below what was seen",
@@ -102,7 +102,7 @@ fn each_disagreement_has_its_sentence() {
             cpu(1.0, 0.05),
             &[MORE],
             vec![
-                "executes 3.0 % fewer instructions; the difference in time is below what this run could see",
+                "executes 3.0 % fewer instructions; the difference in time is too small to detect in this run",
             ],
         ),
         (
@@ -111,7 +111,7 @@ fn each_disagreement_has_its_sentence() {
             cpu(1.0, 0.02),
             &[MORE],
             vec![
-                "executes 20 % fewer instructions, but its CPU ratio is between 0.980 and 1.020: memory evens it out",
+                "executes 20 % fewer instructions, but its CPU ratio is between 0.980 and 1.020: memory balances it",
             ],
         ),
         ("not evened out", 0.8, cpu(1.0, 0.02), &[], vec!["between 0.980 and 1.020", unseen]),
@@ -122,16 +122,10 @@ fn each_disagreement_has_its_sentence() {
             &[MORE],
             vec![
                 "as many instructions as glibc (1.0000 times), with 2.00 times",
-                "no difference seen in time",
+                "no difference detected in time",
             ],
         ),
-        (
-            "no time at all",
-            0.97,
-            None,
-            &[],
-            vec!["executes 3.0 % fewer instructions; there are too few repetitions"],
-        ),
+        ("no time at all", 0.97, None, &[], vec!["executes 3.0 % fewer instructions; too few repetitions"]),
     ];
     for (case, instructions, cpu, parts, expected) in cases {
         let found = sentence_for(instructions, cpu, parts);
@@ -144,14 +138,14 @@ fn each_disagreement_has_its_sentence() {
 fn a_few_misses_more_are_not_what_a_large_difference_is_in() {
     let few = ("misses of 1M/16", 1250, 1000, 200.0);
     assert!(sentence_for(1.0, cpu(1.9, 0.02), &[few]).contains("neither misses"));
-    assert!(sentence_for(1.0, cpu(1.3, 0.02), &[few]).contains("in memory, not in instructions (1.25 times"));
+    assert!(sentence_for(1.0, cpu(1.3, 0.02), &[few]).contains("not instructions (1.25 times"));
 }
 
 /// An end of an interval is not known to a tenth of a percent.
 #[test]
 fn what_lies_hardly_beyond_an_interval_is_below_what_was_seen() {
     let interval = Interval { ratio: 1.02, low: 0.984, high: 1.054, differs: false, pairs: 8 };
-    assert!(sentence_for(0.982, Some(interval), &[]).ends_with("below what this run could see"));
+    assert!(sentence_for(0.982, Some(interval), &[]).ends_with("too small to detect in this run"));
     assert!(sentence_for(0.97, Some(interval), &[]).contains("between 0.984 and 1.054: neither"));
 }
 
@@ -180,8 +174,8 @@ fn nothing_is_stated_where_counts_and_time_agree() {
 #[test]
 fn ranges_of_few_pairs_claim_nothing() {
     let few = cpu(1.5, 0.01).map(|range| Interval { differs: false, pairs: 3, ..range });
-    assert!(sentence_for(0.9, few, &[]).ends_with("too few repetitions to state a difference in time"));
-    assert!(sentence_for(1.0, few, &[MORE]).ends_with("too few repetitions to state a difference in time"));
+    assert!(sentence_for(0.9, few, &[]).ends_with("too few repetitions to claim a difference in time"));
+    assert!(sentence_for(1.0, few, &[MORE]).ends_with("too few repetitions to claim a difference in time"));
 }
 
 #[test]

@@ -65,10 +65,10 @@ pub fn section(replays: &Replays, recorded: &Recorded) -> Section {
 fn introduction(replays: &Replays, snapshot: Option<&Snapshot>) -> String {
     let when = match snapshot {
         Some(snapshot) => format!(
-            "where external fragmentation was largest in the recorded run ({} s)",
+            "at the largest external fragmentation of the recorded run ({} s)",
             seconds(snapshot.time_ns as f64 / 1e9)
         ),
-        None => "where external fragmentation is largest under the first of them".into(),
+        None => "at the largest external fragmentation under the first of them".into(),
     };
     format!(
         "The calls of the trace, made again under each manager; after {} of them, {when}.",
@@ -139,7 +139,7 @@ fn headings(sites: &[&Row]) -> Vec<Column> {
         Column::optional("most external KiB"),
     ];
     columns
-        .extend(sites.iter().map(|row| Column::figures(&format!("held by {}, KiB", innermost(&row.name)))));
+        .extend(sites.iter().map(|row| Column::figures(&format!("pinned by {}, KiB", innermost(&row.name)))));
     columns
 }
 
@@ -192,21 +192,22 @@ fn line(manager: &ReplayedManager, events: u64, sites: &[&Row], call_sites: &mut
 
 fn notes(replays: &Replays) -> Vec<String> {
     let touched = match replays.touch {
-        Touch::None => "No block was written: live blocks are resident only where the manager writes.",
+        Touch::None => "No block was written: live blocks are resident only if the manager writes to them.",
         Touch::Write | Touch::All => {
-            "Each block was written in full when it was allocated: what the program never touches of its blocks is \
-             resident here."
+            "Each block was written in full when it was allocated: what the program never touches of its \
+             blocks is resident here."
         }
     };
     vec![
-        "Resident: more than before the first call, without the driver's own memory; as recorded: without what is not \
-         heap. External: free bytes on resident pages with live blocks; % of resident. No live block: pages that could be \
-         given back, those from before the first call included. Most external: at any of the points that were sampled. \
-         Held by: the part of external fragmentation of the call sites that hold most when recorded."
+        "Resident: more than before the first call, without the driver's own memory; as recorded: without \
+         memory that is not heap. External: free bytes on resident pages with live blocks; % of resident. No \
+         live block: pages that could be given back, with those from before the first call. Most external: \
+         at any sampled point. Pinned by: the part of external fragmentation of the call sites that pin most \
+         when recorded."
             .into(),
         format!(
-            "{touched} The order of calls is that of the recording, one at a time; nothing of the program but its calls \
-             takes time, so that what a manager gives back after a delay is not given back here."
+            "{touched} The calls are in the order of the recording, one at a time. Only calls take time, so \
+             memory that a manager gives back after a delay is not given back here."
         ),
     ]
 }
@@ -234,7 +235,7 @@ fn chart(replays: &Replays, recorded: &Recorded) -> Option<Item> {
     (!series.is_empty()).then(|| {
         Item::Chart(Chart {
             title: "External fragmentation over the trace".into(),
-            caption: "At the recorded snapshots, or evenly over the trace where there are none.".into(),
+            caption: "At the recorded snapshots, or evenly over the trace if there are none.".into(),
             form: Form::Lines,
             x: Axis::even("events of the trace"),
             y: Axis::even("MiB"),

@@ -36,7 +36,7 @@ fn figures(runs: Vec<(&str, ImageResult)>, sampling: Option<Sampling>) -> Figure
     Figures {
         complete: true,
         pinned: true,
-        machine_origin: "as requested".into(),
+        machine_origin: "as given".into(),
         baseline: "glibc".into(),
         programs: vec![Program {
             program: "gawk".into(),

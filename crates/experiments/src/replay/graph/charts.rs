@@ -15,7 +15,7 @@ pub fn over_heaps(found: &Figures) -> Option<Section> {
         (!series.is_empty()).then(|| {
             Item::Chart(Chart {
                 title: title.into(),
-                caption: "By size of the heap; a plan begins where the program fits.".into(),
+                caption: "By size of the heap; a plan begins at the first heap that fits the program.".into(),
                 form: Form::Joined,
                 x: Axis::even("heap, MiB"),
                 y: Axis::spread(y, series.iter().flat_map(|one| one.points.iter().map(|point| point.1))),

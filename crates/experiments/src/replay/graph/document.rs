@@ -46,7 +46,7 @@ fn warnings(found: &Figures) -> Vec<String> {
     let mut all = found.warnings.clone();
     if found.prepared.endless > 0 {
         all.push(format!(
-            "the trace does not have the end of {} objects: it was cut off, and they are kept to the end of the replay",
+            "the trace lacks the end of {} objects, because it was cut off: the replay keeps them to its end",
             count(found.prepared.endless as f64)
         ));
     }
@@ -85,7 +85,7 @@ fn warnings(found: &Figures) -> Vec<String> {
 fn facts(found: &Figures) -> Vec<(String, String)> {
     let prepared = &found.prepared;
     let base = match found.base {
-        HeapBase::Least => "the smallest heap in which any of these plans completes",
+        HeapBase::Least => "the smallest heap that lets any of these plans complete",
         HeapBase::Own => "each plan's own smallest heap",
     };
     let machine = heaptoll_experiment::machine::read();
@@ -95,7 +95,7 @@ fn facts(found: &Figures) -> Vec<(String, String)> {
         (
             "roots".into(),
             format!(
-                "{} root points, {} of them not complete",
+                "{} root points, {} incomplete",
                 number(prepared.root_points),
                 number(prepared.partial_root_points)
             ),

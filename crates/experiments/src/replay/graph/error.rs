@@ -7,8 +7,8 @@ use thiserror::Error;
 pub enum GraphReplayError {
     /// A manager of programs, with a trace with pointers.
     #[error(
-        "-m {word}: a trace with pointers is replayed under collectors of MMTk: {known}. An allocator moves nothing and \
-         needs no pointers: `heaptoll trace replay` replays a trace of `heaptoll record` under it"
+        "-m {word}: a trace with pointers is replayed under collectors of MMTk: {known}. An allocator moves \
+         nothing and needs no pointers: replay a trace of `heaptoll record` with `heaptoll trace replay`"
     )]
     NoPlan {
         /// What was given.
@@ -28,8 +28,9 @@ pub enum GraphReplayError {
     },
     /// A plan, with a trace without pointers.
     #[error(
-        "-m {word}: a collector that moves objects needs to know which words are pointers: `heaptoll record --graph` \
-         makes a trace that has them, and `heaptoll lab replay-graph TRACE -m {word}` replays it"
+        "-m {word}: a collector that moves objects needs to know which words are pointers. Record such a \
+         trace with `heaptoll record --graph`, and replay it with `heaptoll lab replay-graph TRACE -m \
+         {word}`"
     )]
     NeedsPointers {
         /// What was given.
@@ -45,8 +46,8 @@ pub enum GraphReplayError {
     },
     /// Misses of a trace without loads and stores.
     #[error(
-        "{trace} has no loads and stores, so that caches have nothing to miss: record it with `heaptoll record --graph \
-         --references`"
+        "{trace} has no loads and stores, so caches cannot be simulated: record it with `heaptoll record \
+         --graph --references`"
     )]
     NoAccesses {
         /// The trace.
@@ -54,8 +55,8 @@ pub enum GraphReplayError {
     },
     /// What replays read does not fit into memory.
     #[error(
-        "{trace} takes {needs} of memory while it is replayed, and this machine has {available} free: record a shorter run, \
-         or without --references"
+        "{trace} needs {needs} of memory for a replay, but this machine has {available} free: record a \
+         shorter run, or without --references"
     )]
     TooLong {
         /// The trace.

@@ -60,9 +60,9 @@ fn caches(machine: &SimulatedMachine, rows: &[(&str, &Misses)]) -> Table {
         columns: columns(titles),
         rows: rows.iter().map(row).collect(),
         notes: vec![
-            "Only accesses to objects are in the trace. Collections load and store what they mark and copy. Emptied: as \
-             if nothing were cached after a collection, which is the most that one can do to caches. Cycles: one an \
-             access, and what it waits; no prefetching, no other work."
+            "The trace has only accesses to objects. Collections load and store what they mark and copy. \
+             Emptied: caches are empty after each collection, the worst that one can do to them. Cycles: one \
+             an access plus its waiting, without prefetching or other work."
                 .into(),
         ],
     }
@@ -92,12 +92,15 @@ fn requests(rows: &[(&str, &Misses)]) -> Table {
         cells
     };
     Table {
-        caption: "Requests by their place between two collections: cycles an access, over the middle (20 to 80 %)".into(),
+        caption:
+            "Requests by their place between two collections: cycles an access, ratio to the middle (20 \
+                  to 80 %)"
+                .into(),
         columns: columns(titles),
         rows: rows.iter().map(row).collect(),
         notes: vec![
-            "Requests without a collection in them, by rank between two collections. Intervals are over ten parts of the \
-             run, and hold together for a plan."
+            "Requests without a collection in them, by rank between two collections. Intervals are over ten \
+             parts of the run; those for one plan are valid together."
                 .into(),
         ],
     }

@@ -34,12 +34,12 @@ pub fn smallest(found: &Figures) -> Option<Section> {
     let rows: Vec<Vec<String>> = found.plans.iter().filter_map(row).collect();
     let table = Table {
         caption: String::new(),
-        columns: columns("plan", &["smallest", "over the least", "over live", "too small", "heaps tried"]),
+        columns: columns("plan", &["smallest", "vs least", "/ live", "too small", "heaps tried"]),
         rows,
         notes: vec![
-            "Over the least: of these plans. Over live: the most bytes that the program had not freed, as requested. A \
-             heap is what MMTk counts as pages in use: objects, what is lost between them, and what a plan reserves to \
-             copy into."
+            "Vs least: ratio to the least of these plans. / live: divided by the most bytes that the program \
+             had not freed, as requested. A heap is what MMTk counts as pages in use: objects, what is lost \
+             between them, and what a plan reserves to copy into."
                 .into(),
         ],
     };
@@ -120,10 +120,10 @@ fn time(found: &Figures, heap: &Heap) -> Table {
         columns,
         rows: heap.rows.iter().map(row).collect(),
         notes: vec![
-            "Mutator: allocation, stores through the plan's barrier, and the replay's own work, which is the same under \
-             each plan. The program's other work is not replayed, so ratios are larger than a program would see. \
-             Collector: without the replay's table, which stands in place of stacks and static data. Plans are compared \
-             with each other only, not with malloc and free."
+            "Mutator: allocation, stores through the plan's barrier, and the replay's own work, which is the \
+             same under each plan. The program's other work is not replayed, so a real program would have \
+             smaller ratios. Collector: without the replay's table, which stands in place of stacks and \
+             static data. Compare plans only with each other, not with malloc and free."
                 .into(),
         ],
     }
@@ -134,9 +134,8 @@ fn detectable(heap: &Heap) -> Option<String> {
     let ratios = heap.rows.iter().filter_map(|row| row.cpu_ratio);
     let judged = ratios.filter(|ratio| ratio.has_enough_pairs());
     let half_widths: Vec<f64> = judged.map(|ratio| ratio.high / ratio.ratio).collect();
-    (!half_widths.is_empty()).then(|| {
-        format!("CPU differences under about {} could not be seen here.", percent_off(median(&half_widths)))
-    })
+    (!half_widths.is_empty())
+        .then(|| format!("Smallest detectable CPU difference: about {}.", percent_off(median(&half_widths))))
 }
 
 fn collections(found: &Figures, heap: &Heap) -> Table {
@@ -172,17 +171,19 @@ fn collections(found: &Figures, heap: &Heap) -> Table {
     let mut titles =
         vec!["full", "partial", "copied MiB", "median pause ms", "longest ms", "hidden", "lost edges"];
     let mut notes = vec![
-        "Partial: collections of a nursery; of own:counting, which has none, reconciliations of its zero count table."
+        "Partial: collections of a nursery. own:counting has no nursery; there it means reconciliations of \
+         its zero count table."
             .to_owned(),
-        "Hidden: objects, over all collections, that roots do not reach and that the program still touches; they are \
-         kept. Lost edges: stores of pointers to objects that were collected, their last touches being over."
+        "Hidden: objects, over all collections, that roots do not reach and that the program still touches; \
+         they are kept. Lost edges: stores of pointers to objects that were collected after their last \
+         touch."
             .to_owned(),
     ];
     if found.checked {
         titles.push("beyond reach");
         notes.push(
-            "Beyond reach: bytes in the heap after a collection that the trace does not reach, over those that it \
-             reaches; means over all collections of the run with checks."
+            "Beyond reach: bytes in the heap after a collection that the trace does not reach, divided by \
+             those that it reaches. Means are over all collections of the run with checks."
                 .to_owned(),
         );
     }
