@@ -54,7 +54,7 @@ help:
 	@echo "make study              repeat the papers: every table, figure and claim"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
 	@echo "make bench              measure heaptoll itself, the peers, the collectors"
-	@echo "make reference          write the page of all options and the JSON Schemas into docs/reference"
+	@echo "make reference          write the pages of options and of JSON fields, and the JSON Schemas"
 	@echo "make book               the pages of docs/ as HTML in target/book"
 	@echo "make release            a release in dist/ (root; a build root of Debian 11); make test-release tries it"
 	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
@@ -285,9 +285,9 @@ release:
 test-release:
 	@scripts/test-release
 
-# What is made from the types and the definitions of the command line: the page of all options, the JSON Schemas.
+# What is made from the types and the definitions of the command line: pages of options and of JSON fields, JSON Schemas.
 reference:
-	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib --bins -- page_has_the_options schema_of_its_own_name
+	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib --bins -- page_has_the_options page_has_the_fields schema_of_its_own_name
 
 # What commands write of stored data for scripts; the names of the files that changed are printed.
 golden:
