@@ -104,10 +104,8 @@ pub(super) fn finalists(
     }
     let others: Vec<String> = names.iter().filter(|name| **name != experiment.baseline).cloned().collect();
     let intervals = servers::intervals(&others, experiment);
-    let mut all: Vec<Finalist> = names
-        .iter()
-        .map(|name| finalist(name, experiment, comparison, preference))
-        .collect();
+    let mut all: Vec<Finalist> =
+        names.iter().map(|name| finalist(name, experiment, comparison, preference)).collect();
     for (name, intervals) in others.iter().zip(intervals) {
         if let Some(found) = all.iter_mut().find(|finalist| finalist.stack == *name) {
             (found.p99, found.idle) = (intervals.p99, intervals.idle);
