@@ -43,7 +43,7 @@ const KNOWN_NAMES: [&str; 30] = [
 ];
 
 /// Runs one case of `share` under each manager, from another one on each time: each case has some of the managers.
-fn conform(places: &Places, managers: &[Manager], share: usize) {
+pub fn conform(places: &Places, managers: &[Manager], share: usize) {
     let cases: Vec<&Case> = SUITE.cases.iter().filter(|case| case.kind != CaseKind::Misuse).collect();
     assert!(cases.len() > 50, "only {} cases", cases.len());
     let mut unexpected = Vec::new();
@@ -73,19 +73,6 @@ fn installed(places: &Places) -> Vec<Manager> {
 fn every_manager_conforms_but_for_what_is_known() {
     let places = Places::find().expect("heaptoll's own files");
     conform(&places, &installed(&places), 1);
-}
-
-/// `make checked` builds them; the fast tests have Tithe's under proof (`conformance/gc`).
-#[test]
-#[ignore = "slow: some 20 CPU seconds, and 40 to compile the managers"]
-fn every_manager_of_ours_conforms_with_every_assertion() {
-    let places = Places::at(&heaptoll_staged::home().join("../../checked"));
-    let managers = manager::known(&places).expect("the managers can be listed");
-    let ours: Vec<Manager> = managers.into_iter().filter(|one| one.kind == Origin::Built).collect();
-    for name in ["lea", "tithe", "tithe-collect", "tithe-explicit", "treadmill"] {
-        assert!(ours.iter().any(|one| one.name == name), "{name} is missing: run make checked");
-    }
-    conform(&places, &ours, 1);
 }
 
 #[test]
