@@ -84,7 +84,8 @@ pub struct Candidate {
     pub served: Served,
     /// The preference's score by these.
     pub score: Option<f64>,
-    /// The same by the lower ends of both ratios' intervals; of few repetitions, by the least of each.
+    /// The same by the lower ends of both ratios' intervals; of few repetitions, by the least of each, and of CPU time by
+    /// runs alone where these are far less.
     pub best_score: Option<f64>,
     /// Why it is no candidate; none where it is one.
     pub why_out: Option<String>,
@@ -104,10 +105,8 @@ pub(super) fn finalists(
     }
     let others: Vec<String> = names.iter().filter(|name| **name != experiment.baseline).cloned().collect();
     let intervals = servers::intervals(&others, experiment);
-    let mut all: Vec<Finalist> = names
-        .iter()
-        .map(|name| finalist(name, experiment, comparison, preference))
-        .collect();
+    let mut all: Vec<Finalist> =
+        names.iter().map(|name| finalist(name, experiment, comparison, preference)).collect();
     for (name, intervals) in others.iter().zip(intervals) {
         if let Some(found) = all.iter_mut().find(|finalist| finalist.stack == *name) {
             (found.p99, found.idle) = (intervals.p99, intervals.idle);
