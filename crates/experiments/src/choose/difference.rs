@@ -84,18 +84,27 @@ mod tests {
     /// baseline, and alone a third of it.
     #[test]
     fn runs_alone_count_in_the_search_where_company_makes_a_stack_slow() {
-        let mut made = experiment(&["prog"], &["glibc".into(), "lonely".into(), "usual".into()], 2);
+        let mut made = experiment(&["prog"], &["glibc", "lonely", "disturbed", "usual"].map(String::from), 2);
         made.settings.pairing = Pairing::Lockstep;
-        for repetition in 0..2 {
-            for (stack, at_once, alone) in [("glibc", 1.0, 1.0), ("lonely", 2.0, 0.4), ("usual", 0.9, 0.8)] {
+        let rows = [
+            ("glibc", 1.0, [1.0, 1.0]),
+            ("lonely", 2.0, [0.4, 0.4]),
+            ("disturbed", 2.0, [0.4, 1.9]),
+            ("usual", 0.9, [0.8, 0.8]),
+        ];
+        for (stack, at_once, alone) in rows {
+            for (repetition, alone) in (0..).zip(alone) {
                 made.observations.push(row("prog", stack, repetition, at_once, 1000));
                 let alone = row("prog", stack, repetition, alone, 1000);
                 made.observations.push(Observation { phase: Phase::Alone, ..alone });
             }
         }
-        let cpu = |stack: &str| score::measured(stack, &made, &compare(&made)).expect("it works").cpu;
-        assert!((cpu("lonely").mean - 0.4).abs() < 1e-9 && (cpu("lonely").least - 0.4).abs() < 1e-9);
-        assert!((cpu("usual").mean - 0.9).abs() < 1e-9, "noise of few runs alone");
+        let cpu = |stack: &str| {
+            let cpu = score::measured(stack, &made, &compare(&made)).expect("it works").cpu;
+            [cpu.mean, cpu.least].map(|ratio| (ratio * 100.0).round())
+        };
+        assert_eq!([cpu("lonely"), cpu("disturbed")], [[40.0, 40.0], [200.0, 40.0]]);
+        assert_eq!(cpu("usual"), [90.0, 90.0], "noise of few runs alone");
     }
 
     #[test]

@@ -84,7 +84,8 @@ pub struct Candidate {
     pub served: Served,
     /// The preference's score by these.
     pub score: Option<f64>,
-    /// The same by the lower ends of both ratios' intervals; of few repetitions, by the least of each.
+    /// The same by the lower ends of both ratios' intervals; of few repetitions, by the least of each, and of CPU time by
+    /// runs alone where these are far less.
     pub best_score: Option<f64>,
     /// Why it is no candidate; none where it is one.
     pub why_out: Option<String>,

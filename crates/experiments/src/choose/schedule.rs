@@ -88,7 +88,7 @@ mod tests {
             let fewest = [u64::from(FEWEST)].into_iter().chain(std::iter::repeat(1));
             let least: u64 = found.iter().zip(fewest).map(|((left, _), each)| (*left as u64 + 1) * each).sum();
             prop_assert!(runs <= ((candidates as u64 + 1) * u64::from(repetitions) / 10).max(least));
-            prop_assert!(found.iter().enumerate().all(|(round, (_, each))| *each >= if round == 0 { FEWEST } else { 1 }));
+            prop_assert!(found[0].1 >= FEWEST && found.iter().all(|(_, each)| *each >= 1));
         }
     }
 }

@@ -141,8 +141,13 @@ pub(super) fn measured(
             peak_bytes.max(row.figures.get(&Metric::PeakRss).map_or(0.0, |figure| figure.median * 1024.0));
     }
     let mut cpu = over_programs(&cpu);
-    if let Some(alone) = cpu_alone(experiment, stack).filter(|alone| alone.high * LESS_ALONE < cpu.least) {
-        cpu = Ratio { mean: alone.ratio, least: alone.low };
+    if let Some(alone) = cpu_alone(experiment, stack) {
+        if alone.high * LESS_ALONE < cpu.least {
+            cpu.mean = alone.ratio;
+        }
+        if alone.low * LESS_ALONE < cpu.least {
+            cpu.least = alone.low;
+        }
     }
     Ok(Measured { cpu, memory: over_programs(&memory), peak_bytes, repetitions })
 }
