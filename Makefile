@@ -33,14 +33,17 @@ STATIC := --config 'build.rustflags=["-Ctarget-feature=+crt-static", "-Crelocati
 PRELOAD := --locked $(UNWINDABLE) --target-dir $(TARGET)/preload --manifest-path preload/Cargo.toml
 # Moving collectors are MMTk's, in a workspace of their own: the tool is built without it.
 MOVING := --locked --release --workspace --target-dir $(TARGET)/moving --manifest-path moving/Cargo.toml
+MMTK := $(TARGET)/moving/release/heaptoll-mmtk
 TITHE_ARCHIVE := tithe-static
 SHELLS := $(OURS) $(TITHE_ARCHIVE) $(addprefix heaptoll_,$(LAYERS))
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
+# Tests of models alone, under loom, which takes longer to compile than all that it tests.
+MODELS := heaptoll-ring-model
 
 .PHONY: help demo quick golden test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
-	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests stage-tests lint-rest run-tests test-slurm \
-	checked test-checked test-glibc release test-release
+	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests compile-slow-tests stage-tests lint-rest run-tests test-slurm \
+	checked test-glibc release test-release
 
 help:
 	@echo "make demo               set up, build, compare four programs under six managers"
@@ -51,19 +54,18 @@ help:
 	@echo "make study              repeat the papers: every table, figure and claim"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
 	@echo "make bench              measure heaptoll itself, the peers, the collectors"
-	@echo "make reference          write the page of all options and the JSON Schemas into docs/reference"
+	@echo "make reference          write the pages of options and of JSON fields, and the JSON Schemas"
 	@echo "make book               the pages of docs/ as HTML in target/book"
 	@echo "make release            a release in dist/ (root; a build root of Debian 11); make test-release tries it"
 	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
 
 # --- building ---------------------------------------------------------------------------------------------------
 
-# Programs of the catalog that cargo builds, the driver of replays, and whether the tracer and the moving collectors are
-# built. All programs in C are, unless C_PROGRAMS names some.
+# Programs of the catalog that cargo builds, the driver of replays, and whether the tracer is built. All programs in C
+# are, unless C_PROGRAMS names some.
 CARGO_PROGRAMS := heaptoll-espresso heaptoll-sqlite
 DRIVERS := heaptoll-replay
 TRACER := yes
-MMTK := yes
 
 tool: tool-binaries preloaded moving
 	@$(MAKE) --no-print-directory stage
@@ -106,7 +108,7 @@ stage:
 	@$(MAKE) --no-print-directory -C programs OUT=$(FROM_BELOW)/programs $(addprefix $(FROM_BELOW)/programs/,$(C_PROGRAMS))
 	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(FROM_BELOW)/tracer
 	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(addprefix $(BINARIES)/,$(DRIVERS)) $(LIB)/
-	@test -z "$(MMTK)" || install -m 755 $(TARGET)/moving/release/heaptoll-mmtk $(LIB)/
+	@test ! -e $(MMTK) || install -m 755 $(MMTK) $(LIB)/
 	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
@@ -142,7 +144,7 @@ install:
 
 # The demo compiles what it runs, a line a step (`make demo V=1` prints the commands); `make build` compiles the rest.
 STEP := scripts/step $(TARGET)/log
-FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= MMTK= TITHE_ARCHIVE= DESCRIPTIONS=preload/collectors/tithe/manager.toml "LAYERS=count start"
+FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= TITHE_ARCHIVE= DESCRIPTIONS=preload/collectors/tithe/manager.toml "LAYERS=count start"
 
 demo:
 	@scripts/setup demo
@@ -176,7 +178,7 @@ test:
 	@$(LINTED) $(TIMED) objects $(MAKE) --no-print-directory preloaded
 	@$(TIMED) tests-compiled $(MAKE) --no-print-directory compile-tests
 	@$(TIMED) staged $(MAKE) --no-print-directory stage-tests
-	@$(TIMED) checked $(MAKE) --no-print-directory test-checked
+	@$(TIMED) checked $(MAKE) --no-print-directory checked DESCRIPTIONS=preload/collectors/tithe/manager.toml
 	@$(TIMED) linted $(MAKE) --no-print-directory lint-rest
 	@scripts/tests.d/slow.py check
 	@$(TIMED) tracer-tests tracer/test/check "$(HERE)/debug/stage/lib/heaptoll/tracer"
@@ -193,7 +195,11 @@ NO_RUN := --no-run --message-format=json-render-diagnostics
 compile-tests:
 	@mkdir -p $(BUILT)
 	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace $(NO_RUN) >$(BUILT)/tool
-	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) $(NO_RUN) >$(BUILT)/preload
+	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --exclude $(MODELS) $(NO_RUN) >$(BUILT)/preload
+
+# And what only `make test-slow` tests.
+compile-slow-tests: compile-tests
+	$(LINTED) $(CARGO) test $(PRELOAD) -p $(MODELS) $(NO_RUN) >$(BUILT)/models
 	$(LINTED) $(CARGO) test $(MOVING) $(NO_RUN) >$(BUILT)/moving
 
 stage-tests:
@@ -218,24 +224,20 @@ lint: lint-rest
 # Packages with examples in their documentation.
 DOCUMENTED := -p heaptoll-alloc -p heaptoll-catalog -p heaptoll-profiles
 
-# All binaries of all workspaces, side by side. What a test compiles itself is compiled as it is here.
+# All binaries of both workspaces, side by side. What a test compiles itself is compiled as it is here.
 run-tests:
-	@$(IN_STAGE) $(LINTED) scripts/tests.d/fast.py $(TARGET)/parts $(JOBS) $(addprefix $(BUILT)/,tool preload moving)
+	@$(IN_STAGE) $(LINTED) scripts/tests.d/fast.py $(TARGET)/parts $(JOBS) $(addprefix $(BUILT)/,tool preload)
 
-# Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds:
-# 61 CPU seconds, most of them to build.
+# Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds,
+# next to the staged build, where tests look for them (crates/staged). Building all takes 40 CPU seconds, so `make test`
+# has Tithe alone.
 CHECKED := $(TARGET)/checked
-CHECKED_MANAGERS := $(OURS) tithe-collect tithe-explicit
 
-# Next to the staged build, where tests look for them (crates/staged).
 checked:
 	$(CARGO) build --profile checked $(PRELOAD) $(addprefix -p ,$(OURS))
 	@rm -rf $(CHECKED) && mkdir -p $(CHECKED)/lib/heaptoll/managers $(CHECKED)/share/heaptoll
 	@cp -r $(TARGET)/debug/stage/lib/heaptoll/heaptoll-launch $(TARGET)/debug/stage/lib/heaptoll/layers $(CHECKED)/lib/heaptoll/
 	$(call install-ours,checked,$(CHECKED)/lib/heaptoll/managers)
-
-test-checked: checked
-	HEAPTOLL_HOME="$(HERE)/checked" $(TARGET)/debug/heaptoll-conformance --quick $(CHECKED_MANAGERS)
 
 # Nine minutes on two cores; all that scripts/glibc-tests knows take an hour.
 GLIBC_MANAGERS := glibc tithe tithe-collect mimalloc3 kingsley lea
@@ -256,16 +258,18 @@ test-slurm:
 # With PART=NAME, `due` or `all`: the parts of testing/slow.toml alone, which then has what they passed on.
 ifdef PART
 test-slow:
-	@$(MAKE) --no-print-directory preloaded compile-tests
+	@$(MAKE) --no-print-directory preloaded compile-slow-tests
 	@$(MAKE) --no-print-directory stage-tests checked
 	@$(IN_STAGE) $(LINTED) scripts/tests.d/slow.py run $(BUILT) $(PART)
 else
 test-slow:
 	@scripts/setup catalog
-	@$(MAKE) --no-print-directory preloaded compile-tests
+	@$(MAKE) --no-print-directory preloaded compile-slow-tests
 	@$(MAKE) --no-print-directory stage-tests checked
 	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-fail-fast -- $(SLOW)
-	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-fail-fast -- $(SLOW)
+	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --exclude $(MODELS) --no-fail-fast -- $(SLOW)
+	$(LINTED) $(CARGO) test $(PRELOAD) -p $(MODELS) --no-fail-fast
+	$(LINTED) $(CARGO) test $(MOVING) --no-fail-fast
 	@$(MAKE) --no-print-directory test-glibc
 	@$(MAKE) --no-print-directory test-slurm
 endif
@@ -281,9 +285,9 @@ release:
 test-release:
 	@scripts/test-release
 
-# What is made from the types and the definitions of the command line: the page of all options, the JSON Schemas.
+# What is made from the types and the definitions of the command line: pages of options and of JSON fields, JSON Schemas.
 reference:
-	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib --bins -- page_has_the_options schema_of_its_own_name
+	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib --bins -- page_has_the_options page_has_the_fields schema_of_its_own_name
 
 # What commands write of stored data for scripts; the names of the files that changed are printed.
 golden:

@@ -63,11 +63,14 @@ def binary_of(test, built):
 
 
 def run_part(part, built):
-    """Runs the tests of a part; whether all passed. Not one may be none: a test that was renamed is missed."""
+    """Runs the tests of a part; whether all passed. Not one may be none: a test that was renamed is missed.
+
+    Without a pattern a binary is the part's own, and all its tests are."""
     passed_all = True
     for test in part["tests"]:
         found, patterns = binary_of(test, built)
-        runs = [binaries.run(binary, ["--ignored", *patterns]) for binary in found]
+        words = ["--ignored", *patterns] if patterns else []
+        runs = [binaries.run(binary, words) for binary in found]
         passed, failed = sum(run.passed for run in runs), sum(run.failed for run in runs)
         print(f"{sum(run.cpu for run in runs):8.1f} CPU s  {test}: {passed} passed, {failed} failed", flush=True)
         if failed or not passed:

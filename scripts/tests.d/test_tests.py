@@ -1,5 +1,7 @@
 """Rules of how tests are run and counted, each with a case that breaks it."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -165,6 +167,12 @@ passed = ""
         self.assertEqual(slow.binary_of("lint rules slow::", built), (built, ["slow::"]))
         with self.assertRaisesRegex(slow.Refused, "no test binary 'lint other'"):
             slow.binary_of("lint other", built)
+
+    def test_without_a_pattern_all_tests_of_a_binary_run(self):
+        binary = script(self, 'echo "test result: ok. 2 passed; 0 failed; 0 ignored"; test $# = 0')
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertTrue(slow.run_part({"tests": ["lint some"]}, [binary]))
+            self.assertFalse(slow.run_part({"tests": ["lint some a::"]}, [binary]))
 
     def test_each_part_of_the_list_has_inputs_and_ignored_tests(self):
         for name, part in slow.parts(slow.FILE).items():

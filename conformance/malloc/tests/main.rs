@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use heaptoll_conformance::suite::{Suite, sources};
 use tempfile::TempDir;
 
+mod checked;
 mod managers;
 mod mutants;
 mod security;

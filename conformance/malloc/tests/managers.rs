@@ -43,7 +43,7 @@ const KNOWN_NAMES: [&str; 30] = [
 ];
 
 /// Runs one case of `share` under each manager, from another one on each time: each case has some of the managers.
-fn conform(places: &Places, managers: &[Manager], share: usize) {
+pub fn conform(places: &Places, managers: &[Manager], share: usize) {
     let cases: Vec<&Case> = SUITE.cases.iter().filter(|case| case.kind != CaseKind::Misuse).collect();
     assert!(cases.len() > 50, "only {} cases", cases.len());
     let mut unexpected = Vec::new();

@@ -41,7 +41,8 @@ pub fn longest_trace(command: &str, trace: &Path) {
     }
 }
 
-/// The words with `--` in front of the program, where that is what was left out, or with the command before it.
+/// The words with `--` in front of the program, where that is what was left out, or with the command before it; or what
+/// need not be turned on.
 pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -> Option<String> {
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
         && words.get(1).is_some_and(|first| first == word.as_str())
@@ -62,15 +63,24 @@ pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -
     }
     let names = surface::name(cli, words);
     let command = names.iter().try_fold(cli, |at, name| at.find_subcommand(name))?;
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    if let Some(off) = word.strip_prefix("--").and_then(|name| turned_off_by(command, name)) {
+        return Some(format!("it does that where --{off} is not given: leave {word} out"));
+    }
     if !command.get_positionals().any(clap::Arg::is_last_set) {
         return None;
     }
     let command = names.join(" ");
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
     (!word.starts_with('-')).then(|| {
         let program = program_before(&command, word, words).unwrap_or(word);
         format!("the program to measure goes after `--`: heaptoll {command} [OPTIONS] -- {program} ...")
     })
+}
+
+/// The option that turns off what an option of this name, or its beginning, would turn on.
+fn turned_off_by<'a>(command: &'a Command, name: &str) -> Option<&'a str> {
+    let mut longs = command.get_arguments().filter_map(clap::Arg::get_long);
+    longs.find(|long| !name.is_empty() && long.strip_prefix("no-").is_some_and(|what| what.starts_with(name)))
 }
 
 /// `ledger` and `leaks` take a trace without `--`: what they took for one is the program, and the refused
@@ -145,6 +155,9 @@ mod tests {
                 .is_some_and(|message| message.contains("-- ./requests ..."))
         );
         assert_eq!(hint("heaptoll run --no-such-option"), None);
+        assert!(
+            hint("heaptoll ledger --site").is_some_and(|message| message.contains("--no-sites is not given"))
+        );
         assert_eq!(hint("heaptoll managers ls"), None);
     }
 }

@@ -49,7 +49,7 @@ pub struct RunSettings {
     #[arg(long, value_name = "FACTORS", num_args = 0..=1, require_equals = true,
         default_missing_value = factors::DEFAULT, conflicts_with_all = ["serve", "working_copy"])]
     pub heaps: Option<Factors>,
-    /// Repetitions before the timed ones, not compared; the first gives memory over time
+    /// Repetitions before the timed ones, not compared; the first gives memory over time. Lockstep adds one of its own
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub warmup: u32,
     /// Seed of all random choices [default: from the clock, printed]

@@ -13,7 +13,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cpu_limit;
-use crate::documented::documented;
 
 /// Steal from this share on makes a block a loaded one.
 pub const STEAL: f64 = 0.01;
@@ -22,21 +21,19 @@ pub const OTHER_WORK: f64 = 0.2;
 /// A span shorter than this, in seconds, is twenty ticks of the clock or less.
 const LEAST_S: f64 = 0.2;
 
-documented! {
-    /// What else the machine did during a span. Shares are of the span: 1 is all of it.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-    pub struct Disturbance {
-        /// Length of the span: of the whole block in lockstep.
-        pub seconds: f64,
-        /// Share of the used processors' time that the hypervisor gave to other guests.
-        pub steal: f64,
-        /// Share of it that hard and soft interrupts took.
-        pub interrupts: f64,
-        /// Share of all processors that ran other processes than heaptoll and what it started.
-        pub other_work: f64,
-        /// Seconds a second that a limit of CPU time (`cpu.max`) held back the control group, summed over processors.
-        pub throttled: Option<f64>,
-    }
+/// What else the machine did during a span. Shares are of the span: 1 is all of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Disturbance {
+    /// Length of the span: of the whole block in lockstep.
+    pub seconds: f64,
+    /// Share of the used processors' time that the hypervisor gave to other guests.
+    pub steal: f64,
+    /// Share of it that hard and soft interrupts took.
+    pub interrupts: f64,
+    /// Share of all processors that ran other processes than heaptoll and what it started.
+    pub other_work: f64,
+    /// Seconds a second that a limit of CPU time (`cpu.max`) held back the control group, summed over processors.
+    pub throttled: Option<f64>,
 }
 
 impl Disturbance {

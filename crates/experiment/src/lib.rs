@@ -7,7 +7,6 @@ pub mod compare;
 pub mod comparison;
 mod cpu_limit;
 pub mod disturbance;
-mod documented;
 pub mod exact;
 pub mod experiment;
 pub mod forecast;

@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::disturbance::Disturbance;
-use crate::documented::documented;
 use crate::launch::Finished;
 
 /// Why the invocation was made. Only `Timed` rows are compared.
@@ -103,20 +102,18 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-documented! {
-    /// Hardware events of the program and its descendants, user and kernel mode, where the kernel counts them.
-    /// Each is `None` where this machine has no such counter.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-    pub struct Counters {
-        /// Instructions retired.
-        pub instructions: Option<u64>,
-        /// Core cycles.
-        pub cycles: Option<u64>,
-        /// Misses of the last-level cache.
-        pub llc_misses: Option<u64>,
-        /// Load misses of the data TLB.
-        pub dtlb_misses: Option<u64>,
-    }
+/// Hardware events of the program and its descendants, user and kernel mode, where the kernel counts them.
+/// Each is `None` where this machine has no such counter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Counters {
+    /// Instructions retired.
+    pub instructions: Option<u64>,
+    /// Core cycles.
+    pub cycles: Option<u64>,
+    /// Misses of the last-level cache.
+    pub llc_misses: Option<u64>,
+    /// Load misses of the data TLB.
+    pub dtlb_misses: Option<u64>,
 }
 
 impl Counters {
@@ -126,74 +123,68 @@ impl Counters {
     }
 }
 
-documented! {
-    /// What the collectors of a run's processes did, as they reported it; zeroes from a manager that reports and never
-    /// collected.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    pub struct Collections {
-        /// Finished, of all processes of the run.
-        pub count: u64,
-        /// Time that a process was stopped for them, sum over all processes.
-        pub pause_total_ns: u64,
-        /// Longest such pause of any process.
-        pub pause_max_ns: u64,
-        /// Bytes in blocks that they reclaimed.
-        pub reclaimed_bytes: u64,
-        /// Processes that collected; 0 in files from before it was reported.
-        #[serde(default)]
-        pub processes: u32,
-        /// Places in use by a process that collections cannot read, where it may keep its only pointer to a block:
-        /// the sum of 1 (requests of io_uring), 2 (of io_submit), 4 (values of signals) and 8 (epoll and timers, where
-        /// `/proc` is closed to the user).
-        #[serde(default)]
-        pub unread_places: u64,
-        /// Why collections were abandoned: the sum of 1 (a thread did not stop), 2 (no memory), 4 (a process that vfork,
-        /// clone or _Fork made), 8 (no list of threads), 16 (of mappings), 32 (no descriptor), 64 (no signal), 128 (a full
-        /// queue of signals) and 256 (a thread did not leave the manager).
-        #[serde(default)]
-        pub abandon_causes: u64,
-    }
+/// What the collectors of a run's processes did, as they reported it; zeroes from a manager that reports and never
+/// collected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Collections {
+    /// Finished, of all processes of the run.
+    pub count: u64,
+    /// Time that a process was stopped for them, sum over all processes.
+    pub pause_total_ns: u64,
+    /// Longest such pause of any process.
+    pub pause_max_ns: u64,
+    /// Bytes in blocks that they reclaimed.
+    pub reclaimed_bytes: u64,
+    /// Processes that collected; 0 in files from before it was reported.
+    #[serde(default)]
+    pub processes: u32,
+    /// Places in use by a process that collections cannot read, where it may keep its only pointer to a block:
+    /// the sum of 1 (requests of io_uring), 2 (of io_submit), 4 (values of signals) and 8 (epoll and timers, where
+    /// `/proc` is closed to the user).
+    #[serde(default)]
+    pub unread_places: u64,
+    /// Why collections were abandoned: the sum of 1 (a thread did not stop), 2 (no memory), 4 (a process that vfork,
+    /// clone or _Fork made), 8 (no list of threads), 16 (of mappings), 32 (no descriptor), 64 (no signal), 128 (a full
+    /// queue of signals) and 256 (a thread did not leave the manager).
+    #[serde(default)]
+    pub abandon_causes: u64,
 }
 
-documented! {
-    /// One figure of a traced run, by its cause; all process images and threads together.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    pub struct ByOwner {
-        /// The program's.
-        pub program: u64,
-        /// Those of routines of the malloc family, from entry to return, but for collections.
-        pub allocator: u64,
-        /// Those of collections that the manager announced, and of threads that it started.
-        pub collector: u64,
-    }
+/// One figure of a traced run, by its cause; all process images and threads together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ByOwner {
+    /// The program's.
+    pub program: u64,
+    /// Those of routines of the malloc family, from entry to return, but for collections.
+    pub allocator: u64,
+    /// Those of collections that the manager announced, and of threads that it started.
+    pub collector: u64,
 }
 
-documented! {
-    /// What a program executed, exactly, as the tracer counted it.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    pub struct ExactFigures {
-        /// Instructions.
-        pub instructions: ByOwner,
-        /// Loads.
-        pub loads: ByOwner,
-        /// Stores.
-        pub stores: ByOwner,
-        /// Calls from outside of the malloc family to its routines that give a block, `realloc` among them.
-        pub allocations: u64,
-        /// Calls to those that only give back.
-        pub frees: u64,
-        /// Most memory the heap had mapped, by `brk` and `mmap` as seen from outside, in the process image that
-        /// executed most; null where it was not requested.
-        pub heap_high_water_bytes: Option<u64>,
-        /// Process images (`exec` and `fork`) of the run.
-        pub images: u32,
-        /// Whether all were traced to their end; if not, the figures are those until then.
-        pub whole: bool,
-        /// Instructions before `main` of the first process image, the loader's and constructors' among the program's;
-        /// null if its `main` is unknown, and in older files.
-        #[serde(default)]
-        pub startup: Option<ByOwner>,
-    }
+/// What a program executed, exactly, as the tracer counted it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExactFigures {
+    /// Instructions.
+    pub instructions: ByOwner,
+    /// Loads.
+    pub loads: ByOwner,
+    /// Stores.
+    pub stores: ByOwner,
+    /// Calls from outside of the malloc family to its routines that give a block, `realloc` among them.
+    pub allocations: u64,
+    /// Calls to those that only give back.
+    pub frees: u64,
+    /// Most memory the heap had mapped, by `brk` and `mmap` as seen from outside, in the process image that
+    /// executed most; null where it was not requested.
+    pub heap_high_water_bytes: Option<u64>,
+    /// Process images (`exec` and `fork`) of the run.
+    pub images: u32,
+    /// Whether all were traced to their end; if not, the figures are those until then.
+    pub whole: bool,
+    /// Instructions before `main` of the first process image, the loader's and constructors' among the program's;
+    /// null if its `main` is unknown, and in older files.
+    #[serde(default)]
+    pub startup: Option<ByOwner>,
 }
 
 impl ByOwner {
@@ -203,153 +194,145 @@ impl ByOwner {
     }
 }
 
-documented! {
-    /// Misses of one cache.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    pub struct GeometryMisses {
-        /// The cache, its bytes and ways, as in `32K/8`.
-        pub cache: String,
-        /// Its misses.
-        pub misses: ByOwner,
-        /// Cycles that a reference which it does not have is assumed to wait; null in older files.
-        #[serde(default)]
-        pub wait_cycles: Option<u64>,
-    }
+/// Misses of one cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GeometryMisses {
+    /// The cache, its bytes and ways, as in `32K/8`.
+    pub cache: String,
+    /// Its misses.
+    pub misses: ByOwner,
+    /// Cycles that a reference which it does not have is assumed to wait; null in older files.
+    #[serde(default)]
+    pub wait_cycles: Option<u64>,
 }
 
-documented! {
-    /// What a program's references would do to caches and memories, of the process image that executed most.
-    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    pub struct LocalityFigures {
-        /// References, with the kernel's in system calls.
-        pub references: ByOwner,
-        /// Line of the caches.
-        pub line_bytes: u64,
-        /// Page of the memories.
-        pub page_bytes: u64,
-        /// Caches that were named.
-        pub caches: Vec<GeometryMisses>,
-        /// Different pages referred to.
-        pub pages_touched: u64,
-        /// One reference in as many was simulated; 1: all.
-        pub sampled_one_in: u32,
-    }
+/// What a program's references would do to caches and memories, of the process image that executed most.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LocalityFigures {
+    /// References, with the kernel's in system calls.
+    pub references: ByOwner,
+    /// Line of the caches.
+    pub line_bytes: u64,
+    /// Page of the memories.
+    pub page_bytes: u64,
+    /// Caches that were named.
+    pub caches: Vec<GeometryMisses>,
+    /// Different pages referred to.
+    pub pages_touched: u64,
+    /// One reference in as many was simulated; 1: all.
+    pub sampled_one_in: u32,
 }
 
-documented! {
-    /// What a server's invocation adds.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-    pub struct ServeFigures {
-        /// CPU seconds of the server from ready to the end of its last load.
-        pub loaded_cpu_s: f64,
-        /// From start until ready.
-        pub ready_s: f64,
-        /// Seconds that the load took, with the burst.
-        pub load_s: f64,
-        /// Figures found in the load's report.
-        pub load_figures: BTreeMap<String, f64>,
-        /// First 16 KiB of the load's report, then of the burst's.
-        pub load_report: String,
-        /// Resident KiB of the server's processes by seconds since its last load had ended, `0` among them; empty where
-        /// it was stopped immediately.
-        #[serde(default)]
-        pub idle_rss_kib: BTreeMap<String, f64>,
-    }
+/// What a server's invocation adds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServeFigures {
+    /// CPU seconds of the server from ready to the end of its last load.
+    pub loaded_cpu_s: f64,
+    /// From start until ready.
+    pub ready_s: f64,
+    /// Seconds that the load took, with the burst.
+    pub load_s: f64,
+    /// Figures found in the load's report.
+    pub load_figures: BTreeMap<String, f64>,
+    /// First 16 KiB of the load's report, then of the burst's.
+    pub load_report: String,
+    /// Resident KiB of the server's processes by seconds since its last load had ended, `0` among them; empty where
+    /// it was stopped immediately.
+    #[serde(default)]
+    pub idle_rss_kib: BTreeMap<String, f64>,
 }
 
-documented! {
-    /// One invocation. Times are seconds, memory is KiB unless the name has `bytes`. The default is of a run that took
-    /// nothing; `columns.rs` has each field's column in the database, CSV and Parquet.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-    pub struct Observation {
-        /// Position in the experiment, from 0.
-        pub order: u32,
-        /// Repetition, from 0; ratios are paired within one (with `turns` each stack has one in `count` of them).
-        pub repetition: u32,
-        /// `timed` (compared), `alone` (the same by itself, in addition to `timed` runs in lockstep: its memory and
-        /// elapsed time are compared), `warmup`, `startup` (loader and constructors only), `profile` (memory was
-        /// watched) or `traced` (counted exactly under the tracer; its times are the tracer's).
-        pub phase: Phase,
-        /// Program.
-        pub program: String,
-        /// Stack.
-        pub stack: String,
-        /// How it ended.
-        pub outcome: Outcome,
-        /// CPU seconds in user mode, with all descendants.
-        pub user_s: f64,
-        /// CPU seconds in the kernel, with all descendants.
-        pub system_s: f64,
-        /// From exec to the end.
-        pub wall_s: f64,
-        /// Peak resident memory of the largest single process.
-        pub peak_rss_kib: u64,
-        /// Page faults served without the disk.
-        pub minor_faults: u64,
-        /// Page faults that read from the disk.
-        pub major_faults: u64,
-        /// Context switches because the program waited.
-        pub voluntary_switches: u64,
-        /// Context switches because its time slice ended.
-        pub involuntary_switches: u64,
-        /// Bytes on standard output.
-        pub output_bytes: u64,
-        /// SHA-256 of standard output, hexadecimal.
-        pub output_digest: String,
-        /// Most memory the manager had mapped, where it reports it.
-        pub heap_high_water_bytes: Option<u64>,
-        /// Garbage collections, where the manager or a layer reports them.
-        #[serde(default)]
-        pub collections: Option<Collections>,
-        /// Processor time of collections on all threads that took part, where the manager or a layer reports it.
-        #[serde(default)]
-        pub collector_cpu_ns: Option<u64>,
-        /// The most bytes of pages (4 KiB) that held a live block at the same time, of any process, where the manager or a
-        /// layer reports it.
-        #[serde(default)]
-        pub used_high_bytes: Option<u64>,
-        /// Calls that failed because the heap has a limit, where the manager or a layer reports it.
-        #[serde(default)]
-        pub refused_calls: Option<u64>,
-        /// The most bytes that a quarantine held back at any moment, of any process; behind a quarantine.
-        #[serde(default)]
-        pub held_high_bytes: Option<u64>,
-        /// Blocks found changed when they left a quarantine that checks; behind a quarantine.
-        #[serde(default)]
-        pub written_after_free: Option<u64>,
-        /// Figures that the program reported about itself on standard error; empty where there are none.
-        #[serde(default)]
-        pub figures: BTreeMap<String, f64>,
-        /// Hardware events in user and kernel mode.
-        pub counters: Counters,
-        /// When it started.
-        pub started_unix_s: f64,
-        /// Load average over one minute just before.
-        pub load_average: f64,
-        /// Bytes of random padding put into the environment.
-        pub env_padding: u32,
-        /// Last 2 KiB of standard error, when the outcome is not `ok`.
-        pub stderr_tail: String,
-        /// Processes that outlived the program and had to be killed.
-        #[serde(rename = "left_behind")]
-        pub killed_orphans: u32,
-        /// For servers.
-        pub serve: Option<ServeFigures>,
-        /// What the program executed, exactly, all processes and threads together; for traced runs.
-        #[serde(default)]
-        pub exact: Option<ExactFigures>,
-        /// Results of simulated caches and memories for the references of the process image that executed most; for
-        /// traced runs that simulated them.
-        #[serde(default)]
-        pub locality: Option<LocalityFigures>,
-        /// What else the machine did meanwhile; in lockstep the same for all rows of a block; null for start-up and
-        /// traced runs and in older files.
-        #[serde(default)]
-        pub disturbance: Option<Disturbance>,
-        /// Blocks of 512 bytes that the program and all descendants read from the disk; null in older files.
-        #[serde(default)]
-        pub disk_read_blocks: Option<u64>,
-    }
+/// One invocation. Times are seconds, memory is KiB unless the name has `bytes`. The default is of a run that took
+/// nothing; `columns.rs` has each field's column in the database, CSV and Parquet.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Observation {
+    /// Position in the experiment, from 0.
+    pub order: u32,
+    /// Repetition, from 0; ratios are paired within one (with `turns` each stack has one in `count` of them).
+    pub repetition: u32,
+    /// `timed` (compared), `alone` (the same by itself, in addition to `timed` runs in lockstep: its memory and
+    /// elapsed time are compared), `warmup`, `startup` (loader and constructors only), `profile` (memory was
+    /// watched) or `traced` (counted exactly under the tracer; its times are the tracer's).
+    pub phase: Phase,
+    /// Program.
+    pub program: String,
+    /// Stack.
+    pub stack: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// CPU seconds in user mode, with all descendants.
+    pub user_s: f64,
+    /// CPU seconds in the kernel, with all descendants.
+    pub system_s: f64,
+    /// From exec to the end.
+    pub wall_s: f64,
+    /// Peak resident memory of the largest single process.
+    pub peak_rss_kib: u64,
+    /// Page faults served without the disk.
+    pub minor_faults: u64,
+    /// Page faults that read from the disk.
+    pub major_faults: u64,
+    /// Context switches because the program waited.
+    pub voluntary_switches: u64,
+    /// Context switches because its time slice ended.
+    pub involuntary_switches: u64,
+    /// Bytes on standard output.
+    pub output_bytes: u64,
+    /// SHA-256 of standard output, hexadecimal.
+    pub output_digest: String,
+    /// Most memory the manager had mapped, where it reports it.
+    pub heap_high_water_bytes: Option<u64>,
+    /// Garbage collections, where the manager or a layer reports them.
+    #[serde(default)]
+    pub collections: Option<Collections>,
+    /// Processor time of collections on all threads that took part, where the manager or a layer reports it.
+    #[serde(default)]
+    pub collector_cpu_ns: Option<u64>,
+    /// The most bytes of pages (4 KiB) that held a live block at the same time, of any process, where the manager or a
+    /// layer reports it.
+    #[serde(default)]
+    pub used_high_bytes: Option<u64>,
+    /// Calls that failed because the heap has a limit, where the manager or a layer reports it.
+    #[serde(default)]
+    pub refused_calls: Option<u64>,
+    /// The most bytes that a quarantine held back at any moment, of any process; behind a quarantine.
+    #[serde(default)]
+    pub held_high_bytes: Option<u64>,
+    /// Blocks found changed when they left a quarantine that checks; behind a quarantine.
+    #[serde(default)]
+    pub written_after_free: Option<u64>,
+    /// Figures that the program reported about itself on standard error; empty where there are none.
+    #[serde(default)]
+    pub figures: BTreeMap<String, f64>,
+    /// Hardware events in user and kernel mode.
+    pub counters: Counters,
+    /// When it started.
+    pub started_unix_s: f64,
+    /// Load average over one minute just before.
+    pub load_average: f64,
+    /// Bytes of random padding put into the environment.
+    pub env_padding: u32,
+    /// Last 2 KiB of standard error, when the outcome is not `ok`.
+    pub stderr_tail: String,
+    /// Processes that outlived the program and had to be killed.
+    #[serde(rename = "left_behind")]
+    pub killed_orphans: u32,
+    /// For servers.
+    pub serve: Option<ServeFigures>,
+    /// What the program executed, exactly, all processes and threads together; for traced runs.
+    #[serde(default)]
+    pub exact: Option<ExactFigures>,
+    /// Results of simulated caches and memories for the references of the process image that executed most; for
+    /// traced runs that simulated them.
+    #[serde(default)]
+    pub locality: Option<LocalityFigures>,
+    /// What else the machine did meanwhile; in lockstep the same for all rows of a block; null for start-up and
+    /// traced runs and in older files.
+    #[serde(default)]
+    pub disturbance: Option<Disturbance>,
+    /// Blocks of 512 bytes that the program and all descendants read from the disk; null in older files.
+    #[serde(default)]
+    pub disk_read_blocks: Option<u64>,
 }
 
 impl Observation {

@@ -18,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 
 use std::collections::HashMap;
 
-use crate::experiment::{Experiment, Pairing};
+use crate::experiment::{Experiment, Pairing, Settings};
 use crate::observation::{Outcome, Phase};
 use crate::shards::Part;
 
@@ -54,15 +54,24 @@ fn repetition(stacks: usize, phases: &[Phase], number: u32, seed: u64) -> Vec<Ce
     cells
 }
 
-/// Every cell of an experiment, in order. The first warm-up is the watched run: it gives memory over time. `starts`
-/// marks the stacks that have a start-up to measure.
+/// The warm-ups from this number on. The first that is watched gives memory over time, and stacks that run at once are
+/// warmed up at once after it: together they take memory, huge pages above all, that nothing has used just before.
+fn warm_ups(experiment: &Experiment, first: u32, is_watched: bool) -> impl Iterator<Item = Cell> {
+    let Settings { warmup, seed, .. } = experiment.settings;
+    (first..first + warmup).flat_map(move |number| {
+        let both = is_watched && number == first;
+        let watched = both.then(|| repetition(experiment.stacks.len(), &[Phase::Profile], number, seed));
+        let others = repetition(experiment.stacks.len(), &[Phase::Warmup], number, seed);
+        let others = others.into_iter().filter(move |cell| !both || is_at_once(experiment, cell));
+        watched.into_iter().flatten().chain(others)
+    })
+}
+
+/// Every cell of an experiment, in order. `starts` marks the stacks that have a start-up to measure.
 pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
     let settings = &experiment.settings;
     let stacks = experiment.stacks.len();
-    let warm = (0..settings.warmup).flat_map(|number| {
-        let phase = if number == 0 { Phase::Profile } else { Phase::Warmup };
-        repetition(stacks, &[phase], number, settings.seed)
-    });
+    let warm = warm_ups(experiment, 0, true);
     let phases: &[Phase] = match settings.pairing {
         Pairing::Interleaved => &[Phase::Timed, Phase::Startup],
         Pairing::Lockstep => &[Phase::Timed, Phase::Startup, Phase::Alone],
@@ -95,11 +104,7 @@ pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
 /// whole experiment has them. The first warm-up of the first shard of a class is watched.
 pub fn of_part(experiment: &Experiment, part: &Part, starts: &[bool]) -> Vec<Cell> {
     let settings = &experiment.settings;
-    let warm = (0..settings.warmup).flat_map(|number| {
-        let is_watched = number == 0 && part.first == part.class_first;
-        let phase = if is_watched { Phase::Profile } else { Phase::Warmup };
-        repetition(experiment.stacks.len(), &[phase], part.first_warmup + number, settings.seed)
-    });
+    let warm = warm_ups(experiment, part.first_warmup, part.first == part.class_first);
     let timed = plan(experiment, starts).into_iter().filter(|cell| !cell.phase.is_warm_up());
     let turns = experiment.turns(&part.program);
     warm.chain(timed)
@@ -151,19 +156,28 @@ fn in_turns(experiment: &Experiment, cells: Vec<Cell>, round: u32) -> Vec<Cell> 
     all
 }
 
+/// Whether a cell is made at once with those of other stacks. Where not all may run at once, warm-ups do not.
+pub fn is_at_once(experiment: &Experiment, cell: &Cell) -> bool {
+    let stack = &experiment.stacks[cell.stack];
+    let may = match cell.phase {
+        Phase::Timed | Phase::Startup => true,
+        Phase::Warmup => !experiment.settings.turns.contains_key(&stack.program),
+        _ => false,
+    };
+    may && experiment.runs_in_lockstep(stack)
+}
+
 /// The same cells in the groups that are made at once: blocks in lockstep, else one by one. A block stands where the
 /// first of its cells stood, so that their order is random too.
 pub fn blocks(experiment: &Experiment, cells: &[Cell]) -> Vec<Vec<Cell>> {
     let mut blocks: Vec<Vec<Cell>> = Vec::new();
     let mut places: HashMap<(&str, u32, Phase, u32), usize> = HashMap::new();
     for cell in cells {
-        let stack = &experiment.stacks[cell.stack];
-        let shared =
-            matches!(cell.phase, Phase::Timed | Phase::Startup) && experiment.runs_in_lockstep(stack);
-        if !shared {
+        if !is_at_once(experiment, cell) {
             blocks.push(vec![*cell]);
             continue;
         }
+        let stack = &experiment.stacks[cell.stack];
         let place =
             *places.entry((&stack.program, stack.block, cell.phase, cell.repetition)).or_insert(blocks.len());
         match blocks.get_mut(place) {
@@ -242,7 +256,7 @@ mod tests {
             for block in &blocks {
                 let (phase, repetition) = (block[0].phase, block[0].repetition);
                 prop_assert!(block.iter().all(|cell| (cell.phase, cell.repetition) == (phase, repetition)));
-                let at_once = matches!(phase, Phase::Timed | Phase::Startup)
+                let at_once = matches!(phase, Phase::Timed | Phase::Startup | Phase::Warmup)
                     && !apart.contains(&block[0].stack);
                 prop_assert_eq!(block.len(), if at_once { stacks - apart.len() } else { 1 });
             }
@@ -250,6 +264,10 @@ mod tests {
                 let count = |phase| blocks.iter().flatten().filter(|c| c.stack == stack && c.phase == phase).count();
                 prop_assert_eq!(count(Phase::Timed), if apart.contains(&stack) { 0 } else { 3 });
                 prop_assert_eq!((count(Phase::Alone), count(Phase::Startup)), (3, 3));
+                // Before, the first compared run was the first at once with the others, and had to wait for huge pages.
+                let alone = u32::from(apart.contains(&stack) && warmup > 0);
+                prop_assert_eq!((count(Phase::Profile), count(Phase::Warmup)),
+                    (warmup.min(1) as usize, (warmup - alone) as usize));
             }
         }
     }

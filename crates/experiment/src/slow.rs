@@ -36,8 +36,8 @@ fn slow(experiment: &Experiment, program: &str, block: u32) -> Vec<(usize, Strin
         return vec![];
     }
     let warm = |stack: &str| -> Option<(f64, bool)> {
-        let of_it =
-            || rows().filter(|row| row.stack == stack && matches!(row.phase, Phase::Profile | Phase::Warmup));
+        // A warm-up at once with the others has waited for them.
+        let of_it = || rows().filter(|row| row.stack == stack && row.phase == Phase::Profile);
         let good = of_it().filter(|row| row.outcome.is_ok());
         let cpu: Vec<f64> = good.map(|row| row.cpu_s()).collect();
         let timed_out = of_it().count() > 0 && of_it().all(|row| matches!(row.outcome, Outcome::Timeout(_)));

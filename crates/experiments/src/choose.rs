@@ -1,6 +1,6 @@
 //! `heaptoll choose`: which manager, with which settings, fits a program best, by successive halving.
 //!
-//! A search runs all candidates and keeps the better third, runs those again, and so on, in a tenth of the runs that a
+//! A search runs all candidates and keeps the better third, runs those again, and so on, in an eighth of the runs that a
 //! full search takes. What it measured decides nothing but the order: the answer is of fresh runs of the finalists and
 //! the default, so that a candidate that was lucky in the search has no part of that luck in its price.
 
@@ -78,7 +78,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
         std::iter::once(fresh.baseline.clone()).chain(searched.finalists.iter().cloned()).collect();
     fresh.repetitions.get_or_insert(REPETITIONS);
     context.messages.note(&format!(
-        "the search made {} runs; now fresh runs of {}",
+        "the search made {} runs besides warm-ups; now fresh runs of {}",
         searched.runs,
         heaptoll_report::format::and_list(&fresh.manager)
     ));

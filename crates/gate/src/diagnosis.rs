@@ -7,7 +7,7 @@ use heaptoll_report::format::NONE;
 use heaptoll_units::{and_list, number, percent, plural, whole_bytes};
 
 use super::differences::{Added, Differences, Part, Row, Single, Unmatched};
-use super::figures::Program;
+use super::figures::{MetricFigures, Program};
 use super::metric::Metric;
 use super::sites::SiteDifferences;
 use super::stack_pair::StackPair;
@@ -18,6 +18,9 @@ const GROWN: usize = 10;
 const FEW: usize = 5;
 /// Functions of a call stack that a row shows at most where fewer are not unique.
 const DEEPEST: usize = 12;
+
+/// The part of a metric's growth that a cause of it has at least.
+const SUFFICIENT: f64 = 0.5;
 
 /// How amounts are written.
 type Text = fn(u64) -> String;
@@ -150,6 +153,23 @@ pub fn site_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
         stacks.new.measures().first().copied().unwrap_or(Measure::PeakBytes),
         names,
     )
+}
+
+/// The place of a metric's growth, where all additional amounts are large enough to be its cause: half of it at least.
+/// Instructions stand for CPU time by their share, live bytes for resident ones.
+pub fn cause(causes: &Causes, of: &MetricFigures) -> Option<String> {
+    let (base, new) = (of.base?, of.new?);
+    let share = |base: f64, new: f64| (new - base) / base;
+    let is_enough = match of.metric {
+        Metric::Cpu => causes
+            .functions
+            .is_some_and(|found| share(found.base as f64, found.new as f64) >= SUFFICIENT * share(base, new)),
+        Metric::Resident => {
+            causes.sites.is_some_and(|sites| sites.live.difference as f64 >= SUFFICIENT * (new - base))
+        }
+        _ => true,
+    };
+    is_enough.then(|| place(causes, of.metric)).flatten()
 }
 
 /// In a sentence, the function or call site that adds most to a metric, where one adds a tenth of it at least.

@@ -87,7 +87,9 @@ fn subtitle(figures: &Figures) -> String {
 /// The verdict on a program in sentences, what is worst first.
 fn verdict(program: &Program) -> Vec<String> {
     let name = &program.name;
-    let mut text: Vec<String> = program.failure.iter().map(|failure| format!("{name}: {failure}.")).collect();
+    let unchanged = program.unchanged.iter().map(|how| format!("{name}: there is no change: {how}."));
+    let failure = program.failure.iter().map(|failure| format!("{name}: {failure}."));
+    let mut text: Vec<String> = unchanged.chain(failure).collect();
     let all = |of: fn(&MetricFigures) -> bool| program.metrics.iter().filter(move |one| of(one));
     let is_broken: fn(&MetricFigures) -> bool = |one| one.verdict == MetricVerdict::Broken;
     for one in all(is_broken) {
@@ -95,7 +97,7 @@ fn verdict(program: &Program) -> Vec<String> {
         // The place of more instructions is stated once.
         let is_stated =
             one.metric == Metric::Cpu && all(is_broken).any(|one| one.metric == Metric::Instructions);
-        let place = (!is_stated).then(|| diagnosis::place(&program.into(), one.metric)).flatten();
+        let place = (!is_stated).then(|| diagnosis::cause(&program.into(), one)).flatten();
         text.push(format!(
             "{name}: {}: {}, over the limit of {limit}{}.",
             one.metric.label(),

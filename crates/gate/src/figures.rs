@@ -67,6 +67,9 @@ pub struct Program {
     pub sizes: Vec<SizeFigures>,
     /// Whether both wrote the same.
     pub outputs: Outputs,
+    /// How both builds are the same in all that may differ; none where they are not.
+    #[serde(default)]
+    pub unchanged: Option<String>,
     /// The way in which the new build fails and the base does not.
     pub failure: Option<String>,
     /// What the reader must know.

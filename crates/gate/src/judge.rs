@@ -273,7 +273,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert!(of(3).contains("too few repetitions, it takes 6 at least"));
+        assert!(of(3).contains("too few repetitions, it takes at least 6"));
         assert!(of(8).contains("more work"), "{}", of(8));
     }
 

@@ -29,8 +29,8 @@ pub struct Judged<'a> {
     pub outputs_differ: bool,
     /// What gives more repetitions where more are needed.
     pub remedy: Remedy,
-    /// Both sides are the same in all that may differ.
-    pub identical: bool,
+    /// How both sides are the same in all that may differ, where they are.
+    pub unchanged: Option<String>,
 }
 
 impl Judged<'_> {
@@ -44,6 +44,7 @@ impl Judged<'_> {
             metrics: vec![],
             sizes: vec![],
             outputs: Outputs::Unknown,
+            unchanged: None,
             verdict: judge::verdict(&[], failure.as_ref()),
             failure,
             notes: vec![],
@@ -98,7 +99,7 @@ impl Judged<'_> {
         let pair = |metric| table.as_ref().and_then(|table| measured.pair(metric, table));
         let judge = |metric| judge::measured(metric, pair(metric), self.limits, effort, missing);
         let mut judged: Vec<MetricFigures> = metrics.map(judge).collect();
-        let times = judged.iter_mut().filter(|one| one.limit.is_some() && self.identical);
+        let times = judged.iter_mut().filter(|one| one.limit.is_some() && self.unchanged.is_some());
         times.for_each(|one| one.verdict = MetricVerdict::Within);
         judged
     }
@@ -125,6 +126,7 @@ impl Judged<'_> {
             new: self.new.clone(),
             sizes,
             outputs: evidence.outputs,
+            unchanged: self.unchanged.clone(),
             verdict: judge::verdict(&metrics, failure.as_ref()),
             failure,
             functions,

@@ -68,7 +68,7 @@ fn status(program: &Program, metric: &MetricFigures, is_strict: bool) -> TestCas
     match &metric.verdict {
         MetricVerdict::Within => TestCaseStatus::success(),
         MetricVerdict::Broken => {
-            let place = diagnosis::place(&program.into(), metric.metric);
+            let place = diagnosis::cause(&program.into(), metric);
             failed(NonSuccessKind::Failure, &figures, &place.unwrap_or_default())
         }
         MetricVerdict::Undecided { why } if is_strict => failed(NonSuccessKind::Error, &figures, why),

@@ -40,6 +40,7 @@ pub mod stack_pair;
 pub mod step_summary;
 mod timed;
 mod tree_error;
+mod unopened;
 pub mod values;
 mod worktrees;
 
@@ -102,14 +103,18 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     // Every program is found before the first is measured.
     let checked: Vec<Result<Sameness, Failure>> =
         sides.iter().map(|(base, new)| side::check(base, new)).collect();
+    // A tree that cannot be read has changed.
+    let differing = trees.as_ref().and_then(|trees| trees.differing().ok());
     let tracer = Tracer::find(context.places).map_err(|error| error.to_string());
     let mut sight = sight(&tracer, &machine);
     sight.iter().for_each(|sentence| context.messages.note(sentence));
     let (mut programs, mut refused) = (Vec::new(), Vec::new());
     let mut complete = true;
     for ((entry, (base, new)), checked) in request.programs.iter().zip(&sides).zip(checked) {
-        let gate = Gate { entry, base, new, tracer: tracer.as_ref(), table: &table, request, context };
-        let (mut gated, note) = match checked.and_then(|same| Ok((gate.run(same.identical)?, same.note))) {
+        let differing = differing.as_ref();
+        let gate =
+            Gate { entry, base, new, differing, tracer: tracer.as_ref(), table: &table, request, context };
+        let gated = match checked.and_then(|same| gate.run(same)) {
             Ok(gated) => gated,
             // What the programs before it have shown is kept.
             Err(Failure::Interrupted) if !programs.is_empty() => {
@@ -126,7 +131,6 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
                 continue;
             }
         };
-        gated.program.notes.extend(note);
         sight.extend(gated.sight.map(|sentence| format!("{}: {sentence}", entry.name)));
         programs.push(gated.program);
         if !gated.whole {

@@ -24,6 +24,7 @@ pub(crate) fn figures() -> Figures {
         sizes: vec![],
         outputs: Outputs::Equal,
         failure: None,
+        unchanged: None,
         notes: vec![],
         functions: Some(functions),
         library: None,

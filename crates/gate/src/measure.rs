@@ -16,11 +16,15 @@ use super::judged::Judged;
 use super::notes;
 use super::prepare::{BASE, Begun, Prepared, Sides, prepare};
 use super::request::{Entry, Request};
-use super::side::BuiltSide;
+use super::side::{BuiltSide, Sameness};
 use super::timed::Timed;
 use super::tree_error::TreeError;
+use super::unopened::Differing;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
+
+/// How builds of two trees are the same.
+const UNOPENED: &str = "no run opens a file that differs between the two builds' trees";
 
 /// One program to gate.
 pub struct Gate<'a> {
@@ -30,6 +34,8 @@ pub struct Gate<'a> {
     pub base: &'a BuiltSide,
     /// Its new build.
     pub new: &'a BuiltSide,
+    /// What differs between the trees that both were built in.
+    pub differing: Option<&'a Differing>,
     /// The tracer, or why there is none.
     pub tracer: Result<&'a Tracer, &'a String>,
     /// The allocators that are followed in it.
@@ -51,20 +57,23 @@ pub struct Gated {
 }
 
 impl Gate<'_> {
-    /// Measures it and judges. `identical`: see [`super::side::Sameness`].
+    /// Measures it and judges.
     ///
     /// # Errors
     /// See [`super::run`].
-    pub fn run(&self, identical: bool) -> Result<Gated, Failure> {
+    pub fn run(&self, same: Sameness) -> Result<Gated, Failure> {
+        let run_alike = self.base.command == self.new.command && self.base.manager == self.new.manager;
+        let differing = self.differing.filter(|_| run_alike);
+        let mut watch = differing.and_then(|differing| differing.watch().ok());
         let sides = Sides { entry: self.entry, base: self.base, new: self.new };
-        let judged = Judged {
+        let mut judged = Judged {
             name: &self.entry.name,
             base: self.base.described(),
             new: self.new.described(),
             limits: &self.entry.limits,
             outputs_differ: self.entry.outputs_differ,
             remedy: Remedy::Budget,
-            identical,
+            unchanged: same.unchanged,
         };
         let begun = match prepare(&sides, self.request.seed, self.request.timeout_s, self.context)? {
             Prepared::Runs(begun) => *begun,
@@ -72,13 +81,20 @@ impl Gate<'_> {
                 return Ok(Gated { program: judged.failed(how), whole: true, sight: None });
             }
         };
+        let mut unopened =
+            || watch.as_mut().is_some_and(|watch| watch.is_quiet()).then(|| UNOPENED.to_owned());
+        let of_files = judged.unchanged.clone();
+        judged.unchanged = of_files.clone().or_else(&mut unopened);
         let scratch =
             Scratch::make().map_err(TreeError::Scratch).map_err(|error| Failure::Refused(Box::new(error)))?;
         let mut evidence = self.gather(&judged, begun, &scratch)?;
         let trouble = evidence.trouble.take();
         let (whole, sight) =
             (!evidence.interrupted, notes::sight(&evidence.measured, self.entry.outputs_differ));
+        // Later runs may open what the first did not.
+        judged.unchanged = of_files.or_else(unopened);
         let mut program = judged.judged(evidence);
+        program.notes.extend(same.note);
         match trouble {
             Some(error) if program.verdict != Verdict::Broken => return Err(error.into()),
             Some(error) => program.notes.push(format!("the timed runs were broken off: {error}")),

@@ -317,7 +317,7 @@ fn judge(
         limits: &planned.limits,
         outputs_differ: planned.outputs_differ,
         remedy: Remedy::Plan,
-        identical: false,
+        unchanged: None,
     };
     judged.check_outputs(&measured)?;
     let seen = notes::sight(&measured, planned.outputs_differ);

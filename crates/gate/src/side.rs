@@ -63,24 +63,27 @@ impl BuiltSide {
 pub struct Sameness {
     /// For the reader.
     pub note: Option<String>,
-    /// They are the same in all that may differ: nothing has changed, whatever the times of their runs are.
-    pub identical: bool,
+    /// How they are the same in all that may differ: nothing has changed, whatever the times of their runs are.
+    pub unchanged: Option<String>,
 }
+
+/// How a program names its own folder for the loader.
+const ORIGIN: &[u8] = b"$ORIGIN";
 
 /// Compares the two files of a program before anything runs.
 ///
 /// # Errors
 /// A file is not there.
 pub fn check(base: &BuiltSide, new: &BuiltSide) -> Result<Sameness, Failure> {
-    let noted = |note: Option<String>| Ok(Sameness { note, identical: false });
-    let identical = |note: String| Ok(Sameness { note: Some(note), identical: true });
+    let noted = |note: Option<String>| Ok(Sameness { note, unchanged: None });
+    let unchanged = |how: String| Ok(Sameness { note: None, unchanged: Some(how) });
     let (of_base, of_new) = (base.program()?, new.program()?);
     let same_arguments = base.command.get(1..) == new.command.get(1..) && base.manager == new.manager;
     let same_folder = base.folder == new.folder;
     if same_file(&of_base, &of_new) {
         if same_arguments && same_folder {
-            return identical(format!(
-                "base and new are the same file, {}, and run alike: there is no change",
+            return unchanged(format!(
+                "base and new are the same file, {}, and run alike",
                 of_base.display()
             ));
         }
@@ -97,14 +100,10 @@ pub fn check(base: &BuiltSide, new: &BuiltSide) -> Result<Sameness, Failure> {
         return noted(Some(format!("base and new are builds of the same commit, {commit}")));
     }
     let bytes = |path: &PathBuf| std::fs::read(path).ok();
-    let same = same_arguments && bytes(&of_base).is_some_and(|found| bytes(&of_new) == Some(found));
-    if !same {
-        return noted(None);
-    }
-    let both = format!("{} and {}", of_base.display(), of_new.display());
-    // Builds that run in folders of their own may read other files.
-    match same_folder {
-        true => identical(format!("{both} hold the same bytes: there is no change")),
-        false => noted(Some(format!("{both} hold the same bytes"))),
-    }
+    let found = bytes(&of_base).filter(|found| same_arguments && bytes(&of_new).as_ref() == Some(found));
+    let Some(found) = found else { return noted(None) };
+    let both = format!("{} and {} hold the same bytes", of_base.display(), of_new.display());
+    // A build may load libraries that lie beside it, and one in a folder of its own may read other files there.
+    let by_place = found.windows(ORIGIN.len()).any(|window| window == ORIGIN);
+    if same_folder && !by_place { unchanged(both) } else { noted(Some(both)) }
 }

@@ -19,6 +19,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 
 use super::request::Refs;
 use super::tree_error::TreeError;
+use super::unopened::Differing;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 
@@ -43,7 +44,7 @@ pub struct Trees {
     pub base: Tree,
     /// The new build.
     pub new: Tree,
-    _added: Added,
+    added: Added,
     _scratch: Scratch,
 }
 
@@ -103,7 +104,16 @@ impl Trees {
             commit: commit.shown,
             dirty: commit.dirty,
         };
-        Ok(Trees { base: tree(0, base), new: tree(1, new), _added: added, _scratch: scratch })
+        let (base, new) = (tree(0, base), tree(1, new));
+        Ok(Trees { base, new, added, _scratch: scratch })
+    }
+
+    /// What differs between them.
+    ///
+    /// # Errors
+    /// A file in one of them cannot be read.
+    pub fn differing(&self) -> std::io::Result<Differing> {
+        Differing::between(&self.added.trees[0], &self.added.trees[1])
     }
 }
 

@@ -45,7 +45,7 @@ fn a_study_of_a_later_version_is_refused_with_the_version_that_is_needed() {
         assert!(text.starts_with("made.toml: it needs heaptoll 999.1, and this is "), "{text}");
     }
     let wrong = of("soon").expect_err("no version").to_string();
-    assert!(wrong.starts_with("made.toml: heaptoll: `soon` is no version"), "{wrong}");
+    assert!(wrong.starts_with("made.toml: heaptoll: `soon` is not a version"), "{wrong}");
     assert!(of("0.0.1").is_ok() && of(heaptoll_command::version::OURS).is_ok());
 }
 
@@ -126,7 +126,10 @@ fn a_test_has_a_region() {
     assert!(test("all", "").ends_with("test 1: it needs `above`, `below` or both"));
     assert!(test("both", "above = 1.0").ends_with("the rule `both` needs `above` and `below`"));
     assert!(test("all", "above = 2.0\nbelow = 1.0").ends_with("nothing is above 2 and below 1"));
-    assert!(test("most", "above = 1.0\nshare = 1.5").ends_with("share: 1.5 is no share: from 0 to below 1"));
+    assert!(
+        test("most", "above = 1.0\nshare = 1.5")
+            .ends_with("share: 1.5 is not a share: give 0 or more, below 1")
+    );
     assert!(
         test("all", "above = 1.0\noutside = true").ends_with("outside: it needs both `above` and `below`")
     );

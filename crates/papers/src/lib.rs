@@ -27,6 +27,8 @@ pub mod definition;
 mod derived;
 pub mod effect;
 pub mod exhibit;
+#[cfg(test)]
+mod fields_page;
 pub mod figures;
 mod known;
 mod means;

@@ -191,12 +191,12 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     if let [effect] = effects {
         return match answer {
             Answer::Undecided if effect.basis == Basis::None => {
-                format!("{}; claimed is {region}; without an interval nothing is decided", shown(effect))
+                format!("{}; claim: {region}; without an interval nothing is decided", shown(effect))
             }
             Answer::Undecided => {
-                format!("{}; claimed is {region}; the interval leaves it open", shown(effect))
+                format!("{}; claim: {region}; the interval leaves it open", shown(effect))
             }
-            _ => format!("{}; claimed is {region}", shown(effect)),
+            _ => format!("{}; claim: {region}", shown(effect)),
         };
     }
     let mut ordered: Vec<&Effect> = effects.iter().collect();
@@ -210,7 +210,7 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
             high = if effect.value > high.value { effect } else { high };
         }
         return format!(
-            "of {all} comparisons the least is {}, the most {}; claimed is {region}",
+            "of {all} comparisons the least is {}, the most {}; claim: {region}",
             shown(low),
             shown(high)
         );
@@ -330,7 +330,7 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
     let missing = missing(test, &without, effects.len(), programs_requested);
     let (answer, turns) = turned(test, &deciding, missing);
     let mut reason = match effects.as_slice() {
-        [one] if few > 0 => format!("{}; claimed is {}", shown(one), region(test)),
+        [one] if few > 0 => format!("{}; claim: {}", shown(one), region(test)),
         _ => because(test, answer, &deciding),
     };
     if few > 0 {
@@ -339,7 +339,7 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
             (few, all) => format!(" in {few} of {all} means"),
         };
         reason += &format!(
-            "; claimed is the mean of {programs_requested} programs; a mean of fewer than three{which} does \
+            "; claim: a mean of {programs_requested} programs; a mean of fewer than three{which} does \
              not estimate it"
         );
     }

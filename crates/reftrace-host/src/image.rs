@@ -135,6 +135,8 @@ pub struct Traced<S> {
     pub images: Vec<TracedImage<S>>,
     /// Why heaptoll itself ended the run early, if it did: what was recorded until then is kept.
     pub stopped: Option<String>,
+    /// Why Valgrind ended a process before its end.
+    pub gave_up: Vec<String>,
     /// Messages for the user about the whole run: from Valgrind's log, and rings that could not be read.
     pub warnings: Vec<String>,
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
+use heaptoll_units::limits;
+
 /// Most bytes that are read of one log, and most logs that are read.
 const LONGEST: u64 = 1 << 16;
 const LOGS: usize = 256;
@@ -73,14 +75,16 @@ fn find(texts: impl Iterator<Item = String>) -> Findings {
         let mut lines = text.lines().map(|line| bare(line).unwrap_or(line).trim());
         while let Some(line) = lines.next() {
             match classify(line) {
-                // The next line names the cause.
-                Some(Message::Fatal(message)) if message.ends_with("'impossible' happened:") => {
-                    let message = [message.as_str(), lines.next().unwrap_or_default()].join(" ");
-                    if !fatal.contains(&message) {
-                        fatal.push(message);
+                Some(Message::Fatal(mut message)) => {
+                    // The next line names the cause.
+                    if message.ends_with("'impossible' happened:") {
+                        message = [message.as_str(), lines.next().unwrap_or_default()].join(" ");
+                    }
+                    let why = reason(&message);
+                    if !fatal.contains(&why) {
+                        fatal.push(why);
                     }
                 }
-                Some(Message::Fatal(message)) if !fatal.contains(&message) => fatal.push(message),
                 Some(Message::Warning(message)) => {
                     messages.insert(message);
                 }
@@ -103,6 +107,21 @@ fn find(texts: impl Iterator<Item = String>) -> Findings {
         warnings.push(format!("Valgrind logged {left_out} more messages of this kind"));
     }
     Findings { warnings, fatal }
+}
+
+/// Parts of messages about a call that Valgrind makes around each call of the program, and that only a filter refuses.
+const FILTERED: [&str; 2] = ["do_syscall_for_client", "sigprocmask error"];
+
+/// Why Valgrind stopped, where its message shows that a limit or a filter is the cause.
+fn reason(message: &str) -> String {
+    if FILTERED.iter().any(|part| message.contains(part)) {
+        return "a filter of system calls (seccomp) refuses a call that Valgrind makes".into();
+    }
+    let message = message.trim_end_matches(':');
+    match limits::memory().filter(|_| message.contains("out of memory")) {
+        Some(limits) => format!("{message}; {limits}"),
+        None => message.to_owned(),
+    }
 }
 
 const OTHER_MESSAGE: &str = "Valgrind: ";
@@ -268,6 +287,20 @@ mod tests {
     fn the_impossible_is_reported_with_its_cause() {
         let found = of("\nvalgrind: the 'impossible' happened:\n   Max number of threads is too low\n");
         assert_eq!(found.fatal, ["valgrind: the 'impossible' happened: Max number of threads is too low"]);
+    }
+
+    /// Before, these were Valgrind's own words alone.
+    #[test]
+    fn a_limit_or_a_filter_that_ends_valgrind_is_named() {
+        let filtered = "valgrind: m_syswrap/syswrap-main.c:429 (do_syscall_for_client): Assertion 'err == 0' failed.\n\
+                        valgrind: ML_(do_syscall_for_client_WRK): sigprocmask error 1\n";
+        assert_eq!(
+            of(filtered).fatal,
+            ["a filter of system calls (seccomp) refuses a call that Valgrind makes"]
+        );
+        let found = of("==9== Valgrind's memory management: out of memory:\n").fatal;
+        let limited = limits::memory().map(|limits| format!("; {limits}")).unwrap_or_default();
+        assert_eq!(found, [format!("Valgrind's memory management: out of memory{limited}")]);
     }
 
     #[test]

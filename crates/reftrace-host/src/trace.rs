@@ -123,9 +123,8 @@ pub fn trace_with<S: Sink>(
         return Err(cannot_run(invocation, &finished, &findings, &unread));
     }
     let mut warnings = unread;
-    warnings.extend(findings.fatal.into_iter().map(|words| format!("Valgrind gave up: {words}")));
     warnings.extend(findings.warnings);
-    Ok(Traced { finished, images, stopped, warnings })
+    Ok(Traced { finished, images, stopped, gave_up: findings.fatal, warnings })
 }
 
 /// Gives the first process the ending that the launcher saw, which observes it more exactly than the tracer.

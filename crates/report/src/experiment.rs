@@ -49,7 +49,7 @@ pub fn document(experiment: &Experiment, comparison: &Comparison, extras: Extras
 pub fn rest(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Document {
     let palette = palette(experiment);
     let mut sections: Vec<Section> = overall::section(comparison, &palette, extras).into_iter().collect();
-    sections.extend([measured(experiment, comparison), found(experiment, comparison, extras)]);
+    sections.extend([measured(experiment, comparison, extras), found(experiment, comparison, extras)]);
     for section in &mut sections {
         section.items.retain(|item| !matches!(item, Item::Part(Part { folded: true, .. })));
     }
@@ -87,7 +87,7 @@ pub fn gathered(
     sections.extend(overall::section(comparison, &palette, extras));
     sections.extend(programs);
     sections.push(managers::section(experiment, &palette));
-    sections.push(measured(experiment, comparison));
+    sections.push(measured(experiment, comparison, extras));
     let mut facts = machine::facts(experiment);
     if !experiment.settings.directory.is_empty() {
         facts.push(("Folder".into(), experiment.settings.directory.clone()));
@@ -168,10 +168,13 @@ fn found(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Se
 }
 
 /// Where it ran, and how to read the tables.
-fn measured(experiment: &Experiment, comparison: &Comparison) -> Section {
+fn measured(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Section {
     let mut text = machine::lines(experiment);
     text.push(in_short(comparison));
-    Section { title: "How it was measured".into(), text, items: vec![Item::Part(reading(comparison))] }
+    let mut reading = reading(comparison);
+    reading.text.extend(machine::limits(experiment));
+    reading.folded = !extras.explain;
+    Section { title: "How it was measured".into(), text, items: vec![Item::Part(reading)] }
 }
 
 /// How to read the tables.
@@ -192,7 +195,12 @@ fn reading(comparison: &Comparison) -> Part {
          every average."
             .to_owned(),
     ];
-    Part { title: "How to read the tables".into(), text: how.into(), folded: true, ..Part::default() }
+    Part {
+        title: "How to read the tables".into(),
+        text: how.into(),
+        option: "--explain".into(),
+        ..Part::default()
+    }
 }
 
 /// The same in short.

@@ -241,7 +241,7 @@
     document.documentElement.dataset.charts = "drawn";
   } catch (error) {
     const note = document.getElementById("no-charts");
-    note.textContent = `The charts cannot be drawn here (${error.message}). The tables hold the same figures.`;
+    note.textContent = `The charts cannot be drawn here (${error.message}). The tables contain the same figures.`;
     note.hidden = false;
     places.forEach((place) => { place.closest("figure").hidden = true; });
   }

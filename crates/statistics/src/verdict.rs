@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_has_one_state_and_json_has_it_beside_the_ratio() {
+    fn a_ratio_has_one_state_which_json_has_too() {
         let few = Interval { pairs: 5, ..around(0.5, 0.4, 0.6) };
         for (interval, state) in [
             (around(0.9, 0.8, 0.95), "less"),

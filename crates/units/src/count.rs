@@ -30,6 +30,7 @@ pub fn significant(value: f64) -> String {
         0.0 => "0".to_owned(),
         a if a >= 0.0995 => format!("{value:.3}"),
         a if a >= 0.000995 => format!("{value:.4}"),
+        a if a >= 1e-6 => format!("{value:.*}", (2.0 - a.log10().floor()) as usize),
         _ => format!("{value:.2e}"),
     }
 }
@@ -116,7 +117,10 @@ mod tests {
 
     #[test]
     fn figures_keep_the_digits_that_matter() {
-        assert_eq!([104_123.4, 0.84, 0.0001].map(significant).join(" "), "104\u{202f}123 0.840 1.00e-4");
+        assert_eq!(
+            [104_123.4, 0.84, 0.000_541, 1e-7].map(significant).join(" "),
+            "104\u{202f}123 0.840 0.000541 1.00e-7"
+        );
         let words = [0.0, 1.6249, 0.08312, 12345.4, -0.5, 56.78].map(figure);
         assert_eq!(words, ["0", "1.62", "0.0831", "12345", "-0.500", "56.8"]);
         let rates =

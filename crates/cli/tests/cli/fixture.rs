@@ -424,30 +424,6 @@ void *reallocarray(void *p, size_t n, size_t m) { return realloc(p, n * m); }
 #endif
 "#;
 
-/// Asserts that a page of docs/ names every field of a JSON document in backticks.
-#[track_caller]
-pub fn assert_described(json: &Value, page: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
-    let text = std::fs::read_to_string(&path).expect("the page is there");
-    let named = |key: &str| {
-        let marks = [format!("`{key}`"), format!("`{key}[]`"), format!("`.{key}`"), format!("`.{key}[]`")];
-        marks.iter().any(|mark| text.contains(mark))
-    };
-    let mut left = vec![json];
-    while let Some(value) = left.pop() {
-        match value {
-            Value::Object(fields) => {
-                for (key, inner) in fields {
-                    assert!(named(key), "docs/{page} does not describe `{key}`");
-                    left.push(inner);
-                }
-            }
-            Value::Array(items) => left.extend(items),
-            _ => {}
-        }
-    }
-}
-
 /// Runs git in a folder, as an author of its own and without the user's configuration. Returns what it prints, trimmed.
 pub fn git(folder: &Path, words: &[&str]) -> String {
     let mut git = Command::new("git");

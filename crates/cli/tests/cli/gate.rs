@@ -183,7 +183,7 @@ fn limits_on_time_are_judged_and_what_a_decision_takes_is_stated() {
     let busy = |rounds: u32| {
         format!("int main(void) {{ for (volatile int at = 0; at < {rounds}; at++); return 0; }}")
     };
-    let (old, new) = (fixture.program("old", &busy(4_000_000)), fixture.program("new", &busy(80_000_000)));
+    let (old, new) = (fixture.program("old", &busy(2_000_000)), fixture.program("new", &busy(40_000_000)));
     let file = fixture.at("gate.json");
     let off = ["--limit", "instructions=none"];
     let options = ["gate", "--base", &old, "--new", &new, "--json", &file];
@@ -239,7 +239,7 @@ fn builds_of_the_same_bytes_are_no_change() {
     let good = fixture.program("good", "int main(void) { free(malloc(9)); return 0; }");
     std::fs::copy(&good, fixture.path("copy")).expect("a copy");
     let (json, output) = gate(&fixture, &["--base", &good, "--new", &fixture.at("copy")]);
-    output.exits(0).shows(&["hold the same bytes: there is no change"]);
+    output.exits(0).shows(&["good: there is no change: ", "hold the same bytes.\n"]);
     assert_eq!(json["verdict"], "within");
 }
 
@@ -388,7 +388,7 @@ impl Repository<'_> {
         let made = Repository { fixture, folder };
         made.git(&["init", "--quiet", "--initial-branch", "main"]);
         made.source(100);
-        made.write("build", "#!/bin/sh\nset -e\ncc -O1 -fno-builtin -w -o app app.c\n");
+        made.write("build", "#!/bin/sh\nset -e\ncc -g -O1 -fno-builtin -w -o app app.c\n");
         made.write(".gitignore", "app\n");
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(made.folder.join("build"), mode).expect("chmod");
@@ -441,8 +441,12 @@ fn two_commits_are_built_side_by_side_and_nothing_is_left_of_them() {
     assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1);
     assert!(!repository.folder.join("app").exists(), "it is built elsewhere");
     repository.commit("keep more");
-    let found = repository.gate(&["--base-ref", "main~1", "--new-ref", "main~1", "--build", "./build"]);
-    found.exits(0).shows(&["Within limits: app"]);
+    repository.write("README", "More words.\n");
+    repository.commit("document it");
+    let found = repository.gate(&["--base-ref", "main~1", "--new-ref", "main", "--build", "./build"]);
+    found
+        .exits(0)
+        .shows(&["Within limits: app", "app: there is no change: no run opens a file that differs"]);
 }
 
 #[test]

@@ -14,11 +14,16 @@ fn limited(fixture: &Fixture, limit: &str, arguments: &[&str]) -> CommandOutput 
 }
 
 /// A limit, a command, and the limit in its words.
-const LOW: [(&str, &[&str], &str); 7] = [
+const LOW: [(&str, &[&str], &str); 8] = [
     ("-n 10", &["ledger"], "only 10 files may be open: raise the limit (`ulimit -n`)"),
     ("-n 6", &["ledger"], "only 6 files may be open: raise the limit (`ulimit -n`)"),
     ("-n 6", &["record", "-f", "-o", "t"], "only 6 files may be open: raise the limit (`ulimit -n`)"),
     ("-n 6", &["run", "-n", "1", "-m", "glibc"], "only 6 files may be open: raise the limit (`ulimit -n`)"),
+    (
+        "-f 100",
+        &["record", "--sample", "64K", "-o", "t"],
+        "not sampled: files may not exceed 100 KiB: raise the",
+    ),
     ("-f 100", &["record", "-f", "-o", "t"], "files may not exceed 100 KiB: raise the limit (`ulimit -f`)"),
     (
         "-d 40000",

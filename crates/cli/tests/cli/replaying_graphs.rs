@@ -72,6 +72,7 @@ fn rows(figures: &Value, heap: usize) -> &Vec<Value> {
 }
 
 #[test]
+#[ignore = "slow: the moving collectors take two CPU minutes to compile"]
 fn collectors_that_move_objects_are_compared_in_heaps_of_fixed_size() {
     let fixture = Fixture::new();
     let (graph, json, page) = (record(&fixture, "lists", "1"), fixture.at("a.json"), fixture.at("a.html"));
@@ -111,6 +112,7 @@ fn collectors_that_move_objects_are_compared_in_heaps_of_fixed_size() {
 }
 
 #[test]
+#[ignore = "slow: the moving collectors take two CPU minutes to compile"]
 fn a_program_of_two_threads_with_control_characters_in_its_name_is_replayed_by_one_thread() {
     let fixture = Fixture::new();
     let graph = record(&fixture, "li\u{1b}[31mst", "2");
@@ -140,6 +142,7 @@ fn a_program_of_two_threads_with_control_characters_in_its_name_is_replayed_by_o
 }
 
 #[test]
+#[ignore = "slow: the moving collectors take two CPU minutes to compile"]
 fn an_object_that_a_collection_lost_is_trouble_and_so_is_a_collector_that_crashes() {
     let fixture = Fixture::new();
     let graph = record(&fixture, "lists", "1");
@@ -165,6 +168,7 @@ fn an_object_that_a_collection_lost_is_trouble_and_so_is_a_collector_that_crashe
 }
 
 #[test]
+#[ignore = "slow: the moving collectors take two CPU minutes to compile"]
 fn a_replay_that_is_killed_while_a_smallest_heap_is_searched_is_repeated_and_then_marked() {
     let fixture = Fixture::new();
     let graph = record(&fixture, "lists", "1");
@@ -212,6 +216,7 @@ const REQUESTS: &str = r#"
 "#;
 
 #[test]
+#[ignore = "slow: the moving collectors take two CPU minutes to compile"]
 fn the_program_s_accesses_are_replayed_and_their_misses_simulated_request_by_request() {
     let fixture = Fixture::new();
     let header = include_str!("../../../../include/heaptoll_events.h");
@@ -244,6 +249,7 @@ fn the_program_s_accesses_are_replayed_and_their_misses_simulated_request_by_req
 }
 
 #[test]
+#[ignore = "slow: the moving collectors take two CPU minutes to compile"]
 fn misses_of_a_trace_without_references_and_of_no_machine_are_refused() {
     let fixture = Fixture::new();
     let graph = record(&fixture, "lists", "1");

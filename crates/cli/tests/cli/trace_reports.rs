@@ -269,44 +269,6 @@ fn a_trace_may_come_through_a_pipe_and_its_figures_leave_through_one() {
     }
 }
 
-/// Paths of all leaves: `peak.event`, `sizes.powers[].from`.
-fn leaves(path: &str, value: &Value, into: &mut Vec<String>) {
-    match value {
-        Value::Object(members) => members.iter().for_each(|(key, value)| {
-            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            leaves(&path, value, into);
-        }),
-        Value::Array(elements) if elements.first().is_some_and(Value::is_object) => {
-            elements.iter().for_each(|element| leaves(&format!("{path}[]"), element, into));
-        }
-        _ => into.push(path.to_owned()),
-    }
-}
-
-#[test]
-fn every_field_of_the_json_is_described() {
-    let fixture = Fixture::new();
-    let trace = trace(&fixture, "made.heaptoll", true);
-    let json = fixture.at("o.json");
-    let docs = include_str!("../../../../docs/reference/trace-json.md");
-    let described = docs.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
-    let described: Vec<&str> = described.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
-    for command in [&["trace", "stat"][..], &["trace", "lifetimes", "--by", "site"]] {
-        fixture.heaptoll(&[command, &[&trace, "--json", &json]].concat()).exits(0);
-        let mut found = Vec::new();
-        leaves("", &read_json(&json), &mut found);
-        assert!(found.len() > 30, "{found:?}");
-        for path in found.iter().filter(|path| !["schema", "heaptoll"].contains(&path.as_str())) {
-            // A group's survival is described once.
-            let path =
-                path.replace("other_groups.", "groups[].").replace("groups[].survival[]", "survival[]");
-            // A list without elements shows no fields of theirs.
-            let known = |word: &&str| **word == path || word.starts_with(&format!("{path}[]"));
-            assert!(described.iter().any(known), "{command:?}: {path} is not described");
-        }
-    }
-}
-
 /// Makes 1000 objects of 50,000 bytes and frees each just before the hundredth next: at the age of 99 objects. The
 /// last hundred stay. Before that, 5000 of 7 bytes that are freed at once, and one that is resized from 11 to 44,000.
 const KNOWN_AGES: &str = "

@@ -240,7 +240,7 @@ mod tests {
             fresh_repetitions: 2,
             ..Figures::default()
         };
-        assert!(notes(&figures)[1].starts_with("Fewer than 6 repetitions: the brackets are ranges"));
+        assert!(notes(&figures)[1].starts_with("Fewer than 6 repetitions: brackets are ranges"));
         assert!(no_answer(&figures).contains("2 fresh repetitions are too few"), "{}", no_answer(&figures));
         let server = Finalist { idle: interval(0.5, 0.4, 0.6), p99: interval(0.8, 0.7, 0.9), ..unsure };
         assert!(price(&server, "glibc").contains("50 % less memory when idle (40 % to 60 %)"));
@@ -274,15 +274,13 @@ mod tests {
         let line = how_to_set(&debian, &places).expect("a line");
         assert!(
             line.contains(
-                "LD_PRELOAD=/usr/lib/libjemalloc.so.2 ./program; the library is that of Debian package \
-                               libjemalloc2, version 5.3.0-1: install it"
+                "LD_PRELOAD=/usr/lib/libjemalloc.so.2 ./program; install its library where the program runs: \
+                 Debian package libjemalloc2, version 5.3.0-1"
             ),
             "{line}"
         );
         let built = source(&made("rpmalloc", ManagerSource::Built, "crate rpmalloc-sys 0.2.3"));
-        assert!(
-            built.ends_with("version 5.3.0-1 (crate rpmalloc-sys 0.2.3): copy it to where the program runs")
-        );
+        assert!(built.ends_with("version 5.3.0-1 (crate rpmalloc-sys 0.2.3), to where the program runs"));
     }
 
     #[test]

@@ -84,6 +84,9 @@ pub struct Candidate {
     pub served: Served,
     /// The preference's score by these.
     pub score: Option<f64>,
+    /// The same by the lower ends of both ratios' intervals; of few repetitions, by the least of each, and of CPU time by
+    /// runs alone where these are far less.
+    pub best_score: Option<f64>,
     /// Why it is no candidate; none where it is one.
     pub why_out: Option<String>,
 }
@@ -102,10 +105,8 @@ pub(super) fn finalists(
     }
     let others: Vec<String> = names.iter().filter(|name| **name != experiment.baseline).cloned().collect();
     let intervals = servers::intervals(&others, experiment);
-    let mut all: Vec<Finalist> = names
-        .iter()
-        .map(|name| finalist(name, comparison, preference, servers::served(name, experiment)))
-        .collect();
+    let mut all: Vec<Finalist> =
+        names.iter().map(|name| finalist(name, experiment, comparison, preference)).collect();
     for (name, intervals) in others.iter().zip(intervals) {
         if let Some(found) = all.iter_mut().find(|finalist| finalist.stack == *name) {
             (found.p99, found.idle) = (intervals.p99, intervals.idle);
@@ -115,7 +116,13 @@ pub(super) fn finalists(
 }
 
 /// A stack's fresh runs.
-fn finalist(stack: &str, comparison: &Comparison, preference: Preference, served: Served) -> Finalist {
+fn finalist(
+    stack: &str,
+    experiment: &Experiment,
+    comparison: &Comparison,
+    preference: Preference,
+) -> Finalist {
+    let served = servers::served(stack, experiment);
     let mut found = Finalist { stack: stack.to_owned(), served, ..Finalist::default() };
     if stack == comparison.baseline {
         found.score = Some(0.0);
@@ -125,10 +132,10 @@ fn finalist(stack: &str, comparison: &Comparison, preference: Preference, served
         found.peak_bytes = medians.reduce(f64::max);
         return found;
     }
-    match measured(stack, comparison) {
+    match measured(stack, experiment, comparison) {
         Ok(Measured { cpu, memory, peak_bytes, .. }) => {
-            found.score =
-                Some(preference.score(cpu, memory, &found.served)).filter(|score| score.is_finite());
+            found.score = Some(preference.score(cpu.mean, memory.mean, &found.served))
+                .filter(|score| score.is_finite());
             found.peak_bytes = Some(peak_bytes);
         }
         Err(why) => found.trouble = why,

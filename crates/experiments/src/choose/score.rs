@@ -1,10 +1,13 @@
 //! What is wanted, as a number: the lower the better.
 
 use heaptoll_experiment::comparison::{Comparison, Metric, Row};
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_statistics::geometric_mean;
 use heaptoll_units::size_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::difference::cpu_alone;
 use super::servers::Served;
 
 /// What is wanted.
@@ -91,22 +94,38 @@ impl Limits {
     }
 }
 
+/// A ratio to the baseline, over all programs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ratio {
+    /// Its geometric mean.
+    pub mean: f64,
+    /// That of the lower ends of its intervals, or of the least of few repetitions.
+    pub least: f64,
+}
+
 /// What a stack had, over all programs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Measured {
-    /// Geometric mean of the ratios of CPU time to the baseline's.
-    pub cpu: f64,
-    /// That of peak resident memory.
-    pub memory: f64,
+    /// CPU time.
+    pub cpu: Ratio,
+    /// Peak resident memory.
+    pub memory: Ratio,
     /// The largest median of peak resident memory of a program, bytes.
     pub peak_bytes: f64,
     /// Fewest good repetitions on a program.
     pub repetitions: u32,
 }
 
+/// Runs alone with less CPU time by this factor than those at once count in their place, however few there are.
+const LESS_ALONE: f64 = 1.25;
+
 /// What a stack had in an experiment; or why it is no candidate.
-pub(super) fn measured(stack: &str, comparison: &Comparison) -> Result<Measured, String> {
-    let (mut cpu, mut memory, mut peak_bytes) = (0.0, 0.0, 0.0_f64);
+pub(super) fn measured(
+    stack: &str,
+    experiment: &Experiment,
+    comparison: &Comparison,
+) -> Result<Measured, String> {
+    let (mut cpu, mut memory, mut peak_bytes) = (Vec::new(), Vec::new(), 0.0_f64);
     let mut repetitions = u32::MAX;
     for table in &comparison.tables {
         let find = |name: &str| table.rows.iter().find(|row| row.stack == name);
@@ -115,14 +134,27 @@ pub(super) fn measured(stack: &str, comparison: &Comparison) -> Result<Measured,
             return Err(format!("{} ({})", died(mark), table.program));
         }
         let base = find(&comparison.baseline);
-        cpu += ratio(row, base, Metric::Cpu)?.ln();
-        memory += ratio(row, base, Metric::PeakRss)?.ln();
+        cpu.push(ratio(row, base, Metric::Cpu)?);
+        memory.push(ratio(row, base, Metric::PeakRss)?);
         repetitions = repetitions.min(row.good);
         peak_bytes =
             peak_bytes.max(row.figures.get(&Metric::PeakRss).map_or(0.0, |figure| figure.median * 1024.0));
     }
-    let programs = comparison.tables.len().max(1) as f64;
-    Ok(Measured { cpu: (cpu / programs).exp(), memory: (memory / programs).exp(), peak_bytes, repetitions })
+    let mut cpu = over_programs(&cpu);
+    if let Some(alone) = cpu_alone(experiment, stack) {
+        if alone.high * LESS_ALONE < cpu.least {
+            cpu.mean = alone.ratio;
+        }
+        if alone.low * LESS_ALONE < cpu.least {
+            cpu.least = alone.low;
+        }
+    }
+    Ok(Measured { cpu, memory: over_programs(&memory), peak_bytes, repetitions })
+}
+
+fn over_programs(ratios: &[Ratio]) -> Ratio {
+    let mean = |of: fn(&Ratio) -> f64| geometric_mean(ratios.iter().map(of)).unwrap_or(1.0);
+    Ratio { mean: mean(|ratio| ratio.mean), least: mean(|ratio| ratio.least) }
 }
 
 /// A row's mark, where a server has ended by itself as that it died: `died: was killed by signal 6 while it was loaded`.
@@ -133,11 +165,15 @@ fn died(mark: &str) -> String {
 }
 
 /// The mean of paired ratios; of a single pair, which has no interval, that of the two.
-fn ratio(row: &Row, base: Option<&Row>, metric: Metric) -> Result<f64, String> {
+fn ratio(row: &Row, base: Option<&Row>, metric: Metric) -> Result<Ratio, String> {
     let own = row.figures.get(&metric);
-    let of_pairs = own.and_then(|figure| figure.ratio.as_ref()).map(|ratio| ratio.ratio);
-    let of_one = || Some(own?.median / base?.figures.get(&metric)?.median);
-    let ratio = of_pairs.or_else(of_one).filter(|ratio| ratio.is_finite() && *ratio > 0.0);
+    let of_pairs = own.and_then(|figure| figure.ratio.as_ref());
+    let of_pairs = of_pairs.map(|found| Ratio { mean: found.ratio, least: found.low });
+    let of_one = || {
+        let one = own?.median / base?.figures.get(&metric)?.median;
+        Some(Ratio { mean: one, least: one })
+    };
+    let ratio = of_pairs.or_else(of_one).filter(|ratio| ratio.mean.is_finite() && ratio.least > 0.0);
     ratio.ok_or_else(|| "could not be compared".to_owned())
 }
 

@@ -73,7 +73,8 @@ impl<'a> Search<'a> {
     ) -> Result<Search<'a>, Failure> {
         let mut all = request.run.clone();
         all.manager = std::iter::once(all.baseline.clone()).chain(names.iter().cloned()).collect();
-        (all.precision, all.budget_s, all.warmup) = (None, None, 0);
+        // A candidate whose first runs alone are slow is not let go by them.
+        (all.precision, all.budget_s, all.warmup) = (None, None, 1);
         // Each round adds its own.
         all.repetitions = Some(0);
         all.db = Some(scratch.path().join("search.db"));
@@ -150,13 +151,14 @@ impl<'a> Search<'a> {
             row.why_out = Some(why.clone());
             return row;
         }
-        match measured(name, comparison) {
+        match measured(name, experiment, comparison) {
             Ok(Measured { cpu, memory, peak_bytes, repetitions }) => {
                 (row.cpu_ratio, row.memory_ratio, row.peak_bytes) =
-                    (Some(cpu), Some(memory), Some(peak_bytes));
+                    (Some(cpu.mean), Some(memory.mean), Some(peak_bytes));
                 row.repetitions = repetitions;
                 row.served = servers::served(name, experiment);
-                row.score = Some(self.request.preference.score(cpu, memory, &row.served));
+                let score = |cpu, memory| Some(self.request.preference.score(cpu, memory, &row.served));
+                (row.score, row.best_score) = (score(cpu.mean, memory.mean), score(cpu.least, memory.least));
                 row.why_out = self.request.limits().broken(peak_bytes, &row.served);
             }
             Err(why) => row.why_out = Some(why),

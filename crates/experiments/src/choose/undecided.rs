@@ -9,7 +9,7 @@ use heaptoll_units::percent;
 use super::answer::are_few;
 use super::figures::{Candidate, Figures, Finalist};
 
-/// Candidates with a score within this of a finalist's are named.
+/// Candidates with a score within this of a finalist's are named, and those with a run that was better than a finalist.
 const NEAR: f64 = 0.01;
 /// So many are named.
 const NAMED: usize = 6;
@@ -77,7 +77,10 @@ fn near(figures: &Figures) -> Option<String> {
         .candidates
         .iter()
         .filter(|row| !is_finalist(row) && row.why_out.is_none())
-        .filter(|row| row.score.is_some_and(|score| score < worst + NEAR))
+        .filter(|row| {
+            let is_below = |score: Option<f64>, limit| score.is_some_and(|score| score < limit);
+            is_below(row.score, worst + NEAR) || is_below(row.best_score, worst)
+        })
         .collect();
     near.sort_by(|a, b| a.score.unwrap_or(0.0).total_cmp(&b.score.unwrap_or(0.0)));
     if near.is_empty() {
@@ -87,10 +90,9 @@ fn near(figures: &Figures) -> Option<String> {
     let more = near.len() - names.len();
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     Some(format!(
-        "The search may have dropped good candidates: {}{more} came within {} of a finalist in few runs. \
-         Name them with -m to have them in the fresh runs.",
-        and_list(&names),
-        percent(NEAR)
+        "The search may have dropped good candidates: few runs do not rank {}{more}. Name them with -m to have them in \
+         the fresh runs.",
+        and_list(&names)
     ))
 }
 
@@ -121,12 +123,17 @@ mod tests {
                     ..Finalist::default()
                 },
             ],
-            candidates: vec![candidate("lean", -0.3), candidate("close", -0.295), candidate("far", 0.2)],
+            candidates: vec![
+                candidate("lean", -0.3),
+                candidate("close", -0.295),
+                candidate("far", 0.2),
+                Candidate { best_score: Some(-0.5), ..candidate("slow once", 0.1) },
+            ],
             ..Figures::default()
         };
         let text = section(&figures).text;
         assert_eq!(text[0], "Cannot rank lean against glibc by CPU time: between 2.0 % less and 3.0 % more.");
-        assert!(text.len() == 2 && text[1].contains("close came") && !text[1].contains("far"), "{text:?}");
+        assert!(text.len() == 2 && text[1].contains("rank close and slow once."), "{text:?}");
         figures.finalists[1].cpu = interval(1.01, 1.03);
         figures.candidates.truncate(1);
         assert!(section(&figures).title.is_empty(), "all is decided");

@@ -456,7 +456,7 @@ mod tests {
             text.replace('\u{202f}', "").starts_with("realloc makes 199999 fewer calls: 200000 became 1 ("),
             "{text}"
         );
-        assert!(text.contains("; set grew most, by 260; all together: "), "{text}");
+        assert!(text.contains("; set grew most, by 260; total: "), "{text}");
         let Item::Table(table) = &document.sections[1].items[0] else { panic!("no table") };
         let names: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
         assert_eq!(names, ["realloc", "set", "all other call sites"]);
@@ -488,12 +488,12 @@ mod tests {
         assert_eq!(table.rows[2][3..5], ["−4 B", "−50 B to +42 B"]);
         assert!(
             text(&of(Some([1, 42]), [60, 140]))
-                .contains("; all together: −4 B (204 B to 200 B; 95 % interval +1 B to")
+                .contains("; total: −4 B (204 B to 200 B; 95 % interval +1 B to")
         );
         let of_none = text(&of(Some([-50, 42]), [-1, 9]));
         assert_eq!(of_none, "No difference detected in the samples.");
         let of_all = text(&of(Some([1, 42]), [-1, 9]));
-        assert!(of_all.contains("Bytes allocated, all together: −4 B"), "{of_all}");
+        assert!(of_all.contains("Bytes allocated, total: −4 B"), "{of_all}");
     }
 
     #[test]
@@ -515,7 +515,7 @@ mod tests {
         figures.sites.bytes =
             Differences::new([(part("a"), Amounts::Base(300)), (part("b"), Amounts::New(300))]);
         let text = document(&figures, "").sections.remove(0).text.concat();
-        assert!(text.contains("Only the first has 1 call site, only the second 1 call site"), "{text}");
+        assert!(text.contains("Only in the first: 1 call site; only in the second: 1 call site"), "{text}");
         figures.sites.bytes = Differences::new([(part("a"), Amounts::Both(300, 100))]);
         assert_eq!(document(&figures, "").sections[0].text, ["No call site grew; some shrank."]);
     }

@@ -105,7 +105,7 @@ mod tests {
         let found = shown(&snapshot, &mut call_sites).expect("sites");
         let held = "f7 150 B; f6 60 B; f5 50 B; f4 40 B; f3 30 B.";
         let sentence = found.sentence.expect("most is live");
-        assert!(sentence.starts_with("75.0 % of the resident set are live: 300 B."), "{sentence}");
+        assert!(sentence.starts_with("75.0 % of RSS are live: 300 B."), "{sentence}");
         assert!(sentence.ends_with(held), "{sentence}");
         let Item::Table(table) = &found.section.items[0] else { panic!("no table") };
         assert_eq!(table.rows.len(), 8, "seven and the others");

@@ -80,7 +80,7 @@ mod tests {
         };
         let mut call_sites = CallSites::new(&sites, heaptoll_callsites::FRAMES);
         let (sentence, section) = shown(&snapshot, Term::OtherAnonymous, &mut call_sites).expect("mappers");
-        assert!(sentence.starts_with("75.0 % of the resident set are other anonymous memory"), "{sentence}");
+        assert!(sentence.starts_with("75.0 % of RSS are other anonymous memory"), "{sentence}");
         assert!(sentence.ends_with("Who called mmap: pool 140 B; arena 100 B."), "{sentence}");
         let Item::Table(table) = &section.items[0] else { panic!("no table") };
         assert_eq!(table.rows.len(), 2);

@@ -267,8 +267,8 @@ mod tests {
         let shown = shown(&ledger, &sites()).expect("there are pins");
         let sentence = shown.sentence.expect("a quarter of the resident set");
         assert!(sentence.starts_with("log_audit < serve (x1 to x2) < main pins 120 B with"), "{sentence}");
-        assert!(sentence.contains("25.0 % of the resident set"), "{sentence}");
-        assert!(sentence.contains("holds 54.5 % of them"), "{sentence}");
+        assert!(sentence.contains("25.0 % of RSS"), "{sentence}");
+        assert!(sentence.contains("causes 54.5 % of it"), "{sentence}");
         let Item::Table(table) = &shown.section.items[0] else { panic!("no table") };
         assert_eq!(table.rows.len(), 2);
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));

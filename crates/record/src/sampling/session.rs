@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use heaptoll_sampling::layout::VARIABLE;
 use heaptoll_sampling::tool::{Folder, Settings};
+use heaptoll_units::limits;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::error::SamplingError;
@@ -43,8 +45,10 @@ pub type Profiler<'a> = dyn FnMut(&[NamedProcess], bool) -> Result<Answer, Strin
 pub struct SampledOutcome {
     /// All process images in which something was sampled, in the order in which they began.
     pub processes: Vec<NamedProcess>,
-    /// Process images that have the layer.
+    /// Process images that have the layer and a file for their samples.
     pub images: usize,
+    /// Those that have the layer and could make no file.
+    pub without_file: u32,
     /// The first process's exit status; 128 plus the number of the signal that killed it. `None` when the user stopped
     /// the run.
     pub status: Option<u8>,
@@ -193,13 +197,15 @@ impl Session<'_> {
     fn outcome(self, status: Option<u8>, wall: Duration) -> SampledOutcome {
         let processes = self.processes();
         let mut warnings = Vec::new();
-        if let Ok(count @ 1..) = self.folder.without_file() {
-            warnings.push(format!(
-                "{count} process images were not sampled, as there was no memory for their samples, or a limit of theirs \
-                 forbids the file"
-            ));
+        let without_file = self.folder.without_file().unwrap_or(0);
+        if without_file > 0 {
+            let limit = limits::advice(&Errno::FBIG.into()).or_else(limits::memory);
+            let why = limit.unwrap_or_else(|| {
+                "there was no memory for their samples, or a limit of theirs forbids the file".into()
+            });
+            warnings.push(format!("{without_file} process images were not sampled: {why}"));
         }
         let images = self.folder.processes().map_or(0, |all| all.len());
-        SampledOutcome { processes, images, status, wall, warnings }
+        SampledOutcome { processes, images, without_file, status, wall, warnings }
     }
 }

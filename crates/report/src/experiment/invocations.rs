@@ -193,6 +193,6 @@ mod tests {
         let rows: Vec<&Observation> = rows.iter().collect();
         let found = shown(&rows, 2);
         assert_eq!(found.rows.len(), 5_000 + 5_000);
-        assert!(found.words().contains("and the first that did not end well: "), "{}", found.words());
+        assert!(found.words().contains("and the first failed ones: "), "{}", found.words());
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn plan(experiment: &Experiment) -> String {
     )
 }
 
-/// Where it was measured and what measuring costs.
+/// Where it was measured.
 pub(super) fn lines(experiment: &Experiment) -> Vec<String> {
     let machine = &experiment.machine;
     let set = &experiment.settings.thp;
@@ -33,13 +33,17 @@ pub(super) fn lines(experiment: &Experiment) -> Vec<String> {
         if set.is_empty() { &machine.thp } else { set },
         machine.load[0]
     )];
-    lines.extend(machine.no_hardware_counters.as_ref().map(|why| format!("no hardware counters: {why}")));
     lines.extend(nodes::measured_by(experiment));
-    let own = experiment.own_cost;
-    lines.extend(own.map(|(s, kib)| {
-        format!("heaptoll's own cost: {} an invocation, above fork and exec", format::own_cost(s, kib))
-    }));
     lines
+}
+
+/// What measuring costs, and what could not be counted.
+pub(super) fn limits(experiment: &Experiment) -> Vec<String> {
+    let why = experiment.machine.no_hardware_counters.as_ref();
+    let own = experiment.own_cost.map(|(s, kib)| {
+        format!("Heaptoll's own cost: {} an invocation, above fork and exec.", format::own_cost(s, kib))
+    });
+    own.into_iter().chain(why.map(|why| format!("No hardware counters: {why}."))).collect()
 }
 
 /// The machine and the settings by name.

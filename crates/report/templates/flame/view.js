@@ -342,7 +342,7 @@ for (const figure of document.querySelectorAll("figure.flame")) {
     figure.querySelector(".drawn").hidden = true;
     const note = document.createElement("p");
     note.className = "alert";
-    note.textContent = `The flame graph cannot be drawn here (${error.message}). The table holds its largest call stacks.`;
+    note.textContent = `The flame graph cannot be drawn here (${error.message}). The table contains its largest call stacks.`;
     figure.prepend(note);
   }
 }

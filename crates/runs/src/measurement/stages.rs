@@ -5,7 +5,7 @@ use std::time::Instant;
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::forecast::{FIRST, forecasts};
 use heaptoll_experiment::observation::Phase;
-use heaptoll_experiment::plan::Cell;
+use heaptoll_experiment::plan::{Cell, is_at_once};
 use heaptoll_experiment::runner::{self, Ending, RunContext};
 use heaptoll_experiment::slow::leave_slow_apart;
 use heaptoll_experiment::store::Store;
@@ -80,11 +80,7 @@ pub fn execute_by_program(
     runner::execute(experiment, &[], store, runs, watched)
 }
 
-const fn is_warmup(cell: &Cell) -> bool {
-    matches!(cell.phase, Phase::Profile | Phase::Warmup)
-}
-
-/// Makes the warm-ups of these stacks, and takes what they show to be slow apart.
+/// Makes the warm-ups of these stacks: one by one, which shows what is slow and runs apart then; and at once.
 fn warm_up(
     experiment: &mut Experiment,
     is_meant: impl Fn(&StackInfo) -> bool,
@@ -93,19 +89,27 @@ fn warm_up(
     context: &Context,
     watched: &mut Watched,
 ) -> Result<Ending, runner::RunError> {
-    let mut warm = cells::lacking(experiment);
-    warm.retain(|cell| is_warmup(cell) && is_meant(&experiment.stacks[cell.stack]));
-    let ending = runner::execute_part(experiment, &warm, store, runs, watched)?;
-    if ending == Ending::Complete && leave_slow_apart(experiment) {
-        store.describe(experiment)?;
-        watched.bar = Bar::new(&cells::lacking(experiment), experiment, context.messages);
+    for at_once in [false, true] {
+        let mut warm = cells::lacking(experiment);
+        warm.retain(|cell| {
+            cell.phase.is_warm_up()
+                && is_at_once(experiment, cell) == at_once
+                && is_meant(&experiment.stacks[cell.stack])
+        });
+        if runner::execute_part(experiment, &warm, store, runs, watched)? == Ending::Interrupted {
+            return Ok(Ending::Interrupted);
+        }
+        if !at_once && leave_slow_apart(experiment) {
+            store.describe(experiment)?;
+            watched.bar = Bar::new(&cells::lacking(experiment), experiment, context.messages);
+        }
     }
-    Ok(ending)
+    Ok(Ending::Complete)
 }
 
 /// What these stacks lack but warm-ups: those of stacks that were dropped have no row.
 fn timed(experiment: &Experiment, is_meant: impl Fn(&StackInfo) -> bool) -> Vec<Cell> {
     let mut timed = cells::lacking(experiment);
-    timed.retain(|cell| !is_warmup(cell) && is_meant(&experiment.stacks[cell.stack]));
+    timed.retain(|cell| !cell.phase.is_warm_up() && is_meant(&experiment.stacks[cell.stack]));
     timed
 }

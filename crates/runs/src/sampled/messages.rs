@@ -48,9 +48,10 @@ pub fn summary(
         messages.warning(&format!("exit status {status}: the program may have been {death}"));
     }
     if outcome.images == 0 {
-        messages.error(
-            "the layer was not loaded: the program has its own allocator inside, or dropped LD_PRELOAD",
-        );
+        messages.error(match outcome.without_file {
+            0 => "the layer was not loaded: the program has its own allocator inside, or dropped LD_PRELOAD",
+            _ => "no profile is written: the layer was loaded, but could not sample",
+        });
         return;
     }
     let Some(first) = written.iter().find(|path| *path == output) else {

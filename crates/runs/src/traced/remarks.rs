@@ -17,6 +17,9 @@ pub fn of<S>(cell: &Cell, traced: &Traced<S>, outcome: &Outcome) -> Vec<String> 
     let mut found = Vec::new();
     if let Some(why) = &traced.stopped {
         found.push(format!("heaptoll ended it early: {why}; the figures cover the run until then"));
+    } else if !traced.gave_up.is_empty() {
+        let why = traced.gave_up.iter();
+        found.extend(why.map(|why| format!("Valgrind gave up: {why}; the figures cover the run until then")));
     } else if !outcome.is_ok() {
         found.push(match outcome {
             Outcome::WrongOutput => "its output differs from the baseline's: it did other work".into(),
@@ -62,7 +65,7 @@ fn images<S>(traced: &Traced<S>) -> Vec<String> {
             ImageEnding::Incomplete(why) if traced.stopped.as_ref() != Some(why) => {
                 Some(format!("{what} was not traced to its end: {why}"))
             }
-            ImageEnding::Unrecorded => Some(format!(
+            ImageEnding::Unrecorded if traced.gave_up.is_empty() => Some(format!(
                 "{what} did not record its end: a signal killed it, or it became an unrecorded program by exec"
             )),
             ImageEnding::Killed => Some(format!("{what} was killed: its figures cover the run until then")),

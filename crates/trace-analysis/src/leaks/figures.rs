@@ -96,7 +96,8 @@ pub struct Growing {
 pub struct GrownMost {
     /// Their text.
     pub name: String,
-    /// The mean of the least live bytes in the parts of the first third.
+    /// The mean of the least live bytes in the parts of the first third; where all live bytes rise beneath waves, in the
+    /// first third of their troughs.
     pub first_third_bytes: u64,
     /// The same mean in the last third.
     pub last_third_bytes: u64,

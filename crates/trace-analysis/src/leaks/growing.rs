@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::figures::{Filled, Growing, GrownMost, LeakFigures};
-use super::growth::{Floors, Rise, Run};
+use super::growth::{Floors, Rise, Run, troughs};
 use super::row::Row;
 use super::series::{Clock, LiveSeries, PARTS};
 use crate::stacks::CallSites;
@@ -13,8 +13,6 @@ use crate::sum::Sum;
 const SLOPES: usize = 100;
 /// Rows that are named as those that hold what all live bytes grew by.
 const MOST: usize = 5;
-/// Parts of a third of the run.
-const THIRD: usize = PARTS / 3;
 
 /// The live bytes of a run that is long enough to show growth.
 pub(super) struct Growth<'a> {
@@ -47,14 +45,29 @@ impl Growth<'_> {
         Floors { by_bytes: of(Clock::Bytes), in_time: of(Clock::Time) }
     }
 
+    /// By which clock, and in which parts, the rows are compared: in the troughs of all live bytes where these rise.
+    fn compared(&self, rise: Option<&Rise>) -> (Clock, Vec<usize>) {
+        let beneath_waves = rise.and_then(|rise| {
+            let clock = if rise.in_time { Clock::Time } else { Clock::Bytes };
+            Some((clock, troughs(&rise.floors_bytes.as_slice().try_into().ok()?)?))
+        });
+        beneath_waves.unwrap_or_else(|| (Clock::Bytes, (0..PARTS).collect()))
+    }
+
     /// Adds the rows whose live bytes rise over the whole run, steepest first; the largest of those that rose and stay;
     /// and those that have most more in the last third of the run than in the first.
     pub(super) fn of_rows(&self, rows: &[Row], call_sites: &CallSites<'_>, figures: &mut LeakFigures) {
         let (mut candidates, mut filled, mut most) = (Vec::new(), None, Vec::new());
-        let mean = |floors: &[u64]| floors.iter().sum::<u64>() / THIRD as u64;
+        let (clock, parts) = self.compared(figures.rise_of_all.as_ref());
+        let third = parts.len() / 3;
         for (number, row) in rows.iter().enumerate() {
             let floors = self.floors(&row.sites);
-            let (first, last) = (mean(&floors.by_bytes[..THIRD]), mean(&floors.by_bytes[PARTS - THIRD..]));
+            let of_clock = match clock {
+                Clock::Bytes => &floors.by_bytes,
+                Clock::Time => &floors.in_time,
+            };
+            let mean = |parts: &[usize]| parts.iter().map(|part| of_clock[*part]).sum::<u64>() / third as u64;
+            let (first, last) = (mean(&parts[..third]), mean(&parts[parts.len() - third..]));
             if last > first {
                 most.push((number, first, last));
             }

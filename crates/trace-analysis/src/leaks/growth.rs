@@ -3,7 +3,8 @@
 //! The floors of the parts of the run are compared by fifths. They *rise* over it where the least of each fifth is
 //! above that of the fifth before, the highest of the last fifth is above that of the fifth before by a fair share of
 //! what it rose by until then, they rose in several parts, and the interval of their slope is above 0. So what only
-//! rises at the start does not, nor does a cache that fills or is emptied.
+//! rises at the start does not, nor does a cache that fills or is emptied, nor what a program builds in few stages, each
+//! of which is level.
 //!
 //! A program that works in batches has waves, which hide what each batch keeps. Of seven waves and more the *troughs* are
 //! compared: the least of each wave, or of each tenth of the run. They rise where each is above all before, the last by a
@@ -35,6 +36,10 @@ const FEWEST_RISES: usize = 10;
 const FEWEST_WAVES: usize = 7;
 const FEWEST_FALLS: usize = 3;
 const TROUGHS: usize = 10;
+/// Most steps of stairs, which have three of four parts of a rise.
+const STAIRS: usize = 5;
+const MOST: u64 = 3;
+const OF_MOST: u64 = 4;
 /// The share of a run at which its last fifth begins.
 const LAST_FIFTH_AT: f64 = 1.0 - 1.0 / FIFTHS as f64;
 /// The last fifth has at least one part in so many of the mean rise of the three fifths before.
@@ -182,12 +187,33 @@ fn fifths(floors: &[u64; PARTS]) -> Vec<i64> {
 
 /// Whether floors rise over the whole run, or the troughs of its waves.
 fn rises(floors: &[u64; PARTS]) -> bool {
-    fifths_rise(floors) || troughs(floors).is_some()
+    fifths_rise(floors) && !are_stairs(floors) || troughs(floors).is_some()
+}
+
+/// Whether floors rise in stairs: most of what they rise by after the first fifth comes in a few steps, which have a
+/// fifth of the parts at most. At a step all floors after it are above all before it. A rise to the very end is none.
+fn are_stairs(floors: &[u64; PARTS]) -> bool {
+    let least = least_from_here(floors);
+    let most = MOST * (least[PARTS - 1] - least[FIFTH]) / OF_MOST;
+    let height = |part: usize| least[part].saturating_sub(floors[..part].iter().copied().max().unwrap_or(0));
+    let mut steps: Vec<(u64, usize)> = (FIFTH..PARTS).map(|part| (height(part), part)).collect();
+    steps.sort_unstable_by(|one, other| other.cmp(one));
+    let mut sum = 0;
+    let mut parts: Vec<usize> = Vec::new();
+    for (height, part) in steps.into_iter().take(FIFTH).take_while(|(height, _)| *height > 0) {
+        if sum < most {
+            parts.push(part);
+        }
+        sum += height;
+    }
+    parts.sort_unstable();
+    let number = parts.chunk_by(|one, other| one + 1 == *other).count();
+    sum >= most && (1..=STAIRS).contains(&number) && !parts.contains(&(PARTS - 1))
 }
 
 /// The parts with the troughs of a run of waves: the least of each tenth of the run, or of each wave where those are as
 /// few. The first that rise, if any do.
-fn troughs(floors: &[u64; PARTS]) -> Option<Vec<usize>> {
+pub(super) fn troughs(floors: &[u64; PARTS]) -> Option<Vec<usize>> {
     let range = floors.iter().max()? - floors.iter().min()?;
     let falls = |by: u64| floors.windows(2).filter(move |pair| pair[0].saturating_sub(pair[1]) > by).count();
     let tenths: Vec<Vec<usize>> =
@@ -369,6 +395,26 @@ mod tests {
         assert!(!of(&|_| 0));
         assert!(of(&|at| (1000.0 / (1.0 + at as f64 / 100.0)) as i64), "as a logarithm");
         assert!(of(&|at| if at % 300 < 150 { 500 } else { -400 }), "what is left of a cache that is emptied");
+    }
+
+    /// Before, what a compiler builds in three stages grew.
+    #[test]
+    fn what_is_built_in_few_stages_does_not_grow() {
+        // Each stage fills its set in so many ms and replaces what it has until the next.
+        let stages = |number: usize, filled_in: usize| {
+            let length = 6000 / number;
+            let fill =
+                move || times(filled_in, (1, 4_000_000 / filled_in as u64, 2_000_000 / filled_in as i64));
+            let replace = move || (0..length - filled_in).map(|at| (1, 2000, [300, -300][at % 2]));
+            grows((0..number).flat_map(|_| fill().chain(replace())))
+        };
+        for number in 2..7 {
+            assert!(!stages(number, 1) && !stages(number, 120), "{number} stages");
+        }
+        for (number, filled_in) in [(12, 1), (12, 120), (30, 30)] {
+            assert!(stages(number, filled_in), "at each of {number} jobs in {filled_in} ms");
+        }
+        assert!(grows((0..3000).map(|at| (2, 100_000, (1.002_f64.powi(at) * 10.0) as i64))), "ever faster");
     }
 
     /// Before, what a job keeps of the objects of one site was hidden by those that it frees.

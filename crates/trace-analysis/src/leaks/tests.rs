@@ -158,6 +158,32 @@ fn where_no_call_site_grows_but_all_do_those_are_named_that_hold_most() {
     assert_eq!(figures(&events, &is_g).rise_of_all, None, "suppressed");
 }
 
+/// Before, the site of the waves was named, which keeps nothing.
+#[test]
+fn where_all_grow_beneath_waves_the_site_that_keeps_is_named() {
+    let mut events = Vec::new();
+    let mut object = 0;
+    let mut add = |events: &mut Vec<Event>, site, size| {
+        events.push(allocate(object, site, size));
+        object += 1;
+        object - 1
+    };
+    let free = |object| Event::Free { object, thread: 0, cause: FreeCause::Free, last_touch: None };
+    for _ in 0..9 {
+        let wave: Vec<u64> = (0..500).map(|_| add(&mut events, 1, 1000)).collect();
+        events.extend(wave.into_iter().map(free));
+        add(&mut events, 2, 5000);
+    }
+    // The last wave goes on.
+    for _ in 0..250 {
+        add(&mut events, 1, 1000);
+    }
+    let found = figures(&events, LEAVE_NONE_OUT);
+    assert!(found.growing.is_empty() && found.rise_of_all.is_some(), "{:?}", found.growing);
+    let most: Vec<_> = found.grown_most.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(most, ["g"]);
+}
+
 #[test]
 fn what_is_freed_after_exit_was_live_and_grew_and_is_summed_up_apart() {
     let object = |object: u64| allocate(object, 1, 32);

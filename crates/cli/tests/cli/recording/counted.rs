@@ -95,29 +95,12 @@ pub fn differences(trace: &Trace, counts: &Counts, slack: u64) -> Vec<String> {
     found
 }
 
-#[test]
-fn counts_agree_on_every_program_of_the_catalog() {
-    // make's and gcbench's own processes, and a server, are no single image.
-    let programs = [
-        "cfrac",
-        "espresso",
-        "exchange",
-        "gawk",
-        "gcbench",
-        "ghostscript",
-        "larson",
-        "lua",
-        "make",
-        "perl",
-        "perl-threads",
-        "python",
-        "reverse",
-        "sqlite",
-    ];
+/// On programs of a single image, which gcbench's processes and a server are not.
+fn counts_agree_on(programs: &[&str]) {
     let only_larger = ["exchange", "ghostscript", "larson", "perl-threads"];
     let mut seen = 0;
     let mut wrong = Vec::new();
-    for program in programs {
+    for &program in programs {
         let size = if only_larger.contains(&program) { "quick" } else { "tiny" };
         let fixture = Fixture::new();
         let page = Page::new(&fixture);
@@ -141,7 +124,29 @@ fn counts_agree_on_every_program_of_the_catalog() {
         seen += 1;
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(seen >= 5, "hardly any program is installed here");
+    assert!(seen * 2 >= programs.len(), "hardly any program is installed here");
+}
+
+#[test]
+fn counts_agree_on_programs_of_the_catalog() {
+    counts_agree_on(&["cfrac", "lua", "make", "perl-threads"]);
+}
+
+#[test]
+#[ignore = "slow: nine CPU seconds; four other programs are in the fast tests"]
+fn counts_agree_on_every_other_program_of_the_catalog() {
+    counts_agree_on(&[
+        "espresso",
+        "exchange",
+        "gawk",
+        "gcbench",
+        "ghostscript",
+        "larson",
+        "perl",
+        "python",
+        "reverse",
+        "sqlite",
+    ]);
 }
 
 #[test]

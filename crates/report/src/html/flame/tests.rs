@@ -247,7 +247,7 @@ fn what_was_merged_is_stated() {
     assert_eq!(merged, [Node { parent: 0, function: Functions::MERGED, merged: 3 }]);
     // 250, 125 and 62 of 1937 bytes are less than the share of objects, which is a fifth for each.
     assert_eq!(tree.left_out, LeftOut { all: 6, calls: 3, share: 250.0_f64.max(0.2 * 1937.0) / 1937.0 });
-    assert!(left_out(&tree.left_out).starts_with("Of 6 calls, those with at most 20 % of every measure"));
+    assert!(left_out(&tree.left_out).starts_with("Of 6 calls, 3 have at most 20 % of every measure"));
     assert_eq!(share(0.000_012_34), "0.0012 %");
     assert_eq!(left_out(&LeftOut::default()), "");
 }

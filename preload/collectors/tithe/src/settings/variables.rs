@@ -4,9 +4,9 @@
 pub struct Variable {
     /// Name in the environment.
     pub name: &'static str,
-    /// What it allows, as messages and the manual state it.
+    /// What it allows, in messages and the manual.
     pub allowed: &'static str,
-    /// What holds without it, in Markdown. In backticks a value that can be set.
+    /// The default, in Markdown. In backticks a value that can be set.
     #[cfg(test)]
     pub default: &'static str,
     /// What it does, in Markdown.
@@ -34,100 +34,95 @@ pub static VARIABLES: [Variable; 19] = [
         "TITHE_MODE",
         "hybrid, collect or explicit",
         "`hybrid`",
-        "`hybrid`: free reclaims at once, collections take what the program leaked. `collect`: free does nothing, \
-         collections take everything. `explicit`: free reclaims, nothing is ever collected."
+        "`hybrid`: free reclaims immediately, collections take leaks. `collect`: free does nothing. `explicit`: \
+         nothing is collected."
     ),
     variable!(
         "TITHE_POLICY",
         "proportional, fixed, zorn1992 or membalancer",
         "`proportional`",
-        "When to collect; see below. Without effect in mode `explicit`, as the next three."
+        "When to collect; see below. Like the next three without effect in mode `explicit`."
     ),
     variable!(
         "TITHE_HEADROOM",
         "a percentage from 1 to 10000, without a sign",
         "`collect`: 48 %, up to 84 % where collections cost much; `hybrid`: 100 %",
-        "How much may be allocated before the next collection, as a part of what the last one had to read. A value \
-         given here is fixed. For `proportional` and `membalancer`."
+        "Allocation before the next collection, as a share of what the last one read; fixed if given. For \
+         `proportional` and `membalancer`."
     ),
     variable!(
         "TITHE_MIN_HEADROOM",
         "bytes from 64K to 64T (K, M, G and T are powers of 1024)",
         "`collect`: 256K, `hybrid`: 16M",
-        "How much may be allocated before the first collection, and on top of the percentage before each further \
-         one; for `membalancer`, at least."
+        "Allocation before the first collection, and in addition to the percentage; for `membalancer` the least."
     ),
     variable!(
         "TITHE_MAX_HEAP",
         "bytes from 256K to 64T (K, M, G and T are powers of 1024)",
         "none",
-        "Live blocks and headroom together stay below it. `fixed` needs it or TITHE_HEAP; the other policies respect \
-         it. It does not make malloc fail: see below, and TITHE_HEAP."
+        "Live blocks and headroom together stay below it. `fixed` needs it or TITHE_HEAP. It does not make malloc \
+         fail."
     ),
     variable!(
         "TITHE_EVERY",
         "bytes from 1 to 64T (K, M, G and T are powers of 1024)",
         "none",
-        "A collection each time so many bytes were handed out, whatever became of them. It takes the place of a \
-         policy; see below. Not in mode `explicit`."
+        "A collection each time this many bytes were handed out, in place of a policy; see below. Not in mode \
+         `explicit`."
     ),
     variable!(
         "TITHE_RECLAIM",
         "a number of collections from 1 to 4294967296",
         "`1`",
-        "K: of the collections that were due, each K-th reclaims what it found dead. The others mark, and leave all \
-         as it was. Those that the program requested, or that memory pressure or the limit caused, always reclaim. \
-         Not in mode `explicit`."
+        "K: each K-th collection reclaims, the rest only mark. Collections on request, memory pressure or the limit \
+         always reclaim. Not in mode `explicit`."
     ),
     variable!(
         "TITHE_HEAP",
         "bytes from 16K to 64T (K, M, G and T are powers of 1024)",
         "none",
-        "A hard limit of the heap: what would go beyond it fails. Without TITHE_POLICY and TITHE_EVERY, a collection \
-         comes when the heap is full, and at no other time. See below."
+        "A hard limit of the heap: allocation beyond it fails. Without TITHE_POLICY and TITHE_EVERY, collections \
+         come only when it is full. See below."
     ),
     variable!(
         "TITHE_SWEEP",
         "lazy or eager",
         "`lazy`",
-        "`eager`: what is dead is reclaimed before the threads are resumed, so that no work of the collector is left \
-         between pauses. `lazy`: a span is swept when blocks of its size are needed. Not in mode `explicit`."
+        "`eager`: reclaims in the pause. `lazy`: sweeps a span when blocks of its size are needed. Not in mode \
+         `explicit`."
     ),
     variable!(
         "TITHE_GENERATIONS",
         "on or off",
         "`collect`: `on`, but `off` with TITHE_EVERY or a policy other than `proportional`; `hybrid`: `off`",
-        "`on`: most collections are young. They keep the blocks that an earlier one has found live, and read of these only \
-         what the program wrote since. Needs Linux 6.7 or later; without it, and with TITHE_RECLAIM above 1 or \
-         TITHE_HEAP, all collections are full. See below."
+        "`on`: most collections are young; see below. Without Linux 6.7, and with TITHE_RECLAIM above 1 or \
+         TITHE_HEAP, all are full."
     ),
     variable!(
         "TITHE_PAUSE",
         "milliseconds from 1 to 60000, with or without ms after them",
         "none",
-        "Collections that would stop the program for longer are incremental: they mark while it runs, in pauses of about this \
-         length. Needs Linux 6.7 or later; without it, collections are whole. Not with TITHE_EVERY, TITHE_RECLAIM, \
-         TITHE_HEAP, TITHE_SWEEP=eager or TITHE_GENERATIONS=on, nor in mode `explicit`. See below."
+        "Longer collections are incremental, in pauses of about this length; see below. Needs Linux 6.7. Not with \
+         TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP, TITHE_SWEEP=eager, TITHE_GENERATIONS=on or mode `explicit`."
     ),
     variable!(
         "TITHE_CHECK",
         "young",
         "none",
-        "After each young or incremental collection everything is marked, and the process ends with a message by SIGABRT where the \
-         collection would have freed a block that is reachable. Sets TITHE_GENERATIONS where neither that nor \
-         TITHE_PAUSE is set. For tests."
+        "For tests: marks everything after each young or incremental collection, and ends the process by SIGABRT if \
+         that missed a reachable block. Turns TITHE_GENERATIONS on, unless that or TITHE_PAUSE is set."
     ),
     variable!(
         "TITHE_MARKERS",
         "a number of threads from 1 to 64",
         "1 below four cores, else half of them, at most 4",
-        "Threads that mark. Heaps with less than 16 MiB live are marked by one in any case: more would cost time."
+        "Threads that mark. Heaps below 16 MiB live use one."
     ),
     variable!(
         "TITHE_LOG",
         "a file that can be opened for appending, or - for standard error",
         "none",
-        "One line for each collection is appended to the file; `-` is standard error. See below."
+        "Appends a line for each collection to the file; `-` is standard error. See below."
     ),
     variable!(
         "TITHE_WHY",
@@ -140,26 +135,20 @@ pub static VARIABLES: [Variable; 19] = [
         "rtmax, rtmax-N (N up to 30), or a number from 1 to 64 but for 4, 7, 8, 9, 11, 19, 32 and 33 (faults, \
          signals that cannot be handled, those of the C library)",
         "the collector chooses",
-        "The signal that stops the threads. Not 4, 7, 8, 9, 11, 19, 32, 33: faults, signals that cannot be handled, \
-         those of the C library. Choose one that the program does not use."
+        "The signal that stops threads. Choose one that the program does not use."
     ),
     variable!(
         "TITHE_PATIENCE",
         "milliseconds from 1 to 600000",
         "`2000`",
-        "How long a thread may take to stop. Then the collection is abandoned, and the heap grows."
+        "How long a thread may take to stop before the collection is abandoned and the heap grows."
     ),
     variable!(
         "TITHE_ABORT",
         "on or off",
         "`off`",
-        "`on`: a wrong `free` or `realloc` ([tithe.md](../questions/tithe.md#wrong-calls)) ends the process with its \
-         message by SIGABRT, as under glibc. Under `heaptoll` it is an option: `-m tithe,abort=on`."
+        "`on`: a wrong `free` or `realloc` ([tithe.md](../questions/tithe.md#wrong-calls)) ends the process by \
+         SIGABRT. Under `heaptoll`: `-m tithe,abort=on`."
     ),
-    variable!(
-        "TITHE_POISON",
-        "0 or 1",
-        "`0`",
-        "`1`: reclaimed blocks are filled with the byte 0xdf. For tests."
-    ),
+    variable!("TITHE_POISON", "0 or 1", "`0`", "For tests: `1` fills reclaimed blocks with the byte 0xdf."),
 ];
