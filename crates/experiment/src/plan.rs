@@ -264,7 +264,7 @@ mod tests {
                 let count = |phase| blocks.iter().flatten().filter(|c| c.stack == stack && c.phase == phase).count();
                 prop_assert_eq!(count(Phase::Timed), if apart.contains(&stack) { 0 } else { 3 });
                 prop_assert_eq!((count(Phase::Alone), count(Phase::Startup)), (3, 3));
-                // Before, the first compared run was the first at once with the others, and had to wait for huge pages.
+                // Before, the first compared run was the first at once with the others, and slower than the next.
                 let alone = u32::from(apart.contains(&stack) && warmup > 0);
                 prop_assert_eq!((count(Phase::Profile), count(Phase::Warmup)),
                     (warmup.min(1) as usize, (warmup - alone) as usize));

@@ -27,7 +27,7 @@ impl Differing {
     /// made of that, is no difference.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// A file cannot be read, or what differs is a link.
     pub fn between(base: &Path, new: &Path) -> io::Result<Differing> {
         let mut found = Differing { paths: Vec::new() };
         found.compare([base, new], Path::new(""))?;
@@ -35,21 +35,31 @@ impl Differing {
     }
 
     fn compare(&mut self, trees: [&Path; 2], folder: &Path) -> io::Result<()> {
-        let names = |tree: &Path| -> io::Result<BTreeSet<OsString>> {
-            fs::read_dir(tree.join(folder))?.map(|entry| Ok(entry?.file_name())).collect()
-        };
-        let [of_base, of_new] = [names(trees[0])?, names(trees[1])?];
+        let [of_base, of_new] = [names(&trees[0].join(folder))?, names(&trees[1].join(folder))?];
         if of_base != of_new {
-            self.paths.extend(trees.map(|tree| tree.join(folder)));
+            self.paths.extend(trees.map(|tree| tree.join(folder)).into_iter().filter(|path| path.is_dir()));
         }
         for name in of_base.union(&of_new) {
             let path = folder.join(name);
             let both = trees.map(|tree| tree.join(&path));
-            let [base, new] = both.each_ref().map(|path| path.symlink_metadata());
-            match (base, new) {
-                (Ok(base), Ok(new)) if base.is_dir() && new.is_dir() => self.compare(trees, &path)?,
-                (Ok(base), Ok(new)) if are_alike(trees, &both, &base, &new)? => {}
-                _ => self.paths.extend(both.into_iter().filter(|path| path.symlink_metadata().is_ok())),
+            let files = both.each_ref().map(|path| path.symlink_metadata().ok());
+            if let [Some(base), Some(new)] = &files
+                && !base.is_dir()
+                && !new.is_dir()
+                && are_alike(trees, &both, base, new)?
+            {
+                continue;
+            }
+            for (path, file) in both.into_iter().zip(&files) {
+                match file {
+                    // What is opened through a link is not seen.
+                    Some(file) if file.is_symlink() => return Err(io::ErrorKind::Unsupported.into()),
+                    Some(file) if !file.is_dir() => self.paths.push(path),
+                    _ => {}
+                }
+            }
+            if files.iter().flatten().any(fs::Metadata::is_dir) {
+                self.compare(trees, &path)?;
             }
         }
         Ok(())
@@ -62,7 +72,9 @@ impl Differing {
     pub fn watch(&self) -> io::Result<Watch> {
         let notices = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         for path in &self.paths {
-            inotify::add_watch(&notices, path, WatchFlags::OPEN | WatchFlags::DONT_FOLLOW)?;
+            // A folder is opened by who starts a program in it, and read by a program that looks for names.
+            let when = if path.is_dir() { WatchFlags::ACCESS } else { WatchFlags::OPEN };
+            inotify::add_watch(&notices, path, when)?;
         }
         Ok(Watch { notices, is_opened: false })
     }
@@ -90,6 +102,17 @@ impl Watch {
                 }
             }
         }
+    }
+}
+
+/// The names in a folder; none where there is no such folder.
+fn names(folder: &Path) -> io::Result<BTreeSet<OsString>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect(),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(BTreeSet::new())
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -167,5 +190,12 @@ mod tests {
         let mut watch = between().watch().expect("is watched");
         fs::read_dir(trees[1].join("doc")).expect("is read").for_each(drop);
         assert!(!watch.is_quiet(), "other names in a folder");
+        fs::create_dir(trees[1].join("new")).expect("a folder");
+        fs::write(trees[1].join("new/file"), "").expect("writes");
+        let mut watch = between().watch().expect("is watched");
+        fs::read(trees[1].join("new/file")).expect("is read");
+        assert!(!watch.is_quiet(), "a file in a folder of one tree");
+        std::os::unix::fs::symlink("doc", trees[0].join("other")).expect("a link");
+        assert!(Differing::between(&trees[0], &trees[1]).is_err(), "a link of one tree");
     }
 }

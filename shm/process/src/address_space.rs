@@ -1,4 +1,4 @@
-//! Limits of the address space (`ulimit -v`): what is mapped for us, the program cannot have.
+//! Limits of the address space and of private memory (`ulimit -v`, `-d`): what is mapped for us, the program cannot have.
 
 use crate::system_call;
 
@@ -7,10 +7,14 @@ const PART: usize = 8;
 
 /// The limit of the address space, bytes; `None`: there is none, or it cannot be read. Preserves `errno`.
 pub fn limit() -> Option<usize> {
+    limit_of(libc::RLIMIT_AS as usize)
+}
+
+fn limit_of(resource: usize) -> Option<usize> {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
     let place = &raw mut limit as usize;
     // SAFETY: the kernel writes to `limit`, a live local. If it refuses the call, `limit` stays as it is.
-    unsafe { system_call(libc::SYS_prlimit64, [0, libc::RLIMIT_AS as usize, 0, place, 0, 0]) };
+    unsafe { system_call(libc::SYS_prlimit64, [0, resource, 0, place, 0, 0]) };
     (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
 }
 
@@ -22,6 +26,11 @@ pub const fn leaves_enough(bytes: usize, limit: usize) -> bool {
 /// Whether we may map `bytes` for our own use in this process.
 pub fn fits(bytes: usize) -> bool {
     limit().is_none_or(|limit| leaves_enough(bytes, limit))
+}
+
+/// The same of private memory, which has a limit of its own.
+pub fn private_fits(bytes: usize) -> bool {
+    fits(bytes) && limit_of(libc::RLIMIT_DATA as usize).is_none_or(|limit| leaves_enough(bytes, limit))
 }
 
 #[cfg(test)]
@@ -37,12 +46,18 @@ mod tests {
     #[test]
     fn one_part_in_eight_of_a_limit_is_ours() {
         // A child of its own: all tests share this process's limits.
-        let words =
-            "ulimit -v 2097152; exec \"$0\" --exact address_space::tests::as_a_child --ignored --nocapture";
         let program = env::current_exe().expect("this program");
-        let output = Command::new("sh").arg("-c").arg(words).arg(program).output().expect("a shell");
-        let out = String::from_utf8_lossy(&output.stdout);
-        assert!(out.contains("Some(2147483648) true false errno 99"), "{out}");
+        let under = |limits: &str| {
+            let words = "exec \"$0\" --exact address_space::tests::as_a_child --ignored --nocapture";
+            let words = std::format!("ulimit {limits}; {words}");
+            let output = Command::new("sh").arg("-c").arg(words).arg(&program).output().expect("a shell");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let out = under("-v 2097152");
+        assert!(out.contains("Some(2147483648) true false, private true false, errno 99"), "{out}");
+        // Before, call stacks took private memory that the program needed.
+        let out = under("-d 2097152");
+        assert!(out.contains("None true true, private true false, errno 99"), "{out}");
     }
 
     #[test]
@@ -52,8 +67,10 @@ mod tests {
         let errno = unsafe { &raw mut *libc::__errno_location() };
         // SAFETY: the address is this thread's errno.
         unsafe { *errno = 99 };
-        let found = (limit(), fits(1 << 28), fits((1 << 28) + 1));
+        let [fits, private] = [fits, private_fits].map(|fits| [fits(1 << 28), fits((1 << 28) + 1)]);
+        let ([one, more], [one_private, more_private], limit) = (fits, private, limit());
         // SAFETY: the address is this thread's errno.
-        println!("{:?} {} {} errno {}", found.0, found.1, found.2, unsafe { *errno });
+        let errno = unsafe { *errno };
+        println!("{limit:?} {one} {more}, private {one_private} {more_private}, errno {errno}");
     }
 }

@@ -239,7 +239,7 @@ fn builds_of_the_same_bytes_are_no_change() {
     let good = fixture.program("good", "int main(void) { free(malloc(9)); return 0; }");
     std::fs::copy(&good, fixture.path("copy")).expect("a copy");
     let (json, output) = gate(&fixture, &["--base", &good, "--new", &fixture.at("copy")]);
-    output.exits(0).shows(&["good: there is no change: ", "hold the same bytes.\n"]);
+    output.exits(0).shows(&["copy: there is no change: ", "hold the same bytes.\n"]);
     assert_eq!(json["verdict"], "within");
 }
 

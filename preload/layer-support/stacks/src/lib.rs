@@ -116,9 +116,9 @@ impl CallStacks {
 
     /// Allocates memory; before it every site is 0. `own`: an address in the object whose frames are not to be
     /// recorded, the layer's, or 0. Call it once, while there is one thread. False: the system provides no memory, or a
-    /// limit of the address space leaves too little for the program, and sites stay 0.
+    /// limit of memory leaves too little for the program, and sites stay 0.
     pub fn prepare(&self, own: usize) -> bool {
-        if !address_space::fits(rules::BYTES + numbers::BYTES) {
+        if !address_space::private_fits(rules::BYTES + numbers::BYTES) {
             return false;
         }
         let (Some(rules), Some(numbers), Some(objects), Some(place)) =
