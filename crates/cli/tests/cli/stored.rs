@@ -18,7 +18,7 @@ fn copied(fixture: &Fixture, name: &str) -> String {
 }
 
 /// Members that hold sentences, whose wording is no part of a format.
-pub const SENTENCES: [&str; 13] = [
+pub const SENTENCES: [&str; 14] = [
     "about",
     "machine_origin",
     "missing",
@@ -32,6 +32,7 @@ pub const SENTENCES: [&str; 13] = [
     "title",
     "verdict",
     "warnings",
+    "words",
 ];
 
 /// Paths of members of `old` that `new` lacks or gives another value.

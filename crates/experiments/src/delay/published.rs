@@ -126,7 +126,7 @@ fn verdict(published: &Overhead, ours: Option<Interval>) -> &'static str {
         Some(ours) if !ours.has_enough_pairs() => heaptoll_statistics::TOO_FEW,
         Some(ours) if theirs < ours.low => "more here",
         Some(ours) if theirs > ours.high => "less here",
-        Some(_) => "theirs lies within ours",
+        Some(_) => "paper agrees",
     }
 }
 

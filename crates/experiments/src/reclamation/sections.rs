@@ -123,7 +123,7 @@ pub fn program(found: &Reclamation, name: &str) -> Option<Section> {
             figure(|medians| number(medians.minor_faults as u64)),
         ]);
     }
-    let columns = ["manager", "objects are freed", "CPU s", "over free", "peak MiB", "vs free", "faults"];
+    let columns = ["manager", "objects are freed", "CPU s", "vs free", "peak MiB", "vs free", "faults"];
     let of = |manager: &str, point: FreePoint| {
         let curve = curves.iter().find(|curve| curve.manager == manager)?;
         Some(curve.rows.iter().find(|row| row.point == point)?.over_free)
