@@ -65,7 +65,7 @@ def binary_of(test, built):
 def run_part(part, built):
     """Runs the tests of a part; whether all passed. Not one may be none: a test that was renamed is missed.
 
-    Without a pattern a binary is the part's own, and all its tests are."""
+    Without a pattern all tests of a binary are the part's."""
     passed_all = True
     for test in part["tests"]:
         found, patterns = binary_of(test, built)
