@@ -170,7 +170,7 @@ fn a_node_that_has_other_files_settings_or_hardware_is_refused() {
     };
     let refused = work_on("other.plan");
     refused.exits(2).complains(&[
-        "no machine of class elsewhere",
+        "is not a machine of class elsewhere",
         "the kernel is ",
         "1.2.3-other in the plan",
     ]);
@@ -179,7 +179,7 @@ fn a_node_that_has_other_files_settings_or_hardware_is_refused() {
     let mut command = fixture.command(&words.each_ref().map(String::as_str));
     let output: crate::fixture::CommandOutput =
         command.env("MALLOC_ARENA_MAX", "1").output().expect("runs").into();
-    output.exits(2).complains(&["MALLOC_ARENA_MAX is `1` here and was not set"]);
+    output.exits(2).complains(&["MALLOC_ARENA_MAX is `1` here, but was not set"]);
 
     let whole = std::fs::read(&program).expect("reads");
     fixture.program("prog", &WORK.replace("20000", "20001"));

@@ -91,7 +91,7 @@ fn a_gate_in_shards_decides_as_one_in_one_place() {
     build(&fixture, "new", 230_000, 1900);
     let shard =
         ["lab", "shards", "work", &fixture.at("gate.plan"), "--shard", "0", "-o", &fixture.at("shards")];
-    fixture.heaptoll(&shard).exits(2).complains(&["new (program) is not the one of the plan"]);
+    fixture.heaptoll(&shard).exits(2).complains(&["new (program) differs from the file of the plan"]);
 }
 
 #[test]

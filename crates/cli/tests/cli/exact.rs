@@ -119,7 +119,7 @@ fn what_cannot_be_counted_is_left_out_with_the_reason() {
         ["run", "--exact", "-m", "glibc", "-m", &never, "-m", &odd, "-n", "1", "--warmup", "0", "--db", &db];
     fixture.heaptoll(&[&run[..], &["--", &program]].concat()).exits(0).shows(&[
         "left out of the exact counts: it does not run under the tracer",
-        "left out of the exact counts, for its traced run was not good: killed by signal 6",
+        "left out of the exact counts, because its traced run failed: killed by signal 6",
     ]);
     let json = fixture.json(&db);
     for stack in [&never, &odd] {

@@ -123,7 +123,7 @@ fn counts_that_depend_on_addresses_are_shown_and_not_gated() {
     let (json, output) = gate(&fixture, &["--base", &old, "--new", &new]);
     output
         .exits(0)
-        .shows(&["not gated, since two runs of the base differ: instructions", "it varies by itself"]);
+        .shows(&["not gated, because two runs of the base differ: instructions", "it varies by itself"]);
     assert_eq!(verdict(&json, "instructions"), "not_gated");
     assert!(metric(&json, "instructions")["base_again"].is_number());
 }
@@ -468,7 +468,7 @@ fn commits_that_cannot_be_built_are_refused_with_the_reason() {
     let leaves = format!("setsid sh -c 'sleep 300; :' {mark} & echo it left; exit 3");
     refused(&["--base-ref", "main", "--build", &leaves], &["it left"]);
     assert_none_left(&mark);
-    refused(&["--base-ref", "main", "--build", "echo >> app.c"], &["changes files that are tracked: app.c"]);
+    refused(&["--base-ref", "main", "--build", "echo >> app.c"], &["changes tracked files: app.c"]);
     refused(&["--base-ref", "main"], &["./app"]);
     let nowhere = in_folder(&fixture, &fixture.path(""), &["--base-ref", "main", "--command", "./app"]);
     nowhere.exits(2).complains(&["is in no git repository"]);

@@ -55,7 +55,7 @@ fn a_cache_that_destructors_free_is_live_and_has_holders_however_the_program_end
         assert_eq!(figures["peak_is_known"], true, "{end}: {text}");
         let heading = text.find("At the peak, known within 5 %").unwrap_or_else(|| panic!("{end}: {text}"));
         let first = text[heading..].lines().nth(1).expect("a sentence");
-        assert!(first.contains(" of the resident set are live: 27."), "{end}: {first}");
+        assert!(first.contains(" of RSS are live: 27."), "{end}: {first}");
         let five = ["hold_7", "hold_6", "hold_5", "hold_4", "hold_3"];
         let places: Vec<Option<usize>> = five.iter().map(|name| first.find(name)).collect();
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{end}: {first}");
@@ -223,7 +223,7 @@ fn shared_memory_has_callers_of_mmap_and_shmat_and_stacks_have_threads() {
     };
     let (text, _) = ledger(&fixture, &[], &[&program]);
     let sentence = first(&text);
-    assert!(sentence.contains(" of the resident set are shared memory and files: 21."), "{text}");
+    assert!(sentence.contains(" of RSS are shared memory and files: 21."), "{text}");
     let names = ["of_memfd < main 12.0 MiB", "of_segment < main 6.00 MiB", "nameless < main 3.00 MiB"];
     assert!(names.iter().all(|name| sentence.contains(name)), "{text}");
     let (text, _) = ledger(&fixture, &[], &[&program, "threads"]);

@@ -46,7 +46,7 @@ pub const GROUPS: [Group; 9] = [
 pub fn line_name(term: Term) -> &'static str {
     match term {
         Term::Live => "requested",
-        Term::Internal => "in the block but not requested",
+        Term::Internal => "in the block and not requested",
         Term::External => "free, on pages with live blocks",
         Term::Caches => "pages without a live block",
         Term::Fresh => "pages of the heap without a known block",

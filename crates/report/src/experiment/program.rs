@@ -35,8 +35,8 @@ pub fn section(
         items.push(Item::Warnings(warnings));
     } else {
         let mut grid = figures::grid(comparison, table, &experiment.tracks, notes(experiment, table));
-        let room = if extras.explain { usize::MAX } else { NOTES.saturating_sub(warnings.len()) };
-        let more = grid.notes.split_off(room.min(grid.notes.len()));
+        let space = if extras.explain { usize::MAX } else { NOTES.saturating_sub(warnings.len()) };
+        let more = grid.notes.split_off(space.min(grid.notes.len()));
         items.extend([Item::Grid(grid), Item::Warnings(warnings)]);
         items.extend((!more.is_empty()).then(|| more_notes(more)));
     }
@@ -75,7 +75,7 @@ const COARSE: f64 = 0.05;
 /// Repetitions that are advised where there are too few for any interval.
 const ADVISED: u32 = 10;
 
-/// The notes that no table has room for.
+/// The notes that no table has space for.
 fn more_notes(text: Vec<String>) -> Item {
     let option = "--explain".into();
     Item::Part(Part { title: "More notes".into(), text, folded: true, option, ..Part::default() })
@@ -98,7 +98,7 @@ fn notes(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     let (doubts, asides) = table.notes.split_at(table.notes.len().saturating_sub(table.asides));
     let mut notes: Vec<String> = refused.chain(preflight_warnings(experiment, &table.program)).collect();
     notes.extend_from_slice(doubts);
-    let (loaded, quiet): (Vec<&Disturbed>, Vec<&Disturbed>) =
+    let (loaded, idle): (Vec<&Disturbed>, Vec<&Disturbed>) =
         table.disturbance.iter().partition(|found| found.loaded > 0);
     notes.extend(loaded.into_iter().map(format::disturbed));
     notes.extend(table.detectable_cpu_ratio.map(|ratio| {
@@ -110,7 +110,7 @@ fn notes(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
         format!("Smallest detectable CPU difference: about {seen}{more}")
     }));
     notes.extend_from_slice(asides);
-    notes.extend(quiet.into_iter().map(format::disturbed));
+    notes.extend(idle.into_iter().map(format::disturbed));
     notes.extend(format::switches(table));
     notes
 }
