@@ -183,7 +183,7 @@ fn a_node_that_has_other_files_settings_or_hardware_is_refused() {
 
     let whole = std::fs::read(&program).expect("reads");
     fixture.program("prog", &WORK.replace("20000", "20001"));
-    work_on("exp.plan").exits(2).complains(&["prog (program) is not the one of the plan", "SHA-256"]);
+    work_on("exp.plan").exits(2).complains(&["prog (program) differs from the file of the plan", "SHA-256"]);
     std::fs::remove_file(&program).expect("removes");
     work_on("exp.plan").exits(2).complains(&["cannot run on this node"]);
     std::fs::write(&program, &whole).expect("writes");
@@ -231,7 +231,7 @@ fn half_written_files_are_never_taken_for_whole() {
     assert!(!fixture.path("all.db").exists());
     let again =
         ["lab", "shards", "work", &fixture.at("exp.plan"), "--shard", "0", "-o", &fixture.at("shards")];
-    fixture.heaptoll(&again).exits(0).complains(&["is not whole", "measured again"]);
+    fixture.heaptoll(&again).exits(0).complains(&["is incomplete", "measured again"]);
     assert!(first.with_extension("half").is_file());
     fixture.heaptoll(&["lab", "shards", "merge", &fixture.at("all.db"), &fixture.at("shards")]).exits(1);
     // Another shard under the name of one is not touched.
@@ -239,7 +239,7 @@ fn half_written_files_are_never_taken_for_whole() {
     std::fs::copy(&second, shard_file(&fixture, &names[2])).expect("copies");
     let third =
         ["lab", "shards", "work", &fixture.at("exp.plan"), "--shard", "2", "-o", &fixture.at("shards")];
-    fixture.heaptoll(&third).exits(2).complains(&["is no shard 2 of this plan"]);
+    fixture.heaptoll(&third).exits(2).complains(&["is not shard 2 of this plan"]);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn shards_of_different_plans_are_not_merged() {
     fixture
         .heaptoll(&["lab", "shards", "merge", &fixture.at("all.db"), &one])
         .exits(2)
-        .complains(&["is no shard"]);
+        .complains(&["is not a shard"]);
 }
 
 #[test]

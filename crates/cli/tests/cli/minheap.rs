@@ -106,7 +106,7 @@ fn what_cannot_be_searched_is_refused() {
     fixture
         .heaptoll(&["lab", "minheap", "-m", "sweep,heap=1M/glibc", "--", "true"])
         .exits(2)
-        .complains(&["leave it out"]);
+        .complains(&["leave out heap="]);
     fixture
         .heaptoll(&["lab", "minheap", "-b", "tithe-collect", "--", "true"])
         .exits(2)

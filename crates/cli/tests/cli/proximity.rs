@@ -89,7 +89,7 @@ fn what_has_no_requests_or_no_period_is_refused() {
     fixture
         .heaptoll(&["lab", "proximity", "-m", "sweep,every=1M/glibc", "--", &silent])
         .exits(2)
-        .complains(&["leave it out"]);
+        .complains(&["leave out every="]);
     fixture.heaptoll(&["lab", "proximity", "--all"]).exits(2).complains(&["mark no requests"]);
     fixture.heaptoll(&["lab", "proximity", "--collections", "0", "--", &silent]).exits(2);
     fixture.heaptoll(&["lab", "proximity", "--cap", "0.5", "--", &silent]).exits(2).complains(&["from 1"]);

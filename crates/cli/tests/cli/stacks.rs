@@ -111,7 +111,7 @@ fn what_means_nothing_is_refused_with_the_reason() {
     for (stack, output) in [
         ("quarantine=2M", "names a layer and no manager after it"),
         ("quarantine/glibc", "it needs a size: quarantine=2M"),
-        ("quarantine=2X/glibc", "`2X` is no size"),
+        ("quarantine=2X/glibc", "`2X` is not a size"),
         ("sweep,every=0/glibc", "give bytes, 1B or more"),
         ("sweep,period=1M/glibc", "no option `period`; it has every"),
         ("quarantine=1M/quarantine=2M/glibc", "stands there twice"),
