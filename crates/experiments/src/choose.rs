@@ -4,6 +4,7 @@
 //! full search takes. What it measured decides nothing but the order: the answer is of fresh runs of the finalists and
 //! the default, so that a candidate that was lucky in the search has no part of that luck in its price.
 
+mod alone;
 mod answer;
 mod candidates;
 mod difference;

@@ -82,7 +82,7 @@ impl Gate<'_> {
             }
         };
         let mut unopened =
-            || watch.as_mut().is_some_and(|watch| watch.is_quiet()).then(|| UNOPENED.to_owned());
+            || watch.as_mut().is_some_and(|watch| watch.is_unopened()).then(|| UNOPENED.to_owned());
         let of_files = judged.unchanged.clone();
         judged.unchanged = of_files.clone().or_else(&mut unopened);
         let scratch =

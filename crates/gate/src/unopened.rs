@@ -16,6 +16,8 @@ use rustix::io::Errno;
 /// The note of a linker's build ID before its 20 bytes.
 const BUILD_ID: [u8; 16] = [4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0];
 const BUILD_ID_BYTES: usize = 20;
+/// The type of a segment that is loaded.
+const LOADED: usize = 1;
 
 /// What differs between two trees: files, and folders with other names in them.
 pub struct Differing {
@@ -88,7 +90,7 @@ pub struct Watch {
 
 impl Watch {
     /// Whether nothing of it was opened until now, and all is known of it.
-    pub fn is_quiet(&mut self) -> bool {
+    pub fn is_unopened(&mut self) -> bool {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = Reader::new(&self.notices, &mut buffer);
         loop {
@@ -134,7 +136,29 @@ fn are_alike(
         return Ok(true);
     }
     let [base, new] = [fs::read(&paths[0])?, fs::read(&paths[1])?];
-    Ok(base == new || without_id(in_tree(base, trees)) == without_id(new))
+    let [base, new] = [without_id(in_tree(base, trees)), without_id(new)];
+    Ok(base == new || loaded(&base).is_some_and(|base| Some(base) == loaded(&new)))
+}
+
+/// What is loaded of a program of 64 bits: linkers order the names of debug information by hashes of the path.
+fn loaded(file: &[u8]) -> Option<Vec<&[u8]>> {
+    let number = |at: usize, bytes: usize| {
+        let found = file.get(at..at.checked_add(bytes)?)?;
+        usize::try_from(found.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte))).ok()
+    };
+    if !file.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (table, bytes, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let mut found = Vec::new();
+    for index in 0..count {
+        let at = table.checked_add(index * bytes)?;
+        if number(at, 4)? == LOADED {
+            let first = number(at + 8, 8)?;
+            found.push(file.get(first..first.checked_add(number(at + 32, 8)?)?)?);
+        }
+    }
+    (!found.is_empty()).then_some(found)
 }
 
 /// What a file of the first tree would hold in the second.
@@ -184,17 +208,17 @@ mod tests {
         for tree in &trees {
             fs::read(tree.join("link")).expect("is read");
         }
-        assert!(watch.is_quiet());
+        assert!(watch.is_unopened());
         fs::read(trees[0].join("doc/table")).expect("is read");
-        assert!(!watch.is_quiet() && !watch.is_quiet(), "it stays known");
+        assert!(!watch.is_unopened() && !watch.is_unopened(), "it stays known");
         let mut watch = between().watch().expect("is watched");
         fs::read_dir(trees[1].join("doc")).expect("is read").for_each(drop);
-        assert!(!watch.is_quiet(), "other names in a folder");
+        assert!(!watch.is_unopened(), "other names in a folder");
         fs::create_dir(trees[1].join("new")).expect("a folder");
         fs::write(trees[1].join("new/file"), "").expect("writes");
         let mut watch = between().watch().expect("is watched");
         fs::read(trees[1].join("new/file")).expect("is read");
-        assert!(!watch.is_quiet(), "a file in a folder of one tree");
+        assert!(!watch.is_unopened(), "a file in a folder of one tree");
         std::os::unix::fs::symlink("doc", trees[0].join("other")).expect("a link");
         assert!(Differing::between(&trees[0], &trees[1]).is_err(), "a link of one tree");
     }

@@ -6,8 +6,9 @@
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::side::Sides;
-use heaptoll_statistics::{Interval, over_programs, paired};
+use heaptoll_statistics::Interval;
 
+use super::alone::over_all;
 use super::score::Preference;
 use super::servers::{self, ServerFigure};
 
@@ -20,28 +21,6 @@ pub fn difference(
     preference: Preference,
 ) -> Option<Interval> {
     over_all(experiment, |program| weighted(experiment, program, (stack, other), preference))
-}
-
-/// The ratio of a stack's CPU time to the baseline's by runs alone; of several programs their geometric mean. None where
-/// it did not run at once with others, or in fewer than two pairs.
-pub(super) fn cpu_alone(experiment: &Experiment, stack: &str) -> Option<Interval> {
-    over_all(experiment, |program| {
-        let (sides, repetitions) = (Sides::of(experiment, program), experiment.repetitions());
-        match (sides.find(stack), sides.find(&experiment.baseline)) {
-            (Some(own), Some(base)) if own.runs_in_lockstep_with(base) => {
-                own.log_ratios_by_itself(base, repetitions)
-            }
-            _ => vec![None; repetitions as usize],
-        }
-    })
-}
-
-/// The geometric mean over all programs of the log ratios of each.
-fn over_all(experiment: &Experiment, of: impl Fn(&str) -> Vec<Option<f64>>) -> Option<Interval> {
-    let programs: Vec<Vec<Option<f64>>> =
-        experiment.programs.iter().map(|program| of(&program.name)).collect();
-    let (_, series) = over_programs(&programs, experiment.repetitions());
-    paired(&[series], experiment.alpha(), experiment.settings.seed).pop().flatten()
 }
 
 /// The weighted log ratio of each repetition.
@@ -74,38 +53,7 @@ fn weighted(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choose::score;
     use crate::testing::{experiment, row};
-    use heaptoll_experiment::compare::compare;
-    use heaptoll_experiment::experiment::Pairing;
-    use heaptoll_experiment::observation::{Observation, Phase};
-
-    /// Before, the search let a manager with huge pages go: at once with thirty others it took twice the CPU time of the
-    /// baseline, and alone a third of it.
-    #[test]
-    fn runs_alone_count_in_the_search_where_company_makes_a_stack_slow() {
-        let mut made = experiment(&["prog"], &["glibc", "lonely", "disturbed", "usual"].map(String::from), 2);
-        made.settings.pairing = Pairing::Lockstep;
-        let rows = [
-            ("glibc", 1.0, [1.0, 1.0]),
-            ("lonely", 2.0, [0.4, 0.4]),
-            ("disturbed", 2.0, [0.4, 1.9]),
-            ("usual", 0.9, [0.8, 0.8]),
-        ];
-        for (stack, at_once, alone) in rows {
-            for (repetition, alone) in (0..).zip(alone) {
-                made.observations.push(row("prog", stack, repetition, at_once, 1000));
-                let alone = row("prog", stack, repetition, alone, 1000);
-                made.observations.push(Observation { phase: Phase::Alone, ..alone });
-            }
-        }
-        let cpu = |stack: &str| {
-            let cpu = score::measured(stack, &made, &compare(&made)).expect("it works").cpu;
-            [cpu.mean, cpu.least].map(|ratio| (ratio * 100.0).round())
-        };
-        assert_eq!([cpu("lonely"), cpu("disturbed")], [[40.0, 40.0], [200.0, 40.0]]);
-        assert_eq!(cpu("usual"), [90.0, 90.0], "noise of few runs alone");
-    }
 
     #[test]
     fn a_stack_against_itself_is_no_worse_and_the_costlier_one_is() {

@@ -7,7 +7,7 @@ use heaptoll_units::size_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::difference::cpu_alone;
+use super::alone::cpu_alone;
 use super::servers::Served;
 
 /// What is wanted.
@@ -180,6 +180,37 @@ fn ratio(row: &Row, base: Option<&Row>, metric: Metric) -> Result<Ratio, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{experiment, row};
+    use heaptoll_experiment::compare::compare;
+    use heaptoll_experiment::experiment::Pairing;
+    use heaptoll_experiment::observation::{Observation, Phase};
+
+    /// Before, the search let a manager with huge pages go: at once with thirty others it took twice the CPU time of the
+    /// baseline, and alone a third of it.
+    #[test]
+    fn runs_alone_count_in_the_search_where_company_makes_a_stack_slow() {
+        let mut made = experiment(&["prog"], &["glibc", "lonely", "disturbed", "usual"].map(String::from), 2);
+        made.settings.pairing = Pairing::Lockstep;
+        let rows = [
+            ("glibc", 1.0, [1.0, 1.0]),
+            ("lonely", 2.0, [0.4, 0.4]),
+            ("disturbed", 2.0, [0.4, 1.9]),
+            ("usual", 0.9, [0.8, 0.8]),
+        ];
+        for (stack, at_once, alone) in rows {
+            for (repetition, alone) in (0..).zip(alone) {
+                made.observations.push(row("prog", stack, repetition, at_once, 1000));
+                let alone = row("prog", stack, repetition, alone, 1000);
+                made.observations.push(Observation { phase: Phase::Alone, ..alone });
+            }
+        }
+        let cpu = |stack: &str| {
+            let cpu = measured(stack, &made, &compare(&made)).expect("it works").cpu;
+            [cpu.mean, cpu.least].map(|ratio| (ratio * 100.0).round())
+        };
+        assert_eq!([cpu("lonely"), cpu("disturbed")], [[40.0, 40.0], [200.0, 40.0]]);
+        assert_eq!(cpu("usual"), [90.0, 90.0], "noise of few runs alone");
+    }
 
     #[test]
     fn a_preference_weighs_time_and_memory() {
