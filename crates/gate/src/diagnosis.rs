@@ -104,7 +104,8 @@ pub fn sections(causes: Causes<'_>) -> Vec<Section> {
     let functions = functions.map(|found| {
         let mut part = INSTRUCTIONS.describe(found);
         let caller = caller(found, library);
-        part.text.extend(caller.map(|caller| format!("That is a library, and most is for {caller}.")));
+        part.text
+            .extend(caller.map(|caller| format!("Most additional library instructions are for {caller}.")));
         let library =
             library.filter(|library| library.difference != 0).map(|library| LIBRARY.describe(library));
         part.items.extend(library.map(Item::Part));
@@ -307,9 +308,17 @@ impl Subject {
         if more > 0 {
             notes.push(format!("{} more that grow are in the JSON.", plural(more, self.part)));
         }
+        let shrunk: i64 = found.shrunk.iter().map(|row| row.difference).sum();
+        if shrunk != 0 {
+            let text = self.signed(shrunk);
+            notes.push(format!(
+                "{}s that shrank are in the page: {text} together, so shares here can exceed 100 %.",
+                self.part
+            ));
+        }
         if found.rest.parts > 0 {
             notes.push(format!(
-                "{} not listed in either order: {} together.",
+                "{} between the listed ones and those that shrank: {} together.",
                 plural(usize::try_from(found.rest.parts).unwrap_or(usize::MAX), self.part),
                 self.signed(found.rest.difference)
             ));

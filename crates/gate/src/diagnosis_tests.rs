@@ -41,8 +41,7 @@ fn the_first_row_is_what_adds_most() {
         text.contains("The largest part is added by parse of prog: 100\u{202f}000 more instructions"),
         "{text}"
     );
-    let page =
-        "Not shown here, but in the page (--html): functions that shrank and functions of one build only";
+    let page = "In the page (--html FILE), or here with the named option: functions that shrank and functions of one build only";
     assert!(text.contains(page), "{text}");
     let rows: Vec<&str> = text.lines().filter(|line| line.contains(" prog ")).collect();
     assert!(
@@ -68,7 +67,7 @@ fn of_a_library_the_caller_is_named_too() {
     ]);
     let of = found("libc.so");
     let text = terminal(sections(Causes { library: Some(&library), ..of_functions(&of) }));
-    assert!(text.contains("That is a library, and most is for parse of prog: 7900 more"), "{text}");
+    assert!(text.contains("Most additional library instructions are for parse of prog: 7900 more"), "{text}");
     assert!(text.contains("Instructions of the libraries of C and C++\n"), "{text}");
     let first = first_function(&of, Some(&library)).expect("named");
     assert!(

@@ -64,7 +64,7 @@ fn title(figures: &Figures) -> String {
     let failed: Vec<String> = failed.map(|program| program.name.clone()).collect();
     let verdict = match figures.verdict {
         Verdict::Broken if !failed.is_empty() => format!("The new build fails: {}", and_list(&failed)),
-        Verdict::Broken => format!("Limits broken: {}", of(Verdict::Broken)),
+        Verdict::Broken => format!("Limits broken by: {}", of(Verdict::Broken)),
         _ if !refused.is_empty() => format!("Could not be run: {}", and_list(&refused)),
         Verdict::Within => format!("Within limits: {}", names.join(", ")),
         Verdict::Undecided => format!("Not decided: {}", of(Verdict::Undecided)),

@@ -171,7 +171,7 @@ fn open(ratio: &Interval, edge: f64, effort: Effort) -> String {
     }
     let (seconds, repetitions) = (needed * effort.each_s, needed.ceil());
     format!(
-        "it takes about {repetitions:.0} repetitions in {}: {}",
+        "about {repetitions:.0} repetitions in {} would decide it: {}",
         took(seconds),
         effort.remedy.option(repetitions, seconds)
     )
@@ -298,10 +298,7 @@ mod tests {
         assert_eq!(cpu(1.00, 0.02, 8), MetricVerdict::Within);
         let MetricVerdict::Undecided { why } = cpu(1.05, 0.03, 8) else { panic!("it holds 3 %") };
         // (3 % / 1.9 %)^2 times 8.
-        assert!(
-            why.starts_with("it takes about 24 repetitions in") && why.ends_with("--budget 12s"),
-            "{why}"
-        );
+        assert!(why.starts_with("about 24 repetitions in") && why.ends_with("--budget 12s"), "{why}");
         let MetricVerdict::Undecided { why } = cpu(1.03, 0.03, 8) else { panic!("it holds 3 %") };
         assert!(why.contains("about as large as the limit"), "{why}");
         assert!(matches!(cpu(1.5, 0.01, 5), MetricVerdict::Undecided { .. }), "too few pairs");

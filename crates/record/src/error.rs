@@ -67,7 +67,7 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// The rings could not be made.
-    #[error("cannot make the shared memory for recording: {0}{advice}", advice = ring_advice(.0))]
+    #[error("cannot record: {0}{advice}", advice = ring_advice(.0))]
     Ring(#[from] RingError),
     /// The program could not be started.
     #[error("cannot start {program}: {source}; check that it runs by hand")]

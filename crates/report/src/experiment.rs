@@ -206,8 +206,8 @@ fn reading(comparison: &Comparison) -> Part {
 /// The same in short.
 fn in_short(comparison: &Comparison) -> String {
     format!(
-        "Ratios are to {}, paired within a repetition. Brackets are {} % confidence intervals, corrected for \
-         all comparisons in a table. One that contains 1.00 means no difference detected. CPU is user + \
+        "Ratios are to {}, paired within a repetition, so they may differ from the ratio of two columns. In \
+         parentheses: {} % confidence intervals, corrected for all comparisons in a table. One that contains 1.00 means no difference detected. CPU is user + \
          system time without start-up; RSS is the peak.",
         comparison.baseline,
         level(comparison)

@@ -46,9 +46,9 @@ pub fn disturbed(found: &Disturbed) -> String {
         held.map_or(String::new(), |share| format!(", throttled by cpu.max {}", rounded_percent(share)));
     let judged = match (found.loaded, found.blocks) {
         (0, _) => "quiet".to_owned(),
-        (loaded, blocks) if loaded == blocks => "loaded".to_owned(),
+        (loaded, blocks) if loaded == blocks => "all repetitions affected".to_owned(),
         (loaded, blocks) => {
-            format!("{} of {} loaded", count(loaded.into()), plural(blocks as usize, "block"))
+            format!("{} of {} affected", count(loaded.into()), plural(blocks as usize, "repetition"))
         }
     };
     format!(
@@ -205,7 +205,7 @@ mod tests {
         let start =
             "Machine load during the runs: other work 45 % of the processors, steal 0.3 %, interrupts 0.1 %";
         assert_eq!(text(0, None), format!("{start}: quiet"));
-        assert_eq!(text(7, Some(0.0)), format!("{start}: 7 of 10 blocks loaded"));
+        assert_eq!(text(7, Some(0.0)), format!("{start}: 7 of 10 repetitions affected"));
         assert_eq!(text(10, Some(0.12)), format!("{start}, throttled by cpu.max 12 %: loaded"));
     }
 

@@ -69,7 +69,7 @@ fn a_gate_in_shards_decides_as_one_in_one_place() {
 
     let (json, one) = (fixture.at("gate.json"), fixture.at("one.json"));
     fixture.heaptoll(&["gate", "--merged", &all, "--json", &json]).exits(1).shows(&[
-        "Limits broken: new",
+        "Limits broken by: new",
         "7 shards on 2 nodes",
         "most live bytes",
         "both builds write the same output",

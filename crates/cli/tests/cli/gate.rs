@@ -88,7 +88,7 @@ fn one_percent_more_instructions_break_their_limit() {
     let fixture = Fixture::new();
     let (old, new) = (build(&fixture, "old", 10_000_000, 0, 100), build(&fixture, "new", 10_200_000, 0, 100));
     let (json, output) = gate(&fixture, &["--base", &old, "--new", &new]);
-    output.exits(1).shows(&["Limits broken: new", "instructions: +1.", "over the limit of 0.5%"]);
+    output.exits(1).shows(&["Limits broken by: new", "instructions: +1.", "over the limit of 0.5%"]);
     assert_eq!((verdict(&json, "instructions"), verdict(&json, "live")), ("broken", "within"));
     let (_, output) =
         gate(&fixture, &["--base", &old, "--new", &new, "--limit", "instructions=2%", "--bisect"]);
@@ -300,7 +300,7 @@ fn programs_and_limits_of_a_file_are_used_and_its_mistakes_named() {
     found.shows(&["Within limits: more", "20%"]);
     let found =
         in_folder(&fixture, &folder, &["--only", "more", "--budget", "1s", "--limit", "live=5%"]).exits(1);
-    found.shows(&["Limits broken: more", "most live bytes"]);
+    found.shows(&["Limits broken by: more", "most live bytes"]);
 }
 
 /// The refusal of one program threw away what was measured of the others.
@@ -329,12 +329,14 @@ fn a_program_that_cannot_be_run_leaves_the_verdicts_on_the_others() {
     let xml = std::fs::read_to_string(&junit).expect("the XML");
     assert!(xml.contains("<error") && xml.contains("errors=\"1\""), "{xml}");
     write("5%");
-    in_folder(&fixture, &folder, &options).exits(1).shows(&["Limits broken: good", "could not be run: bad"]);
+    in_folder(&fixture, &folder, &options)
+        .exits(1)
+        .shows(&["Limits broken by: good", "could not be run: bad"]);
     // Nor does one that is not there.
     let text =
         std::fs::read_to_string(folder.join("heaptoll.toml")).expect("the file").replace(&fails, "./none");
     std::fs::write(folder.join("heaptoll.toml"), text).expect("writes");
-    in_folder(&fixture, &folder, &options).exits(1).shows(&["Limits broken: good", "./none"]);
+    in_folder(&fixture, &folder, &options).exits(1).shows(&["Limits broken by: good", "./none"]);
     std::fs::write(folder.join("heaptoll.toml"), "[gate.\"a\\n::error::x\"]\ncommand = 'x'\n")
         .expect("writes");
     in_folder(&fixture, &folder, &[]).exits(2).complains(&["a log could mistake for something else"]);
@@ -433,7 +435,7 @@ fn two_commits_are_built_side_by_side_and_nothing_is_left_of_them() {
     repository.write("untracked", "x");
     let before = repository.git(&["status", "--porcelain"]);
     let found = repository.gate(&[&build[..], &["--json", &json]].concat());
-    found.exits(1).shows(&["Limits broken: app", "most live bytes"]);
+    found.exits(1).shows(&["Limits broken by: app", "most live bytes"]);
     let side = |name: &str| read_json(&json)["programs"][0][name].clone();
     assert_eq!((&side("new")["dirty"], &side("base")["dirty"]), (&true.into(), &false.into()));
     assert_eq!(side("base")["commit"], repository.git(&["rev-parse", "HEAD"]).trim());

@@ -198,7 +198,7 @@ fn the_ready_files_gate_a_pull_request() {
     let gitlab = of_gitlab(&read("gitlab.yml"));
     run(&gitlab, ("CI_MERGE_REQUEST_DIFF_BASE_SHA", &first)).exits(0).shows(&["Within limits: app"]);
     commit(&clone, 3_100_000, "a regression");
-    run(&github, ("GITHUB_BASE_REF", "main")).exits(1).shows(&["Limits broken: app", "main"]);
+    run(&github, ("GITHUB_BASE_REF", "main")).exits(1).shows(&["Limits broken by: app", "main"]);
     let xml = std::fs::read_to_string(clone.join("gate.xml")).expect("the XML");
     assert!(xml.contains("<failure") && clone.join("gate.html").is_file(), "{xml}");
 }

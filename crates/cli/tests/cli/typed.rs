@@ -122,7 +122,7 @@ fn the_tutorial_runs_as_it_is_typed() {
             }
             // On a loaded machine the peak may be missed.
             if line.starts_with("ledger -- ") {
-                let headings = ["At the peak", "The peak was missed"];
+                let headings = ["At the peak", "The peak of "];
                 let (_, peak) =
                     headings.iter().find_map(|one| text.split_once(one)).expect("the first section");
                 let missed = text.contains(headings[1]);

@@ -8,7 +8,7 @@ use crate::stack::StackError;
 fn java_hint(name: &str) -> &'static str {
     match name.starts_with("jvm") {
         true => {
-            "Java's collectors (`jvm`, `jvm-g1`, ...) are for commands that run a whole program: run, minheap, proximity; "
+            "Java's collectors (`jvm`, `jvm-g1`, ...) are for commands that run a whole program: run, minheap, proximity. "
         }
         false => "",
     }
@@ -19,9 +19,10 @@ fn java_hint(name: &str) -> &'static str {
 pub enum ManagerError {
     /// Neither a known name nor a path.
     #[error(
-        "there is no manager `{name}`{suggestion}; {}known here: {known}; groups of them: modern, historic, \
-         collectors, added, all. Name a shared object of your own by its path (with a `/`); `heaptoll \
+        "there is no manager `{name}`{suggestion}{} {}Known here: {known}. Groups: modern, historic, collectors, \
+         added, all. Name a shared object of your own by its path (with a `/`); `heaptoll \
          managers add --help` lists allocators that it builds",
+        if .suggestion.is_empty() { "." } else { "" },
         java_hint(.name)
     )]
     Unknown {

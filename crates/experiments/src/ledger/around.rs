@@ -70,16 +70,12 @@ fn sentence(group: &Group, call_sites: &CallSites) -> String {
         .freed
         .iter()
         .take(3)
-        .map(|(row, bytes)| format!("{} of {}", part(*bytes, group.held_bytes), call_sites.name(*row)))
+        .map(|(row, bytes)| format!("{} by {}", part(*bytes, group.held_bytes), call_sites.name(*row)))
         .collect();
     if parts.is_empty() {
-        parts.push("no block that was freed".into());
+        parts.push("by no freed block".into());
     }
-    format!(
-        "Of the free bytes that {} pins, the last blocks freed there were: {}.",
-        call_sites.name(group.row),
-        parts.join("; ")
-    )
+    format!("The free bytes that {} pins were last used: {}.", call_sites.name(group.row), parts.join("; "))
 }
 
 fn table(picture: &Picture, groups: &[Group], call_sites: &CallSites) -> Table {

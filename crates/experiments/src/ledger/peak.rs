@@ -26,19 +26,21 @@ impl Peak {
         Peak { live_bytes, rss_bytes: samples.chain(snapshots).max().unwrap_or(0) }
     }
 
-    /// The part of it that a level has, of the live bytes or of the resident set, whichever is less: the most, and its part.
-    fn seen(&self, at: Level) -> (u64, u64) {
+    /// The part of it that a level has, of the live bytes or of the resident set, whichever is less: what it is, the most, and its part.
+    fn seen(&self, at: Level) -> (&'static str, u64, u64) {
         let of_rss = (self.rss_bytes.max(at.rss_bytes), at.rss_bytes);
         // Live bytes that are next to nothing of the resident set show nothing of its peak.
         match self.live_bytes.map(|most| (most.max(at.live_bytes), at.live_bytes)) {
-            Some(of_live) if of_live.0 >= self.rss_bytes / STEP && is_less(of_live, of_rss) => of_live,
-            _ => of_rss,
+            Some(of_live) if of_live.0 >= self.rss_bytes / STEP && is_less(of_live, of_rss) => {
+                ("live memory", of_live.0, of_live.1)
+            }
+            _ => ("RSS", of_rss.0, of_rss.1),
         }
     }
 
     /// Whether the snapshots show it to a twentieth.
     pub fn is_known(&self, ledger: &Ledger) -> bool {
-        let (most, seen) = self.seen(most_of(ledger));
+        let (_, most, seen) = self.seen(most_of(ledger));
         most - seen <= most / STEP
     }
 
@@ -48,8 +50,11 @@ impl Peak {
             true => format!("At the peak, known within {} %", 100 / STEP),
             false => {
                 let shown = ledger.peak().map_or(Level::default(), |at| Level::from(&ledger.snapshots[at]));
-                let (most, seen) = self.seen(shown);
-                format!("The peak was missed: the largest snapshot has {} % of it", per_hundred(seen, most))
+                let (what, most, seen) = self.seen(shown);
+                format!(
+                    "The peak of {what} was missed: this snapshot has {} % of it",
+                    per_hundred(seen, most)
+                )
             }
         }
     }
@@ -137,15 +142,20 @@ mod tests {
         let known = "At the peak, known within 5 %";
         assert_eq!(heading(peak(1000, 2000), &[(950, 1900), (10, 20)]), known);
         assert_eq!(heading(peak(1000, 2000), &[(10, 2000), (1000, 10)]), known, "in two snapshots");
-        let missed = |share: &str| format!("The peak was missed: the largest snapshot has {share} % of it");
+        let missed =
+            |share: &str| format!("The peak of live memory was missed: this snapshot has {share} % of it");
+        let rss = "The peak of RSS was missed: this snapshot has 50.0 % of it";
         assert_eq!(heading(peak(1000, 2000), &[(940, 2000)]), missed("94.0"));
-        assert_eq!(heading(peak(1000, 2000), &[(1000, 910)]), missed("45.5"));
+        assert_eq!(
+            heading(peak(1000, 2000), &[(1000, 910)]),
+            "The peak of RSS was missed: this snapshot has 45.5 % of it"
+        );
         assert_eq!(heading(peak(1000, 2000), &[(290, 910)]), missed("29.0"));
         // Little is live: the resident set decides.
         assert_eq!(heading(peak(90, 2000), &[(0, 2000)]), known);
         // More in a snapshot than anything else has read; a trace without an ending.
         assert_eq!(heading(peak(0, 0), &[(5, 2000)]), known);
-        assert_eq!(heading(Peak { live_bytes: None, rss_bytes: 2000 }, &[(5, 1000)]), missed("50.0"));
+        assert_eq!(heading(Peak { live_bytes: None, rss_bytes: 2000 }, &[(5, 1000)]), rss);
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn table(rows: &[Row], pins: &Pins) -> Table {
     }
     let notes = vec![
         "Pins: free bytes on pages with a live block of this call site. Call sites on the same page share \
-         its free bytes equally. Alone: pages with live blocks of one call stack only, which would be empty \
+         its free bytes equally. Alone: on pages where one call stack has the only live blocks, which would be empty \
          without them. Allocated since: bytes that the program allocated after these blocks, on average \
          (their age)."
             .into(),

@@ -82,7 +82,7 @@ impl<'a> Stays<'a> {
             all => format!(": {}", all.iter().map(each).collect::<Vec<_>>().join(", ")),
         };
         format!(
-            "{} of the {} live at the peak are freed later, and {} of free memory stay resident{}. {}",
+            "{} of the {} live then are freed later, and at the last snapshot {} of free memory are resident{}. {}",
             whole_bytes(live(self.peak).saturating_sub(live(later))),
             whole_bytes(live(self.peak)),
             whole_bytes(free),
@@ -177,7 +177,7 @@ mod tests {
         let sentence = stays.sentence("glibc");
         assert!(
             sentence.starts_with(
-                "386 B of the 390 B live at the peak are freed later, and 391 B of free memory stay resident, on pages \
+                "386 B of the 390 B live then are freed later, and at the last snapshot 391 B of free memory are resident, on pages \
                  without a live block, which glibc keeps. After "
             ),
             "{sentence}"
@@ -185,7 +185,7 @@ mod tests {
         let halves = ledger([full, (401, [4, 200, 191]), (900, [4, 200, 191])]);
         let sentence = Stays::of(&halves).map(|stays| stays.sentence("glibc"));
         let parts =
-            " stay resident: 200 B on pages that live blocks pin, 191 B on pages without a live block, ";
+            " are resident: 200 B on pages that live blocks pin, 191 B on pages without a live block, ";
         assert!(sentence.as_ref().is_some_and(|text| text.contains(parts)), "{sentence:?}");
         let mut idle = ledger([full, (401, [4, 391, 0]), (401, [4, 391, 0])]);
         assert!(Stays::of(&idle).is_some_and(|stays| !stays.leads && stays.is_pinned()), "it ends");

@@ -82,7 +82,7 @@ pub fn sum(snapshot: &Snapshot) -> Table {
     let mut notes = vec![
         "Not resident: mapped, but without a page (never touched, or given back).".to_owned(),
         "Pages: counted byte by byte from the live blocks and the pages of the process. Reported: the \
-         manager's own figure, or the rest beyond it, assumed as resident as the memory it lies in."
+         manager's own figure; unknown parts count as resident like the memory around them."
             .into(),
     ];
     if snapshot.no_pagemap.is_some() {

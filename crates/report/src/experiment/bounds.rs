@@ -59,7 +59,7 @@ pub(super) fn overall(comparison: &Comparison, extras: Extras) -> Option<Part> {
     };
     let grid = Grid {
         columns: vec![
-            Column::text("stack"),
+            Column::text("manager"),
             Column::figures("programs"),
             Column::figures("time"),
             Column::figures("CPU"),

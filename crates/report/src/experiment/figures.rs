@@ -16,7 +16,7 @@ pub(super) fn grid(
     mut notes: Vec<String>,
 ) -> Grid {
     let mut columns = vec![
-        Column::text("stack"),
+        Column::text("manager"),
         Column::optional("CPU s"),
         Column::figures("CPU ratio"),
         Column::figures("RSS MiB"),

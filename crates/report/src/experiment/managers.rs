@@ -27,7 +27,7 @@ pub(super) fn section(experiment: &Experiment, palette: &[String]) -> Section {
     };
     let grid = Grid {
         columns: vec![
-            Column::text("stack"),
+            Column::text("manager"),
             Column::text("version"),
             Column::text("origin"),
             Column::code("preloaded"),

@@ -10,7 +10,7 @@ use crate::format::{self, NONE};
 
 /// Those figures, a column each that any row has.
 pub(super) fn grid(table: &ProgramTable, observations: &[&Observation]) -> Grid {
-    let mut columns = vec![Column::text("stack")];
+    let mut columns = vec![Column::text("manager")];
     let mut rows: Vec<Vec<Cell>> = table.rows.iter().map(|row| vec![Cell::text(&row.stack)]).collect();
     let mut column = |heading: &str, cell: &dyn Fn(&Row) -> Option<String>| {
         let found: Vec<Option<String>> = table.rows.iter().map(cell).collect();

@@ -33,7 +33,7 @@ pub(super) fn part(table: &ProgramTable) -> Option<Part> {
     }
     let columns = vec![
         Column::text("node"),
-        Column::text("stack"),
+        Column::text("manager"),
         Column::figures("CPU ratio"),
         Column::figures("vs other nodes"),
         Column::figures("memory ratio"),

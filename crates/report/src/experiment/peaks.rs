@@ -25,7 +25,7 @@ pub(super) fn grid(experiment: &Experiment, table: &ProgramTable) -> Option<Grid
     let tracks = experiment.tracks.iter().filter(|track| track.program == table.program);
     let rows: Vec<Vec<Cell>> = tracks.map(row).collect();
     let columns = vec![
-        Column::text("stack"),
+        Column::text("manager"),
         Column::figures("timed runs, median MiB"),
         Column::figures("watched run, VmHWM MiB"),
         Column::figures("watched run, highest sample of all processes MiB"),

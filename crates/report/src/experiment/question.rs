@@ -38,7 +38,7 @@ pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec
         rows.retain(|row| row.stack == ignores && row.cpu.is_some());
         if !rows.is_empty() {
             sentences.push(format!(
-                "In one heap, frees ignored against frees obeyed: {}.",
+                "The same allocator, ignoring frees against obeying them ({frees}): {}.",
                 written(&rows, &against)
             ));
         }
@@ -68,7 +68,7 @@ fn pays(collecting: &[Found<'_>], baseline: &str) -> String {
         (_, false) => {
             format!("No collector measurably pays off in CPU time; not decided: {}.", and_list(&open))
         }
-        _ => format!("No collector pays off in CPU time: each takes more than {baseline}."),
+        _ => format!("Collection does not pay off in CPU time: it takes more than {baseline}."),
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
         assert!(pays(&[found(0.9, 1.1), found(1.1, 1.2)], "glibc").contains("not decided: tithe-collect"));
         assert_eq!(
             pays(&[found(1.1, 1.2)], "glibc"),
-            "No collector pays off in CPU time: each takes more than glibc."
+            "Collection does not pay off in CPU time: it takes more than glibc."
         );
     }
 
@@ -135,14 +135,11 @@ mod tests {
         comparison.tables[0].rows[1].collections = Some(figures(12.0));
         comparison.tables[0].rows[2].collections = Some(figures(0.0));
         assert_eq!(with_collections(&comparison, &stacks[1]), format!("{} in 12 collections", stacks[1]));
-        assert_eq!(
-            with_collections(&comparison, &stacks[2]),
-            format!("{}, which never collected", stacks[2])
-        );
+        assert_eq!(with_collections(&comparison, &stacks[2]), format!("{}, without a collection", stacks[2]));
         comparison.tables[0].rows[2].stack = "tithe-collect".into();
         let sentences = sentences(&made, &comparison);
         assert!(sentences[0].contains(" in 12 collections ("), "{sentences:?}");
-        assert!(sentences[1].contains("tithe-collect, which never collected ("), "{sentences:?}");
+        assert!(sentences[1].contains("tithe-collect, without a collection ("), "{sentences:?}");
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub fn render_document(document: &Document, style: &Style) -> String {
     let mut folded = Vec::new();
     document.sections.iter().for_each(|section| unfoldable(&section.items, &mut folded));
     if !folded.is_empty() {
-        let text = format!("Not shown here, but in the page (--html): {}", and_list(&folded));
+        let text = format!("In the page (--html FILE), or here with the named option: {}", and_list(&folded));
         out += &style.paragraph("", &text, Tone::Dim);
     }
     out

@@ -42,8 +42,8 @@ pub fn kinds(figures: &Figures) -> Vec<Item> {
         rows.push(cells("indirectly lost", kinds.indirect, all));
         rows.push(cells("possibly lost", kinds.possible, all));
         rows.push(cells("reachable", kinds.reachable, all));
-        rows.push(cells("  of these, not touched in the second half", kinds.idle, all));
-        rows.push(cells("    and never before", kinds.untouched, all));
+        rows.push(cells("  of these, not accessed in the second half of the run", kinds.idle, all));
+        rows.push(cells("    of these, never accessed", kinds.untouched, all));
         if kinds.unjudged.objects > 0 {
             rows.push(cells("of unknown kind", kinds.unjudged, all));
         }
@@ -61,7 +61,7 @@ pub fn kinds(figures: &Figures) -> Vec<Item> {
         rows.push(cells(name, kinds.freed_after_exit, all));
     }
     if figures.freed_last.objects > 0 {
-        rows.push(cells("freed last, before exit", figures.freed_last, all));
+        rows.push(cells("freed in the clean-up before exit", figures.freed_last, all));
     }
     if figures.suppressed.stacks > 0 {
         let suppressed = &figures.suppressed.kinds;
@@ -118,8 +118,10 @@ fn sum(sum: Sum) -> [String; 2] {
 pub fn definite(figures: &Figures) -> Option<Section> {
     let lost = |row: &SiteLeaks| if row.kinds.definite.objects > 0 { row.lost() } else { Sum::default() };
     let more = |row: &SiteLeaks| [sum(row.kinds.definite), sum(row.led)].concat();
-    let item = listed(figures, &["objects", "bytes", "lost with them", "their bytes"], lost, more);
-    section("Definitely lost", "", item)
+    let item = listed(figures, &["objects", "bytes", "lost through them", "bytes through them"], lost, more);
+    let text = "No pointer leads to these from registers, stacks, static data or live objects. Optimised programs keep no \
+                variable that they never read.";
+    section("Definitely lost", text, item)
 }
 
 /// What is possibly lost.

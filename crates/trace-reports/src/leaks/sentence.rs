@@ -50,7 +50,11 @@ fn grows(one: &Growing) -> String {
 /// The worst that was found.
 pub fn worst(figures: &LeakFigures) -> String {
     if let Some(row) = figures.rows.first().filter(|row| row.kinds.definite.objects > 0) {
-        return definite(row);
+        let all = figures.kinds.definite;
+        return match all.objects > row.kinds.definite.objects {
+            true => format!("{} In all, {} are definitely lost.", definite(row), amount(all)),
+            false => definite(row),
+        };
     }
     let lost = figures.kinds.definite.plus(figures.kinds.indirect);
     if lost.objects > 0 {
@@ -95,7 +99,7 @@ pub fn growth(figures: &LeakFigures) -> Option<String> {
     let one = figures.growing.first().map(grows).filter(|sentence| *sentence != worst);
     one.or_else(|| all_grow(figures))
         .or_else(|| fills(figures))
-        .or_else(|| too_short(figures).map(|why| format!("Not decided: {why}.")))
+        .or_else(|| too_short(figures).map(|why| format!("Growth is not decided: {why}.")))
 }
 
 fn all_grow(figures: &LeakFigures) -> Option<String> {
@@ -130,9 +134,7 @@ pub fn too_short(figures: &LeakFigures) -> Option<String> {
         }
         _ => "it allocates almost nothing".to_owned(),
     };
-    figures
-        .is_short
-        .then(|| format!("the run is too short to detect growth ({why}); let the program run longer"))
+    figures.is_short.then(|| format!("the run is too short ({why}); let the program run longer"))
 }
 
 #[cfg(test)]
@@ -210,7 +212,7 @@ mod tests {
         let short = LeakFigures { is_short: true, time_s: Some(0.02), ..figures(vec![]) };
         let why = too_short(&short).expect("it is short");
         assert!(why.contains("it lasts 20.0 ms, and the test needs 1.00 s"), "{why}");
-        assert_eq!(growth(&short), Some(format!("Not decided: {why}.")));
+        assert_eq!(growth(&short), Some(format!("Growth is not decided: {why}.")));
         assert!(
             too_short(&LeakFigures { time_s: None, ..short })
                 .is_some_and(|why| why.contains("almost nothing"))

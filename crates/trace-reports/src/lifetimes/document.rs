@@ -138,9 +138,9 @@ fn quantiles(figures: &LifetimeFigures, survival: &Survival) -> String {
         };
         match (median, age_90) {
             (Some(median), Some(age_90)) => {
-                format!("half end {}, nine tenths {}", at(median), at(age_90))
+                format!("half are freed {}, nine tenths {}", at(median), at(age_90))
             }
-            (Some(median), None) => format!("half end {}, and {never}", at(median)),
+            (Some(median), None) => format!("half are freed {}, and {never}", at(median)),
             _ => never,
         }
     };
@@ -290,8 +290,8 @@ fn nurseries(figures: &LifetimeFigures) -> Section {
         "collections",
         "objects survive",
         "bytes survive",
-        "promoted a collection",
-        "promoted a MiB",
+        "promoted per collection",
+        "promoted per MiB",
         "too large for it",
     ];
     let mut survive = table("", &columns, rows.collect());
@@ -372,7 +372,7 @@ mod tests {
     fn ages_finer_than_the_stamps_are_not_shown() {
         let stamped = figures(false);
         let sentences = quantiles(&stamped, over_time(&stamped));
-        assert!(sentences.contains("half end within about 1.00 ms"), "{sentences}");
+        assert!(sentences.contains("half are freed within about 1.00 ms"), "{sentences}");
         let exact = figures(true);
         let sentences = quantiles(&exact, over_time(&exact));
         assert!(!sentences.contains("within about"), "{sentences}");

@@ -47,7 +47,7 @@ fn long_lived(figures: &LifetimeFigures) -> String {
         _ => "unlike Zorn's programs (1992), where fewer than a tenth lived long",
     };
     format!(
-        "{} of the objects live while {} or more are allocated, {compared}; by bytes, {}.",
+        "{} of the objects are still live after {} more are allocated, {compared}; by bytes, {}.",
         percent(objects),
         whole_bytes(LONG),
         percent(weight)
@@ -90,7 +90,7 @@ fn generations(figures: &LifetimeFigures) -> String {
         _ => "generations do not pay",
     };
     format!(
-        "A nursery of {} would see {} of its bytes survive ({} a collection): {verdict}.",
+        "A nursery of {} would promote {} of all allocated bytes ({} per collection): {verdict}.",
         whole_bytes(nursery.nursery_bytes),
         percent(share),
         bytes(promoted)
@@ -136,7 +136,7 @@ mod tests {
     fn short_lives_make_generations_pay() {
         let text = queue(1000, 1);
         assert!(text.contains("as in all of Zorn's programs (1992) but"), "{text}");
-        assert!(text.contains("A nursery of 4.00 MiB would see 1.5 % of its bytes survive"), "{text}");
+        assert!(text.contains("A nursery of 4.00 MiB would promote 1.5 % of all allocated bytes"), "{text}");
         assert!(text.contains("generations pay"), "{text}");
     }
 
@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn a_program_that_never_frees_is_the_channel_router() {
         let text = queue(1000, 1000);
-        assert!(text.contains("100 % of the objects live while"), "{text}");
+        assert!(text.contains("100 % of the objects are still live after"), "{text}");
         assert!(text.contains("the one of Zorn's programs (1992) that never frees"), "{text}");
-        assert!(text.contains("100 % of its bytes survive"), "{text}");
+        assert!(text.contains("100 % of all allocated bytes"), "{text}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl fmt::Display for RingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RingError::NoFolder(tried) => {
-                write!(f, "the shared file of the recording could be made in no folder")?;
+                write!(f, "no folder takes the shared file of the recording")?;
                 tried.iter().try_for_each(|(path, error)| write!(f, "; {}: {error}", path.display()))
             }
             RingError::Options => write!(
