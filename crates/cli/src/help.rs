@@ -49,7 +49,6 @@ const OF_OUTPUT: &[&str] = &[
     "collections",
     "csv",
     "db",
-    "figure",
     "force",
     "frames",
     "github_benchmark",
@@ -69,6 +68,7 @@ const OF_OUTPUT: &[&str] = &[
     "sizes",
     "source",
     "to",
+    "value",
 ];
 
 /// The most options that `-h` shows.

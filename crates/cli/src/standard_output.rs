@@ -133,12 +133,12 @@ mod tests {
     #[test]
     fn standard_output_is_for_one_text() {
         for (words, why) in [
-            (&["trace", "stat", "t", "--json", "-", "--markdown", "-"][..], "it is that of --"),
-            (&["report", "e.db", "--parquet", "-"], "no text"),
-            (&["run", "--db", "-", "--", "ls"], "no text"),
-            (&["leaks", "-o", "-", "--", "ls"], "no text"),
-            (&["record", "-o", "-", "--", "ls"], "it is the program's"),
-            (&["lab", "shards", "plan", "gate", "-o", "-", "--base", "a", "--new", "b"], "no text"),
+            (&["trace", "stat", "t", "--json", "-", "--markdown", "-"][..], "uses it already"),
+            (&["report", "e.db", "--parquet", "-"], "not text"),
+            (&["run", "--db", "-", "--", "ls"], "not text"),
+            (&["leaks", "-o", "-", "--", "ls"], "not text"),
+            (&["record", "-o", "-", "--", "ls"], "the program uses it"),
+            (&["lab", "shards", "plan", "gate", "-o", "-", "--base", "a", "--new", "b"], "not text"),
         ] {
             let refused = refusal(&[&["heaptoll"], words].concat()).expect("refused");
             assert!(refused.contains(why) && refused.contains("name a file with --"), "{refused}");

@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn another_version_is_refused_by_name_and_a_later_one_with_what_it_needs() {
-        assert!(refused("no").contains("no JSON") && refused("{}").contains("it has no schema"));
+        assert!(refused("no").contains("not JSON") && refused("{}").contains("it has no schema"));
         let earlier = refused(r#"{"schema": "heaptoll-made/0", "heaptoll": "0.0.1"}"#);
-        assert_eq!(earlier, "its schema is heaptoll-made/0, and heaptoll-made/1 is wanted");
+        assert_eq!(earlier, "its schema is heaptoll-made/0, but heaptoll-made/1 is needed");
         let later = refused(r#"{"schema": "heaptoll-made/2", "heaptoll": "999.0.0"}"#);
         assert!(later.contains("heaptoll-made/2") && later.contains("heaptoll 999.0.0 wrote it"), "{later}");
     }

@@ -120,14 +120,17 @@ mod tests {
         ];
         let torn = Subject { gaps: holes, warnings: vec!["no end".into()], ..Subject::default() };
         let missing = warnings(&torn, 2).join("\n");
-        for word in
-            ["no end", "12\u{202f}345 events are missing: disk full", "chunk 3", "2 events name objects"]
-        {
+        for word in [
+            "no end",
+            "12\u{202f}345 events are missing: disk full",
+            "chunk 3",
+            "2 events name unknown objects",
+        ] {
             assert!(missing.contains(word), "{missing}");
         }
         assert_eq!(warnings(&Subject::default(), 0).len(), 1, "cut off, with no other warning");
         let until = Subject { wall_s: 2.5, warnings: vec!["no end".into()], ..Subject::default() };
-        assert_eq!(warnings(&until, 0)[1], "figures are of what was read: the run's first 2.50 s");
+        assert_eq!(warnings(&until, 0)[1], "the figures cover the run's first 2.50 s");
     }
 
     #[test]

@@ -83,7 +83,7 @@ mod tests {
     fn a_folder_in_which_the_kernel_makes_no_file_is_not_called_missing() {
         assert_eq!(
             check(Path::new("/proc/x")),
-            Err("no file can be made in /proc; name another folder".into())
+            Err("cannot make a file in /proc; name another folder".into())
         );
         assert!(check(Path::new("/no/such/x")).unwrap_err().contains("there is no folder /no/such"));
     }

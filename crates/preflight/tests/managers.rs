@@ -158,7 +158,7 @@ fn the_loaders_own_refusals_are_seen_though_it_goes_on() {
     std::fs::remove_file(&lib).expect("removed");
     let refusal = check_load(&user).expect_err("refused");
     assert!(
-        matches!(&refusal, Refusal::LoaderRefuses { advice, .. } if advice.contains("is not found")),
+        matches!(&refusal, Refusal::LoaderRefuses { advice, .. } if advice.contains("is missing")),
         "{refusal}"
     );
 }

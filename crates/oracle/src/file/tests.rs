@@ -111,7 +111,7 @@ fn code_that_has_changed_is_refused_by_name() {
     assert!(refusal.contains("x y: its content has changed"), "{refusal}");
     std::fs::remove_file(folder.path().join("x y")).expect("it was there");
     let refusal = file.require_same_code(&path).expect_err("it is gone").to_string();
-    assert!(refusal.contains("not there any more"), "{refusal}");
+    assert!(refusal.contains("it no longer exists"), "{refusal}");
 }
 
 /// A file with points of unreachability: the first object's at its last use, the second's never, the third's after its own.

@@ -47,7 +47,7 @@ fn a_manager_that_gives_nothing_is_reported_with_the_request() {
         "void *malloc(size_t n) { if (n > 4000) { errno = ENOMEM; return 0; } return __libc_malloc(n); }",
         Touch::None,
     );
-    assert!(why.starts_with("malloc of 4") && why.contains("gave nothing (Cannot allocate memory"), "{why}");
+    assert!(why.starts_with("malloc of 4") && why.contains("bytes failed (Cannot allocate memory"), "{why}");
 }
 
 #[test]
