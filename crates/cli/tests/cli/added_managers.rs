@@ -203,7 +203,7 @@ fn a_bare_repository_serves_by_itself_or_below_a_folder_of_several() {
     fs::write(fixture.path("recipe/files.sha256"), format!("{manifest}{}  other/a\n", digest(b"")))
         .expect("written");
     write_recipe(&fixture, |recipe| *recipe = recipe.replacen("[managers", &format!("{other}[managers"), 1));
-    add(&fixture, "bare").exits(2).complains(&["made-up is in several repositories", "made and other"]);
+    add(&fixture, "bare").exits(2).complains(&["made-up has several repositories", "made and other"]);
     fs::create_dir_all(fixture.path("bare/other")).expect("made");
     fs::write(fixture.path("bare/other/a"), "").expect("written");
     add(&fixture, "bare").exits(0);

@@ -163,7 +163,7 @@ fn counts_of_instructions_are_compared_by_function() {
         .exits(2)
         .complains(&["name two files of heaptoll exact instructions"]);
     fixture.heaptoll(&["diff", &before, "/bin/true"]).exits(2).complains(&["JSON and one is not"]);
-    fixture.heaptoll(&["diff", &json, &before]).exits(2).complains(&["heaptoll-instructions/1 is wanted"]);
+    fixture.heaptoll(&["diff", &json, &before]).exits(2).complains(&["heaptoll-instructions/1 is needed"]);
     let text = std::fs::read_to_string(&before).expect("the counts");
     let mut older: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     older["programs"][0]["managers"][0].as_object_mut().expect("a row").remove("functions");

@@ -19,7 +19,7 @@ fn a_full_device_as_output_fails_after_the_table_and_leaves_the_experiment_whole
         }
         arguments.extend(["--", "ls", "/"]);
         fixture.heaptoll(&arguments).exits(1).shows(&["glibc#2"]).complains(&["/dev/full", "No space left"]);
-        assert_eq!(rows(&fixture.json(&db)).len(), 2 + 2 * 6);
+        assert_eq!(rows(&fixture.json(&db)).len(), 4 + 2 * 6);
         assert_eq!(form != "--csv", fixture.path("good.csv").exists(), "the others are written");
     }
 }

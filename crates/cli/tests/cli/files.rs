@@ -32,8 +32,8 @@ fn all_forms_of_output_are_readable_and_a_report_gives_the_same() {
     assert_eq!(json, read_json(&fixture.at("b.json")));
     assert_eq!(json["schema"], "heaptoll.experiment/1");
     let count = rows(&json).len();
-    // Watched; then in each repetition in lockstep, start-up, and alone.
-    assert_eq!(count, 2 + 6 * 6);
+    // Watched, and a warm-up in lockstep; then in each repetition in lockstep, start-up, and alone.
+    assert_eq!(count, 4 + 6 * 6);
     let csv = std::fs::read_to_string(fixture.path("a.csv")).expect("reads");
     assert_eq!(csv.lines().count(), 1 + count);
     assert!(csv.lines().next().is_some_and(|header| header.contains("peak_rss_kib")));

@@ -254,7 +254,7 @@ fn what_cannot_be_gated_is_refused_before_anything_runs() {
     };
     refused(&["--base", &good, "--new", "/nowhere/app"], &["/nowhere/app"]);
     refused(&["--base", &good], &["--new"]);
-    refused(&["--base-cmd", "'x", "--new-cmd", "y"], &["--base-cmd `'x` is no command"]);
+    refused(&["--base-cmd", "'x", "--new-cmd", "y"], &["--base-cmd `'x` is not a command"]);
     let two = ["--base", &good, "--new", &again];
     refused(
         &[&two[..], &["--limit", "speed=1%"]].concat(),

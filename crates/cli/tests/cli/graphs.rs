@@ -163,12 +163,9 @@ fn an_output_that_is_an_input_or_no_file_is_refused_before_anything_runs() {
         fixture.heaptoll(command).exits(2).complains(&["the same file"]);
         assert_eq!(std::fs::read_to_string(&trace).expect("it is there"), "a trace");
     }
-    fixture
-        .heaptoll(&["lab", "tailor", &trace, "-o", &pipe, "--force"])
-        .exits(2)
-        .complains(&["must be a file"]);
+    fixture.heaptoll(&["lab", "tailor", &trace, "-o", &pipe, "--force"]).exits(2).complains(&["not a file"]);
     let record = ["record", "--graph", "-f", "-o", &pipe, "--", "/bin/true"];
-    fixture.heaptoll(&record).exits(2).complains(&["must be a file"]);
+    fixture.heaptoll(&record).exits(2).complains(&["not a file"]);
     assert!(!fixture.path("pipe").is_file(), "the pipe stays one");
     fixture.heaptoll(&["record", "--graph"]).exits(2).complains(&["nothing to record"]);
 }

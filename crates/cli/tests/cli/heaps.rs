@@ -102,7 +102,7 @@ fn factors_and_managers_that_cannot_be_are_refused_with_what_to_do() {
     };
     refused(&["--heaps=0.5", "-m", "sweep/glibc"], "give 1 or more");
     refused(&["--heaps=2,x", "-m", "sweep/glibc"], "`x` is not a number");
-    refused(&["--heaps=1,2,3,4,5,6,7,8,9,10,11,12,13", "-m", "sweep/glibc"], "give 12 at most");
+    refused(&["--heaps=1,2,3,4,5,6,7,8,9,10,11,12,13", "-m", "sweep/glibc"], "give at most 12");
     refused(&["--heaps", "-m", "glibc"], "-m tithe-collect");
     refused(&["--heaps", "-m", "sweep,heap=1M/glibc"], "sweep/glibc");
     refused(&["--heaps", "--working-copy", "-m", "sweep/glibc"], "--working-copy");

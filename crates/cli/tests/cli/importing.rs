@@ -62,7 +62,7 @@ fn a_recording_of_heaptrack_works_with_every_command_for_traces() {
         assert_eq!(from, format!("heaptrack 1.4.0 (file format 3, {form})"));
         let shown = fixture.heaptoll(&["trace", "stat", &trace]).exits(0).out;
         assert!(
-            shown.contains("made of a recording of heaptrack 1.4.0")
+            shown.contains("comes from a recording of heaptrack 1.4.0")
                 && shown.contains("single lifetimes") == (form != "raw"),
             "{shown}"
         );
@@ -106,7 +106,7 @@ fn what_cannot_be_imported_is_refused_and_leaves_no_file() {
     }
     let cut = write("cut", b"v 10400 3\ni 5 0\nt 1 0\na 5 1\n+ 0\n+ ");
     let (trace, output) = import(&fixture, &cut);
-    output.exits(1).complains(&["cut off in its line 6", "what comes before"]);
+    output.exits(1).complains(&["cut off in its line 6", "what came before"]);
     let shown = fixture.heaptoll(&["trace", "stat", &trace]);
     assert!(shown.out.contains("cut off in its line 6"), "{}", shown.out);
     fixture
@@ -182,7 +182,11 @@ fn a_profile_of_another_tool_is_exported_and_compared_as_the_trace_that_it_is_of
         assert_eq!(figures["sites"]["exit"]["difference"], 3000);
         assert_eq!(figures["sites"]["calls"]["difference"], 60);
         assert_eq!(figures["sites"]["live"]["difference"] != 0, has_peak);
-        assert_eq!(shown.contains("not compared: bytes live at the peak"), !has_peak, "{shown}");
+        assert_eq!(
+            shown.contains("Not compared (missing in one file): bytes live at the peak"),
+            !has_peak,
+            "{shown}"
+        );
     }
     let page = fixture.at("few.html");
     fixture
@@ -203,7 +207,7 @@ fn a_profile_has_no_events_and_every_command_states_it() {
         let refused = fixture.heaptoll(&[command, &profile]).exits(2);
         refused.complains(&[
             "a heap profile of pprof",
-            "no events",
+            "without events",
             "heaptoll trace export",
             "heaptoll diff",
         ]);
@@ -253,7 +257,7 @@ fn a_profile_that_jemalloc_dumped_has_names_and_is_scaled() {
     fixture
         .heaptoll(&["trace", "stat", &profile])
         .exits(2)
-        .complains(&["a heap profile of jemalloc", "no events"]);
+        .complains(&["a heap profile of jemalloc", "without events"]);
     // The file that its names came from is another by now.
     std::fs::write(&program, "another").expect("writes");
     let shown = folded(&fixture, &profile, "live-bytes").exits(0);

@@ -316,11 +316,11 @@ fn a_stripped_program_that_crashes_and_a_damaged_trace_have_what_is_there() {
     fixture.heaptoll(&["leaks", &fixture.at("cut.graph")]).exits(1).shows(&["cut off"]);
     std::fs::write(fixture.path("head.graph"), &bytes[..600]).expect("writes");
     let head = fixture.at("head.graph");
-    fixture.heaptoll(&["leaks", &head]).exits(1).shows(&["no complete root point"]);
+    fixture.heaptoll(&["leaks", &head]).exits(1).shows(&["no root point is complete"]);
     fixture
         .heaptoll(&["leaks", &head, "--fail-on", "definite"])
         .exits(3)
-        .complains(&["no complete root point"]);
+        .complains(&["no root point is complete"]);
     // Before, a gate over a damaged trace without a leak in what was left passed.
     fixture.heaptoll(&["leaks", &head, "--fail-on", "never-freed"]).exits(3).complains(&["is incomplete"]);
     let growing = fixture.heaptoll(&["leaks", &head, "--fail-on", "growing"]);
@@ -342,7 +342,7 @@ fn of_several_process_images_the_one_that_lost_most_or_that_is_named_is_shown() 
         .heaptoll(&["leaks", "--fail-on", "definite", "-o", &trace, "--", "/bin/sh", "-c", &script])
         .exits(1);
     let shown = shown.shows(&["main lost", "lost 20.5 KiB in 3 objects", "Process images", "8.79 KiB"]);
-    shown.complains(&["process images", "loses (process "]);
+    shown.complains(&["processes, loses (process "]);
     let named =
         |process: &str| fixture.heaptoll(&["leaks", "--fail-on", "definite", "--process", process, &trace]);
     named("holds").exits(0).shows(&["Reachable at the end", "8.79 KiB"]);

@@ -83,7 +83,7 @@ fn a_path_that_the_loader_would_split_is_refused() {
     let fixture = Fixture::new();
     std::fs::create_dir(fixture.path("a folder")).expect("makes");
     let object = fixture.manager("a folder/m.so", "");
-    refused_everywhere(&fixture, &object, &["holds a space or a colon", "symbolic link"]);
+    refused_everywhere(&fixture, &object, &["contains a space or a colon", "symbolic link"]);
     // The advice helps.
     let link = fixture.at("link.so");
     std::os::unix::fs::symlink(&object, &link).expect("links");

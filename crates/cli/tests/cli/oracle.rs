@@ -216,7 +216,10 @@ fn threads_servers_and_bad_names_are_refused() {
     for (stack, part) in [
         ("oracle/glibc", "it needs a point"),
         ("oracle=later,file=a.oracle/glibc", "it needs a point"),
-        ("oracle=last-use/glibc", "cache/heaptoll/oracles/thread.oracle; `heaptoll lab oracle` makes it"),
+        (
+            "oracle=last-use/glibc",
+            "cache/heaptoll/oracles/thread.oracle is missing; `heaptoll lab oracle` makes it",
+        ),
         ("oracle=delay,file=a.oracle/glibc", "it needs bytes"),
         ("oracle=free,bytes=1,file=a.oracle/glibc", "only delay and collect"),
         ("oracle=free,file=a.txt/glibc", "must end with .oracle"),

@@ -210,7 +210,7 @@ fn what_is_no_trace_is_refused() {
     std::fs::write(fixture.path("text"), "allocations: many\n").expect("writes");
     fixture.heaptoll(&["trace", "replay", &fixture.at("text")]).exits(2).complains(&["text"]);
     fixture.heaptoll(&["trace", "replay", &fixture.at(".")]).exits(2).complains(&["seems to be a folder"]);
-    fixture.heaptoll(&["trace", "replay", "-"]).exits(2).complains(&["must be a file"]);
+    fixture.heaptoll(&["trace", "replay", "-"]).exits(2).complains(&["it needs a file"]);
     synthetic(&fixture, 0);
     fixture
         .heaptoll(&["trace", "replay", &fixture.at("t")])
@@ -247,7 +247,7 @@ fn a_hole_in_a_trace_costs_its_objects_only() {
     assert!(figures["facts"]["calls"].as_u64() > Some(100_000), "{}", figures["facts"]);
     let warnings = figures["warnings"].to_string();
     assert!(warnings.contains("events are unreadable"), "{warnings}");
-    assert!(output.out.contains("could not be read"), "{}", output.out);
+    assert!(output.out.contains("are unreadable"), "{}", output.out);
 }
 
 #[test]

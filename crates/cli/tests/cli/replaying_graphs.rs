@@ -272,7 +272,7 @@ fn other_files_managers_plans_and_heaps_are_refused() {
         fixture.heaptoll(&[&["lab", "replay-graph"], words].concat()).exits(2).complains(because);
     };
     refused(&[&plain], &["a trace without pointers", "record --graph"]);
-    refused(&[&text], &["no trace with pointers", "text"]);
+    refused(&[&text], &["not a trace with pointers", "text"]);
     refused(&["-"], &["must be a file"]);
     refused(&[&plain, "-m", "glibc"], &["-m glibc", "collectors of MMTk", "mmtk:semispace"]);
     refused(&[&plain, "-m", "mmtk:semispce"], &["no such collector", "semispace"]);

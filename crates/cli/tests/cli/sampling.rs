@@ -188,7 +188,7 @@ fn the_program_is_left_alone_and_what_cannot_be_sampled_is_refused() {
     };
     // Its exit status and output are its own; so little is rarely sampled, and this seed samples nothing.
     let few = seeded(&fixture, 1, &["record", "--sample", "1G", "-o", &profile, "--", &small]);
-    few.exits(9).shows(&["on\n"]).complains(&["nothing was sampled"]);
+    few.exits(9).shows(&["on\n"]).complains(&["there is no sample"]);
     assert!(!fixture.path("a.pb.gz").exists());
     std::fs::write(fixture.path("a.pb.gz"), "mine").expect("writes");
     run(&["512K", "-o", &profile]).exits(2).complains(&["exists", "--force"]);
@@ -295,7 +295,10 @@ fn a_dormant_program_is_woken_and_put_to_sleep_through_its_socket() {
     steps.end().exits(0).complains(&["Heap profile of steps"]);
     assert!(!fixture.path("s").exists(), "the socket is gone");
     assert_eq!(pprof_sums(&fixture.at("end.pb.gz"))[3], pprof_sums(&fixture.at("first"))[3]);
-    fixture.heaptoll(&["record", "attach", &fixture.at("s"), "start"]).exits(2).complains(&["is not there"]);
+    fixture
+        .heaptoll(&["record", "attach", &fixture.at("s"), "start"])
+        .exits(2)
+        .complains(&["does not exist"]);
     fixture
         .heaptoll(&["record", "attach", &fixture.at("first"), "start"])
         .exits(2)

@@ -242,7 +242,7 @@ fn resume_without_n_does_not_extend_and_with_a_larger_n_does() {
     fixture
         .heaptoll(&["run", "--resume", &db, "-n", "3"])
         .exits(2)
-        .complains(&["begun with 4 repetitions", "only be extended"]);
+        .complains(&["began with 4 repetitions", "only be extended"]);
     assert_eq!(rows_of(&fixture.json(&db), "glibc", "timed").len(), 4, "nothing is taken away");
 }
 

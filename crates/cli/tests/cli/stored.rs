@@ -132,6 +132,6 @@ fn a_dash_is_standard_output_with_nothing_else_on_it() {
     fixture
         .heaptoll(&["report", &db, "--parquet", "-"])
         .exits(2)
-        .complains(&["--parquet - is standard output"]);
+        .complains(&["--parquet - means standard output"]);
     assert!(!fixture.path("-").exists() && !Path::new("-").exists());
 }

@@ -73,7 +73,7 @@ fn an_allocator_made_from_a_program_serves_it_and_another_run_of_it() {
     let output = fixture.heaptoll(&["lab", "tailor", &trace, "-o", &object, "--json", &json]).exits(0);
     let output = output.shows(&[
         "An allocator for prog",
-        "for 2 sizes, each of which has a class",
+        "for 2 sizes, each with its own class",
         "64 B",
         "Compare it",
     ]);
@@ -134,7 +134,7 @@ fn what_no_allocator_can_be_made_of_is_refused_with_the_reason() {
     let small = fixture.program("small", "int main(void) { free(malloc(9)); return 0; }");
     let short = fixture.at("small.heaptoll");
     fixture.heaptoll(&["record", "-o", &short, "--", &small]).exits(0);
-    tailor(&short, &object).complains(&["has 1 allocations", "10\u{202f}000", "Record a longer run"]);
+    tailor(&short, &object).complains(&["has only 1 allocations", "10\u{202f}000", "Record a longer run"]);
     let whole = std::fs::read(&trace).expect("the trace");
     let cut = fixture.at("cut.heaptoll");
     std::fs::write(&cut, &whole[..whole.len() - 200]).expect("writes");

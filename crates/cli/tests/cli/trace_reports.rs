@@ -188,7 +188,7 @@ fn lifetimes_are_shown_by_size_site_and_thread() {
     let json = fixture.at("lifetimes.json");
     let html = fixture.at("lifetimes.html");
     fixture.heaptoll(&["trace", "lifetimes", &trace, "--json", &json, "--html", &html]).exits(0).shows(&[
-        "How long the objects of made live",
+        "Lifetimes of the objects of made",
         "513 to 1024 B",
         "Still live at exit",
         "left_hand < main",
@@ -222,7 +222,7 @@ fn what_is_no_trace_is_refused_with_what_it_lacks() {
         .complains(&["bare.heaptoll", "--sites"]);
     std::fs::write(fixture.path("a.txt"), "hello, world\n".repeat(99)).expect("writes");
     for command in ["stat", "lifetimes"] {
-        fixture.heaptoll(&[command, &fixture.at("a.txt")]).exits(2).complains(&["a.txt", "no trace"]);
+        fixture.heaptoll(&[command, &fixture.at("a.txt")]).exits(2).complains(&["a.txt", "is not a trace"]);
         fixture.heaptoll(&[command, &fixture.at("gone")]).exits(2).complains(&["gone", "No such file"]);
         fixture.heaptoll(&[command, &fixture.at("")]).exits(2);
         fixture.heaptoll(&[command, &bare, "--html", "/nowhere/x.html"]).exits(2).complains(&["/nowhere"]);

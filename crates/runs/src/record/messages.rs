@@ -154,8 +154,8 @@ fn troubles(
             "the recorder missed the frees of {}: a library opened with RTLD_DEEPBIND, or bound to the C library \
              otherwise, calls the C library's free directly",
             match unseen {
-                1 => "1 block was".to_owned(),
-                many => format!("{} blocks were", count(many as f64)),
+                1 => "1 block".to_owned(),
+                many => format!("{} blocks", count(many as f64)),
             }
         ));
     }

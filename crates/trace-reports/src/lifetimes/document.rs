@@ -34,10 +34,7 @@ pub fn document(figures: &LifetimeFigures, profile: Option<Profile>, trace: &Pat
         warnings.push(format!(
             "the recorder missed the frees of {}: their ages are too high, because they end when the address is used \
              again",
-            match figures.lost {
-                1 => "1 object was".to_owned(),
-                lost => format!("{} were", objects(lost)),
-            }
+            objects(figures.lost)
         ));
     }
     if figures.subject.collector {

@@ -29,7 +29,7 @@ pub fn document(figures: &StatFigures, profile: Option<Profile>, trace: &Path) -
     if let Some(lost) = lost {
         warnings.push(format!(
             "the recorder missed the frees of {}, so live bytes are too high until their addresses are used again",
-            was_or_were(lost.calls)
+            objects(lost.calls)
         ));
     }
     Document {
@@ -46,10 +46,6 @@ pub fn document(figures: &StatFigures, profile: Option<Profile>, trace: &Path) -
         ]),
         ..Document::default()
     }
-}
-
-fn was_or_were(count: u64) -> String {
-    format!("{} {}", objects(count), if count == 1 { "was" } else { "were" })
 }
 
 /// Table II of Detlefs, Dosser & Zorn 1994, and a few lines more.

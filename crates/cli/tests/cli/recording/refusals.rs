@@ -44,7 +44,7 @@ fn one_manager_is_named_or_none() {
     let fixture = Fixture::new();
     record(&fixture, &["-m", "historic"], &["ls"]).exits(2).complains(&["historic", "several managers"]);
     record(&fixture, &["-m", "all"], &["ls"]).exits(2).complains(&["several managers"]);
-    record(&fixture, &["-m", "bdw"], &["ls"]).exits(2).complains(&["bdw cannot be recorded over"]);
+    record(&fixture, &["-m", "bdw"], &["ls"]).exits(2).complains(&["bdw cannot be recorded"]);
     record(&fixture, &["-m", "ancient"], &["ls"]).exits(2).complains(&["no manager `ancient`"]);
     record(&fixture, &["-m", "/no/such.so"], &["ls"]).exits(2).complains(&["/no/such.so"]);
     let empty = fixture.object("empty.so", "int nothing;");
