@@ -320,7 +320,7 @@ fn a_stripped_program_that_crashes_and_a_damaged_trace_have_what_is_there() {
     fixture
         .heaptoll(&["leaks", &head, "--fail-on", "definite"])
         .exits(3)
-        .complains(&["no root point is complete"]);
+        .complains(&["no complete root point"]);
     // Before, a gate over a damaged trace without a leak in what was left passed.
     fixture.heaptoll(&["leaks", &head, "--fail-on", "never-freed"]).exits(3).complains(&["is incomplete"]);
     let growing = fixture.heaptoll(&["leaks", &head, "--fail-on", "growing"]);
@@ -347,5 +347,5 @@ fn of_several_process_images_the_one_that_lost_most_or_that_is_named_is_shown() 
         |process: &str| fixture.heaptoll(&["leaks", "--fail-on", "definite", "--process", process, &trace]);
     named("holds").exits(0).shows(&["Reachable at the end", "8.79 KiB"]);
     named("loses").exits(1);
-    named("other").exits(2).complains(&["no process image is called other; there are: ", "holds (process "]);
+    named("other").exits(2).complains(&["no process is called other; there are: ", "holds (process "]);
 }

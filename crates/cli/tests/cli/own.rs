@@ -148,7 +148,7 @@ fn half_of_the_calls_is_refused() {
         "__attribute__((noipa)) void *mi_malloc(size_t n) { static char a[1 << 20]; static size_t u; return a + (u += n); }
          int main(void) { for (int i = 0; i < 9000; i++) mi_malloc(16); return 0; }",
     );
-    counted(&fixture, &[], &[&never], 2).1.complains(&["mi_malloc and no routine that frees blocks"]);
+    counted(&fixture, &[], &[&never], 2).1.complains(&["mi_malloc but no routine that frees blocks"]);
     let stripped = fixture.static_program("stripped", "int main(void) { free(malloc(9)); return 0; }");
     assert!(Command::new("strip").arg(&stripped).status().expect("there is strip").success());
     counted(&fixture, &[], &[&stripped], 2).1.complains(&["statically linked", "Was it stripped?"]);

@@ -420,8 +420,14 @@ fn programs_measured_one_by_one_show_each_table_before_the_next_begins() {
     let words = ["-p", "cfrac", "-p", "robson", "--size", "tiny", "-n", "2", "--json", &json];
     let output = fixture.heaptoll(&[&["run", "--by-program"], &managers[..], &words].concat()).exits(0);
     let at = |word: &str| output.out.find(word).unwrap_or_else(|| panic!("{word} is not in {}", output.out));
-    let order =
-        ["cfrac\n", "robson\n", "overall:", "How it was measured", "Explicit management", "In one heap"];
+    let order = [
+        "cfrac\n",
+        "robson\n",
+        "overall:",
+        "How it was measured",
+        "Explicit management",
+        "The same allocator",
+    ];
     assert!(order.map(at).is_sorted(), "{}", output.out);
     assert!(output.out.lines().all(|line| !line.contains("verdict") || line.contains("programs")));
     let found = read_json(&json);

@@ -273,7 +273,7 @@ fn other_files_managers_plans_and_heaps_are_refused() {
     };
     refused(&[&plain], &["a trace without pointers", "record --graph"]);
     refused(&[&text], &["not a trace with pointers", "text"]);
-    refused(&["-"], &["must be a file"]);
+    refused(&["-"], &["it needs a file"]);
     refused(&[&plain, "-m", "glibc"], &["-m glibc", "collectors of MMTk", "mmtk:semispace"]);
     refused(&[&plain, "-m", "mmtk:semispce"], &["no such collector", "semispace"]);
     refused(&[&plain, "--heap", "0.5x"], &["1 or more"]);

@@ -195,7 +195,7 @@ fn the_program_is_left_alone_and_what_cannot_be_sampled_is_refused() {
     run(&["0"]).exits(2).complains(&["between 1 byte and"]);
     run(&["512K", "--dormant"]).exits(2).complains(&["--socket"]);
     run(&["512K", "--sites"]).exits(2).complains(&["cannot be used with"]);
-    run(&["512K", "-o", "-"]).exits(2).complains(&["it is the program's"]);
+    run(&["512K", "-o", "-"]).exits(2).complains(&["the program uses it"]);
     run(&["512K", "--json", "-", "-o", &fixture.at("b")]).exits(2).complains(&["name a file"]);
     let taken = fixture.at("taken");
     std::fs::write(&taken, "mine").expect("writes");

@@ -200,9 +200,9 @@ fn an_experiment_over_a_pipe_is_compared_by_its_digest_and_not_resumed_planned_o
     fixture
         .heaptoll(&["lab", "artifact", &one, "-o", &folder])
         .exits(2)
-        .complains(&["came from a pipe", "--stdin FILE"]);
+        .complains(&["was a pipe and is not kept", "--stdin FILE"]);
     let plan = "plan -o x.plan -n 1 -m glibc";
-    runs(&fixture, plan, piped(b"abc".to_vec())).0.exits(2).complains(&["came from a pipe", "--stdin FILE"]);
+    runs(&fixture, plan, piped(b"abc".to_vec())).0.exits(2).complains(&["was a pipe", "--stdin FILE"]);
     // A file is there for the next command, which names it.
     let named = fixture.json(&measured("file.db", Kind::File.open(&fixture)));
     let words = named["experiment"]["settings"]["repeat_command"].to_string();

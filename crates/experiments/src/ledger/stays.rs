@@ -82,7 +82,7 @@ impl<'a> Stays<'a> {
             all => format!(": {}", all.iter().map(each).collect::<Vec<_>>().join(", ")),
         };
         format!(
-            "{} of the {} live then are freed later, and at the last snapshot {} of free memory are resident{}. {}",
+            "{} of the {} live at the largest snapshot are freed later, and at the last snapshot {} of free memory are resident{}. {}",
             whole_bytes(live(self.peak).saturating_sub(live(later))),
             whole_bytes(live(self.peak)),
             whole_bytes(free),
@@ -177,7 +177,7 @@ mod tests {
         let sentence = stays.sentence("glibc");
         assert!(
             sentence.starts_with(
-                "386 B of the 390 B live then are freed later, and at the last snapshot 391 B of free memory are resident, on pages \
+                "386 B of the 390 B live at the largest snapshot are freed later, and at the last snapshot 391 B of free memory are resident, on pages \
                  without a live block, which glibc keeps. After "
             ),
             "{sentence}"

@@ -134,11 +134,11 @@ mod tests {
             |count| CollectionFigures { count, pause_total_s: 0.0, pause_max_s: 0.0, reclaimed_bytes: 0.0 };
         comparison.tables[0].rows[1].collections = Some(figures(12.0));
         comparison.tables[0].rows[2].collections = Some(figures(0.0));
-        assert_eq!(with_collections(&comparison, &stacks[1]), format!("{} in 12 collections", stacks[1]));
+        assert_eq!(with_collections(&comparison, &stacks[1]), format!("{}, 12 collections a run", stacks[1]));
         assert_eq!(with_collections(&comparison, &stacks[2]), format!("{}, without a collection", stacks[2]));
         comparison.tables[0].rows[2].stack = "tithe-collect".into();
         let sentences = sentences(&made, &comparison);
-        assert!(sentences[0].contains(" in 12 collections ("), "{sentences:?}");
+        assert!(sentences[0].contains(", 12 collections a run ("), "{sentences:?}");
         assert!(sentences[1].contains("tithe-collect, without a collection ("), "{sentences:?}");
     }
 
