@@ -35,7 +35,7 @@ pub fn section(
         items.push(Item::Warnings(warnings));
     } else {
         let mut grid = figures::grid(comparison, table, &experiment.tracks, notes(experiment, table));
-        let space = if extras.explain { usize::MAX } else { NOTES.saturating_sub(warnings.len()) };
+        let space = if extras.explain { usize::MAX } else { NOTES.saturating_sub(warnings.len()).max(1) };
         let more = grid.notes.split_off(space.min(grid.notes.len()));
         items.extend([Item::Grid(grid), Item::Warnings(warnings)]);
         items.extend((!more.is_empty()).then(|| more_notes(more)));
@@ -68,7 +68,7 @@ pub fn brief(experiment: &Experiment, comparison: &Comparison, table: &ProgramTa
     Section { title: table.program.clone(), text: vec![], items }
 }
 
-/// Most lines under a table that nobody requested.
+/// Most lines under a table that nobody requested; where runs failed, one note stays, which may have the cause.
 const NOTES: usize = 2;
 /// A table that cannot show differences of this size suggests more repetitions.
 const COARSE: f64 = 0.05;
