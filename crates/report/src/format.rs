@@ -206,7 +206,10 @@ mod tests {
             "Machine load during the runs: other work 45 % of the processors, steal 0.3 %, interrupts 0.1 %";
         assert_eq!(text(0, None), format!("{start}: quiet"));
         assert_eq!(text(7, Some(0.0)), format!("{start}: 7 of 10 repetitions affected"));
-        assert_eq!(text(10, Some(0.12)), format!("{start}, throttled by cpu.max 12 %: loaded"));
+        assert_eq!(
+            text(10, Some(0.12)),
+            format!("{start}, throttled by cpu.max 12 %: all repetitions affected")
+        );
     }
 
     #[test]

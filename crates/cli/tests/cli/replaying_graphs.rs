@@ -276,7 +276,7 @@ fn other_files_managers_plans_and_heaps_are_refused() {
     refused(&["-"], &["it needs a file"]);
     refused(&[&plain, "-m", "glibc"], &["-m glibc", "collectors of MMTk", "mmtk:semispace"]);
     refused(&[&plain, "-m", "mmtk:semispce"], &["no such collector", "semispace"]);
-    refused(&[&plain, "--heap", "0.5x"], &["1 or more"]);
+    refused(&[&plain, "--heap", "0.5x"], &["from 1x"]);
     let plan = ["trace", "replay", &plain, "-m", "mmtk:semispace"];
     fixture.heaptoll(&plan).exits(2).complains(&["mmtk:semispace", "record --graph", "lab replay-graph"]);
 }

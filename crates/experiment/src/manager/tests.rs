@@ -191,7 +191,7 @@ fn unknown_names_and_paths_are_distinguished() {
     let known = [glibc()];
     assert!(matches!(find(&known, "nope"), Err(ManagerError::Unknown { .. })));
     let misspelt = find(&known, "glib").expect_err("it is refused").to_string();
-    assert!(misspelt.contains("no manager `glib`; did you mean `glibc`?; known"), "{misspelt}");
+    assert!(misspelt.contains("no manager `glib`; did you mean `glibc`? Known"), "{misspelt}");
     assert!(matches!(find(&known, "./nope.so"), Err(ManagerError::NoFile { .. })));
     assert!(matches!(find(&known, "/tmp"), Err(ManagerError::NoFile { .. })));
     assert_eq!(find(&known, "glibc").map(|manager| manager.kind).ok(), Some(ManagerSource::Glibc));

@@ -102,9 +102,9 @@ mod tests {
             panic!("four sentences")
         };
         assert!(explicit.starts_with("Explicit management, against glibc: "), "{explicit}");
-        assert!(explicit.contains(" tithe ") && !explicit.contains("tithe-collect"), "{explicit}");
-        assert!(collection.contains("against glibc: tithe-collect "), "{collection}");
-        assert!(heap.contains("frees ignored against frees obeyed: tithe-collect"), "{heap}");
+        assert!(explicit.contains(" tithe, ") && !explicit.contains("tithe-collect"), "{explicit}");
+        assert!(collection.contains("against glibc: tithe-collect, "), "{collection}");
+        assert!(heap.contains("ignoring frees against obeying them (tithe): tithe-collect"), "{heap}");
         assert!(pays.contains("in CPU time"), "{pays}");
         let (made, comparison) = renamed(&[(2, "bdw-nofree")]);
         assert_eq!(sentences(&made, &comparison).len(), 3, "nothing of the same heap ran");
