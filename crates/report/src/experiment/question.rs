@@ -103,7 +103,7 @@ mod tests {
         };
         assert!(explicit.starts_with("Explicit management, against glibc: "), "{explicit}");
         assert!(explicit.contains(" tithe, ") && !explicit.contains("tithe-collect"), "{explicit}");
-        assert!(collection.contains("against glibc: tithe-collect, "), "{collection}");
+        assert!(collection.contains("against glibc: tithe-collect"), "{collection}");
         assert!(heap.contains("ignoring frees against obeying them (tithe): tithe-collect"), "{heap}");
         assert!(pays.contains("in CPU time"), "{pays}");
         let (made, comparison) = renamed(&[(2, "bdw-nofree")]);
