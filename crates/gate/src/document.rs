@@ -178,7 +178,7 @@ fn metrics(program: &Program) -> Table {
         Column::text("verdict"),
     ];
     let measured = program.metrics.iter().any(|one| matches!(one.change, Change::Measured(_)));
-    let note = "Counts are exact. Changes with an interval come from paired runs; all intervals of an \
+    let note = "Counts are exact. Changes with an interval come from paired runs, so they may differ from the ratio of two columns; all intervals of an \
                 analysis are valid together at 95 %. A limit is broken only if the whole interval lies \
                 beyond it; a limit on a count also has a floor.";
     Table {

@@ -7,7 +7,7 @@ use heaptoll_units::limits;
 use serde::{Deserialize, Serialize};
 
 /// What can be had of a program that has an allocator of its own.
-const FOLLOWED: &str = "`heaptoll exact instructions`, `exact locality` and `exact drag` follow its own allocator by symbols, \
+const FOLLOWED: &str = "`heaptoll exact instructions`, `heaptoll exact locality` and `heaptoll exact drag` follow the program's own allocator by its symbols, \
 without preloading";
 
 /// A preflight that did not pass.

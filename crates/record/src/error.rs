@@ -67,7 +67,7 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// The rings could not be made.
-    #[error("cannot record: {0}{advice}", advice = ring_advice(.0))]
+    #[error("cannot record: {advice}{0}", advice = ring_advice(.0))]
     Ring(#[from] RingError),
     /// The program could not be started.
     #[error("cannot start {program}: {source}; check that it runs by hand")]
@@ -98,6 +98,5 @@ pub enum RecordError {
 /// What to do about rings that could not be made. A limit of the process meets every folder.
 fn ring_advice(error: &RingError) -> String {
     let Some((_, cause)) = error.tried().first() else { return String::new() };
-    "; ".to_owned()
-        + &limits::advice_or(cause, "set TMPDIR to a folder that you can write to, with 2 MiB free")
+    limits::advice_or(cause, "set TMPDIR to a folder that you can write to, with 2 MiB free") + "; "
 }

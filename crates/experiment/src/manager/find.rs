@@ -69,14 +69,15 @@ pub(super) fn unknown(known: &[Manager], name: &str) -> ManagerError {
     ManagerError::Unknown {
         name: name.into(),
         suggestion: did_you_mean(name, names.chain(groups)),
-        known: known.iter().map(listed).collect::<Vec<_>>().join(", "),
+        known: known.iter().map(|manager| listed(manager, known)).collect::<Vec<_>>().join(", "),
     }
 }
 
-/// A manager's name with what it stands for: `debian-jemalloc (jemalloc)`.
-fn listed(manager: &Manager) -> String {
-    let stands_for = manager.stands_for.map(|name| format!(" ({name})")).unwrap_or_default();
-    format!("{}{stands_for}", manager.name)
+/// A manager's name with what it stands for: `debian-jemalloc (also jemalloc)`.
+fn listed(manager: &Manager, known: &[Manager]) -> String {
+    let alone = |name: &&str| known.iter().all(|other| other.name != **name);
+    let also = manager.stands_for.filter(alone).map(|name| format!(" (also {name})")).unwrap_or_default();
+    format!("{}{also}", manager.name)
 }
 
 /// The manager that a name without a version stands for: `mimalloc3` for `mimalloc`.

@@ -36,7 +36,7 @@ pub fn document(ledger: &Ledger, subject: &str, most: &Peak) -> Document {
         items: vec![Item::Table(sum(top))],
     });
     let fullest_name = format!("most live of {}", plural(snapshots.len(), "snapshot"));
-    let named = named([(fullest, &fullest_name), (peak, "peak"), (snapshots.len() - 1, "last")]);
+    let named = named([(fullest, &fullest_name), (peak, "shown above"), (snapshots.len() - 1, "last")]);
     if named.len() > 1 {
         document.sections.push(Section {
             title: "The peak and other snapshots".into(),

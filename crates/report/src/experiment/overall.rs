@@ -107,15 +107,15 @@ pub(super) fn found<'a>(comparison: &'a Comparison) -> Vec<Found<'a>> {
     }
 }
 
-/// A stack's name with how often it collected on all programs, where that is known: `tithe, 12 collections a run`.
+/// A stack's name with how often it collected on all programs, where that is known: `tithe with 12 collections a run`.
 pub(super) fn with_collections(comparison: &Comparison, stack: &str) -> String {
     let rows = comparison.tables.iter().flat_map(|table| &table.rows).filter(|row| row.stack == stack);
     let counts: Vec<f64> = rows.filter_map(|row| Some(row.collections?.count)).collect();
     match counts.iter().sum::<f64>() {
         _ if counts.is_empty() => stack.to_owned(),
-        0.0 => format!("{stack}, without a collection"),
-        1.0 => format!("{stack}, 1 collection a run"),
-        many => format!("{stack}, {} collections a run", format::count(many)),
+        0.0 => format!("{stack} without a collection"),
+        1.0 => format!("{stack} with 1 collection a run"),
+        many => format!("{stack} with {} collections a run", format::count(many)),
     }
 }
 

@@ -102,7 +102,7 @@ mod tests {
             panic!("four sentences")
         };
         assert!(explicit.starts_with("Explicit management, against glibc: "), "{explicit}");
-        assert!(explicit.contains(" tithe, ") && !explicit.contains("tithe-collect"), "{explicit}");
+        assert!(explicit.contains(" tithe with ") && !explicit.contains("tithe-collect"), "{explicit}");
         assert!(collection.contains("against glibc: tithe-collect"), "{collection}");
         assert!(heap.contains("ignoring frees against obeying them (tithe): tithe-collect"), "{heap}");
         assert!(pays.contains("in CPU time"), "{pays}");
@@ -134,12 +134,15 @@ mod tests {
             |count| CollectionFigures { count, pause_total_s: 0.0, pause_max_s: 0.0, reclaimed_bytes: 0.0 };
         comparison.tables[0].rows[1].collections = Some(figures(12.0));
         comparison.tables[0].rows[2].collections = Some(figures(0.0));
-        assert_eq!(with_collections(&comparison, &stacks[1]), format!("{}, 12 collections a run", stacks[1]));
-        assert_eq!(with_collections(&comparison, &stacks[2]), format!("{}, without a collection", stacks[2]));
+        assert_eq!(
+            with_collections(&comparison, &stacks[1]),
+            format!("{} with 12 collections a run", stacks[1])
+        );
+        assert_eq!(with_collections(&comparison, &stacks[2]), format!("{} without a collection", stacks[2]));
         comparison.tables[0].rows[2].stack = "tithe-collect".into();
         let sentences = sentences(&made, &comparison);
-        assert!(sentences[0].contains(", 12 collections a run ("), "{sentences:?}");
-        assert!(sentences[1].contains("tithe-collect, without a collection ("), "{sentences:?}");
+        assert!(sentences[0].contains(" with 12 collections a run ("), "{sentences:?}");
+        assert!(sentences[1].contains("tithe-collect without a collection ("), "{sentences:?}");
     }
 
     #[test]

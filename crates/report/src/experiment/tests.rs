@@ -320,7 +320,7 @@ fn a_sentence_at_the_top_names_stacks_by_their_verdict() {
     let lead = &shown.sections[0];
     assert!(lead.title.is_empty() && lead.items.is_empty(), "the page shows it under the title: {lead:?}");
     let text = &lead.text[0];
-    assert!(text.starts_with("Against glibc: ") && text.contains("9 % less CPU (mimalloc3, "), "{text}");
+    assert!(text.starts_with("Against glibc: ") && text.contains("9 % less CPU (mimalloc3 with "), "{text}");
     assert_eq!(text.matches("no difference detected").count(), 1, "{text}");
     let html = page(&made, &comparison);
     let at = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}"));

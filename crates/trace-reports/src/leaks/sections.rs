@@ -118,9 +118,14 @@ fn sum(sum: Sum) -> [String; 2] {
 pub fn definite(figures: &Figures) -> Option<Section> {
     let lost = |row: &SiteLeaks| if row.kinds.definite.objects > 0 { row.lost() } else { Sum::default() };
     let more = |row: &SiteLeaks| [sum(row.kinds.definite), sum(row.led)].concat();
-    let item = listed(figures, &["objects", "bytes", "lost through them", "bytes through them"], lost, more);
-    let text = "No pointer leads to these from registers, stacks, static data or live objects. Optimised programs keep no \
-                variable that they never read.";
+    let item = listed(
+        figures,
+        &["objects", "bytes", "objects lost through them", "bytes lost through them"],
+        lost,
+        more,
+    );
+    let text = "No pointer leads to these from registers, stacks, static data or live objects. If the source stores one, the \
+                compiler may have removed a variable that is never read: compare with -O0.";
     section("Definitely lost", text, item)
 }
 

@@ -90,9 +90,9 @@ fn generations(figures: &LifetimeFigures) -> String {
         _ => "generations do not pay",
     };
     format!(
-        "A nursery of {} would promote {} of all allocated bytes ({} per collection): {verdict}.",
+        "Each collection of a nursery of {} would promote {} of it ({}): {verdict}.",
         whole_bytes(nursery.nursery_bytes),
-        percent(share),
+        percent(promoted / nursery.nursery_bytes as f64),
         bytes(promoted)
     )
 }
@@ -136,7 +136,10 @@ mod tests {
     fn short_lives_make_generations_pay() {
         let text = queue(1000, 1);
         assert!(text.contains("as in all of Zorn's programs (1992) but"), "{text}");
-        assert!(text.contains("A nursery of 4.00 MiB would promote 1.5 % of all allocated bytes"), "{text}");
+        assert!(
+            text.contains("Each collection of a nursery of 4.00 MiB would promote 1.6 % of it"),
+            "{text}"
+        );
         assert!(text.contains("generations pay"), "{text}");
     }
 
@@ -152,7 +155,7 @@ mod tests {
         let text = queue(1000, 1000);
         assert!(text.contains("100 % of the objects are still live after"), "{text}");
         assert!(text.contains("the one of Zorn's programs (1992) that never frees"), "{text}");
-        assert!(text.contains("100 % of all allocated bytes"), "{text}");
+        assert!(text.contains("would promote 100 % of it"), "{text}");
     }
 
     #[test]
