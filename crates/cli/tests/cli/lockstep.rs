@@ -7,6 +7,11 @@ use crate::fixture::{
     Fixture, assert_none_left, eventually, marker, notes, outcomes, programs_with, rows, rows_of,
 };
 
+/// The words of a run that prints all its notes.
+fn explained<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "--explain"], words].concat()
+}
+
 /// Some milliseconds of allocating, then whatever the test has it do.
 fn works(before_the_end: &str) -> String {
     format!(
@@ -22,20 +27,8 @@ fn stacks_of_a_program_that_only_computes_run_at_once() {
     let fixture = Fixture::new();
     let program = fixture.program("computes", &works(""));
     let db = fixture.at("e.db");
-    let output = fixture.heaptoll(&[
-        "run",
-        "--explain",
-        "-m",
-        "glibc",
-        "-m",
-        "glibc",
-        "-n",
-        "3",
-        "--db",
-        &db,
-        "--",
-        &program,
-    ]);
+    let output =
+        fixture.heaptoll(&explained(&["-m", "glibc", "-m", "glibc", "-n", "3", "--db", &db, "--", &program]));
     output.exits(0).shows(&["in lockstep on one core", "Machine load during the runs: other work "]);
     let json = fixture.json(&db);
     for stack in ["glibc", "glibc#2"] {
@@ -129,7 +122,7 @@ fn files_of_a_run_s_own_keep_no_stack_out_of_lockstep() {
     let program = fixture.program("own", &works(act));
     let db = fixture.at("e.db");
     fixture
-        .heaptoll(&["run", "--explain", "-m", "glibc", "-m", "glibc", "-n", "1", "--db", &db, "--", &program])
+        .heaptoll(&explained(&["-m", "glibc", "-m", "glibc", "-n", "1", "--db", &db, "--", &program]))
         .exits(0)
         .shows(&["in lockstep on one core"]);
 }
@@ -145,22 +138,9 @@ fn a_manager_that_starts_threads_runs_by_itself_and_the_others_at_once() {
     let program = fixture.program("computes", &works(""));
     let db = fixture.at("e.db");
     fixture
-        .heaptoll(&[
-            "run",
-            "--explain",
-            "-m",
-            "glibc",
-            "-m",
-            &threaded,
-            "-m",
-            "glibc",
-            "-n",
-            "2",
-            "--db",
-            &db,
-            "--",
-            &program,
-        ])
+        .heaptoll(&explained(&[
+            "-m", "glibc", "-m", &threaded, "-m", "glibc", "-n", "2", "--db", &db, "--", &program,
+        ]))
         .exits(0)
         .shows(&["it starts threads in the program", "in lockstep on one core"]);
     let json = fixture.json(&db);
@@ -183,22 +163,9 @@ fn a_stack_that_is_slow_in_its_warm_up_runs_by_itself_and_the_others_at_once() {
     let program = fixture.program("computes", &works(""));
     let db = fixture.at("e.db");
     fixture
-        .heaptoll(&[
-            "run",
-            "--explain",
-            "-m",
-            "glibc",
-            "-m",
-            &slow,
-            "-m",
-            "glibc",
-            "-n",
-            "1",
-            "--db",
-            &db,
-            "--",
-            &program,
-        ])
+        .heaptoll(&explained(&[
+            "-m", "glibc", "-m", &slow, "-m", "glibc", "-n", "1", "--db", &db, "--", &program,
+        ]))
         .exits(0)
         .shows(&["its warm-up took ", "in lockstep on one core"]);
     let json = fixture.json(&db);
@@ -286,8 +253,7 @@ fn files_made_under_the_same_name_in_each_run_keep_a_program_out_of_lockstep() {
     for (number, act) in cases.into_iter().enumerate() {
         let program = fixture.program(&format!("makes{number}"), &works(&format!("{act} usleep(0);")));
         let db = fixture.at(&format!("{number}.db"));
-        let mut run =
-            fixture.command(&["run", "--explain", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db]);
+        let mut run = fixture.command(&explained(&["-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db]));
         run.args(["--", &program]).current_dir(fixture.path("."));
         let output: crate::fixture::CommandOutput = run.output().expect("starts").into();
         output.exits(0).shows(&["not in lockstep: it creates ", "in each run"]);
@@ -304,20 +270,8 @@ fn fillers_remove_the_files_of_the_program() {
                for (int i = 0; i < 300000; i++) free(malloc(i % 100)); unlink(file);";
     let program = fixture.program("temporary", &works(act));
     let slow = fixture.manager("slow.so", "#define BEFORE(bytes) for (volatile int i = 0; i < 50; i++);");
-    let mut run = fixture.command(&[
-        "run",
-        "--explain",
-        "-m",
-        "glibc",
-        "-m",
-        &slow,
-        "-n",
-        "3",
-        "--warmup",
-        "0",
-        "--",
-        &program,
-    ]);
+    let mut run = fixture
+        .command(&explained(&["-m", "glibc", "-m", &slow, "-n", "3", "--warmup", "0", "--", &program]));
     let output: crate::fixture::CommandOutput = run.env("OWN", &folder).output().expect("starts").into();
     output.exits(0).shows(&["in lockstep on one core"]);
     assert_eq!(std::fs::read_dir(&folder).expect("reads").count(), 0);
@@ -338,21 +292,8 @@ fn a_program_that_writes_where_it_runs_is_in_lockstep_in_copies_of_the_folder() 
     let heaptoll_in = |folder: &std::path::Path, words: &[&str]| -> crate::fixture::CommandOutput {
         fixture.command(words).current_dir(folder).output().expect("heaptoll starts").into()
     };
-    let run = [
-        "run",
-        "--explain",
-        "--working-copy",
-        "-m",
-        "glibc",
-        "-m",
-        "glibc",
-        "-n",
-        "2",
-        "--db",
-        &db,
-        "--",
-        &program,
-    ];
+    let run =
+        explained(&["--working-copy", "-m", "glibc", "-m", "glibc", "-n", "2", "--db", &db, "--", &program]);
     heaptoll_in(&here, &run).exits(0).shows(&["in lockstep on one core"]);
     let json = fixture.json(&db);
     assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 2);
@@ -397,7 +338,7 @@ fn where_memory_is_short_managers_take_turns_with_the_baseline_in_each_block() {
     );
     let db = fixture.at("e.db");
     let managers = ["-m", "glibc", "-m", "glibc", "-m", "glibc", "-m", "glibc"];
-    let run = ["run", "--explain", "-n", "2", "--db", &db, "--memory-at-once", "130M"];
+    let run = explained(&["-n", "2", "--db", &db, "--memory-at-once", "130M"]);
     let output = fixture.heaptoll(&[&run[..], &managers, &["--", &program]].concat());
     output.exits(0).shows(&[
         "in lockstep on one core",
@@ -438,19 +379,6 @@ fn where_memory_is_short_managers_take_turns_with_the_baseline_in_each_block() {
 fn where_memory_is_too_short_for_two_managers_run_one_after_the_other() {
     let fixture = Fixture::new();
     let program = fixture.program("computes", &works(""));
-    let run = [
-        "run",
-        "--explain",
-        "-m",
-        "glibc",
-        "-m",
-        "glibc",
-        "-n",
-        "1",
-        "--memory-at-once",
-        "8K",
-        "--",
-        &program,
-    ];
-    fixture.heaptoll(&run).exits(0).shows(&["2 together would take "]);
+    let run = explained(&["-m", "glibc", "-m", "glibc", "-n", "1", "--memory-at-once", "8K", "--", &program]);
+    fixture.heaptoll(&run).exits(0).shows(&["not in lockstep: 2 together would take "]);
 }
