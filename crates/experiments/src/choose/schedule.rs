@@ -30,7 +30,7 @@ impl Schedule {
         candidates.div_ceil(DROPPED).max(self.finalists).min(candidates)
     }
 
-    /// Repetitions of the next round, of so many candidates and the baseline.
+    /// Repetitions of the next round, for this number of candidates and the baseline.
     pub fn next(&mut self, candidates: usize) -> u32 {
         let stacks = candidates as u64 + 1;
         let each = self.runs_left / self.rounds(candidates) / stacks;

@@ -99,7 +99,7 @@ impl Limits {
 pub(super) struct Ratio {
     /// Its geometric mean.
     pub mean: f64,
-    /// That of the lower ends of its intervals, or of the least of few repetitions.
+    /// The score at the lower ends of its intervals, or at the least of few repetitions.
     pub least: f64,
 }
 

@@ -45,7 +45,7 @@ impl Growth<'_> {
         Floors { by_bytes: of(Clock::Bytes), in_time: of(Clock::Time) }
     }
 
-    /// By which clock, and in which parts, the rows are compared: in the troughs of all live bytes where these rise.
+    /// The clock and the parts that rows are compared in: the troughs of all live bytes, if these rise.
     fn compared(&self, rise: Option<&Rise>) -> (Clock, Vec<usize>) {
         let beneath_waves = rise.and_then(|rise| {
             let clock = if rise.in_time { Clock::Time } else { Clock::Bytes };

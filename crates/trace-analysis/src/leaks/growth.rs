@@ -3,8 +3,7 @@
 //! The floors of the parts of the run are compared by fifths. They *rise* over it where the least of each fifth is
 //! above that of the fifth before, the highest of the last fifth is above that of the fifth before by a fair share of
 //! what it rose by until then, they rose in several parts, and the interval of their slope is above 0. So what only
-//! rises at the start does not, nor does a cache that fills or is emptied, nor what a program builds in few stages, each
-//! of which is level.
+//! rises at the start does not, nor does a cache that fills or is emptied, nor what a program builds in few level stages.
 //!
 //! A program that works in batches has waves, which hide what each batch keeps. Of seven waves and more the *troughs* are
 //! compared: the least of each wave, or of each tenth of the run. They rise where each is above all before, the last by a
@@ -400,7 +399,7 @@ mod tests {
     /// Before, what a compiler builds in three stages grew.
     #[test]
     fn what_is_built_in_few_stages_does_not_grow() {
-        // Each stage fills its set in so many ms and replaces what it has until the next.
+        // Each stage fills its set in `filled_in` ms, and replaces its objects until the next.
         let stages = |number: usize, filled_in: usize| {
             let length = 6000 / number;
             let fill =
