@@ -3,14 +3,15 @@
 //! other in a circle and some only those below them, that files and functions are short, that a user's sentences are too, and that the links of the book lead somewhere.
 
 pub mod book;
+pub mod code;
 pub mod error;
 pub mod folders;
 pub mod language;
-pub mod modules;
+mod modules;
 pub mod order;
-pub mod sentences;
-pub mod sizes;
-pub mod source;
+mod sentences;
+mod sizes;
+mod source;
 
 pub use error::Error;
 

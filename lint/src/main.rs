@@ -1,10 +1,10 @@
 //! `heaptoll-lint [ROOT [FOLDER...]]`: prints what breaks the repository's own rules; ends with 1 when there is something,
-//! 2 when a check could not be made. Sizes and circles, which take longest, are checked in these folders alone.
+//! 2 when a check could not be made. What parses the code takes longest, and is checked in these folders alone.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use heaptoll_lint::{Error, Finding, book, folders, language, modules, order, sentences, sizes};
+use heaptoll_lint::{Error, Finding, book, code, folders, language, order};
 
 fn main() -> ExitCode {
     let mut paths = std::env::args_os().skip(1).map(PathBuf::from);
@@ -27,10 +27,11 @@ fn main() -> ExitCode {
 
 fn findings(root: &Path, folders: &[PathBuf]) -> Result<Vec<Finding>, Error> {
     let mut findings = folders::check(root)?;
-    findings.extend(modules::check(root, folders)?);
+    let code = code::check(root, folders)?;
+    findings.extend(code.modules);
     findings.extend(order::check(root)?);
-    findings.extend(sizes::check(root, folders)?);
-    findings.extend(sentences::check(root, folders)?);
+    findings.extend(code.sizes);
+    findings.extend(code.sentences);
     findings.extend(language::check(root)?);
     findings.extend(book::check(root)?);
     Ok(findings)

@@ -11,7 +11,7 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use syn::visit::Visit;
 
-use crate::{Error, Finding, source};
+use crate::{Error, Finding};
 
 /// Names of a module from the crate's root; empty for the root.
 pub(crate) type Module = Vec<String>;
@@ -28,43 +28,59 @@ struct Known {
     circles: BTreeMap<String, usize>,
 }
 
-/// Circles in the crates in these folders of the repository at `root`, in all when there are none: a finding a circle, at its first file, where a crate has more than
-/// its known number; a finding a crate where it has fewer, so that the list only shrinks. Also a finding for each use of a
-/// module by another that stands apart from it.
-///
-/// # Errors
-/// A file cannot be read or parsed.
-pub fn check(root: &Path, folders: &[PathBuf]) -> Result<Vec<Finding>, Error> {
-    let mut crates: BTreeMap<PathBuf, BTreeMap<Module, PathBuf>> = BTreeMap::new();
-    for file in source::files(root)? {
-        if let Some((folder, module)) = place(&file)
-            && source::is_within(&file, folders)
+/// The modules of each source folder, and what they use.
+#[derive(Default)]
+pub struct Crates(BTreeMap<PathBuf, Crate>);
+
+#[derive(Default)]
+struct Crate {
+    files: BTreeMap<Module, PathBuf>,
+    uses: BTreeMap<Module, BTreeSet<Module>>,
+}
+
+/// The crates that these files make; what they use is added file by file.
+pub fn crates(files: &[PathBuf]) -> Crates {
+    let mut crates = Crates::default();
+    for file in files {
+        if let Some((folder, module)) = place(file) {
+            crates.0.entry(folder).or_default().files.insert(module, file.clone());
+        }
+    }
+    crates
+}
+
+impl Crates {
+    pub fn add(&mut self, file: &Path, syntax: &syn::File) {
+        if let Some((folder, module)) = place(file)
+            && let Some(one) = self.0.get_mut(&folder)
         {
-            crates.entry(folder).or_default().insert(module, file);
+            let used = used(&module, syntax, one.files.keys().collect());
+            one.uses.insert(module, used);
         }
     }
-    let path = root.join(KNOWN);
-    let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
-    let known: Known = toml::from_str(&text).map_err(|e| Error::rules(&path, e))?;
-    let mut findings = Vec::new();
-    for (folder, modules) in &crates {
-        let mut uses = BTreeMap::new();
-        for (module, file) in modules {
-            let path = root.join(file);
-            let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
-            let used = used(module, &text, modules.keys().collect())
-                .map_err(|e| Error::Parse { path, message: e.to_string() })?;
-            uses.insert(module.clone(), used);
+
+    /// A finding a circle, at its first file, where a crate has more than its known number; a finding a crate where it
+    /// has fewer, so that the list only shrinks. Also a finding for each use of a module by another that stands apart
+    /// from it.
+    ///
+    /// # Errors
+    /// The list of known circles cannot be read.
+    pub fn findings(&self, root: &Path) -> Result<Vec<Finding>, Error> {
+        let path = root.join(KNOWN);
+        let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
+        let known: Known = toml::from_str(&text).map_err(|e| Error::rules(&path, e))?;
+        let mut findings = Vec::new();
+        for (folder, Crate { files, uses }) in &self.0 {
+            for apart in known.apart.iter().filter_map(|path| path.strip_prefix(folder).ok()) {
+                let parent: Module = apart.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+                findings.extend(between(&parent, uses, files));
+            }
+            let folder = folder.to_string_lossy();
+            let allowed = known.circles.get(&*folder).copied().unwrap_or(0);
+            findings.extend(against(allowed, &folder, &circles(uses), uses, files));
         }
-        for apart in known.apart.iter().filter_map(|path| path.strip_prefix(folder).ok()) {
-            let parent: Module = apart.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-            findings.extend(between(&parent, &uses, modules));
-        }
-        let folder = folder.to_string_lossy();
-        let allowed = known.circles.get(&*folder).copied().unwrap_or(0);
-        findings.extend(against(allowed, &folder, &circles(&uses), &uses, modules));
+        Ok(findings)
     }
-    Ok(findings)
 }
 
 /// The source folder that a file belongs to, and its module. Files for tests, benches and build scripts have none.
@@ -81,12 +97,12 @@ pub(crate) fn place(file: &Path) -> Option<(PathBuf, Module)> {
 }
 
 /// The modules that a file uses, other than itself and the root.
-pub(crate) fn used(module: &Module, text: &str, known: BTreeSet<&Module>) -> syn::Result<BTreeSet<Module>> {
+pub(crate) fn used(module: &Module, syntax: &syn::File, known: BTreeSet<&Module>) -> BTreeSet<Module> {
     let mut visitor = Paths { module, inside: module.clone(), known, used: BTreeSet::new() };
-    visitor.visit_file(&syn::parse_file(text)?);
+    visitor.visit_file(syntax);
     let mut used = visitor.used;
     used.remove(module);
-    Ok(used)
+    used
 }
 
 struct Paths<'a> {
@@ -300,7 +316,8 @@ mod tests {
 
     fn uses(of: &str, text: &str) -> Vec<String> {
         let known = ["", "a", "a::b", "a::b::c", "d"].map(module);
-        let used = used(&module(of), text, known.iter().collect()).expect("it parses");
+        let syntax = syn::parse_file(text).expect("it parses");
+        let used = used(&module(of), &syntax, known.iter().collect());
         used.iter().map(|module| module.join("::")).collect()
     }
 

@@ -35,8 +35,7 @@ struct Order {
 /// A module's source.
 struct Source {
     path: PathBuf,
-    file: syn::File,
-    text: String,
+    syntax: syn::File,
 }
 
 /// Uses of a module by one that is not above it, and modules that are missing from an order or from its folder.
@@ -53,41 +52,33 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
         for file in source::files(root)? {
             let Some((folder, module)) = modules::place(&file) else { continue };
             if folder == order.folder && !module.is_empty() {
-                let path = root.join(&file);
-                let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
-                let parsed = syn::parse_file(&text)
-                    .map_err(|e| Error::Parse { path: path.clone(), message: e.to_string() })?;
-                sources.insert(module, Source { path: file, file: parsed, text });
+                let (_, syntax) = source::parsed(root, &file)?;
+                sources.insert(module, Source { path: file, syntax });
             }
         }
-        let uses =
-            uses(order, &sources).map_err(|e| Error::Parse { path: path.clone(), message: e.to_string() })?;
-        findings.extend(against(order, &uses, &sources));
+        findings.extend(against(order, &uses(order, &sources), &sources));
     }
     Ok(findings)
 }
 
 /// What each module uses, by paths and by methods of the type that is spread.
-fn uses(
-    order: &Order,
-    sources: &BTreeMap<Module, Source>,
-) -> syn::Result<BTreeMap<Module, BTreeSet<Module>>> {
+fn uses(order: &Order, sources: &BTreeMap<Module, Source>) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut homes: BTreeMap<String, Module> = BTreeMap::new();
     for (module, source) in sources {
         let mut methods = Methods { order, spread: false, defined: Vec::new(), called: BTreeSet::new() };
-        methods.visit_file(&source.file);
+        methods.visit_file(&source.syntax);
         homes.extend(methods.defined.into_iter().map(|name| (name, module.clone())));
     }
     let mut uses = BTreeMap::new();
     for (module, source) in sources {
-        let mut used = modules::used(module, &source.text, sources.keys().collect())?;
+        let mut used = modules::used(module, &source.syntax, sources.keys().collect());
         let mut methods = Methods { order, spread: false, defined: Vec::new(), called: BTreeSet::new() };
-        methods.visit_file(&source.file);
+        methods.visit_file(&source.syntax);
         used.extend(methods.called.iter().filter_map(|name| homes.get(name).cloned()));
         used.remove(module);
         uses.insert(module.clone(), used);
     }
-    Ok(uses)
+    uses
 }
 
 /// The methods of the type that is spread: those that a file defines, and those that it calls.
@@ -188,11 +179,11 @@ mod tests {
             .iter()
             .map(|(name, text)| {
                 let module: Module = name.split("::").map(ToString::to_string).collect();
-                let file = syn::parse_file(text).expect("it parses");
-                (module, Source { path: PathBuf::from(name), file, text: text.to_string() })
+                let syntax = syn::parse_file(text).expect("it parses");
+                (module, Source { path: PathBuf::from(name), syntax })
             })
             .collect();
-        let uses = uses(&order, &sources).expect("it parses");
+        let uses = uses(&order, &sources);
         against(&order, &uses, &sources).into_iter().map(|finding| finding.text).collect()
     }
 

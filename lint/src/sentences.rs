@@ -2,14 +2,14 @@
 //! most 25 words each, and none of five turns that a reader has to decipher. A literal that has to break the rule has
 //! `// Sentence: why` in the line above it. There is no list of banned words: one bent the prose before.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use proc_macro2::{TokenStream, TokenTree};
 use regex::Regex;
 use syn::visit::Visit;
 
-use crate::{Error, Finding, source};
+use crate::{Finding, source};
 
 /// Crates of the tool have their own folder below this one.
 const FOLDER: &str = "crates";
@@ -51,36 +51,27 @@ static TURNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Sentences in the tool's crates below `root`, in these folders or all, that break the rule.
-///
-/// # Errors
-/// A file cannot be read or parsed.
-pub fn check(root: &Path, folders: &[PathBuf]) -> Result<Vec<Finding>, Error> {
-    let mut findings = Vec::new();
-    for file in source::files(root)? {
-        if !is_checked(&file) || !source::is_within(&file, folders) {
-            continue;
-        }
-        let path = root.join(&file);
-        let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
-        let found = faults(&text).map_err(|e| Error::Parse { path: path.clone(), message: e.to_string() })?;
-        let path = file.to_string_lossy();
-        findings.extend(found.into_iter().map(|(line, text)| Finding { path: path.to_string(), line, text }));
+/// Sentences in a file of the tool's crates that break the rule.
+pub fn check(file: &Path, text: &str, syntax: &syn::File) -> Vec<Finding> {
+    if !is_checked(file) {
+        return Vec::new();
     }
-    Ok(findings)
+    let path = file.to_string_lossy();
+    let finding = |(line, text)| Finding { path: path.to_string(), line, text };
+    faults(text, syntax).into_iter().map(finding).collect()
 }
 
 fn is_checked(file: &Path) -> bool {
     let is_source = file.iter().nth(2).is_some_and(|part| part == "src");
-    let is_test = file.iter().any(|part| part == "tests" || part == "tests.rs" || part == "testing.rs");
+    let is_test = file.iter().any(|part| part == "tests.rs" || part == "testing.rs");
     let is_ours = file.starts_with(FOLDER) && !NOT_FOR_USERS.iter().any(|folder| file.starts_with(folder));
-    is_ours && is_source && !is_test && file.extension().is_some_and(|ending| ending == "rs")
+    is_ours && is_source && !is_test
 }
 
 /// The lines (from 1) of literals that break the rule, and what is wrong.
-fn faults(text: &str) -> syn::Result<Vec<(usize, String)>> {
+fn faults(text: &str, syntax: &syn::File) -> Vec<(usize, String)> {
     let mut literals = Literals::default();
-    literals.visit_file(&syn::parse_file(text)?);
+    literals.visit_file(syntax);
     let lines: Vec<&str> = text.lines().collect();
     let is_excused = |line: usize| {
         line.checked_sub(2)
@@ -88,7 +79,7 @@ fn faults(text: &str) -> syn::Result<Vec<(usize, String)>> {
             .is_some_and(|above| above.trim_start().starts_with(REASON))
     };
     let broken = literals.found.into_iter().filter(|(line, _)| !is_excused(*line));
-    Ok(broken.filter_map(|(line, text)| Some((line, fault(&text)?))).collect())
+    broken.filter_map(|(line, text)| Some((line, fault(&text)?))).collect()
 }
 
 /// What is wrong with a text that a user reads.
@@ -222,7 +213,8 @@ mod tests {
     use super::*;
 
     fn lines(text: &str) -> Vec<usize> {
-        faults(text).expect("it parses").into_iter().map(|(line, _)| line).collect()
+        let syntax = syn::parse_file(text).expect("it parses");
+        faults(text, &syntax).into_iter().map(|(line, _)| line).collect()
     }
 
     /// A sentence of this length that breaks no other rule.

@@ -36,31 +36,18 @@ struct Exception {
     used: bool,
 }
 
-/// What is over the limits in these folders of the repository at `root`, everywhere when there are none, and exceptions
-/// that nothing needs.
+/// Which of the measured files of these folders are over the limits of the repository at `root`, and exceptions that
+/// nothing needs.
 ///
 /// # Errors
-/// The limits or a file cannot be read, or a file cannot be parsed.
-pub fn check(root: &Path, folders: &[PathBuf]) -> Result<Vec<Finding>, Error> {
+/// The limits cannot be read.
+pub fn check(root: &Path, folders: &[PathBuf], measured: &[(Sizes, PathBuf)]) -> Result<Vec<Finding>, Error> {
     let path = root.join(LIMITS);
     let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
     let mut limits = parsed(&text).map_err(|message| Error::rules(&path, message))?;
-    let mut measured = Vec::new();
-    for file in source::files(root)? {
-        if !source::is_within(&file, folders)
-            || file.extension().is_none_or(|ending| ending != "rs")
-            || file.iter().any(|part| part == "tests")
-        {
-            continue;
-        }
-        let path = root.join(&file);
-        let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
-        let sizes = measure(&file, &text).map_err(|e| Error::Parse { path, message: e.to_string() })?;
-        measured.push((file, sizes));
-    }
-    let tests: BTreeSet<PathBuf> = measured.iter().flat_map(|(_, sizes)| sizes.tests.clone()).collect();
+    let tests: BTreeSet<PathBuf> = measured.iter().flat_map(|(sizes, _)| sizes.tests.clone()).collect();
     let mut findings = Vec::new();
-    for (file, sizes) in measured.iter().filter(|(file, _)| !is_of(&tests, file)) {
+    for (sizes, file) in measured.iter().filter(|(_, file)| !is_of(&tests, file)) {
         findings.extend(limits.broken_by(&file.to_string_lossy(), sizes));
     }
     findings.extend(limits.unused(folders));
@@ -130,7 +117,7 @@ impl Exception {
 
 /// What the limits are held against.
 #[derive(Default)]
-struct Sizes {
+pub struct Sizes {
     /// Lines of the file without its tests.
     lines: usize,
     functions: Vec<Function>,
@@ -145,7 +132,8 @@ struct Function {
     lines: usize,
 }
 
-fn measure(file: &Path, text: &str) -> syn::Result<Sizes> {
+/// The sizes of a file and of the functions in it.
+pub fn measure(file: &Path, text: &str, syntax: &syn::File) -> Sizes {
     let folder = file.parent().unwrap_or(Path::new("")).to_path_buf();
     let modules = match file.file_stem().and_then(|stem| stem.to_str()) {
         Some("lib" | "main" | "mod") | None => folder.clone(),
@@ -153,8 +141,8 @@ fn measure(file: &Path, text: &str) -> syn::Result<Sizes> {
     };
     let sizes = Sizes { lines: text.lines().count(), ..Sizes::default() };
     let mut visitor = Items { folder, modules, sizes };
-    visitor.visit_file(&syn::parse_file(text)?);
-    Ok(visitor.sizes)
+    visitor.visit_file(syntax);
+    visitor.sizes
 }
 
 struct Items {
@@ -231,8 +219,12 @@ fn written_path(attribute: &syn::Attribute) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn of(file: &str, text: &str) -> Sizes {
+        measure(Path::new(file), text, &syn::parse_file(text).expect("it parses"))
+    }
+
     fn sizes(text: &str) -> Sizes {
-        measure(Path::new("x/src/a.rs"), text).expect("it parses")
+        of("x/src/a.rs", text)
     }
 
     fn broken(limits: &str, text: &str) -> Vec<String> {
@@ -264,12 +256,11 @@ mod tests {
 
     #[test]
     fn modules_for_tests_in_files_of_their_own_have_no_limits() {
-        let of = |file: &str, text: &str| measure(Path::new(file), text).expect("it parses").tests;
         let declared = "#[cfg(test)]\nmod tests;\nmod other;\n";
-        assert_eq!(of("x/src/a.rs", declared), [Path::new("x/src/a/tests")]);
-        assert_eq!(of("x/src/lib.rs", declared), [Path::new("x/src/tests")]);
+        assert_eq!(of("x/src/a.rs", declared).tests, [Path::new("x/src/a/tests")]);
+        assert_eq!(of("x/src/lib.rs", declared).tests, [Path::new("x/src/tests")]);
         let elsewhere = "#[cfg(test)]\n#[path = \"a_tests.rs\"]\nmod tests;\n";
-        assert_eq!(of("x/src/a.rs", elsewhere), [Path::new("x/src/a_tests")]);
+        assert_eq!(of("x/src/a.rs", elsewhere).tests, [Path::new("x/src/a_tests")]);
         let tests = BTreeSet::from([PathBuf::from("x/src/a/tests")]);
         assert!(
             is_of(&tests, Path::new("x/src/a/tests.rs")) && is_of(&tests, Path::new("x/src/a/tests/b.rs"))

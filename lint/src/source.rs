@@ -48,6 +48,17 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
+/// The text of a Rust file, and its syntax tree.
+///
+/// # Errors
+/// The file cannot be read or parsed.
+pub fn parsed(root: &Path, file: &Path) -> Result<(String, syn::File), Error> {
+    let path = root.join(file);
+    let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
+    let syntax = syn::parse_file(&text).map_err(|e| Error::Parse { path, message: e.to_string() })?;
+    Ok((text, syntax))
+}
+
 /// Whether a file is in one of these folders; true when there are none.
 pub fn is_within(file: &Path, folders: &[PathBuf]) -> bool {
     folders.is_empty() || folders.iter().any(|folder| file.starts_with(folder))
