@@ -165,8 +165,7 @@ study:
 
 # Lints come with the compiling: clippy is the compiler of our own crates here, so that nothing is compiled twice.
 # Each part notes its CPU seconds in target/parts, which .ci/run adds up.
-CLIPPY_DRIVER = $(dir $(shell rustup which rustc 2>/dev/null || command -v rustc))clippy-driver
-LINTED = RUSTC_WORKSPACE_WRAPPER=$(CLIPPY_DRIVER) CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
+LINTED := RUSTC_WORKSPACE_WRAPPER="$(CURDIR)/scripts/linted" CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
 TIMED := scripts/part $(TARGET)/parts
 # In quotes wherever it is used: `abspath` would split a name with spaces.
 HERE := $(if $(filter /%,$(TARGET)),,$(CURDIR)/)$(TARGET)
@@ -182,7 +181,7 @@ test:
 	@$(TIMED) linted $(MAKE) --no-print-directory lint-rest
 	@scripts/tests.d/slow.py check
 	@$(TIMED) tracer-tests tracer/test/check "$(HERE)/debug/stage/lib/heaptoll/tracer"
-	@$(LINTED) $(TIMED) documented-tests $(CARGO) test --quiet --locked --target-dir $(TARGET) --doc $(DOCUMENTED)
+	@$(LINTED) $(TIMED) documented-tests $(CARGO) test --quiet --locked --target-dir $(TARGET) --doc $(DOCUMENTED) $(SAME_FEATURES)
 	@$(MAKE) --no-print-directory run-tests
 
 quick:
@@ -213,7 +212,7 @@ lint-rest:
 	$(CARGO) fmt --all --check --manifest-path moving/Cargo.toml
 	cd scripts/release.d && python3 -B -m unittest -q test_parts
 	cd scripts/tests.d && python3 -B -m unittest -q test_tests
-	shellcheck .ci/run scripts/setup scripts/fresh scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/test-slurm scripts/part scripts/step scripts/quick scripts/speed scripts/commit scripts/release scripts/release.d/root scripts/release.d/within scripts/release.d/sources scripts/release.d/install preload/collectors/tithe/static/pack tracer/test/check
+	shellcheck .ci/run scripts/setup scripts/fresh scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/test-slurm scripts/part scripts/step scripts/quick scripts/linted scripts/speed scripts/commit scripts/release scripts/release.d/root scripts/release.d/within scripts/release.d/sources scripts/release.d/install preload/collectors/tithe/static/pack tracer/test/check
 
 lint: lint-rest
 	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
@@ -223,6 +222,8 @@ lint: lint-rest
 
 # Packages with examples in their documentation.
 DOCUMENTED := -p heaptoll-alloc -p heaptoll-catalog -p heaptoll-profiles
+# With these two, what they depend on has the features that it is compiled with for all tests, and is there already.
+SAME_FEATURES := -p heaptoll -p heaptoll-lint
 
 # All binaries of both workspaces, side by side. What a test compiles itself is compiled as it is here.
 run-tests:

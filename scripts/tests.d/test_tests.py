@@ -201,5 +201,28 @@ class Documented(unittest.TestCase):
         self.assertEqual(sorted(folder.removeprefix("heaptoll-") for folder in folders), sorted(named))
 
 
+class Linted(unittest.TestCase):
+    def compiler(self, manifest, *arguments):
+        """What compiles a target of a package: the compiler's own name, and `-Dwarnings` for one that only warns."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("rustc", "clippy-driver"):
+                path = pathlib.Path(folder, name)
+                path.write_text('#!/bin/sh\necho "${0##*/} $*"\n', encoding="utf-8")
+                path.chmod(0o755)
+            pathlib.Path(folder, "Cargo.toml").write_text(manifest, encoding="utf-8")
+            command = [binaries.ROOT / "scripts/linted", f"{folder}/rustc", "--crate-name", "a", *arguments]
+            environment = {**os.environ, "CARGO_MANIFEST_DIR": folder}
+            done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+            words = done.stdout.split()
+            return words[0] + (" -Dwarnings" if words[-1] == "-Dwarnings" else "")
+
+    def test_a_library_with_unit_tests_is_linted_with_them_alone_and_all_else_where_it_is_compiled(self):
+        untested = "[lib]\ntest = false\n"
+        self.assertEqual(self.compiler("", "--crate-type", "lib"), "rustc -Dwarnings")
+        self.assertEqual(self.compiler(untested, "--crate-type", "lib"), "clippy-driver")
+        for others in (["--test"], ["--crate-type", "bin"], ["--crate-type", "cdylib"], ["--crate-type", "proc-macro"]):
+            self.assertEqual(self.compiler("", *others), "clippy-driver")
+
+
 if __name__ == "__main__":
     unittest.main()
