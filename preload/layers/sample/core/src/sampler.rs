@@ -188,11 +188,36 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use std::boxed::Box;
+    use std::ffi::{CString, OsStr};
     use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
 
     use heaptoll_sampling::tool::{Folder, Settings};
 
     use super::*;
+
+    /// A folder that goes with its value. The crate for them takes longer to compile than all that is tested here.
+    struct Temporary(CString);
+
+    impl Temporary {
+        fn new() -> Temporary {
+            let template = std::env::temp_dir().join("heaptoll-sampler-XXXXXX");
+            let template = CString::new(template.into_os_string().into_encoded_bytes()).unwrap().into_raw();
+            // SAFETY: `template` is from `into_raw` just above, and `mkdtemp` keeps its length.
+            let name = unsafe { (!libc::mkdtemp(template).is_null()).then_some(CString::from_raw(template)) };
+            Temporary(name.expect("a folder"))
+        }
+
+        fn path(&self) -> &Path {
+            Path::new(OsStr::from_bytes(self.0.as_bytes()))
+        }
+    }
+
+    impl Drop for Temporary {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(self.path()).ok();
+        }
+    }
 
     fn sampler(folder: &Folder) -> &'static Sampler {
         let sampler: &'static Sampler = Box::leak(Box::new(Sampler::new()));
@@ -202,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_the_layer_adds_the_tool_reads() {
-        let temporary = tempfile::tempdir().unwrap();
+        let temporary = Temporary::new();
         let settings = Settings { mean_bytes: 4096, seed: Some(9), awake: true };
         let folder = Folder::create(temporary.path(), settings).unwrap();
         let sampler = sampler(&folder);
@@ -249,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_none_is_refused() {
-        let temporary = tempfile::tempdir().unwrap();
+        let temporary = Temporary::new();
         let refused: &'static Sampler = Box::leak(Box::new(Sampler::new()));
         assert!(
             !refused.attach(temporary.path().as_os_str().as_bytes(), c"/lib/libc.so.6"),
@@ -265,7 +290,7 @@ mod tests {
 
     #[test]
     fn each_image_of_a_process_number_has_a_file_of_its_own() {
-        let temporary = tempfile::tempdir().unwrap();
+        let temporary = Temporary::new();
         let settings = Settings { mean_bytes: 1, seed: None, awake: false };
         let folder = Folder::create(temporary.path(), settings).unwrap();
         for _ in 0..3 {
