@@ -207,13 +207,14 @@ class Linted(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("rustc", "clippy-driver"):
                 path = pathlib.Path(folder, name)
-                path.write_text('#!/bin/sh\necho "${0##*/} $*"\n', encoding="utf-8")
+                path.write_text('#!/bin/bash\nenv | grep ^CARGO_BIN_EXE && echo "${0##*/} $*"\n', encoding="utf-8")
                 path.chmod(0o755)
             pathlib.Path(folder, "Cargo.toml").write_text(manifest, encoding="utf-8")
             command = [binaries.ROOT / "scripts/linted", f"{folder}/rustc", "--crate-name", "a", *arguments]
-            environment = {**os.environ, "CARGO_MANIFEST_DIR": folder}
+            environment = {**os.environ, "CARGO_MANIFEST_DIR": folder, "CARGO_BIN_EXE_a-b": "c"}
             done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-            words = done.stdout.split()
+            self.assertIn("CARGO_BIN_EXE_a-b=c\n", done.stdout)
+            words = done.stdout.splitlines()[-1].split()
             return words[0] + (" -Dwarnings" if words[-1] == "-Dwarnings" else "")
 
     def test_a_library_with_unit_tests_is_linted_with_them_alone_and_all_else_where_it_is_compiled(self):
