@@ -225,9 +225,10 @@ DOCUMENTED := -p heaptoll-alloc -p heaptoll-catalog -p heaptoll-profiles
 # With these two, what they depend on has the features that it is compiled with for all tests, and is there already.
 SAME_FEATURES := -p heaptoll -p heaptoll-lint
 
-# All binaries of both workspaces, side by side. What a test compiles itself is compiled as it is here.
+# All binaries of both workspaces, side by side. What a test compiles itself is compiled as it is here. Properties are
+# tested with xorshift's numbers: ChaCha, which proptest would take, is slow unoptimised, and was half of some tests.
 run-tests:
-	@$(IN_STAGE) $(LINTED) scripts/tests.d/fast.py $(TARGET)/parts $(JOBS) $(addprefix $(BUILT)/,tool preload)
+	@$(IN_STAGE) $(LINTED) PROPTEST_RNG_ALGORITHM=xs scripts/tests.d/fast.py $(TARGET)/parts $(JOBS) $(addprefix $(BUILT)/,tool preload)
 
 # Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds,
 # next to the staged build, where tests look for them (crates/staged). Building all takes 40 CPU seconds, so `make test`
