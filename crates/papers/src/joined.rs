@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_on_a_step_that_was_cut_or_is_in_no_part_is_not_measured_and_says_why() {
+    fn a_claim_on_a_step_that_was_cut_or_is_in_no_part_is_not_measured_with_the_reason() {
         let study = claiming(CLAIM);
         let of = |parts: &[&[(&str, Ended)]]| {
             let all = joined(&study, parts).expect("they are of one run");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_several_commits_say_so() {
+    fn a_warning_names_the_commits_of_parts() {
         let study = claiming(CLAIM);
         let of = |ran: &str, commit: &str| part(&study, &[(ran, Ended::Whole)], commit);
         let all = Results::joined(of("t", "c0ffee"), vec![("b".into(), of("c", "beef"))]).expect("joined");
