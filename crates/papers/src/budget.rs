@@ -42,7 +42,7 @@ pub struct Planned {
 /// How much of the studies is requested.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Length {
-    /// The shortest form: one program, least managers, smallest inputs, two repetitions.
+    /// The shortest form: one program, one or two managers, smallest inputs, two repetitions.
     Quick,
     /// What fits into this many seconds.
     Seconds(f64),
@@ -111,6 +111,8 @@ const UNKNOWN: f64 = 0.6;
 const PLANNED: f64 = 0.9;
 /// Repetitions of a timed step in the shortest form.
 const QUICK_REPETITIONS: u32 = 2;
+/// Managers in the shortest form, at most.
+const QUICK_MANAGERS: usize = 2;
 /// Longer than any step takes, s: a day.
 const NO_DEADLINE_S: f64 = 86_400.0;
 
@@ -157,11 +159,7 @@ impl Form {
         let size = if step.size == "tiny" || all_have("tiny") { "tiny" } else { "quick" };
         Form {
             programs,
-            managers: step
-                .least_managers
-                .unwrap_or(usize::MAX)
-                .clamp(1, whole.managers.max(1))
-                .min(whole.managers),
+            managers: whole.managers.min(step.least_managers.unwrap_or(QUICK_MANAGERS).min(QUICK_MANAGERS)),
             repetitions: whole.repetitions.min(QUICK_REPETITIONS),
             size: size.into(),
         }

@@ -42,9 +42,9 @@ fn the_whole_is_all_of_it() {
 }
 
 #[test]
-fn the_quick_form_has_one_program_least_managers_tiny_inputs_and_two_repetitions() {
+fn the_quick_form_has_one_program_two_managers_tiny_inputs_and_two_repetitions() {
     let mut long = step("a", StepKind::Run, 5, 1);
-    (long.least_programs, long.least_managers) = (2, Some(2));
+    (long.least_programs, long.least_managers) = (2, Some(3));
     let study = study(vec![long, step("b", StepKind::Instructions, 3, 1)]);
     let plan = of(&study, Length::Quick);
     let a = &plan.planned[0];

@@ -218,8 +218,7 @@ fn steps_run_in_lockstep_where_a_claim_compares_the_cpu_time_of_managers_on_one_
             "boehm-retain",
             "boehm-programs",
             "boehm-crossover",
-            "mimalloc2019-programs",
-            "mimalloc2019-redis"
+            "mimalloc2019-programs"
         ]
     );
 }

@@ -54,7 +54,7 @@ pub struct Arguments {
     /// [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = crate::duration::duration)]
     budget: Option<f64>,
-    /// The shortest form: one program a step, smallest inputs, two repetitions; it decides no timed claim
+    /// The shortest form: one program a step under two managers, smallest inputs, two repetitions; it decides no timed claim
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
     /// Only this step, or the steps of a table or figure (`Table 3`); may be given several times

@@ -27,10 +27,11 @@ pub struct Step {
     /// of its kin, and its figures are under the kin's name. Several kin of one are run once, under the first name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub originals: BTreeMap<String, String>,
-    /// As many of them are run in the shortest form.
+    /// As many of them are run under a budget where no claim is on the step, and of forms of one program in the shortest
+    /// form.
     #[serde(default = "one")]
     pub least_programs: usize,
-    /// As many managers, the first of the list, in the shortest form; all when left out.
+    /// As many managers, the first of the list, in the shortest form, two at most.
     #[serde(default)]
     pub least_managers: Option<usize>,
     /// Stacks (`docs/questions/stacks.md`).
