@@ -45,8 +45,8 @@ pub fn cpu_seconds(experiment: &Experiment, program: &str, repetitions: u32) -> 
         let company = company::settle(experiment, sides, experiment.repetitions());
         notes.extend(company.doubts.into_iter().filter(|_| *name == program));
     }
-    let base =
-        block.iter().find_map(|sides| sides.find(&experiment.baseline)).filter(|base| base.is_together());
+    let base = |sides| Sides::find(sides, &experiment.baseline).filter(|base| base.is_together());
+    let base = block.iter().find_map(base);
     let levels = base.map(|base| levels(&block, base, repetitions)).unwrap_or_default();
     let paired = |side: &Side| -> Option<Vec<Option<f64>>> {
         let base = base.filter(|base| side.runs_in_lockstep_with(base))?;
