@@ -10,6 +10,11 @@ const COMMIT: Option<&str> = option_env!("HEAPTOLL_COMMIT");
 
 static VERSION: LazyLock<String> = LazyLock::new(|| described(env!("CARGO_PKG_VERSION"), COMMIT));
 
+/// The commit that was built, where `make` built it.
+pub fn commit() -> Option<&'static str> {
+    COMMIT.map(str::trim).filter(|commit| !commit.is_empty())
+}
+
 /// `0.1.0 (f345c92e 2026-11-25)`.
 pub fn version() -> &'static str {
     VERSION.as_str()

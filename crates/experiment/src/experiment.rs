@@ -71,6 +71,10 @@ pub struct ProgramInfo {
     /// The words of `command` that are not UTF-8.
     #[serde(default)]
     pub raw_words: Vec<RawWord>,
+    /// In lockstep its stacks run at once with those of the other programs of this block: forms of one program, which are
+    /// compared. `None` where it has a block of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<u32>,
 }
 
 const fn filled() -> bool {
@@ -329,6 +333,16 @@ impl Experiment {
         let baseline = |stack: &&StackInfo| stack.program == program && stack.name == self.baseline;
         self.settings.pairing == Pairing::Lockstep
             && self.stacks.iter().find(baseline).is_some_and(|stack| stack.apart.is_none())
+    }
+
+    /// The programs whose stacks run at once in lockstep with those of this one, and it, in their order.
+    pub fn at_once_with<'a>(&'a self, program: &'a str) -> Vec<&'a str> {
+        let block = self.programs.iter().find(|one| one.name == program).and_then(|one| one.block);
+        if block.is_none() || !self.is_in_lockstep(program) {
+            return vec![program];
+        }
+        let others = self.programs.iter().filter(|one| one.block == block && self.is_in_lockstep(&one.name));
+        others.map(|one| one.name.as_str()).collect()
     }
 
     /// Repetitions of a program's round: more than one where its stacks take turns.

@@ -5,7 +5,7 @@
 //! environment is random too, because it moves the stack and with it cache and branch aliasing (Mytkowicz et al. 2009).
 //!
 //! In lockstep the stacks of a program are a block of cells, which are made at once, or several where ratios are taken
-//! within each (a manager and its quarantines); what lockstep does not give, memory and elapsed time, comes from
+//! within each (a manager and its quarantines). Forms of one program that are compared are in one block. What lockstep does not give, memory and elapsed time, comes from
 //! additional runs alone.
 //!
 //! Where memory is too short for all at once, the stacks take turns: balanced incomplete blocks, with the baseline in
@@ -178,8 +178,8 @@ pub fn blocks(experiment: &Experiment, cells: &[Cell]) -> Vec<Vec<Cell>> {
             continue;
         }
         let stack = &experiment.stacks[cell.stack];
-        let place =
-            *places.entry((&stack.program, stack.block, cell.phase, cell.repetition)).or_insert(blocks.len());
+        let first = experiment.at_once_with(&stack.program)[0];
+        let place = *places.entry((first, stack.block, cell.phase, cell.repetition)).or_insert(blocks.len());
         match blocks.get_mut(place) {
             Some(block) => block.push(*cell),
             None => blocks.push(vec![*cell]),
@@ -208,7 +208,7 @@ pub fn remaining(experiment: &Experiment, cells: Vec<Cell>) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Turns;
+    use crate::experiment::{ProgramInfo, StackInfo, Turns};
     use crate::testing::experiment;
     use proptest::prelude::*;
 
@@ -236,6 +236,27 @@ mod tests {
             made.stacks[number].apart = Some("threads".into());
         }
         made
+    }
+
+    #[test]
+    fn forms_of_one_block_are_made_at_once_and_other_programs_are_not() {
+        let mut made = paired(2, &[]);
+        for name in ["form", "other"] {
+            made.programs.push(ProgramInfo { name: name.into(), ..made.programs[0].clone() });
+            let stacks: Vec<StackInfo> = made.stacks[..2].to_vec();
+            made.stacks.extend(stacks.into_iter().map(|stack| StackInfo { program: name.into(), ..stack }));
+        }
+        made.programs[..2].iter_mut().for_each(|program| program.block = Some(3));
+        (made.settings.warmup, made.settings.repetitions) = (1, 2);
+        let blocks = blocks(&made, &plan(&made, &[true; 6]));
+        let at_once: Vec<&Vec<Cell>> = blocks.iter().filter(|block| block.len() > 1).collect();
+        // A warm-up, and two repetitions of the run and of its start.
+        assert_eq!(at_once.len(), 10);
+        for block in at_once {
+            let mut stacks: Vec<usize> = block.iter().map(|cell| cell.stack).collect();
+            stacks.sort_unstable();
+            assert!(stacks == [0, 1, 2, 3] || stacks == [4, 5], "{block:?}");
+        }
     }
 
     proptest! {

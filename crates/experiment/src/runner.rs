@@ -149,14 +149,10 @@ pub fn execute_part(
         });
         left_out.iter().for_each(|cell| progress.ended(cell, None));
         let Some(first) = made.first() else { continue };
-        let program = &experiment.stacks[first.stack].program;
-        let Some(program) = experiment.programs.iter().find(|one| one.name == *program).cloned() else {
-            continue;
-        };
         progress.begins(first, &experiment.stacks[first.stack]);
         let mut observed = match made[..] {
-            [cell] => vec![observe(experiment, cell, &program, context)?],
-            _ => observe_together(experiment, &made, &program, context)?,
+            [cell] => observe(experiment, cell, context)?.into_iter().collect(),
+            _ => observe_together(experiment, &made, context)?,
         };
         let next = experiment.observations.last().map_or(0, |last| last.order + 1);
         (next..).zip(&mut observed).for_each(|(order, (row, _))| row.order = order);
@@ -165,7 +161,9 @@ pub fn execute_part(
         for (cell, (row, track)) in made.iter().zip(observed) {
             keep(experiment, store, cell, row, track, progress)?;
         }
-        progress.kept(experiment, &program.name);
+        for program in experiment.at_once_with(&experiment.stacks[block[0].stack].program) {
+            progress.kept(experiment, program);
+        }
     }
     Ok(if context.interrupt.is_set() { Ending::Interrupted } else { Ending::Complete })
 }
@@ -344,43 +342,51 @@ fn since(phase: Phase) -> Option<Since> {
     if phase == Phase::Startup { None } else { Since::now() }
 }
 
+/// What a cell runs.
+fn program_of<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a ProgramInfo> {
+    let name = &experiment.stacks[cell.stack].program;
+    experiment.programs.iter().find(|program| program.name == *name)
+}
+
 /// The rows of a block in lockstep, in the order of its cells.
 fn observe_together(
     experiment: &Experiment,
     cells: &[&Cell],
-    program: &ProgramInfo,
     context: &RunContext,
 ) -> Result<Vec<(Observation, Option<MemoryTrack>)>, RunError> {
     let stack = |cell: &Cell| &experiment.stacks[cell.stack];
-    let prepared = cells.iter().map(|cell| prepare(experiment, cell, program, stack(cell), context));
+    let cells: Vec<(&Cell, &ProgramInfo)> =
+        cells.iter().filter_map(|cell| Some((*cell, program_of(experiment, cell)?))).collect();
+    let prepared =
+        cells.iter().map(|(cell, program)| prepare(experiment, cell, program, stack(cell), context));
     let prepared: Vec<(Invocation, Scratch, Option<StatsPage>)> = prepared.collect::<Result<_, _>>()?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
-    let (load_average, since) = (machine::load()[0], since(cells[0].phase));
+    let (load_average, since) = (machine::load()[0], since(cells[0].0.phase));
     let invocations = prepared.iter().map(|(invocation, _, _)| invocation.clone()).collect();
     let finished = lockstep::run(
         &context.launcher,
         invocations,
-        stack(cells[0]).makes_files,
+        cells.iter().any(|(cell, _)| stack(cell).makes_files),
         experiment.settings.slice_s.and_then(|slice_s| Duration::try_from_secs_f64(slice_s).ok()),
         &context.interrupt,
     )?;
     let disturbance = since.and_then(|since| since.disturbance(lockstep::processor().ok()));
-    let rows =
-        cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, scratch, page)), finished)| {
-            let outcome = outcome(&finished, None, experiment, context, invocation, cell.phase);
-            let row = row(cell, program, stack(cell), &finished, outcome, None)?;
-            let row = with_page(row, page.as_ref(), scratch.path(), &finished);
-            Ok((Observation { started_unix_s, load_average, disturbance, ..row }, None))
-        });
+    let rows = cells.iter().zip(&prepared).zip(finished).map(|(((cell, program), prepared), finished)| {
+        let (invocation, scratch, page) = prepared;
+        let outcome = outcome(&finished, None, experiment, context, invocation, cell.phase);
+        let row = row(cell, program, stack(cell), &finished, outcome, None)?;
+        let row = with_page(row, page.as_ref(), scratch.path(), &finished);
+        Ok((Observation { started_unix_s, load_average, disturbance, ..row }, None))
+    });
     rows.collect()
 }
 
 fn observe(
     experiment: &Experiment,
     cell: &Cell,
-    program: &ProgramInfo,
     context: &RunContext,
-) -> Result<(Observation, Option<MemoryTrack>), RunError> {
+) -> Result<Option<(Observation, Option<MemoryTrack>)>, RunError> {
+    let Some(program) = program_of(experiment, cell) else { return Ok(None) };
     let stack = &experiment.stacks[cell.stack];
     let (invocation, scratch, page) = prepare(experiment, cell, program, stack, context)?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
@@ -421,7 +427,7 @@ fn observe(
     let row = row(cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures))?;
     let row = with_page(row, page.as_ref(), scratch.path(), &finished);
     let row = Observation { started_unix_s, load_average, disturbance, ..row };
-    Ok((row, track.filter(|track| !track.samples.is_empty())))
+    Ok(Some((row, track.filter(|track| !track.samples.is_empty()))))
 }
 
 fn outcome(

@@ -4,7 +4,8 @@
 //! apart are of runs alone. So a stack's seconds in lockstep are its paired ratio to the baseline times one level that all
 //! have in common in that repetition: the median over the stacks of their seconds alone over that ratio. Between any two
 //! stacks the ratio is then that of their pairs at once; the level is that of runs alone, and rests on all of the
-//! repetition's runs alone and not on the baseline's only.
+//! repetition's runs alone and not on the baseline's only. Programs of one block have one level in common, so that
+//! between them the ratio is that of runs at once, too.
 
 use crate::company;
 use crate::comparison::Metric;
@@ -37,17 +38,23 @@ pub struct ProgramSeconds {
 /// The seconds of a program in so many repetitions. A stack that company contradicts has those of its runs alone, as in
 /// the tables. Call [`crate::compare::judge_outputs`] first.
 pub fn cpu_seconds(experiment: &Experiment, program: &str, repetitions: u32) -> ProgramSeconds {
-    let mut sides = Sides::of(experiment, program);
     let mut notes = verdict::apart(experiment, program);
-    notes.extend(company::settle(experiment, &mut sides, experiment.repetitions()).doubts);
-    let base = sides.find(&experiment.baseline).filter(|base| base.is_together());
-    let levels = base.map(|base| levels(&sides, base, repetitions)).unwrap_or_default();
+    let at_once = experiment.at_once_with(program);
+    let mut block: Vec<Sides> = at_once.iter().map(|name| Sides::of(experiment, name)).collect();
+    for (sides, name) in block.iter_mut().zip(&at_once) {
+        let company = company::settle(experiment, sides, experiment.repetitions());
+        notes.extend(company.doubts.into_iter().filter(|_| *name == program));
+    }
+    let base = |sides| Sides::find(sides, &experiment.baseline).filter(|base| base.is_together());
+    let base = block.iter().find_map(base);
+    let levels = base.map(|base| levels(&block, base, repetitions)).unwrap_or_default();
     let paired = |side: &Side| -> Option<Vec<Option<f64>>> {
         let base = base.filter(|base| side.runs_in_lockstep_with(base))?;
         let ratios = side.log_ratios(base, Metric::Cpu, repetitions);
         Some(ratios.iter().zip(&levels).map(|(ratio, level)| Some(((*ratio)? + (*level)?).exp())).collect())
     };
-    let stacks = sides.all.iter().map(|side| {
+    let own = block.iter().zip(&at_once).filter(|(_, name)| **name == program);
+    let stacks = own.flat_map(|(sides, _)| &sides.all).map(|side| {
         let by_itself = || (0..repetitions).map(|round| side.value_in(Metric::Cpu, round)).collect();
         let alone = || (0..repetitions).map(|round| side.cpu_alone_in(round).first().copied()).collect();
         Seconds {
@@ -61,10 +68,10 @@ pub fn cpu_seconds(experiment: &Experiment, program: &str, repetitions: u32) -> 
 
 /// The logarithm of the seconds that stand for the baseline, by repetition. One run alone that met a neighbour does not
 /// move a median of several.
-fn levels(sides: &Sides, base: &Side, repetitions: u32) -> Vec<Option<f64>> {
-    let together: Vec<(&Side, Vec<Option<f64>>)> = sides
-        .all
+fn levels(block: &[Sides], base: &Side, repetitions: u32) -> Vec<Option<f64>> {
+    let together: Vec<(&Side, Vec<Option<f64>>)> = block
         .iter()
+        .flat_map(|sides| &sides.all)
         .filter(|side| side.runs_in_lockstep_with(base))
         .map(|side| (side, side.log_ratios(base, Metric::Cpu, repetitions)))
         .collect();
@@ -82,7 +89,7 @@ fn levels(sides: &Sides, base: &Side, repetitions: u32) -> Vec<Option<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Pairing, Turns};
+    use crate::experiment::{Pairing, ProgramInfo, StackInfo, Turns};
     use crate::observation::{Observation, Outcome, Phase};
     use crate::testing::{experiment, row};
 
@@ -237,6 +244,42 @@ mod tests {
             let memory = row.figures[&Metric::PeakRss].ratio.expect("pairs");
             assert!(memory.pairs == REPETITIONS && row.good == REPETITIONS, "{stack}: {memory:?}");
         }
+    }
+
+    /// Another form of the program, which takes a third less, at once with the first, but for its drift between blocks.
+    #[test]
+    fn forms_of_one_block_are_compared_by_their_runs_at_once() {
+        let mut made = in_lockstep();
+        let of_form = |program: &str| format!("{program}:form");
+        let form = ProgramInfo { name: of_form("prog"), ..made.programs[0].clone() };
+        made.programs.push(form);
+        let stacks = made.stacks.iter().map(|one| StackInfo { program: of_form("prog"), ..one.clone() });
+        let stacks: Vec<StackInfo> = stacks.collect();
+        made.stacks.extend(stacks);
+        let rows = made.observations.iter().map(|row| {
+            // Its runs alone met a neighbour, each in another repetition.
+            let alone =
+                if row.phase == Phase::Alone { 1.0 + 0.2 * f64::from(row.repetition % 2) } else { 1.0 };
+            let (user_s, system_s) = (row.user_s * alone / 1.5, row.system_s * alone / 1.5);
+            Observation { program: of_form("prog"), user_s, system_s, ..row.clone() }
+        });
+        let rows: Vec<Observation> = rows.collect();
+        made.observations.extend(rows);
+        let ratios = |made: &Experiment| -> Vec<f64> {
+            let of_program = |name: &str| of(&cpu_seconds(made, name, REPETITIONS), "slow").cpu_s.clone();
+            let both = of_program("prog:form").into_iter().zip(of_program("prog"));
+            both.map(|(form, plain)| form.expect("a run") / plain.expect("a run")).collect()
+        };
+        let near = |ratio: &f64| (ratio * 1.5 - 1.0).abs() < 1e-9;
+        assert!(!ratios(&made).iter().all(near), "in blocks of their own the levels are of runs alone");
+        made.programs.iter_mut().for_each(|program| program.block = Some(0));
+        let ratios = ratios(&made);
+        assert!(ratios.len() == REPETITIONS as usize && ratios.iter().all(near), "{ratios:?}");
+        assert_eq!(made.at_once_with("prog"), ["prog", "prog:form"]);
+        // One that cannot run in lockstep has its own runs.
+        made.stacks[4].apart = Some("threads".into());
+        assert_eq!(made.at_once_with("prog"), ["prog"]);
+        assert_eq!(made.at_once_with("prog:form"), ["prog:form"]);
     }
 
     #[test]

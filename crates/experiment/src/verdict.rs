@@ -147,7 +147,10 @@ fn few_note(rows: &[Row]) -> Option<String> {
 fn pairing_notes(experiment: &Experiment, program: &str) -> Vec<String> {
     let lockstep = "CPU time: managers in lockstep on one core. Memory and wall time: separate runs";
     let lockstep = experiment.is_in_lockstep(program).then(|| lockstep.to_owned());
-    lockstep.into_iter().chain(apart(experiment, program)).collect()
+    let others: Vec<String> = experiment.at_once_with(program).iter().map(|name| name.to_string()).collect();
+    let block = format!("In lockstep with each other: {}", and_list(&others));
+    let block = (others.len() > 1).then_some(block);
+    lockstep.into_iter().chain(block).chain(apart(experiment, program)).collect()
 }
 
 /// Which runs of a program were not in lockstep, where the experiment is, and why.

@@ -3,9 +3,9 @@
 
 use super::definition::Study;
 use super::figures::{Absent, Figures};
+use super::found::Found;
 use super::originals::of_steps;
 use super::results::{Ended, PaperResult, Results};
-use super::verdict::judge;
 
 impl Results {
     /// The same figures, with these studies' claims and their verdicts in place of the stored ones. Of a study that is
@@ -13,19 +13,23 @@ impl Results {
     pub fn judged_again(mut self, studies: &[Study]) -> Results {
         let stored: Vec<Study> = self.papers.iter().map(|paper| paper.study.clone()).collect();
         self.figures = Figures { cells: std::mem::take(&mut self.figures.cells) }.with_derived(&stored);
-        let absent = self.absent();
+        let absent = self.known_absent();
         let ran = of_steps(&self.steps);
+        let found = Found::of(&self.steps, &self.figures, &absent);
         for paper in &mut self.papers {
             if let Some(today) = studies.iter().find(|study| study.name == paper.study.name) {
-                judged(paper, (today, &today.as_run(&ran)), &self.figures, &absent);
+                judged(paper, (today, &today.as_run(&ran)), &found);
             }
         }
         self
     }
 
-    /// Why steps have no figures, as far as it is stored.
-    fn absent(&self) -> Absent {
-        let mut absent = Absent::default();
+    /// Why figures are missing; of files that do not have it, as far as steps show it.
+    fn known_absent(&self) -> Absent {
+        let mut absent = self.absent.clone();
+        if !absent.is_empty() {
+            return absent;
+        }
         for ran in self.steps.iter().filter(|ran| matches!(ran.ending, Ended::LeftOut | Ended::Failed)) {
             let why = ran.warnings.first().map_or("it gave no figures", String::as_str);
             absent.step(&ran.planned.step, why);
@@ -35,8 +39,8 @@ impl Results {
 }
 
 /// Judges a paper by the study of today, as it is written and as it was run.
-fn judged(paper: &mut PaperResult, (today, run): (&Study, &Study), figures: &Figures, absent: &Absent) {
-    paper.verdicts = run.claims.iter().map(|claim| judge(run, claim, figures, absent)).collect();
+fn judged(paper: &mut PaperResult, (today, run): (&Study, &Study), found: &Found<'_>) {
+    paper.verdicts = found.verdicts(run);
     paper.study.claims.clone_from(&today.claims);
     let has = |id: &String| paper.exhibits.iter().any(|shown| shown.id == *id);
     // A page links only to what it has.

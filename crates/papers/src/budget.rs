@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_statistics::FEWEST_PAIRS;
+use heaptoll_statistics::student::reach;
+use heaptoll_units::took;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Step, StepKind, Study};
+use super::needs::Needs;
 use super::variant::base;
-use heaptoll_statistics::student::reach;
 
 /// A step as it is to be run.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -40,7 +42,7 @@ pub struct Planned {
 /// How much of the studies is requested.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Length {
-    /// The shortest form: least programs and managers, smallest inputs, two repetitions.
+    /// The shortest form: one program, one or two managers, smallest inputs, two repetitions.
     Quick,
     /// What fits into this many seconds.
     Seconds(f64),
@@ -66,6 +68,11 @@ pub struct Plan {
     pub planned: Vec<Planned>,
     /// Steps that are not.
     pub left_out: Vec<LeftOut>,
+}
+
+/// Guess of the seconds that all of a step takes.
+pub fn whole_s(step: &Step) -> f64 {
+    Form::whole(step).guess(step)
 }
 
 /// Whether a program has a size of input.
@@ -104,6 +111,8 @@ const UNKNOWN: f64 = 0.6;
 const PLANNED: f64 = 0.9;
 /// Repetitions of a timed step in the shortest form.
 const QUICK_REPETITIONS: u32 = 2;
+/// Managers in the shortest form, at most.
+const QUICK_MANAGERS: usize = 2;
 /// Longer than any step takes, s: a day.
 const NO_DEADLINE_S: f64 = 86_400.0;
 
@@ -122,35 +131,46 @@ impl Form {
         Form {
             programs: step.programs.len(),
             managers: step.managers.len(),
-            repetitions: if timed(step.kind) { step.repetitions.max(1) } else { 1 },
+            repetitions: step.repetitions(),
             size: step.size.clone(),
         }
     }
 
-    /// The least that can decide something.
-    fn least(step: &Step) -> Form {
-        let whole = Form::whole(step);
-        let programs = entries_of(step, step.least_programs);
-        let repetitions = whole.repetitions.min(FEWEST_PAIRS as u32);
-        Form { programs, repetitions, ..whole }
+    /// The least that decides what is claimed of it: all that its claims need, in enough repetitions.
+    fn least(study: &Study, step: &Step) -> Form {
+        let whole = Form { repetitions: step.least_repetitions(), ..Form::whole(step) };
+        match Needs::of(study, step) {
+            None => Form { programs: entries_of(step, step.least_programs), ..whole },
+            Some(needs) => Form {
+                programs: Needs::first_of(&step.programs, &needs.programs).max(1),
+                managers: Needs::first_of(&step.managers, &needs.managers),
+                ..whole
+            },
+        }
     }
 
     /// The shortest.
     fn quick(step: &Step, has_size: HasSize<'_>) -> Form {
-        let least = Form::least(step);
-        let all_have = |size: &str| {
-            step.programs[..least.programs].iter().all(|program| has_size(step.run_as(program), size))
-        };
+        let whole = Form::whole(step);
+        // Nothing is decided: one program shows that the step runs, and in its forms what it compares.
+        let programs = entries_of(step, if is_of_one(step) { step.least_programs } else { 1 });
+        let all_have =
+            |size: &str| step.programs[..programs].iter().all(|program| has_size(step.run_as(program), size));
         let size = if step.size == "tiny" || all_have("tiny") { "tiny" } else { "quick" };
         Form {
-            managers: step
-                .least_managers
-                .unwrap_or(usize::MAX)
-                .clamp(1, least.managers.max(1))
-                .min(least.managers),
-            repetitions: least.repetitions.min(QUICK_REPETITIONS),
+            programs,
+            managers: whole.managers.min(step.least_managers.unwrap_or(QUICK_MANAGERS).min(QUICK_MANAGERS)),
+            repetitions: whole.repetitions.min(QUICK_REPETITIONS),
             size: size.into(),
-            ..least
+        }
+    }
+
+    /// What takes its time: `10 repetitions need`.
+    fn words(&self) -> String {
+        match (self.repetitions, self.programs) {
+            (1, 1) => "1 program needs".into(),
+            (1, programs) => format!("{programs} programs need"),
+            (repetitions, _) => format!("{repetitions} repetitions need"),
         }
     }
 
@@ -248,19 +268,6 @@ fn next_program(step: &Step, entries: usize) -> usize {
     entries + if is_of_one(step) { 1 } else { forms }
 }
 
-/// Whether repetitions make its figures more precise.
-fn timed(kind: StepKind) -> bool {
-    matches!(
-        kind,
-        StepKind::Run
-            | StepKind::Delay
-            | StepKind::Frequency
-            | StepKind::Proximity
-            | StepKind::Reclamation
-            | StepKind::Graph
-    )
-}
-
 /// The value of an option, as `--sizes 1B,2M` or `--sizes=1B,2M`.
 fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     let apart = options.iter().position(|option| option == name).and_then(|at| options.get(at + 1));
@@ -328,7 +335,7 @@ pub fn plan(
             }
             let form = match length {
                 Length::Quick => Form::quick(step, has_size),
-                Length::Seconds(_) => Form::least(step),
+                Length::Seconds(_) => Form::least(study, step),
                 Length::Whole => Form::whole(step),
             };
             let seconds = form.guess(step) * speed.factor(step.kind);
@@ -377,7 +384,7 @@ fn leave_out<'a>(
     let (kept, gone): (Vec<_>, Vec<_>) =
         candidates.into_iter().enumerate().partition(|(at, _)| taken.contains(at));
     left_out.extend(gone.into_iter().map(|(_, gone)| {
-        let why = format!("there was no time for it: it takes at least {:.0} s", gone.seconds.max(1.0));
+        let why = format!("no time in the budget: {} {}", gone.form.words(), took(gone.seconds));
         LeftOut { study: gone.study.name.clone(), step: gone.step.id.clone(), why }
     }));
     kept.into_iter().map(|(_, candidate)| candidate).collect()
@@ -386,16 +393,20 @@ fn leave_out<'a>(
 /// A form of a step with more in it, up to the whole.
 type Larger = fn(&Form, &Form, &Step) -> Option<Form>;
 
-/// Steps take more programs in turn, what matters most first, and then more repetitions, while it fits.
+/// Steps take more programs in turn, what matters most first, then more managers and repetitions, while it fits.
 fn grow<'a>(mut candidates: Vec<Candidate<'a>>, available_s: f64, speed: &Speed) -> Vec<Candidate<'a>> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|at| candidates[*at].step.priority);
     let mut spent: f64 = candidates.iter().map(|candidate| candidate.seconds).sum();
-    let larger: [Larger; 2] = [
+    let larger: [Larger; 3] = [
         |form, whole, step| {
             let programs = next_program(step, form.programs);
             (programs > form.programs && programs <= whole.programs)
                 .then(|| Form { programs, ..form.clone() })
+        },
+        |form, whole, _| {
+            let managers = form.managers + 1;
+            (managers <= whole.managers).then(|| Form { managers, ..form.clone() })
         },
         |form, whole, _| {
             let repetitions = form.repetitions + 1;

@@ -1,12 +1,14 @@
 //! Plans of made-up studies.
 
+use heaptoll_experiment::experiment::Pairing;
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
 
 fn step(id: &str, kind: StepKind, programs: usize, priority: u32) -> Step {
-    let text =
-        format!("id = \"{id}\"\nkind = \"run\"\nprograms = []\nmanagers = [\"glibc\", \"lea\", \"bw16\"]");
+    let text = format!(
+        "id = \"{id}\"\nkind = \"run\"\nprograms = []\nmanagers = [\"glibc\", \"lea\", \"bw16\"]\nrepetitions = 10"
+    );
     let mut step: Step = toml::from_str(&text).expect("a step");
     step.programs = (0..programs).map(|number| format!("p{number}")).collect();
     (step.kind, step.priority) = (kind, priority);
@@ -24,6 +26,11 @@ fn of(study: &Study, length: Length) -> Plan {
     plan(std::slice::from_ref(study), length, &|_, _| true, &Speed::default(), &BTreeSet::new())
 }
 
+/// The least form of a step on which nothing is claimed.
+fn least(step: &Step) -> Form {
+    Form::least(&study(vec![]), step)
+}
+
 #[test]
 fn the_whole_is_all_of_it() {
     let study = study(vec![step("a", StepKind::Run, 5, 1), step("b", StepKind::Locality, 3, 3)]);
@@ -35,22 +42,22 @@ fn the_whole_is_all_of_it() {
 }
 
 #[test]
-fn the_quick_form_has_least_programs_and_managers_tiny_inputs_and_two_repetitions() {
+fn the_quick_form_has_one_program_two_managers_tiny_inputs_and_two_repetitions() {
     let mut long = step("a", StepKind::Run, 5, 1);
-    (long.least_programs, long.least_managers) = (2, Some(2));
+    (long.least_programs, long.least_managers) = (2, Some(3));
     let study = study(vec![long, step("b", StepKind::Instructions, 3, 1)]);
     let plan = of(&study, Length::Quick);
     let a = &plan.planned[0];
-    assert_eq!((a.programs, a.managers, a.repetitions, a.size.as_str()), (2, 2, 2, "tiny"));
+    assert_eq!((a.programs, a.managers, a.repetitions, a.size.as_str()), (1, 2, 2, "tiny"));
     let words = precision(a, &study.steps[0]);
     assert!(words.contains("2 of 10 repetitions: no intervals") && words.contains("size tiny"), "{words}");
-    assert!(words.contains("2 of 5 programs") && words.contains("2 of 3 managers"), "{words}");
+    assert!(words.contains("1 of 5 programs") && words.contains("2 of 3 managers"), "{words}");
     let without = plan_without_tiny(&study);
     assert_eq!(without.planned[0].size, "quick");
 }
 
 fn plan_without_tiny(study: &Study) -> Plan {
-    let has = |program: &str, size: &str| program != "p1" || size != "tiny";
+    let has = |program: &str, size: &str| program != "p0" || size != "tiny";
     plan(std::slice::from_ref(study), Length::Quick, &has, &Speed::default(), &BTreeSet::new())
 }
 
@@ -63,7 +70,11 @@ fn what_matters_least_is_left_out_first_with_its_reason() {
     ]);
     let plan = of(&study, Length::Seconds(20.0));
     assert_eq!(plan.left_out.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["a"]);
-    assert!(plan.left_out[0].why.contains("no time for it"), "{}", plan.left_out[0].why);
+    assert!(
+        plan.left_out[0].why.contains("no time in the budget: 1 program needs"),
+        "{}",
+        plan.left_out[0].why
+    );
     assert_eq!(plan.planned.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["b", "c"]);
 }
 
@@ -73,9 +84,9 @@ fn a_step_that_does_not_fit_takes_none_with_it_that_does() {
     let mut long = step("long", StepKind::Run, 1, 1);
     long.heaviness = 40.0;
     let study = study(vec![long, step("short", StepKind::Run, 1, 2)]);
-    let least = |step: &Step| Form::least(step).guess(step);
-    let available_s = (least(&study.steps[0]) - 1.0) / PLANNED;
-    assert!(least(&study.steps[1]) < PLANNED * available_s);
+    let guess = |step: &Step| least(step).guess(step);
+    let available_s = (guess(&study.steps[0]) - 1.0) / PLANNED;
+    assert!(guess(&study.steps[1]) < PLANNED * available_s);
     let plan = of(&study, Length::Seconds(available_s));
     assert_eq!(plan.planned.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["short"]);
     assert_eq!(plan.left_out.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["long"]);
@@ -86,7 +97,7 @@ fn a_step_that_does_not_fit_takes_none_with_it_that_does() {
 fn of_two_steps_that_fit_one_by_one_one_is_run() {
     for priority in [1, 2] {
         let study = study(vec![step("a", StepKind::Run, 1, 1), step("b", StepKind::Run, 1, priority)]);
-        let seconds = 1.6 * Form::least(&study.steps[0]).guess(&study.steps[0]) / PLANNED;
+        let seconds = 1.6 * least(&study.steps[0]).guess(&study.steps[0]) / PLANNED;
         let plan = of(&study, Length::Seconds(seconds));
         assert_eq!((plan.planned.len(), plan.left_out.len()), (1, 1), "{plan:?}");
         assert_eq!(plan.planned[0].step, "a");
@@ -179,23 +190,22 @@ proptest! {
             prop_assert!(
                 one.programs == one.of_programs
                     || spent - one.seconds + larger.guess(step) > PLANNED * seconds - 1e-6
-                    || one.repetitions > 6
             );
         }
         // What was left out would not have fitted with what was kept at its least.
         let kept_least: f64 =
-            plan.planned.iter().filter_map(|one| study.step(&one.step)).map(|step| Form::least(step).guess(step)).sum();
+            plan.planned.iter().filter_map(|one| study.step(&one.step)).map(|step| least(step).guess(step)).sum();
         for out in &plan.left_out {
             let step = study.step(&out.step).expect("of the study");
-            prop_assert!(kept_least + Form::least(step).guess(step) > PLANNED * seconds - 1e-6);
+            prop_assert!(kept_least + least(step).guess(step) > PLANNED * seconds - 1e-6);
         }
         // Nothing that matters more than what is kept was left out while what matters less stayed and is longer.
         for out in &plan.left_out {
             let gone = study.step(&out.step).expect("of the study").priority;
-            let least: f64 = Form::least(study.step(&out.step).expect("it")).guess(study.step(&out.step).expect("it"));
+            let guess: f64 = least(study.step(&out.step).expect("it")).guess(study.step(&out.step).expect("it"));
             for one in &plan.planned {
                 let kept = study.step(&one.step).expect("of the study");
-                prop_assert!(kept.priority <= gone || Form::least(kept).guess(kept) < least);
+                prop_assert!(kept.priority <= gone || least(kept).guess(kept) < guess);
             }
         }
     }
@@ -205,7 +215,7 @@ proptest! {
 fn a_step_in_lockstep_takes_longer_and_one_of_few_repetitions_is_none() {
     let mut paired = step("a", StepKind::Run, 3, 1);
     let plain = Form::whole(&paired).guess(&paired);
-    paired.pairing = Some(heaptoll_experiment::experiment::Pairing::Lockstep);
+    paired.pairing = Some(Pairing::Lockstep);
     let whole = Form::whole(&paired);
     let share = whole.guess(&paired) / plain;
     assert!((1.5..3.0).contains(&share), "{share}");
@@ -221,23 +231,69 @@ fn the_planner_counts_programs_and_not_their_forms() {
     of_forms.programs =
         ["cfrac", "cfrac:gc", "cfrac:optimized", "kv", "kv:gc", "route", "route:gc"].map(String::from).into();
     of_forms.least_programs = 2;
-    assert_eq!(Form::least(&of_forms).programs, 5, "cfrac and kv in all their forms");
+    assert_eq!(least(&of_forms).programs, 5, "cfrac and kv in all their forms");
     of_forms.least_programs = 3;
-    assert_eq!(Form::least(&of_forms).programs, 7);
+    assert_eq!(least(&of_forms).programs, 7);
     assert_eq!([0, 3, 5, 7].map(|entries| next_program(&of_forms, entries)), [3, 5, 7, 7]);
     of_forms.least_programs = 1;
-    assert_eq!(Form::least(&of_forms).programs, 3);
+    assert_eq!(least(&of_forms).programs, 3);
     let mut forms_of_one = step("b", StepKind::Run, 0, 1);
     forms_of_one.programs = ["reverse", "reverse:gc", "reverse:custom"].map(String::from).into();
     forms_of_one.least_programs = 2;
-    assert_eq!(Form::least(&forms_of_one).programs, 2, "forms of one program are what the step compares");
+    assert_eq!(least(&forms_of_one).programs, 2, "forms of one program are what the step compares");
     let study = study(vec![of_forms]);
-    let least = Form::least(&study.steps[0]);
-    let seconds = least.guess(&study.steps[0]) / PLANNED;
+    let seconds = least(&study.steps[0]).guess(&study.steps[0]) / PLANNED;
     let forms: BTreeSet<usize> = (0..40)
         .map(|more| of(&study, Length::Seconds(seconds * (1.0 + f64::from(more) / 20.0))))
         .filter_map(|plan| plan.planned.first().map(|one| one.programs))
         .collect();
     assert!(forms.is_subset(&BTreeSet::from([3, 5, 7])), "no program is cut between its forms: {forms:?}");
     assert!(forms.len() > 1, "{forms:?}");
+}
+
+#[test]
+fn no_budget_goes_below_the_repetitions_of_a_published_figure() {
+    let published = |pairing| Step { repetitions: None, pairing, ..step("a", StepKind::Run, 2, 1) };
+    let delay = Step { kind: StepKind::Delay, ..published(None) };
+    let paired = Step { options: vec!["--pairing".into(), "lockstep".into()], ..delay.clone() };
+    let all = [(published(Some(Pairing::Lockstep)), 10), (published(None), 20), (delay, 20), (paired, 10)];
+    for (step, repetitions) in all {
+        let study = study(vec![step]);
+        for seconds in 1..200 {
+            match of(&study, Length::Seconds(f64::from(seconds))) {
+                Plan { planned, .. } if !planned.is_empty() => {
+                    assert_eq!(planned[0].repetitions, repetitions)
+                }
+                Plan { left_out, .. } => {
+                    let words = format!("no time in the budget: {repetitions} repetitions need ");
+                    assert!(left_out[0].why.starts_with(&words), "{}", left_out[0].why);
+                }
+            }
+        }
+        assert_eq!(of(&study, Length::Whole).planned[0].repetitions, repetitions);
+    }
+}
+
+/// The planner ran the first programs of a list, and what a claim needs was among the others.
+#[test]
+fn a_budget_leaves_out_only_what_no_claim_needs() {
+    let claim = "[[claim]]\nid = \"c\"\nplace = \"1\"\nwords = \"w\"\n[[claim.test]]\nwords = \"w\"\nrule = \"all\"\n\
+                 above = 1.0\nquantity = { step = \"t\", metric = \"cpu_s\", programs = [\"perl\"], \
+                 of = { managers = [\"b\"] }, over = { managers = [\"a\"] } }";
+    let study = crate::testing::study(claim);
+    let forms: BTreeSet<(usize, usize, u32)> = (1..2000)
+        .flat_map(|seconds| of(&study, Length::Seconds(f64::from(seconds))).planned)
+        .filter(|planned| planned.step == "t")
+        .map(|planned| (planned.programs, planned.managers, planned.repetitions))
+        .collect();
+    // cfrac and gawk come before perl, a before b.
+    assert_eq!(forms, BTreeSet::from([(3, 2, 10), (4, 2, 10), (4, 3, 10)]));
+}
+
+#[test]
+fn every_step_of_the_studies_has_the_repetitions_of_a_published_figure() {
+    for step in crate::bundled::all().expect("studies").iter().flat_map(|study| &study.steps) {
+        let least = Step { repetitions: None, ..step.clone() }.least_repetitions();
+        assert!(step.repetitions() >= least, "{}: {} of {least}", step.id, step.repetitions());
+    }
 }

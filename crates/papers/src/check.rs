@@ -285,7 +285,7 @@ fn check_step(step: &Step) -> Result<(), Wrong> {
             wrong("least_managers", format!("from 1 to {}", step.managers.len()))
         }
         _ if !SIZES.contains(&step.size.as_str()) => wrong("size", format!("one of {}", SIZES.join(", "))),
-        _ if step.repetitions == 0 => wrong("repetitions", "at least 1"),
+        _ if step.repetitions == Some(0) => wrong("repetitions", "at least 1"),
         _ if step.pairing.is_some() && step.kind != StepKind::Run => {
             wrong("pairing", "only runs of kind `run` are paired by it")
         }

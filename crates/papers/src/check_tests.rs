@@ -207,15 +207,50 @@ fn steps_run_in_lockstep_where_a_claim_compares_the_cpu_time_of_managers_on_one_
         [
             "zorn1992-time",
             "zorn1992-own",
+            "zorn1992-own-today",
             "detlefs1994-time",
             "detlefs1994-heaps",
             "detlefs1994-time-1992",
             "detlefs1994-cfrac",
+            "boehm-reverse",
+            "boehm-reverse8",
             "boehm-batch",
-            "mimalloc2019-programs",
-            "mimalloc2019-redis"
+            "boehm-retain",
+            "boehm-programs",
+            "boehm-crossover",
+            "mimalloc2019-programs"
         ]
     );
+}
+
+#[test]
+fn forms_of_one_program_whose_cpu_time_a_claim_compares_are_in_one_block() {
+    let of = |metric: &str, pairing: &str| {
+        let text = format!(
+            "name = \"made\"\ntitle = \"t\"\nsource = \"s\"\nabout = []\n[[step]]\nid = \"t\"\nkind = \"run\"\n\
+             programs = [\"lua\", \"lua:gc\", \"cfrac:a\", \"cfrac:gc\", \"cfrac\", \"cfrac:alone\", \"gawk\"]\n\
+             managers = [\"m\"]\n{pairing}\n[[claim]]\nid = \"it\"\nplace = \"1\"\nwords = \"it is so\"\n"
+        );
+        let test = |sides: &str| {
+            format!(
+                "[[claim.test]]\nwords = \"is it?\"\nrule = \"all\"\nabove = 1.0\n\
+                 quantity = {{ step = \"t\", metric = \"{metric}\", {sides} }}\n"
+            )
+        };
+        let sides = [
+            "of = { variant = \"gc\" }, over = {}",
+            "of = { program = \"cfrac:a\" }, over = { program = \"cfrac\" }",
+            "of = { program = \"gawk\" }, over = { program = \"lua\" }",
+        ];
+        let study = Study::parse(&(text + &sides.map(test).concat()), "made.toml").expect("a study");
+        study.steps[0].clone()
+    };
+    let timed = of("cpu_s", "");
+    assert_eq!(timed.together, [vec!["lua", "lua:gc"], vec!["cfrac:a", "cfrac:gc", "cfrac"]]);
+    assert!(timed.runs_in_lockstep(10));
+    assert!(of("peak_rss_kib", "").together.is_empty());
+    let interleaved = of("cpu_s", "pairing = \"interleaved\"");
+    assert!(interleaved.together.is_empty() && !interleaved.runs_in_lockstep(10));
 }
 
 #[test]

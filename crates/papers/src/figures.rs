@@ -39,7 +39,7 @@
 //! - `minheap`: `heap_ratio_over_MANAGER`: the smallest heap over the footprint of mark-sweep over that allocator; `at`
 //!   its period in bytes. `heap_ratio_over_frees_MANAGER`: over the same with the program's frees carried out.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -305,34 +305,74 @@ pub struct Figures {
     pub cells: Vec<Cell>,
 }
 
-/// Why there is no figure where one is needed.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Absent {
-    steps: BTreeMap<String, String>,
-    cells: BTreeMap<(String, String, Option<String>), String>,
+/// Why there is no figure where one is needed; of the same, the last counts.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Absent(Vec<Gap>);
+
+/// Figures that are missing.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+struct Gap {
+    /// Of this step.
+    step: String,
+    /// Of this program; of all without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    program: Option<String>,
+    /// Under this manager; under all without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    manager: Option<String>,
+    /// Why.
+    why: String,
 }
 
 impl Absent {
     /// A step was left out or failed; `why` is what follows a colon: `there was no time for it`.
     pub fn step(&mut self, step: &str, why: &str) {
-        self.steps.insert(step.into(), why.into());
+        self.0.push(Gap { step: step.into(), program: None, manager: None, why: why.into() });
     }
 
     /// A program of a step was left out or refused, under one manager or, with `None`, under all.
     pub fn cell(&mut self, step: &str, program: &str, manager: Option<&str>, why: &str) {
-        self.cells.insert((step.into(), program.into(), manager.map(str::to_owned)), why.into());
+        let (program, manager) = (Some(program.into()), manager.map(str::to_owned));
+        self.0.push(Gap { step: step.into(), program, manager, why: why.into() });
     }
 
     /// Why a step has no figures.
     pub fn of_step(&self, step: &str) -> Option<&str> {
-        self.steps.get(step).map(String::as_str)
+        self.of(step, None, None)
+    }
+
+    fn of(&self, step: &str, program: Option<&str>, manager: Option<&str>) -> Option<&str> {
+        let is = |gap: &&Gap| {
+            gap.step == step && gap.program.as_deref() == program && gap.manager.as_deref() == manager
+        };
+        self.0.iter().rev().find(is).map(|gap| gap.why.as_str())
     }
 
     /// Why a program under a manager has none.
     pub fn of_cell(&self, step: &str, program: &str, manager: &str) -> Option<&str> {
-        let of = |manager: Option<&str>| {
-            self.cells.get(&(step.into(), program.into(), manager.map(str::to_owned)))
-        };
-        of(Some(manager)).or_else(|| of(None)).map(String::as_str).or_else(|| self.of_step(step))
+        let of = |manager: Option<&str>| self.of(step, Some(program), manager);
+        of(Some(manager)).or_else(|| of(None)).or_else(|| self.of_step(step))
+    }
+
+    /// Whether no reason is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The steps of which something is missing.
+    pub fn steps(&self) -> BTreeSet<String> {
+        self.0.iter().map(|gap| gap.step.clone()).collect()
+    }
+
+    /// Leaves out the reasons of other steps.
+    pub fn retain_steps(&mut self, stays: impl Fn(&str) -> bool) {
+        self.0.retain(|gap| stays(&gap.step));
+    }
+
+    /// With another's reasons of these steps.
+    pub fn extend(&mut self, mut other: Absent, of: impl Fn(&str) -> bool) {
+        other.retain_steps(of);
+        self.0.extend(other.0);
     }
 }

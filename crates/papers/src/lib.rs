@@ -30,9 +30,12 @@ pub mod exhibit;
 #[cfg(test)]
 mod fields_page;
 pub mod figures;
+mod found;
+pub mod joined;
 mod known;
 mod means;
 mod measured;
+mod needs;
 mod order;
 pub mod originals;
 mod outcome;

@@ -110,6 +110,7 @@ impl Study {
             let there = ran.get(&step.id).cloned().unwrap_or_default();
             let renamed = renamed(step, &there);
             step.programs.retain(|program| !renamed.contains_key(program));
+            step.together.iter_mut().for_each(|group| rename_all(group, &renamed));
             step.originals = there;
             if !renamed.is_empty() {
                 steps.insert(step.id.clone(), renamed);

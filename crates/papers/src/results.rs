@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::Planned;
 use super::definition::Study;
 use super::exhibit::Shown;
-use super::figures::Figures;
+use super::figures::{Absent, Figures};
 use super::verdict::{Answer, Verdict};
 
 /// Name and version of its JSON.
@@ -40,6 +40,9 @@ pub struct Results {
     pub steps: Vec<Ran>,
     /// What they measured.
     pub figures: Figures,
+    /// Why they lack others.
+    #[serde(default, skip_serializing_if = "Absent::is_empty")]
+    pub absent: Absent,
 }
 
 impl Results {
@@ -83,6 +86,9 @@ pub struct Ran {
     pub seconds: f64,
     /// How it ended.
     pub ending: Ended,
+    /// The commit of the heaptoll that measured it, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// What the shorter form costs: `6 of 10 repetitions: intervals 1.6 times as wide`; empty for the whole.
     pub precision: String,
     /// Programs and managers that could not be run, and why; warnings of the command.

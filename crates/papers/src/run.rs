@@ -129,8 +129,9 @@ impl Session {
         &self.folder
     }
 
-    /// Runs its steps with this executable of heaptoll; each one's figures are kept as soon as they are known.
-    pub fn run(&self, context: &Context, heaptoll: &Path) -> Outcome {
+    /// Runs its steps with this executable of heaptoll, built of that commit; each one's figures are kept as soon as they
+    /// are known.
+    pub fn run(&self, context: &Context, heaptoll: &Path, commit: Option<&str>) -> Outcome {
         let load = machine::load()[0];
         let available = Available { catalog: &self.catalog, folders: &self.programs, known: &self.known };
         let steps = Steps {
@@ -141,6 +142,7 @@ impl Session {
             more_time: self.more_time,
             measure: Measure {
                 heaptoll,
+                commit,
                 interrupt: context.interrupt,
                 known: &self.known,
                 seed: self.plan.seed,
@@ -151,7 +153,8 @@ impl Session {
         };
         let ran = steps.run();
         let kin = available.kin_sentence(&self.plan.studies, &self.plan.only);
-        let facts = facts::facts(&available, &self.fitted);
+        let mut facts = facts::facts(&available, &self.fitted);
+        facts.extend(commit.map(|commit| ("commit of heaptoll".to_owned(), commit.to_owned())));
         let results =
             conclusion::results(&self.plan, &self.fitted, (&self.taken_out, kin), &ran, facts, load);
         Outcome { results, interrupted: ran.interrupted, trouble: ran.trouble(), stopped: ran.stopped }

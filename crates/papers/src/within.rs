@@ -24,12 +24,9 @@ pub struct Within {
     pub all: usize,
 }
 
-/// Whether the form of a step decides anything: enough pairs for an interval, enough programs for a mean.
+/// Whether the form of a step decides anything: it has what its claims need, and enough pairs for an interval.
 fn decides(planned: &Planned) -> bool {
-    let repetitions =
-        planned.repetitions as usize >= FEWEST_PAIRS || planned.repetitions == planned.of_repetitions;
-    let programs = planned.programs >= 3 || planned.programs == planned.of_programs;
-    repetitions && programs
+    planned.repetitions as usize >= FEWEST_PAIRS || planned.repetitions == planned.of_repetitions
 }
 
 /// The claims of these studies that steps run as planned can decide.

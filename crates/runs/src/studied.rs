@@ -144,6 +144,7 @@ pub fn carry_out(
         command: request.command.clone(),
         managers: stacks,
         blocks: blocks(stacks, subject),
+        together: &[],
         derived: None,
         repetitions: request.repetitions.unwrap_or(REPETITIONS),
         warmup: request.warmup,

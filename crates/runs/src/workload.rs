@@ -282,6 +282,7 @@ fn info(prepared: Prepared) -> ProgramInfo {
         }),
         scratch: true,
         raw_words: vec![],
+        block: None,
     }
 }
 

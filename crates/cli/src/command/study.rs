@@ -2,7 +2,7 @@
 //!
 //! What a study is and does is `heaptoll_papers`'s; here are its arguments, its outputs and its exit status.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_command::context::Context;
@@ -25,7 +25,7 @@ use heaptoll_report::terminal::render_document;
 use crate::documents::DocumentOutputs;
 use crate::exit;
 use crate::messages::TerminalMessages;
-use crate::{interrupt, terminal};
+use crate::{interrupt, terminal, version};
 
 /// Repeat a paper: measure its tables and figures, with its managers and today's, and decide whether each claim holds.
 ///
@@ -43,23 +43,24 @@ use crate::{interrupt, terminal};
     heaptoll lab study detlefs1994 --budget 10m --html detlefs.html\n  heaptoll lab study all --budget 30m --html studies.html --json studies.json\n  \
     heaptoll lab study ./mine.toml --only mine-time     (a study of your own, one step of it)\n  \
     heaptoll lab study --from studies.json --html again.html\n  \
-    heaptoll lab study --from studies.json --judge-again     (old figures, today's claims)"
+    heaptoll lab study --from studies.json --judge-again     (old figures, today's claims)\n  \
+    heaptoll lab study --from a.json.xz --from b.json.xz --html whole.html     (parts of one run)"
 )]
 pub struct Arguments {
     /// Studies by name (--list), `all` of them, or files of your own (docs/reference/study-format.md)
     #[arg(value_name = "STUDY", required_unless_present_any = ["list", "resume", "from"])]
     studies: Vec<String>,
-    /// Time for all studies; a short time means fewer programs and repetitions, and the page shows the loss of
-    /// precision [default: no limit]
+    /// Time for all studies; in a short time steps are left out, never repetitions or programs that a claim needs
+    /// [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = crate::duration::duration)]
     budget: Option<f64>,
-    /// The shortest form: few programs, smallest inputs, two repetitions; it decides no timed claim
+    /// The shortest form: one program a step under two managers, smallest inputs, two repetitions; it decides no timed claim
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
     /// Only this step, or the steps of a table or figure (`Table 3`); may be given several times
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
-    /// List the studies and their steps
+    /// List the studies and their steps, with the time that each takes
     #[arg(long, conflicts_with_all = ["budget", "quick", "only", "keep", "resume", "from", "html", "json", "markdown"])]
     list: bool,
     /// Folder for all results [default: a new one in $XDG_STATE_HOME/heaptoll/studies]
@@ -68,9 +69,10 @@ pub struct Arguments {
     /// Go on with a study that was stopped; finished steps are not run again
     #[arg(long, value_name = "DIR", conflicts_with_all = ["studies", "quick", "only", "keep", "catalog"])]
     resume: Option<PathBuf>,
-    /// Show a file that a study wrote with --json; nothing is measured
+    /// Show a file that a study wrote with --json (also compressed, .json.xz); nothing is measured. Several files are
+    /// parts of one run (--only), which are joined
     #[arg(long, value_name = "FILE", conflicts_with_all = ["studies", "budget", "quick", "only", "keep", "resume", "catalog"])]
-    from: Option<PathBuf>,
+    from: Vec<PathBuf>,
     /// With --from: judge the stored figures by this version's claims; nothing is measured
     // A requirement is dropped where what is required conflicts with what is given: studies, a folder.
     #[arg(long, requires = "from", conflicts_with_all = ["studies", "resume", "list"])]
@@ -97,8 +99,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         return terminal::print(&render_document(&list(&studies), &terminal::style())).map(|()| 0);
     }
     arguments.outputs.check()?;
-    if let Some(path) = &arguments.from {
-        let stored = stored::results(path).map_err(refused)?;
+    if let [first, others @ ..] = &arguments.from[..] {
+        let stored = whole(first, others)?;
         let results = match arguments.judge_again {
             true => stored.judged_again(&all().map_err(refused)?),
             false => stored,
@@ -120,9 +122,19 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     };
     let heaptoll = std::env::current_exe()
         .map_err(|error| Failure::Usage(format!("cannot find heaptoll itself: {error}")))?;
-    let outcome = session.run(&context, &heaptoll);
+    let outcome = session.run(&context, &heaptoll, version::commit());
     let code = deliver(&arguments.outputs, &outcome.results, Some(session.folder()))?;
     status(outcome, session.folder(), code)
+}
+
+/// Stored results; those of several parts joined.
+fn whole(first: &Path, others: &[PathBuf]) -> Result<Results, Failure> {
+    let first = stored::results(first).map_err(refused)?;
+    let part = |path: &PathBuf| Ok((path.display().to_string(), stored::results(path).map_err(refused)?));
+    match others.iter().map(part).collect::<Result<Vec<_>, Failure>>()? {
+        none if none.is_empty() => Ok(first),
+        others => Results::joined(first, others).map_err(refused),
+    }
 }
 
 /// A new study.

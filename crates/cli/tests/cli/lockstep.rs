@@ -51,6 +51,37 @@ fn stacks_of_a_program_that_only_computes_run_at_once() {
     assert_eq!(orders.len(), rows(&json).len(), "positions are unique");
 }
 
+/// Forms of one program ran in different blocks, whose disturbance did not cancel between them.
+#[test]
+fn forms_of_one_program_run_in_one_block_with_all_their_managers() {
+    let fixture = Fixture::new();
+    let db = fixture.at("e.db");
+    let run = |more: &[&str]| {
+        let forms = ["-p", "cfrac:optimized", "-p", "cfrac:gc", "-p", "cfrac", "--size", "tiny", "--db", &db];
+        let managers = ["-m", "glibc", "-m", "glibc", "-n", "2", "--warmup", "0"];
+        fixture.heaptoll(&explained(&[&forms[..], &managers, more].concat()))
+    };
+    let together = ["--together", "cfrac:gc,cfrac:optimized"];
+    run(&["--together", "cfrac:gc,lua"]).exits(2).complains(&["--together lua: it does not run", "-p lua"]);
+    run(&["--together", "cfrac"]).exits(2).complains(&["name two programs or more"]);
+    let interleaved = [&together[..], &["--pairing", "interleaved"]].concat();
+    run(&interleaved).exits(2).complains(&["--together is for lockstep"]);
+    run(&together).exits(0).shows(&["In lockstep with each other: cfrac:optimized and cfrac:gc"]);
+    let json = fixture.json(&db);
+    let begun = |program: &str| -> Vec<f64> {
+        let timed = rows(&json).iter().filter(|row| row["program"] == program && row["phase"] == "timed");
+        timed.filter_map(|row| row["started_unix_s"].as_f64()).collect()
+    };
+    let sorted = |program: &str| {
+        let mut begun = begun(program);
+        begun.sort_by(f64::total_cmp);
+        begun
+    };
+    assert_eq!(sorted("cfrac:optimized").len(), 4);
+    assert_eq!(sorted("cfrac:optimized"), sorted("cfrac:gc"), "a block begins once");
+    assert!(sorted("cfrac").iter().all(|begun| !sorted("cfrac:gc").contains(begun)));
+}
+
 #[test]
 fn interleaved_runs_are_available_by_option() {
     let fixture = Fixture::new();

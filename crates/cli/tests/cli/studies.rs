@@ -365,6 +365,34 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
 }
 
 #[test]
+fn parts_of_a_study_are_joined_to_one_run() {
+    let fixture = Fixture::new();
+    let (catalog, study) = slow(&fixture, 0.01, 2);
+    let part = |step: &str, file: &str| {
+        let json = fixture.at(file);
+        let words = ["lab", "study", &study, "--catalog", &catalog, "--only", step, "--json", &json];
+        fixture.heaptoll(&words).exits(0);
+        json
+    };
+    let (first, second) = (part("slow-first", "first.json"), part("slow-second", "second.json"));
+    assert_eq!(answer(&read_json(&first), "later"), "not_measured");
+    let whole = fixture.at("whole.json");
+    let join =
+        |a: &str, b: &str| fixture.heaptoll(&["lab", "study", "--from", a, "--from", b, "--json", &whole]);
+    join(&first, &second).exits(0);
+    let results = read_json(&whole);
+    assert_eq!(answer(&results, "later"), "undecided");
+    assert_eq!(results["complete"], true);
+    for step in ["slow-first", "slow-second"] {
+        assert_eq!(ran(&results, step)["ending"], "whole");
+        assert!(cells(&results, step, "glibc", "wall_s") > 0);
+    }
+    join(&first, &first)
+        .exits(2)
+        .complains(&["first.json measured step slow-first, and so did a part before it"]);
+}
+
+#[test]
 fn a_step_that_failed_is_tried_again_when_the_study_goes_on() {
     let fixture = Fixture::new();
     let (catalog, study) = slow(&fixture, 0.01, 2);

@@ -41,6 +41,7 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
             "--memory-at-once is for lockstep: leave it out, or use --pairing lockstep".into(),
         ));
     }
+    can_run_together(request)?;
     if let Some(slice) = request.slice_s {
         can_slice(request.pairing, slice)?;
     }
@@ -71,6 +72,7 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
             command: request.command.clone(),
             managers: &managers,
             blocks: vec![],
+            together: &request.together,
             derived: heaps.as_ref().map(|heaps| heaps as &dyn DerivedStacks),
             repetitions: request.repetitions.unwrap_or(match (request.precision, request.budget_s) {
                 (None, None) => REPETITIONS,
@@ -95,6 +97,21 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
     )?;
     nothing_left(&experiment, !request.manager.is_empty() && managers.len() == 1)?;
     Ok(experiment)
+}
+
+/// Refuses programs for one block that are not run, or not in lockstep.
+fn can_run_together(request: &Request) -> Result<(), Failure> {
+    if request.pairing != Pairing::Lockstep && !request.together.is_empty() {
+        return Err(Failure::Usage(
+            "--together is for lockstep: leave it out, or use --pairing lockstep".into(),
+        ));
+    }
+    match request.together.iter().flatten().find(|name| !request.workload.program.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            Err(Failure::Usage(format!("--together {name}: it does not run; add it with -p {name}")))
+        }
+    }
 }
 
 /// Whether slices of `slice_s` seconds can be given.

@@ -43,6 +43,8 @@ pub struct Request {
     pub slice_s: Option<f64>,
     /// Memory that runs at once may take together, bytes.
     pub at_once_bytes: Option<u64>,
+    /// Programs of one block in lockstep each: forms that are compared.
+    pub together: Vec<Vec<String>>,
     /// Whether each run has a copy of the current folder.
     pub working_copy: bool,
     /// Whether each program has all its runs, and shows its figures, before the next begins.
@@ -75,6 +77,7 @@ impl Request {
             pairing: Pairing::Lockstep,
             slice_s: None,
             at_once_bytes: None,
+            together: vec![],
             working_copy: false,
             by_program: false,
             exact: false,

@@ -7,6 +7,12 @@ use heaptoll_statistics::FEWEST_PAIRS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Repetitions of a published figure: the interval of ten pairs, trimmed by one at either end, is 1.4 of their standard
+/// deviations wide either way.
+const IN_LOCKSTEP: u32 = 10;
+/// The same of runs one after the other, which spread more.
+const INTERLEAVED: u32 = 20;
+
 /// One command of heaptoll.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,10 +27,11 @@ pub struct Step {
     /// of its kin, and its figures are under the kin's name. Several kin of one are run once, under the first name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub originals: BTreeMap<String, String>,
-    /// As many of them are run in the shortest form.
+    /// As many of them are run under a budget where no claim is on the step, and of forms of one program in the shortest
+    /// form.
     #[serde(default = "one")]
     pub least_programs: usize,
-    /// As many managers, the first of the list, in the shortest form; all when left out.
+    /// As many managers, the first of the list, in the shortest form, two at most.
     #[serde(default)]
     pub least_managers: Option<usize>,
     /// Stacks (`docs/questions/stacks.md`).
@@ -33,10 +40,9 @@ pub struct Step {
     /// Size of the inputs: `tiny`, `quick`, `demo`, `full`.
     #[serde(default = "quick")]
     pub size: String,
-    /// Repetitions (runs, of `proximity`) when there is time; at least 6 where there is any. Not used by exact
-    /// commands.
-    #[serde(default = "ten")]
-    pub repetitions: u32,
+    /// Repetitions (runs, of `proximity`); 10 in lockstep and 20 interleaved when left out. Not used by exact commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetitions: Option<u32>,
     /// Further arguments of the command.
     #[serde(default)]
     pub options: Vec<String>,
@@ -50,12 +56,34 @@ pub struct Step {
     /// of managers on one program, else interleaved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairing: Option<Pairing>,
+    /// Programs of one block in lockstep each. Where the file leaves it out: forms of one program whose CPU time a claim
+    /// compares.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<Vec<String>>,
 }
 
 impl Step {
     /// What runs for a program of the step: the paper's own, or the program itself.
     pub fn run_as<'a>(&'a self, program: &'a str) -> &'a str {
         self.originals.get(program).map_or(program, String::as_str)
+    }
+
+    /// Repetitions of the whole step.
+    pub fn repetitions(&self) -> u32 {
+        let timed = self.repetitions.filter(|_| self.kind.is_timed());
+        timed.unwrap_or_else(|| self.least_repetitions())
+    }
+
+    /// The fewest that a shorter form makes: below these, intervals are too wide to be published.
+    pub fn least_repetitions(&self) -> u32 {
+        let is_lockstep = |word: &String| ["lockstep", "--pairing=lockstep"].contains(&word.as_str());
+        match self.pairing {
+            _ if !self.kind.is_timed() => 1,
+            Some(Pairing::Lockstep) => IN_LOCKSTEP,
+            _ if self.options.iter().any(is_lockstep) => IN_LOCKSTEP,
+            _ => INTERLEAVED,
+        }
+        .min(self.repetitions.unwrap_or(u32::MAX))
     }
 
     /// Whether its runs are in lockstep, in so many repetitions: from fewer than can claim something nothing is
@@ -101,6 +129,19 @@ impl StepKind {
         matches!(self, StepKind::Lifetimes | StepKind::Ledger | StepKind::Graph)
     }
 
+    /// Whether repetitions make its figures more precise.
+    pub const fn is_timed(self) -> bool {
+        matches!(
+            self,
+            StepKind::Run
+                | StepKind::Delay
+                | StepKind::Frequency
+                | StepKind::Proximity
+                | StepKind::Reclamation
+                | StepKind::Graph
+        )
+    }
+
     /// Whether its managers are collectors under which a trace is replayed; the program itself runs under none of them.
     pub const fn replays(self) -> bool {
         matches!(self, StepKind::Graph)
@@ -133,10 +174,6 @@ impl StepKind {
 
 fn one() -> usize {
     1
-}
-
-fn ten() -> u32 {
-    10
 }
 
 fn unit() -> f64 {

@@ -113,6 +113,25 @@ fn an_original_that_is_installed_runs_once_in_place_of_its_kin() {
     assert!(out.len() == 1 && sentence.is_some());
 }
 
+/// The planner ran kin, and left out gawk, perl and Ghostscript as the paper had them.
+#[test]
+fn a_short_form_leaves_out_kin_before_the_papers_own_programs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (catalog, folders) = catalog(folder.path());
+    fs::write(folders.added.join("bare"), "").expect("writes");
+    let available = Available { catalog: &catalog, folders: &folders, known: &[] };
+    let mut study = study();
+    study.steps[0].managers.clear();
+    study.steps[0].programs = ["reel", "loom", "loom:fast", "loom:bare"].map(String::from).into();
+    let of = |study: &Study| available.fit(std::slice::from_ref(study), &[]).0.remove(0);
+    let fitted = of(&study);
+    assert_eq!(fitted.steps[0].programs, ["loom:bare", "reel", "loom", "loom:fast"]);
+    // Of kin only, what the claim is of stays longest.
+    fs::remove_file(folders.added.join("bare")).expect("it is there");
+    study.claims[0].tests[0].quantity.programs = vec!["reel".into()];
+    assert_eq!(of(&study).steps[0].programs, ["reel", "loom", "loom:fast"]);
+}
+
 /// Found by attack: an original without inputs of the step's size hid that its kin is not there either.
 #[test]
 fn a_kin_that_is_not_there_is_left_out_though_its_original_is_there_without_the_size() {

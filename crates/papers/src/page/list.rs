@@ -1,5 +1,6 @@
 //! The studies and their steps, as a list shows them.
 
+use crate::budget::whole_s;
 use crate::definition::Study;
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 
@@ -38,6 +39,8 @@ fn steps(study: &Study) -> Section {
             Column::text("inputs"),
             Column::figures("programs"),
             Column::figures("managers"),
+            Column::figures("repetitions"),
+            Column::figures("minutes, about"),
         ],
         rows: study
             .steps
@@ -49,6 +52,8 @@ fn steps(study: &Study) -> Section {
                     step.size.clone(),
                     step.programs.len().to_string(),
                     step.managers.len().to_string(),
+                    step.repetitions().to_string(),
+                    format!("{:.1}", whole_s(step) / 60.0),
                 ]
             })
             .collect(),

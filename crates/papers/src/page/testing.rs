@@ -6,7 +6,7 @@ use crate::budget::Planned;
 use crate::definition::Study;
 use crate::effect::{Basis, Effect};
 use crate::exhibit::{Body, Ours, Pair, Shown};
-use crate::figures::Figures;
+use crate::figures::{Absent, Figures};
 use crate::results::{Ended, PaperResult, Ran, Results};
 use crate::verdict::{Answer, Tested, Verdict};
 
@@ -113,6 +113,7 @@ pub fn results() -> Results {
         command: "heaptoll run cfrac gawk".into(),
         seconds: 4.0,
         ending: Ended::Cut,
+        commit: None,
         precision: "6 of 10 repetitions: intervals 1.6 times as wide".into(),
         warnings: vec![],
         originals: BTreeMap::new(),
@@ -129,5 +130,6 @@ pub fn results() -> Results {
         papers: vec![PaperResult { study, verdicts: vec![verdict], exhibits: vec![shown] }],
         steps: vec![step],
         figures: Figures::default(),
+        absent: Absent::default(),
     }
 }

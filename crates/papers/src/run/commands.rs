@@ -38,6 +38,19 @@ impl<'a> Extent<'a> {
         self.programs().iter().map(|program| self.step.run_as(program).to_owned()).collect()
     }
 
+    /// Those that run in one block.
+    fn together(&self) -> Vec<Vec<String>> {
+        if !self.step.runs_in_lockstep(self.planned.repetitions) {
+            return vec![];
+        }
+        let runs = |name: &&String| self.programs().contains(name);
+        let of = |group: &Vec<String>| {
+            group.iter().filter(runs).map(|name| self.step.run_as(name).to_owned()).collect()
+        };
+        let groups = self.step.together.iter().map(of);
+        groups.filter(|group: &Vec<String>| group.len() > 1).collect()
+    }
+
     /// Managers that are run, as the step names them.
     pub fn managers(&self) -> &'a [String] {
         let all = &self.step.managers;
@@ -93,6 +106,9 @@ impl<'a> Extent<'a> {
         give("--size", &planned.size);
         if let Some(folder) = self.catalog {
             give("--catalog", &folder.display().to_string());
+        }
+        for forms in self.together() {
+            words.extend(["--together".to_owned(), forms.join(",")]);
         }
         words.extend(self.managers().iter().flat_map(|name| ["-m".to_owned(), name.clone()]));
         words.extend(self.run_programs().into_iter().flat_map(|name| ["-p".to_owned(), name]));
@@ -240,6 +256,17 @@ mod tests {
         let of = step("run", "managers = ['kingsley', 'lea']\npairing = 'lockstep'");
         assert!(repeat(&of, &planned(1, 2, 6)).contains(" --pairing lockstep "));
         assert!(repeat(&of, &planned(1, 2, 5)).contains(" --pairing interleaved "));
+    }
+
+    #[test]
+    fn forms_that_are_compared_run_in_one_block() {
+        let more = "managers = ['kingsley', 'lea']\npairing = 'lockstep'\ntogether = [['cfrac', 'gawk']]\n\
+                    [originals]\ncfrac = 'mb-cfrac:plain'";
+        let of = step("run", more);
+        assert!(repeat(&of, &planned(2, 2, 10)).contains(" --together 'mb-cfrac:plain,gawk' "));
+        for other in [planned(1, 2, 10), planned(2, 2, 2)] {
+            assert!(!repeat(&of, &other).contains("--together"), "one form, or no lockstep");
+        }
     }
 
     #[test]

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::budget::Planned;
 use crate::definition::Study;
-use crate::exhibit;
 use crate::figures::{Absent, Figures};
+use crate::found::Found;
 use crate::originals::{Originals, of_steps};
-use crate::results::{Ended as Ending, PaperResult, Ran as RanStep, Results};
-use crate::verdict;
+use crate::results::{Ended as Ending, Ran as RanStep, Results};
 use heaptoll_command::version;
 use heaptoll_report::format::shell_command;
 
@@ -31,21 +30,9 @@ pub fn results(
     let figures = measured.with_derived(&plan.studies);
     let steps = steps(plan, fitted, ran);
     let absent = absent(plan, fitted, taken_out, ran);
-    let commands: BTreeMap<String, String> = steps
-        .iter()
-        .filter(|step| step.ending != Ending::LeftOut)
-        .map(|step| (step.planned.step.clone(), step.command.clone()))
-        .collect();
     let originals = originals(&steps, fitted);
-    let paper_section = |study: &Study| {
-        let run = study.as_run(&originals);
-        let show = |one| exhibit::show(&run, one, &figures, &commands, &absent);
-        PaperResult {
-            verdicts: run.claims.iter().map(|claim| verdict::judge(&run, claim, &figures, &absent)).collect(),
-            exhibits: run.exhibits.iter().map(show).collect(),
-            study: study.clone(),
-        }
-    };
+    let found = Found::of(&steps, &figures, &absent);
+    let papers = plan.studies.iter().map(|study| found.paper(study, &study.as_run(&originals))).collect();
     let mut warnings = warnings(plan, taken_out, ran, load);
     warnings.extend(kin);
     Results {
@@ -57,9 +44,10 @@ pub fn results(
         facts: with_load(facts, load),
         complete: ran.complete(),
         warnings,
-        papers: plan.studies.iter().map(paper_section).collect(),
+        papers,
         steps,
         figures,
+        absent,
     }
 }
 
@@ -92,6 +80,7 @@ fn steps(plan: &Plan, fitted: &[Study], ran: &Ran) -> Vec<RanStep> {
             command: extent.unwrap_or_default(),
             seconds: 0.0,
             ending: Ending::LeftOut,
+            commit: None,
             precision: String::new(),
             warnings: vec![why],
             originals: BTreeMap::new(),
@@ -107,8 +96,8 @@ fn steps(plan: &Plan, fitted: &[Study], ran: &Ran) -> Vec<RanStep> {
                 of_programs: step.programs.len(),
                 managers: step.managers.len(),
                 of_managers: step.managers.len(),
-                repetitions: step.repetitions,
-                of_repetitions: step.repetitions,
+                repetitions: step.repetitions(),
+                of_repetitions: step.repetitions(),
                 size: step.size.clone(),
                 seconds: 0.0,
                 deadline_s: 0.0,

@@ -35,6 +35,8 @@ pub enum MeasureError {
 pub struct Measure<'a> {
     /// heaptoll itself.
     pub heaptoll: &'a Path,
+    /// The commit that it was built of, where that is known.
+    pub commit: Option<&'a str>,
     /// Ctrl-C.
     pub interrupt: &'a Interrupt,
     /// Managers by name.
@@ -117,6 +119,7 @@ impl Measure<'_> {
                 precision: precision(&planned, step),
                 seconds,
                 ending,
+                commit: self.commit.map(str::to_owned),
                 warnings: found.warnings,
                 originals,
                 planned,

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::bundled::all;
 use crate::definition::{Step, Study};
+use crate::needs::Needs;
 use crate::variant::base;
 use heaptoll_catalog::did_you_mean;
 use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
@@ -224,10 +225,11 @@ impl Available<'_> {
     }
 
     /// The studies without what cannot be run here, and what was taken out. With `only`, without the other steps too.
+    /// Programs are in the order in which a shorter form leaves them out, the first last.
     pub fn fit(&self, studies: &[Study], only: &[String]) -> (Vec<Study>, Vec<TakenOut>) {
         let mut fitted = studies.to_vec();
         let mut out = Vec::new();
-        for study in &mut fitted {
+        for (study, written) in fitted.iter_mut().zip(studies) {
             study.steps.retain(|step| only.is_empty() || only.contains(&step.id));
             for step in &mut study.steps {
                 let step_originals = step.originals.clone();
@@ -256,6 +258,7 @@ impl Available<'_> {
                 step.managers.retain(&mut stays);
                 step.options = with_baselines_of(&step.options, stays);
             }
+            originals_first(study, written);
             // Nothing is left of such a step; the sentences on what was taken out report it.
             study.steps.retain(|step| {
                 let wanted = studies.iter().find_map(|study| study.step(&step.id));
@@ -265,6 +268,22 @@ impl Available<'_> {
             });
         }
         (fitted, out)
+    }
+}
+
+/// Orders the programs of a fitted study's steps: the papers' own first, then those that its claims need. Its claims
+/// select programs under the names that run.
+fn originals_first(study: &mut Study, written: &Study) {
+    let chosen = study.steps.iter().map(|step| (step.id.clone(), step.originals.clone())).collect();
+    let run = written.as_run(&chosen);
+    for step in &mut study.steps {
+        step.together = run.step(&step.id).map(|run| run.together.clone()).unwrap_or_default();
+    }
+    study.claims = run.claims;
+    let needs: Vec<Needs> =
+        study.steps.iter().map(|step| Needs::of(study, step).unwrap_or_default()).collect();
+    for (Step { programs, originals, .. }, needs) in study.steps.iter_mut().zip(needs) {
+        programs.sort_by_key(|name| (!originals.contains_key(name), !needs.programs.contains(name)));
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Beginning<'a> {
     pub managers: &'a [Manager],
     /// The block of each manager in lockstep; all in one where it has none.
     pub blocks: Vec<u32>,
+    /// Programs that are to run in one block in lockstep: forms that are compared.
+    pub together: &'a [Vec<String>],
     /// Makes further stacks of those that were proved.
     pub derived: Option<&'a dyn DerivedStacks>,
     /// Timed repetitions.
@@ -115,6 +117,7 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
     };
     let together = preflights::Together {
         blocks: &beginning.blocks,
+        programs: beginning.together,
         derived: beginning.derived,
         machine: pairing::Machine { at_once_bytes: beginning.at_once_bytes, ..pairing::Machine::now() },
         goes_on: false,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use heaptoll_experiment::experiment::{Pairing, ProgramInfo, StackInfo, Turns};
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, StackInfo, Turns};
 use heaptoll_experiment::java;
 use heaptoll_launcher::affinity;
 use heaptoll_preflight::{Effect, Watched};
@@ -109,6 +109,51 @@ pub fn decide(
     turns
 }
 
+/// What the stacks of a program that run at once take together, bytes. Of a run that was stopped early the baseline's
+/// memory counts, if that is more.
+pub fn together_bytes(stacks: &[StackInfo], runs: &[ProofRun]) -> u64 {
+    let at_once = stacks.iter().zip(runs).filter(|(stack, _)| stack.apart.is_none());
+    at_once.fold(0u64, |sum, (_, run)| sum.saturating_add(held(run, runs)))
+}
+
+/// What a run takes, bytes.
+fn held(run: &ProofRun, runs: &[ProofRun]) -> u64 {
+    let of_baseline = runs.first().map_or(0, |run| run.anonymous_bytes);
+    if run.finished { run.anonymous_bytes } else { run.anonymous_bytes.max(of_baseline) }
+}
+
+/// Puts the programs of a group that run in lockstep, all of their stacks at once, into one block. `bytes` is what they
+/// take, by program.
+///
+/// # Errors
+/// They are too large for that: why each has a block of its own.
+pub fn join(
+    experiment: &mut Experiment,
+    group: &[String],
+    bytes: &BTreeMap<String, u64>,
+    machine: Machine,
+) -> Result<(), String> {
+    let block =
+        experiment.programs.iter().filter_map(|program| program.block).max().map_or(0, |last| last + 1);
+    let joins = |name: &str| {
+        group.iter().any(|one| one == name) && experiment.is_in_lockstep(name) && experiment.turns(name) == 1
+    };
+    let members: Vec<String> =
+        experiment.programs.iter().map(|program| program.name.clone()).filter(|name| joins(name)).collect();
+    let sum =
+        members.iter().filter_map(|name| bytes.get(name)).fold(0u64, |sum, one| sum.saturating_add(*one));
+    if members.len() < 2 {
+        return Ok(());
+    }
+    if sum > machine.limit_bytes() {
+        let why = machine.too_much(members.len(), sum);
+        return Err(format!("{}: each runs in lockstep by itself: {why}", members.join(", ")));
+    }
+    let all = experiment.programs.iter_mut().filter(|program| members.contains(&program.name));
+    all.for_each(|program| program.block = Some(block));
+    Ok(())
+}
+
 /// Why a collector of Java does not: what keeps the processor shared after its end would be in its log, too.
 fn of_java(stack: &StackInfo) -> Option<String> {
     let why = "its virtual machine collects in its own threads, and writes a log of them";
@@ -159,7 +204,7 @@ fn why_not(program: &ProgramInfo, run: &ProofRun, machine: Machine) -> Option<St
 
 /// How the stacks of a program that has one block take turns, where all of them at once would take too much memory: as
 /// many run with the baseline as there is memory for, whichever stacks they are. A stack for which there is none even
-/// with the baseline alone runs apart. Of a run that was stopped early the baseline's memory counts, if that is more.
+/// with the baseline alone runs apart.
 ///
 /// # Errors
 /// There is too little memory for two, or turns are not allowed: why nothing runs at once.
@@ -170,9 +215,7 @@ fn turns(
     in_turns: bool,
 ) -> Result<Option<Turns>, String> {
     let of_baseline = runs.first().map_or(0, |run| run.anonymous_bytes);
-    let held = |run: &ProofRun| {
-        if run.finished { run.anonymous_bytes } else { run.anonymous_bytes.max(of_baseline) }
-    };
+    let held = |run: &ProofRun| held(run, runs);
     let sum = |all: &[u64]| all.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
     if in_turns {
         let mut too_large = None;
@@ -212,7 +255,7 @@ fn turns(
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_experiment::experiment::ServeInfo;
+    use heaptoll_experiment::experiment::{ServeInfo, Settings};
 
     use super::*;
 
@@ -359,6 +402,50 @@ mod tests {
         assert_eq!(with_memory(&[512, 1024, 64], 2, true), (None, None));
         let (turns, apart) = with_memory(&[512; 7], 4, false);
         assert!(turns.is_none() && apart.is_some());
+    }
+
+    #[test]
+    fn forms_share_a_block_where_all_run_in_lockstep_and_memory_is_enough() {
+        let program = |name: &&str| ProgramInfo { name: name.to_string(), ..ProgramInfo::default() };
+        let names = ["a", "a:gc", "b", "b:gc", "c"];
+        let mut made = Experiment {
+            programs: names.iter().map(program).collect(),
+            stacks: names
+                .iter()
+                .map(|name| StackInfo {
+                    program: name.to_string(),
+                    name: "glibc".into(),
+                    ..StackInfo::default()
+                })
+                .collect(),
+            baseline: "glibc".into(),
+            settings: Settings { pairing: Pairing::Lockstep, ..Settings::default() },
+            heaptoll_version: "0".into(),
+            created_unix_s: 0.0,
+            machine: heaptoll_experiment::machine::read(),
+            refused: vec![],
+            exact_notes: vec![],
+            observations: vec![],
+            tracks: vec![],
+            own_cost: None,
+            complete: false,
+        };
+        // b:gc starts threads.
+        made.stacks[3].apart = Some("threads".into());
+        let group = |names: &[&str]| -> Vec<String> { names.iter().map(|name| name.to_string()).collect() };
+        let bytes: BTreeMap<String, u64> = names.iter().map(|name| (name.to_string(), 1 << 20)).collect();
+        let blocks = |made: &Experiment| made.programs.iter().map(|one| one.block).collect::<Vec<_>>();
+        assert_eq!(join(&mut made, &group(&["b", "b:gc"]), &bytes, MACHINE), Ok(()));
+        assert_eq!(blocks(&made), [None; 5]);
+        let small = Machine { at_once_bytes: Some(1 << 20), ..MACHINE };
+        let why = join(&mut made, &group(&["a", "a:gc"]), &bytes, small).expect_err("no memory");
+        assert_eq!(
+            why,
+            "a, a:gc: each runs in lockstep by itself: 2 together would take 2.00 MiB, more than the limit of 1.00 MiB"
+        );
+        assert_eq!(join(&mut made, &group(&["a", "a:gc"]), &bytes, MACHINE), Ok(()));
+        assert_eq!(join(&mut made, &group(&["b", "c"]), &bytes, MACHINE), Ok(()));
+        assert_eq!(blocks(&made), [Some(0), Some(0), Some(1), None, Some(1)]);
     }
 
     #[test]

@@ -201,6 +201,8 @@ pub fn row_names(managers: &[Manager]) -> Vec<String> {
 pub struct Together<'a> {
     /// The managers' blocks in lockstep. Where there are none stacks may take turns.
     pub blocks: &'a [u32],
+    /// Programs that are to run in one block: forms that are compared.
+    pub programs: &'a [Vec<String>],
     /// Makes further stacks of those that were proved.
     pub derived: Option<&'a dyn DerivedStacks>,
     /// What the machine gives.
@@ -222,13 +224,14 @@ pub fn run(
     let programs = experiment.programs.clone();
     let bar = context.messages.progress(Some((programs.len() * managers.len()) as u64));
     let preflights = Preflights { managers, names: row_names(managers), together, context, bar: &*bar };
-    let mut proof_runs = BTreeMap::new();
-    let ran = programs.iter().try_for_each(|program| {
+    let (mut proof_runs, mut bytes) = (BTreeMap::new(), BTreeMap::new());
+    programs.iter().try_for_each(|program| -> Result<(), Failure> {
         match preflights.prove_all(experiment, program)? {
             Ok(served) => {
                 let served = preflights.with_derived(experiment, program, served)?;
-                let of_baseline = preflights.add(experiment, program, served);
+                let (of_baseline, held) = preflights.add(experiment, program, served);
                 proof_runs.insert(program.name.clone(), of_baseline);
+                bytes.insert(program.name.clone(), held);
             }
             // The baseline comes first: what it refuses, the program refuses.
             Err(refusal) if programs.len() == 1 => return Err(refusal.into()),
@@ -239,8 +242,13 @@ pub fn run(
             }
         }
         Ok(())
-    });
-    ran.map(|()| proof_runs)
+    })?;
+    for group in together.programs {
+        if let Err(why) = pairing::join(experiment, group, &bytes, together.machine) {
+            context.messages.warning(&why);
+        }
+    }
+    Ok(proof_runs)
 }
 
 /// The managers to prove on each program, and what that needs.
@@ -328,14 +336,16 @@ impl Preflights<'_> {
         Ok(all)
     }
 
-    /// Adds a program's stacks to the experiment, and which of them run at once. Gives the baseline's proof run.
-    fn add(&self, experiment: &mut Experiment, program: &ProgramInfo, served: Served) -> ProofRun {
+    /// Adds a program's stacks to the experiment, and which of them run at once. Gives the baseline's proof run, and what
+    /// those that run at once take, bytes.
+    fn add(&self, experiment: &mut Experiment, program: &ProgramInfo, served: Served) -> (ProofRun, u64) {
         let Served { mut stacks, runs } = served;
         let (pairing, machine) = (experiment.settings.pairing, self.together.machine);
         let in_turns = self.together.blocks.is_empty();
         if let Some(turns) = pairing::decide(pairing, program, &mut stacks, &runs, machine, in_turns) {
             experiment.settings.turns.insert(program.name.clone(), turns);
         }
+        let bytes = pairing::together_bytes(&stacks, &runs);
         let of_baseline = runs.into_iter().next().unwrap_or_default();
         // Of the program, and so of every manager.
         for sentence in &of_baseline.elsewhere {
@@ -343,7 +353,7 @@ impl Preflights<'_> {
             stacks.iter_mut().for_each(|stack| stack.warnings.push(sentence.clone()));
         }
         experiment.stacks.extend(stacks);
-        of_baseline
+        (of_baseline, bytes)
     }
 }
 

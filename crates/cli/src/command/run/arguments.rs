@@ -51,6 +51,10 @@ pub struct Arguments {
     /// the figures so far
     #[arg(long, conflicts_with_all = ["precision", "budget", "exact", "resume"])]
     pub by_program: bool,
+    /// Run these programs in one block in lockstep, so that they can be compared with each other: forms of one program,
+    /// as in cfrac:gc,cfrac:optimized. May be given several times
+    #[arg(long, value_name = "PROGRAMS", value_parser = names, conflicts_with_all = ["by_program", "resume"])]
+    pub together: Vec<Names>,
     /// Afterwards run each program once more under each manager and the tracer, some 60 times slower. It shows exact
     /// ratios beside the measured one: instructions, misses of this machine's data caches, pages
     #[arg(long)]
@@ -70,6 +74,18 @@ pub struct Arguments {
     pub workload: WorkloadArgs,
 }
 
+/// Programs of one block.
+#[derive(Debug, Clone)]
+pub struct Names(Vec<String>);
+
+fn names(text: &str) -> Result<Names, String> {
+    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    match names.len() {
+        1 => Err("name two programs or more, as in cfrac:gc,cfrac:optimized".into()),
+        _ => Ok(Names(names)),
+    }
+}
+
 impl Arguments {
     /// What to run, as the library takes it.
     pub fn request(&self) -> Request {
@@ -77,6 +93,7 @@ impl Arguments {
             precision: self.precision,
             budget_s: self.budget,
             by_program: self.by_program,
+            together: self.together.iter().map(|names| names.0.clone()).collect(),
             exact: self.exact,
             db: self.db.clone(),
             ..self.settings.request(&self.workload, self.repetitions)
