@@ -143,6 +143,24 @@ fn a_test_has_a_region() {
     assert!(test("all", "above = 1.0\nshare = 0.5").ends_with("share: it is of the rule `most` only"));
 }
 
+/// The fields that choose how a claim is judged.
+#[test]
+fn a_claim_names_its_estimand_and_a_test_its_least_difference() {
+    let quantity = "quantity = { step = \"t\", metric = \"cpu_s\", of = {} }";
+    let claim = |of_claim: &str, of_test: &str| {
+        fault(&format!(
+            "[[claim]]\nid = \"it\"\nplace = \"p\"\nwords = \"w\"\n{of_claim}\n[[claim.test]]\nwords = \"q\"\n\
+             rule = \"mean\"\n{of_test}\n{quantity}"
+        ))
+    };
+    assert!(claim("estimand = \"all\"", "above = 1.0").contains("unknown variant `all`"));
+    let share = claim("", "above = 1.0\nleast_difference = 1.0");
+    assert!(share.ends_with("test 1, least_difference: 1 is no share: give 0 or more, below 1"), "{share}");
+    let order = claim("", "above = 1.2\nleast_difference = 0.1");
+    assert!(order.ends_with("least_difference: it is of orders: regions above or below 1"), "{order}");
+    assert!(claim("", "above = 1.0\nnot_measured = \" \"").ends_with("not_measured: give the reason"));
+}
+
 #[test]
 fn exhibits_show_what_is_there() {
     let exhibit = |more: &str| fault(&format!("[[exhibit]]\nid = \"x\"\ntitle = \"t\"\n{more}"));
