@@ -4,7 +4,7 @@
 use super::definition::Study;
 use super::figures::{Absent, Figures};
 use super::originals::of_steps;
-use super::results::{Ended, PaperResult, Results};
+use super::results::{Ended, PaperResult, Results, add_programs};
 use super::verdict::judge;
 
 impl Results {
@@ -13,7 +13,8 @@ impl Results {
     pub fn judged_again(mut self, studies: &[Study]) -> Results {
         let stored: Vec<Study> = self.papers.iter().map(|paper| paper.study.clone()).collect();
         self.figures = Figures { cells: std::mem::take(&mut self.figures.cells) }.with_derived(&stored);
-        let absent = self.absent();
+        let mut absent = self.absent();
+        add_programs(&mut absent, studies, &self.steps);
         let ran = of_steps(&self.steps);
         for paper in &mut self.papers {
             if let Some(today) = studies.iter().find(|study| study.name == paper.study.name) {

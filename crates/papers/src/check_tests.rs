@@ -143,6 +143,20 @@ fn a_test_has_a_region() {
     assert!(test("all", "above = 1.0\nshare = 0.5").ends_with("share: it is of the rule `most` only"));
 }
 
+/// A mean over a set is one over all of it.
+#[test]
+fn a_step_of_a_set_has_all_programs_of_the_set() {
+    for step in all().expect("studies").iter().flat_map(|study| &study.steps) {
+        let Some(set) = &step.set else { continue };
+        let file = format!("{}/../../programs/sets/{set}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&file).expect("a set of the catalog");
+        let programs = toml::from_str::<toml::Table>(&text).expect("TOML")["programs"].clone();
+        let programs: Vec<String> = programs.try_into().expect("names");
+        let gone: Vec<&String> = programs.iter().filter(|name| !step.programs.contains(name)).collect();
+        assert!(gone.is_empty(), "{}: {gone:?}", step.id);
+    }
+}
+
 /// The fields that choose how a claim is judged.
 #[test]
 fn a_claim_names_its_estimand_and_a_test_its_least_difference() {

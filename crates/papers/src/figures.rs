@@ -39,7 +39,7 @@
 //! - `minheap`: `heap_ratio_over_MANAGER`: the smallest heap over the footprint of mark-sweep over that allocator; `at`
 //!   its period in bytes. `heap_ratio_over_frees_MANAGER`: over the same with the program's frees carried out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,6 +93,9 @@ pub const ALONE: &str = "cpu_alone_s";
 /// CPU seconds of a collector in a fixed heap over those of the step's first manager.
 pub const HEAP_CPU_RATIO: &str = "heap_cpu_ratio";
 
+/// How many collections were made.
+pub const COLLECTIONS: &str = "collections";
+
 /// Metrics of `heaptoll run`, but for those of the program, `figure_NAME`.
 const OF_RUNS: [&str; 16] = [
     AT_ONCE,
@@ -105,7 +108,7 @@ const OF_RUNS: [&str; 16] = [
     "used_high_kib",
     "minor_faults",
     "major_faults",
-    "collections",
+    COLLECTIONS,
     "pause_total_s",
     "pause_max_s",
     "reclaimed_kib",
@@ -136,7 +139,7 @@ const OF_INSTRUCTIONS: [&str; 28] = [
     "heap_high_kib",
     "heap_pages_kib",
     "expansion",
-    "collections",
+    COLLECTIONS,
     "percent_roots",
     "percent_marking",
     "percent_sweeping",
@@ -310,12 +313,34 @@ pub struct Figures {
 pub struct Absent {
     steps: BTreeMap<String, String>,
     cells: BTreeMap<(String, String, Option<String>), String>,
+    thinned: BTreeSet<String>,
+    of_the_paper: BTreeSet<String>,
 }
 
 impl Absent {
     /// A step was left out or failed; `why` is what follows a colon: `there was no time for it`.
     pub fn step(&mut self, step: &str, why: &str) {
         self.steps.insert(step.into(), why.into());
+    }
+
+    /// A plan chose which programs of a step ran.
+    pub fn thin(&mut self, step: &str) {
+        self.thinned.insert(step.into());
+    }
+
+    /// Whether a plan chose which programs of a step ran.
+    pub fn is_thinned(&self, step: &str) -> bool {
+        self.thinned.contains(step)
+    }
+
+    /// The paper's own programs could run in a step.
+    pub fn name_programs(&mut self, step: &str) {
+        self.of_the_paper.insert(step.into());
+    }
+
+    /// Whether a step names the paper's own programs, so that others are kin.
+    pub fn names_programs(&self, step: &str) -> bool {
+        self.of_the_paper.contains(step)
     }
 
     /// A program of a step was left out or refused, under one manager or, with `None`, under all.

@@ -22,10 +22,12 @@ mod again;
 pub mod budget;
 pub mod bundled;
 mod check;
+mod collections;
 mod company;
 pub mod definition;
 mod derived;
 pub mod effect;
+pub mod estimand;
 pub mod exhibit;
 #[cfg(test)]
 mod fields_page;
@@ -41,6 +43,7 @@ mod pairs;
 mod parse;
 mod placed;
 pub mod read;
+mod region;
 pub mod results;
 pub mod run;
 #[cfg(feature = "schemas")]

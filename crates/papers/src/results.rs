@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::Planned;
 use super::definition::Study;
 use super::exhibit::Shown;
-use super::figures::Figures;
+use super::figures::{Absent, Figures};
 use super::verdict::{Answer, Verdict};
 
 /// Name and version of its JSON.
@@ -90,6 +90,18 @@ pub struct Ran {
     /// The paper's own programs that ran, by what stands for them elsewhere: their figures are under that name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub originals: BTreeMap<String, String>,
+}
+
+/// Adds what decides whose programs were measured: the steps that a plan thinned, or that were cut, and those for which
+/// these studies, as they are written, name the paper's own programs.
+pub(super) fn add_programs(absent: &mut Absent, studies: &[Study], steps: &[Ran]) {
+    for Ran { planned, ending, .. } in steps {
+        if planned.programs < planned.of_programs || *ending == Ended::Cut {
+            absent.thin(&planned.step);
+        }
+    }
+    let named = studies.iter().flat_map(|study| &study.steps).filter(|step| !step.originals.is_empty());
+    named.for_each(|step| absent.name_programs(&step.id));
 }
 
 /// How a step ended.

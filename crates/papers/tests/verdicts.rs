@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use heaptoll_experiment::manager::ignores_frees;
 use heaptoll_papers::bundled::all;
+use heaptoll_papers::figures::{COLLECTIONS, Value};
 use heaptoll_papers::results::Results;
 use heaptoll_papers::stored;
 use heaptoll_papers::verdict::Answer;
@@ -47,4 +49,70 @@ fn the_table_of_mended_verdicts_is_what_the_stored_figures_give() {
         compared += 1;
     }
     assert_eq!(compared, 20);
+}
+
+/// Seven claims on what a collector costs were judged on a program in which it never collected.
+#[test]
+fn no_comparison_of_a_collector_that_hardly_collected_enters_a_verdict() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/study-last.json.xz");
+    let again = stored::results(&file).expect("stored results").judged_again(&all().expect("studies"));
+    let few = |value: &Value| match value {
+        Value::Samples(samples) => samples.iter().flatten().any(|made| *made < 10.0),
+        Value::Exact(made) => *made < 10.0,
+        _ => false,
+    };
+    let hardly = again.figures.cells.iter().filter(|cell| {
+        cell.metric == COLLECTIONS
+            && ignores_frees(cell.manager.split(',').next().unwrap_or_default())
+            && few(&cell.value)
+    });
+    let hardly: Vec<_> = hardly.collect();
+    assert!(!hardly.is_empty(), "the run had such programs");
+    for paper in &again.papers {
+        for (claim, verdict) in paper.study.claims.iter().zip(&paper.verdicts) {
+            for (test, tested) in claim.tests.iter().zip(&verdict.tests) {
+                let quantity = &test.quantity;
+                let alone = hardly.iter().filter(|cell| {
+                    cell.step == quantity.step
+                        && quantity.metric != "heap_cpu_ratio"
+                        && !claim.varies_collections
+                });
+                for cell in alone {
+                    let of = format!(" on {}", cell.program);
+                    let is = |words: &str| words.ends_with(&of) && words.contains(&cell.manager);
+                    let found = tested.effects.iter().find(|effect| is(&effect.words));
+                    assert_eq!(found, None, "{} by {} on {}", claim.id, cell.manager, cell.program);
+                }
+            }
+        }
+    }
+}
+
+/// TEMPORARY
+#[test]
+fn dump() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    let mut out = String::new();
+    for file in ["study-2026-11-22.json.xz", "study-last.json.xz", "study-mimalloc-2026-11-27.json.xz"] {
+        let before = stored::results(&dir.join(file)).expect("stored results");
+        let again = before.clone().judged_again(&all().expect("studies"));
+        for (paper, old) in again.papers.iter().zip(&before.papers) {
+            for verdict in &paper.verdicts {
+                let was = old.verdicts.iter().find(|one| one.claim == verdict.claim);
+                let was = was.map_or("-", |one| word(one.answer));
+                out += &format!(
+                    "{file}\t{}\t{}\t{was}\t{}\t{:?}\t{}\n",
+                    verdict.study,
+                    verdict.claim,
+                    word(verdict.answer),
+                    verdict.other_estimand,
+                    verdict.reason
+                );
+                for test in &verdict.tests {
+                    out += &format!("    {} {:?} {}\n", test.words, test.answer, test.reason);
+                }
+            }
+        }
+    }
+    std::fs::write("/tmp/h4/dump.tsv", out).expect("written");
 }

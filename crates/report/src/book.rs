@@ -101,6 +101,8 @@ pub struct Claim {
     pub words: String,
     /// The paper calls this false.
     pub myth: bool,
+    /// A sentence of ours, not of the paper.
+    pub ours: bool,
     /// Today.
     pub answer: Answer,
     /// The figures that decided, in a sentence.
@@ -138,6 +140,8 @@ pub struct Test {
     pub region: Region,
     /// The comparisons.
     pub effects: Vec<Effect>,
+    /// The same over what the claim does not ask for: programs like these, or these programs.
+    pub others: Vec<Effect>,
 }
 
 /// A table or a figure.

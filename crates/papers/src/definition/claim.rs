@@ -52,6 +52,24 @@ pub enum Estimand {
     ProgramsLikeThese,
 }
 
+impl Estimand {
+    /// The one that is not asked for.
+    pub const fn other(self) -> Estimand {
+        match self {
+            Estimand::ThesePrograms => Estimand::ProgramsLikeThese,
+            Estimand::ProgramsLikeThese => Estimand::ThesePrograms,
+        }
+    }
+
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Estimand::ThesePrograms => "these programs",
+            Estimand::ProgramsLikeThese => "programs like these",
+        }
+    }
+}
+
 /// One test of a claim.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -92,6 +110,12 @@ impl Test {
         let mut whole = self.quantity.clone();
         whole.programs.extend(self.others.iter().cloned());
         whole
+    }
+
+    /// Whether it is which of two figures is larger.
+    pub fn is_order(&self) -> bool {
+        let ratio = self.quantity.over.is_some() && self.rule != Rule::Trend;
+        ratio && (self.above == Some(1.0) || self.below == Some(1.0))
     }
 }
 

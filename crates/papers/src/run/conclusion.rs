@@ -7,7 +7,7 @@ use crate::definition::Study;
 use crate::exhibit;
 use crate::figures::{Absent, Figures};
 use crate::originals::{Originals, of_steps};
-use crate::results::{Ended as Ending, PaperResult, Ran as RanStep, Results};
+use crate::results::{Ended as Ending, PaperResult, Ran as RanStep, Results, add_programs};
 use crate::verdict;
 use heaptoll_command::version;
 use heaptoll_report::format::shell_command;
@@ -30,7 +30,8 @@ pub fn results(
     let measured = Figures { cells: ran.steps.iter().flat_map(|step| step.cells.iter().cloned()).collect() };
     let figures = measured.with_derived(&plan.studies);
     let steps = steps(plan, fitted, ran);
-    let absent = absent(plan, fitted, taken_out, ran);
+    let mut absent = absent(plan, fitted, taken_out, ran);
+    add_programs(&mut absent, &plan.studies, &steps);
     let commands: BTreeMap<String, String> = steps
         .iter()
         .filter(|step| step.ending != Ending::LeftOut)

@@ -46,7 +46,9 @@ impl Book {
 
     fn verdicts(&self, more_warnings: &[String]) -> Section {
         let claims = || self.papers.iter().flat_map(|paper| &paper.claims);
-        let mut items = vec![Item::Tally(shares(claims()))];
+        let of_papers = || claims().filter(|claim| !claim.ours);
+        let ours = || claims().filter(|claim| claim.ours);
+        let mut items = vec![Item::Tally(shares(of_papers()))];
         if !more_warnings.is_empty() {
             let title = plural(more_warnings.len(), "more warning");
             items.push(folded(title, more_warnings.to_vec(), vec![]));
@@ -55,7 +57,14 @@ impl Book {
             items.push(folded("How to read this".into(), self.how.clone(), vec![]));
         }
         items.extend(self.papers.iter().filter(|paper| !paper.claims.is_empty()).map(verdicts_of));
-        let mut text = vec![format!("{}: {}.", plural(claims().count(), "claim"), standings(claims()))];
+        let counted = |count: usize, whose: &str| format!("{}{whose}", plural(count, "claim"));
+        let mut text = match ours().count() {
+            0 => vec![format!("{}: {}.", counted(claims().count(), ""), standings(claims()))],
+            count => vec![
+                format!("{}: {}.", counted(of_papers().count(), " of the papers"), standings(of_papers())),
+                format!("{}: {}.", counted(count, " of ours"), standings(ours())),
+            ],
+        };
         if claims().any(|claim| claim.myth) {
             text.push("A myth that fails confirms its author.".into());
         }
@@ -112,8 +121,9 @@ fn exhibits<'a>(claim: &'a Claim, paper: &'a PaperSection) -> impl Iterator<Item
 /// Where in the paper a claim stands.
 fn place(claim: &Claim) -> String {
     let myth = claim.myth.then_some("the paper: a myth");
+    let ours = claim.ours.then_some("a claim of ours");
     let place = (!claim.place.is_empty()).then_some(claim.place.as_str());
-    place.into_iter().chain(myth).collect::<Vec<_>>().join(" · ")
+    place.into_iter().chain(myth).chain(ours).collect::<Vec<_>>().join(" · ")
 }
 
 fn verdicts_of(paper: &PaperSection) -> Item {
@@ -176,7 +186,7 @@ fn test_part(test: &Test, claim: &Claim) -> Item {
     let reason = (test.reason != claim.reason && !test.reason.is_empty()).then(|| test.reason.clone());
     let detectable = Some(test.detectable.clone());
     let detectable = detectable.filter(|text| test.answer != Answer::NotMeasured && !text.is_empty());
-    let rows = test.effects.iter().map(|effect| {
+    let rows = test.effects.iter().chain(&test.others).map(|effect| {
         let drawn = Intervals { region: test.region, effects: vec![effect.clone()] };
         let value = Cell { range: effect.range.clone(), intervals: Some(drawn), ..Cell::text(&effect.text) };
         vec![Cell::text(&effect.words), value, Cell::text(&effect.basis)]

@@ -99,6 +99,7 @@ fn paper(id: &str, title: &str, words: &str, noise: &mut Noise) -> PaperSection 
             place: if myth { format!("Allocation myth {}", at + 1) } else { format!("§5.{at}") },
             words: if at == 4 { format!("{words} {HOSTILE}") } else { words.to_owned() },
             myth,
+            ours: false,
             answer,
             reason,
             exhibits: vec!["table3".into(), "figure1".into()],
@@ -154,6 +155,7 @@ fn test(words: &str, answer: Answer, count: usize, noise: &mut Noise) -> Test {
         detectable: "The smallest difference that these data could have shown: 9 %.".into(),
         region: Region { above: Some(1.0), ..Region::default() },
         effects: effects.collect(),
+        others: vec![],
     }
 }
 

@@ -133,6 +133,20 @@ fn the_front_counts_a_myth_that_fails_for_its_author() {
     assert!(plain.contains("1 claim: 1 contradicted.") && !plain.contains(words), "{plain}");
 }
 
+/// Twelve sentences of ours were among "99 claims of the papers".
+#[test]
+fn claims_of_ours_are_counted_apart_from_those_of_the_papers() {
+    let mut book = book();
+    book.papers.truncate(1);
+    book.papers[0].claims[1].ours = true;
+    let (text, markdown) = (render_document(&book.front(), &PLAIN), markdown::render(&book.front()));
+    for shown in [text, markdown] {
+        assert!(shown.contains("4 claims of the papers: "), "{shown}");
+        assert!(shown.contains("1 claim of ours: "), "{shown}");
+        assert_eq!(shown.matches("a claim of ours").count(), 1, "{shown}");
+    }
+}
+
 #[test]
 fn a_front_is_kept_to_a_narrow_terminal() {
     let style = Style { width: Some(60), ..PLAIN };
