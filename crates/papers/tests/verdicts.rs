@@ -87,32 +87,3 @@ fn no_comparison_of_a_collector_that_hardly_collected_enters_a_verdict() {
         }
     }
 }
-
-/// TEMPORARY
-#[test]
-fn dump() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-    let mut out = String::new();
-    for file in ["study-2026-11-22.json.xz", "study-last.json.xz", "study-mimalloc-2026-11-27.json.xz"] {
-        let before = stored::results(&dir.join(file)).expect("stored results");
-        let again = before.clone().judged_again(&all().expect("studies"));
-        for (paper, old) in again.papers.iter().zip(&before.papers) {
-            for verdict in &paper.verdicts {
-                let was = old.verdicts.iter().find(|one| one.claim == verdict.claim);
-                let was = was.map_or("-", |one| word(one.answer));
-                out += &format!(
-                    "{file}\t{}\t{}\t{was}\t{}\t{:?}\t{}\n",
-                    verdict.study,
-                    verdict.claim,
-                    word(verdict.answer),
-                    verdict.other_estimand,
-                    verdict.reason
-                );
-                for test in &verdict.tests {
-                    out += &format!("    {} {:?} {}\n", test.words, test.answer, test.reason);
-                }
-            }
-        }
-    }
-    std::fs::write("/tmp/h4/dump.tsv", out).expect("written");
-}
