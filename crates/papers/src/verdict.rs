@@ -5,6 +5,7 @@ use heaptoll_units::{and_list, figure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::answer::Answer;
 use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
 use super::effect::{Basis, Effect};
 use super::estimand::{Agreement, OtherEstimand, Programs};
@@ -12,20 +13,6 @@ use super::figures::{Absent, Figures};
 use super::outcome::{Outcome, by_test};
 use super::pairs::{Without, requested};
 use super::region::{Placement, Region, detectable, margin, placement, region, repetitions_needed};
-
-/// Does it hold today?
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// Yes.
-    Holds,
-    /// No.
-    Fails,
-    /// The data do not decide.
-    Undecided,
-    /// The system is not built, or was left out.
-    NotMeasured,
-}
 
 /// A claim's verdict.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
