@@ -39,6 +39,7 @@ impl Results {
 fn judged(paper: &mut PaperResult, (today, run): (&Study, &Study), figures: &Figures, absent: &Absent) {
     paper.verdicts = run.claims.iter().map(|claim| judge(run, claim, figures, absent)).collect();
     paper.study.claims.clone_from(&today.claims);
+    paper.study.summary.clone_from(&today.summary);
     let has = |id: &String| paper.exhibits.iter().any(|shown| shown.id == *id);
     // A page links only to what it has.
     paper.verdicts.iter_mut().for_each(|verdict| verdict.exhibits.retain(has));

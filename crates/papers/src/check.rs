@@ -59,6 +59,15 @@ impl Study {
         for claim in &self.claims {
             within(&format!("claim {}", claim.id), self.check_claim(claim))?;
         }
+        for sentence in &self.summary {
+            let place = format!("abstract `{}`", sentence.words);
+            let is_claim = |id: &&String| self.claims.iter().any(|claim| claim.id == **id);
+            match sentence.claims.iter().find(|id| !is_claim(id)) {
+                Some(id) => return wrong(place, format!("there is no claim `{id}`")),
+                None if sentence.claims.is_empty() => return wrong(place, "no claim answers it"),
+                None => {}
+            }
+        }
         Ok(())
     }
 

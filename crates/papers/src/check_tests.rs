@@ -176,6 +176,13 @@ fn a_claim_names_its_estimand_and_a_test_its_least_difference() {
 }
 
 #[test]
+fn a_sentence_of_the_abstract_is_answered_by_claims_that_are_there() {
+    let of = |claims: &str| fault(&format!("[[abstract]]\nwords = \"It is so\"\nclaims = [{claims}]"));
+    assert_eq!(of("\"gone\""), "made.toml: abstract `It is so`: there is no claim `gone`");
+    assert!(of("").ends_with("no claim answers it"));
+}
+
+#[test]
 fn exhibits_show_what_is_there() {
     let exhibit = |more: &str| fault(&format!("[[exhibit]]\nid = \"x\"\ntitle = \"t\"\n{more}"));
     let table = |more: &str| exhibit(&format!("form = \"table\"\nstep = \"t\"\nmetric = \"cpu_s\"\n{more}"));

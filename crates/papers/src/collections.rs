@@ -3,7 +3,7 @@
 use heaptoll_experiment::java;
 use heaptoll_experiment::manager::ignores_frees;
 use heaptoll_experiment::stack::{LayerKind, layers};
-use heaptoll_units::{figure, plural};
+use heaptoll_units::plural;
 
 use super::definition::{Claim, Step, StepKind, Study};
 use super::figures::{COLLECTIONS, Cell, Figures, HEAP_CPU_RATIO, Value};
@@ -92,10 +92,7 @@ impl<'a> Collections<'a> {
             return None;
         }
         let made = self.made(place).filter(|made| *made < fewest)?;
-        let collections = match made {
-            1.0 => plural(1, "collection"),
-            made => format!("{} collections", figure(made)),
-        };
+        let collections = plural(made as usize, "collection");
         Some(format!("{} on {} ({collections})", place.manager, place.program))
     }
 

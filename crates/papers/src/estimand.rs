@@ -4,11 +4,11 @@ use heaptoll_units::{and_list, plural};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::answer::Answer;
 use super::definition::{Claim, Estimand, Rule, Step, Test};
 use super::effect::{Basis, Effect};
 use super::figures::Absent;
 use super::outcome::Outcome;
-use super::verdict::Answer;
 
 /// Programs of a named set from which on a mean states something of programs like them.
 const FEWEST_OF_A_SET: usize = 20;

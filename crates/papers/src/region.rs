@@ -10,6 +10,8 @@ use super::effect::{Basis, Effect};
 
 /// The least difference between exact figures that is an order, where the paper prints no digit for it.
 const LEAST_DIFFERENCE: f64 = 0.01;
+/// Ends of an interval that differ by a smaller share were equal before rounding.
+const SAME: f64 = 1e-6;
 /// More repetitions than anyone makes.
 const MOST_REPETITIONS: f64 = 10_000.0;
 
@@ -46,9 +48,10 @@ pub(super) fn placement(effect: &Effect, region: Region) -> Placement {
     if effect.basis == Basis::None {
         return Placement::Unknown;
     }
-    // Whether a figure lies beyond an end by so much.
+    // Whether a figure lies beyond an end by so much. One that is the same in each repetition is exact as well.
+    let exact = effect.high - effect.low <= SAME * effect.value.abs();
     let beyond = |by: f64, end: f64| {
-        let least = if effect.basis == Basis::Exact && end == 1.0 { region.least } else { 0.0 };
+        let least = if exact && end == 1.0 { region.least } else { 0.0 };
         by > 0.0 && by >= least
     };
     let is_above = |end: f64| beyond(effect.low - end, end);

@@ -5,6 +5,7 @@ use heaptoll_units::{and_list, figure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::answer::Answer;
 use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
 use super::effect::{Basis, Effect};
 use super::estimand::{Agreement, OtherEstimand, Programs};
@@ -12,20 +13,6 @@ use super::figures::{Absent, Figures};
 use super::outcome::{Outcome, by_test};
 use super::pairs::{Without, requested};
 use super::region::{Placement, Region, detectable, margin, placement, region, repetitions_needed};
-
-/// Does it hold today?
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// Yes.
-    Holds,
-    /// No.
-    Fails,
-    /// The data do not decide.
-    Undecided,
-    /// The system is not built, or was left out.
-    NotMeasured,
-}
 
 /// A claim's verdict.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -220,10 +207,17 @@ fn turned(test: &Test, effects: &[Effect], more: usize) -> (Answer, bool) {
 
 /// The same means without the programs that the study calls controls. The verdict is by all; what a control weighs
 /// stands next to it.
-fn without_controls(test: &Test, claim: &Claim, study: &Study, figures: &Figures) -> Option<String> {
+fn without_controls(
+    (test, claim): (&Test, &Claim),
+    outcome: &Outcome,
+    study: &Study,
+    figures: &Figures,
+) -> Option<String> {
     let step = study.step(&test.quantity.step).filter(|_| test.rule == Rule::Mean)?;
+    let requested = requested(&test.quantity, step).into_iter();
+    let there = requested.filter(|program| !outcome.without.programs.contains(program));
     let (controls, programs): (Vec<String>, Vec<String>) =
-        requested(&test.quantity, step).into_iter().partition(|program| study.controls.contains(program));
+        there.partition(|program| study.controls.contains(program));
     if controls.is_empty() || programs.is_empty() {
         return None;
     }
@@ -287,8 +281,10 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
     // What decides nothing is shown with its interval.
     let (deciding, barred) = programs.deciding(test, claim.estimand, &outcome);
     let (judged, turns) = answer(test, &outcome, &deciding);
+    let all_barred = barred.is_some() && deciding.iter().all(|effect| effect.basis == Basis::None);
     let mut reasons = vec![match outcome.effects.as_slice() {
-        [one] if barred.is_some() => format!("{}; claim: {}", shown(one), region(test)),
+        [one] if all_barred => format!("{}; claim: {}", shown(one), region(test)),
+        several if all_barred => because(test, judged, several),
         _ => because(test, judged, &deciding),
     }];
     let only_kin = programs.only_kin(&outcome);
@@ -298,7 +294,7 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         .flatten();
     reasons.extend(barred);
     reasons.extend(missing_in_words(&outcome, turns));
-    reasons.extend(without_controls(test, claim, study, figures));
+    reasons.extend(without_controls((test, claim), &outcome, study, figures));
     if !outcome.thin.is_empty() {
         reasons.push(format!("there are too few runs of {}", and_list(&outcome.thin)));
     }

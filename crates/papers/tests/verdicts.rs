@@ -27,8 +27,10 @@ const RUNS: [(&str, &str); 3] = [
     ("2026-11-27", "study-mimalloc-2026-11-27.json.xz"),
 ];
 /// Between these the page has how many claims each run decides.
-const COUNTS: [&str; 2] =
-    ["<!-- The counts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n", "<!-- End of the counts. -->"];
+const COUNTS: [&str; 2] = [
+    "<!-- The counts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
+    "<!-- End of the counts. -->",
+];
 /// Cells of a mended claim that are written by hand, and those of its verdicts by the first two runs, then and now.
 const CELLS: [usize; 2] = [4, 4];
 
@@ -62,7 +64,8 @@ fn verdict(results: &Results, study: &str, claim: &str) -> Option<&'static str> 
 fn line(text: &str, runs: &[Judged]) -> String {
     let cells: Vec<&str> = text.trim_matches('|').split(" | ").map(str::trim).collect();
     let claim = cells[0].split_once(" `").and_then(|(study, rest)| Some((study, rest.split_once('`')?.0)));
-    let Some((study, claim)) = claim.filter(|_| text.starts_with("| ") && cells.len() == CELLS.iter().sum()) else {
+    let Some((study, claim)) = claim.filter(|_| text.starts_with("| ") && cells.len() == CELLS.iter().sum())
+    else {
         return text.into();
     };
     assert!(runs[0].then.papers.iter().any(|paper| paper.study.name == study), "{text}");
@@ -86,13 +89,16 @@ fn counts(runs: &[Judged]) -> String {
                 let all = results.papers.iter().flat_map(|paper| &paper.verdicts);
                 all.filter(|one| one.answer == answer && of(&one.study, &one.claim)).count()
             };
-            let cell = |answer: &Answer| format!("{} → {}", count(&run.then, *answer), count(&run.now, *answer));
+            let cell =
+                |answer: &Answer| format!("{} → {}", count(&run.then, *answer), count(&run.now, *answer));
             let answers = [Answer::Holds, Answer::Fails, Answer::Undecided, Answer::NotMeasured];
             let cells: Vec<String> = answers.iter().map(cell).collect();
             rows += &format!("| {} | {name} | {} |\n", run.date, cells.join(" | "));
         };
         for paper in &run.now.papers {
-            row(&paper.study.name, &|study, claim| study == paper.study.name && !ours.contains(&(study, claim)));
+            row(&paper.study.name, &|study, claim| {
+                study == paper.study.name && !ours.contains(&(study, claim))
+            });
         }
         row("ours", &|study, claim| ours.contains(&(study, claim)));
     }
@@ -156,33 +162,4 @@ fn no_comparison_of_a_collector_that_hardly_collected_enters_a_verdict() {
             }
         }
     }
-}
-
-/// TEMPORARY
-#[test]
-fn dump() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-    let mut out = String::new();
-    for file in ["study-2026-11-22.json.xz", "study-last.json.xz", "study-mimalloc-2026-11-27.json.xz"] {
-        let before = stored::results(&dir.join(file)).expect("stored results");
-        let again = before.clone().judged_again(&all().expect("studies"));
-        for (paper, old) in again.papers.iter().zip(&before.papers) {
-            for verdict in &paper.verdicts {
-                let was = old.verdicts.iter().find(|one| one.claim == verdict.claim);
-                let was = was.map_or("-", |one| word(one.answer));
-                out += &format!(
-                    "{file}\t{}\t{}\t{was}\t{}\t{:?}\t{}\n",
-                    verdict.study,
-                    verdict.claim,
-                    word(verdict.answer),
-                    verdict.other_estimand,
-                    verdict.reason
-                );
-                for test in &verdict.tests {
-                    out += &format!("    {} {:?} {}\n", test.words, test.answer, test.reason);
-                }
-            }
-        }
-    }
-    std::fs::write("/tmp/h4/dump.tsv", out).expect("written");
 }

@@ -43,12 +43,23 @@ pub struct PaperSection {
     pub source: String,
     /// The paper's questions and how they are answered here; a paragraph each.
     pub about: Vec<String>,
+    /// What its abstract states, sentence by sentence.
+    pub summary: Vec<Sentence>,
     /// Our names for the paper's: kind, the paper's name, ours.
     pub names: Vec<(String, String, String)>,
     /// In the paper's order.
     pub claims: Vec<Claim>,
     /// In the paper's order.
     pub exhibits: Vec<Exhibit>,
+}
+
+/// A sentence of a paper's abstract.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sentence {
+    /// In our words.
+    pub words: String,
+    /// The claims that answer it, by id.
+    pub claims: Vec<String>,
 }
 
 /// Does it hold today?

@@ -208,7 +208,10 @@ fn a_program_whose_forms_are_compared_stays_and_is_missed_where_a_form_is() {
         let ran = originals(&[(name, "old-loom"), ("loom:bare", "old-loom:bare")]);
         let run = study.as_run(&[("c".to_owned(), ran)].into());
         let figures = Figures { cells: vec![cell("loom:bare", "b", 7.0), cell(name, "a", 7.0)] };
-        (run.claims[0].tests[0].quantity.programs.clone(), judge(&run, &run.claims[0], &figures, &Absent::default()))
+        (
+            run.claims[0].tests[0].quantity.programs.clone(),
+            judge(&run, &run.claims[0], &figures, &Absent::default()),
+        )
     };
     let (programs, verdict) = under("loom:fast");
     assert_eq!((programs.as_slice(), verdict.answer), (["loom".to_owned()].as_slice(), Answer::Holds));

@@ -27,10 +27,18 @@ pub fn paper_section(found: &results::PaperResult, of: &results::Results) -> Pap
         title: study.title.clone(),
         source: study.source.clone(),
         about: study.about.clone(),
+        summary: summary(study),
         names: standing_in,
         claims: of.judged(found).map(|verdict| claim(verdict, study)).collect(),
         exhibits: found.exhibits.iter().map(|shown| exhibits::exhibit(shown, study)).collect(),
     }
+}
+
+/// The sentences of the abstract.
+fn summary(study: &definition::Study) -> Vec<book::Sentence> {
+    let sentence =
+        |one: &definition::Sentence| book::Sentence { words: one.words.clone(), claims: one.claims.clone() };
+    study.summary.iter().map(sentence).collect()
 }
 
 fn answer(answer: Answer) -> book::Answer {

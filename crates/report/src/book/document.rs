@@ -1,6 +1,6 @@
 //! A book as a [`Document`]: verdicts first, then a section a paper, then what was run.
 
-use super::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Standing, Step, Test};
+use super::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Sentence, Standing, Step, Test};
 use crate::document::{
     Cell, Column, Document, Grid, Intervals, Item, Link, Part, Section, Share, Table, Tone,
 };
@@ -144,7 +144,41 @@ fn verdicts_of(paper: &PaperSection) -> Item {
         rows: paper.claims.iter().map(row).collect(),
         ..Grid::default()
     };
-    Item::Part(Part { title: paper.title.clone(), items: vec![Item::Grid(grid)], ..Part::default() })
+    let items = match summary(paper) {
+        None => vec![Item::Grid(grid)],
+        Some(summary) => {
+            vec![Item::Grid(summary), folded("Claim by claim".into(), vec![], vec![Item::Grid(grid)])]
+        }
+    };
+    Item::Part(Part { title: paper.title.clone(), items, ..Part::default() })
+}
+
+/// The abstract sentence by sentence, with what its claims say today; none where the study has no sentences of it.
+fn summary(paper: &PaperSection) -> Option<Grid> {
+    let row = |sentence: &Sentence| {
+        let claims: Vec<&Claim> =
+            paper.claims.iter().filter(|claim| sentence.claims.contains(&claim.id)).collect();
+        let first = claims.first().map(|claim| claim.standing());
+        let all_one = first.filter(|first| claims.iter().all(|claim| claim.standing() == *first));
+        let figures: Vec<String> =
+            claims.iter().map(|claim| format!("{}: {}", place(claim), figures(claim))).collect();
+        let links = claims
+            .iter()
+            .map(|claim| Link { id: anchor(paper, &claim.id), text: claim.answer.label().into() });
+        vec![
+            Cell::text(&sentence.words),
+            Cell { tone: all_one.map_or(Tone::Same, tone), ..Cell::text(standings(claims.iter().copied())) },
+            Cell { links: links.collect(), ..Cell::text(figures.join(". ")) },
+        ]
+    };
+    let columns = ["The paper found", "Today", "The figures"].map(Column::text).into();
+    let rows: Vec<Vec<Cell>> = paper.summary.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Grid { columns, rows, ..Grid::default() })
+}
+
+/// The figures of a claim's reason, without what stands after them.
+fn figures(claim: &Claim) -> &str {
+    claim.reason.split("; ").next().unwrap_or_default()
 }
 
 fn intervals(test: &Test) -> Intervals {

@@ -111,6 +111,7 @@ fn paper(id: &str, title: &str, words: &str, noise: &mut Noise) -> PaperSection 
         title: title.into(),
         source: "An author, A title that is as long as titles of technical reports are, technical report 573, a university, 1992".into(),
         about: vec!["The paper ran six C programs with four explicit managers and a collector whose free does nothing. It compared CPU time, memory and locality.".into()],
+        summary: vec![],
         names: vec![("manager".into(), "sunos".into(), "cartesian".into()), ("program".into(), "yacr".into(), HOSTILE.into())],
         claims: claims.collect(),
         exhibits: vec![

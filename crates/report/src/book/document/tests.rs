@@ -148,6 +148,20 @@ fn claims_of_ours_are_counted_apart_from_those_of_the_papers() {
 }
 
 #[test]
+fn an_abstract_is_answered_sentence_by_sentence_before_the_claims() {
+    let mut book = book();
+    book.papers.truncate(1);
+    let ids = |range: std::ops::Range<usize>| range.map(|at| format!("claim{at}")).collect();
+    let sentence = |words: &str, claims| Sentence { words: words.into(), claims };
+    book.papers[0].summary = vec![sentence("Both were so.", ids(0..2)), sentence("It was so.", ids(0..1))];
+    let text = render_document(&book.front(), &PLAIN);
+    assert!(text.contains("1 confirmed, 1 contradicted"), "{text}");
+    let (abstract_at, claims_at) = (text.find("It was so."), text.find("Claim by claim"));
+    assert!(abstract_at.is_some() && abstract_at < claims_at, "{text}");
+    assert!(markdown::render(&book.front()).contains("<summary>Claim by claim</summary>"));
+}
+
+#[test]
 fn a_front_is_kept_to_a_narrow_terminal() {
     let style = Style { width: Some(60), ..PLAIN };
     let text = render_document(&book().front(), &style);
