@@ -31,8 +31,8 @@ const COUNTS: [&str; 2] = [
     "<!-- The counts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
     "<!-- End of the counts. -->",
 ];
-/// Cells of a mended claim that are written by hand, and those of its verdicts by the first two runs, then and now.
-const CELLS: [usize; 2] = [4, 4];
+/// Cells of a mended claim that are written by hand; then come four, its verdicts by the first two runs, then and now.
+const BY_HAND: usize = 4;
 
 /// A stored run as it was judged then, and by the claims of today.
 struct Judged {
@@ -64,7 +64,7 @@ fn verdict(results: &Results, study: &str, claim: &str) -> Option<&'static str> 
 fn line(text: &str, runs: &[Judged]) -> String {
     let cells: Vec<&str> = text.trim_matches('|').split(" | ").map(str::trim).collect();
     let claim = cells[0].split_once(" `").and_then(|(study, rest)| Some((study, rest.split_once('`')?.0)));
-    let Some((study, claim)) = claim.filter(|_| text.starts_with("| ") && cells.len() == CELLS.iter().sum())
+    let Some((study, claim)) = claim.filter(|_| text.starts_with("| ") && cells.len() == BY_HAND + 4)
     else {
         return text.into();
     };
@@ -74,7 +74,7 @@ fn line(text: &str, runs: &[Judged]) -> String {
         [then.unwrap_or("–"), verdict(&run.now, study, claim).unwrap_or("dropped")]
     };
     let verdicts: Vec<&str> = runs[..2].iter().flat_map(of_run).collect();
-    format!("| {} | {} |", cells[..CELLS[0]].join(" | "), verdicts.join(" | "))
+    format!("| {} | {} |", cells[..BY_HAND].join(" | "), verdicts.join(" | "))
 }
 
 /// How many claims each run decides, then and now, those of ours apart.
