@@ -120,6 +120,23 @@ fn kin_alone_decide_no_claim_of_a_paper_that_names_its_programs() {
     );
 }
 
+/// A test of kin alone is one of several of its claim.
+#[test]
+fn kin_may_bear_out_what_the_papers_own_programs_decide_and_never_refute_it() {
+    let mut absent = Absent::default();
+    absent.name_programs("c");
+    let on = |program: &str| MEAN.replace("metric =", &format!("programs = [\"{program}\"], metric ="));
+    let test = format!("{}\n[[claim.test]]\nwords = \"and kin?\"\n{}", on("cfrac"), on("gawk"));
+    let answer = |own: f64, kin: f64, either: bool| {
+        let mut study = with(&test, |claim| claim.either = either);
+        study.steps[1].originals = [("cfrac".to_owned(), "mb-cfrac".to_owned())].into();
+        judged(&study, &counted(&[("cfrac", own), ("gawk", kin)]), &absent).answer
+    };
+    assert_eq!((answer(1.5, 1.5, false), answer(1.5, 0.5, false)), (Answer::Holds, Answer::NotMeasured));
+    assert_eq!((answer(0.5, 1.5, false), answer(0.5, 0.5, false)), (Answer::Fails, Answer::Fails));
+    assert_eq!((answer(0.5, 0.5, true), answer(0.5, 1.5, true)), (Answer::Fails, Answer::NotMeasured));
+}
+
 #[test]
 fn the_mean_of_programs_that_a_plan_chose_decides_nothing() {
     let mut absent = Absent::default();
