@@ -64,8 +64,7 @@ fn verdict(results: &Results, study: &str, claim: &str) -> Option<&'static str> 
 fn line(text: &str, runs: &[Judged]) -> String {
     let cells: Vec<&str> = text.trim_matches('|').split(" | ").map(str::trim).collect();
     let claim = cells[0].split_once(" `").and_then(|(study, rest)| Some((study, rest.split_once('`')?.0)));
-    let Some((study, claim)) = claim.filter(|_| text.starts_with("| ") && cells.len() == BY_HAND + 4)
-    else {
+    let Some((study, claim)) = claim.filter(|_| text.starts_with("| ") && cells.len() == BY_HAND + 4) else {
         return text.into();
     };
     assert!(runs[0].then.papers.iter().any(|paper| paper.study.name == study), "{text}");
