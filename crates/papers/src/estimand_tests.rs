@@ -58,21 +58,29 @@ fn the_mean_of_these_programs_is_decided_by_exact_counts_and_that_of_others_is_o
 #[test]
 fn the_mean_of_these_timed_programs_has_the_interval_of_their_repetitions() {
     let test = MEAN.replace("\"c\"", "\"t\"").replace("per_malloc", "cpu_s");
-    let timed = |runs: [usize; 4]| {
+    let timed = |test: &str, runs: [usize; 4]| {
         let mut values = Vec::new();
         for (number, ((program, ratio), runs)) in SPREAD.into_iter().zip(runs).enumerate() {
-            let seed = number as u64;
-            values.extend([(program, "a", None, samples(ratio, runs, seed))]);
-            values.extend([(program, "b", None, samples(1.0, runs, seed + 5))]);
+            // Chance, of each program its own.
+            let noise =
+                |at: usize| ((at * 37 + number * 101 + at * at * (number + 3)) % 17) as f64 / 17.0 - 0.5;
+            let of = (0..runs).map(|at| Some(ratio * (1.0 + 0.1 * noise(at)))).collect();
+            values.push((program, "a", None, Value::Samples(of)));
+            values.push((program, "b", None, Value::Samples(vec![Some(1.0); runs])));
         }
-        judged(&claiming(&test), &cells("t", "cpu_s", &values), &Absent::default())
+        judged(&claiming(test), &cells("t", "cpu_s", &values), &Absent::default())
     };
-    let same = timed([10; 4]);
+    let same = timed(&test, [10; 4]);
     let effect = &same.tests[0].effects[0];
     let mean = SPREAD.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / 4.0;
     assert_eq!((same.answer, effect.basis), (Answer::Holds, Basis::Pairs(10)), "{}", same.reason);
-    assert!((effect.value.ln() - mean).abs() < 0.01 && effect.high / effect.low < 1.02, "{effect:?}");
-    assert_eq!(timed([10, 20, 7, 12]).tests[0].effects[0].basis, Basis::Pairs(7), "what all have");
+    let width = |effect: &Effect| (effect.high / effect.low).ln();
+    let each = &timed(&test.replace("\"mean\"", "\"all\""), [10; 4]).tests[0].effects;
+    let widths = each.iter().map(width).sum::<f64>() / 4.0;
+    assert!((effect.value.ln() - mean).abs() < 0.03, "{effect:?}");
+    assert!(width(effect) < 0.8 * widths, "what differs by chance is less in the mean: {effect:?} {each:?}");
+    let fewest = &timed(&test, [10, 20, 7, 12]).tests[0].effects[0];
+    assert_eq!(fewest.basis, Basis::Pairs(7), "the repetitions that all have");
 }
 
 #[test]
@@ -118,6 +126,23 @@ fn kin_alone_decide_no_claim_of_a_paper_that_names_its_programs() {
         Answer::Holds,
         "the paper names none"
     );
+}
+
+/// A test of kin alone is one of several of its claim.
+#[test]
+fn kin_may_bear_out_what_the_papers_own_programs_decide_and_never_refute_it() {
+    let mut absent = Absent::default();
+    absent.name_programs("c");
+    let on = |program: &str| MEAN.replace("metric =", &format!("programs = [\"{program}\"], metric ="));
+    let test = format!("{}\n[[claim.test]]\nwords = \"and kin?\"\n{}", on("cfrac"), on("gawk"));
+    let answer = |own: f64, kin: f64, either: bool| {
+        let mut study = with(&test, |claim| claim.either = either);
+        study.steps[1].originals = [("cfrac".to_owned(), "mb-cfrac".to_owned())].into();
+        judged(&study, &counted(&[("cfrac", own), ("gawk", kin)]), &absent).answer
+    };
+    assert_eq!((answer(1.5, 1.5, false), answer(1.5, 0.5, false)), (Answer::Holds, Answer::NotMeasured));
+    assert_eq!((answer(0.5, 1.5, false), answer(0.5, 0.5, false)), (Answer::Fails, Answer::Fails));
+    assert_eq!((answer(0.5, 0.5, true), answer(0.5, 1.5, true)), (Answer::Fails, Answer::NotMeasured));
 }
 
 #[test]

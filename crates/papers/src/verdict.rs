@@ -113,6 +113,9 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
             Answer::Undecided if effect.basis == Basis::None => {
                 format!("{}; claim: {region}; without an interval nothing is decided", shown(effect))
             }
+            Answer::Undecided if placement(effect, Region::of(test)) != Placement::Unknown => {
+                format!("{}; claim: {region}", shown(effect))
+            }
             Answer::Undecided if effect.basis == Basis::Exact => {
                 format!("{}; claim: {region}; so small a difference is no order", shown(effect))
             }
@@ -259,14 +262,18 @@ fn other_in_words(other: &OtherEstimand) -> String {
     format!("over {}{figures}: {}", other.estimand.words(), other.agreement.word())
 }
 
-fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
-    let not_measured = |reason: String| Tested {
-        words: test.words.clone(),
-        answer: Answer::NotMeasured,
-        reason,
-        detectable: None,
-        effects: Vec::new(),
-        other_estimand: None,
+/// What a test's figures answer, and whether they are of kin alone.
+fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &Absent) -> (Tested, bool) {
+    let not_measured = |reason: String| {
+        let tested = Tested {
+            words: test.words.clone(),
+            answer: Answer::NotMeasured,
+            reason,
+            detectable: None,
+            effects: Vec::new(),
+            other_estimand: None,
+        };
+        (tested, false)
     };
     if let Some(why) = &test.not_measured {
         return not_measured(why.clone());
@@ -288,9 +295,9 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         _ => because(test, judged, &deciding),
     }];
     let only_kin = programs.only_kin(&outcome);
-    let answer = if only_kin.is_some() { Answer::NotMeasured } else { judged };
+    let is_of_kin = only_kin.is_some();
     let other = (test.rule == Rule::Mean)
-        .then(|| by_other((test, claim, answer), &programs, study, figures))
+        .then(|| by_other((test, claim, judged), &programs, study, figures))
         .flatten();
     reasons.extend(barred);
     reasons.extend(missing_in_words(&outcome, turns));
@@ -299,7 +306,7 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         reasons.push(format!("there are too few runs of {}", and_list(&outcome.thin)));
     }
     reasons.extend(only_kin.or_else(|| programs.share_of_kin(&outcome)));
-    if answer == Answer::Undecided {
+    if judged == Answer::Undecided {
         let needed = repetitions_needed(test, &deciding);
         reasons.extend(needed.map(|needed| format!("about {needed} repetitions would decide")));
     }
@@ -309,14 +316,15 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         .filter_map(|effect| detectable(test.rule, effect))
         .filter(|ratio| ratio.is_finite())
         .reduce(f64::max);
-    Tested {
+    let tested = Tested {
         words: test.words.clone(),
-        answer,
+        answer: judged,
         reason: reasons.join("; "),
         detectable,
         effects: outcome.effects,
         other_estimand: other,
-    }
+    };
+    (tested, is_of_kin)
 }
 
 /// What is not in the figures: what has none, and in what a collector hardly collected.
@@ -338,10 +346,11 @@ fn missing_in_words(outcome: &Outcome, turns: bool) -> Vec<String> {
 /// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so. Where one of
 /// them is enough it is the other way round.
 pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -> Verdict {
-    let tests: Vec<Tested> = match claim.not_built {
+    let tests = match claim.not_built {
         Some(_) => Vec::new(),
         None => claim.tests.iter().map(|one| test(study, claim, one, figures, absent)).collect(),
     };
+    let tests = without_decisions_of_kin(claim, tests);
     let has = |answer: Answer| tests.iter().any(|test| test.answer == answer);
     let answer = if tests.is_empty() {
         Answer::NotMeasured
@@ -370,6 +379,21 @@ pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -
         exhibits: claim.exhibits.clone(),
         tests,
     }
+}
+
+/// The tests, in which kin alone decide nothing: not the whole claim, nor beside the paper's own programs the answer that one
+/// test gives it.
+fn without_decisions_of_kin(claim: &Claim, tests: Vec<(Tested, bool)>) -> Vec<Tested> {
+    let own = tests.iter().any(|(tested, of_kin)| !of_kin && tested.answer != Answer::NotMeasured);
+    let deciding = if claim.either { Answer::Holds } else { Answer::Fails };
+    let barred = |tested: &Tested| !own || tested.answer == deciding;
+    tests
+        .into_iter()
+        .map(|(tested, of_kin)| match of_kin && barred(&tested) {
+            true => Tested { answer: Answer::NotMeasured, ..tested },
+            false => tested,
+        })
+        .collect()
 }
 
 /// Of a claim about every comparison that fails by several tests: how many of all comparisons contradict it. One is

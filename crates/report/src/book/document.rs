@@ -147,7 +147,9 @@ fn verdicts_of(paper: &PaperSection) -> Item {
     let items = match summary(paper) {
         None => vec![Item::Grid(grid)],
         Some(summary) => {
-            vec![Item::Grid(summary), folded("Claim by claim".into(), vec![], vec![Item::Grid(grid)])]
+            let items = vec![Item::Grid(grid)];
+            let claims = Part { title: "Claim by claim".into(), items, ..Part::default() };
+            vec![Item::Grid(summary), Item::Part(claims)]
         }
     };
     Item::Part(Part { title: paper.title.clone(), items, ..Part::default() })
