@@ -1,4 +1,8 @@
-/* GCBench (gcbench.c) in Java: the same trees in the same order, the same lines on standard output. */
+/* GCBench (gcbench.c) in Java: the same trees in the same order, the same lines on standard output; collections and how
+ * long they took on standard error. */
+import java.lang.management.GarbageCollectorMXBean;
+import java.lang.management.ManagementFactory;
+
 public final class GCBench {
     static final class Node {
         Node left, right;
@@ -39,6 +43,15 @@ public final class GCBench {
         return (root.mark == (root.height ^ 0x5a) ? 1 : 0) + intact(root.left) + intact(root.right);
     }
 
+    private static void report() {
+        long collections = 0, milliseconds = 0;
+        for (GarbageCollectorMXBean collector : ManagementFactory.getGarbageCollectorMXBeans()) {
+            collections += collector.getCollectionCount();
+            milliseconds += collector.getCollectionTime();
+        }
+        System.err.println("gcbench: allocator=java collections=" + collections + " collecting_ms=" + milliseconds);
+    }
+
     public static void main(String[] arguments) {
         int[] sizes = {18, 16, 500000, 4, 16, 1};
         for (int i = 0; i < arguments.length; i++) sizes[i] = Integer.parseInt(arguments[i]);
@@ -72,6 +85,7 @@ public final class GCBench {
             .append(treeSize(longLived)).append(" nodes and all but ").append(wrong).append(" doubles are intact\n");
         System.out.print(out);
         System.out.flush();
+        report();
         if (found != treeSize(longLived) || wrong != 0) System.exit(1);
     }
 }

@@ -7,8 +7,8 @@
  * trees in steps of two (4, 16), times that all these are made (1): in brackets what is published, and used without
  * arguments.
  *
- * What was built goes to standard output, the same in every run; CPU time, peak RSS and collections to standard error,
- * on one line. */
+ * What was built goes to standard output, the same in every run; CPU time, peak RSS, collections and how long they took
+ * to standard error, on one line. */
 /* RTLD_DEFAULT, before glibc 2.34. */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -100,8 +100,11 @@ static void report(void) {
     long long collections = COLLECTIONS();
     char collections_text[24] = "unknown";
     if (collections >= 0) snprintf(collections_text, sizeof collections_text, "%lld", collections);
-    fprintf(stderr, "gcbench: allocator=%s cpu_s=%.3f peak_rss_kib=%ld collections=%s\n", ALLOCATOR,
-            seconds(usage.ru_utime) + seconds(usage.ru_stime), peak_rss_kib(), collections_text);
+    double collecting_ms = COLLECTING_MS();
+    char collecting_text[24] = "unknown";
+    if (collecting_ms >= 0) snprintf(collecting_text, sizeof collecting_text, "%.3f", collecting_ms);
+    fprintf(stderr, "gcbench: allocator=%s cpu_s=%.3f peak_rss_kib=%ld collections=%s collecting_ms=%s\n", ALLOCATOR,
+            seconds(usage.ru_utime) + seconds(usage.ru_stime), peak_rss_kib(), collections_text, collecting_text);
 }
 
 static int number(const char *text, int least, int most) {

@@ -15,7 +15,7 @@ impl Results {
         self.figures = Figures { cells: std::mem::take(&mut self.figures.cells) }.with_derived(&stored);
         let absent = self.known_absent();
         let ran = of_steps(&self.steps);
-        let found = Found::of(&self.steps, &self.figures, &absent);
+        let found = Found::of(studies, &self.steps, &self.figures, &absent);
         for paper in &mut self.papers {
             if let Some(today) = studies.iter().find(|study| study.name == paper.study.name) {
                 judged(paper, (today, &today.as_run(&ran)), &found);
@@ -42,6 +42,7 @@ impl Results {
 fn judged(paper: &mut PaperResult, (today, run): (&Study, &Study), found: &Found<'_>) {
     paper.verdicts = found.verdicts(run);
     paper.study.claims.clone_from(&today.claims);
+    paper.study.summary.clone_from(&today.summary);
     let has = |id: &String| paper.exhibits.iter().any(|shown| shown.id == *id);
     // A page links only to what it has.
     paper.verdicts.iter_mut().for_each(|verdict| verdict.exhibits.retain(has));

@@ -59,6 +59,15 @@ impl Study {
         for claim in &self.claims {
             within(&format!("claim {}", claim.id), self.check_claim(claim))?;
         }
+        for sentence in &self.summary {
+            let place = format!("abstract `{}`", sentence.words);
+            let is_claim = |id: &&String| self.claims.iter().any(|claim| claim.id == **id);
+            match sentence.claims.iter().find(|id| !is_claim(id)) {
+                Some(id) => return wrong(place, format!("there is no claim `{id}`")),
+                None if sentence.claims.is_empty() => return wrong(place, "no claim answers it"),
+                None => {}
+            }
+        }
         Ok(())
     }
 
@@ -232,6 +241,17 @@ impl Study {
     fn check_test(&self, test: &Test) -> Result<(), Wrong> {
         within("quantity", self.check_quantity(&test.quantity))?;
         self.check_others(test)?;
+        if test.not_measured.as_ref().is_some_and(|why| why.trim().is_empty()) {
+            return wrong("not_measured", "give the reason");
+        }
+        match (test.least_difference, test.above, test.below) {
+            (None, _, _) => {}
+            (Some(least), _, _) if !(0.0..1.0).contains(&least) => {
+                return wrong("least_difference", format!("{least} is no share: give 0 or more, below 1"));
+            }
+            (_, Some(1.0), _) | (_, _, Some(1.0)) => {}
+            _ => return wrong("least_difference", "it is of orders: regions above or below 1"),
+        }
         match (test.rule, test.above, test.below) {
             (Rule::Both | Rule::Trend, _, _) if test.outside => {
                 return wrong("outside", "it is not of the rules `both` and `trend`");

@@ -143,6 +143,45 @@ fn a_test_has_a_region() {
     assert!(test("all", "above = 1.0\nshare = 0.5").ends_with("share: it is of the rule `most` only"));
 }
 
+/// A mean over a set is one over all of it.
+#[test]
+fn a_step_of_a_set_has_all_programs_of_the_set() {
+    for step in all().expect("studies").iter().flat_map(|study| &study.steps) {
+        let Some(set) = &step.set else { continue };
+        let file = format!("{}/../../programs/sets/{set}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&file).expect("a set of the catalog");
+        let programs = toml::from_str::<toml::Table>(&text).expect("TOML")["programs"].clone();
+        let programs: Vec<String> = programs.try_into().expect("names");
+        let gone: Vec<&String> = programs.iter().filter(|name| !step.programs.contains(name)).collect();
+        assert!(gone.is_empty(), "{}: {gone:?}", step.id);
+    }
+}
+
+/// The fields that choose how a claim is judged.
+#[test]
+fn a_claim_names_its_estimand_and_a_test_its_least_difference() {
+    let quantity = "quantity = { step = \"t\", metric = \"cpu_s\", of = {} }";
+    let claim = |of_claim: &str, of_test: &str| {
+        fault(&format!(
+            "[[claim]]\nid = \"it\"\nplace = \"p\"\nwords = \"w\"\n{of_claim}\n[[claim.test]]\nwords = \"q\"\n\
+             rule = \"mean\"\n{of_test}\n{quantity}"
+        ))
+    };
+    assert!(claim("estimand = \"all\"", "above = 1.0").contains("unknown variant `all`"));
+    let share = claim("", "above = 1.0\nleast_difference = 1.0");
+    assert!(share.ends_with("test 1, least_difference: 1 is no share: give 0 or more, below 1"), "{share}");
+    let order = claim("", "above = 1.2\nleast_difference = 0.1");
+    assert!(order.ends_with("least_difference: it is of orders: regions above or below 1"), "{order}");
+    assert!(claim("", "above = 1.0\nnot_measured = \" \"").ends_with("not_measured: give the reason"));
+}
+
+#[test]
+fn a_sentence_of_the_abstract_is_answered_by_claims_that_are_there() {
+    let of = |claims: &str| fault(&format!("[[abstract]]\nwords = \"It is so\"\nclaims = [{claims}]"));
+    assert_eq!(of("\"gone\""), "made.toml: abstract `It is so`: there is no claim `gone`");
+    assert!(of("").ends_with("no claim answers it"));
+}
+
 #[test]
 fn exhibits_show_what_is_there() {
     let exhibit = |more: &str| fault(&format!("[[exhibit]]\nid = \"x\"\ntitle = \"t\"\n{more}"));

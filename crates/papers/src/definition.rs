@@ -8,9 +8,9 @@ mod quantity;
 mod step;
 mod study;
 
-pub use claim::{Claim, Rule, Test};
+pub use claim::{Claim, Estimand, Rule, Test};
 pub use exhibit::{Divisor, Exhibit, Form, ListRow, MetricColumn, Published, Shown};
 pub use fault::Fault;
 pub use quantity::{Against, Quantity, Side};
 pub use step::{Step, StepKind};
-pub use study::{Names, Study};
+pub use study::{Names, Sentence, Study};

@@ -93,6 +93,9 @@ pub const ALONE: &str = "cpu_alone_s";
 /// CPU seconds of a collector in a fixed heap over those of the step's first manager.
 pub const HEAP_CPU_RATIO: &str = "heap_cpu_ratio";
 
+/// How many collections were made.
+pub const COLLECTIONS: &str = "collections";
+
 /// Metrics of `heaptoll run`, but for those of the program, `figure_NAME`.
 const OF_RUNS: [&str; 16] = [
     AT_ONCE,
@@ -105,7 +108,7 @@ const OF_RUNS: [&str; 16] = [
     "used_high_kib",
     "minor_faults",
     "major_faults",
-    "collections",
+    COLLECTIONS,
     "pause_total_s",
     "pause_max_s",
     "reclaimed_kib",
@@ -136,7 +139,7 @@ const OF_INSTRUCTIONS: [&str; 28] = [
     "heap_high_kib",
     "heap_pages_kib",
     "expansion",
-    "collections",
+    COLLECTIONS,
     "percent_roots",
     "percent_marking",
     "percent_sweeping",
@@ -305,10 +308,17 @@ pub struct Figures {
     pub cells: Vec<Cell>,
 }
 
-/// Why there is no figure where one is needed; of the same, the last counts.
+/// Why there is no figure where one is needed, and whose programs those are that there are. Only the reasons are stored.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Absent(Vec<Gap>);
+pub struct Absent {
+    /// Of the same figure, the last counts.
+    gaps: Vec<Gap>,
+    #[serde(skip)]
+    thinned: BTreeSet<String>,
+    #[serde(skip)]
+    of_the_paper: BTreeSet<String>,
+}
 
 /// Figures that are missing.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -328,13 +338,33 @@ struct Gap {
 impl Absent {
     /// A step was left out or failed; `why` is what follows a colon: `there was no time for it`.
     pub fn step(&mut self, step: &str, why: &str) {
-        self.0.push(Gap { step: step.into(), program: None, manager: None, why: why.into() });
+        self.gaps.push(Gap { step: step.into(), program: None, manager: None, why: why.into() });
+    }
+
+    /// A plan chose which programs of a step ran.
+    pub fn thin(&mut self, step: &str) {
+        self.thinned.insert(step.into());
+    }
+
+    /// Whether a plan chose which programs of a step ran.
+    pub fn is_thinned(&self, step: &str) -> bool {
+        self.thinned.contains(step)
+    }
+
+    /// The paper's own programs could run in a step.
+    pub fn name_programs(&mut self, step: &str) {
+        self.of_the_paper.insert(step.into());
+    }
+
+    /// Whether a step names the paper's own programs, so that others are kin.
+    pub fn names_programs(&self, step: &str) -> bool {
+        self.of_the_paper.contains(step)
     }
 
     /// A program of a step was left out or refused, under one manager or, with `None`, under all.
     pub fn cell(&mut self, step: &str, program: &str, manager: Option<&str>, why: &str) {
         let (program, manager) = (Some(program.into()), manager.map(str::to_owned));
-        self.0.push(Gap { step: step.into(), program, manager, why: why.into() });
+        self.gaps.push(Gap { step: step.into(), program, manager, why: why.into() });
     }
 
     /// Why a step has no figures.
@@ -346,7 +376,7 @@ impl Absent {
         let is = |gap: &&Gap| {
             gap.step == step && gap.program.as_deref() == program && gap.manager.as_deref() == manager
         };
-        self.0.iter().rev().find(is).map(|gap| gap.why.as_str())
+        self.gaps.iter().rev().find(is).map(|gap| gap.why.as_str())
     }
 
     /// Why a program under a manager has none.
@@ -357,22 +387,22 @@ impl Absent {
 
     /// Whether no reason is known.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.gaps.is_empty()
     }
 
     /// The steps of which something is missing.
     pub fn steps(&self) -> BTreeSet<String> {
-        self.0.iter().map(|gap| gap.step.clone()).collect()
+        self.gaps.iter().map(|gap| gap.step.clone()).collect()
     }
 
     /// Leaves out the reasons of other steps.
     pub fn retain_steps(&mut self, stays: impl Fn(&str) -> bool) {
-        self.0.retain(|gap| stays(&gap.step));
+        self.gaps.retain(|gap| stays(&gap.step));
     }
 
     /// With another's reasons of these steps.
     pub fn extend(&mut self, mut other: Absent, of: impl Fn(&str) -> bool) {
         other.retain_steps(of);
-        self.0.extend(other.0);
+        self.gaps.extend(other.gaps);
     }
 }

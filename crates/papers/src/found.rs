@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::definition::Study;
 use super::exhibit::show;
 use super::figures::{Absent, Figures};
-use super::results::{Ended, PaperResult, Ran};
+use super::results::{Ended, PaperResult, Ran, add_programs};
 use super::verdict::{Verdict, judge};
 
 /// Figures, and what is known of those that are missing.
@@ -21,9 +21,9 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// The figures of these steps. One that was cut is shown, and nothing is judged by it: it has what came first, not
+    /// The figures of these steps of studies, as they are written. One that was cut is shown, and nothing is judged by it: it has what came first, not
     /// what its claims need.
-    pub fn of(steps: &[Ran], figures: &'a Figures, absent: &'a Absent) -> Found<'a> {
+    pub fn of(studies: &[Study], steps: &[Ran], figures: &'a Figures, absent: &'a Absent) -> Found<'a> {
         let ran = steps.iter().filter(|step| step.ending != Ended::LeftOut);
         let commands = ran.map(|step| (step.planned.step.clone(), step.command.clone())).collect();
         let cut: BTreeSet<&String> =
@@ -32,6 +32,7 @@ impl<'a> Found<'a> {
         let judged = Figures { cells: whole.cloned().collect() };
         let mut judged_absent = absent.clone();
         cut.iter().for_each(|step| judged_absent.step(step, "it was cut before its end"));
+        add_programs(&mut judged_absent, studies, steps);
         Found { figures, absent, judged, judged_absent, commands }
     }
 

@@ -35,7 +35,7 @@ impl Results {
         let studies: Vec<_> = all.papers.iter().map(|paper| paper.study.clone()).collect();
         all.figures = std::mem::take(&mut all.figures).with_derived(&studies);
         let ran = of_steps(&all.steps);
-        let found = Found::of(&all.steps, &all.figures, &all.absent);
+        let found = Found::of(&studies, &all.steps, &all.figures, &all.absent);
         all.papers = studies.iter().map(|study| found.paper(study, &study.as_run(&ran))).collect();
         all.complete =
             all.steps_run().0 == all.steps_run().1 && all.steps.iter().all(|ran| ran.ending == Ended::Whole);

@@ -13,19 +13,23 @@
 //! - [`figures`]: what steps measured, whatever command measured it.
 //! - [`heaptoll_experiments::published`]: the papers' tables, as CSV.
 //! - [`effect`]: a ratio between two of the figures, or between many, with an interval.
+//! - [`estimand`]: what means are stated of, and which of the two the figures can decide.
 //! - [`verdict`]: a claim judged by its effects.
 //! - [`exhibit`]: a table or figure with the published values and ours.
 //! - [`results`]: all of it, as JSON holds it; [`stored`] reads it again.
 //! - [`page`]: all of it, as the terminal and a page show it.
 
 mod again;
+mod answer;
 pub mod budget;
 pub mod bundled;
 mod check;
+mod collections;
 mod company;
 pub mod definition;
 mod derived;
 pub mod effect;
+pub mod estimand;
 pub mod exhibit;
 #[cfg(test)]
 mod fields_page;
@@ -44,6 +48,7 @@ mod pairs;
 mod parse;
 mod placed;
 pub mod read;
+mod region;
 pub mod results;
 pub mod run;
 #[cfg(feature = "schemas")]

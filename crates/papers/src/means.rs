@@ -1,14 +1,38 @@
 //! Geometric means of comparisons over programs.
 
-use heaptoll_statistics::{FEWEST_PAIRS, student};
+use heaptoll_statistics::{FEWEST_PAIRS, median, median_interval, student};
+use heaptoll_units::plural;
 
 use super::company::{self, Series, SeriesInterval};
+use super::definition::Estimand;
 use super::effect::{Basis, Effect};
 use super::known::{FINITE, Known, WIDEST};
 use super::measured::{MOVED, Measured, groups};
 
+/// A mean over programs.
+pub(super) struct Mean {
+    pub effect: Effect,
+    /// How many programs have a figure in it; bounds are apart.
+    pub programs: usize,
+}
+
+/// Of what means are stated, and whether they are to be more or less than 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stated {
+    pub estimand: Estimand,
+    pub is_order: bool,
+}
+
+impl Stated {
+    /// What is formed over so many programs.
+    fn noun(self, programs: usize) -> &'static str {
+        let over_others = self.estimand == Estimand::ProgramsLikeThese && programs >= 3;
+        if self.is_order && over_others { "median" } else { "mean" }
+    }
+}
+
 /// One mean over programs a pair of managers and place, and what has too few runs to be in it.
-pub(super) fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
+pub(super) fn means(measured: &[Measured<'_>], stated: Stated) -> (Vec<Mean>, Vec<String>) {
     let mut groups = groups(measured, true);
     let mut thin = Vec::new();
     for (_, group) in &mut groups {
@@ -20,34 +44,44 @@ pub(super) fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
         }
     }
     let family = groups.len();
-    // Of one or two programs: means within each repetition, all of them at once.
-    let repeated: Vec<Option<Series>> = groups.iter().map(|(_, group)| by_repetition(group)).collect();
-    let mut intervals = company::intervals(&repeated.iter().flatten().collect::<Vec<_>>()).into_iter();
-    let mut effects = Vec::new();
-    for ((sides, group), repeated) in groups.iter().zip(repeated) {
-        let (bounds, group): (Vec<&Measured<'_>>, Vec<&Measured<'_>>) =
-            group.iter().copied().partition(|one| one.is_bound && group.len() > 1);
-        let interval = repeated.and_then(|_| intervals.next().flatten());
+    let split = groups.into_iter().map(|(sides, group)| {
+        let several = group.len() > 1;
+        let (bounds, group): (Vec<_>, Vec<_>) = group.into_iter().partition(|one| one.is_bound && several);
+        // Means within each repetition, all of them at once.
+        let repeated = by_repetition(&group, stated.estimand);
+        (sides, bounds, group, repeated)
+    });
+    let split: Vec<_> = split.collect();
+    let repeated: Vec<&Series> = split.iter().filter_map(|(.., repeated)| repeated.as_ref()).collect();
+    let mut intervals = company::intervals(&repeated).into_iter();
+    let mut means = Vec::new();
+    for (sides, bounds, group, repeated) in &split {
+        let interval = repeated.as_ref().and_then(|_| intervals.next().flatten());
         let mut words = match group.as_slice() {
             [one] => one.effect.words.clone(),
-            several => format!("{sides}, mean of {}", heaptoll_units::plural(several.len(), "program")),
+            several => {
+                format!("{sides}, {} of {}", stated.noun(several.len()), plural(several.len(), "program"))
+            }
         };
-        if group.len() == 2 && interval.as_ref().is_some_and(|found| found.moved) {
+        if group.len() > 1 && interval.as_ref().is_some_and(|found| found.moved) {
             words += MOVED;
         }
         let whole = group.iter().map(|one| &one.effect).collect::<Vec<_>>();
         let at_once = group.iter().any(|one| one.at_once);
-        let known =
-            over(&whole, at_once, family, interval).map(|known| with_bounds(known, group.len(), &bounds));
-        if let Some(known) = known {
+        let known = over(&whole, at_once, family, stated, interval);
+        if let Some(known) = known.map(|known| with_bounds(known, group.len(), bounds)) {
             if !bounds.is_empty() {
-                words += &format!(" and {}", heaptoll_units::plural(bounds.len(), "bound"));
+                words += &format!(" and {}", plural(bounds.len(), "bound"));
+            }
+            if stated.is_order && group.len() > 1 {
+                let above = group.iter().chain(bounds).filter(|one| one.effect.value > 1.0).count();
+                words += &format!(", above 1 on {above} of {}", group.len() + bounds.len());
             }
             let Known { value, low, high, basis } = known;
-            effects.push(Effect { words, value, low, high, basis });
+            means.push(Mean { effect: Effect { words, value, low, high, basis }, programs: group.len() });
         }
     }
-    (effects, thin)
+    (means, thin)
 }
 
 /// A geometric mean with programs of which only a bound is known, for their runs were killed at the time limit: the
@@ -69,9 +103,9 @@ fn with_bounds(known: Known, others: usize, bounds: &[&Measured<'_>]) -> Known {
     }
 }
 
-/// The log ratios' means by repetition of one or two programs.
-fn by_repetition(group: &[&Measured<'_>]) -> Option<Series> {
-    if group.len() > 2 {
+/// The means of log ratios by repetition: of the programs measured, or where they are too few for a mean over others.
+fn by_repetition(group: &[&Measured<'_>], estimand: Estimand) -> Option<Series> {
+    if group.len() > 2 && estimand == Estimand::ProgramsLikeThese {
         return None;
     }
     let series: Option<Vec<&Series>> = group.iter().map(|one| one.series.as_ref()).collect();
@@ -83,6 +117,7 @@ fn over(
     programs: &[&Effect],
     at_once: bool,
     family: usize,
+    stated: Stated,
     interval: Option<SeriesInterval>,
 ) -> Option<Known> {
     let geometric = programs.iter().all(|effect| effect.value > 0.0 && effect.low >= 0.0);
@@ -99,13 +134,23 @@ fn over(
     if programs.is_empty() || basis == Basis::None {
         return (!programs.is_empty()).then(|| Known::alone(value));
     }
-    if programs.len() >= 3 {
+    if programs.len() >= 3 && stated.estimand == Estimand::ProgramsLikeThese {
         let values: Vec<f64> = programs.iter().map(|effect| to(effect.value)).collect();
-        let (mean, half) = student::mean(&values, family)?;
         // The widest that still prints: a factor of a million either way.
-        let half = if geometric { half.min(WIDEST) } else { half };
+        let widest = if geometric { WIDEST } else { f64::INFINITY };
         let basis = Basis::Programs(programs.len() as u32);
-        let known = Known { value: from(mean), low: from(mean - half), high: from(mean + half), basis };
+        let known = if stated.is_order {
+            let middle = median(&values);
+            let Some((low, high)) = median_interval(&values, family) else {
+                return Some(Known::alone(from(middle)));
+            };
+            let (low, high) = (low.max(middle - widest), high.min(middle + widest));
+            Known { value: from(middle), low: from(low), high: from(high), basis }
+        } else {
+            let (mean, half) = student::mean(&values, family)?;
+            let half = half.min(widest);
+            Known { value: from(mean), low: from(mean - half), high: from(mean + half), basis }
+        };
         return Some(if at_once && geometric { company::allowed_for(known) } else { known });
     }
     if let Some(found) = interval.filter(|found| found.pairs as usize >= FEWEST_PAIRS) {

@@ -75,7 +75,11 @@ fn rename_rows(rows: &mut Vec<String>, renamed: &Renamed) {
 
 fn rename_quantity(quantity: &mut Quantity, steps: &BTreeMap<String, Renamed>) {
     let Some(renamed) = steps.get(&quantity.step) else { return };
-    rename_all(&mut quantity.programs, renamed);
+    // With variants of the sides they are no programs, but what programs of both have before their variant.
+    let whole = |side: &Side| side.variant.is_none();
+    if whole(&quantity.of) && quantity.over.as_ref().is_none_or(whole) {
+        rename_all(&mut quantity.programs, renamed);
+    }
     let side = |side: &mut Side| side.program.iter_mut().for_each(|name| rename(name, renamed));
     side(&mut quantity.of);
     quantity.over.iter_mut().for_each(side);

@@ -3,15 +3,22 @@
 //! - Repetitions: `heaptoll_statistics::paired` over all comparisons of a test at once, so that their intervals
 //!   hold together (95 %). Below six pairs there is a value and no interval.
 //!   Where runs at once with others gave a figure, what company does to it is allowed for (`company`).
-//! - Programs: Student's t on their log ratios, from three on; where a test has several means, at 5 % over their
-//!   number (Bonferroni). With one or two programs the interval is that of repetitions.
+//! - These programs: the mean of each repetition's log ratios; of exact counts it has no interval.
+//! - Programs like these: Student's t on their log ratios, from three on, and of an order the interval of the sign test
+//!   for their median; where a test has several means, at 5 % over their number (Bonferroni). With one or two programs
+//!   the interval is that of repetitions.
 //! - Exact counts have an interval without width: what is claimed is of this program with this input.
 
-use super::definition::{Quantity, Rule, Study, Test};
+use std::collections::BTreeSet;
+
+use heaptoll_units::and_list;
+
+use super::collections::{Collections, Fewest, Sorted};
+use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
 use super::effect::{Effect, Missing};
 use super::figures::Figures;
-use super::means::means;
-use super::measured::{Measured, against, measure};
+use super::means::{Stated, means};
+use super::measured::{against, measure};
 use super::order::order;
 use super::pairs::{Compared, Resolved, Without, resolve, without};
 use super::trend::trends;
@@ -19,65 +26,97 @@ use super::trend::trends;
 /// Effects, and what the quantity requests that is not in them.
 pub(super) struct Outcome {
     pub effects: Vec<Effect>,
+    /// Of means, how many programs each has.
+    pub programs: Vec<usize>,
+    /// The programs that were compared, with the variant of the numerator.
+    pub compared: BTreeSet<String>,
     pub programs_requested: usize,
     /// What has no figures.
     pub without: Without,
     /// What has too few runs to be in a mean.
     pub thin: Vec<String>,
+    /// What a collector hardly collected in, and so is not in them.
+    pub hardly_collected: Vec<String>,
 }
 
-/// The effects that a test judges.
-pub(super) fn by_test(test: &Test, study: &Study, figures: &Figures) -> Result<Outcome, Missing> {
-    match test.rule {
-        Rule::Order => {
-            effects(&test.whole_quantity(), study, figures, "of both lists of programs", |measured, _| {
-                (order(&measured, &test.quantity.programs), Vec::new())
-            })
-        }
-        rule => by_rule(rule, &test.quantity, study, figures),
-    }
+/// How effects are made of a quantity.
+#[derive(Debug, Clone, Copy)]
+struct How<'a> {
+    rule: Rule,
+    /// Of the rule `order`: the programs whose least counts.
+    of: &'a [String],
+    stated: Stated,
+    fewest: Fewest,
 }
 
-/// The effects that a rule over one list of programs judges.
+/// The effects that a claim's test judges, stated of these programs or of programs like them.
+pub(super) fn by_test(
+    test: &Test,
+    claim: &Claim,
+    estimand: Estimand,
+    study: &Study,
+    figures: &Figures,
+) -> Result<Outcome, Missing> {
+    let stated = Stated { estimand, is_order: test.is_order() };
+    let how = How { rule: test.rule, of: &test.quantity.programs, stated, fewest: Fewest::of(claim) };
+    effects(&test.whole_quantity(), how, study, figures)
+}
+
+/// The effects that a rule over one list of programs makes of figures, whatever is claimed of them.
 pub(super) fn by_rule(
     rule: Rule,
     quantity: &Quantity,
     study: &Study,
     figures: &Figures,
 ) -> Result<Outcome, Missing> {
-    let why = if rule == Rule::Trend { "at two places or more" } else { "that is a positive number" };
-    effects(quantity, study, figures, why, |measured, without| match rule {
-        Rule::Mean => means(&measured),
+    let stated = Stated { estimand: Estimand::ProgramsLikeThese, is_order: false };
+    effects(quantity, How { rule, of: &[], stated, fewest: Fewest::default() }, study, figures)
+}
+
+/// The effects of a quantity's comparisons, with what has too few runs.
+fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) -> Result<Outcome, Missing> {
+    let Resolved { step, compared, requested } = resolve(quantity, study, figures)?;
+    let Sorted { collected, hardly, words } =
+        Collections::of(study, step, figures).sort(compared, how.fewest);
+    if collected.is_empty() {
+        let which = and_list(&words);
+        return Err(Missing(format!("a collector that hardly collects shows nothing: {which}")));
+    }
+    let measured = measure(collected);
+    // Only what has a value: two figures without a ratio count as none. What hardly collected is there, and shows nothing.
+    let found: Vec<&Compared<'_>> = measured.iter().map(|one| &one.compared).chain(&hardly).collect();
+    let mut without = without(quantity, step, &requested, &found);
+    let compared = measured.iter().map(|one| one.compared.of.program.to_owned()).collect();
+    let measured = against(quantity.against, measured);
+    let (mut programs, mut thin) = (Vec::new(), Vec::new());
+    let effects: Vec<Effect> = match how.rule {
+        Rule::Mean => {
+            let (means, few) = means(&measured, how.stated);
+            thin = few;
+            programs = means.iter().map(|mean| mean.programs).collect();
+            means.into_iter().map(|mean| mean.effect).collect()
+        }
         Rule::Trend => {
             let (slopes, none) = trends(&measured);
             without.cells.extend(none);
-            (slopes, Vec::new())
+            slopes
         }
-        Rule::All | Rule::Some | Rule::Most | Rule::Both | Rule::Order => {
-            (measured.into_iter().map(|one| one.effect).collect(), Vec::new())
+        Rule::Order => order(&measured, how.of),
+        Rule::All | Rule::Some | Rule::Most | Rule::Both => {
+            measured.into_iter().map(|one| one.effect).collect()
         }
-    })
-}
-
-/// The effects that `judged` makes of a quantity's comparisons, with what has too few runs. `why` there may be none.
-fn effects(
-    quantity: &Quantity,
-    study: &Study,
-    figures: &Figures,
-    why: &str,
-    judged: impl FnOnce(Vec<Measured<'_>>, &mut Without) -> (Vec<Effect>, Vec<String>),
-) -> Result<Outcome, Missing> {
-    let Resolved { step, compared, requested } = resolve(quantity, study, figures)?;
-    let measured = measure(compared);
-    // Only what has a value: two figures without a ratio count as none.
-    let found: Vec<&Compared<'_>> = measured.iter().map(|one| &one.compared).collect();
-    let mut without = without(quantity, step, &requested, &found);
-    let (effects, thin) = judged(against(quantity.against, measured), &mut without);
+    };
     if effects.is_empty() {
         let (step, metric) = (&quantity.step, &quantity.metric);
+        let why = match how.rule {
+            Rule::Order => "of both lists of programs",
+            Rule::Trend => "at two places or more",
+            _ => "that is a positive number",
+        };
         return Err(Missing(format!("step {step} has no {metric} {why}")));
     }
-    Ok(Outcome { effects, programs_requested: requested.len(), without, thin })
+    let programs_requested = requested.len();
+    Ok(Outcome { effects, programs, compared, programs_requested, without, thin, hardly_collected: words })
 }
 
 #[cfg(test)]

@@ -239,10 +239,11 @@ fn bases(quantity: &Quantity, known: &[&str]) -> Vec<String> {
     known.iter().filter_map(base).collect()
 }
 
-/// The programs of the step that a quantity requests: those that have both sides.
+/// The programs of the step that a quantity requests: those that it names, or all that have both sides.
 pub(super) fn requested(quantity: &Quantity, step: &Step) -> Vec<String> {
     let known: Vec<&str> = step.programs.iter().map(String::as_str).collect();
-    let has = |base: &str, side: &Side| known.contains(&of_side(base, side).as_str());
+    let named = !quantity.programs.is_empty();
+    let has = |base: &str, side: &Side| named || known.contains(&of_side(base, side).as_str());
     let mut requested = bases(quantity, &known);
     requested.retain(|base| {
         let over = quantity.over.as_ref();

@@ -98,6 +98,18 @@ pub struct Ran {
     pub originals: BTreeMap<String, String>,
 }
 
+/// Adds what decides whose programs were measured: the steps that a plan thinned, or that were cut, and those for which
+/// these studies, as they are written, name the paper's own programs.
+pub(super) fn add_programs(absent: &mut Absent, studies: &[Study], steps: &[Ran]) {
+    for Ran { planned, ending, .. } in steps {
+        if planned.programs < planned.of_programs || *ending == Ended::Cut {
+            absent.thin(&planned.step);
+        }
+    }
+    let named = studies.iter().flat_map(|study| &study.steps).filter(|step| !step.originals.is_empty());
+    named.for_each(|step| absent.name_programs(&step.id));
+}
+
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -5,25 +5,14 @@ use heaptoll_units::{and_list, figure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::definition::{Claim, Quantity, Rule, Study, Test};
+pub use super::answer::Answer;
+use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
 use super::effect::{Basis, Effect};
+use super::estimand::{Agreement, OtherEstimand, Programs};
 use super::figures::{Absent, Figures};
-use super::outcome::{Outcome, by_rule, by_test};
+use super::outcome::{Outcome, by_test};
 use super::pairs::{Without, requested};
-
-/// Does it hold today?
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// Yes.
-    Holds,
-    /// No.
-    Fails,
-    /// The data do not decide.
-    Undecided,
-    /// The system is not built, or was left out.
-    NotMeasured,
-}
+use super::region::{Placement, Region, detectable, margin, placement, region, repetitions_needed};
 
 /// A claim's verdict.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -38,6 +27,15 @@ pub struct Verdict {
     pub words: String,
     /// The paper calls it false.
     pub myth: bool,
+    /// It is a sentence of ours, not of the paper.
+    #[serde(default)]
+    pub ours: bool,
+    /// What its means are stated of.
+    #[serde(default)]
+    pub estimand: Estimand,
+    /// How the answers by the other estimand stand to it, the contrary one first; none where it has no means.
+    #[serde(default)]
+    pub other_estimand: Option<Agreement>,
     /// Answer.
     pub answer: Answer,
     /// One sentence with the figures that decided: `geometric mean 1.62 (1.31 to 1.99) over 6 programs`.
@@ -61,54 +59,9 @@ pub struct Tested {
     pub detectable: Option<f64>,
     /// The comparisons.
     pub effects: Vec<Effect>,
-}
-
-/// Where an effect lies relative to a claim's region, and whether it does for certain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Placement {
-    /// The whole interval is in the region.
-    In,
-    /// The whole interval is outside.
-    Out,
-    /// The interval holds an end of the region, or there is none.
-    Unknown,
-}
-
-/// Where a test requires comparisons to lie.
-#[derive(Clone, Copy)]
-struct Region {
-    above: Option<f64>,
-    below: Option<f64>,
-    /// It is what lies beyond the two.
-    outside: bool,
-}
-
-impl Region {
-    fn of(test: &Test) -> Region {
-        Region { above: test.above, below: test.below, outside: test.outside }
-    }
-}
-
-fn placement(effect: &Effect, region: Region) -> Placement {
-    if effect.basis == Basis::None {
-        return Placement::Unknown;
-    }
-    let Region { above, below, outside } = region;
-    let (inside, out) = match outside {
-        false => (
-            above.is_none_or(|end| effect.low > end) && below.is_none_or(|end| effect.high < end),
-            above.is_some_and(|end| effect.high <= end) || below.is_some_and(|end| effect.low >= end),
-        ),
-        true => (
-            above.is_some_and(|end| effect.low > end) || below.is_some_and(|end| effect.high < end),
-            above.is_none_or(|end| effect.high <= end) && below.is_none_or(|end| effect.low >= end),
-        ),
-    };
-    match (inside, out) {
-        (true, _) => Placement::In,
-        (_, true) => Placement::Out,
-        _ => Placement::Unknown,
-    }
+    /// Of means over three programs or more: the same by the other estimand.
+    #[serde(default)]
+    pub other_estimand: Option<OtherEstimand>,
 }
 
 /// What a rule makes of effects.
@@ -141,17 +94,6 @@ fn decide(test: &Test, effects: &[Effect]) -> Answer {
     }
 }
 
-/// `above 1 and below 2`.
-fn region(test: &Test) -> String {
-    let ends = [test.above.map(|end| ("above", end)), test.below.map(|end| ("below", end))];
-    let words: Vec<String> = ends.iter().flatten().map(|(side, end)| format!("{side} {end}")).collect();
-    words.join(match test.rule {
-        Rule::Both => " here and there ",
-        _ if test.outside => " or ",
-        _ => " and ",
-    })
-}
-
 /// `1.62 (1.31 to 1.99), bw16 over kingsley, mean of 6 programs`.
 fn shown(effect: &Effect) -> String {
     let Effect { words, value, low, high, basis } = effect;
@@ -163,28 +105,6 @@ fn shown(effect: &Effect) -> String {
     format!("{}{interval}: {words}", figure(*value))
 }
 
-/// The smallest ratio above 1 that an effect's interval would have shown.
-fn detectable(rule: Rule, effect: &Effect) -> Option<f64> {
-    let Effect { value, low, high, basis, .. } = effect;
-    match basis {
-        Basis::None | Basis::Exact => None,
-        // By how much a figure changes when its place doubles.
-        _ if rule == Rule::Trend => Some(((high - value).max(value - low) * std::f64::consts::LN_2).exp()),
-        _ if *low > 0.0 && *value > 0.0 => Some((high / value).max(value / low)),
-        _ => None,
-    }
-}
-
-/// By how far an effect is on the side of the region's nearest end: the least is what comes nearest to failing.
-fn margin(test: &Test, effect: &Effect) -> f64 {
-    let scale =
-        |a: f64, b: f64| if a > 0.0 && b > 0.0 && test.rule != Rule::Trend { (a / b).ln() } else { a - b };
-    let above = test.above.map(|end| scale(effect.low, end));
-    let below = test.below.map(|end| scale(end, effect.high));
-    let ends = above.into_iter().chain(below);
-    if test.outside { ends.fold(f64::NEG_INFINITY, f64::max) } else { ends.fold(f64::INFINITY, f64::min) }
-}
-
 /// The reason of an answer, with the figures.
 fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     let region = region(test);
@@ -192,6 +112,12 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
         return match answer {
             Answer::Undecided if effect.basis == Basis::None => {
                 format!("{}; claim: {region}; without an interval nothing is decided", shown(effect))
+            }
+            Answer::Undecided if placement(effect, Region::of(test)) != Placement::Unknown => {
+                format!("{}; claim: {region}", shown(effect))
+            }
+            Answer::Undecided if effect.basis == Basis::Exact => {
+                format!("{}; claim: {region}; so small a difference is no order", shown(effect))
             }
             Answer::Undecided => {
                 format!("{}; claim: {region}; the interval leaves it open", shown(effect))
@@ -255,12 +181,6 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     words
 }
 
-/// Whether a mean over programs was requested, and this one is of so few that it is none.
-fn of_too_few(test: &Test, requested: usize, effect: &Effect) -> bool {
-    let is = matches!(effect.basis, Basis::Programs(_) | Basis::None);
-    test.rule == Rule::Mean && requested >= 3 && !is
-}
-
 /// How many comparisons that the test names are missing.
 fn missing(test: &Test, without: &Without, effects: usize, requested: usize) -> usize {
     let Quantity { programs, of, over, .. } = &test.whole_quantity();
@@ -290,74 +210,135 @@ fn turned(test: &Test, effects: &[Effect], more: usize) -> (Answer, bool) {
 
 /// The same means without the programs that the study calls controls. The verdict is by all; what a control weighs
 /// stands next to it.
-fn without_controls(test: &Test, study: &Study, figures: &Figures) -> Option<String> {
+fn without_controls(
+    (test, claim): (&Test, &Claim),
+    outcome: &Outcome,
+    study: &Study,
+    figures: &Figures,
+) -> Option<String> {
     let step = study.step(&test.quantity.step).filter(|_| test.rule == Rule::Mean)?;
+    let requested = requested(&test.quantity, step).into_iter();
+    let there = requested.filter(|program| !outcome.without.programs.contains(program));
     let (controls, programs): (Vec<String>, Vec<String>) =
-        requested(&test.quantity, step).into_iter().partition(|program| study.controls.contains(program));
+        there.partition(|program| study.controls.contains(program));
     if controls.is_empty() || programs.is_empty() {
         return None;
     }
-    let others = Quantity { programs, ..test.quantity.clone() };
-    let found = by_rule(test.rule, &others, study, figures).ok()?;
+    let others = Test { quantity: Quantity { programs, ..test.quantity.clone() }, ..test.clone() };
+    let found = by_test(&others, claim, claim.estimand, study, figures).ok()?;
     let means: Vec<String> = found.effects.iter().map(shown).collect();
-    Some(format!("; without the control {}: {}", and_list(&controls), means.join("; ")))
+    Some(format!("without the control {}: {}", and_list(&controls), means.join("; ")))
 }
 
-fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
-    let without = |reason: String| Tested {
-        words: test.words.clone(),
-        answer: Answer::NotMeasured,
-        reason,
-        detectable: None,
-        effects: Vec::new(),
+/// The answer of a test's effects, and whether what is missing could turn it.
+fn answer(test: &Test, outcome: &Outcome, deciding: &[Effect]) -> (Answer, bool) {
+    let missing = missing(test, &outcome.without, outcome.effects.len(), outcome.programs_requested);
+    turned(test, deciding, missing)
+}
+
+/// The same test by the estimand that the claim does not ask for, where its means are over three programs or more.
+fn by_other(
+    (test, claim, answered): (&Test, &Claim, Answer),
+    programs: &Programs<'_>,
+    study: &Study,
+    figures: &Figures,
+) -> Option<OtherEstimand> {
+    let estimand = claim.estimand.other();
+    let outcome = by_test(test, claim, estimand, study, figures).ok()?;
+    if !outcome.programs.iter().any(|programs| *programs >= 3) {
+        return None;
+    }
+    let (deciding, _) = programs.deciding(test, estimand, &outcome);
+    let agreement = Agreement::of(answered, answer(test, &outcome, &deciding).0);
+    Some(OtherEstimand { estimand, agreement, effects: outcome.effects })
+}
+
+/// `over programs like these 1.67 (0.83 to 3.35): a over b, mean of 6 programs: open`.
+fn other_in_words(other: &OtherEstimand) -> String {
+    let figures = match other.effects.as_slice() {
+        [one] => format!(" {}", shown(one)),
+        _ => String::new(),
     };
+    format!("over {}{figures}: {}", other.estimand.words(), other.agreement.word())
+}
+
+/// What a test's figures answer, and whether they are of kin alone.
+fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &Absent) -> (Tested, bool) {
+    let not_measured = |reason: String| {
+        let tested = Tested {
+            words: test.words.clone(),
+            answer: Answer::NotMeasured,
+            reason,
+            detectable: None,
+            effects: Vec::new(),
+            other_estimand: None,
+        };
+        (tested, false)
+    };
+    if let Some(why) = &test.not_measured {
+        return not_measured(why.clone());
+    }
     let step = &test.quantity.step;
     let why = absent.of_step(step).map(|why| format!("step {step}: {why}"));
-    let outcome = match by_test(test, study, figures) {
+    let outcome = match by_test(test, claim, claim.estimand, study, figures) {
         Ok(outcome) => outcome,
-        Err(missing) => return without(why.unwrap_or_else(|| missing.to_string())),
+        Err(missing) => return not_measured(why.unwrap_or_else(|| missing.to_string())),
     };
-    let Outcome { effects, programs_requested, without, thin } = outcome;
-    let few = effects.iter().filter(|effect| of_too_few(test, programs_requested, effect)).count();
-    // They are shown with their intervals, and decide nothing.
-    let deciding: Vec<Effect> = effects
-        .iter()
-        .map(|effect| match of_too_few(test, programs_requested, effect) {
-            true => Effect { basis: Basis::None, ..effect.clone() },
-            false => effect.clone(),
-        })
-        .collect();
-    let missing = missing(test, &without, effects.len(), programs_requested);
-    let (answer, turns) = turned(test, &deciding, missing);
-    let mut reason = match effects.as_slice() {
-        [one] if few > 0 => format!("{}; claim: {}", shown(one), region(test)),
-        _ => because(test, answer, &deciding),
-    };
-    if few > 0 {
-        let which = match (few, effects.len()) {
-            (1, 1) => String::new(),
-            (few, all) => format!(" in {few} of {all} means"),
-        };
-        reason += &format!(
-            "; claim: a mean of {programs_requested} programs; a mean of fewer than three{which} does \
-             not estimate it"
-        );
+    let programs = Programs::of(claim, study.step(step), absent);
+    // What decides nothing is shown with its interval.
+    let (deciding, barred) = programs.deciding(test, claim.estimand, &outcome);
+    let (judged, turns) = answer(test, &outcome, &deciding);
+    let all_barred = barred.is_some() && deciding.iter().all(|effect| effect.basis == Basis::None);
+    let mut reasons = vec![match outcome.effects.as_slice() {
+        [one] if all_barred => format!("{}; claim: {}", shown(one), region(test)),
+        several if all_barred => because(test, judged, several),
+        _ => because(test, judged, &deciding),
+    }];
+    let only_kin = programs.only_kin(&outcome);
+    let is_of_kin = only_kin.is_some();
+    let other = (test.rule == Rule::Mean)
+        .then(|| by_other((test, claim, judged), &programs, study, figures))
+        .flatten();
+    reasons.extend(barred);
+    reasons.extend(missing_in_words(&outcome, turns));
+    reasons.extend(without_controls((test, claim), &outcome, study, figures));
+    if !outcome.thin.is_empty() {
+        reasons.push(format!("there are too few runs of {}", and_list(&outcome.thin)));
     }
-    let gone = without.labels();
-    if !gone.is_empty() {
-        let turn = if turns { ", and they could turn the answer" } else { "" };
-        reason += &format!("; there is no such figure of {}{turn}", and_list(&gone));
+    reasons.extend(only_kin.or_else(|| programs.share_of_kin(&outcome)));
+    if judged == Answer::Undecided {
+        let needed = repetitions_needed(test, &deciding);
+        reasons.extend(needed.map(|needed| format!("about {needed} repetitions would decide")));
     }
-    reason += &without_controls(test, study, figures).unwrap_or_default();
-    if !thin.is_empty() {
-        reason += &format!("; there are too few runs of {}", and_list(&thin));
-    }
+    reasons.extend(other.as_ref().map(other_in_words));
     let detectable = deciding
         .iter()
         .filter_map(|effect| detectable(test.rule, effect))
         .filter(|ratio| ratio.is_finite())
         .reduce(f64::max);
-    Tested { words: test.words.clone(), answer, reason, detectable, effects }
+    let tested = Tested {
+        words: test.words.clone(),
+        answer: judged,
+        reason: reasons.join("; "),
+        detectable,
+        effects: outcome.effects,
+        other_estimand: other,
+    };
+    (tested, is_of_kin)
+}
+
+/// What is not in the figures: what has none, and in what a collector hardly collected.
+fn missing_in_words(outcome: &Outcome, turns: bool) -> Vec<String> {
+    let mut words = Vec::new();
+    let gone = outcome.without.labels();
+    if !gone.is_empty() {
+        let turn = if turns { ", and they could turn the answer" } else { "" };
+        words.push(format!("there is no such figure of {}{turn}", and_list(&gone)));
+    }
+    if !outcome.hardly_collected.is_empty() {
+        words.push(format!("left out for too few collections: {}", and_list(&outcome.hardly_collected)));
+    }
+    words
 }
 
 /// The verdict on a claim of a study by what was measured. `absent` has the reasons why steps and cells are not there.
@@ -365,10 +346,11 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
 /// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so. Where one of
 /// them is enough it is the other way round.
 pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -> Verdict {
-    let tests: Vec<Tested> = match claim.not_built {
+    let tests = match claim.not_built {
         Some(_) => Vec::new(),
-        None => claim.tests.iter().map(|one| test(study, one, figures, absent)).collect(),
+        None => claim.tests.iter().map(|one| test(study, claim, one, figures, absent)).collect(),
     };
+    let tests = without_decisions_of_kin(claim, tests);
     let has = |answer: Answer| tests.iter().any(|test| test.answer == answer);
     let answer = if tests.is_empty() {
         Answer::NotMeasured
@@ -389,11 +371,29 @@ pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -
         place: claim.place.clone(),
         words: claim.words.clone(),
         myth: claim.myth,
+        ours: claim.ours,
+        estimand: claim.estimand,
+        other_estimand: tests.iter().filter_map(|test| Some(test.other_estimand.as_ref()?.agreement)).max(),
         answer,
         reason,
         exhibits: claim.exhibits.clone(),
         tests,
     }
+}
+
+/// The tests, in which kin alone decide nothing: not the whole claim, nor beside the paper's own programs the answer that one
+/// test gives it.
+fn without_decisions_of_kin(claim: &Claim, tests: Vec<(Tested, bool)>) -> Vec<Tested> {
+    let own = tests.iter().any(|(tested, of_kin)| !of_kin && tested.answer != Answer::NotMeasured);
+    let deciding = if claim.either { Answer::Holds } else { Answer::Fails };
+    let barred = |tested: &Tested| !own || tested.answer == deciding;
+    tests
+        .into_iter()
+        .map(|(tested, of_kin)| match of_kin && barred(&tested) {
+            true => Tested { answer: Answer::NotMeasured, ..tested },
+            false => tested,
+        })
+        .collect()
 }
 
 /// Of a claim about every comparison that fails by several tests: how many of all comparisons contradict it. One is

@@ -535,11 +535,15 @@ fn a_mean_is_shown_without_its_controls_too() {
     let figures = cells("c", "per_malloc", &values);
     let mut study = claiming(&MEAN.replace("\"t\"", "\"c\"").replace("cpu_s", "per_malloc"));
     let before = judged(&study, &figures);
-    assert!(before.reason.starts_with("4.00 ") && !before.reason.contains("control"), "{}", before.reason);
+    assert!(
+        before.reason.starts_with("4.00, counted") && !before.reason.contains("control"),
+        "{}",
+        before.reason
+    );
     study.controls = vec!["make".into()];
     let both = judged(&study, &figures);
-    assert!(both.reason.starts_with("4.00 "), "the verdict is by all: {}", both.reason);
-    let without = "; without the control make: 2.00 (2.00 to 2.00): a over b, mean of 3 programs";
+    assert!(both.reason.starts_with("4.00, counted"), "the verdict is by all: {}", both.reason);
+    let without = "; without the control make: 2.00, counted exactly: a over b, mean of 3 programs";
     assert!(both.reason.contains(without), "{}", both.reason);
     assert_eq!(both.answer, before.answer);
     study.controls = vec!["lua".into()];

@@ -1,9 +1,12 @@
 //! The table of mended verdicts against the stored figures: what it has of either test is what the tool makes of them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use heaptoll_experiment::manager::ignores_frees;
 use heaptoll_papers::bundled::all;
-use heaptoll_papers::results::Results;
+use heaptoll_papers::figures::{COLLECTIONS, Value};
+use heaptoll_papers::results::{PaperResult, Results};
 use heaptoll_papers::stored;
 use heaptoll_papers::verdict::Answer;
 
@@ -16,35 +19,146 @@ fn word(answer: Answer) -> &'static str {
     }
 }
 
+const PAGE: &str = "verdicts.md";
+/// Stored runs: the date by which the page names them, and the file.
+const RUNS: [(&str, &str); 3] = [
+    ("2026-11-22", "study-2026-11-22.json.xz"),
+    ("2026-11-25", "study-last.json.xz"),
+    ("2026-11-27", "study-mimalloc-2026-11-27.json.xz"),
+];
+/// Between these the page has how many claims each run decides.
+const COUNTS: [&str; 2] = [
+    "<!-- The counts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
+    "<!-- End of the counts. -->",
+];
+/// Cells of a mended claim that are written by hand; then come four, its verdicts by the first two runs, then and now.
+const BY_HAND: usize = 4;
+
+/// A stored run as it was judged then, and by the claims of today.
+struct Judged {
+    date: &'static str,
+    then: Results,
+    now: Results,
+}
+
+fn judged() -> Vec<Judged> {
+    let studies = all().expect("studies");
+    let run = |(date, file)| {
+        let then = stored::results(&results_folder().join(file)).expect("stored results");
+        Judged { date, now: then.clone().judged_again(&studies), then }
+    };
+    RUNS.map(run).into()
+}
+
+fn results_folder() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results")
+}
+
 /// The verdict on a claim, in a word.
 fn verdict(results: &Results, study: &str, claim: &str) -> Option<&'static str> {
     let paper = results.papers.iter().find(|paper| paper.study.name == study)?;
     paper.verdicts.iter().find(|verdict| verdict.claim == claim).map(|verdict| word(verdict.answer))
 }
 
-#[test]
-fn the_table_of_mended_verdicts_is_what_the_stored_figures_give() {
-    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-    let text = std::fs::read_to_string(results.join("verdicts.md")).expect("the table");
-    let before = stored::results(&results.join("study-2026-11-22.json.xz")).expect("stored results");
-    let latest = stored::results(&results.join("study-last.json.xz")).expect("stored results");
-    let again = before.clone().judged_again(&all().expect("studies"));
-    let mut compared = 0;
-    // The table of mended claims is the first; rows begin with a study and a claim.
-    for line in text.lines().filter(|line| line.starts_with("| ") && line.split(" | ").count() == 7) {
-        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-        let Some((study, rest)) = cells[0].split_once(" `") else { continue };
-        let (claim, _) = rest.split_once('`').expect(line);
-        let [.., old, new, last] = cells.as_slice() else { panic!("{line}") };
-        assert_eq!(Some(*old), verdict(&before, study, claim), "{claim} under the old test");
-        let first = new.split(" (").next();
-        assert_eq!(
-            first,
-            Some(verdict(&again, study, claim).unwrap_or("dropped")),
-            "{claim} under the new test"
-        );
-        assert_eq!(*last, verdict(&latest, study, claim).unwrap_or("–"), "{claim} in the latest run");
-        compared += 1;
+/// A line of the page; of a mended claim with the verdicts of the runs.
+fn line(text: &str, runs: &[Judged]) -> String {
+    let cells: Vec<&str> = text.trim_matches('|').split(" | ").map(str::trim).collect();
+    let claim = cells[0].split_once(" `").and_then(|(study, rest)| Some((study, rest.split_once('`')?.0)));
+    let Some((study, claim)) = claim.filter(|_| text.starts_with("| ") && cells.len() == BY_HAND + 4) else {
+        return text.into();
+    };
+    assert!(runs[0].then.papers.iter().any(|paper| paper.study.name == study), "{text}");
+    let of_run = |run: &Judged| {
+        let then = verdict(&run.then, study, claim);
+        [then.unwrap_or("–"), verdict(&run.now, study, claim).unwrap_or("dropped")]
+    };
+    let verdicts: Vec<&str> = runs[..2].iter().flat_map(of_run).collect();
+    format!("| {} | {} |", cells[..BY_HAND].join(" | "), verdicts.join(" | "))
+}
+
+/// How many claims each run decides, then and now, those of ours apart.
+fn counts(runs: &[Judged]) -> String {
+    let mut rows = String::from(
+        "| run | claims of | hold | fail | not decided | not measured |\n|---|---|---|---|---|---|\n",
+    );
+    for run in runs {
+        let ours: BTreeSet<(&str, &str)> = run.now.papers.iter().flat_map(ours_of).collect();
+        let mut row = |name: &str, of: &dyn Fn(&str, &str) -> bool| {
+            let count = |results: &Results, answer: Answer| {
+                let all = results.papers.iter().flat_map(|paper| &paper.verdicts);
+                all.filter(|one| one.answer == answer && of(&one.study, &one.claim)).count()
+            };
+            let cell =
+                |answer: &Answer| format!("{} → {}", count(&run.then, *answer), count(&run.now, *answer));
+            let answers = [Answer::Holds, Answer::Fails, Answer::Undecided, Answer::NotMeasured];
+            let cells: Vec<String> = answers.iter().map(cell).collect();
+            rows += &format!("| {} | {name} | {} |\n", run.date, cells.join(" | "));
+        };
+        for paper in &run.now.papers {
+            row(&paper.study.name, &|study, claim| {
+                study == paper.study.name && !ours.contains(&(study, claim))
+            });
+        }
+        row("ours", &|study, claim| ours.contains(&(study, claim)));
     }
-    assert_eq!(compared, 20);
+    rows
+}
+
+fn ours_of(paper: &PaperResult) -> impl Iterator<Item = (&str, &str)> {
+    let name = paper.study.name.as_str();
+    paper.study.claims.iter().filter(|claim| claim.ours).map(move |claim| (name, claim.id.as_str()))
+}
+
+#[test]
+fn the_page_of_mended_verdicts_is_what_the_stored_figures_give() {
+    let (file, runs) = (results_folder().join(PAGE), judged());
+    let page = std::fs::read_to_string(&file).expect("the page");
+    let lines: Vec<String> = page.lines().map(|text| line(text, &runs)).collect();
+    let filled = lines.join("\n") + "\n";
+    let [begin, end] = COUNTS;
+    let (before, rest) = filled.split_once(begin).expect("where the counts begin");
+    let (_, after) = rest.split_once(end).expect("where they end");
+    let expected = format!("{before}{begin}{}{end}{after}", counts(&runs));
+    if std::env::var_os("WRITE_DOCS").is_some() {
+        std::fs::write(&file, &expected).expect("the page");
+    } else {
+        assert!(page == expected, "{PAGE} is not what the stored figures give; WRITE_DOCS=1 writes it");
+    }
+}
+
+/// Seven claims on what a collector costs were judged on a program in which it never collected.
+#[test]
+fn no_comparison_of_a_collector_that_hardly_collected_enters_a_verdict() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/study-last.json.xz");
+    let again = stored::results(&file).expect("stored results").judged_again(&all().expect("studies"));
+    let few = |value: &Value| match value {
+        Value::Samples(samples) => samples.iter().flatten().any(|made| *made < 10.0),
+        Value::Exact(made) => *made < 10.0,
+        _ => false,
+    };
+    let hardly = again.figures.cells.iter().filter(|cell| {
+        cell.metric == COLLECTIONS
+            && ignores_frees(cell.manager.split(',').next().unwrap_or_default())
+            && few(&cell.value)
+    });
+    let hardly: Vec<_> = hardly.collect();
+    assert!(!hardly.is_empty(), "the run had such programs");
+    for paper in &again.papers {
+        for (claim, verdict) in paper.study.claims.iter().zip(&paper.verdicts) {
+            for (test, tested) in claim.tests.iter().zip(&verdict.tests) {
+                let quantity = &test.quantity;
+                let alone = hardly.iter().filter(|cell| {
+                    cell.step == quantity.step
+                        && quantity.metric != "heap_cpu_ratio"
+                        && !claim.varies_collections
+                });
+                for cell in alone {
+                    let of = format!(" on {}", cell.program);
+                    let is = |words: &str| words.ends_with(&of) && words.contains(&cell.manager);
+                    let found = tested.effects.iter().find(|effect| is(&effect.words));
+                    assert_eq!(found, None, "{} by {} on {}", claim.id, cell.manager, cell.program);
+                }
+            }
+        }
+    }
 }

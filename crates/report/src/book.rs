@@ -43,12 +43,23 @@ pub struct PaperSection {
     pub source: String,
     /// The paper's questions and how they are answered here; a paragraph each.
     pub about: Vec<String>,
+    /// What its abstract states, sentence by sentence.
+    pub summary: Vec<Sentence>,
     /// Our names for the paper's: kind, the paper's name, ours.
     pub names: Vec<(String, String, String)>,
     /// In the paper's order.
     pub claims: Vec<Claim>,
     /// In the paper's order.
     pub exhibits: Vec<Exhibit>,
+}
+
+/// A sentence of a paper's abstract.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sentence {
+    /// In our words.
+    pub words: String,
+    /// The claims that answer it, by id.
+    pub claims: Vec<String>,
 }
 
 /// Does it hold today?
@@ -101,6 +112,8 @@ pub struct Claim {
     pub words: String,
     /// The paper calls this false.
     pub myth: bool,
+    /// A sentence of ours, not of the paper.
+    pub ours: bool,
     /// Today.
     pub answer: Answer,
     /// The figures that decided, in a sentence.
@@ -138,6 +151,8 @@ pub struct Test {
     pub region: Region,
     /// The comparisons.
     pub effects: Vec<Effect>,
+    /// The same over what the claim does not ask for: programs like these, or these programs.
+    pub others: Vec<Effect>,
 }
 
 /// A table or a figure.

@@ -10,6 +10,18 @@ pub fn reach(freedom: usize, family: usize) -> f64 {
     StudentsT::new(0.0, 1.0, freedom.max(1) as f64).map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - side))
 }
 
+/// About how many values bring an interval, which reaches `half` to either side with `count` of them, down to `distance`, of
+/// `family` that hold together and with the same spread; `None` of what no number does.
+pub fn needed(count: usize, half: f64, distance: f64, family: usize) -> Option<f64> {
+    let share = half / distance;
+    let known = reach(count.checked_sub(1)?, family);
+    let at = |reach: f64| count as f64 * (share * reach / known).powi(2);
+    // The reach of more values is shorter; how much so hardly changes with how many more.
+    let first = at(known);
+    let needed = at(reach(first as usize, family)).ceil();
+    needed.is_finite().then_some(needed)
+}
+
 /// What a mean and its interval need of values, which need not be kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Summary {
@@ -103,6 +115,18 @@ mod tests {
     fn the_reach_is_that_of_the_tables() {
         assert!((reach(9, 1) - 2.262).abs() < 1e-3);
         assert!((reach(5, 5) - 4.032).abs() < 1e-3, "0.005 on either side");
+    }
+
+    /// The interval of what is needed reaches as far as was requested, to a tenth.
+    #[test]
+    fn what_is_needed_brings_an_interval_down_to_the_distance() {
+        for (count, half, distance, family) in [(6, 0.2, 0.1, 1), (10, 0.05, 0.02, 6), (20, 0.3, 0.29, 3)] {
+            let needed = needed(count, half, distance, family).expect("a number");
+            let width = |n: usize| reach(n - 1, family) / (n as f64).sqrt();
+            let reached = half * width(needed as usize) / width(count);
+            assert!((reached / distance - 1.0).abs() < 0.1 && needed > count as f64, "{needed}: {reached}");
+        }
+        assert_eq!((needed(10, 0.1, 0.0, 1), needed(0, 0.1, 0.1, 1)), (None, None));
     }
 
     #[test]

@@ -18,6 +18,15 @@ pub struct Claim {
     /// The paper calls this false.
     #[serde(default)]
     pub myth: bool,
+    /// A sentence of ours, not of the paper; it is counted apart.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub ours: bool,
+    /// What its words are about: the programs measured, or programs like them.
+    #[serde(default)]
+    pub estimand: Estimand,
+    /// How many collections a collector makes is what is varied, or claimed.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub varies_collections: bool,
     /// Exhibits that show it.
     #[serde(default)]
     pub exhibits: Vec<String>,
@@ -30,6 +39,35 @@ pub struct Claim {
     /// All must hold, or one with `either`. `words` of each describes what it tests.
     #[serde(rename = "test", default)]
     pub tests: Vec<Test>,
+}
+
+/// What a mean over programs, or an order, is stated of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimand {
+    /// The programs measured: intervals are over repetitions.
+    #[default]
+    ThesePrograms,
+    /// Programs like them: intervals are over programs.
+    ProgramsLikeThese,
+}
+
+impl Estimand {
+    /// The one that is not asked for.
+    pub const fn other(self) -> Estimand {
+        match self {
+            Estimand::ThesePrograms => Estimand::ProgramsLikeThese,
+            Estimand::ProgramsLikeThese => Estimand::ThesePrograms,
+        }
+    }
+
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Estimand::ThesePrograms => "these programs",
+            Estimand::ProgramsLikeThese => "programs like these",
+        }
+    }
 }
 
 /// One test of a claim.
@@ -57,6 +95,13 @@ pub struct Test {
     /// Of `order`: the programs that those of the quantity are compared with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
+    /// The least difference that is an order between exact figures: the last digit that the paper prints, 0.01 (1 %)
+    /// when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_difference: Option<f64>,
+    /// Why nothing that is here can judge it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_measured: Option<String>,
 }
 
 impl Test {
@@ -65,6 +110,12 @@ impl Test {
         let mut whole = self.quantity.clone();
         whole.programs.extend(self.others.iter().cloned());
         whole
+    }
+
+    /// Whether it is which of two figures is larger.
+    pub fn is_order(&self) -> bool {
+        let ratio = self.quantity.over.is_some() && self.rule != Rule::Trend;
+        ratio && (self.above == Some(1.0) || self.below == Some(1.0))
     }
 }
 

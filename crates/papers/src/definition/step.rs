@@ -27,6 +27,9 @@ pub struct Step {
     /// of its kin, and its figures are under the kin's name. Several kin of one are run once, under the first name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub originals: BTreeMap<String, String>,
+    /// The set (`programs/sets/NAME.toml`) that its programs are of, which was named before any of them was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
     /// As many of them are run under a budget where no claim is on the step, and of forms of one program in the shortest
     /// form.
     #[serde(default = "one")]

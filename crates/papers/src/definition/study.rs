@@ -30,6 +30,9 @@ pub struct Study {
     /// Programs that allocate in another way than the paper's: means are also shown without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub controls: Vec<String>,
+    /// What its abstract states, sentence by sentence.
+    #[serde(rename = "abstract", default, skip_serializing_if = "Vec::is_empty")]
+    pub summary: Vec<Sentence>,
     /// What is run.
     #[serde(rename = "step", default)]
     pub steps: Vec<Step>,
@@ -39,6 +42,16 @@ pub struct Study {
     /// What the paper claims.
     #[serde(rename = "claim", default)]
     pub claims: Vec<Claim>,
+}
+
+/// A sentence of the abstract.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sentence {
+    /// In our words.
+    pub words: String,
+    /// The claims that answer it, by id.
+    pub claims: Vec<String>,
 }
 
 /// What stands here for the paper's programs and managers: the paper's name (as in its CSV) to ours.

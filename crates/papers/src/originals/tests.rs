@@ -214,6 +214,30 @@ fn what_selects_a_kin_that_was_left_out_selects_the_original() {
     assert_eq!(none.claims, study().claims);
 }
 
+/// Renamed to `loom:fast`, the program before the variants of the sides was one that no step has. And a form that ran
+/// under another name was left out of a test that names it, without a word.
+#[test]
+fn a_program_whose_forms_are_compared_stays_and_is_missed_where_a_form_is() {
+    let compared = STUDY.replace(
+        "programs = [\"loom:fast\", \"loom\", \"reel\"], of = { managers = [\"b\"] }, over = { managers = [\"a\"] }",
+        "programs = [\"loom\"], of = { managers = [\"b\"], variant = \"bare\" }, over = { managers = [\"a\"], variant = \"fast\" }",
+    );
+    let study = Study::parse(&compared, "made.toml").expect("a study");
+    let under = |name: &str| {
+        let ran = originals(&[(name, "old-loom"), ("loom:bare", "old-loom:bare")]);
+        let run = study.as_run(&[("c".to_owned(), ran)].into());
+        let figures = Figures { cells: vec![cell("loom:bare", "b", 7.0), cell(name, "a", 7.0)] };
+        (
+            run.claims[0].tests[0].quantity.programs.clone(),
+            judge(&run, &run.claims[0], &figures, &Absent::default()),
+        )
+    };
+    let (programs, verdict) = under("loom:fast");
+    assert_eq!((programs.as_slice(), verdict.answer), (["loom".to_owned()].as_slice(), Answer::Holds));
+    let (programs, verdict) = under("loom");
+    assert_eq!((programs.as_slice(), verdict.answer), (["loom".to_owned()].as_slice(), Answer::NotMeasured));
+}
+
 #[test]
 fn a_published_program_is_placed_at_the_name_under_which_the_original_ran() {
     let mut study = study();

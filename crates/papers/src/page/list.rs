@@ -11,13 +11,16 @@ pub fn list(studies: &[Study]) -> Document {
             Column::text("study"),
             Column::figures("steps"),
             Column::figures("tables and figures"),
-            Column::figures("claims"),
+            Column::figures("claims of the paper"),
+            Column::figures("of ours"),
             Column::text("of"),
         ],
         rows: studies
             .iter()
             .map(|study| {
-                let counts = [study.steps.len(), study.exhibits.len(), study.claims.len()];
+                let ours = study.claims.iter().filter(|claim| claim.ours).count();
+                let of_paper = study.claims.len() - ours;
+                let counts = [study.steps.len(), study.exhibits.len(), of_paper, ours];
                 let mut row = vec![study.name.clone()];
                 row.extend(counts.map(|count| count.to_string()));
                 row.push(study.source.clone());

@@ -27,10 +27,18 @@ pub fn paper_section(found: &results::PaperResult, of: &results::Results) -> Pap
         title: study.title.clone(),
         source: study.source.clone(),
         about: study.about.clone(),
+        summary: summary(study),
         names: standing_in,
         claims: of.judged(found).map(|verdict| claim(verdict, study)).collect(),
         exhibits: found.exhibits.iter().map(|shown| exhibits::exhibit(shown, study)).collect(),
     }
+}
+
+/// The sentences of the abstract.
+fn summary(study: &definition::Study) -> Vec<book::Sentence> {
+    let sentence =
+        |one: &definition::Sentence| book::Sentence { words: one.words.clone(), claims: one.claims.clone() };
+    study.summary.iter().map(sentence).collect()
 }
 
 fn answer(answer: Answer) -> book::Answer {
@@ -54,6 +62,7 @@ fn claim(verdict: &Verdict, study: &definition::Study) -> Claim {
         place: verdict.place.clone(),
         words: verdict.words.clone(),
         myth: verdict.myth,
+        ours: verdict.ours,
         answer: answer(verdict.answer),
         reason: verdict.reason.clone(),
         exhibits: verdict.exhibits.clone(),
@@ -63,13 +72,15 @@ fn claim(verdict: &Verdict, study: &definition::Study) -> Claim {
 
 fn test(tested: &Tested, defined: Option<&definition::Test>) -> Test {
     let region = defined.map_or_else(Region::default, region);
+    let drawn_all = |effects: &[Effect]| effects.iter().map(|effect| drawn(effect, region.even)).collect();
     Test {
         words: tested.words.clone(),
         answer: answer(tested.answer),
         reason: tested.reason.clone(),
         detectable: tested.detectable.map_or_else(String::new, detectable),
         region,
-        effects: tested.effects.iter().map(|effect| drawn(effect, region.even)).collect(),
+        effects: drawn_all(&tested.effects),
+        others: tested.other_estimand.as_ref().map_or_else(Vec::new, |other| drawn_all(&other.effects)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::budget::Planned;
-use crate::definition::Study;
+use crate::definition::{Estimand, Study};
 use crate::effect::{Basis, Effect};
 use crate::exhibit::{Body, Ours, Pair, Shown};
 use crate::figures::{Absent, Figures};
@@ -64,6 +64,7 @@ pub fn results() -> Results {
         reason: "1.04 (0.95 to 1.14)".into(),
         detectable: Some(1.09),
         effects: vec![effect],
+        other_estimand: None,
     };
     let verdict = Verdict {
         study: study.name.clone(),
@@ -71,6 +72,9 @@ pub fn results() -> Results {
         place: study.claims[0].place.clone(),
         words: study.claims[0].words.clone(),
         myth: true,
+        ours: false,
+        estimand: Estimand::default(),
+        other_estimand: None,
         answer: Answer::Undecided,
         reason: tested.reason.clone(),
         exhibits: vec!["table3".into()],

@@ -31,7 +31,7 @@ pub fn results(
     let steps = steps(plan, fitted, ran);
     let absent = absent(plan, fitted, taken_out, ran);
     let originals = originals(&steps, fitted);
-    let found = Found::of(&steps, &figures, &absent);
+    let found = Found::of(&plan.studies, &steps, &figures, &absent);
     let papers = plan.studies.iter().map(|study| found.paper(study, &study.as_run(&originals))).collect();
     let mut warnings = warnings(plan, taken_out, ran, load);
     warnings.extend(kin);

@@ -1,6 +1,6 @@
 //! A book as a [`Document`]: verdicts first, then a section a paper, then what was run.
 
-use super::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Standing, Step, Test};
+use super::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Sentence, Standing, Step, Test};
 use crate::document::{
     Cell, Column, Document, Grid, Intervals, Item, Link, Part, Section, Share, Table, Tone,
 };
@@ -46,7 +46,9 @@ impl Book {
 
     fn verdicts(&self, more_warnings: &[String]) -> Section {
         let claims = || self.papers.iter().flat_map(|paper| &paper.claims);
-        let mut items = vec![Item::Tally(shares(claims()))];
+        let of_papers = || claims().filter(|claim| !claim.ours);
+        let ours = || claims().filter(|claim| claim.ours);
+        let mut items = vec![Item::Tally(shares(of_papers()))];
         if !more_warnings.is_empty() {
             let title = plural(more_warnings.len(), "more warning");
             items.push(folded(title, more_warnings.to_vec(), vec![]));
@@ -55,7 +57,14 @@ impl Book {
             items.push(folded("How to read this".into(), self.how.clone(), vec![]));
         }
         items.extend(self.papers.iter().filter(|paper| !paper.claims.is_empty()).map(verdicts_of));
-        let mut text = vec![format!("{}: {}.", plural(claims().count(), "claim"), standings(claims()))];
+        let counted = |count: usize, whose: &str| format!("{}{whose}", plural(count, "claim"));
+        let mut text = match ours().count() {
+            0 => vec![format!("{}: {}.", counted(claims().count(), ""), standings(claims()))],
+            count => vec![
+                format!("{}: {}.", counted(of_papers().count(), " of the papers"), standings(of_papers())),
+                format!("{}: {}.", counted(count, " of ours"), standings(ours())),
+            ],
+        };
         if claims().any(|claim| claim.myth) {
             text.push("A myth that fails confirms its author.".into());
         }
@@ -112,8 +121,9 @@ fn exhibits<'a>(claim: &'a Claim, paper: &'a PaperSection) -> impl Iterator<Item
 /// Where in the paper a claim stands.
 fn place(claim: &Claim) -> String {
     let myth = claim.myth.then_some("the paper: a myth");
+    let ours = claim.ours.then_some("a claim of ours");
     let place = (!claim.place.is_empty()).then_some(claim.place.as_str());
-    place.into_iter().chain(myth).collect::<Vec<_>>().join(" · ")
+    place.into_iter().chain(myth).chain(ours).collect::<Vec<_>>().join(" · ")
 }
 
 fn verdicts_of(paper: &PaperSection) -> Item {
@@ -134,7 +144,43 @@ fn verdicts_of(paper: &PaperSection) -> Item {
         rows: paper.claims.iter().map(row).collect(),
         ..Grid::default()
     };
-    Item::Part(Part { title: paper.title.clone(), items: vec![Item::Grid(grid)], ..Part::default() })
+    let items = match summary(paper) {
+        None => vec![Item::Grid(grid)],
+        Some(summary) => {
+            let items = vec![Item::Grid(grid)];
+            let claims = Part { title: "Claim by claim".into(), items, ..Part::default() };
+            vec![Item::Grid(summary), Item::Part(claims)]
+        }
+    };
+    Item::Part(Part { title: paper.title.clone(), items, ..Part::default() })
+}
+
+/// The abstract sentence by sentence, with what its claims say today; none where the study has no sentences of it.
+fn summary(paper: &PaperSection) -> Option<Grid> {
+    let row = |sentence: &Sentence| {
+        let claims: Vec<&Claim> =
+            paper.claims.iter().filter(|claim| sentence.claims.contains(&claim.id)).collect();
+        let first = claims.first().map(|claim| claim.standing());
+        let all_one = first.filter(|first| claims.iter().all(|claim| claim.standing() == *first));
+        let figures: Vec<String> =
+            claims.iter().map(|claim| format!("{}: {}", place(claim), figures(claim))).collect();
+        let links = claims
+            .iter()
+            .map(|claim| Link { id: anchor(paper, &claim.id), text: claim.answer.label().into() });
+        vec![
+            Cell::text(&sentence.words),
+            Cell { tone: all_one.map_or(Tone::Same, tone), ..Cell::text(standings(claims.iter().copied())) },
+            Cell { links: links.collect(), ..Cell::text(figures.join(". ")) },
+        ]
+    };
+    let columns = ["The paper found", "Today", "The figures"].map(Column::text).into();
+    let rows: Vec<Vec<Cell>> = paper.summary.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Grid { columns, rows, ..Grid::default() })
+}
+
+/// The figures of a claim's reason, without what stands after them.
+fn figures(claim: &Claim) -> &str {
+    claim.reason.split("; ").next().unwrap_or_default()
 }
 
 fn intervals(test: &Test) -> Intervals {
@@ -176,7 +222,7 @@ fn test_part(test: &Test, claim: &Claim) -> Item {
     let reason = (test.reason != claim.reason && !test.reason.is_empty()).then(|| test.reason.clone());
     let detectable = Some(test.detectable.clone());
     let detectable = detectable.filter(|text| test.answer != Answer::NotMeasured && !text.is_empty());
-    let rows = test.effects.iter().map(|effect| {
+    let rows = test.effects.iter().chain(&test.others).map(|effect| {
         let drawn = Intervals { region: test.region, effects: vec![effect.clone()] };
         let value = Cell { range: effect.range.clone(), intervals: Some(drawn), ..Cell::text(&effect.text) };
         vec![Cell::text(&effect.words), value, Cell::text(&effect.basis)]

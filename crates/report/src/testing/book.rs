@@ -99,6 +99,7 @@ fn paper(id: &str, title: &str, words: &str, noise: &mut Noise) -> PaperSection 
             place: if myth { format!("Allocation myth {}", at + 1) } else { format!("§5.{at}") },
             words: if at == 4 { format!("{words} {HOSTILE}") } else { words.to_owned() },
             myth,
+            ours: false,
             answer,
             reason,
             exhibits: vec!["table3".into(), "figure1".into()],
@@ -110,6 +111,7 @@ fn paper(id: &str, title: &str, words: &str, noise: &mut Noise) -> PaperSection 
         title: title.into(),
         source: "An author, A title that is as long as titles of technical reports are, technical report 573, a university, 1992".into(),
         about: vec!["The paper ran six C programs with four explicit managers and a collector whose free does nothing. It compared CPU time, memory and locality.".into()],
+        summary: vec![],
         names: vec![("manager".into(), "sunos".into(), "cartesian".into()), ("program".into(), "yacr".into(), HOSTILE.into())],
         claims: claims.collect(),
         exhibits: vec![
@@ -154,6 +156,7 @@ fn test(words: &str, answer: Answer, count: usize, noise: &mut Noise) -> Test {
         detectable: "The smallest difference that these data could have shown: 9 %.".into(),
         region: Region { above: Some(1.0), ..Region::default() },
         effects: effects.collect(),
+        others: vec![],
     }
 }
 

@@ -133,6 +133,34 @@ fn the_front_counts_a_myth_that_fails_for_its_author() {
     assert!(plain.contains("1 claim: 1 contradicted.") && !plain.contains(words), "{plain}");
 }
 
+/// Twelve sentences of ours were among "99 claims of the papers".
+#[test]
+fn claims_of_ours_are_counted_apart_from_those_of_the_papers() {
+    let mut book = book();
+    book.papers.truncate(1);
+    book.papers[0].claims[1].ours = true;
+    let (text, markdown) = (render_document(&book.front(), &PLAIN), markdown::render(&book.front()));
+    for shown in [text, markdown] {
+        assert!(shown.contains("4 claims of the papers: "), "{shown}");
+        assert!(shown.contains("1 claim of ours: "), "{shown}");
+        assert_eq!(shown.matches("a claim of ours").count(), 1, "{shown}");
+    }
+}
+
+#[test]
+fn an_abstract_is_answered_sentence_by_sentence_before_the_claims() {
+    let mut book = book();
+    book.papers.truncate(1);
+    let ids = |range: std::ops::Range<usize>| range.map(|at| format!("claim{at}")).collect();
+    let sentence = |words: &str, claims| Sentence { words: words.into(), claims };
+    book.papers[0].summary = vec![sentence("Both were so.", ids(0..2)), sentence("It was so.", ids(0..1))];
+    let text = render_document(&book.front(), &PLAIN);
+    assert!(text.contains("1 confirmed, 1 contradicted"), "{text}");
+    let (abstract_at, claims_at) = (text.find("It was so."), text.find("Claim by claim"));
+    assert!(abstract_at.is_some() && abstract_at < claims_at, "{text}");
+    assert!(markdown::render(&book.front()).contains("Claim by claim"));
+}
+
 #[test]
 fn a_front_is_kept_to_a_narrow_terminal() {
     let style = Style { width: Some(60), ..PLAIN };

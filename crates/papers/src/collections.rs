@@ -1,0 +1,193 @@
+//! How many collections a collector made: a program in which it hardly collected shows nothing of what collecting costs.
+
+use heaptoll_experiment::java;
+use heaptoll_experiment::manager::ignores_frees;
+use heaptoll_experiment::stack::{LayerKind, layers};
+use heaptoll_units::plural;
+
+use super::definition::{Claim, Step, StepKind, Study};
+use super::figures::{COLLECTIONS, Cell, Figures, HEAP_CPU_RATIO, Value};
+use super::pairs::{CellRef, Compared};
+
+/// The fewest collections in a run that count, of a claim on what a collector costs.
+const FEWEST: f64 = 10.0;
+/// Likewise where the number of collections is what is varied or claimed.
+const FEWEST_VARIED: f64 = 3.0;
+
+/// The fewest collections of a collector in a run, in a numerator and in a denominator.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Fewest {
+    of: f64,
+    over: f64,
+}
+
+impl Fewest {
+    /// Those that a claim needs. Where it varies their number the base may have none.
+    pub fn of(claim: &Claim) -> Fewest {
+        match claim.varies_collections {
+            true => Fewest { of: FEWEST_VARIED, over: 0.0 },
+            false => Fewest { of: FEWEST, over: FEWEST },
+        }
+    }
+}
+
+/// Whether a stack ignores frees, and reclaims by collections.
+fn is_collector(stack: &str) -> bool {
+    let Ok((layers, rest)) = layers(stack) else { return false };
+    let base = rest.split(',').next().unwrap_or(rest);
+    ignores_frees(base)
+        || layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
+        || java::collectors().any(|manager| manager.base == base)
+}
+
+/// Whether the collectors of a step collect when they decide to: other commands set when.
+fn decides_itself(kind: StepKind) -> bool {
+    matches!(kind, StepKind::Run | StepKind::Instructions | StepKind::Locality | StepKind::Ledger)
+}
+
+/// Comparisons, sorted.
+pub(super) struct Sorted<'a> {
+    /// With as many collections as are needed, or no collector.
+    pub collected: Vec<Compared<'a>>,
+    /// With fewer.
+    pub hardly: Vec<Compared<'a>>,
+    /// Those, in words: `bw16 on cfrac (0 collections)`.
+    pub words: Vec<String>,
+}
+
+/// The counts of collections in a study's figures.
+pub(super) struct Collections<'a> {
+    study: &'a Study,
+    step: &'a Step,
+    counts: Vec<&'a Cell>,
+}
+
+impl<'a> Collections<'a> {
+    pub fn of(study: &'a Study, step: &'a Step, figures: &'a Figures) -> Collections<'a> {
+        let counts = figures.cells.iter().filter(|cell| cell.metric == COLLECTIONS).collect();
+        Collections { study, step, counts }
+    }
+
+    /// Sorts comparisons by whether a collector in them made fewer collections in a run.
+    pub fn sort<'c>(&self, compared: Vec<Compared<'c>>, fewest: Fewest) -> Sorted<'c> {
+        let mut sorted = Sorted { collected: Vec::new(), hardly: Vec::new(), words: Vec::new() };
+        for one in compared {
+            let over = one.over.as_ref().and_then(|over| self.too_few(over, fewest.over));
+            match self.too_few(&one.of, fewest.of).or(over) {
+                None => sorted.collected.push(one),
+                Some(words) => {
+                    sorted.hardly.push(one);
+                    if !sorted.words.contains(&words) {
+                        sorted.words.push(words);
+                    }
+                }
+            }
+        }
+        sorted
+    }
+
+    fn too_few(&self, place: &CellRef<'_>, fewest: f64) -> Option<String> {
+        let itself = decides_itself(self.step.kind) && place.metric != HEAP_CPU_RATIO;
+        if !itself || !is_collector(place.manager) {
+            return None;
+        }
+        let made = self.made(place).filter(|made| *made < fewest)?;
+        let collections = plural(made as usize, "collection");
+        Some(format!("{} on {} ({collections})", place.manager, place.program))
+    }
+
+    /// The fewest that were made in a run of the step, or where it does not count them, of another with the same inputs.
+    fn made(&self, place: &CellRef<'_>) -> Option<f64> {
+        let program = self.step.run_as(place.program);
+        let of = |step: &Step| {
+            let is = |cell: &&&Cell| {
+                cell.step == step.id && cell.manager == place.manager && step.run_as(&cell.program) == program
+            };
+            self.counts.iter().filter(is).filter_map(|cell| least(&cell.value)).reduce(f64::min)
+        };
+        let others = self.study.steps.iter().filter(|other| other.size == self.step.size);
+        of(self.step).or_else(|| others.filter_map(of).reduce(f64::min))
+    }
+}
+
+/// The least of a value's samples.
+fn least(value: &Value) -> Option<f64> {
+    match value {
+        Value::Samples(samples) => samples.iter().flatten().copied().reduce(f64::min),
+        Value::Exact(value) | Value::Single(value) => Some(*value),
+        Value::Estimate { .. } | Value::AtLeast(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::Absent;
+    use super::super::testing::{cells, samples};
+    use super::super::verdict::{Answer, judge};
+    use super::*;
+
+    /// `bw16` on cfrac and gawk, timed in step `t`; `more` is of the claim.
+    fn verdict(more: &str, of_cfrac: f64, base: &str, step: &str) -> (Answer, String) {
+        let metric = if step == "t" { "cpu_s" } else { "per_malloc" };
+        let steps = "programs = [\"cfrac\", \"gawk\"]\nmanagers = [\"bw16\", \"bw26\", \"glibc\"]";
+        let text = format!(
+            "name = \"made\"\ntitle = \"t\"\nsource = \"s\"\nabout = []\n[[step]]\nid = \"t\"\nkind = \"run\"\n{steps}\n\
+             [[step]]\nid = \"c\"\nkind = \"instructions\"\n{steps}\n[[claim]]\nid = \"it\"\nplace = \"p\"\nwords = \"w\"\n\
+             {more}\n[[claim.test]]\nwords = \"q\"\nrule = \"all\"\nabove = 1.1\nquantity = {{ step = \"{step}\", metric = \
+             \"{metric}\", of = {{ managers = [\"bw16\"] }}, over = {{ managers = [\"{base}\"] }} }}",
+        );
+        let study = Study::parse(&text, "made.toml").expect("a study");
+        let mut figures = Figures::default();
+        for (program, ratio) in [("cfrac", 0.9), ("gawk", 1.5)] {
+            let timed =
+                [(program, "bw16", None, samples(ratio, 10, 1)), (program, base, None, samples(1.0, 10, 2))];
+            figures.cells.extend(cells("t", "cpu_s", &timed).cells);
+            let counted =
+                [(program, "bw16", None, Value::Exact(ratio)), (program, base, None, Value::Exact(1.0))];
+            figures.cells.extend(cells("c", "per_malloc", &counted).cells);
+        }
+        let made =
+            |program, count: f64| (program, "bw16", None, Value::Samples(vec![Some(99.0), Some(count)]));
+        let of_runs =
+            [made("cfrac", of_cfrac), made("gawk", 10.0), ("cfrac", "bw26", None, Value::Exact(0.0))];
+        figures.cells.extend(cells("t", COLLECTIONS, &of_runs).cells);
+        let verdict = judge(&study, &study.claims[0], &figures, &Absent::default());
+        (verdict.answer, verdict.reason)
+    }
+
+    /// Seven claims on what a collector costs were judged on a program in which it made no collection.
+    #[test]
+    fn a_collector_that_hardly_collected_is_not_compared_there() {
+        let (answer, reason) = verdict("", 9.0, "glibc", "t");
+        assert_eq!(answer, Answer::Holds, "{reason}");
+        assert!(reason.contains("left out for too few collections: bw16 on cfrac (9"), "{reason}");
+        assert_eq!(verdict("", 10.0, "glibc", "t").0, Answer::Fails, "ten are enough");
+        assert_eq!(
+            verdict("", 99.0, "bw26", "t").0,
+            Answer::Holds,
+            "a base that hardly collected is none either"
+        );
+        assert_eq!(
+            verdict("", 9.0, "glibc", "c").0,
+            Answer::Holds,
+            "runs of another step with the same inputs show it"
+        );
+    }
+
+    #[test]
+    fn where_the_number_of_collections_is_varied_three_are_enough_and_the_base_may_have_none() {
+        let varied = "varies_collections = true";
+        assert_eq!(verdict(varied, 2.0, "bw26", "t").0, Answer::Holds);
+        assert_eq!(verdict(varied, 3.0, "bw26", "t").0, Answer::Fails, "cfrac counts");
+    }
+
+    #[test]
+    fn collectors_are_known_by_the_facts_of_their_stack() {
+        for stack in ["bw16", "tithe-collect,every=2M", "sweep,every=64K/mimalloc3", "jvm-serial,heap=64M"] {
+            assert!(is_collector(stack), "{stack}");
+        }
+        for stack in ["glibc", "tithe", "bdw", "mmtk:immix", "a"] {
+            assert!(!is_collector(stack), "{stack}");
+        }
+    }
+}

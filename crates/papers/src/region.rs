@@ -1,0 +1,123 @@
+//! The region that a test claims, and where an effect lies to it.
+//!
+//! A region around 1 is an equivalence: it holds where both one-sided tests of its ends reject (TOST), each at 2.5 %, for
+//! then the whole interval of 95 % lies in it.
+
+use heaptoll_statistics::student;
+
+use super::definition::{Rule, Test};
+use super::effect::{Basis, Effect};
+
+/// The least difference between exact figures that is an order, where the paper prints no digit for it.
+const LEAST_DIFFERENCE: f64 = 0.01;
+/// Ends of an interval that differ by a smaller share were equal before rounding.
+const SAME: f64 = 1e-6;
+/// More repetitions than anyone makes.
+const MOST_REPETITIONS: f64 = 10_000.0;
+
+/// Where an effect lies relative to a claim's region, and whether it does for certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placement {
+    /// The whole interval is in the region.
+    In,
+    /// The whole interval is outside.
+    Out,
+    /// The interval holds an end of the region, or there is none.
+    Unknown,
+}
+
+/// Where a test requires comparisons to lie.
+#[derive(Clone, Copy)]
+pub(super) struct Region {
+    pub above: Option<f64>,
+    pub below: Option<f64>,
+    /// It is what lies beyond the two.
+    pub outside: bool,
+    /// Of an order: exact figures that differ by less are in none.
+    pub least: f64,
+}
+
+impl Region {
+    pub fn of(test: &Test) -> Region {
+        let least = if test.is_order() { test.least_difference.unwrap_or(LEAST_DIFFERENCE) } else { 0.0 };
+        Region { above: test.above, below: test.below, outside: test.outside, least }
+    }
+}
+
+pub(super) fn placement(effect: &Effect, region: Region) -> Placement {
+    if effect.basis == Basis::None {
+        return Placement::Unknown;
+    }
+    // Whether a figure lies beyond an end by so much. One that is the same in each repetition is exact as well.
+    let exact = effect.high - effect.low <= SAME * effect.value.abs();
+    let beyond = |by: f64, end: f64| {
+        let least = if exact && end == 1.0 { region.least } else { 0.0 };
+        by > 0.0 && by >= least
+    };
+    let is_above = |end: f64| beyond(effect.low - end, end);
+    let is_below = |end: f64| beyond(end - effect.high, end);
+    let not_above = |end: f64| effect.high == end || is_below(end);
+    let not_below = |end: f64| effect.low == end || is_above(end);
+    let Region { above, below, outside, .. } = region;
+    let (inside, out) = match outside {
+        false => (
+            above.is_none_or(is_above) && below.is_none_or(is_below),
+            above.is_some_and(not_above) || below.is_some_and(not_below),
+        ),
+        true => (
+            above.is_some_and(is_above) || below.is_some_and(is_below),
+            above.is_none_or(not_above) && below.is_none_or(not_below),
+        ),
+    };
+    match (inside, out) {
+        (true, _) => Placement::In,
+        (_, true) => Placement::Out,
+        _ => Placement::Unknown,
+    }
+}
+
+/// `above 1 and below 2`.
+pub(super) fn region(test: &Test) -> String {
+    let ends = [test.above.map(|end| ("above", end)), test.below.map(|end| ("below", end))];
+    let words: Vec<String> = ends.iter().flatten().map(|(side, end)| format!("{side} {end}")).collect();
+    words.join(match test.rule {
+        Rule::Both => " here and there ",
+        _ if test.outside => " or ",
+        _ => " and ",
+    })
+}
+
+/// The smallest ratio above 1 that an effect's interval would have shown.
+pub(super) fn detectable(rule: Rule, effect: &Effect) -> Option<f64> {
+    let Effect { value, low, high, basis, .. } = effect;
+    match basis {
+        Basis::None | Basis::Exact => None,
+        // By how much a figure changes when its place doubles.
+        _ if rule == Rule::Trend => Some(((high - value).max(value - low) * std::f64::consts::LN_2).exp()),
+        _ if *low > 0.0 && *value > 0.0 => Some((high / value).max(value / low)),
+        _ => None,
+    }
+}
+
+/// By how far an effect is on the side of the region's nearest end: the least is what comes nearest to failing.
+pub(super) fn margin(test: &Test, effect: &Effect) -> f64 {
+    let scale =
+        |a: f64, b: f64| if a > 0.0 && b > 0.0 && test.rule != Rule::Trend { (a / b).ln() } else { a - b };
+    let above = test.above.map(|end| scale(effect.low, end));
+    let below = test.below.map(|end| scale(end, effect.high));
+    let ends = above.into_iter().chain(below);
+    if test.outside { ends.fold(f64::NEG_INFINITY, f64::max) } else { ends.fold(f64::INFINITY, f64::min) }
+}
+
+/// About how many repetitions would put every open interval on one side of the region's ends, the figures being the same.
+pub(super) fn repetitions_needed(test: &Test, effects: &[Effect]) -> Option<f64> {
+    let open = effects.iter().filter(|effect| placement(effect, Region::of(test)) == Placement::Unknown);
+    let needed = |effect: &Effect| {
+        let Effect { value, low, high, basis: Basis::Pairs(pairs), .. } = effect else { return None };
+        let ends = [test.above, test.below].into_iter().flatten();
+        let distance = ends.map(|end| (value.ln() - end.ln()).abs()).reduce(f64::min)?;
+        student::needed(*pairs as usize, (high / low).ln() / 2.0, distance, effects.len())
+    };
+    let all: Option<Vec<f64>> = open.map(needed).collect();
+    all?.into_iter().reduce(f64::max).filter(|needed| *needed <= MOST_REPETITIONS)
+}
