@@ -1,4 +1,5 @@
-/* stress.c: random graphs in 1 to 8 threads, with collections at any time. PROOF_THREADS and PROOF_SEED choose one.
+/* stress.c: random graphs in 1 to 8 threads, with collections at any time. PROOF_THREADS and PROOF_SEED choose one,
+ * PROOF_STEPS how far it changes in a round.
  */
 #include "graph.h"
 
@@ -39,7 +40,7 @@ static void stress(size_t rounds, size_t steps, int forks) {
 }
 
 CASE(PLAIN, stress_graph, "random graphs: nothing reachable is lost, unreachable blocks are reclaimed") {
-    stress(effort(16, 6), effort(4000, 1500), 0);
+    stress(effort(16, 6), setting("PROOF_STEPS", effort(4000, 1500)), 0);
 }
 
 CASE(PLAIN, stress_fork, "the same while every thread forks in the middle of its work") {

@@ -81,13 +81,16 @@ fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
         .collect()
 }
 
+/// Whether a case applies to a stack.
+fn applies(case: &str, subject: &Subject) -> bool {
+    let own = MANAGERS_OWN.iter().any(|start| case.starts_with(start));
+    let alone = FAIL_ALONE.iter().any(|(name, part)| subject.name.ends_with(name) && case.contains(part));
+    !(own || alone)
+}
+
 /// Cases that apply to a stack.
 fn applicable(subject: &Subject) -> impl Iterator<Item = &'static str> {
-    PROGRAM.cases.iter().map(|case| case.name.as_str()).filter(move |case| {
-        let own = MANAGERS_OWN.iter().any(|start| case.starts_with(start));
-        let alone = FAIL_ALONE.iter().any(|(name, part)| subject.name.ends_with(name) && case.contains(part));
-        !(own || alone)
-    })
+    PROGRAM.cases.iter().map(|case| case.name.as_str()).filter(|case| applies(case, subject))
 }
 
 #[test]
@@ -115,7 +118,7 @@ fn manager_cases(subject: &Subject) -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-#[ignore = "slow: some 20 CPU seconds; an eighth of the cases is in the fast tests"]
+#[ignore = "slow: some 20 CPU seconds; each case in front of one manager is in the fast tests"]
 fn every_case_holds_in_front_of_glibc_with_frees_ignored_and_some_with_other_settings() {
     let glibc = Subject::glibc().with_layer("sweep", FIXTURE.layer.clone());
     let mut jobs = vec![];
@@ -132,22 +135,21 @@ fn every_case_holds_in_front_of_glibc_with_frees_ignored_and_some_with_other_set
     assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
 }
 
-/// Each manager has some of the cases, and each case has some of the managers.
+/// Each case has a manager, from another one on each time: each manager has some of the cases.
 #[test]
 fn each_case_holds_in_front_of_some_manager_and_some_cases_of_each() {
-    const SHARE: usize = 8;
+    let subjects = subjects();
     let mut jobs = vec![];
-    for (number, subject) in subjects().into_iter().enumerate() {
-        let cases: Vec<&str> = applicable(&subject).collect();
-        let some = cases.into_iter().enumerate().filter(|(case, _)| case % SHARE == number % SHARE);
-        jobs.extend(some.map(|(_, case)| (case, subject.clone())));
+    for (number, case) in PROGRAM.cases.iter().map(|case| case.name.as_str()).enumerate() {
+        let able: Vec<&Subject> = subjects.iter().filter(|subject| applies(case, subject)).collect();
+        jobs.extend(able.iter().cycle().nth(number).map(|subject| (case, (*subject).clone())));
     }
     let failures = failures(&jobs);
     assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
 }
 
 #[test]
-#[ignore = "slow: some 60 CPU seconds; an eighth of it is in the fast tests"]
+#[ignore = "slow: some 60 CPU seconds; each case in front of one manager is in the fast tests"]
 fn cases_hold_in_front_of_every_manager() {
     let mut jobs = vec![];
     for subject in subjects() {
@@ -164,7 +166,7 @@ fn cases_hold_in_front_of_every_manager() {
 /// At most 3 % of unreachable blocks are kept in the median. Tithe's limit is 1 %; a manager without a collector leaves
 /// addresses on stacks (tcmalloc: 1 to 2 % in the median).
 #[test]
-#[ignore = "slow: some 20 CPU seconds; an eighth of the cases is in the fast tests"]
+#[ignore = "slow: some 20 CPU seconds; each case in front of one manager is in the fast tests"]
 fn of_what_is_unreachable_little_stays_whatever_the_manager() {
     let subjects = subjects();
     let ends = in_parallel(&subjects, |subject| {

@@ -16,6 +16,11 @@ use crate::PROGRAM;
 const LIMIT: Duration = Duration::from_secs(60);
 const MODES: [&str; 3] = ["hybrid", "collect", "explicit"];
 
+/// One mode, another for each number.
+fn in_turn(number: usize) -> Vec<&'static str> {
+    vec![MODES[number % MODES.len()]]
+}
+
 struct Fixture {
     release: PathBuf,
     checked: PathBuf,
@@ -96,7 +101,7 @@ fn every_case_holds_in_every_mode() {
 
 #[test]
 fn every_case_holds_in_one_mode_or_another() {
-    cases_hold(|number| vec![MODES[number % MODES.len()]]);
+    cases_hold(in_turn);
 }
 
 #[test]
@@ -160,13 +165,13 @@ fn every_case_applies_to_a_mode_that_it_is_about() {
 }
 
 /// At most 1 % of what is unreachable is kept: the median over seeds, of blocks and of bytes. Without poison, so that
-/// reused blocks have old contents as in real programs.
-fn at_most_one_percent_stays(counts_of_threads: [&[&str]; 2], seeds: u64) {
+/// reused blocks have old contents as in real programs. In a round a graph changes in so many steps.
+fn at_most_one_percent_stays(counts_of_threads: [&[&str]; 2], seeds: u64, steps: &str) {
     for (mode, counts) in ["hybrid", "collect"].into_iter().zip(counts_of_threads) {
         let mut jobs = Vec::new();
         for threads in counts {
             for seed in 1..=seeds {
-                let subject = release(mode).with("PROOF_THREADS", threads);
+                let subject = release(mode).with("PROOF_THREADS", threads).with("PROOF_STEPS", steps);
                 jobs.push(subject.with("PROOF_SEED", &(seed * 100).to_string()));
             }
         }
@@ -193,12 +198,12 @@ fn at_most_one_percent_stays(counts_of_threads: [&[&str]; 2], seeds: u64) {
 #[test]
 #[ignore = "slow: some 25 CPU seconds; each mode and each number of threads once is in the fast tests"]
 fn of_what_is_unreachable_at_most_one_percent_stays() {
-    at_most_one_percent_stays([&["1", "2", "4", "8"]; 2], 2);
+    at_most_one_percent_stays([&["1", "2", "4", "8"]; 2], 2, "1500");
 }
 
 #[test]
 fn of_what_is_unreachable_at_most_one_percent_stays_with_one_seed() {
-    at_most_one_percent_stays([&["1", "4"], &["2", "8"]], 1);
+    at_most_one_percent_stays([&["1", "4"], &["2", "8"]], 1, "500");
 }
 
 #[test]
@@ -333,12 +338,11 @@ fn a_thread_that_does_not_stop_is_named_in_the_log_and_not_on_standard_error() {
     }
 }
 
-/// From too little to start to so much that no request fails.
-#[test]
-fn little_address_space_gives_blocks_or_null_or_a_message() {
+/// From too little to start to so much that no request fails, in the modes that `modes` returns for its number.
+fn little_address_space_is_used(modes: impl Fn(usize) -> Vec<&'static str>) {
     let mut jobs = Vec::new();
-    for mode in MODES {
-        for mib in [10, 16, 24, 40, 64, 100, 200, 400, 1000] {
+    for (number, mib) in [10, 16, 24, 40, 64, 100, 200, 400, 1000].into_iter().enumerate() {
+        for mode in modes(number) {
             jobs.push(release(mode).with("PROOF_LIMIT", &(mib << 20_u64).to_string()));
         }
     }
@@ -359,4 +363,15 @@ fn little_address_space_gives_blocks_or_null_or_a_message() {
         }
     }
     assert!(went_on >= ends.len() / 2, "only {went_on} of {} went on", ends.len());
+}
+
+#[test]
+#[ignore = "slow: some five CPU seconds; a mode for each limit in turn is in the fast tests"]
+fn little_address_space_gives_blocks_or_null_or_a_message_in_every_mode() {
+    little_address_space_is_used(|_| MODES.to_vec());
+}
+
+#[test]
+fn little_address_space_gives_blocks_or_null_or_a_message() {
+    little_address_space_is_used(in_turn);
 }

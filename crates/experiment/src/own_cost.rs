@@ -9,7 +9,7 @@ use crate::launch::{self, Invocation, LaunchError};
 use heaptoll_statistics::median;
 
 /// Rounds; the median is taken, so a few slow ones do no harm.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 7;
 
 /// Median seconds that one invocation through the launcher takes longer than fork, exec and wait of the same command,
 /// and the KiB by which the launcher's peak exceeds what the program itself sees as its peak. `None` when the user

@@ -27,7 +27,11 @@ const LOAD_LIMIT: Duration = Duration::from_secs(5);
 /// # Errors
 /// [`Refusal`] when it is missing, no shared object of this machine, or exports no `malloc`.
 pub fn inspect_manager(path: &Path) -> Result<ManagerFacts, Refusal> {
-    let facts = inspect_object(path)?;
+    whole_family(inspect_object(path)?)
+}
+
+/// The facts of an object that exports `malloc` and what a manager must export besides.
+pub(crate) fn whole_family(facts: ManagerFacts) -> Result<ManagerFacts, Refusal> {
     if !facts.exports.iter().any(|e| e == "malloc") {
         return Err(Refusal::NoMalloc { manager: facts.path });
     }

@@ -11,7 +11,9 @@ use crate::binding::Report;
 use crate::elsewhere;
 use crate::evidence::{Evidence, Left};
 use crate::judge::{self, Expected, Fault, ImageFinding, Source};
-use crate::manager::{check_family, check_load_of, inspect_manager, inspect_object, preload_list};
+use crate::manager::{
+    check_family, check_load_of, inspect_manager, inspect_object, preload_list, whole_family,
+};
 use crate::objects;
 use crate::peak::replaced_peak;
 use crate::plan::Plan;
@@ -123,7 +125,7 @@ fn source_of(preload: &[PathBuf]) -> Result<Source, Refusal> {
     for object in preload {
         let facts = inspect_object(object)?;
         if manager.is_none() && facts.exports.iter().any(|e| e == "malloc") {
-            manager = Some(inspect_manager(object)?.path);
+            manager = Some(whole_family(facts)?.path);
         }
     }
     match (manager, preload.last()) {
@@ -344,6 +346,9 @@ impl ProofRun {
     /// Functions of glibc's about its own heap that the program refers to and the manager lacks.
     fn not_served(&self, program: &ProgramFacts, expected: &Expected) -> Option<String> {
         let Source::Object(manager) = &expected.source else { return None };
+        if program.own_heap_calls.is_empty() {
+            return None;
+        }
         let served = heaptoll_elf::read(manager).ok()?.exports;
         let lacking: Vec<&str> =
             program.own_heap_calls.iter().filter(|name| !served.contains(name)).map(String::as_str).collect();

@@ -13,6 +13,8 @@ mod noise;
 mod observation;
 mod shape;
 
+use std::sync::OnceLock;
+
 use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{MemoryTrack, Observation, Outcome, Phase};
@@ -26,8 +28,14 @@ pub use chart::chart;
 pub use heaps::heaps;
 pub use shape::{HOSTILE, Shape};
 
-/// An experiment and a plausible comparison of it.
+/// An experiment and a plausible comparison of it. Each shape is made up once: its sign flips take a second.
 pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
+    static MADE: [OnceLock<(Experiment, Comparison)>; Shape::ALL.len()] =
+        [const { OnceLock::new() }; Shape::ALL.len()];
+    MADE[shape as usize].get_or_init(|| make(shape)).clone()
+}
+
+fn make(shape: Shape) -> (Experiment, Comparison) {
     let (programs, stacks, repetitions): (Vec<usize>, usize, u32) = match shape {
         Shape::Single => (vec![0], 5, 15),
         Shape::Suite => ((0..12).collect(), 7, 15),

@@ -84,8 +84,9 @@ fn a_missing_input_that_heaptoll_generates_is_called_so() {
     let (db, folder) = (fixture.at("exp.db"), fixture.at("made"));
     let of_catalog = ["-p", "perl", "--size", "quick", "-n", "1", "--warmup", "0", "-m", "glibc"];
     fixture.heaptoll(&[&["run", "--db", &db], &of_catalog[..]].concat()).exits(0);
-    fixture.heaptoll(&["lab", "artifact", &db, "-o", &folder]).exits(0);
-    let check = || fixture.heaptoll(&["lab", "artifact", "--check", &folder]);
+    let artifact = |words: &[&str]| with_packages(&fixture, "1.0-1", &[&["lab", "artifact"], words].concat());
+    artifact(&[&db, "-o", &folder]).exits(0);
+    let check = || artifact(&["--check", &folder]);
     assert!(!check().out.contains("generates"), "it is here");
     std::fs::remove_dir_all(fixture.path("cache")).expect("removes");
     check().exits(1).shows(&["missing", "`replay` generates 1 input."]);
@@ -102,8 +103,7 @@ fn what_is_not_here_is_named() {
     check().exits(1).shows(&[&program, "missing"]);
     let late = fixture.at("late");
     fixture.program("prog", WORK);
-    fixture
-        .heaptoll(&["lab", "artifact", &fixture.at("exp.db"), "-o", &late])
+    with_packages(&fixture, "1.0-1", &["lab", "artifact", &fixture.at("exp.db"), "-o", &late])
         .exits(0)
         .complains(&["changed after the experiment began"]);
 }
@@ -189,7 +189,9 @@ fn an_artifact_of_shards_has_their_plan() {
     fixture.heaptoll(&["lab", "shards", "merge", &half, &shards]).exits(1);
     work("1");
     fixture.heaptoll(&["lab", "shards", "merge", &all, &shards]).exits(0);
-    let make = |words: &[&str]| fixture.heaptoll(&[&["lab", "artifact", "-o", &folder], words].concat());
+    let make = |words: &[&str]| {
+        with_packages(&fixture, "1.0-1", &[&["lab", "artifact", "-o", &folder], words].concat())
+    };
     make(&[&half, "--plan", &plan]).exits(2).complains(&["is not complete"]);
     make(&[&all]).exits(2).complains(&["--plan"]);
     make(&[&all, "--plan", &fixture.at("other.plan")]).exits(2).complains(&["is not the plan of"]);

@@ -3,18 +3,21 @@
 
 use crate::fixture::{Fixture, read_json};
 
-/// A program that holds 8 MiB in small blocks.
-const HOLDER: &str =
-    "int main(void) { for (int at = 0; at < 80000; at++) memset(malloc(100), 1, 100); return 0; }";
+/// A program that holds this many blocks of 100 bytes.
+fn holder(fixture: &Fixture, blocks: u32) -> String {
+    let source =
+        "int main(void) { for (int at = 0; at < BLOCKS; at++) memset(malloc(100), 1, 100); return 0; }";
+    fixture.program("holder", &format!("#define BLOCKS {blocks}\n{source}"))
+}
 
-/// A manager that takes 64 MiB more than glibc.
-const LARGE: &str = "#include <sys/mman.h>\nstatic char *extra;\n#define BEFORE(bytes) if (!extra) { extra = mmap(0, 64 << \
-                     20, 3, 34, -1, 0); for (int at = 0; at < 64 << 20; at += 4096) extra[at] = 1; }";
+/// A manager that takes 24 MiB more than glibc.
+const LARGE: &str = "#include <sys/mman.h>\nstatic char *extra;\n#define BEFORE(bytes) if (!extra) { extra = mmap(0, 24 << \
+                     20, 3, 34, -1, 0); for (int at = 0; at < 24 << 20; at += 4096) extra[at] = 1; }";
 
 #[test]
 fn a_default_that_takes_most_memory_is_replaced_and_a_lean_one_is_kept() {
     let fixture = Fixture::new();
-    let program = fixture.program("holder", HOLDER);
+    let program = holder(&fixture, 20_000);
     let large = fixture.manager("large.so", LARGE);
     let json = fixture.path("choice.json");
     let json = json.to_str().expect("a name of text");
@@ -45,7 +48,7 @@ fn a_default_that_takes_most_memory_is_replaced_and_a_lean_one_is_kept() {
     assert_eq!(figures["search_runs"], 0, "one candidate needs no search");
     // What takes more than the limit is out, the baseline too.
     let (_, figures) =
-        choose(&large, &["-m", "glibc", "-m", "knuth", "-m", "glibc,top_pad=64K", "--memory-limit", "40M"]);
+        choose(&large, &["-m", "glibc", "-m", "knuth", "-m", "glibc,top_pad=64K", "--memory-limit", "16M"]);
     assert_ne!(figures["choice"].as_str(), Some(large.as_str()));
 }
 
@@ -67,7 +70,7 @@ static void begin(void) {
 #[test]
 fn a_candidate_that_is_slow_in_its_first_run_alone_is_not_let_go_by_it() {
     let fixture = Fixture::new();
-    let program = fixture.program("holder", HOLDER);
+    let program = holder(&fixture, 80_000);
     let mark = format!("#define MARK \"{}\"\n", fixture.at("mark"));
     let slow = fixture.manager("slow.so", &(mark + SLOW_ONCE));
     let json = fixture.at("choice.json");

@@ -341,9 +341,12 @@ fn words_of(pid: i32) -> Vec<String> {
 #[track_caller]
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(120);
+    // What is waited for is often looked for among all processes, which takes milliseconds each time.
+    let mut pause = Duration::from_millis(5);
     while !holds() {
         assert!(Instant::now() < until, "{what} within two minutes");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(40));
     }
 }
 

@@ -19,9 +19,9 @@ const PARSE: &str = r#"
     static void *table[400];
     static void keep_table(void) { for (int at = 0; at < 400; at++) table[at] = malloc(KEPT); }
     static void requests(void) {
-        for (int at = 1; at <= 200000; at++) {
+        for (int at = 1; at <= 20000; at++) {
             void *block = malloc(64);
-            if (!LEAK || at % 10000) free(block);
+            if (!LEAK || at % 1000) free(block);
         }
     }
     int main(void) {
@@ -59,8 +59,8 @@ fn verdict<'a>(json: &'a Value, name: &str) -> &'a str {
 fn two_builds_of_one_source_in_folders_of_other_names_are_within_limits() {
     let fixture = Fixture::new();
     std::fs::create_dir(fixture.path("a-much-longer-name-of-a-folder")).expect("a folder");
-    let old = build(&fixture, "old", 1_000_000, 0, 100);
-    let new = build(&fixture, "a-much-longer-name-of-a-folder/new", 1_000_000, 0, 100);
+    let old = build(&fixture, "old", 100_000, 0, 100);
+    let new = build(&fixture, "a-much-longer-name-of-a-folder/new", 100_000, 0, 100);
     let (page, text) = (fixture.at("gate.html"), fixture.at("gate.md"));
     let (json, output) =
         gate(&fixture, &["--base", &old, "--new", &new, "--html", &page, "--markdown", &text, "--strict"]);
@@ -74,7 +74,7 @@ fn two_builds_of_one_source_in_folders_of_other_names_are_within_limits() {
     for name in ["instructions", "allocations", "bytes", "live", "exit"] {
         assert_eq!(verdict(&json, name), "within", "{:#}", metric(&json, name));
     }
-    assert_eq!(metric(&json, "allocations")["base"], 200_401.0, "and one of standard output");
+    assert_eq!(metric(&json, "allocations")["base"], 20_401.0, "and one of standard output");
     assert_eq!(metric(&json, "live")["change"]["ratio"], 1.0);
     assert_eq!(json["programs"][0]["outputs"], "equal");
     let notes = json["programs"][0]["notes"].to_string();
@@ -86,7 +86,7 @@ fn two_builds_of_one_source_in_folders_of_other_names_are_within_limits() {
 #[test]
 fn one_percent_more_instructions_break_their_limit() {
     let fixture = Fixture::new();
-    let (old, new) = (build(&fixture, "old", 10_000_000, 0, 100), build(&fixture, "new", 10_200_000, 0, 100));
+    let (old, new) = (build(&fixture, "old", 1_000_000, 0, 100), build(&fixture, "new", 1_020_000, 0, 100));
     let (json, output) = gate(&fixture, &["--base", &old, "--new", &new]);
     output.exits(1).shows(&["Limits broken by: new", "instructions: +1.", "over the limit of 0.5%"]);
     assert_eq!((verdict(&json, "instructions"), verdict(&json, "live")), ("broken", "within"));
@@ -98,7 +98,7 @@ fn one_percent_more_instructions_break_their_limit() {
 #[test]
 fn a_leak_and_more_live_bytes_break_their_limits() {
     let fixture = Fixture::new();
-    let (old, new) = (build(&fixture, "old", 1_000_000, 0, 1000), build(&fixture, "new", 1_000_000, 1, 1020));
+    let (old, new) = (build(&fixture, "old", 100_000, 0, 1000), build(&fixture, "new", 100_000, 1, 1020));
     let (json, output) = gate(&fixture, &["--base", &old, "--new", &new, "--bisect"]);
     output.exits(1).shows(&["most live bytes: +2", "bytes live at exit: +"]);
     assert_eq!(
@@ -131,7 +131,7 @@ fn counts_that_depend_on_addresses_are_shown_and_not_gated() {
 #[test]
 fn a_static_program_is_gated_without_recordings() {
     let fixture = Fixture::new();
-    let with = |kept: u32| format!("#define ROUNDS 1000000\n#define LEAK 0\n#define KEPT {kept}\n{PARSE}");
+    let with = |kept: u32| format!("#define ROUNDS 100000\n#define LEAK 0\n#define KEPT {kept}\n{PARSE}");
     let (old, new) = (fixture.static_program("old", &with(100)), fixture.static_program("new", &with(102)));
     let (json, output) = gate(&fixture, &["--base", &old, "--new", &new]);
     output.exits(1).shows(&["most live bytes", "no recording, so call sites are not compared"]);
@@ -157,7 +157,7 @@ fn without_tracer(fixture: &Fixture) -> String {
 #[test]
 fn without_the_tracer_requests_are_recorded_and_instructions_stay_open() {
     let fixture = Fixture::new();
-    let (old, new) = (build(&fixture, "old", 1_000_000, 0, 100), build(&fixture, "new", 1_000_000, 0, 100));
+    let (old, new) = (build(&fixture, "old", 100_000, 0, 100), build(&fixture, "new", 100_000, 0, 100));
     let (file, home) = (fixture.at("gate.json"), without_tracer(&fixture));
     let run = |options: &[&str]| {
         let arguments =
@@ -172,7 +172,7 @@ fn without_the_tracer_requests_are_recorded_and_instructions_stay_open() {
     ]);
     let json = read_json(&file);
     assert_eq!((verdict(&json, "live"), verdict(&json, "instructions")), ("within", "undecided"));
-    assert_eq!(metric(&json, "allocations")["base"], 200_401.0);
+    assert_eq!(metric(&json, "allocations")["base"], 20_401.0);
     run(&["--strict"]).exits(3);
     run(&["--strict", "--bisect"]).exits(125);
 }

@@ -75,7 +75,7 @@ fn means_over_programs_are_of_equal_factors() {
     let fixture = Fixture::new();
     let words = ["run", "--heaps=2", "-m", "tithe-collect", "-n", "2", "--warmup", "0", "--size", "tiny"];
     let db = fixture.at("e.db");
-    let programs = ["-p", "cfrac:gc", "-p", "kv:gc", "--db", &db];
+    let programs = ["-p", "cfrac:gc", "-p", "route:gc", "--db", &db];
     let output = fixture.heaptoll(&[&words[..], &programs].concat()).exits(0);
     output.shows(&["overall: at equal memory, means over 2 programs"]);
     let json = fixture.json(&db);

@@ -28,12 +28,16 @@ fn most_live(figures: &Value) -> (u64, u64) {
 }
 
 /// Blocks of 1000 bytes, of seven call sites: 7000 of `hold_7`, 6000 of `hold_6`, ..., and 16 bytes after each; `drop()`
-/// frees all but those.
+/// frees all but those. With `PER` and `BYTES` defined before, so many blocks of so many bytes in place of each thousand.
 const CACHE: &str = r#"
+    #ifndef PER
+    #define PER 1000
+    #define BYTES 1000
+    #endif
     static char *kept[28000], *between[28000]; static int used;
     #define HOLD(n) __attribute__((noinline)) static void hold_##n(void) { \
-        for (int at = 0; at < n * 1000; at++) { \
-            kept[used] = memset(malloc(1000), n, 1000); between[used++] = memset(malloc(16), 1, 16); } }
+        for (int at = 0; at < n * PER; at++) { \
+            kept[used] = memset(malloc(BYTES), n, BYTES); between[used++] = memset(malloc(16), 1, 16); } }
     HOLD(1) HOLD(2) HOLD(3) HOLD(4) HOLD(5) HOLD(6) HOLD(7)
     static void hold(void) { small_pages(); hold_1(); hold_7(); hold_3(); hold_5(); hold_2(); hold_6(); hold_4(); }
     static void drop(void) { while (used > 0) free(kept[--used]); }
@@ -46,12 +50,12 @@ fn a_cache_that_destructors_free_is_live_and_has_holders_however_the_program_end
     let ends = ["return 0", "exit(0)", "_exit(0)", "quick_exit(0)", "pthread_exit(0)"];
     for (at, end) in ends.into_iter().enumerate() {
         let source = format!(
-            "#include <pthread.h>\n{CACHE} __attribute__((destructor)) static void last(void) {{ drop(); }}
+            "#include <pthread.h>\n#define PER 250\n#define BYTES 4080\n{CACHE} __attribute__((destructor)) static void last(void) {{ drop(); }}
             int main(void) {{ atexit(drop); at_quick_exit(drop); hold(); {end}; }}"
         );
         let program = fixture.program(&format!("cache{at}"), &source);
         let (text, figures) = ledger(&fixture, &[], &[&program]);
-        assert!(most_live(&figures).0 >= 28_000 * (1000 + 16), "{end}: {text}");
+        assert!(most_live(&figures).0 >= 28 * 250 * (4080 + 16), "{end}: {text}");
         assert_eq!(figures["peak_is_known"], true, "{end}: {text}");
         let heading = text.find("At the peak, known within 5 %").unwrap_or_else(|| panic!("{end}: {text}"));
         let first = text[heading..].lines().nth(1).expect("a sentence");

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::fixture::{
-    Fixture, assert_none_left, eventually, marker, notes, outcomes, programs_with, rows, rows_of,
+    Fixture, assert_none_left, eventually, marker, notes, outcomes, programs_with, read_json, rows, rows_of,
 };
 
 /// The words of a run that prints all its notes.
@@ -14,10 +14,15 @@ fn explained<'a>(words: &[&'a str]) -> Vec<&'a str> {
 
 /// Some milliseconds of allocating, then whatever the test has it do.
 fn works(before_the_end: &str) -> String {
+    allocates(300_000, before_the_end)
+}
+
+/// So many allocations, then whatever the test has it do.
+fn allocates(blocks: u32, before_the_end: &str) -> String {
     format!(
         "#include <fcntl.h>\n#include <pthread.h>\n#include <sys/file.h>\n#include <sys/socket.h>\n\
          #include <sys/un.h>\n#include <sys/ipc.h>\n#include <sys/shm.h>\n\
-         int main(void) {{ for (int i = 0; i < 300000; i++) {{ char *p = malloc(i % 500 + 1); *p = 1; free(p); }} \
+         int main(void) {{ for (int i = 0; i < {blocks}; i++) {{ char *p = malloc(i % 500 + 1); *p = 1; free(p); }} \
          {before_the_end} puts(\"done\"); return 0; }}"
     )
 }
@@ -129,14 +134,14 @@ fn what_copies_would_meet_keeps_a_program_out_of_lockstep_with_the_reason() {
     let fixture = Fixture::new();
     std::fs::write(fixture.path("there"), "").expect("writes");
     for (number, (act, reason)) in cases.into_iter().enumerate() {
-        let program = fixture.program(&format!("acts{number}"), &works(act));
-        let db = fixture.at(&format!("{number}.db"));
-        let mut run =
-            fixture.command(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--warmup", "0", "--db", &db]);
+        let program = fixture.program(&format!("acts{number}"), &allocates(30_000, act));
+        let file = fixture.at(&format!("{number}.json"));
+        let mut run = fixture
+            .command(&["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--warmup", "0", "--json", &file]);
         run.args(["--", &program]).current_dir(fixture.path("."));
         let output: crate::fixture::CommandOutput = run.output().expect("starts").into();
         output.exits(0);
-        let json = fixture.json(&db);
+        let json = read_json(&file);
         let notes = notes(&json);
         assert!(notes.contains("not in lockstep") && notes.contains(reason), "{act}: {notes}");
         assert!(rows_of(&json, "glibc", "alone").is_empty(), "{act}");

@@ -2,19 +2,23 @@
 
 use crate::fixture::{Fixture, read_json, text};
 
-const WORK: &str = r#"
+/// A program that makes this many blocks, and counts to a hundred times as many.
+fn work(fixture: &Fixture, blocks: u32) -> String {
+    let source = r#"
 int main(void) {
     volatile unsigned long x = 0;
-    for (int i = 0; i < 200000; i++) { char *p = malloc(i % 100 + 1); p[0] = 1; free(p); }
-    for (long i = 0; i < 20000000; i++) x += i;
+    for (int i = 0; i < BLOCKS; i++) { char *p = malloc(i % 100 + 1); p[0] = 1; free(p); }
+    for (long i = 0; i < 100L * BLOCKS; i++) x += i;
     return 0;
 }
 "#;
+    fixture.program("work", &format!("#define BLOCKS {blocks}\n{source}"))
+}
 
 #[test]
 fn every_experiment_bounds_the_overhead_of_its_managers() {
     let fixture = Fixture::new();
-    let program = fixture.program("work", WORK);
+    let program = work(&fixture, 200_000);
     let (db, json, html) = (fixture.at("e.db"), fixture.at("e.json"), fixture.at("e.html"));
     let words =
         ["run", "--bounds", "-n", "6", "--warmup", "0", "--db", &db, "--json", &json, "--html", &html];
@@ -44,7 +48,7 @@ fn every_experiment_bounds_the_overhead_of_its_managers() {
 #[test]
 fn exact_counts_of_another_file_are_taken_where_the_work_is_the_same() {
     let fixture = Fixture::new();
-    let program = fixture.program("work", WORK);
+    let program = work(&fixture, 20_000);
     let (timed, traced) = (fixture.at("timed.db"), fixture.at("traced.db"));
     fixture
         .heaptoll(&["run", "-n", "3", "--warmup", "0", "-m", "glibc", "--db", &timed, "--", &program])

@@ -10,11 +10,13 @@ use super::file::ExperimentFile;
 use super::layout::WRITTEN_BY;
 use crate::experiment::{Experiment, Settings};
 
-/// Writes everything but the rows.
+/// Writes everything but the rows, all of it or nothing.
 ///
 /// # Errors
 /// The file cannot be written.
 pub(super) fn write(file: &ExperimentFile, experiment: &Experiment) -> Result<(), StoreError> {
+    let error = |cause| file.error(cause);
+    let transaction = file.connection.unchecked_transaction().map_err(error)?;
     put(file, WRITTEN_BY, &env!("CARGO_PKG_VERSION"))?;
     put(file, "heaptoll_version", &experiment.heaptoll_version)?;
     put(file, "created_unix_s", &experiment.created_unix_s)?;
@@ -26,7 +28,8 @@ pub(super) fn write(file: &ExperimentFile, experiment: &Experiment) -> Result<()
     put(file, "refused", &experiment.refused)?;
     put(file, "exact_notes", &experiment.exact_notes)?;
     put(file, "own_cost", &experiment.own_cost)?;
-    put(file, "complete", &experiment.complete)
+    put(file, "complete", &experiment.complete)?;
+    transaction.commit().map_err(error)
 }
 
 /// Reads an experiment without its rows.

@@ -33,10 +33,12 @@ impl ExperimentFile {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let file = ExperimentFile::connect(path, flags)?;
         let made = (|| {
-            file.connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-            file.connection.pragma_update(None, "user_version", LAYOUT)?;
-            file.connection.execute_batch(&tables())?;
-            file.connection.execute_batch(VIEWS)
+            let transaction = file.connection.unchecked_transaction()?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", LAYOUT)?;
+            transaction.execute_batch(&tables())?;
+            transaction.execute_batch(VIEWS)?;
+            transaction.commit()
         })();
         made.map_err(|cause| file.error(cause))?;
         Ok(file)

@@ -285,6 +285,22 @@ fn a_newer_layout_and_an_existing_file_are_refused() {
     assert!(matches!(Store::read(&path), Err(StoreError::Newer { .. })));
 }
 
+/// Each value was written by itself, so that a full disk left new settings beside stacks of before.
+#[test]
+fn a_description_that_does_not_fit_on_the_disk_leaves_the_one_before() {
+    let folder = folder();
+    let path = folder.path().join("e.db");
+    let before = experiment(&["glibc"]);
+    let store = Store::create(&path, &before).expect("creates");
+    let pages = "PRAGMA max_page_count = 1";
+    let _: i64 = store.file.connection.query_row(pages, [], |row| row.get(0)).expect("limits");
+    let mut after = Experiment { complete: true, baseline: "other".into(), ..before.clone() };
+    after.refused.push(("prog".into(), "lea".into(), "x".repeat(100_000)));
+    assert!(store.describe(&after).is_err());
+    drop(store);
+    assert_eq!(Store::read(&path).expect("reads"), before);
+}
+
 #[test]
 fn damage_is_reported_and_never_panics() {
     let folder = folder();
