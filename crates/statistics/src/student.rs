@@ -4,6 +4,9 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::ALPHA;
 
+/// More values than these are not asked for; with many more, the search for a quantile does not end.
+const MOST_NEEDED: f64 = 100_000.0;
+
 /// How many standard errors an interval reaches to either side, of `family` intervals that hold together (Bonferroni).
 pub fn reach(freedom: usize, family: usize) -> f64 {
     let side = ALPHA / (2.0 * family.max(1) as f64);
@@ -11,15 +14,14 @@ pub fn reach(freedom: usize, family: usize) -> f64 {
 }
 
 /// About how many values bring an interval, which reaches `half` to either side with `count` of them, down to `distance`, of
-/// `family` that hold together and with the same spread; `None` of what no number does.
+/// `family` that hold together and with the same spread; `None` where it is more than anyone has.
 pub fn needed(count: usize, half: f64, distance: f64, family: usize) -> Option<f64> {
     let share = half / distance;
     let known = reach(count.checked_sub(1)?, family);
     let at = |reach: f64| count as f64 * (share * reach / known).powi(2);
     // The reach of more values is shorter; how much so hardly changes with how many more.
-    let first = at(known);
-    let needed = at(reach(first as usize, family)).ceil();
-    needed.is_finite().then_some(needed)
+    let first = Some(at(known)).filter(|first| *first <= MOST_NEEDED)?;
+    Some(at(reach(first as usize, family)).ceil())
 }
 
 /// What a mean and its interval need of values, which need not be kept.
@@ -126,7 +128,12 @@ mod tests {
             let reached = half * width(needed as usize) / width(count);
             assert!((reached / distance - 1.0).abs() < 0.1 && needed > count as f64, "{needed}: {reached}");
         }
-        assert_eq!((needed(10, 0.1, 0.0, 1), needed(0, 0.1, 0.1, 1)), (None, None));
+        assert_eq!(
+            (needed(10, 0.1, 0.0, 1), needed(0, 0.1, 0.1, 1)),
+            (None, None),
+            "a distance of none took forever"
+        );
+        assert!(needed(10, 0.1, 0.0011, 20).is_some() && needed(10, 0.1, 0.0009, 20).is_none());
     }
 
     #[test]
