@@ -293,8 +293,9 @@ fn nurseries(figures: &LifetimeFigures) -> Section {
     ];
     let mut survive = table("", &columns, rows.collect());
     survive.notes.push(
-        "Allocation fills the nursery; objects alive when it is full survive and are promoted. Objects end here when \
-         the program frees them; for a collector they end somewhat earlier or later."
+        "Allocation fills the nursery; objects alive when it is full survive and are promoted. The last nursery, which \
+         the run does not fill, is left out. Objects end here when the program frees them; for a collector they end \
+         somewhat earlier or later."
             .to_owned(),
     );
     Section { title: "Nurseries".into(), text: Vec::new(), items: vec![Item::Table(survive)] }
