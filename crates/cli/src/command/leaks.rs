@@ -265,6 +265,11 @@ fn show(all: &[Image], again: &str, arguments: &Arguments) -> Result<Answer, Fai
 /// The exit status by what was to make the command fail.
 fn judged(images: &[&Image], arguments: &Arguments) -> Result<u8, Failure> {
     let (mut found, mut undecided) = (false, Vec::new());
+    // Of a command the tracer proves that it allocates nothing; of a trace the recorder may have missed it.
+    let is_empty = images.iter().all(|(_, figures)| figures.allocated.objects == 0);
+    if is_empty && arguments.trace.is_some() && !arguments.fail_on.is_empty() {
+        undecided.push("the trace has no objects; was the program recorded?".to_owned());
+    }
     for (trace, figures) in images {
         for fault in &arguments.fail_on {
             let fault = match fault {

@@ -21,23 +21,12 @@ pub fn sentences(figures: &LifetimeFigures) -> Vec<String> {
     if figures.all.objects == 0 {
         return vec!["The trace has no allocations: there are no lifetimes to report.".to_owned()];
     }
-    let mut sentences: Vec<String> = ages(figures).into_iter().chain([long_lived(figures)]).collect();
+    let mut sentences = vec![long_lived(figures)];
     if figures.still_live.objects > 0 {
         sentences.push(never_freed(figures));
     }
     sentences.push(generations(figures));
     sentences
-}
-
-/// How old half of the objects become, and nine tenths.
-fn ages(figures: &LifetimeFigures) -> Option<String> {
-    let bytes = figures.survival.iter().find(|survival| survival.clock == Clock::Bytes)?;
-    let half = |age| format!("Half of the objects end before {} more are allocated", whole_bytes(age));
-    Some(match (bytes.median_age, bytes.age_90) {
-        (Some(age), Some(most)) => format!("{}, nine tenths before {}.", half(age), whole_bytes(most)),
-        (Some(age), None) => format!("{}; more than a tenth is never freed.", half(age)),
-        (None, _) => "More than half of the objects are never freed.".to_owned(),
-    })
 }
 
 /// What Zorn (1992) found, for this program.
@@ -146,7 +135,6 @@ mod tests {
     #[test]
     fn short_lives_make_generations_pay() {
         let text = queue(1000, 1);
-        assert!(text.starts_with("Half of the objects end before "), "{text}");
         assert!(text.contains("as in all of Zorn's programs (1992) but"), "{text}");
         assert!(
             text.contains("Each collection of a nursery of 4.00 MiB would promote 1.6 % of it"),
@@ -165,7 +153,6 @@ mod tests {
     #[test]
     fn a_program_that_never_frees_is_the_channel_router() {
         let text = queue(1000, 1000);
-        assert!(text.starts_with("More than half of the objects are never freed."), "{text}");
         assert!(text.contains("100 % of the objects are still live after"), "{text}");
         assert!(text.contains("the one of Zorn's programs (1992) that never frees"), "{text}");
         assert!(text.contains("would promote 100 % of it"), "{text}");
