@@ -46,7 +46,7 @@ enum FaultArg {
 ///
 /// Exit status: 0 all well; 1 a leak that --fail-on names, the program failed, the trace is damaged (without
 /// --fail-on), or an output file could not be written; 2 bad request, or this kind of trace does not show what
-/// --fail-on names; 3 --fail-on is undecided: the run is too short, or the trace is damaged and its whole part has no
+/// --fail-on names; 3 --fail-on is undecided: the run is too short, the trace has no objects, or its whole part has no
 /// such leak; 130 interrupted. Ctrl-C goes to the program, and the answer covers the run until then; a second Ctrl-C
 /// kills the program. During the first run, without the tracer, Ctrl-C ends that run only.
 #[derive(Debug, Args)]
