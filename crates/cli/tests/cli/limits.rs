@@ -30,11 +30,7 @@ const LOW: [(&str, &[&str], &str); 14] = [
         &["record", "--sites", "-f", "-o", "t"],
         "private memory is limited to 40\u{202f}000 KiB: raise the limit (`ulimit -d`)",
     ),
-    (
-        "-d 20000",
-        &["leaks"],
-        "heaptoll itself needs more memory than it may have; private memory is limited to",
-    ),
+    ("-d 20000", &["leaks"], "private memory is limited to 20\u{202f}000 KiB: raise the limit (`ulimit -d`)"),
     ("-d 4000", &["record", "-f", "-o", "t"], "private memory is limited to 4000 KiB: raise the"),
     ("-d 8000", &["record", "-f", "-o", "t"], "private memory is limited to 8000 KiB: raise the"),
     ("-d 4000", &["ledger"], "private memory is limited to 4000 KiB: raise the limit (`ulimit -d`)"),
