@@ -25,7 +25,7 @@ const DEEPER: u64 = 1;
 const LOST: u64 = 2;
 /// What follows the frames of a stack whose recursion was folded: `heaptoll_stacks::REPEATED`.
 const REPEATED: u64 = 3;
-/// The end of a path whose file is gone.
+/// The end of a path whose file is gone, as the kernel writes it.
 const DELETED: &str = " (deleted)";
 /// Words of an object before its path: start, end, difference, length of the path.
 const OBJECT_WORDS: usize = 4;
@@ -296,14 +296,13 @@ impl Object {
         })
     }
 
-    /// Its path, with the reason why the file has no names where it is not the one that was loaded: `(deleted)` as the
-    /// kernel writes it, which has done so where a file had no path.
+    /// Its path, with the reason why the file has no names where it is not the one that was loaded.
     fn shown(&self) -> String {
         let path = self.path.to_string_lossy();
         let why = match std::fs::metadata(&self.path) {
             Ok(about) if file::is_newer(&about, self.recorded_at) => " (changed)",
             Err(error) if error.kind() == NotFound && self.path.is_absolute() && !path.ends_with(DELETED) => {
-                DELETED
+                " (not here)"
             }
             _ => "",
         };
@@ -370,7 +369,7 @@ mod tests {
         let first = "/nowhere/first.so".to_owned();
         let none = String::new;
         let cut = |what: &str| (none(), 0, what.to_owned());
-        let gone = |path: &str| format!("{path} (deleted)");
+        let gone = |path: &str| format!("{path} (not here)");
         let known = (gone(&first), 0x500, none());
         assert_eq!(frames(&sites, 1), [known, (none(), 0x9000, none()), cut("[deeper frames]")]);
         // 0x2001 is the return address of a call at 0x2000, where the second object has ended.
@@ -400,7 +399,7 @@ mod tests {
         symbols.define(0, &object(0x1000, 0x3000, 0x1000, "/nowhere/late.so"));
         assert_eq!(
             frames(&symbols.finish(), 1),
-            [("/nowhere/late.so (deleted)".to_owned(), 0x500, String::new())]
+            [("/nowhere/late.so (not here)".to_owned(), 0x500, String::new())]
         );
     }
 
@@ -423,7 +422,7 @@ mod tests {
         let changed = format!("{path} (changed)");
         assert_eq!(
             shown,
-            [&changed, &path, "/nowhere/gone.so (deleted)", "/memfd:code (deleted)", "linux-vdso.so.1"]
+            [&changed, &path, "/nowhere/gone.so (not here)", "/memfd:code (deleted)", "linux-vdso.so.1"]
         );
     }
 
@@ -484,7 +483,7 @@ mod tests {
         symbols.define(2, &[0x1800]);
         let sites = symbols.finish();
         assert!(frames(&sites, 1).iter().any(|frame| frame.2.contains("this_program_is_found")));
-        assert_eq!(frames(&sites, 2), [("/nowhere/x.so".to_owned(), 0x800, String::new())]);
+        assert_eq!(frames(&sites, 2), [("/nowhere/x.so (not here)".to_owned(), 0x800, String::new())]);
     }
 
     #[test]

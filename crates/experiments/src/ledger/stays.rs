@@ -82,12 +82,12 @@ impl<'a> Stays<'a> {
             all => format!(": {}", all.iter().map(each).collect::<Vec<_>>().join(", ")),
         };
         format!(
-            "{} of the {} live at the largest snapshot are freed later, and at the last snapshot {} of free memory are resident{}. Then: {}",
+            "{} of the {} live at the largest snapshot are freed later, and at the last snapshot {} of free memory are resident{}. {}",
             whole_bytes(live(self.peak).saturating_sub(live(later))),
             whole_bytes(live(self.peak)),
             whole_bytes(free),
             parts,
-            headline(later)
+            headline("Then", later)
         )
     }
 }
