@@ -30,7 +30,7 @@ pub fn with_enough_stack(main: fn() -> ExitCode) -> ExitCode {
 /// The signal cannot be caught.
 pub fn name_the_limit_of_memory() -> Result<(), Failure> {
     let Some(limits) = limits::memory() else { return Ok(()) };
-    let text = format!("error: heaptoll itself needs more memory than it may have; {limits}\n");
+    let text = format!("error: heaptoll itself may have had too little memory; {limits}\n");
     let at_panic = text.clone();
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
