@@ -192,7 +192,7 @@ mod tests {
 
     /// Before, code made at run time was a bare address.
     #[test]
-    fn code_in_no_file_says_so() {
+    fn code_in_no_file_is_marked() {
         let made = Frame { offset: 0x7f00_1006, ..Frame::default() };
         let mut rows = Rows::new(3);
         let row = rows.stack(&[0], |_: u64| Some(made));

@@ -37,7 +37,7 @@ pub fn name_the_limit_of_memory() -> Result<(), Failure> {
         before(panic);
         let _ = std::io::stderr().write_all(at_panic.as_bytes());
     }));
-    let say = move || {
+    let print = move || {
         // SAFETY: write reads `text`, which the closure owns, and _exit takes a plain number; both are bare system calls.
         unsafe {
             libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len());
@@ -45,5 +45,5 @@ pub fn name_the_limit_of_memory() -> Result<(), Failure> {
         }
     };
     // SAFETY: the closure takes no lock, allocates nothing and does not return, which a signal's handler may do.
-    unsafe { signal_hook::low_level::register(libc::SIGABRT, say) }.map(drop).map_err(exit::cannot_watch)
+    unsafe { signal_hook::low_level::register(libc::SIGABRT, print) }.map(drop).map_err(exit::cannot_watch)
 }

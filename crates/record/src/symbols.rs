@@ -405,7 +405,7 @@ mod tests {
 
     /// Before, nothing told such a file from one without symbols.
     #[test]
-    fn a_file_that_is_not_the_one_that_was_loaded_says_why_it_has_no_names() {
+    fn a_file_that_is_not_the_one_that_was_loaded_shows_why_it_has_no_names() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("changed.so").to_str().expect("UTF-8").to_owned();
         std::fs::write(&path, "other").expect("written");
