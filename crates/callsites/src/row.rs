@@ -55,7 +55,7 @@ impl Named {
         let name = match (frame.function.is_empty(), frame.object.is_empty()) {
             (false, _) => function.clone(),
             (true, false) => format!("{}+{:#x}", file_name(frame.object), frame.offset),
-            (true, true) => format!("{:#x}", frame.offset),
+            (true, true) => format!("{:#x} (in no file)", frame.offset),
         };
         Named {
             own: is_own(frame, &function),

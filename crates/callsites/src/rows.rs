@@ -189,4 +189,13 @@ mod tests {
         let row = rows.stack(&[0, 1, 2, 3, 4], |number: u64| stack.get(number as usize).copied());
         assert_eq!(rows.name(row), "libstdc++.so.6+0xa57ba < _dl_init < ld-linux-x86-64.so.2+0x9");
     }
+
+    /// Before, code made at run time was a bare address.
+    #[test]
+    fn code_in_no_file_is_marked() {
+        let made = Frame { offset: 0x7f00_1006, ..Frame::default() };
+        let mut rows = Rows::new(3);
+        let row = rows.stack(&[0], |_: u64| Some(made));
+        assert_eq!(rows.name(row), "0x7f001006 (in no file)");
+    }
 }

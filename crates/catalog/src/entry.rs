@@ -116,7 +116,7 @@ pub(crate) struct Serve {
     /// A second load, after which the server has less to hold.
     pub burst: Option<Vec<String>>,
     pub ready: String,
-    pub figures: String,
+    pub figures: Option<String>,
     #[serde(default = "term")]
     pub stop: String,
 }

@@ -44,7 +44,7 @@ struct ServeTemplates {
     load: Vec<Template>,
     burst: Option<Vec<Template>>,
     ready: String,
-    figures: String,
+    figures: Option<String>,
     stop: String,
 }
 
@@ -119,7 +119,7 @@ pub struct PreparedServe {
     /// A regular expression: the server is ready when a line of its output matches.
     pub ready: String,
     /// A regular expression for the load's output: each match is one figure's set, each named group a value.
-    pub figures: String,
+    pub figures: Option<String>,
     /// The signal that stops the server cleanly, without `SIG`.
     pub stop: String,
 }
@@ -133,7 +133,9 @@ fn command_or_server(
         (Some(command), None) => Ok((check.command(command, "command")?, None)),
         (None, Some(serve)) => {
             check.pattern(&serve.ready, "serve.ready", false)?;
-            check.pattern(&serve.figures, "serve.figures", true)?;
+            if let Some(figures) = &serve.figures {
+                check.pattern(figures, "serve.figures", true)?;
+            }
             check.signal(&serve.stop, "serve.stop")?;
             let templates = ServeTemplates {
                 load: check.command(&serve.load, "serve.load")?,

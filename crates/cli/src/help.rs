@@ -6,6 +6,8 @@ use clap::{Arg, Command};
 const PROGRAM: &str = "Program";
 const MEASUREMENT: &str = "Measurement";
 const OUTPUT: &str = "Output";
+/// In the order of every help.
+const HEADINGS: [&str; 3] = [PROGRAM, MEASUREMENT, OUTPUT];
 
 /// The options that say what runs, by their names in the code.
 const OF_PROGRAM: &[&str] = &[
@@ -115,22 +117,23 @@ const COMMON: [&str; 12] = [
 pub fn arranged(command: Command) -> Command {
     let few = few(&command);
     let measures = command.get_arguments().any(|argument| OF_PROGRAM.contains(&id(argument)));
-    command
-        .mut_args(|argument| {
-            if argument.is_positional() {
-                return argument;
-            }
-            let heading = if OF_PROGRAM.contains(&id(&argument)) {
-                Some(PROGRAM)
-            } else if OF_OUTPUT.contains(&id(&argument)) {
-                Some(OUTPUT)
-            } else {
-                measures.then_some(MEASUREMENT)
-            };
-            let is_left_out = !few.iter().any(|shown| shown == id(&argument));
-            argument.help_heading(heading).hide_short_help(is_left_out)
-        })
-        .mut_subcommands(arranged)
+    let arranged_one = |argument: &Arg| {
+        let heading = match id(argument) {
+            _ if argument.is_positional() => return argument.clone(),
+            name if OF_PROGRAM.contains(&name) => Some(PROGRAM),
+            name if OF_OUTPUT.contains(&name) => Some(OUTPUT),
+            _ => measures.then_some(MEASUREMENT),
+        };
+        let is_left_out = !few.iter().any(|shown| shown == id(argument));
+        argument.clone().help_heading(heading).hide_short_help(is_left_out)
+    };
+    // The help has the headings in the order in which arguments bring them up.
+    let mut sorted: Vec<Arg> = command.get_arguments().map(arranged_one).collect();
+    sorted.sort_by_key(|argument| {
+        HEADINGS.iter().position(|heading| Some(*heading) == argument.get_help_heading())
+    });
+    let mut sorted = sorted.into_iter();
+    command.mut_args(|argument| sorted.next().unwrap_or(argument)).mut_subcommands(arranged)
 }
 
 fn id(argument: &Arg) -> &str {
@@ -176,6 +179,18 @@ mod tests {
             let options: Vec<&Arg> = command.get_arguments().filter(is_listed).collect();
             let shown = options.iter().filter(|one| !one.is_hide_short_help_set()).count();
             assert_eq!(shown, options.len().min(FEW), "{}", command.get_name());
+        }
+    }
+
+    /// Before, what is measured stood before what runs.
+    #[test]
+    fn headings_have_the_same_order_everywhere() {
+        for command in below(&crate::cli()) {
+            let mut headings: Vec<&str> = command.get_arguments().filter_map(Arg::get_help_heading).collect();
+            headings.dedup();
+            let first = |heading| headings.iter().position(|one| *one == heading);
+            let order: Vec<usize> = HEADINGS.into_iter().filter_map(first).collect();
+            assert!(order.is_sorted(), "{}: {headings:?}", command.get_name());
         }
     }
 

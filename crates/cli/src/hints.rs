@@ -31,7 +31,11 @@ fn is_program(path: &Path) -> bool {
 /// next to nothing.
 pub fn longest_trace(command: &str, trace: &Path) {
     if let Some((images, longest)) = siblings::longest(trace) {
-        let words = ["heaptoll".into(), command.into(), longest.display().to_string()];
+        let words: Vec<String> = std::iter::once("heaptoll")
+            .chain(command.split(' '))
+            .map(str::to_owned)
+            .chain([longest.display().to_string()])
+            .collect();
         terminal::note(&format!(
             "{} covers the first of {}; the longest trace is {}",
             trace.display(),

@@ -8,7 +8,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::sampler::tree;
 use signal_hook::iterator::Signals;
 
-use crate::exit;
+use crate::{exit, terminal};
 use heaptoll_command::failure::Failure;
 
 /// An interrupt that Ctrl-C and its like set.
@@ -86,7 +86,13 @@ pub fn end_after(time: Duration, interrupt: &heaptoll_runs::record::Interrupt) -
         }
         std::thread::sleep(GRACE);
         // A second one after the program's end would cut short the search for names.
-        if !descendants().is_empty() {
+        let left = descendants();
+        if !left.is_empty() {
+            let each = left.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
+            terminal::note(&format!(
+                "{} s after the signal of Ctrl-C the program still runs; it goes on unrecorded (process {each})",
+                GRACE.as_secs()
+            ));
             interrupt.raise();
         }
     });

@@ -22,6 +22,7 @@ mod one_class;
 #[cfg(test)]
 mod options_page;
 mod outputs;
+mod own_limits;
 mod pairing_arg;
 mod precision;
 mod progress_bar;
@@ -133,6 +134,10 @@ fn cli() -> clap::Command {
 }
 
 fn main() -> std::process::ExitCode {
+    own_limits::with_enough_stack(whole)
+}
+
+fn whole() -> std::process::ExitCode {
     let (words, old) = surface::present(std::env::args_os().collect());
     if let Some(text) = old.and_then(surface::renamed) {
         terminal::note(&text);
@@ -173,6 +178,10 @@ fn run(command: Command) -> Result<u8, Failure> {
     // With a handler for SIGXFSZ a write beyond the file-size limit fails, as on a full disk, and does not end
     // heaptoll. The signal is not ignored, since programs would inherit that.
     signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(exit::cannot_watch)?;
+    // A probe ends by the signal itself: how it ends is what it is started for.
+    if !matches!(command, Command::Smoke(_)) {
+        own_limits::name_the_limit_of_memory()?;
+    }
     match command {
         Command::Run(arguments) => command::run::run(*arguments),
         Command::Gate(arguments) => command::gate::run(&arguments),

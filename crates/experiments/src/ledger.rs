@@ -260,20 +260,23 @@ fn kinds(
     ]
 }
 
-/// The trace with the largest resident set at its peak among one and those of the processes that its process started.
-pub fn largest(first: &Path) -> PathBuf {
+/// The trace with the largest resident set at its peak among one and those of the processes that its process started, and
+/// how many there are.
+pub fn largest(first: &Path) -> (PathBuf, usize) {
     let peak = |path: &Path| -> Option<u64> {
         let ledger = heaptoll_trace::tables(path).ok()?.extra::<Ledger>(EXTRA)?.ok()?;
         ledger.peak().map(|peak| ledger.snapshots[peak].rss_bytes)
     };
     let mut best = (peak(first), first.to_owned());
-    for path in heaptoll_record::others(first) {
+    let others = heaptoll_record::others(first);
+    let images = others.len() + 1;
+    for path in others {
         let rss = peak(&path);
         if rss > best.0 {
             best = (rss, path);
         }
     }
-    best.1
+    (best.1, images)
 }
 
 /// Where most was live in the run of a trace.
@@ -283,8 +286,10 @@ pub fn live_peak(trace: &Path) -> Option<LivePeak> {
 
 /// A process image by its trace, for the user.
 pub fn process(trace: &Path) -> String {
-    heaptoll_trace::tables(trace)
-        .map_or_else(|_| trace.display().to_string(), |tables| trace_parts::program(&tables))
+    heaptoll_trace::tables(trace).map_or_else(
+        |_| trace.display().to_string(),
+        |tables| format!("{} (process {})", trace_parts::program(&tables), tables.header.pid),
+    )
 }
 
 /// The command that shows the ledger of a trace.

@@ -10,14 +10,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use object::{Object, ObjectSegment};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
 /// The note of a linker's build ID before its 20 bytes.
 const BUILD_ID: [u8; 16] = [4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0];
 const BUILD_ID_BYTES: usize = 20;
-/// The type of a segment that is loaded.
-const LOADED: usize = 1;
 
 /// What differs between two trees: files, and folders with other names in them.
 pub struct Differing {
@@ -140,25 +139,11 @@ fn are_alike(
     Ok(base == new || loaded(&base).is_some_and(|base| Some(base) == loaded(&new)))
 }
 
-/// What is loaded of a program of 64 bits: linkers order the names of debug information by hashes of the path.
+/// What is loaded of a program: linkers order the names of debug information by hashes of the path.
 fn loaded(file: &[u8]) -> Option<Vec<&[u8]>> {
-    let number = |at: usize, bytes: usize| {
-        let found = file.get(at..at.checked_add(bytes)?)?;
-        usize::try_from(found.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte))).ok()
-    };
-    if !file.starts_with(b"\x7fELF\x02\x01") {
-        return None;
-    }
-    let (table, bytes, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
-    let mut found = Vec::new();
-    for index in 0..count {
-        let at = table.checked_add(index * bytes)?;
-        if number(at, 4)? == LOADED {
-            let first = number(at + 8, 8)?;
-            found.push(file.get(first..first.checked_add(number(at + 32, 8)?)?)?);
-        }
-    }
-    (!found.is_empty()).then_some(found)
+    let file = object::File::parse(file).ok()?;
+    let found: Option<Vec<&[u8]>> = file.segments().map(|segment| segment.data().ok()).collect();
+    found.filter(|segments| !segments.is_empty())
 }
 
 /// What a file of the first tree would hold in the second.

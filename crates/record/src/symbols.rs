@@ -10,6 +10,7 @@ mod file;
 mod split;
 
 use std::collections::HashMap;
+use std::io::ErrorKind::NotFound;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -24,6 +25,8 @@ const DEEPER: u64 = 1;
 const LOST: u64 = 2;
 /// What follows the frames of a stack whose recursion was folded: `heaptoll_stacks::REPEATED`.
 const REPEATED: u64 = 3;
+/// The end of a path whose file is gone, as the kernel writes it.
+const DELETED: &str = " (deleted)";
 /// Words of an object before its path: start, end, difference, length of the path.
 const OBJECT_WORDS: usize = 4;
 /// Bytes of a path in a word.
@@ -235,10 +238,11 @@ impl Symbols {
             for (names, code) in named.iter_mut().zip(&self.codes) {
                 match *code {
                     Code::InObject { object: of, address } if of as usize == number => {
-                        let binary = binary.get_or_insert_with(|| {
-                            binary::load(&object.path, object.end - object.start, object.recorded_at)
+                        let (binary, shown) = binary.get_or_insert_with(|| {
+                            let bytes = object.end - object.start;
+                            (binary::load(&object.path, bytes, object.recorded_at), object.shown())
                         });
-                        *names = frames.of(&object.path, address, binary.locations(address.wrapping_sub(1)));
+                        *names = frames.of(shown, address, binary.locations(address.wrapping_sub(1)));
                     }
                     _ => {}
                 }
@@ -291,6 +295,19 @@ impl Object {
             recorded_at,
         })
     }
+
+    /// Its path, with the reason why the file has no names where it is not the one that was loaded.
+    fn shown(&self) -> String {
+        let path = self.path.to_string_lossy();
+        let why = match std::fs::metadata(&self.path) {
+            Ok(about) if file::is_newer(&about, self.recorded_at) => " (changed)",
+            Err(error) if error.kind() == NotFound && self.path.is_absolute() && !path.ends_with(DELETED) => {
+                " (not here)"
+            }
+            _ => "",
+        };
+        format!("{path}{why}")
+    }
 }
 
 /// Frames, each once.
@@ -310,20 +327,17 @@ impl Frames {
     }
 
     /// The frames of one address in an object: more than one when functions were inlined there.
-    fn of(&mut self, object: &Path, offset: u64, locations: Vec<SourceLocation>) -> Vec<u32> {
-        let object = object.to_string_lossy();
-        let frame = |SourceLocation { function, line }| Frame {
-            object: object.clone().into_owned(),
-            offset,
-            function,
-            line,
-        };
+    fn of(&mut self, object: &str, offset: u64, locations: Vec<SourceLocation>) -> Vec<u32> {
+        let frame =
+            |SourceLocation { function, line }| Frame { object: object.to_owned(), offset, function, line };
         locations.into_iter().map(|location| self.number(frame(location))).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// An object as the layer records it.
@@ -355,11 +369,12 @@ mod tests {
         let first = "/nowhere/first.so".to_owned();
         let none = String::new;
         let cut = |what: &str| (none(), 0, what.to_owned());
-        let known = (first.clone(), 0x500, none());
+        let gone = |path: &str| format!("{path} (not here)");
+        let known = (gone(&first), 0x500, none());
         assert_eq!(frames(&sites, 1), [known, (none(), 0x9000, none()), cut("[deeper frames]")]);
         // 0x2001 is the return address of a call at 0x2000, where the second object has ended.
-        let newest = (second, 0xd00, none());
-        assert_eq!(frames(&sites, 3), [newest, (first, 0x1001, none()), cut("[unknown callers]")]);
+        let newest = (gone(&second), 0xd00, none());
+        assert_eq!(frames(&sites, 3), [newest, (gone(&first), 0x1001, none()), cut("[unknown callers]")]);
         assert!(sites.sites[0].frames.is_empty() && sites.sites[2].frames.is_empty());
     }
 
@@ -382,7 +397,33 @@ mod tests {
         let mut symbols = Symbols::new(std::process::id() as i32);
         symbols.define(1, &[0x1500]);
         symbols.define(0, &object(0x1000, 0x3000, 0x1000, "/nowhere/late.so"));
-        assert_eq!(frames(&symbols.finish(), 1), [("/nowhere/late.so".to_owned(), 0x500, String::new())]);
+        assert_eq!(
+            frames(&symbols.finish(), 1),
+            [("/nowhere/late.so (not here)".to_owned(), 0x500, String::new())]
+        );
+    }
+
+    /// Before, nothing told such a file from one without symbols.
+    #[test]
+    fn a_file_that_is_not_the_one_that_was_loaded_shows_why_it_has_no_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("changed.so").to_str().expect("UTF-8").to_owned();
+        std::fs::write(&path, "other").expect("written");
+        let mut symbols = Symbols::elsewhere();
+        let words = |start, path: &str| object(start, start + 0x1000, start, path);
+        symbols.define_object(&words(0x1000, &path), SystemTime::UNIX_EPOCH);
+        symbols.define_object(&words(0x2000, &path), SystemTime::now() + Duration::from_secs(9));
+        symbols.define_object(&words(0x3000, "/nowhere/gone.so"), SystemTime::now());
+        symbols.define_object(&words(0x4000, "/memfd:code (deleted)"), SystemTime::now());
+        symbols.define_object(&words(0x5000, "linux-vdso.so.1"), SystemTime::now());
+        symbols.define(1, &[0x1500, 0x2500, 0x3500, 0x4500, 0x5500]);
+        let shown: Vec<String> =
+            frames(&symbols.finish(), 1).into_iter().map(|(object, ..)| object).collect();
+        let changed = format!("{path} (changed)");
+        assert_eq!(
+            shown,
+            [&changed, &path, "/nowhere/gone.so (not here)", "/memfd:code (deleted)", "linux-vdso.so.1"]
+        );
     }
 
     #[test]
@@ -442,7 +483,7 @@ mod tests {
         symbols.define(2, &[0x1800]);
         let sites = symbols.finish();
         assert!(frames(&sites, 1).iter().any(|frame| frame.2.contains("this_program_is_found")));
-        assert_eq!(frames(&sites, 2), [("/nowhere/x.so".to_owned(), 0x800, String::new())]);
+        assert_eq!(frames(&sites, 2), [("/nowhere/x.so (not here)".to_owned(), 0x800, String::new())]);
     }
 
     #[test]

@@ -275,7 +275,7 @@ fn info(prepared: Prepared) -> ProgramInfo {
         serve: prepared.serve.map(|serve| ServeInfo {
             load: serve.load,
             ready: serve.ready,
-            figures: Some(serve.figures),
+            figures: serve.figures,
             stop: serve.stop,
             burst: serve.burst,
             idle_s: vec![],

@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(name(1), "term (parse.c:120) < parse (x1 to x2) < p+0x40");
         assert_eq!(name(2), "operator new", "nothing else is left");
         assert_eq!(name(3), "p+0x40", "a frame that is not there is left out");
-        assert_eq!(name(4), "0x1234");
+        assert_eq!(name(4), "0x1234 (in no file)");
         assert_eq!(numbers[5], numbers[1], "they read alike");
         assert_eq!(name(6), "unknown site 6");
         assert_eq!(rows.first_alike(), [0, 1, 2, 3, 4, 1]);

@@ -15,16 +15,16 @@ pub fn advice(error: &io::Error) -> Option<String> {
             Some(files) => format!("only {files} files may be open: raise the limit (`ulimit -n`)"),
             None => "too many files are open: raise the limit (`ulimit -n`)".into(),
         }),
-        Errno::NFILE => {
-            Some("too many files are open in the whole system: end some programs, or raise fs.file-max".into())
-        }
-        Errno::FBIG => set(Resource::Fsize).map(|bytes| {
-            format!("files may not exceed {}: raise the limit (`ulimit -f`)", kib(bytes))
-        }),
-        Errno::AGAIN => Some(
-            "the limit of processes and threads is reached: end some, or raise it (`ulimit -u`, or pids.max of the control group)"
-                .into(),
+        Errno::NFILE => Some(
+            "too many files are open in the whole system: end some programs, or raise fs.file-max".into(),
         ),
+        Errno::FBIG => set(Resource::Fsize)
+            .map(|bytes| format!("files may not exceed {}: raise the limit (`ulimit -f`)", kib(bytes))),
+        // A thread whose stack finds no memory is refused by the same error.
+        Errno::AGAIN => Some(format!(
+            "{}the limit of processes and threads is reached: end some, or raise it (`ulimit -u`, or pids.max of the control group)",
+            memory().map(|limits| format!("{limits}; or ")).unwrap_or_default()
+        )),
         Errno::NOMEM => {
             Some(memory().unwrap_or_else(|| "there is too little memory: end other programs".into()))
         }

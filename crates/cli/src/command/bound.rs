@@ -8,6 +8,7 @@ use heaptoll_trace_reports::bound::{self, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::exit;
+use crate::hints;
 use crate::memory::MemoryArguments;
 
 /// Find the smallest heap that could have served a trace.
@@ -42,6 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let request =
         Request { small_blocks_of_8: arguments.small_8, memory_limit_bytes: arguments.memory.limit_bytes() };
+    hints::longest_trace("trace bound", &arguments.trace);
     let figures = bound::measure(&arguments.trace, request)?;
     let document = bound::document(&figures, &arguments.trace);
     let code = arguments.outputs.deliver(&document, bound::SCHEMA, &figures)?;

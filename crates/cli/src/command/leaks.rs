@@ -46,7 +46,7 @@ enum FaultArg {
 ///
 /// Exit status: 0 all well; 1 a leak that --fail-on names, the program failed, the trace is damaged (without
 /// --fail-on), or an output file could not be written; 2 bad request, or this kind of trace does not show what
-/// --fail-on names; 3 --fail-on is undecided: the run is too short, or the trace is damaged and its whole part has no
+/// --fail-on names; 3 --fail-on is undecided: the run is too short, the trace has no objects, or its whole part has no
 /// such leak; 130 interrupted. Ctrl-C goes to the program, and the answer covers the run until then; a second Ctrl-C
 /// kills the program. During the first run, without the tracer, Ctrl-C ends that run only.
 #[derive(Debug, Args)]
@@ -265,6 +265,11 @@ fn show(all: &[Image], again: &str, arguments: &Arguments) -> Result<Answer, Fai
 /// The exit status by what was to make the command fail.
 fn judged(images: &[&Image], arguments: &Arguments) -> Result<u8, Failure> {
     let (mut found, mut undecided) = (false, Vec::new());
+    // Of a command the tracer proves that it allocates nothing; of a trace the recorder may have missed it.
+    let is_empty = images.iter().all(|(_, figures)| figures.allocated.objects == 0);
+    if is_empty && arguments.trace.is_some() && !arguments.fail_on.is_empty() {
+        undecided.push("the trace has no objects; was the program recorded?".to_owned());
+    }
     for (trace, figures) in images {
         for fault in &arguments.fail_on {
             let fault = match fault {

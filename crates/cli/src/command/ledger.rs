@@ -127,18 +127,20 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         let earlier_request =
             record::Request { is_temporary: true, ..recording(arguments, &earlier, stdin.as_deref()) };
         if record(&earlier_request, &places, &arguments.end)? == exit::INTERRUPTED {
-            show(&ledger::largest(&earlier), &again(arguments), None, arguments)?;
+            show(&ledger::largest(&earlier).0, &again(arguments), None, arguments)?;
             return Ok(exit::INTERRUPTED);
         }
-        first_run = ledger::live_peak(&ledger::largest(&earlier));
+        first_run = ledger::live_peak(&ledger::largest(&earlier).0);
         request.options.stop =
             first_run.map(|peak| record::StopPoint { image: peak.image, events: peak.events });
     }
     let status = record(&request, &places, &arguments.end)?;
-    let trace = ledger::largest(&first);
-    if trace != first {
+    let (trace, images) = ledger::largest(&first);
+    if images > 1 {
+        let others = arguments.output.as_ref().map_or("`-o FILE` keeps", |_| "the files above are");
         terminal::note(&format!(
-            "of this command's sampled processes, {} had the most resident memory: the ledger shows it",
+            "of this command's {images} process images, {} had the most resident memory: the ledger shows it; {others} \
+             the traces of all",
             ledger::process(&trace)
         ));
     }

@@ -9,6 +9,7 @@ use heaptoll_trace_reports::lifetimes::{self, By, Request};
 use crate::documents::DocumentOutputs;
 use crate::exit;
 use crate::frames::FramesArguments;
+use crate::hints;
 use crate::memory::MemoryArguments;
 
 /// The groups of objects.
@@ -65,6 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         memory_limit_bytes: arguments.memory.limit_bytes(),
         stacks: arguments.outputs.html.is_some(),
     };
+    hints::longest_trace("trace lifetimes", &arguments.trace);
     let (figures, profile) = lifetimes::measure(&arguments.trace, request)?;
     let document = lifetimes::document(&figures, profile, &arguments.trace);
     let code = arguments.outputs.deliver(&document, lifetimes::SCHEMA, &figures)?;

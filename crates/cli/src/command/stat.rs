@@ -9,6 +9,7 @@ use heaptoll_trace_reports::stat::{self, OfEitherKind, Request};
 use crate::documents::DocumentOutputs;
 use crate::exit;
 use crate::frames::FramesArguments;
+use crate::hints;
 use crate::memory::MemoryArguments;
 
 /// Sum up a trace: counts, sizes, rates, realloc, threads, sites.
@@ -49,6 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         memory_limit_bytes: arguments.memory.limit_bytes(),
         stacks: arguments.outputs.html.is_some(),
     };
+    hints::longest_trace("trace stat", &arguments.trace);
     match stat::of_either_kind(&arguments.trace, request)? {
         OfEitherKind::Graph(figures) => {
             let document = stat::graph::document(&figures, &arguments.trace);

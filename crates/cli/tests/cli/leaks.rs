@@ -245,6 +245,11 @@ fn a_plain_trace_shows_what_was_never_freed_and_what_grows_and_fails_no_gate_on_
         .heaptoll(&["leaks", &short, "--fail-on", "growing"])
         .exits(3)
         .complains(&["not decided", "too short"]);
+    // And so did one over a trace in which nothing was recorded.
+    let (nothing, empty) = (fixture.program("nothing", "int main(void) { return 0; }"), fixture.at("empty"));
+    fixture.heaptoll(&["record", "-o", &empty, "--", &nothing]).exits(1);
+    let judged = fixture.heaptoll(&["leaks", &empty, "--fail-on", "never-freed"]);
+    judged.exits(3).complains(&["not decided", "has no objects"]);
     fixture.heaptoll(&["record", "-o", &bare, "--", &program]).exits(0);
     fixture.heaptoll(&["leaks", &bare]).exits(0).shows(&["were never freed", "record with --sites"]);
     fixture.heaptoll(&["leaks", &bare, "--fail-on", "growing"]).exits(2).complains(&["no call stacks"]);

@@ -296,7 +296,9 @@ fn of_several_processes_the_largest_is_shown_and_a_failure_passed_on() {
     let trace = fixture.at("kept.heaptoll");
     let script = format!("{program}; exit 3");
     let output = fixture.heaptoll(&["ledger", "-o", &trace, "--", "sh", "-c", &script]).exits(1);
-    output.complains(&["had the most resident memory"]).shows(&["holder"]);
+    output
+        .complains(&["process images, ", "holder (process ", "had the most resident memory"])
+        .shows(&["holder"]);
     assert!(fixture.path("kept.heaptoll").exists());
     fixture.heaptoll(&["ledger", "-o", &trace, "--", "true"]).exits(2);
 }

@@ -14,7 +14,7 @@ fn limited(fixture: &Fixture, limit: &str, arguments: &[&str]) -> CommandOutput 
 }
 
 /// A limit, a command, and the limit in its words.
-const LOW: [(&str, &[&str], &str); 8] = [
+const LOW: [(&str, &[&str], &str); 14] = [
     ("-n 10", &["ledger"], "only 10 files may be open: raise the limit (`ulimit -n`)"),
     ("-n 6", &["ledger"], "only 6 files may be open: raise the limit (`ulimit -n`)"),
     ("-n 6", &["record", "-f", "-o", "t"], "only 6 files may be open: raise the limit (`ulimit -n`)"),
@@ -30,6 +30,12 @@ const LOW: [(&str, &[&str], &str); 8] = [
         &["record", "--sites", "-f", "-o", "t"],
         "private memory is limited to 40\u{202f}000 KiB: raise the limit (`ulimit -d`)",
     ),
+    ("-d 20000", &["leaks"], "private memory is limited to 20\u{202f}000 KiB: raise the limit (`ulimit -d`)"),
+    ("-d 4000", &["record", "-f", "-o", "t"], "private memory is limited to 4000 KiB: raise the"),
+    ("-d 8000", &["record", "-f", "-o", "t"], "private memory is limited to 8000 KiB: raise the"),
+    ("-d 4000", &["ledger"], "private memory is limited to 4000 KiB: raise the limit (`ulimit -d`)"),
+    ("-d 4000", &["run", "-n", "1", "-m", "glibc"], "private memory is limited to 4000 KiB: raise the"),
+    ("-s 128", &["ledger"], "under glibc"),
     ("-d 40000", &["leaks"], "private memory is limited to 40\u{202f}000 KiB: raise the limit (`ulimit -d`)"),
 ];
 
@@ -43,7 +49,8 @@ fn a_limit_that_is_too_low_is_named_with_its_value_and_the_command_that_raises_i
         let command: Vec<String> = command.iter().map(at).chain(["--".into(), program.clone()]).collect();
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
         let output = limited(&fixture, limit, &command);
-        assert!(output.err.contains(words), "ulimit {limit}, {command:?}:\n{}", output.err);
+        let (all, ended) = (format!("{}{}", output.out, output.err), output.code);
+        assert!(all.contains(words) && ended.is_some(), "ulimit {limit}, {command:?}, {ended:?}:\n{all}");
         for guess in ["make build", "MiB free", "aspacem"] {
             assert!(!output.err.contains(guess), "ulimit {limit}, {command:?}:\n{}", output.err);
         }

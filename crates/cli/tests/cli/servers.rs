@@ -265,7 +265,7 @@ fn a_server_and_its_load_can_be_named_by_the_file_of_an_entry() {
     let server = fixture.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
     let entry = format!(
         "name = \"mine\"\nabout = \"made for a test\"\n[serve]\nserver = [\"{server}\", \"{{tmp}}/fifo\"]\n\
-         load = [\"sh\", \"-c\", \"head -c 2000 /dev/zero > {{tmp}}/fifo; sleep 0.1; echo 7\"]\nready = \"^ready\"\nfigures = \"(?<n>[0-9]+)\"\n\
+         load = [\"sh\", \"-c\", \"head -c 2000 /dev/zero > {{tmp}}/fifo; sleep 0.1; echo 7\"]\nready = \"^ready\"\n\
          [sizes.full]\n"
     );
     std::fs::write(fixture.path("server.toml"), entry).expect("writes");

@@ -26,7 +26,7 @@ pub fn document(ledger: &Ledger, subject: &str, most: &Peak) -> Document {
     document.warnings = warnings(ledger);
     document.sections.push(Section {
         title: most.heading(ledger),
-        text: std::iter::once(headline(top))
+        text: std::iter::once(headline("At the largest snapshot", top))
             .chain(huge(top))
             .chain(
                 Stays::of(ledger).filter(|stays| !stays.leads).map(|stays| stays.sentence(&ledger.manager)),

@@ -59,7 +59,7 @@ pub fn line_name(term: Term) -> &'static str {
         Term::Headroom => "headroom: a collection reclaims it",
         Term::Held => "kept by words that point there",
         Term::Unrecorded => "not in the record",
-        Term::Code => "code and constants",
+        Term::Code => "code, constants and files",
         Term::StaticData => "static data",
         Term::Stacks => "stacks",
         Term::Shared => "shared memory and files",

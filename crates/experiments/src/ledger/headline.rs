@@ -6,8 +6,8 @@ use heaptoll_units::per_hundred;
 
 use super::groups::{GROUPS, Group, line_name};
 
-/// The process at a snapshot, and what most of it is.
-pub fn headline(snapshot: &Snapshot) -> String {
+/// The process at a snapshot, which `when` names, and what most of it is.
+pub fn headline(when: &str, snapshot: &Snapshot) -> String {
     let mut parts: Vec<(u64, &Group)> = GROUPS
         .iter()
         .map(|group| (group.amount(snapshot).resident, group))
@@ -19,7 +19,7 @@ pub fn headline(snapshot: &Snapshot) -> String {
         format!("{} {share} %{}", group.name, mostly(group, snapshot))
     });
     format!(
-        "After {} s the process had {} MiB in memory: {}.{}",
+        "{when}, after {} s, the process had {} MiB in memory: {}.{}",
         seconds(snapshot.time_ns as f64 / 1e9),
         mib_from_bytes(snapshot.rss_bytes as f64),
         shares.collect::<Vec<_>>().join(", "),
@@ -69,11 +69,11 @@ mod tests {
             arena_free_bytes: free_mib << 20,
             ..Snapshot::default()
         };
-        let text = headline(&snapshot(8, 81));
+        let text = headline("Then", &snapshot(8, 81));
         assert!(text.contains(" 81.0 MiB of it are free in 8 windows of glibc's arenas"), "{text}");
         assert!(text.contains("MALLOC_ARENA_MAX=1"), "{text}");
         for none in [snapshot(8, 20), snapshot(0, 0)] {
-            assert!(!headline(&none).contains("arena"));
+            assert!(!headline("Then", &none).contains("arena"));
         }
     }
 }

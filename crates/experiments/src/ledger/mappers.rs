@@ -5,6 +5,7 @@ use heaptoll_report::document::{Column, Section};
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::kib;
 
+use super::groups::line_name;
 use super::share;
 use super::site_rows::merged;
 
@@ -14,11 +15,7 @@ const NOTABLE: u64 = 20;
 /// A sentence that names the callers of `mmap` with most of a line in memory, and a section of them; none where that is little
 /// of the resident set.
 pub fn shown(snapshot: &Snapshot, term: Term, call_sites: &mut CallSites) -> Option<(String, Section)> {
-    let what = match term {
-        Term::OtherAnonymous => "other anonymous memory",
-        Term::Shared => "shared memory and files",
-        _ => "code, constants and files",
-    };
+    let what = line_name(term);
     let mappers: Vec<Mapper> =
         snapshot.mappers.iter().copied().filter(|mapper| mapper.term == term).collect();
     let rows = rows(&mappers, call_sites);

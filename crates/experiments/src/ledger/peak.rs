@@ -52,7 +52,7 @@ impl Peak {
                 let shown = ledger.peak().map_or(Level::default(), |at| Level::from(&ledger.snapshots[at]));
                 let (what, most, seen) = self.seen(shown);
                 format!(
-                    "The peak of {what} was missed: the snapshot below has {} % of it, and other shares",
+                    "The peak of {what} was missed: the snapshot below has {} % of it, with shares of its own",
                     per_hundred(seen, most)
                 )
             }
@@ -144,14 +144,14 @@ mod tests {
         assert_eq!(heading(peak(1000, 2000), &[(10, 2000), (1000, 10)]), known, "in two snapshots");
         let missed = |share: &str| {
             format!(
-                "The peak of live memory was missed: the snapshot below has {share} % of it, and other shares"
+                "The peak of live memory was missed: the snapshot below has {share} % of it, with shares of its own"
             )
         };
-        let rss = "The peak of RSS was missed: the snapshot below has 50.0 % of it, and other shares";
+        let rss = "The peak of RSS was missed: the snapshot below has 50.0 % of it, with shares of its own";
         assert_eq!(heading(peak(1000, 2000), &[(940, 2000)]), missed("94.0"));
         assert_eq!(
             heading(peak(1000, 2000), &[(1000, 910)]),
-            "The peak of RSS was missed: the snapshot below has 45.5 % of it, and other shares"
+            "The peak of RSS was missed: the snapshot below has 45.5 % of it, with shares of its own"
         );
         assert_eq!(heading(peak(1000, 2000), &[(290, 910)]), missed("29.0"));
         // Little is live: the resident set decides.

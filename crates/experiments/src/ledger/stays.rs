@@ -87,7 +87,7 @@ impl<'a> Stays<'a> {
             whole_bytes(live(self.peak)),
             whole_bytes(free),
             parts,
-            headline(later)
+            headline("Then", later)
         )
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn part(table: &ProgramTable, extras: Extras) -> Option<Part> {
         .map(Cell::text)
         .into()
     };
-    let figures = ["number", "pauses ms", "longest ms", "reclaimed MiB"].map(Column::figures);
+    let figures = ["number", "pauses, wall ms", "longest, wall ms", "reclaimed MiB"].map(Column::figures);
     let grid = Grid {
         columns: std::iter::once(Column::text("collector")).chain(figures).collect(),
         rows: table.rows.iter().filter_map(|row| Some((row, row.collections?))).map(row).collect(),

@@ -63,12 +63,20 @@ fn pays(collecting: &[Found<'_>], baseline: &str) -> String {
     let open = of(|cpu| !cpu.differs);
     match (less.is_empty(), open.is_empty()) {
         (false, _) => {
-            format!("A collector pays off in CPU time: {} takes less than {baseline}.", and_list(&less))
+            format!(
+                "A collector in place of free pays off in CPU time: {} takes less than {baseline}.",
+                and_list(&less)
+            )
         }
         (_, false) => {
-            format!("No collector measurably pays off in CPU time; not decided: {}.", and_list(&open))
+            format!(
+                "No collector in place of free measurably pays off in CPU time; not decided: {}.",
+                and_list(&open)
+            )
         }
-        _ => format!("Collection does not pay off in CPU time: it takes more than {baseline}."),
+        _ => format!(
+            "Collection in place of free does not pay off in CPU time: it takes more than {baseline}."
+        ),
     }
 }
 
@@ -117,11 +125,14 @@ mod tests {
             cpu: Some(Interval { ratio: low, low, high, differs: low > 1.0 || high < 1.0, pairs: 6 }),
             verdict: String::new(),
         };
-        assert!(pays(&[found(0.8, 0.9), found(1.1, 1.2)], "glibc").starts_with("A collector pays"));
+        assert!(
+            pays(&[found(0.8, 0.9), found(1.1, 1.2)], "glibc")
+                .starts_with("A collector in place of free pays")
+        );
         assert!(pays(&[found(0.9, 1.1), found(1.1, 1.2)], "glibc").contains("not decided: tithe-collect"));
         assert_eq!(
             pays(&[found(1.1, 1.2)], "glibc"),
-            "Collection does not pay off in CPU time: it takes more than glibc."
+            "Collection in place of free does not pay off in CPU time: it takes more than glibc."
         );
     }
 

@@ -237,7 +237,7 @@ fn bounds_and_collections_are_shown_on_request_alone() {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let has = |words: &str| text.contains(words);
         [
-            has("pauses ms longest ms"),
+            has("pauses, wall ms longest, wall ms"),
             has("lower bound of overhead time"),
             has("overall: lower bounds"),
             has("--bounds"),

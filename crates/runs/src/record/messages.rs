@@ -6,6 +6,7 @@ use heaptoll_preflight::{killed_by, own_heap};
 use heaptoll_record::{Progress, Recording, RecordingOutcome, Request, folder_of_others};
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds, shell_path};
 use heaptoll_trace_analysis::subject::PYTHONMALLOC;
+use heaptoll_units::limits;
 
 use super::system_calls::{RECORDER, SITES, forbidden};
 use heaptoll_command::context::Messages;
@@ -168,11 +169,13 @@ fn troubles(
             messages.note(&format!("what it allocated: heaptoll trace stat {}", shell_path(&most.path)));
         }
     } else if recorded.is_empty() {
-        let guess = match first.how.contains(KILLED) {
+        let guess = match limits::memory() {
             // The end itself is the reason.
-            true => "",
-            false => {
+            _ if first.how.contains(KILLED) => String::new(),
+            Some(limits) => format!("; the layer may have had no memory: {limits}"),
+            None => {
                 "; it may allocate nothing, have an allocator of its own inside, or have dropped LD_PRELOAD"
+                    .into()
             }
         };
         messages.error(&format!(

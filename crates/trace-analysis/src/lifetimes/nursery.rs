@@ -18,7 +18,9 @@ pub struct Nursery {
     border: u64,
     survived: Sum,
     died: Sum,
-    undecided: Sum,
+    /// Objects of the nursery that is being filled that have ended.
+    dying: Sum,
+    kept: Sum,
     large: Sum,
 }
 
@@ -33,7 +35,7 @@ pub struct NurseryFigures {
     pub survived: Sum,
     /// Objects that ended before it was full.
     pub died: Sum,
-    /// Objects still alive at the end in a nursery that was not full yet; in no share.
+    /// Objects of the last nursery, which the run does not fill; in no share.
     pub undecided: Sum,
     /// Objects too large for it; in no share.
     pub large: Sum,
@@ -55,7 +57,8 @@ impl Nursery {
             border: 0,
             survived: Sum::default(),
             died: Sum::default(),
-            undecided: Sum::default(),
+            dying: Sum::default(),
+            kept: Sum::default(),
             large: Sum::default(),
         }
     }
@@ -71,6 +74,7 @@ impl Nursery {
             self.collections += 1;
             self.border = clock.saturating_add(1);
             self.filled = growth;
+            self.died = self.died.plus(std::mem::take(&mut self.dying));
         }
     }
 
@@ -80,7 +84,7 @@ impl Nursery {
         let outcome = match allocated_at < self.border {
             _ if size > self.bytes => &mut self.large,
             true => &mut self.survived,
-            false => &mut self.died,
+            false => &mut self.dying,
         };
         outcome.add(size);
     }
@@ -90,7 +94,7 @@ impl Nursery {
         let outcome = match allocated_at < self.border {
             _ if size > self.bytes => &mut self.large,
             true => &mut self.survived,
-            false => &mut self.undecided,
+            false => &mut self.kept,
         };
         outcome.add(size);
     }
@@ -107,7 +111,7 @@ impl Nursery {
             collections,
             survived,
             died,
-            undecided: self.undecided,
+            undecided: self.dying.plus(self.kept),
             large: self.large,
             survival_objects: part(survived.objects, died.objects),
             survival_bytes: part(survived.bytes, died.bytes),
@@ -143,10 +147,10 @@ mod tests {
         let figures = nursery.figures();
         let sum = |objects, bytes| Sum { objects, bytes };
         assert_eq!(figures.collections, 1);
-        assert_eq!((figures.survived, figures.died), (sum(1, 60), sum(2, 50)));
-        assert_eq!((figures.undecided, figures.large), (sum(1, 5), sum(1, 101)));
-        assert_eq!(figures.survival_objects, Some(1.0 / 3.0));
-        assert_eq!(figures.survival_bytes, Some(60.0 / 110.0));
+        assert_eq!((figures.survived, figures.died), (sum(1, 60), sum(1, 40)));
+        assert_eq!((figures.undecided, figures.large), (sum(2, 15), sum(1, 101)));
+        assert_eq!(figures.survival_objects, Some(1.0 / 2.0));
+        assert_eq!(figures.survival_bytes, Some(60.0 / 100.0));
         assert_eq!(figures.promoted_per_collection_bytes, Some(60.0));
     }
 

@@ -125,7 +125,8 @@ pub fn definite(figures: &Figures) -> Option<Section> {
         more,
     );
     let text = "No pointer leads to these from registers, stacks, static data or live objects. If the source stores one, the \
-                compiler may have removed a variable that is never read: compare with -O0.";
+                compiler may have removed a variable that is never read: compare with -O0. A pointer that is stored in \
+                another form, such as with bits in its upper half, does not count.";
     section("Definitely lost", text, item)
 }
 

@@ -3,7 +3,7 @@
 use heaptoll_report::format::printable;
 use heaptoll_trace_analysis::Sum;
 use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures, Rise, SHORTEST_NS, SiteLeaks, Slope};
-use heaptoll_units::{bytes, objects, percent, time_ns, whole_bytes};
+use heaptoll_units::{bytes, number, objects, percent, time_ns, whole_bytes};
 
 use super::sections::of_no_kind;
 
@@ -25,10 +25,11 @@ fn most(figures: &LeakFigures, of: fn(&Kinds) -> Sum) -> Option<(&SiteLeaks, Sum
 }
 
 fn definite(row: &SiteLeaks) -> String {
-    let lost = format!("{} lost {}: definitely", place(&row.name), amount(row.kinds.definite));
-    match row.led.objects {
+    let (own, led) = (row.kinds.definite, row.led);
+    let lost = format!("{} lost {}: definitely", place(&row.name), amount(own.plus(led)));
+    match led.objects {
         0 => format!("{lost}."),
-        _ => format!("{lost}, and with them {}.", amount(row.led)),
+        _ => format!("{lost} {}, and {} that only these held.", number(own.objects), number(led.objects)),
     }
 }
 
@@ -170,7 +171,10 @@ mod tests {
         let found = figures(vec![lost.clone()]);
         assert_eq!(worst(&found), "log_audit (audit.c:88) lost 22.0 MiB in 365 objects: definitely.");
         lost.led = Sum { objects: 1, bytes: 10 };
-        assert!(worst(&figures(vec![lost])).ends_with("definitely, and with them 10 B in 1 object."));
+        assert!(
+            worst(&figures(vec![lost]))
+                .ends_with("lost 22.0 MiB in 366 objects: definitely 365, and 1 that only these held.")
+        );
     }
 
     #[test]

@@ -20,8 +20,12 @@ const CURVES: usize = 8;
 
 /// The whole document; with a profile, its flame graph is on the page.
 pub fn document(figures: &LifetimeFigures, profile: Option<Profile>, trace: &Path) -> Document {
-    let mut sections =
-        vec![Section { title: String::new(), text: verdict::sentences(figures), items: Vec::new() }];
+    let by_bytes = figures.survival.iter().find(|survival| survival.clock == Clock::Bytes);
+    let ages = by_bytes.filter(|_| figures.all.objects > 0).map(|survival| {
+        format!("{} Ages are bytes that the program allocates meanwhile.", quantiles(figures, survival))
+    });
+    let text = ages.into_iter().chain(verdict::sentences(figures)).collect();
+    let mut sections = vec![Section { title: String::new(), text, items: Vec::new() }];
     if figures.all.objects > 0 {
         sections.push(survival(figures));
         sections.push(groups(figures));
@@ -47,7 +51,8 @@ pub fn document(figures: &LifetimeFigures, profile: Option<Profile>, trace: &Pat
         By::Site => "site",
         By::Thread => "thread",
     };
-    let command = ["heaptoll", "lifetimes", &trace.display().to_string(), "--by", by].map(str::to_owned);
+    let command =
+        ["heaptoll", "trace", "lifetimes", &trace.display().to_string(), "--by", by].map(str::to_owned);
     Document {
         title: format!("Lifetimes of the objects of {}", figures.subject.program()),
         subtitle: subject::subtitle(&figures.subject),
@@ -99,7 +104,9 @@ fn survival(figures: &LifetimeFigures) -> Section {
         });
         let caption = format!("freed before this age, in {}", clock_label(survival.clock));
         let mut shares = table(&caption, &["age", "of objects", "of bytes"], rows.collect());
-        shares.notes.push(quantiles(figures, survival));
+        if survival.clock != Clock::Bytes {
+            shares.notes.push(quantiles(figures, survival));
+        }
         if survival.clock == Clock::Time && !figures.subject.event_time {
             shares.notes.push(format!(
                 "Times belong to batches of events: ages below about {} look equal (record with --time event).",
@@ -293,8 +300,9 @@ fn nurseries(figures: &LifetimeFigures) -> Section {
     ];
     let mut survive = table("", &columns, rows.collect());
     survive.notes.push(
-        "Allocation fills the nursery; objects alive when it is full survive and are promoted. Objects end here when \
-         the program frees them; for a collector they end somewhat earlier or later."
+        "Allocation fills the nursery; objects alive when it is full survive and are promoted. The last nursery, which \
+         the run does not fill, is left out. Objects end here when the program frees them; for a collector they end \
+         somewhat earlier or later."
             .to_owned(),
     );
     Section { title: "Nurseries".into(), text: Vec::new(), items: vec![Item::Table(survive)] }

@@ -92,7 +92,7 @@ fn generations(figures: &LifetimeFigures) -> String {
     format!(
         "Each collection of a nursery of {} would promote {} of it ({}): {verdict}.",
         whole_bytes(nursery.nursery_bytes),
-        percent(promoted / nursery.nursery_bytes as f64),
+        percent(share),
         bytes(promoted)
     )
 }
