@@ -127,7 +127,10 @@ fn a_call_that_another_family_serves_is_one_call_that_forwards() {
     let all = traced(&binary, &table.lines(|_| true));
     let families = &all.images[0].families;
     let rust = table.families().len() as u8;
-    assert_eq!(families[&rust], FamilyCalls { allocations: 50, frees: 50, unknown: 0, forwarded: 100 });
+    assert_eq!(
+        families[&rust],
+        FamilyCalls { allocations: 50, frees: 50, bytes: 1225, forwarded: 100, ..FamilyCalls::default() }
+    );
     assert_eq!(families[&0].frees, 1);
     let served: Vec<_> =
         all.images[0].sink.0.iter().filter(|call| call.family == rust).map(|call| call.served_by).collect();
@@ -190,7 +193,7 @@ fn a_copy_by_an_allocators_own_strdup_is_a_block() {
     assert_eq!(made.collect::<Vec<_>>(), [(7, true), (4, true), (0, false), (40, true)]);
     assert_eq!(
         traced.images[0].families[&0],
-        FamilyCalls { allocations: 4, frees: 3, unknown: 0, forwarded: 0 }
+        FamilyCalls { allocations: 4, frees: 3, bytes: 51, ..FamilyCalls::default() }
     );
 }
 
