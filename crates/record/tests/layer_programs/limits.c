@@ -1,13 +1,23 @@
-/* Allocates near a limit: `stack BYTES` on a stack of that size above a page without access, `space MIB` that much. */
+/* Allocates near a limit: `stack BYTES` on a stack of that size above a page without access, `space MIB` that much; `own MIB` the same
+ * on three threads after a limit of the address space of twice as much, by the program itself. */
+#define _GNU_SOURCE
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <ucontext.h>
 
 static ucontext_t outside, inside;
 
 static void allocate(void) {
     for (int i = 1; i < 100; i++) free(realloc(malloc(i), 2 * i));
+}
+
+static void *fill(void *amount) {
+    for (size_t n = 0; n < (size_t)amount; n++)
+        if (!malloc(1 << 20)) return "no memory";
+    return 0;
 }
 
 int main(int argc, char **argv) {
@@ -22,7 +32,19 @@ int main(int argc, char **argv) {
         makecontext(&inside, allocate, 0);
         return swapcontext(&outside, &inside);
     }
-    for (size_t n = 0; n < amount; n++)
-        if (!malloc(1 << 20)) return 1;
-    return 0;
+    if (!strcmp(argv[1], "own")) {
+        struct rlimit limit = { 2 * amount << 20, 2 * amount << 20 };
+        pthread_t threads[3];
+        void *failed = 0;
+        if (setrlimit(RLIMIT_AS, &limit)) return 2;
+        for (int n = 0; n < 3; n++)
+            if (pthread_create(threads + n, 0, fill, (void *)(amount / 3))) return 3;
+        for (int n = 0; n < 3; n++) {
+            pthread_join(threads[n], &failed);
+            if (failed) return 4;
+        }
+        if (prlimit(0, RLIMIT_AS, &limit, &limit)) return 5;
+        return 0;
+    }
+    return fill((void *)amount) != 0;
 }
