@@ -55,7 +55,7 @@ fn a_program_with_more_address_space_is_recorded_without_what_is_too_large() {
 fn a_limit_of_the_address_space_that_a_program_sets_itself_is_the_programs() {
     let fixture = Fixture::new();
     let program = fixture.program("limits.c", &[]);
-    for (sites, mib) in [(false, 90), (true, 240)] {
+    for (sites, mib) in [(false, 80), (true, 240)] {
         let run = recording(sites).run(&fixture, &program, &["own", &mib.to_string()]).ok();
         assert_eq!(run.left_out, LeftOut::default(), "{sites}");
         assert!(run.image().counts().malloc >= mib, "{sites}");
