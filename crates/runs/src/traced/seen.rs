@@ -77,7 +77,7 @@ fn hardly_any<S>(name: &str, traced: &Traced<S>) -> Option<String> {
     let (calls, bytes) = (sum(|calls| calls.allocations), sum(|calls| calls.bytes));
     (calls < HARDLY_ANY && main.writable_bytes > SOME.max(bytes.saturating_mul(FEW))).then(|| {
         format!(
-            "{calls} calls of {name} in {} request {}, and it took {} from the system",
+            "all calls of {name} in {} ({calls}) request {}, and it took {} from the system",
             main.image.name(),
             whole_bytes(bytes),
             whole_bytes(main.writable_bytes)
