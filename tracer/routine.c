@@ -55,10 +55,10 @@ static void add(Addr address, const HtSymbol *symbol, UInt object)
    routine->path = objects[object - 1].path;
 }
 
-static Bool is_dynamic_linker(const DebugInfo *info)
+static Bool has_soname(const DebugInfo *info, const HChar *beginning)
 {
    const HChar *const soname = VG_(DebugInfo_get_soname)(info);
-   return soname != NULL && VG_(strncmp)(soname, "ld-linux", 8) == 0;
+   return soname != NULL && VG_(strncmp)(soname, beginning, VG_(strlen)(beginning)) == 0;
 }
 
 /* What one name stands for, if anything. A copy that the compiler made for some callers of a routine is no routine: it
@@ -119,7 +119,7 @@ static void wait_for_signs(Addr address, const HtSymbol *symbol)
    pending[pending_used++] = (Pending){ .address = address, .symbol = *symbol };
 }
 
-/* Adds those of families that the object has a sign of. */
+/* Adds those of families that the object has a sign of, and copies of an object with a malloc. */
 static void add_pending(UInt object)
 {
    Bool seen[256] = { False };
@@ -127,7 +127,9 @@ static void add_pending(UInt object)
       if (pending[i].symbol.is_sign)
          seen[pending[i].symbol.family] = True;
    for (UInt i = 0; i < pending_used; i++)
-      if (seen[pending[i].symbol.family] || !ht_symbols_has_signs(pending[i].symbol.family))
+      if (ht_symbols_copies(&pending[i].symbol)
+             ? objects[object - 1].has_malloc
+             : seen[pending[i].symbol.family] || !ht_symbols_has_signs(pending[i].symbol.family))
          add(pending[i].address, &pending[i].symbol, object);
    pending_used = 0;
 }
@@ -144,7 +146,7 @@ static Bool is_wanted(const DebugInfo *info)
 
 static void scan_symbols(const DebugInfo *info, UInt object)
 {
-   if (is_dynamic_linker(info) || !is_wanted(info))
+   if (has_soname(info, "ld-linux") || !is_wanted(info))
       return;
    const Int n = VG_(DebugInfo_syms_howmany)(info);
    for (Int i = 0; i < n; i++) {
@@ -158,11 +160,14 @@ static void scan_symbols(const DebugInfo *info, UInt object)
       HtSymbol found;
       if (!meaning(is_global, primary, secondary, &found))
          continue;
-      if (found.family != HT_FAMILY_C)
+      const Bool copies = ht_symbols_copies(&found);
+      if (copies && (is_static() || has_soname(info, "libc.so")))
+         continue;
+      if (copies || found.family != HT_FAMILY_C)
          wait_for_signs(address, &found);
       else
          add(address, &found, object);
-      if (found.family == HT_FAMILY_C && found.number == HT_MALLOC)
+      if (!copies && found.family == HT_FAMILY_C && found.number == HT_MALLOC)
          objects[object - 1].has_malloc = True;
    }
    add_pending(object);

@@ -150,6 +150,13 @@ static void add_name(const HChar *text, const HtSymbol *symbol)
    *list = name;
 }
 
+static void add_copy(const HChar *text, UInt how)
+{
+   HtSymbol symbol = { .number = HT_MALLOC, .family = HT_FAMILY_C };
+   symbol.arguments[0] = (HtArgument){ how, 0, 1 };
+   add_name(text, &symbol);
+}
+
 static void add_those_of_c(void)
 {
    /* The record states the first three as they are. */
@@ -159,6 +166,8 @@ static void add_those_of_c(void)
       VG_(memcpy)(symbol.arguments, as_they_are, sizeof as_they_are);
       add_name(of_c[i].name, &symbol);
    }
+   add_copy("strdup", HT_ARGUMENT_TEXT);
+   add_copy("strndup", HT_ARGUMENT_TEXT_WITHIN);
 }
 
 /* The length of a name without what compilers append to it. A copy with other arguments, or of a part, is a clone;
@@ -203,6 +212,24 @@ const HtSymbol *ht_symbols_find(const HChar *name, Bool *clone)
    return found;
 }
 
+Bool ht_symbols_copies(const HtSymbol *symbol)
+{
+   return symbol->arguments[0].how == HT_ARGUMENT_TEXT || symbol->arguments[0].how == HT_ARGUMENT_TEXT_WITHIN;
+}
+
+/* Bytes of a copy of a text, with its end: 0 if there is none. The program may have called with any address. */
+static ULong copied(Addr text, ULong most)
+{
+   ULong length = 0;
+   for (Addr at = text; length < most; at++, length++) {
+      if ((at == text || at % VKI_PAGE_SIZE == 0) && !VG_(am_is_valid_for_client)(at, 1, VKI_PROT_READ))
+         return 0;
+      if (*(const UChar *)at == 0)
+         break;
+   }
+   return length + 1;
+}
+
 ULong ht_symbols_argument(const HtArgument *argument, const ULong *called_with)
 {
    switch (argument->how) {
@@ -212,6 +239,10 @@ ULong ht_symbols_argument(const HtArgument *argument, const ULong *called_with)
       return called_with[argument->first] * called_with[argument->second];
    case HT_ARGUMENT_CONSTANT:
       return argument->first;
+   case HT_ARGUMENT_TEXT:
+      return copied(called_with[argument->first], ~0ULL);
+   case HT_ARGUMENT_TEXT_WITHIN:
+      return copied(called_with[argument->first], called_with[argument->second]);
    default:
       return 0;
    }

@@ -14,7 +14,14 @@
 
 /* Where a routine has one of the arguments that a record states. */
 typedef struct {
-   enum { HT_ARGUMENT_NONE, HT_ARGUMENT_ONE, HT_ARGUMENT_PRODUCT, HT_ARGUMENT_CONSTANT } how;
+   enum {
+      HT_ARGUMENT_NONE,
+      HT_ARGUMENT_ONE,
+      HT_ARGUMENT_PRODUCT,
+      HT_ARGUMENT_CONSTANT,
+      HT_ARGUMENT_TEXT, /* bytes of a copy of the text there, its end included */
+      HT_ARGUMENT_TEXT_WITHIN /* the same of at most as many bytes before its end */
+   } how;
    UInt first, second; /* numbers of arguments, or the constant */
 } HtArgument;
 
@@ -32,6 +39,9 @@ typedef struct {
 /* What a symbol stands for, NULL for most. `clone`: it is a copy of the function that the compiler made for some of its
  * callers. */
 const HtSymbol *ht_symbols_find(const HChar *name, Bool *clone);
+/* Whether it allocates and copies a text there. Of an allocator it calls none of its other routines; the C library's
+ * calls malloc, which may be another's. */
+Bool ht_symbols_copies(const HtSymbol *symbol);
 /* Whether a family is recognised only in objects that have one of its signs. */
 Bool ht_symbols_has_signs(UInt family);
 /* The argument that a record states, of those with which a routine was called. */

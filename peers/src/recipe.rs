@@ -118,7 +118,9 @@ fn shim(name: &'static str, text: &'static str) -> Unit {
     Unit { text: Text::Shim(name, text), language: Language::C, flags: owned(&SHIM_FLAGS) }
 }
 
-/// mimalloc's CMake release build of the shared library, from the single unit that upstream offers for overriding.
+/// mimalloc's CMake release build of the shared library, from the single unit that upstream offers for overriding. A
+/// macro `strdup`, as old C libraries have, keeps upstream from exporting its own: it would be faster than under other
+/// managers, whose blocks the C library's `strdup` fills.
 fn mimalloc(unit: &str, include: &'static str) -> Recipe {
     let flags = [
         "-std=gnu11",
@@ -129,6 +131,8 @@ fn mimalloc(unit: &str, include: &'static str) -> Recipe {
         "-DMI_SHARED_LIB_EXPORT",
         "-DMI_BUILD_RELEASE",
         "-DMI_CMAKE_BUILD_TYPE=release",
+        "-Dstrdup=strdup",
+        "-Dstrndup=strndup",
         "-fPIC",
         "-fvisibility=hidden",
         "-ftls-model=initial-exec",

@@ -19,6 +19,9 @@ pub const FAMILY: [&str; 11] = [
 /// What C23 adds, and glibc from 2.43 on: of a manager that lacks these, blocks would be given to glibc's heap.
 pub const SIZED_FREES: [&str; 2] = ["free_sized", "free_aligned_sized"];
 
+/// What mimalloc exports beside the family: their blocks come from its own `malloc`, where no layer finds the call.
+pub const COPIES: [&str; 2] = ["strdup", "strndup"];
+
 /// What glibc exports about its own heap alone.
 pub const OWN_HEAP: [&str; 6] =
     ["malloc_trim", "mallopt", "mallinfo", "mallinfo2", "malloc_info", "malloc_stats"];

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::support::*;
-use heaptoll_elf::family::{FAMILY, SIZED_FREES};
+use heaptoll_elf::family::{COPIES, FAMILY, SIZED_FREES};
 use heaptoll_preflight::{Refusal, START_LAYER, check_load, inspect_manager};
 
 #[test]
@@ -189,6 +189,8 @@ fn a_function_that_the_manager_lacks_is_named_when_the_program_wants_it() {
     );
 }
 
+const NULL: &str = "libheaptoll_null.so";
+
 /// Before, blocks that C23's functions freed were "never freed" under a layer, and a manager's were given to glibc.
 #[test]
 fn every_object_of_ours_that_has_malloc_has_the_whole_family_of_every_c_library() {
@@ -202,10 +204,85 @@ fn every_object_of_ours_that_has_malloc_has_the_whole_family_of_every_c_library(
             let lacks = |name: &&str| !exports.iter().any(|export| export == name);
             let missing: Vec<&str> = FAMILY.into_iter().chain(SIZED_FREES).filter(lacks).collect();
             assert!(missing.is_empty(), "{} lacks {missing:?}", path.display());
+            // The null layer serves replays, which make no copies.
+            let forwards = path.starts_with(heaptoll_staged::file("layers")) && !path.ends_with(NULL);
+            let copies = COPIES.iter().filter(|name| !lacks(name)).count();
+            assert_eq!(copies, if forwards { COPIES.len() } else { 0 }, "{}", path.display());
             seen += 1;
         }
     }
     assert!(seen > 20, "{seen} objects");
+}
+
+/// Each function of the C library that gives a block for `free`.
+const GIVERS: &str = r#"
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <limits.h>
+#include <locale.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+static void is_block(void *block) { if (!block) abort(); free(block); }
+static char *formatted(const char *format, ...) {
+    char *text; va_list list; va_start(list, format); vasprintf(&text, format, list); va_end(list); return text;
+}
+int main(int argc, char **argv) {
+    is_block(malloc(9));
+    if (argc > 1) return 0;
+    void *block; char *text = 0; size_t length = 0; wchar_t *wide; struct dirent **names;
+    is_block(calloc(3, 3)); is_block(realloc(malloc(9), 99)); is_block(reallocarray(0, 9, 9));
+    is_block(memalign(64, 9)); is_block(aligned_alloc(64, 64)); is_block(valloc(9)); is_block(pvalloc(9));
+    posix_memalign(&block, 64, 9); is_block(block);
+    is_block(strdup("text")); is_block(strndup("text", 2)); is_block(wcsdup(L"text"));
+    asprintf(&text, "%d", 7); is_block(text); is_block(formatted("%d", 7));
+    FILE *file = fmemopen("one\ntwo\n", 8, "r");
+    text = 0; getline(&text, &length, file); is_block(text);
+    text = 0; length = 0; getdelim(&text, &length, 'w', file); is_block(text); fclose(file);
+    file = open_memstream(&text, &length); fputs("text", file); fclose(file); is_block(text);
+    file = open_wmemstream(&wide, &length); fputws(L"text", file); fclose(file); is_block(wide);
+    is_block(realpath("/", 0)); is_block(canonicalize_file_name("/"));
+    is_block(getcwd(0, 0)); is_block(get_current_dir_name()); is_block(tempnam("/tmp", "x"));
+    file = fopen("/proc/self/stat", "r"); fscanf(file, "%ms", &text); fclose(file); is_block(text);
+    for (int n = scandir("/proc/self/task", &names, 0, alphasort); n > 0;) free(names[--n]);
+    is_block(names);
+    return 0;
+}
+"#;
+
+/// Under mimalloc 3, whose own `strdup` calls no `malloc`, 200 500 lost copies were none.
+#[test]
+fn every_function_that_gives_a_block_is_counted_under_every_manager() {
+    let fixture = Fixture::new();
+    let givers = fixture.c("givers", GIVERS, &[]);
+    let own = format!(
+        "{BUMP}
+        char *strndup(const char *s, size_t most) {{
+            size_t n = strnlen(s, most); char *p = take(16, n + 1); memcpy(p, s, n); p[n] = 0; return p; }}
+        char *strdup(const char *s) {{ return strndup(s, SIZE_MAX - 1); }}"
+    );
+    // A collector's own calls are in both.
+    let calls = |manager: &[&Path]| {
+        let [proof, idle] = [&[text(&givers)][..], &[text(&givers), "idle"]]
+            .map(|command| check(command, manager).expect("a proof"));
+        assert_eq!(proof.outcome, "exit status 0", "{manager:?}");
+        (proof.malloc_calls - idle.malloc_calls, proof.free_calls - idle.free_calls)
+    };
+    let under_glibc = calls(&[]);
+    assert!(under_glibc.0 > 26, "{under_glibc:?}");
+    assert_eq!(calls(&[&fixture.so("libown.so", &own, &[])]), under_glibc, "strdup of its own");
+    for manager in std::fs::read_dir(heaptoll_staged::file("managers")).expect("staged") {
+        let manager = manager.expect("an entry").path();
+        if manager.extension().is_some_and(|extension| extension == "so") {
+            let calls = calls(&[&manager]);
+            // bdw's own may be more.
+            assert!(calls.0 >= under_glibc.0 && calls.1 >= under_glibc.1, "{} {calls:?}", manager.display());
+        }
+    }
 }
 
 /// A function that a later C library adds fails this test, with its name.

@@ -49,3 +49,15 @@ fn a_program_with_more_address_space_is_recorded_without_what_is_too_large() {
     let image = run.images.iter().find(|image| image.exe.ends_with("limits")).expect("it is recorded");
     assert!(image.counts().malloc >= 80);
 }
+
+/// Before, such a program ended with 7 in place of 0, or had no threads: 2 GiB of rings counted towards its limit.
+#[test]
+fn a_limit_of_the_address_space_that_a_program_sets_itself_is_the_programs() {
+    let fixture = Fixture::new();
+    let program = fixture.program("limits.c", &[]);
+    for (sites, mib) in [(false, 80), (true, 240)] {
+        let run = recording(sites).run(&fixture, &program, &["own", &mib.to_string()]).ok();
+        assert_eq!(run.left_out, LeftOut::default(), "{sites}");
+        assert!(run.image().counts().malloc >= mib, "{sites}");
+    }
+}

@@ -6,6 +6,8 @@ use heaptoll_reftrace::Event;
 use heaptoll_reftrace::word::Text;
 use rustc_hash::FxHashSet;
 
+use crate::allocator_symbols::C_FAMILY;
+
 /// Calls of one family from outside of all routines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FamilyCalls {
@@ -15,6 +17,10 @@ pub struct FamilyCalls {
     pub frees: u64,
     /// Of both: those with a block that no routine was seen to make. In a child of fork they may be its parent's.
     pub unknown: u64,
+    /// Of allocations: those that returned a block that no routine was seen to free.
+    pub reused: u64,
+    /// Bytes requested.
+    pub bytes: u64,
     /// Of both: those that called a routine of another family, and so only forwarded.
     pub forwarded: u64,
 }
@@ -26,6 +32,7 @@ pub(crate) struct Families {
     inlined: BTreeMap<u8, BTreeSet<String>>,
     /// Blocks that are live.
     blocks: FxHashSet<u64>,
+    threads: bool,
 }
 
 /// Most objects named in which routines were inlined.
@@ -41,7 +48,8 @@ impl Families {
                 let calls = self.calls.entry(family).or_default();
                 *(if routine.frees() { &mut calls.frees } else { &mut calls.allocations }) += 1;
                 if (routine.frees() || routine.resizes()) && block != 0 && !self.blocks.remove(&block) {
-                    calls.unknown += 1;
+                    // A thread of the C library frees the blocks of its cache once more when it ends.
+                    calls.unknown += u64::from(family != C_FAMILY || !self.threads);
                 }
             }
             Event::Leave { routine, family, arguments: [block, size, count], result, served_by, .. } => {
@@ -55,7 +63,10 @@ impl Families {
                     return;
                 }
                 if result != 0 {
-                    self.blocks.insert(result);
+                    let calls = self.calls.entry(family).or_default();
+                    calls.bytes =
+                        calls.bytes.saturating_add(routine.requested([block, size, count]).unwrap_or(0));
+                    calls.reused += u64::from(!self.blocks.insert(result));
                 // A resize that failed leaves the block as it was; one to size 0 has freed it.
                 } else if routine.resizes()
                     && block != 0
@@ -65,6 +76,7 @@ impl Families {
                     self.blocks.insert(block);
                 }
             }
+            Event::ThreadStart { .. } => self.threads = true,
             Event::Text { what: Text::Inlined, word, bytes } => {
                 let Ok(family) = u8::try_from(word >> 8) else { return };
                 let objects = self.inlined.entry(family).or_default();
@@ -115,8 +127,24 @@ mod tests {
         call(&mut families, Routine::Free, 1, [0, 0, 0], 0);
         call(&mut families, Routine::Free, 0, [300, 0, 0], 0);
         let (calls, _) = families.finish();
-        assert_eq!(calls[&1], FamilyCalls { allocations: 2, frees: 3, unknown: 1, forwarded: 5 });
-        assert_eq!(calls[&0], FamilyCalls { allocations: 0, frees: 1, unknown: 1, forwarded: 0 });
+        assert_eq!(
+            calls[&1],
+            FamilyCalls { allocations: 2, frees: 3, unknown: 1, reused: 0, bytes: 120, forwarded: 5 }
+        );
+        assert_eq!(calls[&0], FamilyCalls { frees: 1, unknown: 1, ..FamilyCalls::default() });
+    }
+
+    #[test]
+    fn a_block_that_is_given_again_was_freed_without_a_call() {
+        let mut families = Families::default();
+        for _ in 0..3 {
+            call(&mut families, Routine::Calloc, 0, [3, 40, 0], 100);
+        }
+        call(&mut families, Routine::Realloc, 0, [100, 50, 0], 100);
+        call(&mut families, Routine::Free, 0, [100, 0, 0], 0);
+        call(&mut families, Routine::Malloc, 0, [60, 0, 0], 100);
+        let calls = families.finish().0[&0];
+        assert_eq!((calls.allocations, calls.reused, calls.bytes), (5, 2, 470));
     }
 
     #[test]

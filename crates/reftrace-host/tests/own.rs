@@ -127,7 +127,10 @@ fn a_call_that_another_family_serves_is_one_call_that_forwards() {
     let all = traced(&binary, &table.lines(|_| true));
     let families = &all.images[0].families;
     let rust = table.families().len() as u8;
-    assert_eq!(families[&rust], FamilyCalls { allocations: 50, frees: 50, unknown: 0, forwarded: 100 });
+    assert_eq!(
+        families[&rust],
+        FamilyCalls { allocations: 50, frees: 50, bytes: 1225, forwarded: 100, ..FamilyCalls::default() }
+    );
     assert_eq!(families[&0].frees, 1);
     let served: Vec<_> =
         all.images[0].sink.0.iter().filter(|call| call.family == rust).map(|call| call.served_by).collect();
@@ -165,6 +168,33 @@ fn code_that_only_routines_call_shows_that_one_was_inlined() {
     );
     assert_eq!(of("mi_malloc(8); _mi_malloc_generic(arena, 8);"), (vec![1], Some(1)));
     assert_eq!(of("part(8);"), (vec![1], None), "a copy for some callers");
+}
+
+/// A program of 70 501 objects was told that it makes 60 501: mimalloc copies texts without a call of malloc.
+#[test]
+fn a_copy_by_an_allocators_own_strdup_is_a_block() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = format!(
+        "{OWN}
+        OWN void *malloc(size_t n) {{ return take(n); }}
+        OWN void free(void *p) {{}}
+        OWN char *strdup(const char *s) {{ size_t n = 0; while (s[n]) n++; char *p = take(n + 1);
+            for (size_t i = 0; i <= n; i++) p[i] = s[i]; return p; }}
+        OWN char *strndup(const char *s, size_t most) {{ return s ? take(most + 1) : 0; }}
+        int main(void) {{ free(strdup(\"copied\")); free(strndup(\"copied\", 3)); strndup(0, 3); free(malloc(40)); return 0; }}"
+    );
+    let binary = compiled(folder.path(), &source, &[]);
+    let traced = traced(&binary, "");
+    let calls = &traced.images[0].sink.0;
+    let made = calls
+        .iter()
+        .filter(|call| call.routine == Routine::Malloc)
+        .map(|call| (call.arguments[0], call.block > 0));
+    assert_eq!(made.collect::<Vec<_>>(), [(7, true), (4, true), (0, false), (40, true)]);
+    assert_eq!(
+        traced.images[0].families[&0],
+        FamilyCalls { allocations: 4, frees: 3, bytes: 51, ..FamilyCalls::default() }
+    );
 }
 
 /// `mi_free` may free a menu item.

@@ -202,7 +202,7 @@ impl Attachment {
         let mut rings = geometry.rings;
         let limit = sys::address_space_limit();
         let header = loop {
-            let fits = limit.is_none_or(|limit| geometry.fits(rings, limit));
+            let fits = limit.is_none_or(|limit| geometry.may_map(rings, limit));
             let map = if fits { file.map(geometry.bytes(rings)) } else { core::ptr::null_mut() };
             if !map.is_null() {
                 break map.cast::<Header>();
@@ -211,7 +211,7 @@ impl Attachment {
                 count_limited(&file);
                 return false;
             }
-            rings = (rings / 2).max(FEWEST_RINGS);
+            rings = fewer(rings);
         };
         let own = size_of::<ProcessLocal>().next_multiple_of(PAGE);
         let local = sys::wiped_on_fork(own + rings * STATE_BYTES);
@@ -220,14 +220,11 @@ impl Attachment {
             unsafe { sys::unmap(header.cast(), geometry.bytes(rings)) };
             return false;
         }
-        let mut entries = geometry.processes;
-        let further = geometry.further_entries();
-        if limit.is_some() && !further.is_empty() {
-            entries = LIMITED_ENTRIES;
-            // SAFETY: `file.map` returned a mapping that contains the range; entries from `entries` on are never accessed.
-            unsafe { sys::unmap(header.cast::<u8>().add(further.start), further.len()) };
+        self.entries.store(geometry.processes, Ordering::Relaxed);
+        if limit.is_some() {
+            // SAFETY: `file.map` returned this mapping above, and no entry is in use.
+            unsafe { self.leave_entries(header, geometry) };
         }
-        self.entries.store(entries, Ordering::Relaxed);
         // SAFETY: `attach` lets only one thread call this, and others read `geometry` only once `header` is set, below.
         unsafe { *self.geometry.get() = geometry };
         self.budget.store(budget, Ordering::Relaxed);
@@ -235,6 +232,58 @@ impl Attachment {
         self.local.store(local.cast(), Ordering::Release);
         self.header.store(header, Ordering::Release);
         true
+    }
+
+    /// Unmaps most of the process table, if that was not done before.
+    ///
+    /// # Safety
+    /// `header` is the whole mapping, and this process has no entry after the first [`LIMITED_ENTRIES`].
+    unsafe fn leave_entries(&self, header: *mut Header, geometry: Geometry) {
+        let further = geometry.further_entries();
+        if self.entries.load(Ordering::Relaxed) > LIMITED_ENTRIES && !further.is_empty() {
+            self.entries.store(LIMITED_ENTRIES, Ordering::Relaxed);
+            // SAFETY: the mapping contains the range, and by this function's contract and by `entries` nothing in it is
+            // accessed any more.
+            unsafe { sys::unmap(header.cast::<u8>().add(further.start), further.len()) };
+        }
+    }
+
+    /// Unmaps what a limit of the address space leaves no room for: rings that this process has not used, and entries
+    /// of processes. The process is registered.
+    #[cold]
+    pub(crate) fn leave_address_space(&self) {
+        let _errno = Errno::keep();
+        let Some(limit) = sys::address_space_limit() else { return };
+        // SAFETY: the caller has found this process registered, so `map` has set `local` and `header`.
+        let (local, header) = unsafe { (&*self.local(), self.mapped_header()) };
+        // Rings are claimed under it.
+        if !lock(&local.lock, sys::gettid() as u32, local.pid.load(Ordering::Relaxed)) {
+            return;
+        }
+        let geometry = self.geometry();
+        let mapped = self.mapped.load(Ordering::Relaxed);
+        let mut rings = mapped;
+        while rings > FEWEST_RINGS && !geometry.fits(rings, limit) {
+            rings = fewer(rings);
+        }
+        let header = core::ptr::from_ref(header).cast_mut();
+        if (local.index.load(Ordering::Relaxed) as usize) < LIMITED_ENTRIES {
+            // SAFETY: `map` made the mapping, and this process's entry is among the first.
+            unsafe { self.leave_entries(header, geometry) };
+        }
+        let is_used = |ring: usize| self.used[ring / 8].load(Ordering::Relaxed) & 1 << (ring % 8) != 0;
+        let mut from = rings;
+        for ring in (rings..mapped).filter(|&ring| is_used(ring)).chain([mapped]) {
+            if ring > from {
+                let start = ring_words(header, geometry, from).cast();
+                // SAFETY: these rings lie in the mapping that `map` made. This process has used none of them, and will
+                // not: they are not below `mapped`, which is lowered under the lock.
+                unsafe { sys::unmap(start, (ring - from) * geometry.ring_bytes()) };
+            }
+            from = ring + 1;
+        }
+        self.mapped.store(rings, Ordering::Relaxed);
+        local.lock.store(0, Ordering::Release);
     }
 
     /// The inode of our namespace of process numbers; without `/proc`, the last known one.
@@ -388,6 +437,11 @@ impl Attachment {
         let (bit, mask) = (ring / 8, 1 << (ring % 8));
         (self.used[bit].load(Ordering::Relaxed) & !local.claimed[bit].load(Ordering::Relaxed)) & mask == 0
     }
+}
+
+/// The next smaller number of rings to try.
+fn fewer(rings: usize) -> usize {
+    (rings / 2).max(FEWEST_RINGS)
 }
 
 /// Pushes entry `index` onto a list that its reader takes as a whole. In one order with the doorbell: either the tool

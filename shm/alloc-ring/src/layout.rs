@@ -357,12 +357,15 @@ impl Geometry {
         to_page(size_of::<Header>() + entries * size_of::<Process>())..self.directory()
     }
 
-    /// Whether a process may map `rings` rings under a `limit` of its address space, bytes: most of that is the program's.
+    /// Whether a process may keep `rings` rings under a `limit` of its address space, bytes: most of that is the program's.
     pub const fn fits(&self, rings: usize, limit: usize) -> bool {
         let further = self.further_entries();
-        let kept = self.bytes(rings) - (further.end - further.start);
-        // The whole is mapped at first.
-        leaves_enough(kept, limit) && self.bytes(rings) <= limit / 2
+        leaves_enough(self.bytes(rings) - (further.end - further.start), limit)
+    }
+
+    /// Whether it may map them: the whole is mapped at first.
+    pub const fn may_map(&self, rings: usize, limit: usize) -> bool {
+        self.fits(rings, limit) && self.bytes(rings) <= limit / 2
     }
 
     /// Decodes [`Consumer::reach`], if it is valid: the blocks, and whether their number is final.

@@ -63,6 +63,14 @@ impl<W: ThreadWord> Rings<W> {
         unsafe { self.attachment.mapped_header() }.registry.0.without_stacks.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Unmaps rings until those that no thread has used fit the limit of the address space, which was lowered. From then
+    /// on more threads share a ring.
+    pub fn leave_address_space(&self) {
+        if self.own_process().is_some() {
+            self.attachment.leave_address_space();
+        }
+    }
+
     /// Whether events of this process are dropped.
     pub fn detached(&self) -> bool {
         self.attachment.stage.load(Ordering::Acquire) == stage::DETACHED

@@ -58,7 +58,7 @@ fn what_main_frees_before_it_ends_grows() {
     fixture
         .heaptoll(&["leaks", &trace])
         .exits(0)
-        .shows(&["freed in the clean-up before exit", "before the last frees"]);
+        .shows(&["freed at the end of the run", "before the last frees"]);
     // The tracer's answer is the same.
     fixture.heaptoll(&["leaks", "--fail-on", "growing", "--json", &json, "--", &list]).exits(1);
     assert_eq!(read_json(&json)["growing"][0]["at_end"]["objects"], 3000);

@@ -154,6 +154,52 @@ fn half_of_the_calls_is_refused() {
     counted(&fixture, &[], &[&stripped], 2).1.complains(&["statically linked", "Was it stripped?"]);
 }
 
+/// A malloc of the program's own whose code is also inlined into main, as link-time optimisation does.
+const HALF_INLINED: &str = r#"
+#include <sys/mman.h>
+#define OWN __attribute__((noipa))
+#define INLINED static inline __attribute__((always_inline))
+static char *at, *end;
+static void *list;
+INLINED void *take(size_t n) {
+    if (list && n <= 40) { void *p = list; list = *(void **)p; return p; }
+    if (at == end) end = (at = mmap(0, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) + (64 << 20);
+    void *p = at;
+    at += (n + 63) & ~(size_t)63;
+    return p;
+}
+INLINED void give(void *p) { if (p) { *(void **)p = list; list = p; } }
+OWN void *malloc(size_t n) { return take(n); }
+OWN void free(void *p) { give(p); }
+OWN void *calloc(size_t a, size_t b) { return memset(take(a * b), 0, a * b); }
+OWN void *realloc(void *p, size_t n) { void *q = take(n); if (p) memcpy(q, p, n); return q; }
+int main(int argc, char **argv) {
+    for (int at = 0; at < 500; at++)
+        switch (*argv[1]) {
+        case 'f': give(malloc(40)); break;
+        case 'm': free(take(40)); break;
+        case 'b': give(take(40)); break;
+        default: free(malloc(40));
+        }
+    return 0;
+}
+"#;
+
+/// Before, `free` had no cost, or all objects but one were missing, without a warning.
+#[test]
+fn half_of_the_calls_of_a_malloc_of_its_own_is_refused() {
+    let fixture = Fixture::new();
+    let program = fixture.program("half", HALF_INLINED);
+    for (inlined, seen) in [
+        ("free", "499 of 500 blocks that malloc gave in half were in use by its calls"),
+        ("malloc", "500 calls of malloc in half use a block of unknown origin"),
+        ("both", "all calls of malloc in half (0) request 0 B, and it took 64."),
+    ] {
+        counted(&fixture, &[], &[&program, inlined], 2).1.complains(&[seen, "Inlined or stripped"]);
+    }
+    assert_eq!(routine(&counted(&fixture, &[], &[&program, "none"], 0).0, "malloc").0, 500);
+}
+
 #[test]
 fn an_allocator_that_a_program_contains_and_hardly_uses_leaves_managers_to_be_compared() {
     let fixture = Fixture::new();

@@ -1,13 +1,27 @@
-/* Allocates near a limit: `stack BYTES` on a stack of that size above a page without access, `space MIB` that much. */
+/* Allocates near a limit: `stack BYTES` on a stack of that size above a page without access, `space MIB` that much; `own MIB` the same
+ * on forty threads, more than there are rings for, after a limit of the address space of twice as much, by the program
+ * itself. */
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <ucontext.h>
 
 static ucontext_t outside, inside;
 
 static void allocate(void) {
     for (int i = 1; i < 100; i++) free(realloc(malloc(i), 2 * i));
+}
+
+enum { THREADS = 40 };
+
+static void *fill(void *amount) {
+    for (size_t n = 0; n < (size_t)amount; n++)
+        if (!malloc(1 << 20)) return "no memory";
+    return 0;
 }
 
 int main(int argc, char **argv) {
@@ -22,7 +36,23 @@ int main(int argc, char **argv) {
         makecontext(&inside, allocate, 0);
         return swapcontext(&outside, &inside);
     }
-    for (size_t n = 0; n < amount; n++)
-        if (!malloc(1 << 20)) return 1;
-    return 0;
+    if (!strcmp(argv[1], "own")) {
+        struct rlimit limit = { 2 * amount << 20, 2 * amount << 20 };
+        pthread_t threads[THREADS];
+        pthread_attr_t small;
+        void *failed = 0;
+        mallopt(M_ARENA_MAX, 1);
+        pthread_attr_init(&small);
+        pthread_attr_setstacksize(&small, 64 << 10);
+        if (setrlimit(RLIMIT_AS, &limit)) return 2;
+        for (int n = 0; n < THREADS; n++)
+            if (pthread_create(threads + n, &small, fill, (void *)(amount / THREADS))) return 3;
+        for (int n = 0; n < THREADS; n++) {
+            pthread_join(threads[n], &failed);
+            if (failed) return 4;
+        }
+        if (prlimit(0, RLIMIT_AS, &limit, &limit)) return 5;
+        return 0;
+    }
+    return fill((void *)amount) != 0;
 }

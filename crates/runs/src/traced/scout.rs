@@ -131,10 +131,14 @@ mod tests {
         let table = Table::read(&folder).expect("the tool's table");
         let mut calls = Calls::default();
         let rust = u8::try_from(table.families().len()).expect("few families");
-        calls.add(&table, 0, FamilyCalls { allocations: 5, frees: 4, unknown: 0, forwarded: 0 });
-        calls.add(&table, 1, FamilyCalls { allocations: 100, frees: 90, unknown: 0, forwarded: 0 });
-        calls.add(&table, 2, FamilyCalls { allocations: 10, frees: 0, unknown: 0, forwarded: 0 });
-        calls.add(&table, rust, FamilyCalls { allocations: 50, frees: 50, unknown: 0, forwarded: 99 });
+        calls.add(&table, 0, FamilyCalls { allocations: 5, frees: 4, ..FamilyCalls::default() });
+        calls.add(&table, 1, FamilyCalls { allocations: 100, frees: 90, ..FamilyCalls::default() });
+        calls.add(&table, 2, FamilyCalls { allocations: 10, frees: 0, ..FamilyCalls::default() });
+        calls.add(
+            &table,
+            rust,
+            FamilyCalls { allocations: 50, frees: 50, forwarded: 99, ..FamilyCalls::default() },
+        );
         assert_eq!((calls.of_c(), calls.of("mimalloc"), calls.of("Rust's global allocator")), (9, 200, 1));
     }
 }

@@ -1,8 +1,9 @@
 //! Whether a traced run saw every call of a program's own allocator. What was inlined, optimised away with its callers or
 //! stripped is not there to be followed, and half of the calls is no figure.
 
-use heaptoll_reftrace_host::allocator_symbols::{C_FAMILY, Table};
+use heaptoll_reftrace_host::allocator_symbols::Table;
 use heaptoll_reftrace_host::{FamilyCalls, Traced, TracedImage};
+use heaptoll_units::whole_bytes;
 
 use super::own::Follow;
 
@@ -10,6 +11,8 @@ use super::own::Follow;
 const FEW: u64 = 1000;
 /// Bytes that a program maps without an allocator: a few buffers.
 const SOME: u64 = 1 << 20;
+/// The C library's own calls in a program whose routines are all inlined are fewer.
+const HARDLY_ANY: u64 = 100;
 
 /// Why the figures of a program's own allocator are not of all its calls, if they are not.
 pub fn doubt<S>(follow: &Follow, traced: &Traced<S>) -> Option<String> {
@@ -17,12 +20,14 @@ pub fn doubt<S>(follow: &Follow, traced: &Traced<S>) -> Option<String> {
     // A child of fork frees blocks of its parent's; what did not begin as a program has no main.
     let of_programs =
         traced.images.iter().enumerate().filter(|(at, image)| *at == 0 || image.before_main.is_some());
-    let doubt = of_programs
-        .into_iter()
-        .find_map(|(_, image)| inlined(&follow.table, image).or_else(|| unknown(&follow.table, image)));
-    doubt.or_else(|| none(&own.name, traced)).map(|why| {
+    let doubt = of_programs.into_iter().find_map(|(_, image)| {
+        inlined(&follow.table, image)
+            .or_else(|| unknown(&follow.table, image))
+            .or_else(|| reused(&follow.table, image))
+    });
+    doubt.or_else(|| hardly_any(&own.name, traced)).map(|why| {
         format!(
-            "{why}. Inlined or stripped routines cannot be followed, so some calls are not counted. Trace a build \
+            "{why}. Inlined or stripped routines cannot be followed, so there are no figures. Trace a build \
              with symbols and without link-time optimisation of the allocator, or name its routines with --allocator-symbols"
         )
     })
@@ -38,9 +43,7 @@ fn inlined<S>(table: &Table, image: &TracedImage<S>) -> Option<String> {
 }
 
 fn unknown<S>(table: &Table, image: &TracedImage<S>) -> Option<String> {
-    // The C library's own does it: a thread that ends frees the blocks of its cache once more.
-    let others = image.families.iter().filter(|(family, _)| **family != C_FAMILY);
-    let (family, calls) = others.into_iter().find(|(_, calls)| are_many(calls))?;
+    let (family, calls) = image.families.iter().find(|(_, calls)| are_many(calls))?;
     let name = table.name(*family).unwrap_or("malloc");
     let FamilyCalls { frees, unknown, .. } = calls;
     Some(format!(
@@ -54,15 +57,30 @@ fn are_many(calls: &FamilyCalls) -> bool {
     calls.unknown > (calls.frees / FEW).max(2)
 }
 
-/// Memory without a call.
-fn none<S>(name: &str, traced: &Traced<S>) -> Option<String> {
+/// What is given again was freed.
+fn reused<S>(table: &Table, image: &TracedImage<S>) -> Option<String> {
+    let (family, calls) =
+        image.families.iter().find(|(_, calls)| calls.reused > (calls.allocations / FEW).max(2))?;
+    Some(format!(
+        "{} of {} blocks that {} gave in {} were in use by its calls: some freeing routines were not followed",
+        calls.reused,
+        calls.allocations,
+        table.name(*family).unwrap_or("malloc"),
+        image.image.name()
+    ))
+}
+
+/// Memory without calls that would fill it.
+fn hardly_any<S>(name: &str, traced: &Traced<S>) -> Option<String> {
     let main = traced.main()?;
-    let calls: u64 = main.families.values().map(|calls| calls.allocations).sum();
-    (calls == 0 && main.writable_bytes > SOME).then(|| {
-        let mib = main.writable_bytes >> 20;
+    let sum = |of: fn(&FamilyCalls) -> u64| main.families.values().map(of).sum::<u64>();
+    let (calls, bytes) = (sum(|calls| calls.allocations), sum(|calls| calls.bytes));
+    (calls < HARDLY_ANY && main.writable_bytes > SOME.max(bytes.saturating_mul(FEW))).then(|| {
         format!(
-            "no routine of {name} was called in {}, which took {mib} MiB from the system",
-            main.image.name()
+            "all calls of {name} in {} ({calls}) request {}, and it took {} from the system",
+            main.image.name(),
+            whole_bytes(bytes),
+            whole_bytes(main.writable_bytes)
         )
     })
 }
@@ -99,7 +117,7 @@ mod tests {
 
     #[test]
     fn one_stray_block_is_none_and_a_thousandth_is_many() {
-        let of = |frees, unknown| are_many(&FamilyCalls { allocations: frees, frees, unknown, forwarded: 0 });
+        let of = |frees, unknown| are_many(&FamilyCalls { frees, unknown, ..FamilyCalls::default() });
         assert!(!of(10, 2) && of(10, 3));
         assert!(!of(10_000, 10) && of(10_000, 11));
     }

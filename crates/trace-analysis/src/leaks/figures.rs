@@ -178,7 +178,7 @@ pub struct LeakFigures {
     pub rise_of_all: Option<Rise>,
     /// The call sites with the largest increase from the first third of the run to the last, five at most.
     pub grown_most: Vec<GrownMost>,
-    /// What the program freed last, before `exit`: growth is judged before it.
+    /// What was freed from the last frees on, until the end or `exit`: growth is judged before it.
     pub freed_last: Sum,
     /// Time of the run until the last frees, s; none where the trace has no time.
     pub time_s: Option<f64>,

@@ -75,6 +75,9 @@ pub struct LiveSeries {
     places: u64,
     place: [u64; 2],
     is_at_place: bool,
+    /// What was removed since the latest, without what is replaced.
+    freed: Sum,
+    is_replaced: bool,
 }
 
 impl Default for LiveSeries {
@@ -88,6 +91,8 @@ impl Default for LiveSeries {
             places: 0,
             place: [0; 2],
             is_at_place: true,
+            freed: Sum::default(),
+            is_replaced: false,
         }
     }
 }
@@ -95,7 +100,7 @@ impl Default for LiveSeries {
 impl LiveSeries {
     /// More is live of a site; the clocks are `clock_bytes` and `time_ns`, 0 without time.
     pub fn add(&mut self, site: u32, more: Sum, clock_bytes: u64, time_ns: u64) {
-        self.replaces(site, more, clock_bytes, time_ns);
+        self.change(site, [clock_bytes, time_ns], |live| live.plus(more));
         self.settle();
     }
 
@@ -103,11 +108,15 @@ impl LiveSeries {
     /// begin.
     pub fn replaces(&mut self, site: u32, more: Sum, clock_bytes: u64, time_ns: u64) {
         self.change(site, [clock_bytes, time_ns], |live| live.plus(more));
+        self.is_replaced = true;
     }
 
     /// Less is.
     pub fn remove(&mut self, site: u32, less: Sum, clock_bytes: u64, time_ns: u64) {
         self.change(site, [clock_bytes, time_ns], |live| live.minus(less));
+        if !std::mem::take(&mut self.is_replaced) {
+            self.freed = self.freed.plus(less);
+        }
         self.settle();
     }
 
@@ -157,6 +166,7 @@ impl LiveSeries {
             self.places += 1;
             self.place = self.now;
             self.is_at_place = true;
+            self.freed = Sum::default();
         }
     }
 
@@ -209,12 +219,9 @@ impl LiveSeries {
         })
     }
 
-    /// What all sites had before the last frees and have no more.
+    /// What was freed from where the last frees begin.
     pub(super) fn freed_last(&self) -> Sum {
-        match self.all.place == self.places && self.has_last_frees() {
-            true => self.all.before_last_frees.minus(self.all.live),
-            false => Sum::default(),
-        }
+        if self.has_last_frees() { self.freed } else { Sum::default() }
     }
 
     /// A clock and the other one at the end of each part of the run; none where it is too short to have parts.
@@ -337,7 +344,8 @@ mod tests {
         assert_eq!((series.ends(Clock::Bytes), series.floors_of_all(Clock::Bytes)), before);
         let had = [1, 2, 3, 4].map(|site| series.before_last_frees(site).objects);
         assert_eq!(had, [500, 500, 0, 0]);
-        assert_eq!(series.freed_last(), Sum { objects: 999, bytes: 99_500 });
+        // All of them, those that were made meanwhile included.
+        assert_eq!(series.freed_last(), Sum { objects: 1000, bytes: 100_000 });
     }
 
     #[test]

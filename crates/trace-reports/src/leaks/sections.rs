@@ -61,7 +61,7 @@ pub fn kinds(figures: &Figures) -> Vec<Item> {
         rows.push(cells(name, kinds.freed_after_exit, all));
     }
     if figures.freed_last.objects > 0 {
-        rows.push(cells("freed in the clean-up before exit", figures.freed_last, all));
+        rows.push(cells("freed at the end of the run", figures.freed_last, all));
     }
     if figures.suppressed.stacks > 0 {
         let suppressed = &figures.suppressed.kinds;

@@ -7,13 +7,14 @@
 //! missing functions emulated; [`inside`] knows when a layer may not query the manager.
 //!
 //! Layers also share: [`watched`] and [`operators`], the family and C++'s operators as a layer exports them, with a
-//! hook for every call; [`tally`], which counts calls on the statistics page; [`blocks`], a table of blocks that needs
-//! no heap; [`settings`], which parses a layer's variable; [`memory`] of a layer's own, and [`stderr_line`], what it
-//! reports.
+//! hook for every call; [`export_copies!`], what a manager may export beside them; [`tally`], which counts calls on the
+//! statistics page; [`blocks`], a table of blocks that needs no heap; [`settings`], which parses a layer's variable;
+//! [`memory`] of a layer's own, and [`stderr_line`], what it reports.
 #![no_std]
 
 pub mod arena;
 pub mod blocks;
+mod copies;
 pub mod family;
 pub mod forward;
 pub mod inside;

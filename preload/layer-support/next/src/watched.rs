@@ -357,6 +357,7 @@ macro_rules! export_family {
         }
 
         $crate::export_sized_frees!(free);
+        $crate::export_copies!();
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn realloc(block: *mut core::ffi::c_void, size: usize) -> *mut core::ffi::c_void {

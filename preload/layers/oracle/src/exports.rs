@@ -120,6 +120,7 @@ unsafe extern "C" fn free(block: *mut c_void) {
 }
 
 heaptoll_next::export_sized_frees!(free);
+heaptoll_next::export_copies!();
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {

@@ -10,6 +10,7 @@
 //!   start (see [`heaptoll_next::arena`]) are recorded when it does, without a call stack.
 //! - Execs and started processes are noted, so that heaptoll learns of images into which the layer is not loaded.
 //! - Large mappings that the program makes itself are noted with their call stacks, for the ledger.
+//! - A limit of the address space that the program sets itself takes effect for what the layer has mapped.
 //! - The fast path, for calls when neither latencies nor sites are wanted, is inlined into `malloc` and `free`;
 //!   everything else is in functions marked cold. `errno` is the manager's.
 #![no_std]
@@ -18,6 +19,7 @@ mod calls;
 mod early;
 mod execs;
 mod facts;
+mod limits;
 mod maps;
 mod start;
 mod thread;

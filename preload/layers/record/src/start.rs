@@ -7,7 +7,7 @@ use heaptoll_next::family::path_of;
 use heaptoll_next::loader::is_relocating;
 use heaptoll_process::tsc as clock;
 
-use crate::{RINGS, STACKS, early, execs, facts, maps, usable};
+use crate::{RINGS, STACKS, early, execs, facts, limits, maps, usable};
 
 /// A bit of the mode: it is not determined yet. Calls made meanwhile are taken for the layer's own, and not recorded.
 pub const STARTING: u64 = 1;
@@ -51,6 +51,7 @@ pub fn start() -> u64 {
         let flags = RINGS.flags();
         usable::prepare(family);
         execs::prepare();
+        limits::prepare();
         mode = 0;
         if flags.latency {
             clock::choose();

@@ -494,4 +494,5 @@ mod exported {
     }
 
     heaptoll_next::export_sized_frees!(free);
+    heaptoll_next::export_copies!();
 }

@@ -390,7 +390,7 @@ impl Shared {
 
     /// A limit of address space under which a process is recorded, bytes: the lowest power of two.
     pub fn least_address_space(&self) -> usize {
-        let fits = |log: &u32| self.map.geometry.fits(FEWEST_RINGS, 1 << log);
+        let fits = |log: &u32| self.map.geometry.may_map(FEWEST_RINGS, 1 << log);
         1 << (0..usize::BITS - 1).find(fits).unwrap_or(usize::BITS - 1)
     }
 
