@@ -23,7 +23,8 @@ pub fn with_dashes(failure: Failure, command: &str, trace: &Path) -> Failure {
     }
 }
 
-fn is_program(path: &Path) -> bool {
+/// Whether a path is a file that can be executed.
+pub fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
