@@ -69,7 +69,7 @@ impl DocumentOutputs {
     }
 
     /// The same where standard output is a program's: the document goes to standard error.
-    pub fn deliver_beside_program(&self, document: &Document, schema: &str, figures: &impl Serialize) -> u8 {
+    pub fn deliver_to_errors(&self, document: &Document, schema: &str, figures: &impl Serialize) -> u8 {
         if !terminal::is_output_reserved() {
             terminal::print_to_errors(&render_document(document, &terminal::style_of(&std::io::stderr())));
         }

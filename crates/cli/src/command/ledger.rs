@@ -229,7 +229,7 @@ fn show(
     let document = found.document(command);
     let code = match &arguments.trace {
         Some(_) => arguments.outputs.deliver(&document, ledger::SCHEMA, &found.figures)?,
-        None => arguments.outputs.deliver_beside_program(&document, ledger::SCHEMA, &found.figures),
+        None => arguments.outputs.deliver_to_errors(&document, ledger::SCHEMA, &found.figures),
     };
     Ok(exit::of_trace(code, found.is_whole()))
 }

@@ -254,7 +254,7 @@ fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure>
     };
     let (outcome, mut code) = recording::sample(&request, &places, &arguments.end)?;
     if let Some((figures, document)) = &outcome.shown {
-        code = code.max(outputs.deliver_beside_program(document, sampled::SCHEMA, figures));
+        code = code.max(outputs.deliver_to_errors(document, sampled::SCHEMA, figures));
     }
     Ok(code)
 }

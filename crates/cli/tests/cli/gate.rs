@@ -258,8 +258,11 @@ fn what_cannot_be_gated_is_refused_before_anything_runs() {
     let two = ["--base", &good, "--new", &again];
     // The program once more, as if `--` were the place for the whole command.
     for program in [&good, &again] {
-        let said = format!("`{program}` is passed to both programs as an argument");
-        refused(&[&two[..], &["--", program, "w 2", "-x"]].concat(), &[&said, "did you mean `-- 'w 2' -x`?"]);
+        let message = format!("`{program}` is passed to both programs as an argument");
+        refused(
+            &[&two[..], &["--", program, "w 2", "-x"]].concat(),
+            &[&message, "did you mean `-- 'w 2' -x`?"],
+        );
     }
     let other = [&two[..], &["--limit", "speed=1%", "--", "/bin/sh"]].concat();
     refused(&other, &["warning: `/bin/sh` is passed to both programs", "no metric `speed`"]);
