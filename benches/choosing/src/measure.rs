@@ -129,6 +129,7 @@ fn request(program: &str, effort: &Effort, folder: &Path) -> Request {
         preference: effort.preference,
         memory_limit_bytes: None,
         p99_limit_ms: None,
+        floor: choose::FLOOR,
         soak_s: None,
     }
 }

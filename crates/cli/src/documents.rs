@@ -68,6 +68,14 @@ impl DocumentOutputs {
         printed.map(|()| code)
     }
 
+    /// The same where standard output is a program's: the document goes to standard error.
+    pub fn deliver_to_errors(&self, document: &Document, schema: &str, figures: &impl Serialize) -> u8 {
+        if !terminal::is_output_reserved() {
+            terminal::print_to_errors(&render_document(document, &terminal::style_of(&std::io::stderr())));
+        }
+        self.write(document, schema, figures)
+    }
+
     /// Writes the files alone. Returns the command's exit status.
     pub fn write(&self, document: &Document, schema: &str, figures: &impl Serialize) -> u8 {
         let page = text_written(&self.html, || html::document::render(document));

@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
+use heaptoll_command::writable::are_same;
 use heaptoll_gate::config::{self, Commands, Configured};
 use heaptoll_gate::limits::Limits;
 use heaptoll_gate::request::{Entry, Refs, Request, SideRequest};
+use heaptoll_report::format::shell_command;
 use heaptoll_runs::standard_input::StandardInput;
 
 use crate::duration::{duration, positive_seconds};
 use crate::outputs::own_arguments;
+use crate::{hints, terminal};
 
 /// Programs, their builds and limits.
 #[derive(Debug, Args)]
@@ -132,6 +135,7 @@ impl ProgramArguments {
             std::iter::once(program.clone().into()).chain(self.arguments.iter().cloned()).collect()
         };
         let (base, new) = if let (Some(base), Some(new)) = (&self.base, &self.new) {
+            self.check_first_argument(base, new)?;
             (with(base), with(new))
         } else if let (Some(base), Some(new)) = (&self.base_cmd, &self.new_cmd) {
             (words("base-cmd", base)?, words("new-cmd", new)?)
@@ -152,6 +156,22 @@ impl ProgramArguments {
             expect_status: 0,
             outputs_differ: false,
         }))
+    }
+
+    /// After --base and --new come arguments alone: the program once more would be their input.
+    fn check_first_argument(&self, base: &Path, new: &Path) -> Result<(), Failure> {
+        let Some((first, rest)) = self.arguments.split_first() else { return Ok(()) };
+        let words: Vec<String> = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let path = Path::new(first);
+        let what = format!("`{}` is passed to both programs as an argument", path.display());
+        let instead = format!("did you mean `-- {}`?", shell_command(&words));
+        if [base, new].iter().any(|side| are_same(side, path)) {
+            return Err(usage(format!("{what}, and it is one of them: {instead}")));
+        }
+        if path.components().count() > 1 && hints::is_program(path) {
+            terminal::warning(&format!("{what}, and it is a program: {instead}"));
+        }
+        Ok(())
     }
 
     fn of_file(&self) -> Result<Vec<Entry>, Failure> {

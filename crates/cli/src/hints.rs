@@ -15,7 +15,7 @@ use crate::{surface, terminal};
 /// Adds to a failure how a program is measured, where one was given in place of a trace.
 pub fn with_dashes(failure: Failure, command: &str, trace: &Path) -> Failure {
     match failure {
-        Failure::Refused(_) if is_program(trace) => Failure::Usage(format!(
+        Failure::Refused(_) if is_program(trace) || is_found(trace) => Failure::Usage(format!(
             "{failure}; to measure a program, put it after `--`: heaptoll {command} -- {}",
             shell_command(&[trace.display().to_string()])
         )),
@@ -23,8 +23,18 @@ pub fn with_dashes(failure: Failure, command: &str, trace: &Path) -> Failure {
     }
 }
 
-fn is_program(path: &Path) -> bool {
+/// Whether a path is a file that can be executed.
+pub fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether a shell would find a program of this name.
+fn is_found(program: &Path) -> bool {
+    if program.components().count() > 1 {
+        return is_program(program);
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| is_program(&folder.join(program)))
 }
 
 /// A note on the other process images of a recording, where one of them has a longer trace: a daemon's first process does
@@ -51,14 +61,10 @@ pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
         && words.get(1).is_some_and(|first| first == word.as_str())
     {
-        let program = Path::new(word);
-        let is_path = program.components().count() > 1;
-        let folders = std::env::var_os("PATH").filter(|_| !is_path).unwrap_or_default();
-        let found = std::env::split_paths(&folders).any(|folder| is_program(&folder.join(program)));
-        let command: Vec<String> =
-            words[1..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        return match found || is_path && is_program(program) {
-            true => Some(format!("to measure a program: heaptoll run -- {}", shell_command(&command))),
+        return match is_found(Path::new(word)) {
+            true => {
+                Some(format!("to measure a program: heaptoll run -- {}", shell_command(&texts(&words[1..]))))
+            }
             false => surface::nearest(cli, word),
         };
     }
@@ -74,11 +80,15 @@ pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -
     if !command.get_positionals().any(clap::Arg::is_last_set) {
         return None;
     }
-    let command = names.join(" ");
-    (!word.starts_with('-')).then(|| {
-        let program = program_before(&command, word, words).unwrap_or(word);
-        format!("the program to measure goes after `--`: heaptoll {command} [OPTIONS] -- {program} ...")
-    })
+    let at = words.iter().position(|one| one == word.as_str()).filter(|_| !word.starts_with('-'))?;
+    let (before, command) =
+        words.split_at(if takes_trace(&names.join(" "), at, words) { at - 1 } else { at });
+    let all = [vec!["heaptoll".into()], texts(before.get(1..)?), vec!["--".into()], texts(command)].concat();
+    Some(format!("the program to measure goes after `--`: {}", shell_command(&all)))
+}
+
+fn texts(words: &[OsString]) -> Vec<String> {
+    words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// The option that turns off what an option of this name, or its beginning, would turn on.
@@ -89,10 +99,9 @@ fn turned_off_by<'a>(command: &'a Command, name: &str) -> Option<&'a str> {
 
 /// `ledger` and `leaks` take a trace without `--`: what they took for one is the program, and the refused
 /// word its first argument.
-fn program_before<'a>(command: &str, refused: &str, words: &'a [OsString]) -> Option<&'a str> {
-    let at = words.iter().position(|word| word == refused)?;
-    let before = words.get(at.checked_sub(1)?)?.to_str()?;
-    (matches!(command, "ledger" | "leaks") && at > 2 && !before.starts_with('-')).then_some(before)
+fn takes_trace(command: &str, refused: usize, words: &[OsString]) -> bool {
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    matches!(command, "ledger" | "leaks") && refused > 2 && !is_option(&words[refused - 1])
 }
 
 /// What answers an attempt to attach to a process that runs: a number in place of a trace or a program, or `--pid`.
@@ -152,12 +161,15 @@ mod tests {
     #[test]
     fn a_program_without_dashes_in_front_is_answered_with_them() {
         let message = hint("heaptoll run ./rs").expect("a hint");
-        assert!(message.contains("heaptoll run [OPTIONS] -- ./rs"), "{message}");
-        assert!(hint("heaptoll record -o t ls /").is_some_and(|message| message.contains("-- ls")));
-        assert!(
-            hint("heaptoll ledger ./requests 8000")
-                .is_some_and(|message| message.contains("-- ./requests ..."))
-        );
+        assert_eq!(message, "the program to measure goes after `--`: heaptoll run -- ./rs");
+        for (typed, meant) in [
+            ("record -o t ls /", "record -o t -- ls /"),
+            ("run -n 3 sort words.txt", "run -n 3 -- sort words.txt"),
+            ("ledger ./requests 8000", "ledger -- ./requests 8000"),
+        ] {
+            let message = hint(&format!("heaptoll {typed}")).expect(typed);
+            assert!(message.ends_with(&format!(": heaptoll {meant}")), "{message}");
+        }
         assert_eq!(hint("heaptoll run --no-such-option"), None);
         assert!(
             hint("heaptoll ledger --site").is_some_and(|message| message.contains("--no-sites is not given"))

@@ -28,8 +28,13 @@ impl Lines {
         let (end, ended) = channel();
         let bar = bar.clone();
         let tick = move || {
+            let mut last = String::new();
             while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) && !bar.is_finished() {
-                write(&line(bar.position(), bar.length(), &bar.message(), bar.elapsed()));
+                let line = line(bar.position(), bar.length(), &bar.message(), bar.elapsed());
+                if line != last {
+                    write(&line);
+                    last = line;
+                }
             }
         };
         // Without a thread there are no lines, and nothing else is lost.
@@ -77,12 +82,15 @@ mod tests {
         let written = Lines::every(Duration::from_millis(1), &bar, move |line: &str| {
             let _ = write.lock().map(|write| write.send(line.to_owned()));
         });
-        for _ in 0..2 {
-            let line = lines.recv_timeout(Duration::from_secs(120)).expect("a line and another");
-            assert!(line.starts_with("2/8 done, about ") && line.ends_with("left, now a under b"), "{line}");
+        for now in ["now a under b", "now b under a"] {
+            bar.set_message(now);
+            let next = || lines.recv_timeout(Duration::from_secs(120)).expect("a line and another");
+            let line = std::iter::repeat_with(next).find(|line| line.ends_with(now)).expect("it is endless");
+            assert!(line.starts_with("2/8 done, about ") && line.contains("left, "), "{line}");
         }
         drop(written);
-        assert!(lines.into_iter().count() < 100_000, "the writer is gone");
+        let all: Vec<String> = lines.into_iter().collect();
+        assert!(all.windows(2).all(|two| two[0] != two[1]), "one line twice: {all:?}");
     }
 
     #[test]

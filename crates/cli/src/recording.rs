@@ -1,5 +1,6 @@
 //! A program's run under the recording layer, as `heaptoll record` and `heaptoll ledger` make it.
 
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use heaptoll_scratch::Scratch;
 
 use crate::duration::duration;
 use crate::messages::TerminalMessages;
-use crate::{exit, interrupt, terminal};
+use crate::{exit, interrupt};
 
 /// A temporary folder for a trace that is not kept.
 ///
@@ -47,16 +48,19 @@ impl EndArguments {
 /// The status of a program that the signal of Ctrl-C has ended.
 const ENDED_BY_INTERRUPT: u8 = 128 + libc::SIGINT as u8;
 
-/// Records a program to its end. Gives the exit status of `heaptoll record`.
+/// Records a program to its end; its output goes into the file, or to standard output. Gives the exit status of
+/// `heaptoll record`.
 ///
 /// # Errors
 /// It cannot be recorded.
-pub fn record(request: &Request, places: &Places, end: &EndArguments) -> Result<u8, Failure> {
+pub fn record(
+    request: &Request,
+    output: Option<&Path>,
+    places: &Places,
+    end: &EndArguments,
+) -> Result<u8, Failure> {
     let messages = TerminalMessages::default();
-    let mut prepared = record::prepare(request, places, &messages)?;
-    if terminal::is_output_reserved() {
-        prepared = prepared.with_output_on_errors();
-    }
+    let prepared = record::prepare(request, places, &messages)?.with_output_in(output);
     interrupt::pass_on(prepared.interrupt())?;
     let status_of = end.set(prepared.interrupt());
     let recorded = prepared.record(&messages)?;

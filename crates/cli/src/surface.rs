@@ -125,7 +125,7 @@ pub fn help(command: &Command) -> String {
 const QUESTIONS: &str = "  Which allocator is best for my program?    heaptoll run -- ./program
   Where is its memory?                       heaptoll ledger -- ./program
   What leaks?                                heaptoll leaks -- ./program
-  Did this change cost something?            heaptoll gate --base OLD --new NEW -- ./program
+  Did this change cost something?            heaptoll gate --base ./old --new ./new -- ARGS
 ";
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_report::format::printable_lines;
@@ -15,18 +16,23 @@ fn wants_no_colour() -> bool {
 
 /// How to write tables to standard output.
 pub fn style() -> Style {
-    let terminal = std::io::stdout().is_terminal();
+    style_of(&std::io::stdout())
+}
+
+/// How to write tables to a stream.
+pub fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
+    let terminal = stream.is_terminal();
     let columns = || std::env::var("COLUMNS").ok()?.parse::<u16>().ok();
     Style {
         color: terminal && !wants_no_colour(),
-        width: if terminal { width().or_else(columns) } else { columns() },
+        width: if terminal { width(stream).or_else(columns) } else { columns() },
         unicode: is_utf8(),
     }
 }
 
-/// Columns of the terminal on standard output.
-fn width() -> Option<u16> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+/// Columns of the terminal on a stream.
+fn width(stream: &impl AsFd) -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     (size.ws_col > 0).then_some(size.ws_col)
 }
 

@@ -150,13 +150,14 @@ fn table(
     let mut rows: Vec<Row> = sides
         .all
         .iter()
+        .zip(own_ratios(experiment, sides, repetitions))
         .enumerate()
-        .map(|(index, side)| {
+        .map(|(index, (side, own_ratios))| {
             let figures: BTreeMap<Metric, Figure> = METRICS
                 .into_iter()
                 .filter_map(|metric| Some((metric, figure(&side.values(metric), ratio(index, metric))?)))
                 .collect();
-            row(experiment, program, side, figures)
+            Row { load_ratios: own_ratios, ..row(experiment, program, side, figures) }
         })
         .collect();
     mark_frontier(&mut rows);
@@ -184,6 +185,24 @@ fn table(
         notes,
         company: company.effect,
     }
+}
+
+/// Ratios to the baseline of what loads and programs report themselves, by stack. Each figure is a family of its own.
+fn own_ratios(experiment: &Experiment, sides: &Sides, rounds: u32) -> Vec<BTreeMap<String, Interval>> {
+    let mut all = vec![BTreeMap::new(); sides.all.len()];
+    let Some(base) = sides.find(&experiment.baseline) else { return all };
+    for name in base.own_names() {
+        let of = |side: &Side| match side.stack == base.stack {
+            true => Vec::new(),
+            false => side.own_log_ratios(base, name, rounds),
+        };
+        let series: Vec<Vec<Option<f64>>> = sides.all.iter().map(of).collect();
+        let intervals = heaptoll_statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
+        for (own, interval) in all.iter_mut().zip(intervals) {
+            own.extend(interval.map(|interval| (name.to_owned(), interval)));
+        }
+    }
+    all
 }
 
 /// What disturbed the timed runs of a program; rows of one block share their span.
@@ -220,9 +239,8 @@ fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Me
     let rows: Vec<&Observation> = side.by_itself().values().copied().collect();
     let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(&values));
     let mut by_name: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    let of_loads = rows.iter().filter_map(|row| row.serve.as_ref()).flat_map(|serve| &serve.load_figures);
-    for (name, value) in of_loads.chain(rows.iter().flat_map(|row| &row.figures)) {
-        by_name.entry(name.clone()).or_default().push(*value);
+    for (name, value) in rows.iter().flat_map(|row| row.own_figures()) {
+        by_name.entry(name.to_owned()).or_default().push(value);
     }
     Row {
         stack: side.stack.into(),
@@ -237,6 +255,7 @@ fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Me
         ),
         collections: collections(&rows),
         load_figures: by_name.into_iter().map(|(name, values)| (name, median(&values))).collect(),
+        load_ratios: BTreeMap::new(),
         verdict: verdict::text(
             side.stack == experiment.baseline,
             &figures,

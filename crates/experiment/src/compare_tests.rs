@@ -35,6 +35,23 @@ fn pairing_takes_the_machines_drift_out_of_the_ratio() {
     assert!(fast.on_frontier && find(table, "glibc").on_frontier);
 }
 
+/// Before, requests a second were bare medians, whose order was another in the next measurement.
+#[test]
+fn what_a_load_reports_has_a_ratio_with_an_interval_to_the_baseline() {
+    let mut made = three_stacks();
+    for row in &mut made.observations {
+        let noise = if row.stack == "same" && row.repetition % 2 == 0 { 1.3 } else { 0.9 };
+        row.figures.insert("rate".into(), if row.stack == "fast" { 200.0 } else { 100.0 * noise });
+    }
+    let table = &compare(&made).tables[0];
+    let ratio = |name: &str| find(table, name).load_ratios.get("rate").copied();
+    let fast = ratio("fast").expect("pairs");
+    assert!(fast.differs && (fast.ratio - 2.0 / 0.9).abs() < 1e-9 && fast.pairs == 8, "{fast:?}");
+    let same = ratio("same").expect("pairs");
+    assert!(!same.differs && same.low < 1.0 && same.high > 1.0, "{same:?}");
+    assert_eq!((ratio("glibc"), find(table, "fast").load_figures["rate"]), (None, 200.0));
+}
+
 fn with_startups(mut made: Experiment, of: impl Fn(&str, u32) -> f64) -> Experiment {
     for repetition in 0..8 {
         for name in ["glibc", "fast", "same"] {

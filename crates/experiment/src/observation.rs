@@ -371,6 +371,17 @@ impl Observation {
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s
     }
+
+    /// Figures that the program itself or its load reported, by name.
+    pub fn own_figures(&self) -> impl Iterator<Item = (&str, f64)> {
+        let of_load = self.serve.iter().flat_map(|serve| &serve.load_figures);
+        self.figures.iter().chain(of_load).map(|(name, value)| (name.as_str(), *value))
+    }
+
+    /// One of them.
+    pub fn own_figure(&self, name: &str) -> Option<f64> {
+        self.own_figures().find(|(own, _)| *own == name).map(|(_, value)| value)
+    }
 }
 
 /// Resident memory over time, from one `Profile` run (programs) or one timed run (servers).

@@ -5,7 +5,7 @@
 //! stands in no standard error: equal managers would then be claimed to differ in up to a fifth of tables of short
 //! runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::comparison::Metric;
 use crate::experiment::Experiment;
@@ -179,6 +179,25 @@ impl<'a> Side<'a> {
     fn log_ratio(&self, base: &Side, metric: Metric, round: u32, together: bool) -> Option<f64> {
         let value = |side: &Side, repetition| side.value_of(metric, repetition, together);
         self.repetitions_of(round).find_map(|r| Some((value(self, r)? / value(base, r)?).ln()))
+    }
+
+    /// Names of the figures that a load or the program itself reported.
+    pub fn own_names(&self) -> BTreeSet<&'a str> {
+        self.by_itself().values().flat_map(|row| row.own_figures()).map(|(name, _)| name).collect()
+    }
+
+    /// Such a figure of one round.
+    pub fn own_in(&self, name: &str, round: u32) -> Option<f64> {
+        self.row_in(self.by_itself(), round)?.own_figure(name)
+    }
+
+    /// Log ratios of such a figure to `base` by round.
+    pub fn own_log_ratios(&self, base: &Side, name: &str, rounds: u32) -> Vec<Option<f64>> {
+        let own = |side: &Side, repetition| side.by_itself().get(&repetition)?.own_figure(name);
+        let ratio = |repetition| Some(own(self, repetition)? / own(base, repetition)?);
+        let usable = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
+        let of = |round| self.repetitions_of(round).find_map(|at| ratio(at).filter(usable)).map(f64::ln);
+        (0..rounds).map(of).collect()
     }
 
     fn is_all_startup(&self) -> bool {

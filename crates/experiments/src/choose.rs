@@ -37,7 +37,7 @@ use heaptoll_runs::preparation::repeat_command::repeating;
 
 pub use difference::difference;
 pub use figures::{Candidate, Figures, Finalist};
-pub use request::{REPETITIONS, Request};
+pub use request::{FLOOR, REPETITIONS, Request};
 pub use score::{Limits, Preference};
 pub use search::timed_runs;
 pub use servers::{IdleMemory, Served};
@@ -107,14 +107,18 @@ fn figures(
     experiment: &Experiment,
     comparison: &Comparison,
 ) -> Figures {
-    let finalists = figures::finalists(experiment, comparison, request.preference);
+    let mut finalists = figures::finalists(experiment, comparison, request.preference);
+    for finalist in finalists.iter_mut().filter(|finalist| finalist.stack != experiment.baseline) {
+        finalist.weighted = difference(experiment, &finalist.stack, &experiment.baseline, request.preference);
+    }
     Figures {
         programs: experiment.programs.iter().map(|program| program.name.clone()).collect(),
         baseline: experiment.baseline.clone(),
         preference: request.preference,
         memory_limit_bytes: request.memory_limit_bytes,
         p99_limit_ms: request.p99_limit_ms,
-        choice: figures::best(&finalists, &experiment.baseline, request.limits()),
+        floor: request.floor,
+        choice: figures::best(&finalists, &experiment.baseline, request.limits(), request.floor),
         finalists,
         between_finalists: between_finalists(request, experiment),
         full_search_runs: searched.full_runs,

@@ -1,6 +1,6 @@
 //! `heaptoll record`: a program's run under the recording layer, and its traces.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
@@ -84,9 +84,9 @@ impl Prepared {
         self
     }
 
-    /// The same with the program's output on standard error.
-    pub fn with_output_on_errors(mut self) -> Prepared {
-        self.request.stdout = Some("/dev/stderr".into());
+    /// The same with the program's output in a file, or on heaptoll's own standard output without one.
+    pub fn with_output_in(mut self, file: Option<&Path>) -> Prepared {
+        self.request.stdout = file.map(Path::to_owned);
         self
     }
 

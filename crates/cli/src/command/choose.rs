@@ -12,6 +12,7 @@ use crate::documents::DocumentOutputs;
 use crate::duration::{duration, latency_ms, positive_seconds};
 use crate::memory::bytes;
 use crate::outputs::own_arguments;
+use crate::precision::precision;
 use crate::session::Session;
 use crate::workload_args::WorkloadArgs;
 use crate::{exit, terminal};
@@ -36,7 +37,8 @@ enum PreferenceArg {
 /// The candidates are the modern managers and Tithe, each alone and with settings: arenas, decay, thresholds, huge
 /// pages, headroom. They run the program in lockstep, and the better third goes on until two are left. Fresh runs
 /// then compare these two with the default. The answer uses the fresh runs alone: what it saves and costs, with
-/// intervals, how to set it, and what was not decided. If no finalist is clearly better, the default stays.
+/// intervals, how to set it, and what was not decided. If no finalist is certainly better, or none by --floor, the
+/// default stays.
 /// docs/questions/choose.md
 ///
 /// Exit status: 0 all well; 1 an output file could not be written; 2 bad request, or no candidate works; 130
@@ -61,6 +63,9 @@ pub struct Arguments {
     /// Reject candidates whose peak resident memory exceeds this
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory_limit: Option<u64>,
+    /// Keep the default unless a finalist is certainly better, and by this much in a figure [default: 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = precision)]
+    floor: Option<f64>,
     /// For servers: reject candidates whose 99th percentile of request time exceeds this
     #[arg(long, value_name = "TIME", value_parser = latency_ms)]
     p99: Option<f64>,
@@ -124,6 +129,7 @@ impl Arguments {
             },
             memory_limit_bytes: self.memory_limit,
             p99_limit_ms: self.p99,
+            floor: self.floor.unwrap_or(choose::FLOOR),
             soak_s: self.soak,
         }
     }

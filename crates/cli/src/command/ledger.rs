@@ -27,8 +27,8 @@ use crate::{exit, hints, outputs, terminal};
 /// split into resident and only mapped bytes, at the peak, in other snapshots and over time. docs/questions/ledger.md
 /// explains how each is known.
 ///
-/// A command runs as under `heaptoll record`; the process with the largest resident set is shown. If a TRACE is one
-/// of several, a note names the longest.
+/// A command runs as under `heaptoll record`: standard output is the command's, and the tables go to standard error.
+/// The process with the largest resident set is shown. If a TRACE is one of several, a note names the longest.
 ///
 /// With -m, a trace is also replayed under other managers: how much memory would each need, and which call site would
 /// pin it?
@@ -64,8 +64,8 @@ pub struct Arguments {
     /// Under a collector: force a collection at every snapshot, to show what it reclaims; this changes the run
     #[arg(long, conflicts_with = "trace")]
     collect: bool,
-    /// Run the program twice; the second run stops for a snapshot at the peak of the first. The program must do the
-    /// same work each time; the report says if it did not
+    /// Run the program twice; the second run stops for a snapshot at the peak of the first, whose output is dropped. The
+    /// program must do the same work each time; the report says if it did not
     #[arg(long, conflicts_with_all = ["trace", "after_s"])]
     exact: bool,
     #[command(flatten)]
@@ -126,7 +126,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         let earlier = scratch.path().join("first-run");
         let earlier_request =
             record::Request { is_temporary: true, ..recording(arguments, &earlier, stdin.as_deref()) };
-        if record(&earlier_request, &places, &arguments.end)? == exit::INTERRUPTED {
+        let nowhere = Some(Path::new("/dev/null"));
+        if record(&earlier_request, nowhere, &places, &arguments.end)? == exit::INTERRUPTED {
             show(&ledger::largest(&earlier).0, &again(arguments), None, arguments)?;
             return Ok(exit::INTERRUPTED);
         }
@@ -134,7 +135,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         request.options.stop =
             first_run.map(|peak| record::StopPoint { image: peak.image, events: peak.events });
     }
-    let status = record(&request, &places, &arguments.end)?;
+    let elsewhere = terminal::is_output_reserved().then_some(Path::new("/dev/stderr"));
+    let status = record(&request, elsewhere, &places, &arguments.end)?;
     let (trace, images) = ledger::largest(&first);
     if images > 1 {
         let others = arguments.output.as_ref().map_or("`-o FILE` keeps", |_| "the files above are");
@@ -226,6 +228,10 @@ fn show(
 ) -> Result<u8, Failure> {
     let request = Request { memory_limit_bytes: arguments.memory.limit_bytes(), first_run };
     let found = ledger::measure(trace, request)?;
-    let code = arguments.outputs.deliver(&found.document(command), ledger::SCHEMA, &found.figures)?;
+    let document = found.document(command);
+    let code = match &arguments.trace {
+        Some(_) => arguments.outputs.deliver(&document, ledger::SCHEMA, &found.figures)?,
+        None => arguments.outputs.deliver_to_errors(&document, ledger::SCHEMA, &found.figures),
+    };
     Ok(exit::of_trace(code, found.is_whole()))
 }

@@ -17,7 +17,6 @@ use crate::session::Session;
 use crate::workload_args::SizeArg;
 use crate::{exit, recording, terminal};
 use heaptoll_command::failure::Failure;
-use heaptoll_report::terminal::render_document;
 use heaptoll_runs::graph;
 use heaptoll_runs::preparation::baseline::DEFAULT;
 use heaptoll_runs::record::{Children, ProgramChoice, RecordingOptions, Request};
@@ -214,7 +213,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         },
         is_temporary: arguments.brief,
     };
-    recording::record(&request, &places, &arguments.end)
+    recording::record(&request, None, &places, &arguments.end)
 }
 
 fn program(arguments: &Arguments) -> ProgramChoice {
@@ -255,8 +254,7 @@ fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure>
     };
     let (outcome, mut code) = recording::sample(&request, &places, &arguments.end)?;
     if let Some((figures, document)) = &outcome.shown {
-        terminal::print_to_errors(&render_document(document, &terminal::style()));
-        code = code.max(outputs.write(document, sampled::SCHEMA, figures));
+        code = code.max(outputs.deliver_to_errors(document, sampled::SCHEMA, figures));
     }
     Ok(code)
 }

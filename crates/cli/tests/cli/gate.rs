@@ -256,6 +256,16 @@ fn what_cannot_be_gated_is_refused_before_anything_runs() {
     refused(&["--base", &good], &["--new"]);
     refused(&["--base-cmd", "'x", "--new-cmd", "y"], &["--base-cmd `'x` is not a command"]);
     let two = ["--base", &good, "--new", &again];
+    // The program once more, as if `--` were the place for the whole command.
+    for program in [&good, &again] {
+        let message = format!("`{program}` is passed to both programs as an argument");
+        refused(
+            &[&two[..], &["--", program, "w 2", "-x"]].concat(),
+            &[&message, "did you mean `-- 'w 2' -x`?"],
+        );
+    }
+    let other = [&two[..], &["--limit", "speed=1%", "--", "/bin/sh"]].concat();
+    refused(&other, &["warning: `/bin/sh` is passed to both programs", "no metric `speed`"]);
     refused(
         &[&two[..], &["--limit", "speed=1%"]].concat(),
         &["no metric `speed`", "instructions, malloc_instructions"],

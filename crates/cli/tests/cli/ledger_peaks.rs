@@ -14,7 +14,7 @@ fn ledger(fixture: &Fixture, options: &[&str], command: &[&str]) -> (String, Val
     arguments.extend(command);
     let output = fixture.heaptoll(&arguments);
     let figures = std::fs::read_to_string(&json).unwrap_or_else(|_| panic!("{}\n{}", output.out, output.err));
-    (output.out, serde_json::from_str(&figures).expect("JSON"))
+    (output.err, serde_json::from_str(&figures).expect("JSON"))
 }
 
 fn bytes(value: &Value) -> u64 {
@@ -189,7 +189,7 @@ fn a_mapping_that_mremap_changed_has_the_caller_that_made_it() {
             memset(mremap(placed(), 3 * MIB, 3 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, there), 1, 3 * MIB);
             memset(grown(), 1, 5 * MIB); usleep(100000); return 0; }";
     let program = fixture.program("remapping", source);
-    let text = fixture.heaptoll(&["ledger", "--", &program]).exits(0).out;
+    let text = fixture.heaptoll(&["ledger", "--", &program]).exits(0).err;
     for row in
         ["moved < main 12.0 MiB", "shrunk < main 6.00 MiB", "grown < main 5.00 MiB", "placed < main 3.00 MiB"]
     {

@@ -296,9 +296,7 @@ fn of_several_processes_the_largest_is_shown_and_a_failure_passed_on() {
     let trace = fixture.at("kept.heaptoll");
     let script = format!("{program}; exit 3");
     let output = fixture.heaptoll(&["ledger", "-o", &trace, "--", "sh", "-c", &script]).exits(1);
-    output
-        .complains(&["process images, ", "holder (process ", "had the most resident memory"])
-        .shows(&["holder"]);
+    output.complains(&["process images, ", "holder (process ", "had the most resident memory"]);
     assert!(fixture.path("kept.heaptoll").exists());
     fixture.heaptoll(&["ledger", "-o", &trace, "--", "true"]).exits(2);
 }
@@ -309,10 +307,26 @@ fn the_page_and_the_figures_are_written() {
     let program = holder(&fixture);
     let (page, json) = (fixture.at("out.html"), fixture.at("out.json"));
     let output = fixture.heaptoll(&["ledger", "--html", &page, "--json", &json, "--", &program]).exits(0);
-    output.shows(&["Where the memory is", "external fragmentation", "resident set"]);
+    output.complains(&["Where the memory is", "external fragmentation", "resident set"]);
     let page = std::fs::read_to_string(page).expect("a page");
     assert!(page.contains("Resident memory over time"));
     assert_sound(&serde_json::from_str(&std::fs::read_to_string(json).expect("a file")).expect("JSON"));
+}
+
+/// Before, the tables were appended to what `ledger -- xz -c FILE > FILE.xz` wrote, and `--exact` wrote it twice.
+#[test]
+fn standard_output_has_what_the_program_writes_and_nothing_else() {
+    let fixture = Fixture::new();
+    let program = fixture.program("writer", "int main(void) { malloc(99); puts(\"one line\"); return 0; }");
+    let (page, text) = (fixture.at("out.html"), fixture.at("out.md"));
+    for options in [&["--html", &page, "--markdown", &text][..], &["--exact", "--no-sites"]] {
+        let output = fixture.heaptoll(&[&["ledger"], options, &["--", &program]].concat()).exits(0);
+        assert_eq!(output.out, "one line\n", "{options:?}: {}", output.err);
+        output.complains(&["Where the memory is"]);
+    }
+    let output = fixture.heaptoll(&["ledger", "--json", "-", "--", &program]).exits(0);
+    assert!(output.out.starts_with('{'), "{}", output.out);
+    output.complains(&["one line"]);
 }
 
 #[test]
@@ -321,5 +335,5 @@ fn a_trace_that_does_not_stay_is_not_offered() {
     let program = holder(&fixture);
     let output = fixture.heaptoll(&["ledger", "--", &program]).exits(0);
     assert!(!output.err.contains("heaptoll trace stat"), "{}", output.err);
-    assert!(output.out.contains("Where the memory is"), "{}", output.out);
+    output.complains(&["Where the memory is"]);
 }

@@ -15,7 +15,7 @@ fn a_misspelt_name_is_answered_with_the_nearest() {
         (&["lab", "study", "zorn1992", "--only", "xyz-no-such-step"], "there is no such step"),
         (&["runn"], "similar subcommand"),
         (&["run", "--bound", "--", "ls"], "--bounds"),
-        (&["run", "ls", "/"], "heaptoll run [OPTIONS] -- ls ..."),
+        (&["run", "ls", "/"], "heaptoll run -- ls /"),
         (&["ls", "/ a"], "to measure a program: heaptoll run -- ls '/ a'"),
         (&["/bin/ls", "/"], "to measure a program: heaptoll run -- /bin/ls /"),
     ] {

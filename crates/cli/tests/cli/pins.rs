@@ -41,7 +41,7 @@ fn planted(sites: usize, blocks: usize) -> String {
 fn assert_first(fixture: &Fixture, manager: &str, program: &str, survivors: u64) {
     let json = fixture.at("ledger.json");
     let output = fixture.heaptoll(&["ledger", "-m", manager, "--json", &json, "--", program]).exits(0);
-    assert!(output.out.contains("log_audit < main pins "), "{manager}: {}", output.out);
+    assert!(output.err.contains("log_audit < main pins "), "{manager}: {}", output.err);
     let figures = read_json(&json);
     let last = figures["moments"].as_array().and_then(|all| all.last()).expect("a snapshot at the end");
     let pins = &last["pins"];
@@ -179,7 +179,7 @@ fn survivors_are_first(sites: usize, blocks: usize) {
     assert_first(&fixture, "glibc", &program, survivors);
     assert_first(&fixture, "knuth", &program, survivors);
     let output = fixture.heaptoll(&["ledger", "--no-sites", "--", &program]);
-    assert!(output.out.contains("Call sites were not recorded"), "{}", output.out);
+    output.complains(&["Call sites were not recorded"]);
 }
 
 #[test]

@@ -42,8 +42,8 @@ fn assert_leak_is_first(fixture: &Fixture, program: &str, site: &str) {
 fn assert_survivors_are_first(fixture: &Fixture, program: &str, site: &str) {
     let json = fixture.at("ledger.json");
     let output = fixture.heaptoll(&["ledger", "--json", &json, "--", program, "pins"]).exits(0);
-    let sentence = output.out.lines().find(|line| line.contains(" pins ")).unwrap_or_default();
-    assert!(sentence.contains(&format!(" < {site} < ")), "{}", output.out);
+    let sentence = output.err.lines().find(|line| line.contains(" pins ")).unwrap_or_default();
+    assert!(sentence.contains(&format!(" < {site} < ")), "{}", output.err);
     let figures = read_json(&json);
     let last = figures["moments"].as_array().and_then(|all| all.last()).expect("a snapshot at the end");
     let (pins, rss) = (&last["pins"], last["rss_bytes"].as_u64().expect("a figure"));

@@ -71,6 +71,7 @@ fn what_is_no_trace_is_named_and_a_program_is_shown_its_place() {
     let program = fixture.program("prog", "int main(void) { free(malloc(9)); return 0; }");
     fixture.heaptoll(&["trace", "stat", &fixture.at("")]).exits(2).complains(&["it seems to be a folder"]);
     let hint = format!("put it after `--`: heaptoll ledger -- {program}");
+    fixture.heaptoll(&["leaks", "sort"]).exits(2).complains(&["put it after `--`: heaptoll leaks -- sort"]);
     fixture.heaptoll(&["ledger", &program]).exits(2).complains(&["it seems to be a program", &hint]);
 }
 

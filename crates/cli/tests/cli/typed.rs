@@ -95,7 +95,7 @@ fn typed(fixture: &Fixture, shown: &Shown) -> String {
         shown.place,
         words.join(" ")
     );
-    text
+    text + &errors
 }
 
 /// Commands of a page that have all they need.

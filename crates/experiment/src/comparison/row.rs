@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,9 @@ pub struct Row {
     pub collections: Option<CollectionFigures>,
     /// Figures of a server's load, or the program's own, by name: median.
     pub load_figures: BTreeMap<String, f64>,
+    /// Ratios of these figures to the baseline's, by name, paired within a repetition. The intervals of one name hold together.
+    #[serde(default)]
+    pub load_ratios: BTreeMap<String, Interval>,
     /// The verdict in words, e.g. `14 % less CPU, 1.5x the memory` or `no difference seen`.
     pub verdict: String,
     /// Whether no other stack is both cheaper in CPU and in memory (by median).

@@ -3,8 +3,8 @@
 use heaptoll_experiment::manager::{self, Manager, ManagerSource};
 use heaptoll_experiment::places::Places;
 use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::{NONE, and_list, mib_from_bytes, ratio};
-use heaptoll_statistics::{FEWEST_PAIRS, Interval, NO_DIFFERENCE, TOO_FEW};
+use heaptoll_report::format::{self, NONE, and_list, mib_from_bytes, percent_off};
+use heaptoll_statistics::{FEWEST_PAIRS, Interval, NO_DIFFERENCE, State, TOO_FEW};
 use heaptoll_units::rounded_percent;
 
 use super::figures::{Figures, Finalist};
@@ -17,11 +17,9 @@ pub(super) fn section(figures: &Figures, places: &Places) -> Section {
         None => no_answer(figures),
     }];
     if figures.choice != figures.baseline {
-        let others = figures.finalists.iter().map(|finalist| &finalist.stack);
-        let others = others.filter(|stack| **stack != figures.choice && **stack != figures.baseline);
         let known = manager::known(places).unwrap_or_default();
-        let how = |stack: &String| how_to_set(&manager::find(&known, stack).ok()?, places);
-        text.extend(std::iter::once(&figures.choice).chain(others).filter_map(how));
+        let choice = manager::find(&known, &figures.choice).ok();
+        text.extend(choice.and_then(|choice| how_to_set(&choice, places)));
     }
     let mut items = vec![Item::Table(fresh_runs(figures))];
     items.extend(servers(figures).map(Item::Table));
@@ -117,11 +115,7 @@ fn servers(figures: &Figures) -> Option<Table> {
 }
 
 fn bracketed_or_none(interval: &Option<Interval>) -> String {
-    interval.as_ref().map_or_else(|| NONE.into(), bracketed)
-}
-
-pub(super) fn bracketed(interval: &Interval) -> String {
-    format!("{} ({}–{})", ratio(interval.ratio), ratio(interval.low), ratio(interval.high))
+    interval.as_ref().map_or_else(|| NONE.into(), format::interval)
 }
 
 /// What a stack costs and saves, in words: `35 % less memory (33 to 37), 4 % more CPU (2 to 6)`.
@@ -129,18 +123,12 @@ fn price(finalist: &Finalist, baseline: &str) -> String {
     let part = |interval: &Option<Interval>, noun: &str| {
         let Some(interval) = interval else { return format!("{noun} not compared") };
         if are_few(interval) {
-            return format!("{TOO_FEW} to judge {noun} ({})", bracketed(interval));
+            return format!("{TOO_FEW} to judge {noun} ({})", format::interval(interval));
         }
         if !interval.differs {
-            return format!("{NO_DIFFERENCE} in {noun} ({})", bracketed(interval));
+            return format!("{NO_DIFFERENCE} in {noun} ({})", format::interval(interval));
         }
-        let share = |value: f64| rounded_percent((value - 1.0).abs());
-        let (near, far) = match interval.ratio < 1.0 {
-            true => (interval.high, interval.low),
-            false => (interval.low, interval.high),
-        };
-        let direction = if interval.ratio < 1.0 { "less" } else { "more" };
-        format!("{} {direction} {noun} ({} to {})", share(interval.ratio), share(near), share(far))
+        changed(interval, noun)
     };
     let idle = finalist.idle.as_ref().map(|_| part(&finalist.idle, "memory when idle"));
     let p99 = finalist.p99.as_ref().map(|_| part(&finalist.p99, "p99 latency"));
@@ -150,6 +138,32 @@ fn price(finalist: &Finalist, baseline: &str) -> String {
         .chain(p99)
         .collect();
     format!("{} than {baseline}, in fresh runs", parts.join(", "))
+}
+
+/// A certain difference: `35 % less memory (33 % to 37 %)`.
+fn changed(interval: &Interval, noun: &str) -> String {
+    let (near, far, direction) = match interval.ratio < 1.0 {
+        true => (interval.high, interval.low, "less"),
+        false => (interval.low, interval.high, "more"),
+    };
+    let [middle, near, far] = [interval.ratio, near, far].map(percent_off);
+    format!("{middle} {direction} {noun} ({near} to {far})")
+}
+
+/// The largest certain saving of all finalists, where it is below the floor.
+fn too_little(figures: &Figures) -> Option<String> {
+    let works = figures.finalists.iter().filter(|finalist| finalist.trouble.is_empty());
+    let gains = works.flat_map(|finalist| finalist.gains().map(move |gain| (finalist, gain)));
+    let (finalist, (noun, gain)) = gains.min_by(|a, b| a.1.1.ratio.total_cmp(&b.1.1.ratio))?;
+    (gain.ratio > 1.0 - figures.floor).then(|| {
+        format!(
+            "Keep {}: the most that a setting saves is {} ({}). That is below {}, so it is not worth it (--floor).",
+            figures.baseline,
+            changed(gain, noun),
+            finalist.stack,
+            rounded_percent(figures.floor)
+        )
+    })
 }
 
 fn no_answer(figures: &Figures) -> String {
@@ -162,6 +176,20 @@ fn no_answer(figures: &Figures) -> String {
              {FEWEST_PAIRS} can show a difference, ten are better (-n).",
             figures.baseline,
             figures.fresh_repetitions,
+            and_list(&others)
+        );
+    }
+    if let Some(text) = too_little(figures) {
+        return text;
+    }
+    let is_worse = |finalist: &Finalist| {
+        finalist.stack == figures.baseline
+            || finalist.weighted.is_some_and(|weighted| weighted.state() == State::More)
+    };
+    if figures.finalists.iter().all(is_worse) {
+        return format!(
+            "Keep {}: in fresh runs {} did certainly worse by what is wanted.",
+            figures.baseline,
             and_list(&others)
         );
     }
@@ -244,6 +272,42 @@ mod tests {
         assert!(no_answer(&figures).contains("2 fresh repetitions are too few"), "{}", no_answer(&figures));
         let server = Finalist { idle: interval(0.5, 0.4, 0.6), p99: interval(0.8, 0.7, 0.9), ..unsure };
         assert!(price(&server, "glibc").contains("50 % less memory when idle (40 % to 60 %)"));
+    }
+
+    /// Before, 0.3 % less memory was recommended beside a ratio of 1.00, with how to set the other finalist too; and more
+    /// repetitions were advised where all finalists were certainly worse.
+    #[test]
+    fn a_default_that_stays_has_its_reason() {
+        let tiny = Finalist {
+            stack: "tiny".into(),
+            cpu: interval(1.03, 0.99, 1.08),
+            memory: interval(0.997, 0.994, 0.999),
+            ..Finalist::default()
+        };
+        let worse = |stack: &str| Finalist {
+            stack: stack.into(),
+            memory: interval(1.2, 1.1, 1.3),
+            weighted: interval(1.1, 1.05, 1.15),
+            ..Finalist::default()
+        };
+        let of = |finalists: Vec<Finalist>| {
+            let baseline = Finalist { stack: "glibc".into(), ..Finalist::default() };
+            let finalists = std::iter::once(baseline).chain(finalists).collect();
+            let names = ("glibc".to_owned(), "glibc".to_owned());
+            Figures { baseline: names.0, choice: names.1, finalists, floor: 0.02, ..Figures::default() }
+        };
+        let figures = of(vec![tiny.clone(), worse("a")]);
+        let text = section(&figures, &Places::at(Path::new("/none"))).text;
+        assert_eq!(
+            text,
+            ["Keep glibc: the most that a setting saves is 0.3 % less memory (0.1 % to 0.6 %) (tiny). \
+              That is below 2.0 %, so it is not worth it (--floor)."]
+        );
+        assert_eq!(fresh_runs(&figures).rows[1][2], "0.997 (0.994–0.999)");
+        let text = no_answer(&of(vec![worse("a"), worse("b")]));
+        assert!(text.contains("a and b did certainly worse") && !text.contains("-n"), "{text}");
+        let unsure = Finalist { memory: None, ..tiny };
+        assert!(no_answer(&of(vec![worse("a"), unsure])).contains("More repetitions (-n)"));
     }
 
     /// Before, the answer named a file of heaptoll's build tree, and nothing for the runner-up.

@@ -23,7 +23,9 @@ pub struct Figures {
     pub memory_limit_bytes: Option<u64>,
     /// The 99th percentile of requests that a server was to have at most, ms.
     pub p99_limit_ms: Option<f64>,
-    /// The stack that is recommended: the baseline where no finalist is better for certain.
+    /// Share by which a finalist must certainly be better in a figure to be recommended.
+    pub floor: f64,
+    /// The stack that is recommended: the baseline where no finalist is better for certain, and by the floor.
     pub choice: String,
     /// Fresh runs of the finalists and of the baseline.
     pub finalists: Vec<Finalist>,
@@ -59,6 +61,8 @@ pub struct Finalist {
     pub p99: Option<Interval>,
     /// Of a server, its memory at the last time after its load over the baseline's.
     pub idle: Option<Interval>,
+    /// The weighted mean of its ratios by what is wanted: above 1 it is worse than the baseline.
+    pub weighted: Option<Interval>,
     /// What a server did.
     pub served: Served,
     /// What went wrong in its runs; empty when nothing did.
@@ -155,8 +159,8 @@ fn finalist(
 }
 
 /// The stack to recommend: the best whose score is below the baseline's, and of which a difference in the better
-/// direction is certain; otherwise the baseline.
-pub(super) fn best(finalists: &[Finalist], baseline: &str, limits: Limits) -> String {
+/// direction is certain and reaches the floor; otherwise the baseline.
+pub(super) fn best(finalists: &[Finalist], baseline: &str, limits: Limits, floor: f64) -> String {
     let over =
         |finalist: &Finalist| limits.broken(finalist.peak_bytes.unwrap_or(0.0), &finalist.served).is_some();
     let baseline_is_over = finalists.iter().any(|finalist| finalist.stack == baseline && over(finalist));
@@ -165,7 +169,8 @@ pub(super) fn best(finalists: &[Finalist], baseline: &str, limits: Limits) -> St
             && finalist.stack != baseline
             && !over(finalist)
             && (baseline_is_over
-                || finalist.score.is_some_and(|score| score < 0.0) && finalist.is_better_in_part())
+                || finalist.score.is_some_and(|score| score < 0.0)
+                    && finalist.gains().any(|(_, gain)| gain.ratio <= 1.0 - floor))
     };
     let best = finalists.iter().filter(is_better).min_by(|a, b| {
         let score = |finalist: &Finalist| finalist.score.unwrap_or(f64::INFINITY);
@@ -175,10 +180,21 @@ pub(super) fn best(finalists: &[Finalist], baseline: &str, limits: Limits) -> St
 }
 
 impl Finalist {
-    /// Whether one of its figures is better than the baseline's for certain.
-    fn is_better_in_part(&self) -> bool {
-        let figures = [&self.cpu, &self.memory, &self.p99, &self.idle];
-        figures.into_iter().flatten().any(|interval| interval.differs && interval.high < 1.0)
+    /// Its figures with their names in sentences.
+    pub(super) fn named(&self) -> [(&'static str, &Option<Interval>); 4] {
+        [
+            ("CPU time", &self.cpu),
+            ("memory", &self.memory),
+            ("p99 latency", &self.p99),
+            ("memory when idle", &self.idle),
+        ]
+    }
+
+    /// Those that are better than the baseline's for certain.
+    pub(super) fn gains(&self) -> impl Iterator<Item = (&'static str, &Interval)> {
+        let figures =
+            self.named().into_iter().filter_map(|(noun, interval)| Some((noun, interval.as_ref()?)));
+        figures.filter(|(_, interval)| interval.differs && interval.high < 1.0)
     }
 }
 
@@ -210,8 +226,11 @@ mod tests {
         };
         let best = |finalists: &[&Finalist], memory_bytes| {
             let finalists: Vec<Finalist> = finalists.iter().map(|one| (*one).clone()).collect();
-            super::best(&finalists, "glibc", Limits { memory_bytes, ..Limits::default() })
+            super::best(&finalists, "glibc", Limits { memory_bytes, ..Limits::default() }, 0.02)
         };
+        let tiny = one("tiny", (0.99, 1.01), (0.994, 0.999), preference);
+        assert_eq!(best(&[&default, &tiny], None), "glibc", "0.3 % are not worth a setting");
+        assert_eq!(best(&[&default, &tiny], Some(1500)), "tiny");
         assert_eq!(best(&[&default, &lean, &unsure, &broken], None), "lean");
         assert_eq!(best(&[&default, &unsure, &broken], None), "glibc");
         // The default itself takes too much: then any that fits will do.

@@ -2,10 +2,9 @@
 //! search, whose figures are no prices.
 
 use heaptoll_report::document::{Axis, Chart, Form, Item, Role, Section, Series};
-use heaptoll_report::format::and_list;
+use heaptoll_report::format::{self, and_list};
 use heaptoll_statistics::Interval;
 
-use super::answer::bracketed;
 use super::figures::{Candidate, Figures, Finalist};
 
 const DEFAULT: &str = "default";
@@ -110,7 +109,8 @@ fn fresh(name: &str, finalists: &[&Finalist]) -> Series {
     let ends =
         |interval: &Option<Interval>| interval.as_ref().map_or((1.0, 1.0), |found| (found.low, found.high));
     let label = |finalist: &&Finalist| {
-        let text = |interval: &Option<Interval>| interval.as_ref().map_or_else(|| "1".into(), bracketed);
+        let text =
+            |interval: &Option<Interval>| interval.as_ref().map_or_else(|| "1".into(), format::interval);
         format!("{}\nCPU {}\nmemory {}", finalist.stack, text(&finalist.cpu), text(&finalist.memory))
     };
     Series {

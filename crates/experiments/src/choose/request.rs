@@ -7,6 +7,8 @@ use crate::run;
 pub(super) const FINALISTS: usize = 2;
 /// Repetitions of the fresh runs by default.
 pub const REPETITIONS: u32 = 20;
+/// A smaller saving is not worth a setting, by default.
+pub const FLOOR: f64 = 0.02;
 
 /// What to choose, and how.
 #[derive(Debug, Clone)]
@@ -23,6 +25,8 @@ pub struct Request {
     pub memory_limit_bytes: Option<u64>,
     /// The 99th percentile of requests that a server may have, ms.
     pub p99_limit_ms: Option<f64>,
+    /// Share by which a figure must be better for a setting to be worth it.
+    pub floor: f64,
     /// How long the servers of the finalists and the baseline are to run after that, seconds; not at all without it.
     pub soak_s: Option<f64>,
 }

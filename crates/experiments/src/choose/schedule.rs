@@ -51,6 +51,17 @@ impl Schedule {
         }
         rounds
     }
+
+    /// The candidates and repetitions of each round from here on, where all of these work.
+    pub fn plan(&self, mut candidates: usize) -> Vec<(usize, u32)> {
+        let mut left = self.clone();
+        let mut plan = Vec::new();
+        for _ in 0..self.rounds(candidates) {
+            plan.push((candidates, left.next(candidates)));
+            candidates = left.kept(candidates);
+        }
+        plan
+    }
 }
 
 #[cfg(test)]
@@ -59,14 +70,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// The runs of each round.
-    fn rounds(mut candidates: usize, repetitions: u32) -> Vec<(usize, u32)> {
-        let mut schedule = Schedule::new(candidates, 2, repetitions);
-        let mut rounds = Vec::new();
-        while candidates > 2 {
-            rounds.push((candidates, schedule.next(candidates)));
-            candidates = schedule.kept(candidates);
-        }
-        rounds
+    fn rounds(candidates: usize, repetitions: u32) -> Vec<(usize, u32)> {
+        Schedule::new(candidates, 2, repetitions).plan(candidates)
     }
 
     #[test]

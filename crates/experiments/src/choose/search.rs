@@ -2,6 +2,8 @@
 //!
 //! All rounds are one experiment. So each candidate is proved once, and its ratios are of all its repetitions.
 
+use std::time::Instant;
+
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
@@ -17,7 +19,9 @@ use super::servers;
 use crate::run::Run;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::measurement;
+use heaptoll_report::format::plural;
+use heaptoll_runs::preparation::estimate::Estimate;
+use heaptoll_runs::{cells, measurement};
 
 /// What a search found.
 #[derive(Debug, Default)]
@@ -61,7 +65,23 @@ struct Search<'a> {
     context: &'a Context<'a>,
     run: Run,
     schedule: Schedule,
+    /// Rounds that are planned.
+    steps: usize,
     rows: Vec<Candidate>,
+}
+
+/// All runs of the rounds and of the fresh runs, with warm-ups, start-up runs and runs alone, on all programs.
+fn runs_to_make(experiment: &Experiment, plan: &[(usize, u32)], fresh: u32) -> usize {
+    let mut once = experiment.clone();
+    once.settings.repetitions = 1;
+    let cells = cells::all(&once);
+    let warm_ups = cells.iter().filter(|cell| cell.phase.is_warm_up()).count();
+    let stacks = experiment.stacks.len().max(1);
+    let programs = experiment.programs.len();
+    let rounds = plan.iter().map(|(candidates, repetitions)| (candidates + 1) * *repetitions as usize);
+    let repetitions = programs * (rounds.sum::<usize>() + (FINALISTS + 1) * fresh as usize);
+    let warm = warm_ups + programs * (FINALISTS + 1) * warm_ups / stacks;
+    warm + repetitions * (cells.len() - warm_ups) / stacks
 }
 
 impl<'a> Search<'a> {
@@ -79,9 +99,25 @@ impl<'a> Search<'a> {
         all.repetitions = Some(0);
         all.db = Some(scratch.path().join("search.db"));
         let fresh = request.run.repetitions.unwrap_or(REPETITIONS);
+        let begun = Instant::now();
         let run = Run::begin(&all, context)?;
         let schedule = Schedule::new(names.len(), FINALISTS, fresh);
-        Ok(Search { request, context, run, schedule, rows: Vec::new() })
+        let plan = schedule.plan(names.len());
+        let runs = runs_to_make(&run.experiment, &plan, fresh);
+        let estimate = Estimate {
+            what: format!(
+                "about {runs} runs to make in {} steps: {} of the search, then fresh runs",
+                plan.len() + 1,
+                plural(plan.len(), "round")
+            ),
+            seconds: begun.elapsed().as_secs_f64() / run.experiment.stacks.len().max(1) as f64 * runs as f64,
+            at_least: false,
+            provided: "a run takes what a preflight took".into(),
+        };
+        if let Some(text) = estimate.sentence() {
+            context.messages.note(&text);
+        }
+        Ok(Search { request, context, run, schedule, steps: plan.len(), rows: Vec::new() })
     }
 
     /// The finalists, best first.
@@ -121,8 +157,12 @@ impl<'a> Search<'a> {
 
     /// Runs these candidates and the baseline so often; those that work, best first.
     fn round(&mut self, round: u32, names: &[String], repetitions: u32) -> Result<Vec<String>, Failure> {
-        let times = heaptoll_report::format::plural(repetitions as usize, "repetition");
-        self.context.messages.note(&format!("round {round}: {} candidates, {times} each", names.len()));
+        let times = plural(repetitions as usize, "repetition");
+        self.context.messages.note(&format!(
+            "round {round} of {}: {} candidates, {times} each",
+            self.steps,
+            names.len()
+        ));
         let Run { experiment, store, .. } = &mut self.run;
         experiment.settings.repetitions += repetitions;
         experiment.complete = false;

@@ -36,13 +36,7 @@ pub(super) fn section(figures: &Figures) -> Section {
 
 /// A sentence for each figure whose interval holds 1.
 fn of_finalist(finalist: &Finalist, baseline: &str) -> Vec<String> {
-    let figures = [
-        ("CPU time", &finalist.cpu),
-        ("memory", &finalist.memory),
-        ("p99 latency", &finalist.p99),
-        ("memory when idle", &finalist.idle),
-    ];
-    let open = figures.into_iter().filter_map(|(noun, interval)| Some((noun, interval.as_ref()?)));
+    let open = finalist.named().into_iter().filter_map(|(noun, interval)| Some((noun, interval.as_ref()?)));
     open.filter(|(_, interval)| !interval.differs && !are_few(interval) && interval.low < interval.high)
         .map(|(noun, interval)| {
             format!("Cannot rank {} against {baseline} by {noun}: {}.", finalist.stack, bounds(interval))

@@ -1,14 +1,12 @@
 //! Timed repetitions: `heaptoll run`.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::definition::Step;
 use crate::figures::{ALONE, AT_ONCE, Cell, HEAP_CPU_RATIO, Value};
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::observation::{Observation, Outcome, Phase};
 use heaptoll_experiment::seconds::{Seconds, cpu_seconds};
-use heaptoll_experiment::side::{Side, Sides};
+use heaptoll_experiment::side::Sides;
 
 use super::cell_writer::CellWriter;
 use super::reading::{Absent, Reading};
@@ -75,10 +73,8 @@ pub fn reading(experiment: &Experiment, step: &Step) -> Reading {
             for (metric, take) in PLAIN {
                 put(metric, &|repetition| take(side.row_in(side.by_itself(), repetition)?));
             }
-            for name in figure_names(side) {
-                put(&format!("figure_{name}"), &|repetition| {
-                    own_figures(side.row_in(side.by_itself(), repetition)?).remove(name).copied()
-                });
+            for name in side.own_names() {
+                put(&format!("figure_{name}"), &|repetition| side.own_in(name, repetition));
             }
         }
     }
@@ -127,16 +123,6 @@ fn timed_rows<'a>(experiment: &'a Experiment, stack: &StackInfo) -> Vec<&'a Obse
             && row.stack == stack.name
     };
     experiment.observations.iter().filter(of).collect()
-}
-
-/// Figures that a load or the program itself reported of a run, by name.
-fn own_figures(row: &Observation) -> BTreeMap<&str, &f64> {
-    let of_load = row.serve.iter().flat_map(|serve| &serve.load_figures);
-    row.figures.iter().chain(of_load).map(|(name, value)| (name.as_str(), value)).collect()
-}
-
-fn figure_names<'a>(side: &Side<'a>) -> BTreeSet<&'a str> {
-    side.by_itself().values().flat_map(|row| own_figures(row).into_keys()).collect()
 }
 
 /// What was refused, and what failed.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use heaptoll_experiment::comparison::{Metric, ProgramTable, Row};
 use heaptoll_experiment::observation::{Counters, Observation, Phase};
 
-use crate::document::{Cell, Column, Grid};
+use crate::document::{Cell, Column, Grid, Tone};
 use crate::format::{self, NONE};
 
 /// Those figures, a column each that any row has.
@@ -50,19 +50,31 @@ pub(super) fn grid(table: &ProgramTable, observations: &[&Observation]) -> Grid 
 }
 
 /// What a server's load, or a program itself, reports: figures down and managers across, for a load reports more
-/// figures than there are managers. None without any.
-pub(super) fn load(table: &ProgramTable) -> Option<Grid> {
+/// figures than there are managers. Below each are its ratios to the baseline. None without any.
+pub(super) fn load(table: &ProgramTable, baseline: &str) -> Option<Grid> {
     let names: BTreeSet<&String> = table.rows.iter().flat_map(|row| row.load_figures.keys()).collect();
     let stacks: Vec<&Row> = table.rows.iter().filter(|row| !row.load_figures.is_empty()).collect();
-    let row = |name: &String| {
+    let medians = |name: &String| {
         let figure = |row: &&Row| row.load_figures.get(name).map_or(NONE.into(), |v| format::significant(*v));
         let figures = stacks.iter().map(|row| Cell::text(figure(row)));
         std::iter::once(Cell::text(name)).chain(figures).collect()
     };
+    // A median alone would look certain.
+    let ratios = |name: &String| {
+        let words = |row: &Row| if row.stack == baseline { "baseline" } else { NONE };
+        let ratio = |row: &&Row| Cell::ratio(row.load_ratios.get(name), words(row));
+        let figures = stacks.iter().map(ratio);
+        std::iter::once(Cell::text(format!("{name} ratio")).toned(Tone::Dim)).chain(figures).collect()
+    };
+    let has_ratio = |name: &&String| stacks.iter().any(|row| row.load_ratios.contains_key(*name));
+    let rows = |name: &String| {
+        let ratios = Some(name).filter(has_ratio).map(ratios);
+        std::iter::once(medians(name)).chain(ratios).collect::<Vec<Vec<Cell>>>()
+    };
     let headings = stacks.iter().map(|row| Column::figures(&row.stack));
     (!stacks.is_empty()).then(|| Grid {
         columns: std::iter::once(Column::text("own report (medians)")).chain(headings).collect(),
-        rows: names.into_iter().map(row).collect(),
+        rows: names.into_iter().flat_map(rows).collect(),
         wide: true,
         ..Grid::default()
     })

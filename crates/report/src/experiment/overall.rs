@@ -1,9 +1,10 @@
 //! Geometric means over programs, and every program's ratios next to them.
 
-use heaptoll_experiment::comparison::{Comparison, Metric, OverallRow, ProgramTable, Row};
-use heaptoll_statistics::Interval;
+use heaptoll_experiment::comparison::{Comparison, Figure, Metric, OverallRow, ProgramTable, Row};
+use heaptoll_statistics::{Interval, State};
 
 use super::parts::{Extras, name};
+use super::program::COARSE;
 use super::{bounds, charts, heaps};
 use crate::document::{Cell, Column, Grid, Item, Link, Part, Section, section_id};
 use crate::format::{self, NONE, TOO_FEW, and_list};
@@ -89,20 +90,28 @@ pub(super) struct Found<'a> {
     pub(super) stack: &'a str,
     /// Its ratio of CPU time to the baseline's.
     pub(super) cpu: Option<Interval>,
+    /// Its ratio of peak memory to the baseline's.
+    pub(super) memory: Option<Interval>,
     pub(super) verdict: String,
 }
 
 /// What was found of each stack, over all programs where there are several.
 pub(super) fn found<'a>(comparison: &'a Comparison) -> Vec<Found<'a>> {
-    let of_means =
-        |row: &'a OverallRow| Found { stack: &row.stack, cpu: row.cpu, verdict: verdict(comparison, row) };
-    let of_program = |row: &Row| row.figures.get(&Metric::Cpu).and_then(|figure| figure.ratio);
+    let of_means = |row: &'a OverallRow| Found {
+        stack: &row.stack,
+        cpu: row.cpu,
+        memory: row.peak_rss,
+        verdict: verdict(comparison, row),
+    };
+    let ratio = |row: &Row, metric| row.figures.get(&metric).and_then(|figure: &Figure| figure.ratio);
+    let of_program = |row: &'a Row| Found {
+        stack: &row.stack,
+        cpu: ratio(row, Metric::Cpu),
+        memory: ratio(row, Metric::PeakRss),
+        verdict: row.verdict.clone(),
+    };
     match (&comparison.tables[..], comparison.overall.is_empty()) {
-        ([one], true) => one
-            .rows
-            .iter()
-            .map(|row| Found { stack: &row.stack, cpu: of_program(row), verdict: row.verdict.clone() })
-            .collect(),
+        ([one], true) => one.rows.iter().map(of_program).collect(),
         _ => comparison.overall.iter().map(of_means).collect(),
     }
 }
@@ -119,12 +128,47 @@ pub(super) fn with_collections(comparison: &Comparison, stack: &str) -> String {
     }
 }
 
-/// What was found, in a sentence: the verdicts.
+/// That the baseline is the best, where the program's table can show differences and shows none in another's favour.
+fn keep(comparison: &Comparison, others: &[Found]) -> Option<String> {
+    let [table] = &comparison.tables[..] else { return None };
+    let detectable = table.detectable_cpu_ratio.filter(|ratio| ratio - 1.0 <= COARSE)?;
+    let is_no_less = |ratio: Option<Interval>| {
+        ratio.is_some_and(|ratio| matches!(ratio.state(), State::More | State::None))
+    };
+    if others.len() < 2 || !others.iter().all(|one| is_no_less(one.cpu) && is_no_less(one.memory)) {
+        return None;
+    }
+    let more = |noun: &str, ratio: fn(&Found) -> Option<Interval>| {
+        let found = others.iter().filter(|one| ratio(one).is_some_and(|ratio| ratio.differs)).count();
+        match found {
+            0 => String::new(),
+            1 => format!(" 1 takes more {noun}."),
+            all if all == others.len() => format!(" All take more {noun}."),
+            some => format!(" {some} take more {noun}."),
+        }
+    };
+    Some(format!(
+        "Keep {}: none of {} takes measurably less CPU or memory. \
+         {} less CPU would have been detected about half the time.{}{}",
+        comparison.baseline,
+        others.len(),
+        format::percent_off(detectable),
+        more("memory", |one| one.memory),
+        more("CPU", |one| one.cpu)
+    ))
+}
+
+/// What was found, in a sentence: that the baseline is the best, or the verdicts.
 pub(super) fn summary(comparison: &Comparison) -> Option<String> {
     // Stacks of one verdict are named together.
     let mut verdicts: Vec<(String, Vec<String>)> = Vec::new();
     let is_summed = |stack: &str| stack != comparison.baseline && !heaps::is_limited(comparison, stack);
-    for one in found(comparison).into_iter().filter(|one| is_summed(one.stack)) {
+    let mut others = found(comparison);
+    others.retain(|one| is_summed(one.stack));
+    if let Some(keep) = keep(comparison, &others) {
+        return Some(keep);
+    }
+    for one in others {
         let stack = with_collections(comparison, one.stack);
         match verdicts.iter_mut().find(|(same, _)| *same == one.verdict) {
             Some((_, stacks)) => stacks.push(stack),

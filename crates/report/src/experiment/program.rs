@@ -41,7 +41,7 @@ pub fn section(
         items.extend((!more.is_empty()).then(|| more_notes(more)));
     }
     items.extend(nodes::part(table).map(Item::Part));
-    items.extend(more::load(table).map(Item::Grid));
+    items.extend(more::load(table, &comparison.baseline).map(Item::Grid));
     items.extend(heaps::part(comparison, &table.program).map(Item::Part));
     items.extend(others.into_iter().map(Item::Chart));
     items.extend(table.exact.as_ref().map(|found| Item::Part(exact::part(comparison, found))));
@@ -71,7 +71,7 @@ pub fn brief(experiment: &Experiment, comparison: &Comparison, table: &ProgramTa
 /// Most lines under a table that nobody requested; where runs failed, one note stays, which may have the cause.
 const NOTES: usize = 2;
 /// A table that cannot show differences of this size suggests more repetitions.
-const COARSE: f64 = 0.05;
+pub(super) const COARSE: f64 = 0.05;
 /// Repetitions that are advised where there are too few for any interval.
 const ADVISED: u32 = 10;
 

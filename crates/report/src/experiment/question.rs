@@ -123,6 +123,7 @@ mod tests {
         let found = |low: f64, high: f64| Found {
             stack: "tithe-collect",
             cpu: Some(Interval { ratio: low, low, high, differs: low > 1.0 || high < 1.0, pairs: 6 }),
+            memory: None,
             verdict: String::new(),
         };
         assert!(

@@ -327,6 +327,36 @@ fn a_sentence_at_the_top_names_stacks_by_their_verdict() {
     assert!(at("class=\"lead\"") < at("class=\"chart\"") && at("class=\"chart\"") < at("<table"), "{text}");
 }
 
+/// Before, the first sentence listed what four managers did, and no sentence said to keep the allocator.
+#[test]
+fn the_first_sentence_keeps_the_baseline_where_nothing_is_better_and_differences_would_show() {
+    let (made, mut comparison) = experiment(Shape::Single);
+    let table = &mut comparison.tables[0];
+    let others = table.rows.len() - 1;
+    table.detectable_cpu_ratio = Some(1.021);
+    for row in table.rows.iter_mut().filter(|row| row.stack != "glibc") {
+        for (metric, low, high) in [(Metric::Cpu, 0.99, 1.02), (Metric::PeakRss, 1.05, 1.1)] {
+            let ratio = Interval { ratio: 1.06, low, high, differs: low > 1.0, pairs: 10 };
+            row.figures.get_mut(&metric).expect("a figure").ratio = Some(ratio);
+        }
+    }
+    let lead = |comparison: &Comparison| document(&made, comparison, ALL).sections[0].text[0].clone();
+    assert_eq!(
+        lead(&comparison),
+        format!(
+            "Keep glibc: none of {others} takes measurably less CPU or memory. \
+             2.1 % less CPU would have been detected about half the time. All take more memory."
+        )
+    );
+    comparison.tables[0].detectable_cpu_ratio = Some(1.2);
+    assert!(lead(&comparison).starts_with("Against glibc: "), "it could show nothing");
+    comparison.tables[0].detectable_cpu_ratio = Some(1.021);
+    let first = comparison.tables[0].rows.iter_mut().find(|row| row.stack != "glibc").expect("a row");
+    let memory = first.figures.get_mut(&Metric::PeakRss).and_then(|figure| figure.ratio.as_mut());
+    *memory.expect("a ratio") = Interval { ratio: 0.8, low: 0.7, high: 0.9, differs: true, pairs: 10 };
+    assert!(lead(&comparison).starts_with("Against glibc: "), "one takes less memory");
+}
+
 #[test]
 fn ratios_sort_as_numbers() {
     let (made, comparison) = experiment(Shape::Suite);
@@ -349,7 +379,12 @@ fn several_programs_end_in_geometric_means() {
 
 #[test]
 fn a_server_shows_its_load_and_ascii_is_ascii() {
-    assert!(shown(Shape::Server, None).contains("requests_per_s"));
+    let (made, mut served) = experiment(Shape::Server);
+    let row = served.tables[0].rows.iter_mut().find(|row| row.stack != "glibc").expect("a row");
+    let ratio = Interval { ratio: 1.11, low: 0.61, high: 2.0, differs: false, pairs: 6 };
+    row.load_ratios.insert("requests_per_s".into(), ratio);
+    let text = render(&made, &served, &Style { color: false, width: None, unicode: true }, ALL);
+    assert!(text.contains("requests_per_s ratio") && text.contains("1.11 (0.61–2.00)"), "{text}");
     let (experiment, comparison) = experiment(Shape::Troubled);
     let text =
         render(&experiment, &comparison, &Style { color: false, width: Some(100), unicode: false }, ALL);

@@ -122,6 +122,7 @@ fn row(experiment: &Experiment, program: &str, stack: &str, means: &mut Means) -
             .and_then(|o| o.serve.as_ref())
             .map(|s| s.load_figures.clone())
             .unwrap_or_default(),
+        load_ratios: BTreeMap::new(),
         verdict: verdict(&figures, good.is_empty(), stack == experiment.baseline),
         on_frontier: false,
         figures,

@@ -7,6 +7,8 @@ use std::path::Path;
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings};
 use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::named::Named;
+use heaptoll_experiment::observation::Phase;
+use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::store::Store;
 use heaptoll_experiment::{machine, own_cost};
 
@@ -19,6 +21,7 @@ use crate::preparation::{experiment_file, pairing, preflights, settings_in_envir
 use heaptoll_command::clock;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
+use heaptoll_report::format::plural;
 
 /// The parameters of a new experiment, of any command.
 pub struct Beginning<'a> {
@@ -136,30 +139,37 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
 /// How long the runs will take, by the baseline's proof runs, where that is long.
 fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) -> Option<String> {
     let (mut longer, mut seconds) = (false, 0.0);
-    for stack in &experiment.stacks {
-        let Some(proof) = proofs.get(&stack.program) else { continue };
-        // What runs in lockstep runs by itself, too.
-        let each = if experiment.runs_in_lockstep(stack) { 2 } else { 1 };
-        // Where the others take turns, the baseline runs with each of them.
-        let turns = if stack.name == experiment.baseline { experiment.turns(&stack.program) } else { 1 };
-        let rounds = each * turns * experiment.settings.repetitions + experiment.settings.warmup;
+    let cells = cells::all(experiment);
+    for cell in cells.iter().filter(|cell| cell.phase != Phase::Startup) {
+        let Some(proof) = proofs.get(&experiment.stacks[cell.stack].program) else { continue };
         longer |= !proof.finished;
-        seconds += proof.seconds * f64::from(rounds);
+        seconds += proof.seconds;
     }
-    // Start-up runs are counted as the progress line counts them.
-    let runs = cells::all(experiment).len();
     let estimate = Estimate {
-        what: format!(
-            "{runs} runs to make ({} stacks, {} repetitions after {} warm-up)",
-            experiment.stacks.len(),
-            experiment.settings.repetitions,
-            experiment.settings.warmup
-        ),
+        what: runs_to_make(experiment, &cells)?,
         seconds,
         at_least: longer,
         provided: "a run takes what the proof run took".into(),
     };
     estimate.sentence()
+}
+
+/// How many runs there are, as the progress line counts them, and of what; none where others add the repetitions.
+fn runs_to_make(experiment: &Experiment, cells: &[Cell]) -> Option<String> {
+    let kinds = [(Phase::Timed, "timed"), (Phase::Startup, "start-up"), (Phase::Alone, "alone")];
+    let has = |phase: Phase| cells.iter().any(|cell| cell.phase == phase);
+    let kinds: Vec<&str> = kinds.into_iter().filter(|(phase, _)| has(*phase)).map(|(_, kind)| kind).collect();
+    let warm_ups = cells.iter().filter(|cell| cell.phase.is_warm_up()).count();
+    (!kinds.is_empty()).then(|| {
+        format!(
+            "{} runs to make ({}, {} of {}, {})",
+            cells.len(),
+            plural(experiment.stacks.len(), "stack"),
+            plural(experiment.settings.repetitions as usize, "repetition"),
+            kinds.join(" + "),
+            plural(warm_ups, "warm-up")
+        )
+    })
 }
 
 /// Measures the cost of an invocation itself, and makes the experiment's file.

@@ -144,7 +144,7 @@ pub struct Suppressed {
 impl LeakFigures {
     /// All that the C library keeps for itself.
     pub fn kept_by_library(&self) -> Sum {
-        self.kept.iter().fold(Sum::default(), |sum, site| sum.plus(site.kinds.live_at_exit()))
+        self.kept.iter().fold(Sum::default(), |sum, site| sum.plus(site.kinds.never_freed()))
     }
 }
 

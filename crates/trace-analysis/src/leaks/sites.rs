@@ -69,10 +69,10 @@ impl Found {
         let (mut rows, mut kept): (Vec<Row>, KeptKinds) = Default::default();
         for site in 0..self.series.sites().max(last) {
             let sums = self.sums.get(&site).copied().unwrap_or_default();
-            let bytes = sums.kinds.live_at_exit();
+            let (bytes, never_freed) = (sums.kinds.live_at_exit(), sums.kinds.never_freed());
             let stack = call_sites.whole(site);
             if suppress(&stack) {
-                figures.suppressed.stacks += u64::from(bytes.objects > 0);
+                figures.suppressed.stacks += u64::from(never_freed.objects > 0);
                 figures.suppressed.kinds = figures.suppressed.kinds.plus(&sums.kinds);
                 left_out.push(site);
                 continue;
@@ -84,7 +84,7 @@ impl Found {
             match kept_by(&stack) {
                 Some(caller) => {
                     left_out.push(site);
-                    if bytes.objects > 0 {
+                    if never_freed.objects > 0 {
                         let of = kept.entry((caller, row)).or_default();
                         *of = of.plus(&sums.kinds);
                     }
@@ -111,7 +111,7 @@ fn kept_sites(kept: KeptKinds, call_sites: &CallSites<'_>) -> Vec<KeptSite> {
     let sites =
         kept.into_iter().map(|((caller, row), kinds)| KeptSite { caller, name: call_sites.name(row), kinds });
     let mut sites: Vec<KeptSite> = sites.collect();
-    sites.sort_by_key(|site| Reverse(site.kinds.live_at_exit().bytes));
+    sites.sort_by_key(|site| Reverse(site.kinds.never_freed().bytes));
     sites
 }
 

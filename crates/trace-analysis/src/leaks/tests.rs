@@ -123,6 +123,17 @@ fn what_the_c_library_keeps_is_in_no_row_and_does_not_count_as_growth() {
     assert_eq!(kept[0], ("_dl_allocate_tls", "g", Sum { objects: 1, bytes: 10 }));
     assert!(some.rows.iter().all(|row| row.kinds.definite.bytes != 10), "{:?}", some.rows);
     assert_eq!(some.kinds.never_freed().plus(some.kept_by_library()), Sum { objects: 4, bytes: 1080 });
+    let freed = {
+        let mut leaks = GraphLeaks::default();
+        leaks.events(&[allocate(0, 1, 32), allocate(1, 1, 5)], 0, false);
+        let cause = FreeCause::Free;
+        leaks.events_after_exit(&[Event::Free { object: 0, thread: 0, cause, last_touch: None }]);
+        let mut call_sites = CallSites::new(&sites, 3);
+        leaks.finish(0).figures(By { call_sites: Some(&mut call_sites), suppress: LEAVE_NONE_OUT })
+    };
+    // Before, the sum had what the library freed after exit, and its rows did not.
+    assert_eq!(freed.kept_by_library(), Sum { objects: 1, bytes: 5 });
+    assert_eq!(freed.kept.iter().map(|site| site.kinds.never_freed().objects).collect::<Vec<_>>(), [1]);
     let threads = found(&(0..3000).map(|object| allocate(object, 1, 32)).collect::<Vec<_>>());
     assert_eq!(
         (threads.kept_by_library().objects, threads.growing.len(), threads.rise_of_all),

@@ -170,7 +170,7 @@ fn a_recording_for_a_time_ends_the_program_and_all_that_it_started_by_the_signal
     record(&[&trace, "--", "sh", "-c", &script]).exits(0);
     assert_none_left(&mark);
     record(&[&fixture.at("p.pb.gz"), "--sample", "1", "--", &program]).exits(0);
-    fixture.heaptoll(&["ledger", "--for", "1s", "--", &program]).exits(0).shows(&["killed by signal 2"]);
+    fixture.heaptoll(&["ledger", "--for", "1s", "--", &program]).exits(0).complains(&["killed by signal 2"]);
     // Its own status is passed on, and one that ignores the signal goes on by itself.
     let own = "trap 'exit 7' INT; while :; do sleep 0.1; done";
     record(&[&trace, "--", "sh", "-c", own]).exits(7);
