@@ -6,11 +6,10 @@ use core::mem::size_of;
 
 use heaptoll_assertions::assert_internal;
 
+use crate::address_space::{FEWEST_RINGS, fewer};
 use crate::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::attachment::{Attachment, stage};
-use crate::layout::{
-    FIXED, Geometry, Header, LIMITED_ENTRIES, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state,
-};
+use crate::layout::{FIXED, Geometry, Header, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state};
 use crate::lock::lock;
 use crate::memory::Need;
 use crate::pointers::{control, process_entry, ring_words};
@@ -24,9 +23,6 @@ const NOTHING_FREED_NS: u64 = 1_000_000_000;
 
 /// How long a process or thread waits while entries become free and others take them.
 const LONGEST_WAIT_NS: u64 = 20_000_000_000;
-
-/// One ring can be shared by all threads.
-pub(crate) const FEWEST_RINGS: usize = 1;
 
 impl Attachment {
     /// Registers the calling thread, whose word was `word`, after attaching and registering the process if needed.
@@ -234,58 +230,6 @@ impl Attachment {
         true
     }
 
-    /// Unmaps most of the process table, if that was not done before.
-    ///
-    /// # Safety
-    /// `header` is the whole mapping, and this process has no entry after the first [`LIMITED_ENTRIES`].
-    unsafe fn leave_entries(&self, header: *mut Header, geometry: Geometry) {
-        let further = geometry.further_entries();
-        if self.entries.load(Ordering::Relaxed) > LIMITED_ENTRIES && !further.is_empty() {
-            self.entries.store(LIMITED_ENTRIES, Ordering::Relaxed);
-            // SAFETY: the mapping contains the range, and by this function's contract and by `entries` nothing in it is
-            // accessed any more.
-            unsafe { sys::unmap(header.cast::<u8>().add(further.start), further.len()) };
-        }
-    }
-
-    /// Unmaps what a limit of the address space leaves no room for: rings that this process has not used, and entries
-    /// of processes. The process is registered.
-    #[cold]
-    pub(crate) fn leave_address_space(&self) {
-        let _errno = Errno::keep();
-        let Some(limit) = sys::address_space_limit() else { return };
-        // SAFETY: the caller has found this process registered, so `map` has set `local` and `header`.
-        let (local, header) = unsafe { (&*self.local(), self.mapped_header()) };
-        // Rings are claimed under it.
-        if !lock(&local.lock, sys::gettid() as u32, local.pid.load(Ordering::Relaxed)) {
-            return;
-        }
-        let geometry = self.geometry();
-        let mapped = self.mapped.load(Ordering::Relaxed);
-        let mut rings = mapped;
-        while rings > FEWEST_RINGS && !geometry.fits(rings, limit) {
-            rings = fewer(rings);
-        }
-        let header = core::ptr::from_ref(header).cast_mut();
-        if (local.index.load(Ordering::Relaxed) as usize) < LIMITED_ENTRIES {
-            // SAFETY: `map` made the mapping, and this process's entry is among the first.
-            unsafe { self.leave_entries(header, geometry) };
-        }
-        let is_used = |ring: usize| self.used[ring / 8].load(Ordering::Relaxed) & 1 << (ring % 8) != 0;
-        let mut from = rings;
-        for ring in (rings..mapped).filter(|&ring| is_used(ring)).chain([mapped]) {
-            if ring > from {
-                let start = ring_words(header, geometry, from).cast();
-                // SAFETY: these rings lie in the mapping that `map` made. This process has used none of them, and will
-                // not: they are not below `mapped`, which is lowered under the lock.
-                unsafe { sys::unmap(start, (ring - from) * geometry.ring_bytes()) };
-            }
-            from = ring + 1;
-        }
-        self.mapped.store(rings, Ordering::Relaxed);
-        local.lock.store(0, Ordering::Release);
-    }
-
     /// The inode of our namespace of process numbers; without `/proc`, the last known one.
     fn find_namespace(&self, header: &Header) -> u64 {
         let found = sys::namespace();
@@ -437,11 +381,6 @@ impl Attachment {
         let (bit, mask) = (ring / 8, 1 << (ring % 8));
         (self.used[bit].load(Ordering::Relaxed) & !local.claimed[bit].load(Ordering::Relaxed)) & mask == 0
     }
-}
-
-/// The next smaller number of rings to try.
-fn fewer(rings: usize) -> usize {
-    (rings / 2).max(FEWEST_RINGS)
 }
 
 /// Pushes entry `index` onto a list that its reader takes as a whole. In one order with the doorbell: either the tool

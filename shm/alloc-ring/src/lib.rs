@@ -7,6 +7,7 @@
 //! events correctly.
 #![cfg_attr(not(feature = "tool"), no_std)]
 
+mod address_space;
 mod atomic;
 mod attach;
 mod attachment;
