@@ -193,6 +193,20 @@ fn no_answer(figures: &Figures) -> String {
             and_list(&others)
         );
     }
+    let is_below = |finalist: &Finalist| {
+        let below = |interval: &Interval| !are_few(interval) && interval.low > 1.0 - figures.floor;
+        finalist.stack == figures.baseline
+            || finalist.cpu.is_some()
+                && finalist.named().iter().filter_map(|(_, interval)| interval.as_ref()).all(below)
+    };
+    if figures.finalists.iter().all(is_below) {
+        return format!(
+            "Keep {}: none of the best candidates ({}) saves {} or more. Less is not worth a setting (--floor).",
+            figures.baseline,
+            and_list(&others),
+            rounded_percent(figures.floor)
+        );
+    }
     format!(
         "Keep {}: in fresh runs none of the best candidates of the search ({}) is better for certain. More \
          repetitions (-n) detect smaller differences.",
@@ -306,8 +320,10 @@ mod tests {
         assert_eq!(fresh_runs(&figures).rows[1][2], "0.997 (0.994–0.999)");
         let text = no_answer(&of(vec![worse("a"), worse("b")]));
         assert!(text.contains("a and b did certainly worse") && !text.contains("-n"), "{text}");
-        let unsure = Finalist { memory: None, ..tiny };
-        assert!(no_answer(&of(vec![worse("a"), unsure])).contains("More repetitions (-n)"));
+        let unsure = Finalist { cpu: interval(1.0, 0.97, 1.03), memory: None, ..tiny };
+        assert!(no_answer(&of(vec![worse("a"), unsure.clone()])).contains("More repetitions (-n)"));
+        let narrow = Finalist { cpu: interval(1.0, 0.99, 1.01), ..unsure };
+        assert!(no_answer(&of(vec![narrow])).contains("(tiny) saves 2.0 % or more"));
     }
 
     /// Before, the answer named a file of heaptoll's build tree, and nothing for the runner-up.
