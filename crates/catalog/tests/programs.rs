@@ -359,7 +359,7 @@ fn the_server_starts_answers_its_load_and_stops() {
         let problem = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: the load: {}: {problem}", prepared.name, output.status);
         let text = String::from_utf8(output.stdout).unwrap();
-        let figures = Regex::new(&serve.figures).unwrap();
+        let figures = Regex::new(serve.figures.as_ref().unwrap()).unwrap();
         let names: Vec<&str> = figures.capture_names().flatten().filter(|name| *name != "test").collect();
         let mut sets = 0;
         for captures in figures.captures_iter(&text) {
