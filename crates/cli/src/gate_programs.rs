@@ -161,10 +161,12 @@ impl ProgramArguments {
     /// After --base and --new come arguments alone: the program once more would be their input.
     fn check_first_argument(&self, base: &Path, new: &Path) -> Result<(), Failure> {
         let Some((first, rest)) = self.arguments.split_first() else { return Ok(()) };
-        let words: Vec<String> = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let path = Path::new(first);
         let what = format!("`{}` is passed to both programs as an argument", path.display());
-        let instead = format!("did you mean `-- {}`?", shell_command(&words));
+        let instead = match rest {
+            [] => "leave it out".to_owned(),
+            rest => format!("did you mean `-- {}`?", shell_command(&hints::texts(rest))),
+        };
         if [base, new].iter().any(|side| are_same(side, path)) {
             return Err(usage(format!("{what}, and it is one of them: {instead}")));
         }

@@ -87,7 +87,8 @@ pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -
     Some(format!("the program to measure goes after `--`: {}", shell_command(&all)))
 }
 
-fn texts(words: &[OsString]) -> Vec<String> {
+/// Words of a command line as text.
+pub fn texts(words: &[OsString]) -> Vec<String> {
     words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 

@@ -264,6 +264,7 @@ fn what_cannot_be_gated_is_refused_before_anything_runs() {
             &[&message, "did you mean `-- 'w 2' -x`?"],
         );
     }
+    refused(&[&two[..], &["--", &good]].concat(), &["it is one of them: leave it out"]);
     let other = [&two[..], &["--limit", "speed=1%", "--", "/bin/sh"]].concat();
     refused(&other, &["warning: `/bin/sh` is passed to both programs", "no metric `speed`"]);
     refused(
