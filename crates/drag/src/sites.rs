@@ -183,7 +183,7 @@ mod tests {
         let mut rows = Rows::new(3);
         let numbers: Vec<usize> = [3, 4, 5, 0, 9].map(|site| sites.row(site, &mut rows)).into();
         assert_eq!(numbers, [0, 1, 1, 2, 3], "4 and 5 read alike");
-        assert_eq!(rows.name(0), "make_node (node.c:12) < 0x4 < 0x5");
+        assert_eq!(rows.name(0), "make_node (node.c:12) < 0x4 (in no file) < 0x5 (in no file)");
         assert_eq!(rows.name(1), "make_node (node.c:12) < main");
         assert_eq!((rows.name(2), rows.name(3)), ("not known".into(), "site 9".into()));
     }

@@ -482,7 +482,8 @@ mod tests {
         symbols.define(1, &[address + 1]);
         symbols.define(2, &[0x1800]);
         let sites = symbols.finish();
-        assert!(frames(&sites, 1).iter().any(|frame| frame.2.contains("this_program_is_found")));
+        let found = frames(&sites, 1);
+        assert!(found.iter().any(|frame| frame.2.contains("this_program_is_found")), "{found:?}");
         assert_eq!(frames(&sites, 2), [("/nowhere/x.so (not here)".to_owned(), 0x800, String::new())]);
     }
 

@@ -118,8 +118,7 @@ fn an_interpreted_recording_has_functions_with_lines() {
 fn a_raw_recording_keeps_addresses_within_files_and_takes_no_names_from_newer_ones() {
     let (_, trace) = imported(RAW).expect("imports");
     let sites = sums(&trace).1.sites.expect("call stacks");
-    let of_program: Vec<_> =
-        sites.frames.iter().filter(|frame| frame.object.ends_with("/requests")).collect();
+    let of_program: Vec<_> = sites.frames.iter().filter(|frame| frame.object.contains("/requests")).collect();
     assert!(of_program.iter().any(|frame| frame.offset == 0x11ab + 1), "the address after the call");
     assert!(of_program.iter().all(|frame| frame.function.is_empty()));
 }

@@ -178,7 +178,7 @@ mod tests {
         assert!(
             sentence.starts_with(
                 "386 B of the 390 B live at the largest snapshot are freed later, and at the last snapshot 391 B of free memory are resident, on pages \
-                 without a live block, which glibc keeps. After "
+                 without a live block, which glibc keeps. Then, after "
             ),
             "{sentence}"
         );

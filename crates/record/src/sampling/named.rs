@@ -116,7 +116,7 @@ mod tests {
             let frame = named.sites.sites[site].frames[0];
             named.sites.frames[frame as usize].object.clone()
         };
-        assert_eq!((object_of(1), object_of(2)), ("/b".to_owned(), "/a".to_owned()));
+        assert_eq!((object_of(1), object_of(2)), ("/b (not here)".to_owned(), "/a (not here)".to_owned()));
         assert_eq!(named.samples.len(), 4);
     }
 }
