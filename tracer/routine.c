@@ -61,6 +61,12 @@ static Bool has_soname(const DebugInfo *info, const HChar *beginning)
    return soname != NULL && VG_(strncmp)(soname, beginning, VG_(strlen)(beginning)) == 0;
 }
 
+/* One of our layers, whose copies call the C library's: that calls malloc. */
+static Bool is_layer(const DebugInfo *info)
+{
+   return VG_(strstr)(VG_(DebugInfo_get_filename)(info), "/libheaptoll_") != NULL;
+}
+
 /* What one name stands for, if anything. A copy that the compiler made for some callers of a routine is no routine: it
  * takes other arguments. It shows that they do not call the routine. */
 static Bool meaning_of(const HChar *name, HtSymbol *found)
@@ -161,7 +167,7 @@ static void scan_symbols(const DebugInfo *info, UInt object)
       if (!meaning(is_global, primary, secondary, &found))
          continue;
       const Bool copies = ht_symbols_copies(&found);
-      if (copies && (is_static() || has_soname(info, "libc.so")))
+      if (copies && (is_static() || has_soname(info, "libc.so") || is_layer(info)))
          continue;
       if (copies || found.family != HT_FAMILY_C)
          wait_for_signs(address, &found);

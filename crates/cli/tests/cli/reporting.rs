@@ -103,7 +103,7 @@ fn collections_that_are_reported_are_shown_in_every_form() {
     let forms = ["--json", &json, "--csv", &csv, "--html", &html];
     let run = ["run", "--collections", "-m", &collector, "-n", "2", "--warmup", "0"];
     let output = fixture.heaptoll(&[&run[..], &forms, &["--", "ls", "/"]].concat()).exits(0);
-    output.shows(&["Garbage collections", "longest ms"]);
+    output.shows(&["Garbage collections", "longest, wall ms"]);
     let read = read_json(&json);
     let row = rows_of(&read, &collector, "timed")[0];
     assert_eq!(row["collections"]["count"], 3, "{row}");
