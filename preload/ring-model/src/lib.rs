@@ -15,6 +15,8 @@ pub mod scenarios;
 mod sys;
 mod world;
 
+#[path = "../../../shm/alloc-ring/src/address_space.rs"]
+mod address_space;
 #[path = "../../../shm/alloc-ring/src/attach.rs"]
 mod attach;
 #[path = "../../../shm/alloc-ring/src/attachment.rs"]
