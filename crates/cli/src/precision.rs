@@ -6,7 +6,7 @@ use heaptoll_units::read_percent;
 pub fn precision(text: &str) -> Result<f64, String> {
     let signed = text.trim_end().ends_with('%');
     let share = read_percent(text).filter(|share| signed && (0.0001..=1.0).contains(share));
-    share.ok_or_else(|| "give percent between .01 and 100, such as 1%".into())
+    share.ok_or_else(|| "give a share with its sign, between .01% and 100%, such as 1%".into())
 }
 
 #[cfg(test)]

@@ -285,6 +285,24 @@ fn every_function_that_gives_a_block_is_counted_under_every_manager() {
     }
 }
 
+/// A layer's `strdup` called the C library's, past a library of the program's that wraps it: its output changed.
+#[test]
+fn a_library_that_wraps_strdup_is_called_under_a_layer() {
+    let fixture = Fixture::new();
+    let wrapper = "#define _GNU_SOURCE
+        #include <dlfcn.h>
+        char *strdup(const char *s) { char *(*f)(const char *) = dlsym(RTLD_NEXT, \"strdup\"); char *p = f(s);
+            if (p) p[0] = 'L'; return p; }
+        char *strndup(const char *s, unsigned long n) { char *(*f)(const char *, unsigned long) =
+            dlsym(RTLD_NEXT, \"strndup\"); char *p = f(s, n); if (p) p[0] = 'N'; return p; }";
+    let wrapper = fixture.so("libwrap.so", wrapper, &[]);
+    let program = "#include <string.h>
+        int main(void) { return strdup(\"hello\")[0] != 'L' || strndup(\"hello\", 3)[0] != 'N'; }";
+    let program = fixture.c("copies", program, &["-fno-builtin", "-Wl,--no-as-needed", text(&wrapper)]);
+    let proof = check(&[text(&program)], &[]).expect("a proof");
+    assert_eq!(proof.outcome, "exit status 0");
+}
+
 /// A function that a later C library adds fails this test, with its name.
 #[test]
 fn the_c_library_here_has_no_function_of_the_family_that_is_not_known() {

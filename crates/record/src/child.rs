@@ -114,7 +114,10 @@ pub fn start(request: &Request, (variable, shared): (&str, &Path)) -> Result<Chi
     if let Some(path) = &request.stdin {
         command.stdin(stream(path, File::open(path))?);
     }
-    if let Some(path) = &request.stdout {
+    if request.stdout.as_deref() == Some(Path::new("/dev/stderr")) {
+        // Not opened anew: two positions in one file would write over each other.
+        command.stdout(io::stderr());
+    } else if let Some(path) = &request.stdout {
         command.stdout(stream(path, File::options().append(true).create(true).open(path))?);
     }
     if let Some(path) = &request.stderr {

@@ -14,7 +14,7 @@
 
 pub mod arena;
 pub mod blocks;
-mod copies;
+pub mod copies;
 pub mod family;
 pub mod forward;
 pub mod inside;
