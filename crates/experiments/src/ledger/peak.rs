@@ -52,7 +52,7 @@ impl Peak {
                 let shown = ledger.peak().map_or(Level::default(), |at| Level::from(&ledger.snapshots[at]));
                 let (what, most, seen) = self.seen(shown);
                 format!(
-                    "The peak of {what} was missed: the snapshot below has {} % of it, with shares of its own",
+                    "The peak of {what} was missed: these shares are of another moment, with {} % of it",
                     per_hundred(seen, most)
                 )
             }
@@ -71,9 +71,11 @@ impl Peak {
             }
             None => format!("at most {most_rss} MiB were resident, with an unknown part live"),
         };
-        let advice = match self.is_known(ledger) {
-            true => "",
-            false => " Add `--exact`: it runs the program twice, and takes a snapshot at the live peak.",
+        // Nothing stops a program where most of it is resident.
+        let is_missed = |most: u64| most >= self.rss_bytes / STEP && most.saturating_sub(live) > most / STEP;
+        let advice = match self.live_bytes.is_some_and(is_missed) {
+            true => " Add `--exact`: it runs the program twice, and takes a snapshot at the live peak.",
+            false => "",
         };
         format!(
             "In the whole run {most}; in the {count}, {} MiB live and {} MiB resident.{advice}",
@@ -144,14 +146,14 @@ mod tests {
         assert_eq!(heading(peak(1000, 2000), &[(10, 2000), (1000, 10)]), known, "in two snapshots");
         let missed = |share: &str| {
             format!(
-                "The peak of live memory was missed: the snapshot below has {share} % of it, with shares of its own"
+                "The peak of live memory was missed: these shares are of another moment, with {share} % of it"
             )
         };
-        let rss = "The peak of RSS was missed: the snapshot below has 50.0 % of it, with shares of its own";
+        let rss = "The peak of RSS was missed: these shares are of another moment, with 50.0 % of it";
         assert_eq!(heading(peak(1000, 2000), &[(940, 2000)]), missed("94.0"));
         assert_eq!(
             heading(peak(1000, 2000), &[(1000, 910)]),
-            "The peak of RSS was missed: the snapshot below has 45.5 % of it, with shares of its own"
+            "The peak of RSS was missed: these shares are of another moment, with 45.5 % of it"
         );
         assert_eq!(heading(peak(1000, 2000), &[(290, 910)]), missed("29.0"));
         // Little is live: the resident set decides.
@@ -186,5 +188,8 @@ mod tests {
         let known = peak(9 * mib, 11 * mib).sentences(&three);
         assert!(!known.contains("--exact"), "{known}");
         assert!(Peak::default().sentences(&three).contains("an unknown part live"));
+        // `--exact` was advised where it had been given and cannot help.
+        let resident = peak(9 * mib, 83 * mib).sentences(&three);
+        assert!(!resident.contains("--exact"), "{resident}");
     }
 }
