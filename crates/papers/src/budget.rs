@@ -156,7 +156,9 @@ impl Form {
         let programs = entries_of(step, if is_of_one(step) { step.least_programs } else { 1 });
         let all_have =
             |size: &str| step.programs[..programs].iter().all(|program| has_size(step.run_as(program), size));
-        let size = if step.size == "tiny" || all_have("tiny") { "tiny" } else { "quick" };
+        // Where a step needs larger inputs than `quick`, tiny ones show nothing.
+        let is_small = step.size == "tiny" || step.size == "quick" && all_have("tiny");
+        let size = if is_small { "tiny" } else { "quick" };
         Form {
             programs,
             managers: whole.managers.min(step.least_managers.unwrap_or(QUICK_MANAGERS).min(QUICK_MANAGERS)),
