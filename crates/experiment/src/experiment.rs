@@ -71,8 +71,8 @@ pub struct ProgramInfo {
     /// The words of `command` that are not UTF-8.
     #[serde(default)]
     pub raw_words: Vec<RawWord>,
-    /// In lockstep its stacks run at once with those of the other programs of this block: forms of one program, which are
-    /// compared. `None` where it has a block of its own.
+    /// The block of forms of one program that are compared: in lockstep all their stacks run at once. `None` if it has
+    /// a block of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
 }

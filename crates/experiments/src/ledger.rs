@@ -260,8 +260,7 @@ fn kinds(
     ]
 }
 
-/// The trace with the largest resident set at its peak among one and those of the processes that its process started, and
-/// how many there are.
+/// Of a trace and those of the processes that its process started: the one with the largest resident set, and their number.
 pub fn largest(first: &Path) -> (PathBuf, usize) {
     let peak = |path: &Path| -> Option<u64> {
         let ledger = heaptoll_trace::tables(path).ok()?.extra::<Ledger>(EXTRA)?.ok()?;

@@ -24,7 +24,7 @@ impl Results {
         self
     }
 
-    /// Why figures are missing; of files that do not have it, as far as steps show it.
+    /// Why figures are missing; files of before do not say it, and their steps show a part of it.
     fn known_absent(&self) -> Absent {
         let mut absent = self.absent.clone();
         if !absent.is_empty() {

@@ -28,7 +28,7 @@ fn most_live(figures: &Value) -> (u64, u64) {
 }
 
 /// Blocks of 1000 bytes, of seven call sites: 7000 of `hold_7`, 6000 of `hold_6`, ..., and 16 bytes after each; `drop()`
-/// frees all but those. With `PER` and `BYTES` defined before, so many blocks of so many bytes in place of each thousand.
+/// frees all but those. `PER` blocks of `BYTES` bytes, if both are defined before, take the place of each thousand.
 const CACHE: &str = r#"
     #ifndef PER
     #define PER 1000

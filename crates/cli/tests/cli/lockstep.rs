@@ -17,7 +17,7 @@ fn works(before_the_end: &str) -> String {
     allocates(300_000, before_the_end)
 }
 
-/// So many allocations, then whatever the test has it do.
+/// Makes this number of allocations, then does what the test wants.
 fn allocates(blocks: u32, before_the_end: &str) -> String {
     format!(
         "#include <fcntl.h>\n#include <pthread.h>\n#include <sys/file.h>\n#include <sys/socket.h>\n\

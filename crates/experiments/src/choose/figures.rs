@@ -23,7 +23,7 @@ pub struct Figures {
     pub memory_limit_bytes: Option<u64>,
     /// The 99th percentile of requests that a server was to have at most, ms.
     pub p99_limit_ms: Option<f64>,
-    /// Share by which a finalist must certainly be better in a figure to be recommended.
+    /// The least saving, as a share of a figure, that recommends a finalist; it must be certain.
     pub floor: f64,
     /// The stack that is recommended: the baseline where no finalist is better for certain, and by the floor.
     pub choice: String,

@@ -25,7 +25,7 @@ pub struct Request {
     pub memory_limit_bytes: Option<u64>,
     /// The 99th percentile of requests that a server may have, ms.
     pub p99_limit_ms: Option<f64>,
-    /// Share by which a figure must be better for a setting to be worth it.
+    /// The least saving that makes a setting worth it, as a share of a figure.
     pub floor: f64,
     /// How long the servers of the finalists and the baseline are to run after that, seconds; not at all without it.
     pub soak_s: Option<f64>,

@@ -52,8 +52,8 @@ fn study() -> Study {
     Study::parse(STUDY, "made.toml").expect("a study")
 }
 
-/// A catalog in which kin are installed, and originals where `added` has their files.
-fn catalog(folder: &Path) -> (Catalog, Places) {
+/// A catalog in which kin are installed, and these originals.
+fn catalog(folder: &Path, installed: &[&str]) -> (Catalog, Places) {
     let entries = folder.join("catalog");
     fs::create_dir_all(&entries).expect("makes");
     let write = |name: &str, rest: &str| {
@@ -69,16 +69,16 @@ fn catalog(folder: &Path) -> (Catalog, Places) {
     );
     let places = Places { bin: folder.into(), added: folder.join("added"), inputs_cache: folder.into() };
     fs::create_dir_all(&places.added).expect("makes");
+    for name in installed {
+        fs::write(places.added.join(name), "").expect("writes");
+    }
     (Catalog::load(&entries).expect("a catalog"), places)
 }
 
 /// The step as it is run, why others are taken out, and the sentence on kin, with these originals installed.
 fn fitted(installed: &[&str]) -> (Step, Vec<String>, Option<String>) {
     let folder = tempfile::tempdir().expect("a folder");
-    let (catalog, folders) = catalog(folder.path());
-    for name in installed {
-        fs::write(folders.added.join(name), "").expect("writes");
-    }
+    let (catalog, folders) = catalog(folder.path(), installed);
     let available = Available { catalog: &catalog, folders: &folders, known: &[] };
     let mut study = study();
     // Managers are another matter.
@@ -117,8 +117,7 @@ fn an_original_that_is_installed_runs_once_in_place_of_its_kin() {
 #[test]
 fn a_short_form_leaves_out_kin_before_the_papers_own_programs() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (catalog, folders) = catalog(folder.path());
-    fs::write(folders.added.join("bare"), "").expect("writes");
+    let (catalog, folders) = catalog(folder.path(), &["bare"]);
     let available = Available { catalog: &catalog, folders: &folders, known: &[] };
     let mut study = study();
     study.steps[0].managers.clear();
@@ -136,8 +135,7 @@ fn a_short_form_leaves_out_kin_before_the_papers_own_programs() {
 #[test]
 fn a_kin_that_is_not_there_is_left_out_though_its_original_is_there_without_the_size() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (catalog, folders) = catalog(folder.path());
-    fs::write(folders.added.join("bare"), "").expect("writes");
+    let (catalog, folders) = catalog(folder.path(), &["bare"]);
     let available = Available { catalog: &catalog, folders: &folders, known: &[] };
     let mut study = study();
     study.steps[0].managers.clear();
@@ -152,7 +150,7 @@ fn a_kin_that_is_not_there_is_left_out_though_its_original_is_there_without_the_
 #[test]
 fn the_sentence_on_kin_is_of_the_steps_that_are_run() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (catalog, folders) = catalog(folder.path());
+    let (catalog, folders) = catalog(folder.path(), &[]);
     let available = Available { catalog: &catalog, folders: &folders, known: &[] };
     let of = |step: &str| available.kin_sentence(&[study()], &[step.to_owned()]);
     assert!(of("c").is_some() && of("other").is_none());
