@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll_report::ReportError;
 use heaptoll_report::document::Document;
 use heaptoll_report::terminal::render_document;
-use heaptoll_report::{ReportError, html, markdown};
 use serde::Serialize;
 
 use crate::exit;
-use crate::outputs::{self, text_written};
+use crate::outputs::{self, Pages, text_written};
 use crate::terminal;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::labelled::Envelope;
@@ -17,15 +17,11 @@ use heaptoll_command::labelled::Envelope;
 /// Output files of a command whose result is a document.
 #[derive(Debug, Args, Default)]
 pub struct DocumentOutputs {
-    /// Write a self-contained HTML page; `-` is standard output, instead of the tables
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub pages: Pages,
     /// Write the figures as JSON; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write the sentences and tables as Markdown, for a pull request; `-` is standard output, instead of the tables
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
 }
 
 impl DocumentOutputs {
@@ -34,8 +30,7 @@ impl DocumentOutputs {
     /// # Errors
     /// A folder that does not exist or does not let us write.
     pub fn check(&self) -> Result<(), Failure> {
-        let files = [&self.html, &self.json, &self.markdown].into_iter().flatten();
-        outputs::all_writable(files.map(PathBuf::as_path))
+        outputs::all_writable(self.pages.paths().chain(self.json.as_deref()))
     }
 
     /// Prints the document and writes the files. `figures`, which serialise as an object, are written to the JSON
@@ -78,10 +73,9 @@ impl DocumentOutputs {
 
     /// Writes the files alone. Returns the command's exit status.
     pub fn write(&self, document: &Document, schema: &str, figures: &impl Serialize) -> u8 {
-        let page = text_written(&self.html, || html::document::render(document));
+        let pages = self.pages.write(document);
         let json = text_written(&self.json, || json(schema, figures));
-        let text = text_written(&self.markdown, || Ok(markdown::render(document)));
-        if page && json && text { 0 } else { exit::TROUBLE }
+        if pages && json { 0 } else { exit::TROUBLE }
     }
 }
 
@@ -135,7 +129,8 @@ mod tests {
     fn files_hold_the_figures_and_their_schema() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| Some(folder.path().join(name));
-        let outputs = DocumentOutputs { html: path("a.html"), json: path("a.json"), markdown: path("a.md") };
+        let pages = Pages { html: path("a.html"), markdown: path("a.md") };
+        let outputs = DocumentOutputs { pages, json: path("a.json") };
         assert!(outputs.check().is_ok());
         assert_eq!(outputs.deliver(&document(), "heaptoll-stat/1", &Figures { objects: 7 }).ok(), Some(0));
         let text = std::fs::read_to_string(folder.path().join("a.json")).expect("it is there");
@@ -149,7 +144,8 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_written_is_refused_before() {
-        let outputs = DocumentOutputs { html: Some("/nowhere/a.html".into()), ..DocumentOutputs::default() };
+        let pages = Pages { html: Some("/nowhere/a.html".into()), ..Pages::default() };
+        let outputs = DocumentOutputs { pages, json: None };
         assert!(outputs.check().is_err_and(|failure| failure.to_string().contains("/nowhere/a.html")));
         assert_eq!(outputs.deliver(&document(), "s", &Figures { objects: 1 }).ok(), Some(exit::TROUBLE));
     }

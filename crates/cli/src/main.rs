@@ -112,7 +112,6 @@ enum Lab {
     ReplayGraph(command::replay_graph::Arguments),
     Tailor(command::tailor::Arguments),
     Artifact(command::artifact::Arguments),
-    Corpus(command::corpus::Arguments),
     /// Cut an experiment into shards for many machines, measure them, and merge them
     #[command(subcommand)]
     Shards(Shards),
@@ -122,7 +121,6 @@ enum Lab {
 enum Shards {
     Plan(Box<command::plan::Arguments>),
     Work(command::work::Arguments),
-    Submit(command::submit::Arguments),
     Merge(command::merge::Arguments),
 }
 
@@ -228,10 +226,8 @@ fn lab(command: Lab) -> Result<u8, Failure> {
         Lab::ReplayGraph(arguments) => command::replay_graph::run(&arguments),
         Lab::Tailor(arguments) => command::tailor::run(&arguments),
         Lab::Artifact(arguments) => command::artifact::run(&arguments),
-        Lab::Corpus(arguments) => command::corpus::run(&arguments),
         Lab::Shards(Shards::Plan(arguments)) => command::plan::run(&arguments),
         Lab::Shards(Shards::Work(arguments)) => command::work::run(arguments),
-        Lab::Shards(Shards::Submit(arguments)) => command::submit::run(&arguments),
         Lab::Shards(Shards::Merge(arguments)) => command::merge::run(&arguments),
     }
 }

@@ -28,16 +28,9 @@ pub struct Pages {
 }
 
 impl Pages {
-    fn paths(&self) -> impl Iterator<Item = &Path> {
+    /// Those that are requested.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
         [&self.html, &self.markdown].into_iter().flatten().map(PathBuf::as_path)
-    }
-
-    /// Refuses files that could not be written at the end, before time is spent.
-    ///
-    /// # Errors
-    /// A folder that does not exist or does not let us write; a path that is a folder.
-    pub fn check(&self) -> Result<(), Failure> {
-        all_writable(self.paths())
     }
 
     /// Writes every requested file; returns whether all were written.
@@ -51,7 +44,7 @@ impl Pages {
 /// Refuses files that could not be written at the end.
 ///
 /// # Errors
-/// As [`Pages::check`].
+/// A folder that does not exist or does not let us write; a path that is a folder.
 pub fn all_writable<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
     paths.filter(|path| !standard_output::is_meant(path)).try_for_each(|path| {
         writable::check(path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))

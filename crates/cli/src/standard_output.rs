@@ -12,19 +12,8 @@ use crate::terminal;
 const TEXTS: [&str; 7] = ["bencher", "csv", "github_benchmark", "html", "json", "junit", "markdown"];
 
 /// The options whose file or folder is written and cannot be printed.
-const OTHERS: [&str; 11] = [
-    "callgrind",
-    "db",
-    "folder",
-    "history",
-    "keep",
-    "output",
-    "parquet",
-    "parquet_dir",
-    "scratch",
-    "socket",
-    "source",
-];
+const OTHERS: [&str; 10] =
+    ["callgrind", "db", "folder", "keep", "output", "parquet", "parquet_dir", "scratch", "socket", "source"];
 
 /// Whether a path is standard output.
 pub fn is_meant(path: &Path) -> bool {

@@ -17,12 +17,11 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// The commands that had other names before, and what each is now.
-const RENAMED: [(&str, &[&str]); 27] = [
+const RENAMED: [(&str, &[&str]); 25] = [
     ("artifact", &["lab", "artifact"]),
     ("bound", &["trace", "bound"]),
     ("compare", &["diff"]),
     ("conservatism", &["lab", "conservatism"]),
-    ("corpus", &["lab", "corpus"]),
     ("delay", &["lab", "delay"]),
     ("drag", &["exact", "drag"]),
     ("export", &["trace", "export"]),
@@ -41,7 +40,6 @@ const RENAMED: [(&str, &[&str]); 27] = [
     ("sample", &["record", "attach"]),
     ("stat", &["trace", "stat"]),
     ("study", &["lab", "study"]),
-    ("submit", &["lab", "shards", "submit"]),
     ("tailor", &["lab", "tailor"]),
     ("work", &["lab", "shards", "work"]),
     REPLAY_GRAPH,

@@ -14,7 +14,6 @@ pub mod planning;
 mod publish;
 pub mod report;
 pub mod role;
-pub mod submit;
 pub mod work;
 
 pub use error::ClusterError;

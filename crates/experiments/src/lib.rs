@@ -8,7 +8,6 @@ pub mod added_managers;
 pub mod artifact;
 pub mod choose;
 pub mod cluster;
-pub mod corpus;
 pub mod delay;
 pub mod diff;
 pub mod drag;

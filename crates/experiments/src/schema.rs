@@ -15,7 +15,6 @@ use crate::artifact::Description;
 use crate::choose;
 use crate::cluster;
 use crate::cluster::Plan;
-use crate::corpus;
 use crate::delay;
 use crate::diff;
 use crate::drag;
@@ -55,7 +54,6 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<bound::Figures>(bound::SCHEMA),
     CommandSchema::of::<choose::Figures>(choose::SCHEMA),
     CommandSchema::of::<conservatism::Figures>(conservatism::SCHEMA),
-    CommandSchema::of::<corpus::figures::Figures>(corpus::SCHEMA),
     CommandSchema::of::<delay::Figures>(delay::SCHEMA),
     CommandSchema::of::<diff::Figures>(diff::SCHEMA),
     CommandSchema::of::<diff::counts::Figures>(diff::counts::SCHEMA),

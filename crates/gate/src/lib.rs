@@ -17,7 +17,6 @@ mod exact;
 pub mod figures;
 mod followed;
 pub mod functions;
-pub mod history;
 mod judge;
 mod judged;
 #[cfg(feature = "full")]

@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         },
         frames: arguments.frames.shown(),
         memory_limit_bytes: arguments.memory.limit_bytes(),
-        stacks: arguments.outputs.html.is_some(),
+        stacks: arguments.outputs.pages.html.is_some(),
     };
     hints::longest_trace("trace lifetimes", &arguments.trace);
     let (figures, profile) = lifetimes::measure(&arguments.trace, request)?;

@@ -23,8 +23,7 @@ use crate::workload_args::WorkloadArgs;
 /// Takes the arguments of `heaptoll run`, proves the managers, and runs each program once under each to time a
 /// repetition. The plan then lists shards, the digests of all files that take part, and the class of machines for
 /// each shard. A shard is whole repetitions of one program under all managers, so every ratio comes from one machine.
-/// `heaptoll lab shards work` measures a shard, `submit` gives all to Slurm or GNU parallel, and `merge` makes one
-/// experiment.
+/// `heaptoll lab shards work` measures a shard, and `merge` makes one experiment.
 ///
 /// `heaptoll lab shards plan gate` cuts a gate: two builds of a program, with one verdict over all shards.
 ///
@@ -35,7 +34,6 @@ use crate::workload_args::WorkloadArgs;
     subcommand_negates_reqs = true,
     after_help = "Examples:\n  heaptoll lab shards plan -o exp.plan -n 40 --all\n  \
     heaptoll lab shards work exp.plan --shard 0 -o shards\n  \
-    heaptoll lab shards submit exp.plan --slurm -o shards -- --partition=bench\n  \
     heaptoll lab shards merge all.db shards\n  \
     srun --exclusive heaptoll lab shards plan --machine -o node.json      (which machine is a compute node?)\n  \
     heaptoll lab shards plan -o exp.plan --class zen=node.json -p cfrac"
@@ -97,7 +95,7 @@ enum What {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  heaptoll lab shards plan gate -o gate.plan -n 60 --base ./old --new ./new -- in.xml\n  \
-    heaptoll lab shards submit gate.plan --slurm -o shards\n  \
+    heaptoll lab shards work gate.plan --shard 0 -o shards\n  \
     heaptoll lab shards merge gate.db shards\n  \
     heaptoll gate --merged gate.db --strict"
 )]
@@ -161,17 +159,37 @@ fn summary(plan: &Plan, path: &Path) -> String {
     let seconds: Vec<f64> = plan.shards.iter().map(|shard| shard.estimated_s).collect();
     let longest = seconds.iter().copied().fold(0.0, f64::max);
     let classes: Vec<String> = plan.classes.iter().map(|class| class.name.clone()).collect();
-    let path = shell_path(path);
+    let work = format!("heaptoll lab shards work {} -o shards --shard", shell_path(path));
+    let arrays = classes.iter().map(|class| {
+        let shards = (0..).zip(&plan.shards).filter(|(_, shard)| shard.part.class == *class);
+        let array = ranges(shards.map(|(number, _)| number));
+        format!("All of {class} on Slurm: sbatch --array={array} --exclusive --wrap '{work} $SLURM_ARRAY_TASK_ID'\n")
+    });
+    let arrays: String = arrays.collect();
     format!(
         "{programs}, {} of each, on {}: {} of up to {}, {} in all.\n\
-         Measure one with: heaptoll lab shards work {path} --shard 0 -o shards\n\
-         Measure all with: heaptoll lab shards submit {path} --slurm -o shards\n",
+         Measure one with: {work} 0\n{arrays}",
         plural(repetitions as usize, "repetition"),
         and_list(&classes),
         plural(plan.shards.len(), "shard"),
         took(longest),
         took(seconds.iter().sum()),
     )
+}
+
+/// `0-3,7` for 0, 1, 2, 3 and 7: numbers as `sbatch --array` takes them.
+fn ranges(numbers: impl Iterator<Item = u32>) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let text = |(first, last): &(u32, u32)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 fn write_class(path: &Path) -> Result<u8, Failure> {

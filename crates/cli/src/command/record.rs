@@ -11,7 +11,7 @@ use heaptoll_experiment::places::Places;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::bytes;
-use crate::outputs::own_arguments;
+use crate::outputs::{Pages, own_arguments};
 use crate::recording::EndArguments;
 use crate::session::Session;
 use crate::workload_args::SizeArg;
@@ -236,8 +236,8 @@ fn children(arguments: &Arguments) -> Children {
 /// Under the sampling layer instead of the recording layer.
 fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure> {
     let places = Places::find()?;
-    let outputs =
-        DocumentOutputs { html: arguments.html.clone(), json: arguments.json.clone(), markdown: None };
+    let pages = Pages { html: arguments.html.clone(), ..Pages::default() };
+    let outputs = DocumentOutputs { pages, json: arguments.json.clone() };
     outputs.check()?;
     let request = sampled::Request {
         program: program(arguments),

@@ -1,4 +1,4 @@
-//! `heaptoll report DB`: a stored experiment again, and in other forms; `report --history DB`: the gates of a program.
+//! `heaptoll report DB`: a stored experiment again, and in other forms.
 
 use std::path::{Path, PathBuf};
 
@@ -18,22 +18,13 @@ use crate::terminal;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiments::cluster;
 use heaptoll_experiments::same_work;
-use heaptoll_gate::history;
 use heaptoll_runs::traced::stored;
 
-/// Show a stored experiment again or in another form, or the history of a gate.
+/// Show a stored experiment again or in another form.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The experiment, named by `heaptoll run` at its end
-    #[arg(required_unless_present = "history")]
-    db: Option<PathBuf>,
-    /// Show the history that `heaptoll gate --history DB` keeps: each program's figures by commit
-    #[arg(
-        long,
-        value_name = "DB",
-        conflicts_with_all = ["db", "instructions", "json", "csv", "parquet"]
-    )]
-    history: Option<PathBuf>,
+    db: PathBuf,
     /// Take exact counts from this file of `heaptoll exact instructions --db FILE`, for equal programs and managers;
     /// the lower bounds of overhead then include the cost of malloc and free
     #[arg(long, value_name = "DB")]
@@ -49,7 +40,7 @@ pub struct Arguments {
 /// # Errors
 /// A file that cannot be read, outputs that cannot be written.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let Some(db) = &arguments.db else { return show_history(arguments) };
+    let db = &arguments.db;
     arguments.outputs.check()?;
     let reader = Reader::open(db)?;
     let is_sharded = !reader.description()?.settings.shards.is_empty();
@@ -93,20 +84,6 @@ fn show_sharded(reader: &Reader, arguments: &Arguments) -> Result<u8, Failure> {
     let document = cluster::report::document(reader, extras)?;
     let printed = terminal::print(&render_document(&document, &terminal::style()));
     let written = pages.write(&document);
-    printed?;
-    Ok(if written { 0 } else { exit::TROUBLE })
-}
-
-/// The gates of a history file, by commit.
-fn show_history(arguments: &Arguments) -> Result<u8, Failure> {
-    let Some(path) = &arguments.history else {
-        return Err(Failure::Usage("name the experiment's file".into()));
-    };
-    let rows = history::read(path).map_err(|error| Failure::Refused(Box::new(error)))?;
-    arguments.outputs.pages.check()?;
-    let document = history::document(&rows, path);
-    let printed = terminal::print(&render_document(&document, &terminal::style()));
-    let written = arguments.outputs.pages.write(&document);
     printed?;
     Ok(if written { 0 } else { exit::TROUBLE })
 }

@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let request = Request {
         frames: arguments.frames.shown(),
         memory_limit_bytes: arguments.memory.limit_bytes(),
-        stacks: arguments.outputs.html.is_some(),
+        stacks: arguments.outputs.pages.html.is_some(),
     };
     hints::longest_trace("trace stat", &arguments.trace);
     match stat::of_either_kind(&arguments.trace, request)? {

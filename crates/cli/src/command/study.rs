@@ -25,6 +25,7 @@ use heaptoll_report::terminal::render_document;
 use crate::documents::DocumentOutputs;
 use crate::exit;
 use crate::messages::TerminalMessages;
+use crate::outputs::Pages;
 use crate::{interrupt, terminal, version};
 
 /// Repeat a paper: measure its tables and figures, with its managers and today's, and decide whether each claim holds.
@@ -164,15 +165,15 @@ fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Folder>
     let document = book.document();
     let mut code = 0;
     if let Some(folder) = folder {
-        let kept =
-            DocumentOutputs { html: Some(folder.page()), json: Some(folder.results()), markdown: None };
+        let pages = Pages { html: Some(folder.page()), ..Pages::default() };
+        let kept = DocumentOutputs { pages, json: Some(folder.results()) };
         code = kept.write(&document, SCHEMA, results);
     }
     // The page has several papers in full, the terminal only their verdicts. So it has where there is nothing else to
     // show.
     let mut verdicts = results.papers.iter().flat_map(|paper| &paper.verdicts).peekable();
     let nothing = verdicts.peek().is_some() && verdicts.all(|verdict| verdict.answer == Answer::NotMeasured);
-    let short = results.papers.len() > 1 || outputs.html.is_some() || nothing;
+    let short = results.papers.len() > 1 || outputs.pages.html.is_some() || nothing;
     let front = short.then(|| book.front());
     Ok(outputs.deliver_with(front.as_ref().unwrap_or(&document), &document, SCHEMA, results)?.max(code))
 }

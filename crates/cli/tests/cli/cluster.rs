@@ -317,50 +317,30 @@ fn two_classes_of_machines_are_two() {
     let found = fixture.json(&one);
     let timed = cells(&found).into_iter().filter(|(_, _, phase, _)| phase == "timed");
     assert_eq!(timed.map(|(_, _, _, repetition)| repetition).max(), Some(5), "from 0");
-    let submitted = [
-        "lab",
-        "shards",
-        "submit",
-        &fixture.at("exp.plan"),
-        "--slurm",
-        "--print",
-        "-o",
-        &fixture.at("shards"),
-    ];
-    fixture.heaptoll(&submitted).exits(2).complains(&["--class one or two"]);
 }
 
 #[test]
-fn a_scheduler_gets_the_shards_that_are_lacking() {
+fn an_array_of_slurm_measures_all_shards_and_those_that_are_there_are_kept() {
     let fixture = Fixture::new();
     let program = fixture.program("prog", WORK);
-    plan(&fixture, "exp.plan", &[], &program);
+    let words = ["lab", "shards", "plan", "-o", &fixture.at("exp.plan"), "--shard-time", "0.001s"];
+    let words = [&words, &COMMON[..], &["--", &program]].concat();
+    let printed = fixture.heaptoll(&words).exits(0).out.clone();
     work(&fixture, "exp.plan", [1]);
-    let (plan, shards) = (fixture.at("exp.plan"), fixture.at("shards"));
-    let print = |how: &[&str]| {
-        fixture
-            .heaptoll(&[&["lab", "shards", "submit", &plan, "-o", &shards, "--print"], how].concat())
-            .exits(0)
-            .out
-            .clone()
-    };
-    let script = print(&["--slurm"]);
-    for line in ["#SBATCH --array=0,2-5", "#SBATCH --requeue", "#SBATCH --exclusive"] {
-        assert!(script.lines().any(|found| found == line), "{script}");
-    }
-    assert!(print(&["--parallel", "a,b"]).contains("a,b"));
+    let line = printed.lines().find(|line| line.contains("sbatch")).expect("the command for Slurm");
+    assert!(line.contains("sbatch --array=0-5 --exclusive"), "{line}");
+    let (_, job) = line.split_once("--wrap ").expect("a job");
     // What would run in an array runs here.
-    let job = fixture.script("job.sh", &script);
-    for task in ["0", "2", "3", "4", "5"] {
+    let shards = fixture.at("shards");
+    let job = job.trim_matches('\'').replace("-o shards", &format!("-o {shards}"));
+    let job = job.replacen("heaptoll", env!("CARGO_BIN_EXE_heaptoll"), 1);
+    let job = fixture.script("job.sh", &format!("#!/bin/sh\n{job}\n"));
+    for task in ["0", "1", "2", "3", "4", "5"] {
         let mut command = Command::new(&job);
         fixture.prepare(&mut command);
         assert!(command.env("SLURM_ARRAY_TASK_ID", task).status().expect("runs").success());
     }
-    fixture
-        .heaptoll(&["lab", "shards", "submit", &plan, "-o", &shards, "--slurm"])
-        .exits(0)
-        .complains(&["all shards are there"]);
-    fixture.heaptoll(&["lab", "shards", "merge", &fixture.at("all.db"), &shards]).exits(0);
+    fixture.heaptoll(&["lab", "shards", "merge", &fixture.at("all.db"), &fixture.at("shards")]).exits(0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a gate writes for other tools, its history, and the ready files for CI, whose commands run here on a made-up
+//! What a gate writes for other tools, and the ready files for CI, whose commands run here on a made-up
 //! repository.
 
 use std::path::Path;
@@ -64,7 +64,7 @@ fn planted_leaks_and_live_bytes_are_named_first_in_recordings() {
 }
 
 #[test]
-fn a_gate_writes_what_other_tools_read_and_keeps_a_history() {
+fn a_gate_writes_what_other_tools_read() {
     let fixture = Fixture::new();
     let base = build(&fixture, "old", 1000, false, 2_000_000);
     let new = build(&fixture, "new", 1000, true, 2_020_000);
@@ -87,13 +87,9 @@ fn a_gate_writes_what_other_tools_read_and_keeps_a_history() {
         &at("bencher.json"),
         "--github-benchmark",
         &at("benchmark.json"),
-        "--history",
-        &at("history.db"),
-        "--base-commit",
-        "0123456",
     ]);
     command.current_dir(fixture.path("")).env("GITHUB_STEP_SUMMARY", fixture.path("summary.md"));
-    let gate = CommandOutput::from(command.output().expect("heaptoll starts")).exits(1);
+    CommandOutput::from(command.output().expect("heaptoll starts")).exits(1);
     let figures = read_json(&at("gate.json"));
     let program = &figures["programs"][0];
     assert_eq!(program["functions"]["grown"][0]["part"]["name"], "hot", "{program}");
@@ -114,30 +110,15 @@ fn a_gate_writes_what_other_tools_read_and_keeps_a_history() {
     );
     let summary = std::fs::read_to_string(at("summary.md")).expect("the summary");
     assert!(summary.contains("### Verdict") && summary.contains("`hot`"), "{summary}");
-    gate.complains(&["git knows no commit 0123456"]);
-    fixture
-        .heaptoll(&["report", "--history", &at("history.db"), "--html", &at("h.html")])
-        .exits(0)
-        .shows(&["0123456"]);
 }
 
 #[test]
-fn a_history_and_a_summary_that_cannot_be_used() {
+fn a_file_for_another_tool_that_cannot_be_written_is_refused_before() {
     let fixture = Fixture::new();
-    std::fs::write(fixture.path("text"), "no database").expect("writes");
     let program = fixture.program("p", "int main() {}");
     let other = format!("{program} x");
-    let refused = |options: &[&str]| {
-        let gate = ["gate", "--base-cmd", program.as_str(), "--new-cmd", other.as_str()];
-        fixture.heaptoll(&[&gate[..], options].concat()).exits(2)
-    };
-    refused(&["--history", &fixture.at("text")]).complains(&["is not a history of heaptoll gate"]);
-    refused(&["--junit", "/nowhere/gate.xml"]).complains(&["cannot write /nowhere/gate.xml"]);
-    fixture
-        .heaptoll(&["report", "--history", &fixture.at("none.db")])
-        .exits(2)
-        .complains(&["does not exist"]);
-    fixture.heaptoll(&["report", "--history", &fixture.at("none.db"), "--csv", "x"]).exits(2);
+    let gate = ["gate", "--base-cmd", &program, "--new-cmd", &other, "--junit", "/nowhere/gate.xml"];
+    fixture.heaptoll(&gate).exits(2).complains(&["cannot write /nowhere/gate.xml"]);
     fixture.heaptoll(&["report"]).exits(2);
 }
 

@@ -10,7 +10,6 @@ mod choosing;
 mod cluster;
 mod cluster_gate;
 mod conservatism;
-mod corpus;
 mod correct_programs;
 mod delay;
 mod diffs;

@@ -17,9 +17,8 @@ const TUTORIAL: [&str; 4] = [
     "questions/write-an-allocator.md",
 ];
 /// Pages without such a command, and what covers them.
-const OTHERWISE: [(&str, &str); 14] = [
+const OTHERWISE: [(&str, &str); 13] = [
     ("artifact", "it reads an experiment of the reader's; its own tests make some"),
-    ("corpus", "it records twenty programs; its own tests record one"),
     ("send-a-run", "it prepares the whole catalog; the tests of plans cut a part of it"),
     ("jvm", "it needs a virtual machine of Java; the slow tests of Java run one"),
     ("events", "it shows code; the tests of `programs/events` compile it"),

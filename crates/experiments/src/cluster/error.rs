@@ -254,22 +254,6 @@ pub enum ClusterError {
     /// There is nothing to merge.
     #[error("there is no shard to merge")]
     NothingToMerge,
-    /// A scheduler cannot be started.
-    #[error("cannot start {program}: {cause}; --print shows what it would get")]
-    NoScheduler {
-        /// Its command.
-        program: &'static str,
-        /// The system's error.
-        cause: io::Error,
-    },
-    /// A scheduler refused.
-    #[error("{program} refused: {why}")]
-    SchedulerRefused {
-        /// Its command.
-        program: &'static str,
-        /// What it wrote.
-        why: String,
-    },
     /// The experiment's file.
     #[error(transparent)]
     Store(#[from] StoreError),
