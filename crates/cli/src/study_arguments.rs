@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::runner::Ending;
-use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_path;
-use heaptoll_runs::studied::{Request, StudyOutcome};
+use heaptoll_runs::studied::{Findings, Request};
 use serde::Serialize;
 
 use crate::documents::DocumentOutputs;
@@ -79,14 +78,13 @@ impl StudyArguments {
 ///
 /// # Errors
 /// Standard output is full.
-pub fn deliver(
-    outcome: &StudyOutcome,
+pub fn deliver<F: Serialize, P: Serialize>(
+    found: &Findings<F, P>,
     outputs: &DocumentOutputs,
     study: &str,
     schema: &str,
-    document: &Document,
-    figures: &impl Serialize,
 ) -> Result<u8, Failure> {
+    let Findings { outcome, document, figures } = found;
     let code = outputs.deliver(document, schema, figures)?;
     let path = shell_path(&outcome.path);
     match outcome.ending {

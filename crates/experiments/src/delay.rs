@@ -9,16 +9,16 @@ mod published_overhead;
 mod sections;
 
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_report::document::Document;
 
 use self::part::part;
+use crate::layered;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::preparation::stand_ins;
-use heaptoll_runs::studied::{self, StudyOutcome, size_label};
+use heaptoll_runs::studied::{self, Findings, size_label};
 
+pub use crate::layered::Ratios;
 pub use comparison::{NO_DELAY, study};
-pub use figures::{Curve, Delay, Mean, Medians, Point, Ratios};
+pub use figures::{Curve, Delay, Mean, Medians, Point};
 pub use published::PublishedPair;
 pub use published_overhead::{Overhead, Quantity};
 
@@ -38,14 +38,6 @@ pub struct Request {
     pub study: studied::Request,
 }
 
-/// What was found.
-pub struct Findings {
-    /// The experiment.
-    pub outcome: StudyOutcome,
-    /// Ratios over the size of the quarantine.
-    pub found: Delay,
-}
-
 /// The figures, as in the JSON.
 pub type Figures = studied::Figures<Delay, PublishedPair>;
 
@@ -53,29 +45,12 @@ pub type Figures = studied::Figures<Delay, PublishedPair>;
 ///
 /// # Errors
 /// See [`studied::carry_out`]; a resumed file of another study.
-pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+pub fn run(request: &Request, context: &Context) -> Result<Findings<Delay, PublishedPair>, Failure> {
     let stacks = if request.study.resume.is_some() { vec![] } else { stacks(request, context)? };
     let outcome = studied::carry_out(&request.study, context, &stacks, &subject, &|_| None)?;
     let found = study(&outcome.experiment);
-    if found.managers.is_empty() {
-        return Err(Failure::Usage(format!(
-            "{} is not a delay study: it has no stack with a quarantine. Show it with `heaptoll report`",
-            outcome.path.display()
-        )));
-    }
-    Ok(Findings { outcome, found })
-}
-
-impl Findings {
-    /// The document that shows it.
-    pub fn document(&self) -> Document {
-        document::document(&self.found, &self.outcome)
-    }
-
-    /// The figures, with the paper's.
-    pub fn figures(&self) -> Figures {
-        self.outcome.figures(self.found.clone(), published::published_pairs(&self.found))
-    }
+    let (subjects, published) = (found.managers.clone(), published::published_pairs(&found));
+    Findings::of(outcome, ("delay", "a quarantine"), &subjects, found, published, document::document)
 }
 
 /// The manager of a stack, with or without a quarantine. A stack with further settings is another subject, but runs at
@@ -87,30 +62,14 @@ fn subject(stack: &str) -> Option<String> {
 /// Each manager without a layer, and with a quarantine of every size.
 fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(context.places)?;
-    stand_ins::note(&known, &request.manager, context.messages);
-    let chosen = if request.manager.is_empty() {
-        PAPERS.iter().filter_map(|name| manager::find(&known, name).ok()).collect()
-    } else {
-        studied::without_repeats(manager::choose(&known, request.manager.iter().map(String::as_str))?)
-    };
     let mut sizes = request.sizes_bytes.clone();
     sizes.push(NO_DELAY);
     sizes.sort_unstable();
     sizes.dedup();
     let mut stacks = Vec::new();
-    for manager in chosen {
-        if !manager.layers.is_empty() {
-            return Err(Failure::Usage(format!(
-                "-m {}: name the manager alone; `heaptoll lab delay` puts a quarantine in front of it",
-                manager.name
-            )));
-        }
-        let delayed: Result<Vec<Manager>, _> = sizes
-            .iter()
-            .map(|bytes| {
-                manager::find(&known, &format!("quarantine={}/{}", size_label(*bytes), manager.name))
-            })
-            .collect();
+    for manager in layered::managers(&request.manager, &PAPERS, &known, "lab delay", context)? {
+        let words = sizes.iter().map(|bytes| format!("quarantine={}/{}", size_label(*bytes), manager.name));
+        let delayed: Result<Vec<Manager>, _> = words.map(|word| manager::find(&known, &word)).collect();
         stacks.push(manager);
         stacks.extend(delayed?);
     }

@@ -11,13 +11,12 @@ mod sections;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::stack::LayerKind;
-use heaptoll_report::document::Document;
 
 use self::period::{FIXED, part};
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::stand_ins;
-use heaptoll_runs::studied::{self, StudyOutcome, size_label};
+use heaptoll_runs::studied::{self, Findings, size_label};
 
 pub use comparison::{FEWEST_COLLECTIONS, study};
 pub use figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
@@ -43,14 +42,6 @@ pub struct Request {
     pub study: studied::Request,
 }
 
-/// What was found.
-pub struct Findings {
-    /// The experiment.
-    pub outcome: StudyOutcome,
-    /// Ratios over the period.
-    pub found: Frequency,
-}
-
 /// The figures, as in the JSON.
 pub type Figures = studied::Figures<Frequency, PublishedPair>;
 
@@ -58,7 +49,7 @@ pub type Figures = studied::Figures<Frequency, PublishedPair>;
 ///
 /// # Errors
 /// See [`studied::carry_out`]; a resumed file of another study.
-pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+pub fn run(request: &Request, context: &Context) -> Result<Findings<Frequency, PublishedPair>, Failure> {
     let stacks = if request.study.resume.is_some() { vec![] } else { stacks(request, context)? };
     let workload = &request.study.workload;
     // Of several programs one without collections is shown, and is in no mean; the others go on.
@@ -68,26 +59,15 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
         without_collections(row, most_often?)
     })?;
     let found = study(&outcome.experiment);
-    if found.collectors.is_empty() {
-        return Err(Failure::Usage(format!(
-            "{} is not a frequency study: it has no stack with a collection period. Show it with `heaptoll \
-             report`",
-            outcome.path.display()
-        )));
-    }
-    Ok(Findings { outcome, found })
-}
-
-impl Findings {
-    /// The document that shows it.
-    pub fn document(&self) -> Document {
-        document::document(&self.found, &self.outcome)
-    }
-
-    /// The figures, with the paper's.
-    pub fn figures(&self) -> Figures {
-        self.outcome.figures(self.found.clone(), published::published_pairs(&self.found))
-    }
+    let (subjects, published) = (found.collectors.clone(), published::published_pairs(&found));
+    Findings::of(
+        outcome,
+        ("frequency", "a collection period"),
+        &subjects,
+        found,
+        published,
+        document::document,
+    )
 }
 
 /// The collector, without its period.

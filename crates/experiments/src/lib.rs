@@ -15,6 +15,7 @@ pub mod export;
 pub mod frequency;
 pub mod import;
 pub mod instructions;
+mod layered;
 pub mod ledger;
 pub mod locality;
 pub mod managers;
@@ -32,5 +33,6 @@ pub mod same_work;
 pub mod schema;
 pub mod sealed;
 pub mod simulated_machine;
+mod sweep;
 #[cfg(test)]
 mod testing;

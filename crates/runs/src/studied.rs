@@ -10,6 +10,7 @@ use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo};
 use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::observation::{Outcome, Phase};
 use heaptoll_experiment::runner::Ending;
+use heaptoll_report::document::Document;
 use heaptoll_report::format::{self, NONE, date, shell_command};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval, student};
 use schemars::JsonSchema;
@@ -79,6 +80,49 @@ pub struct Figures<F, P> {
     pub published: Vec<P>,
     /// Stacks that were refused, runs that failed, an early end.
     pub warnings: Vec<String>,
+}
+
+/// What a study found, and the document that shows it.
+pub struct Findings<F, P> {
+    /// The experiment.
+    pub outcome: StudyOutcome,
+    /// The document.
+    pub document: Document,
+    /// The figures, as in the JSON.
+    pub figures: Figures<F, P>,
+}
+
+impl<F, P> Findings<F, P> {
+    /// The findings on an experiment, with what the paper published. `subjects` are its stacks', without their layers.
+    ///
+    /// # Errors
+    /// There are no subjects: a resumed file is of another study than `study`, whose stacks have `part`.
+    pub fn of(
+        outcome: StudyOutcome,
+        (study, part): (&str, &str),
+        subjects: &[String],
+        found: F,
+        published: Vec<P>,
+        document: impl FnOnce(&F, &StudyOutcome) -> Document,
+    ) -> Result<Findings<F, P>, Failure> {
+        if subjects.is_empty() {
+            return Err(Failure::Usage(format!(
+                "{} is not a {study} study: it has no stack with {part}. Show it with `heaptoll report`",
+                outcome.path.display()
+            )));
+        }
+        let document = document(&found, &outcome);
+        let figures = Figures {
+            complete: outcome.ending == Ending::Complete,
+            experiment: outcome.path.display().to_string(),
+            repetitions: outcome.experiment.settings.repetitions,
+            seed: outcome.experiment.settings.seed,
+            found,
+            published,
+            warnings: outcome.warnings(),
+        };
+        Ok(Findings { outcome, document, figures })
+    }
 }
 
 /// How a study ended that takes one program after the other.
@@ -229,19 +273,6 @@ fn refusals(experiment: &Experiment) -> impl Iterator<Item = String> {
 }
 
 impl StudyOutcome {
-    /// The figures for JSON: measured, and published.
-    pub fn figures<F, P>(&self, found: F, published: Vec<P>) -> Figures<F, P> {
-        Figures {
-            complete: self.ending == Ending::Complete,
-            experiment: self.path.display().to_string(),
-            repetitions: self.experiment.settings.repetitions,
-            seed: self.experiment.settings.seed,
-            found,
-            published,
-            warnings: self.warnings(),
-        }
-    }
-
     /// Warnings: stacks that were refused, runs that failed, an early end.
     pub fn warnings(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();

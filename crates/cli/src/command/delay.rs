@@ -55,14 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         study: arguments.study.request(),
     };
     let result = delay::run(&request, &session.context())?;
-    deliver(
-        &result.outcome,
-        &arguments.study.outputs,
-        "lab delay",
-        delay::SCHEMA,
-        &result.document(),
-        &result.figures(),
-    )
+    deliver(&result, &arguments.study.outputs, "lab delay", delay::SCHEMA)
 }
 
 #[cfg(test)]

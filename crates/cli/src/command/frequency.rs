@@ -57,12 +57,5 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         study: arguments.study.request(),
     };
     let result = frequency::run(&request, &session.context())?;
-    deliver(
-        &result.outcome,
-        &arguments.study.outputs,
-        "lab frequency",
-        frequency::SCHEMA,
-        &result.document(),
-        &result.figures(),
-    )
+    deliver(&result, &arguments.study.outputs, "lab frequency", frequency::SCHEMA)
 }

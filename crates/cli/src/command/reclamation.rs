@@ -84,12 +84,5 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         study: arguments.study.request(),
     };
     let result = reclamation::run(&request, &session.context())?;
-    deliver(
-        &result.outcome,
-        &arguments.study.outputs,
-        "lab reclamation",
-        reclamation::SCHEMA,
-        &result.document(),
-        &result.figures(),
-    )
+    deliver(&result, &arguments.study.outputs, "lab reclamation", reclamation::SCHEMA)
 }

@@ -5,9 +5,10 @@ use heaptoll_report::format::{and_list, claim, plural};
 use heaptoll_statistics::{FEWEST_PAIRS, TOO_FEW};
 
 use super::comparison::NO_DELAY;
-use super::figures::{Delay, Ratios};
+use super::figures::Delay;
 use super::published;
 use super::sections;
+use crate::layered::Ratios;
 use heaptoll_runs::studied::{StudyOutcome, size_label};
 
 /// The whole document.

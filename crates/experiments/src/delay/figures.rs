@@ -1,19 +1,9 @@
 //! The figures of `heaptoll lab delay`: ratios over the size of a quarantine.
 
-use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Ratios of one stack to another.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Ratios {
-    /// CPU time.
-    pub cpu: Option<Interval>,
-    /// Elapsed time.
-    pub wall: Option<Interval>,
-    /// Peak resident memory.
-    pub peak_rss: Option<Interval>,
-}
+use crate::layered::Ratios;
 
 /// Medians of one stack.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,8 +5,9 @@ use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::figures::{Delay, Ratios};
+use super::figures::Delay;
 use super::published_overhead::{Overhead, Quantity, overheads};
+use crate::layered::Ratios;
 use heaptoll_runs::studied::{ratio_cell, size_label};
 
 /// A published overhead with what was measured here.

@@ -1,18 +1,12 @@
 //! Tables and charts of the study of delays.
 
-use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
+use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, mib_from_kib, seconds};
-use heaptoll_statistics::Interval;
 
 use super::comparison::NO_DELAY;
-use super::figures::{Curve, Delay, Mean, Medians, Ratios};
+use super::figures::{Curve, Delay, Mean, Medians};
+use crate::layered::{self, Ratios, layer_section};
 use heaptoll_runs::studied::{ratio_cell, size_label};
-
-/// One of the ratios.
-type RatioOf = fn(&Ratios) -> Option<Interval>;
-
-/// A ratio by manager and size.
-type RatioLookup<'a> = &'a dyn Fn(&str, u64, RatioOf) -> Option<Interval>;
 
 /// What the columns of a mean mean that take programs as the sample.
 pub const OTHER_PROGRAMS: &str = "Intervals are over repetitions of these programs. \"Other programs\": the \
@@ -30,9 +24,7 @@ pub fn findings(found: &Delay, verdicts: Vec<String>) -> Section {
     let mut items = Vec::new();
     if !found.means.is_empty() {
         items.push(Item::Table(means(found)));
-        let of = |manager: &str, bytes: u64, metric: RatioOf| {
-            mean(found, manager, Some(bytes)).and_then(|mean| metric(&mean.ratios))
-        };
+        let of = |manager: &str, bytes: u64| mean(found, manager, Some(bytes)).map(|mean| mean.ratios);
         items.extend(charts(found, "geometric mean over programs", &of));
     }
     Section { title: "What the delay costs".into(), text, items }
@@ -75,44 +67,16 @@ fn means(found: &Delay) -> Table {
 
 /// What the quarantine of one byte costs over the manager without it.
 pub fn layer(found: &Delay) -> Option<Section> {
-    let cells = |name: &str, manager: &str, ratios: &Ratios| {
-        vec![
-            name.to_string(),
-            manager.to_string(),
-            ratio_cell(ratios.cpu),
-            ratio_cell(ratios.wall),
-            ratio_cell(ratios.peak_rss),
-        ]
-    };
-    let of_programs = found
-        .curves
-        .iter()
-        .filter(|curve| curve.plain.is_some())
-        .map(|curve| cells(&curve.program, &curve.manager, &curve.layer));
-    let of_all = found
-        .managers
-        .iter()
-        .filter_map(|manager| Some(cells("geometric mean", manager, &mean(found, manager, None)?.ratios)));
-    let rows: Vec<Vec<String>> = of_programs.chain(of_all).collect();
-    (!rows.is_empty()).then(|| Section {
-        title: "What the quarantine itself costs".into(),
-        text: vec![
-            "A quarantine of 1 byte compared with the manager alone: the work of queueing and counting, \
-             without a delay. Every other ratio here has it on both sides."
-                .into(),
-        ],
-        items: vec![Item::Table(Table {
-            columns: vec![
-                Column::text("program"),
-                Column::text("manager"),
-                Column::figures("CPU"),
-                Column::figures("time"),
-                Column::figures("peak memory"),
-            ],
-            rows,
-            ..Table::default()
-        })],
-    })
+    let curves = found.curves.iter().filter(|curve| curve.plain.is_some());
+    let of_programs = curves.map(|curve| (curve.program.as_str(), curve.manager.as_str(), curve.layer));
+    let means = found.means.iter().filter(|mean| mean.size_bytes.is_none());
+    let of_all = means.map(|mean| ("geometric mean", mean.manager.as_str(), mean.ratios));
+    layer_section(
+        "What the quarantine itself costs",
+        "A quarantine of 1 byte compared with the manager alone: the work of queueing and counting, without a \
+         delay. Every other ratio here has it on both sides.",
+        of_programs.chain(of_all),
+    )
 }
 
 /// One program: every manager and size.
@@ -138,9 +102,9 @@ pub fn program(found: &Delay, name: &str) -> Option<Section> {
             ]);
         }
     }
-    let of = |manager: &str, bytes: u64, metric: RatioOf| {
+    let of = |manager: &str, bytes: u64| {
         let curve = curves.iter().find(|curve| curve.manager == manager)?;
-        metric(&curve.points.iter().find(|point| point.size_bytes == bytes)?.over_no_delay)
+        Some(curve.points.iter().find(|point| point.size_bytes == bytes)?.over_no_delay)
     };
     let mut items = vec![Item::Table(Table {
         columns: vec![
@@ -160,38 +124,14 @@ pub fn program(found: &Delay, name: &str) -> Option<Section> {
     (!curves.is_empty()).then(|| Section { title: name.into(), text: vec![], items })
 }
 
-/// CPU and memory by size, one line a manager, with bands.
-fn charts(found: &Delay, what: &str, of: RatioLookup) -> Vec<Item> {
-    let chart = |title: &str, metric: RatioOf| {
-        Item::Chart(Chart {
-            title: format!("{title}: {what}"),
-            caption: "Ratios to a quarantine of 1 byte; the bands are their intervals.".into(),
-            form: Form::Lines,
-            x: Axis {
-                title: "most bytes that the quarantine delays".into(),
-                names: found.sizes_bytes.iter().map(|bytes| size_label(*bytes)).collect(),
-                ..Axis::default()
-            },
-            y: Axis {
-                title: format!("{}, ratio to 1 B", title.to_lowercase().replace("cpu", "CPU")),
-                ..Axis::default()
-            },
-            series: found.managers.iter().map(|manager| series(found, manager, metric, of)).collect(),
-        })
-    };
-    vec![chart("CPU time", |ratios| ratios.cpu), chart("Peak memory", |ratios| ratios.peak_rss)]
-}
-
-fn series(found: &Delay, manager: &str, metric: RatioOf, of: RatioLookup) -> Series {
-    let mut line = Series { name: manager.into(), ..Series::default() };
-    for (place, bytes) in found.sizes_bytes.iter().enumerate() {
-        let (ratio, ends) = match of(manager, *bytes, metric) {
-            _ if *bytes == NO_DELAY => (1.0, (1.0, 1.0)),
-            Some(interval) => (interval.ratio, (interval.low, interval.high)),
-            None => continue,
-        };
-        line.points.push((place as f64, ratio));
-        line.band.push(ends);
-    }
-    line
+/// CPU and memory by size; `of` has the ratios of a manager at a size.
+fn charts(found: &Delay, what: &str, of: &dyn Fn(&str, u64) -> Option<Ratios>) -> [Item; 2] {
+    let sizes = &found.sizes_bytes;
+    let base = sizes.iter().position(|bytes| *bytes == NO_DELAY).unwrap_or(0);
+    layered::charts(
+        [what, "most bytes that the quarantine delays", "a quarantine of 1 byte"],
+        (sizes.iter().map(|bytes| size_label(*bytes)).collect(), base),
+        &found.managers,
+        &|manager, place| of(&found.managers[manager], sizes[place]),
+    )
 }

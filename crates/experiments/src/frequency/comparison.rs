@@ -5,16 +5,15 @@
 //! pauses: the mutator's. A collection that only identifies what is dead (`reclaim=16`: the sixteenth reclaims)
 //! separates the two.
 
-use std::collections::BTreeMap;
-
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::Observation;
-use heaptoll_experiment::side::{Side, Sides};
-use heaptoll_statistics::{ALPHA, Interval, median, over_programs};
+use heaptoll_experiment::side::Side;
+use heaptoll_statistics::{Interval, median};
 
 use super::figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
 use super::period::{Period, Question, comparisons, part};
+use crate::sweep::{self, Axis, Point, Swept, sweep};
 use heaptoll_runs::studied::between_programs;
 
 /// With fewer collections than this at the shortest period, a program shows little of their frequency.
@@ -50,10 +49,6 @@ fn value(side: &Side, measure: Measure, repetition: u32) -> Option<f64> {
     (left > 0.0).then_some(left)
 }
 
-fn log_ratios(side: &Side, over: &Side, measure: Measure, repetitions: u32) -> Vec<Option<f64>> {
-    (0..repetitions).map(|r| Some((value(side, measure, r)? / value(over, measure, r)?).ln())).collect()
-}
-
 fn medians(side: &Side) -> Option<Medians> {
     let recorded: Vec<_> = side.by_itself().values().filter_map(|row| row.collections).collect();
     let of = |measure: Measure| -> Option<f64> {
@@ -70,143 +65,85 @@ fn medians(side: &Side) -> Option<Medians> {
     })
 }
 
-/// One comparison on one program, by measure.
-struct Compared {
-    collector: String,
-    key: (Question, Period, Period),
-    series: [Vec<Option<f64>>; 4],
+/// The axis; a comparison is a question, its period, and the one it is over.
+struct Periods;
+
+impl Axis for Periods {
+    type Place = Period;
+    type Key = (Question, Period, Period);
+    type Medians = Medians;
+
+    fn part(stack: &str) -> Option<(String, Period)> {
+        part(stack)
+    }
+
+    fn is_varied(_: Period) -> bool {
+        true
+    }
+
+    fn comparisons(periods: &[Period]) -> Vec<(Self::Key, Period, Period)> {
+        comparisons(periods).into_iter().map(|key| (key, key.1, key.2)).collect()
+    }
+
+    fn series(of: &Side, over: &Side, repetitions: u32) -> Vec<Vec<Option<f64>>> {
+        let ratio = |measure, r| Some((value(of, measure, r)? / value(over, measure, r)?).ln());
+        MEASURES.map(|measure| (0..repetitions).map(|r| ratio(measure, r)).collect()).into()
+    }
+
+    fn medians(side: &Side) -> Option<Medians> {
+        medians(side)
+    }
+
+    fn counts(points: &[Point<Periods>]) -> bool {
+        let shortest = points.first().and_then(|point| point.medians);
+        shortest.is_some_and(|medians| medians.collections >= FEWEST_COLLECTIONS)
+    }
 }
 
 /// Computes the study from an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
 pub fn study(experiment: &Experiment) -> Frequency {
-    let mut collectors: Vec<String> = Vec::new();
-    for (collector, _) in experiment.stacks.iter().filter_map(|stack| part(&stack.name)) {
-        if !collectors.contains(&collector) {
-            collectors.push(collector);
-        }
-    }
-    let repetitions = experiment.repetitions();
-    let mut programs = Vec::new();
-    let mut counted: Vec<Compared> = Vec::new();
-    for program in &experiment.programs {
-        let sides = Sides::of(experiment, &program.name);
-        let mut by_collector: BTreeMap<&str, Vec<(Period, &Side)>> = BTreeMap::new();
-        let parts: Vec<Option<(String, Period)>> = sides.all.iter().map(|side| part(side.stack)).collect();
-        for (side, (collector, period)) in
-            sides.all.iter().zip(&parts).filter_map(|(side, part)| Some((side, part.as_ref()?)))
-        {
-            by_collector.entry(collector).or_default().push((*period, side));
-        }
-        let mut compared = Vec::new();
-        for (collector, of) in &mut by_collector {
-            of.sort_by_key(|(period, _)| *period);
-            compared.extend(compare(collector, of, repetitions));
-        }
-        let ratios = intervals(&compared, experiment.settings.seed);
-        for collector in collectors.iter().filter(|name| by_collector.contains_key(name.as_str())) {
-            let of = &by_collector[collector.as_str()];
-            let settings: Vec<Setting> = of
-                .iter()
-                .map(|(period, side)| Setting {
-                    period: *period,
-                    good: side.timed.len() as u32,
-                    medians: medians(side),
-                })
-                .collect();
-            let shortest = settings.first().and_then(|setting| setting.medians);
-            let own = compared.iter().zip(&ratios).filter(|(one, _)| one.collector == *collector);
-            programs.push(Study {
-                program: program.name.clone(),
-                collector: collector.clone(),
-                often_enough: shortest.is_some_and(|medians| medians.collections >= FEWEST_COLLECTIONS),
-                settings,
-                ratios: own.map(|(_, ratio)| *ratio).collect(),
-            });
-        }
-        let enough = |one: &Compared| {
-            programs
-                .iter()
-                .any(|of| of.program == program.name && of.collector == one.collector && of.often_enough)
-        };
-        counted.extend(compared.into_iter().filter(enough));
-    }
-    let mut means = means(&counted, &collectors, repetitions, experiment.settings.seed);
-    for mean in &mut means {
-        mean.between_programs = between(&programs, mean);
-    }
-    Frequency { collectors, programs, means }
+    let found = sweep::<Periods>(experiment);
+    let programs: Vec<Study> = found.programs.into_iter().map(of_program).collect();
+    let mean = |mean: sweep::Mean<Periods>| {
+        let ratio = ratio(&mean.ratios);
+        let between_programs = between(&programs, &mean.subject, &ratio);
+        Mean { collector: mean.subject, programs: mean.programs, ratio, between_programs }
+    };
+    let means = found.means.into_iter().map(mean).collect();
+    Frequency { collectors: found.subjects, programs, means }
 }
 
-fn compare(collector: &str, of: &[(Period, &Side)], repetitions: u32) -> Vec<Compared> {
-    let periods: Vec<Period> = of.iter().map(|(period, _)| *period).collect();
-    let side = |period: Period| of.iter().find(|(other, _)| *other == period).map(|(_, side)| *side);
-    comparisons(&periods)
-        .into_iter()
-        .filter_map(|key| {
-            let (side, over) = (side(key.1)?, side(key.2)?);
-            let series = MEASURES.map(|measure| log_ratios(side, over, measure, repetitions));
-            Some(Compared { collector: collector.into(), key, series })
-        })
-        .collect()
+fn of_program(swept: Swept<Periods>) -> Study {
+    let setting =
+        |point: Point<Periods>| Setting { period: point.place, good: point.good, medians: point.medians };
+    Study {
+        program: swept.program,
+        collector: swept.subject,
+        settings: swept.points.into_iter().map(setting).collect(),
+        ratios: swept.ratios.iter().map(ratio).collect(),
+        often_enough: swept.counts,
+    }
 }
 
-fn intervals(compared: &[Compared], seed: u64) -> Vec<Ratio> {
-    let series: Vec<Vec<Option<f64>>> = compared.iter().flat_map(|one| one.series.clone()).collect();
-    let found = heaptoll_statistics::paired(&series, ALPHA, seed);
-    let each = compared.iter().zip(found.chunks(MEASURES.len()));
-    each.map(|(Compared { key: (question, period, over), .. }, of)| Ratio {
+fn ratio(((question, period, over), of): &sweep::Ratios<Periods>) -> Ratio {
+    let measure = |at: usize| of.get(at).copied().flatten();
+    Ratio {
         question: *question,
         period: *period,
         over: *over,
-        mutator_wall: of[0],
-        mutator_cpu: of[1],
-        wall: of[2],
-        peak_rss: of[3],
-    })
-    .collect()
-}
-
-fn means(counted: &[Compared], collectors: &[String], repetitions: u32, seed: u64) -> Vec<Mean> {
-    let mut all: Vec<(Compared, u32)> = Vec::new();
-    for one in collectors.iter().flat_map(|name| counted.iter().filter(move |one| one.collector == *name)) {
-        let same = |other: &Compared| other.collector == one.collector && other.key == one.key;
-        if all.iter().any(|(other, _)| same(other)) {
-            continue;
-        }
-        let programs: Vec<&Compared> = counted.iter().filter(|other| same(other)).collect();
-        let mut count = u32::MAX;
-        let series = [0, 1, 2, 3].map(|measure| {
-            let of: Vec<Vec<Option<f64>>> = programs.iter().map(|one| one.series[measure].clone()).collect();
-            let (programs, mean) = over_programs(&of, repetitions);
-            // A collector that reports no CPU time has no mean of it, and that is no fault of the programs.
-            if programs > 0 {
-                count = count.min(programs);
-            }
-            mean
-        });
-        if programs.len() > 1 && count != u32::MAX {
-            all.push((Compared { collector: one.collector.clone(), key: one.key, series }, count));
-        }
+        mutator_wall: measure(0),
+        mutator_cpu: measure(1),
+        wall: measure(2),
+        peak_rss: measure(3),
     }
-    let (compared, counts): (Vec<Compared>, Vec<u32>) = all.into_iter().unzip();
-    let ratios = intervals(&compared, seed);
-    let each = compared.into_iter().zip(counts).zip(ratios);
-    each.map(|((one, programs), ratio)| Mean {
-        collector: one.collector,
-        programs,
-        ratio,
-        between_programs: None,
-    })
-    .collect()
 }
 
-/// The mean's ratio of the mutator's time, with programs as the sample.
-fn between(programs: &[Study], mean: &Mean) -> Option<Interval> {
+/// A mean's ratio of the mutator's time, with programs as the sample.
+fn between(programs: &[Study], collector: &str, mean: &Ratio) -> Option<Interval> {
     let same = |ratio: &&Ratio| {
-        (ratio.question, ratio.period, ratio.over)
-            == (mean.ratio.question, mean.ratio.period, mean.ratio.over)
+        (ratio.question, ratio.period, ratio.over) == (mean.question, mean.period, mean.over)
     };
-    let counted = programs.iter().filter(|one| one.collector == mean.collector && one.often_enough);
+    let counted = programs.iter().filter(|one| one.collector == collector && one.often_enough);
     between_programs(counted.map(|one| one.ratios.iter().find(same)?.of_mutator()))
 }
 

@@ -1,13 +1,13 @@
 //! Tables and charts of the study of collections' frequency.
 
-use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
+use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, and_list, count, mib_from_kib, seconds};
-use heaptoll_statistics::Interval;
 use heaptoll_units::ordinal;
 
 use super::comparison::FEWEST_COLLECTIONS;
 use super::figures::{Frequency, Medians, Ratio, Study};
 use super::period::{Period, Question};
+use crate::sweep::{Lines, lines};
 use heaptoll_runs::studied::{ratio_cell, size_label};
 
 /// More lines than this are drawn without bands.
@@ -196,35 +196,20 @@ fn chart(title: &str, collector: &str, question: Question, studies: &[(&Study, V
     periods.push(over);
     periods.sort_unstable();
     periods.dedup();
-    let series = own.iter().map(|(study, ratios)| {
-        let mut line = Series { name: study.program.clone(), ..Series::default() };
-        for (place, period) in periods.iter().enumerate() {
-            let there = ratios.iter().find(|ratio| ratio.period == *period).and_then(Ratio::of_mutator);
-            let (ratio, ends) = match there {
-                _ if *period == over => (1.0, (1.0, 1.0)),
-                Some(Interval { ratio, low, high, .. }) => (ratio, (low, high)),
-                None => continue,
-            };
-            line.points.push((place as f64, ratio));
-            if own.len() <= BANDED {
-                line.band.push(ends);
-            }
-        }
-        line
-    });
-    Some(Item::Chart(Chart {
+    let axis = if question == Question::Reclamations { "reclaimed at" } else { "collected every" };
+    let shown = Lines {
         title: format!("{title}: {collector}"),
         caption: "The mutator's CPU (its elapsed time if the collector does not report its CPU), one line a \
                   program."
             .into(),
-        form: Form::Lines,
-        x: Axis {
-            title: if question == Question::Reclamations { "reclaimed at" } else { "collected every" }.into(),
-            names: periods.iter().map(|period| period_label(question, *period)).collect(),
-            ..Axis::default()
-        },
-        y: Axis { title: format!("ratio to {}", period_label(question, over)), ..Axis::default() },
-        series: series.collect(),
+        axes: [axis.into(), format!("ratio to {}", period_label(question, over))],
+        places: periods.iter().map(|period| period_label(question, *period)).collect(),
+        base: periods.iter().position(|period| *period == over).unwrap_or(0),
+        names: own.iter().map(|(study, _)| study.program.as_str()).collect(),
+        banded: own.len() <= BANDED,
+    };
+    Some(lines(shown, &|name, place| {
+        own[name].1.iter().find(|ratio| ratio.period == periods[place]).and_then(Ratio::of_mutator)
     }))
 }
 

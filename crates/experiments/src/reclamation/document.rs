@@ -5,9 +5,10 @@ use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, plural, verdict};
 use heaptoll_statistics::Interval;
 
-use super::figures::{Ratios, Reclamation};
+use super::figures::Reclamation;
 use super::part::point_label;
 use super::sections;
+use crate::layered::Ratios;
 use heaptoll_runs::studied::StudyOutcome;
 
 /// The whole document.

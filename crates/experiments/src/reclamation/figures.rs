@@ -1,20 +1,10 @@
 //! The figures of `heaptoll lab reclamation`: ratios by point of reclamation.
 
 use heaptoll_oracle::{FreePoint, Live};
-use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Ratios of one stack to another.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Ratios {
-    /// CPU time.
-    pub cpu: Option<Interval>,
-    /// Elapsed time.
-    pub wall: Option<Interval>,
-    /// Peak resident memory.
-    pub peak_rss: Option<Interval>,
-}
+use crate::layered::Ratios;
 
 /// Medians of one stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

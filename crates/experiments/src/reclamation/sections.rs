@@ -1,20 +1,15 @@
 //! Tables and charts of the study of reclamation.
 
 use heaptoll_oracle::FreePoint;
-use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
+use heaptoll_report::document::{Item, Section};
 use heaptoll_report::format::{NONE, mib_from_kib, seconds};
-use heaptoll_statistics::Interval;
 use heaptoll_units::{figure, number, percent, whole_bytes};
 
-use super::figures::{Alive, Curve, Medians, Ratios, Reclamation};
+use super::figures::{Alive, Curve, Medians, Reclamation};
 use super::part::point_label;
+use crate::layered::{self, Ratios, layer_section};
 use heaptoll_command::tables::{table, table_item};
 use heaptoll_runs::studied::ratio_cell;
-
-/// One of the ratios.
-type RatioOf = fn(&Ratios) -> Option<Interval>;
-/// The ratios of a manager at a point.
-type RatiosOf<'a> = &'a dyn Fn(&str, FreePoint) -> Option<Ratios>;
 
 /// The section to read first: means over programs, where there are several.
 pub fn findings(found: &Reclamation, verdicts: Vec<String>) -> Section {
@@ -26,7 +21,7 @@ pub fn findings(found: &Reclamation, verdicts: Vec<String>) -> Section {
     );
     let rows = found.means.iter().filter_map(|mean| {
         let mut row = vec![mean.manager.clone(), point_label(mean.point?), mean.programs.to_string()];
-        row.extend(cells(&mean.ratios));
+        row.extend(mean.ratios.cells());
         Some(row)
     });
     let columns = ["manager", "objects are freed", "programs", "CPU", "time", "peak memory"];
@@ -40,10 +35,6 @@ pub fn findings(found: &Reclamation, verdicts: Vec<String>) -> Section {
         items.extend(charts(found, "geometric mean over programs", &of));
     }
     Section { title: "What it costs to free earlier or later".into(), text, items }
-}
-
-fn cells(ratios: &Ratios) -> [String; 3] {
-    [ratios.cpu, ratios.wall, ratios.peak_rss].map(ratio_cell)
 }
 
 /// Bytes over others: a share, or from ten times as many on a factor.
@@ -86,24 +77,16 @@ pub fn alive(found: &Reclamation) -> Option<Section> {
 
 /// What the layer costs over the manager alone.
 pub fn layer(found: &Reclamation) -> Option<Section> {
-    let row = |name: &str, manager: &str, ratios: &Ratios| {
-        let mut row = vec![name.to_owned(), manager.to_owned()];
-        row.extend(cells(ratios));
-        row
-    };
     let curves = found.curves.iter().filter(|curve| curve.plain.is_some());
-    let mut rows: Vec<Vec<String>> =
-        curves.map(|curve| row(&curve.program, &curve.manager, &curve.layer)).collect();
+    let of_programs = curves.map(|curve| (curve.program.as_str(), curve.manager.as_str(), curve.layer));
     let means = found.means.iter().filter(|mean| mean.point.is_none());
-    rows.extend(means.map(|mean| row("geometric mean", &mean.manager, &mean.ratios)));
-    let items =
-        vec![Item::Table(table("", &["program", "manager", "CPU", "time", "peak memory"], rows.clone()))];
-    let text = vec![
+    let of_all = means.map(|mean| ("geometric mean", mean.manager.as_str(), mean.ratios));
+    layer_section(
+        "What the layer itself costs",
         "The layer that frees as the program does, compared with the manager alone: it compares each \
-         allocation, and copies in place of realloc. Every other ratio here has it on both sides."
-            .into(),
-    ];
-    (!rows.is_empty()).then(|| Section { title: "What the layer itself costs".into(), text, items })
+         allocation, and copies in place of realloc. Every other ratio here has it on both sides.",
+        of_programs.chain(of_all),
+    )
 }
 
 /// One program: every manager and point.
@@ -133,37 +116,16 @@ pub fn program(found: &Reclamation, name: &str) -> Option<Section> {
     (!curves.is_empty()).then(|| Section { title: name.into(), text: vec![], items })
 }
 
-/// CPU and memory by point, one line a manager, with bands.
-fn charts(found: &Reclamation, what: &str, of: RatiosOf) -> [Item; 2] {
-    let chart = |title: &str, metric: RatioOf| {
-        Item::Chart(Chart {
-            title: format!("{title}: {what}"),
-            caption: "Ratios to the program's own free; the bands are their intervals.".into(),
-            form: Form::Lines,
-            x: Axis {
-                title: "when objects are freed".into(),
-                names: found.points.iter().map(|point| point_label(*point)).collect(),
-                ..Axis::default()
-            },
-            y: Axis { title: format!("{title}, ratio to free"), ..Axis::default() },
-            series: found.managers.iter().map(|manager| series(found, manager, metric, of)).collect(),
-        })
-    };
-    [chart("CPU", |ratios| ratios.cpu), chart("Peak memory", |ratios| ratios.peak_rss)]
-}
-
-fn series(found: &Reclamation, manager: &str, metric: RatioOf, of: RatiosOf) -> Series {
-    let mut line = Series { name: manager.into(), ..Series::default() };
-    for (place, point) in found.points.iter().enumerate() {
-        let (ratio, ends) = match of(manager, *point).and_then(|ratios| metric(&ratios)) {
-            _ if *point == FreePoint::Free => (1.0, (1.0, 1.0)),
-            Some(interval) => (interval.ratio, (interval.low, interval.high)),
-            None => continue,
-        };
-        line.points.push((place as f64, ratio));
-        line.band.push(ends);
-    }
-    line
+/// CPU and memory by point; `of` has the ratios of a manager at a point.
+fn charts(found: &Reclamation, what: &str, of: &dyn Fn(&str, FreePoint) -> Option<Ratios>) -> [Item; 2] {
+    let points = &found.points;
+    let base = points.iter().position(|point| *point == FreePoint::Free).unwrap_or(0);
+    layered::charts(
+        [what, "when objects are freed", "the program's own free"],
+        (points.iter().map(|point| point_label(*point)).collect(), base),
+        &found.managers,
+        &|manager, place| of(&found.managers[manager], points[place]),
+    )
 }
 
 #[cfg(test)]
