@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::side::Side;
-use heaptoll_report::document::{Item, Section};
+use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use crate::sweep::{Axis, Lines, Swept, lines};
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_command::tables::table;
 use heaptoll_runs::preparation::stand_ins;
 use heaptoll_runs::studied::{ratio_cell, without_repeats};
 
@@ -155,7 +154,15 @@ pub fn layer_section<'a>(
     (!rows.is_empty()).then(|| Section {
         title: title.into(),
         text: vec![text.into()],
-        items: vec![Item::Table(table("", &["program", "manager", "CPU", "time", "peak memory"], rows))],
+        items: vec![Item::Table(Table {
+            columns: ["program", "manager"]
+                .map(Column::text)
+                .into_iter()
+                .chain(["CPU", "time", "peak memory"].map(Column::figures))
+                .collect(),
+            rows,
+            ..Table::default()
+        })],
     })
 }
 
