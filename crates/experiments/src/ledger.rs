@@ -230,7 +230,11 @@ impl Findings {
         // After what is of the recorded run at its worst.
         let at = document.sections.len().min(3);
         document.sections.splice(at..at, self.replays());
-        trace_parts::finish(&mut document, &self.tables, command);
+        let ledger = match &self.detail {
+            Detail::Pages(ledger) => Some(&**ledger),
+            Detail::Coarse { .. } => None,
+        };
+        trace_parts::finish(&mut document, &self.tables, ledger, command);
         document
     }
 }

@@ -14,14 +14,31 @@ const MUCH: u64 = 16 << 20;
 struct Runtime {
     programs: &'static [&'static str],
     heap: &'static str,
+    /// Whether the heap is divided from blocks of malloc's: then these are all that a manager or a trace has of it.
+    is_of_blocks: bool,
 }
 
-const RUNTIMES: [Runtime; 4] = [
-    Runtime { programs: &["java"], heap: "the Java virtual machine's own heap" },
-    Runtime { programs: &["node", "nodejs"], heap: "V8's own heap" },
-    Runtime { programs: &["dotnet"], heap: "the .NET runtime's own heap" },
-    Runtime { programs: &["pypy"], heap: "PyPy's own heap" },
+const RUNTIMES: [Runtime; 5] = [
+    Runtime { programs: &["java"], heap: "the Java virtual machine's own heap", is_of_blocks: false },
+    Runtime { programs: &["node", "nodejs"], heap: "V8's own heap", is_of_blocks: false },
+    Runtime { programs: &["dotnet"], heap: "the .NET runtime's own heap", is_of_blocks: false },
+    Runtime { programs: &["pypy"], heap: "PyPy's own heap", is_of_blocks: false },
+    Runtime {
+        programs: &["tclsh", "wish"],
+        heap: "Tcl's own allocator for blocks of up to 16 KiB",
+        is_of_blocks: true,
+    },
 ];
+
+impl Runtime {
+    /// A sentence on the heap of the program of this name.
+    fn sentence(&self, name: &str) -> String {
+        match self.is_of_blocks {
+            true => format!("{name} has {}, which divides large blocks of malloc's", self.heap),
+            false => format!("{name} has {} besides malloc's; no manager changes that part", self.heap),
+        }
+    }
+}
 
 /// A sentence for each program that holds much memory that malloc did not give.
 pub fn of<'a>(
@@ -46,7 +63,7 @@ pub fn own_heap(exe: &Path, environment: &[(OsString, OsString)]) -> Option<Stri
     if is_python(&name) {
         return (!takes_all_from_malloc(environment)).then(|| python(&name));
     }
-    runtime(&name).map(|runtime| besides(&name, runtime.heap))
+    runtime(&name).map(|runtime| runtime.sentence(&name))
 }
 
 /// The same for a program whose environment is not known any more.
@@ -57,8 +74,19 @@ pub fn own_heap_of_trace(exe: &Path) -> Option<String> {
             "{name} takes objects of up to 512 bytes from its own allocator: the trace lacks them, unless it was \
              recorded with PYTHONMALLOC=malloc"
         )),
-        false => runtime(&name).map(|runtime| besides(&name, runtime.heap)),
+        false => runtime(&name).map(|runtime| runtime.sentence(&name)),
     }
+}
+
+/// The same for a heap that grows without a call of malloc.
+pub fn hidden_heap_of_trace(exe: &Path) -> Option<String> {
+    let name = exe.file_name()?.to_string_lossy();
+    runtime(&name).filter(|runtime| !runtime.is_of_blocks).map(|runtime| runtime.sentence(&name))
+}
+
+/// A sentence for any program that held this memory of no file, and took less than half of that from malloc in all: bytes.
+pub fn own_heap_by_size(exe: &Path, held: u64, requested: u64) -> Option<String> {
+    by_size(&exe.file_name()?.to_string_lossy(), held, requested)
 }
 
 /// A name without its version.
@@ -81,24 +109,24 @@ fn python(name: &str) -> String {
     )
 }
 
-fn besides(name: &str, place: &str) -> String {
-    format!("{name} has {place} besides malloc's; no manager changes that part")
-}
-
 fn sentence(name: &str, process: &ProcessProof, environment: &[(OsString, OsString)]) -> Option<String> {
     if is_python(name) {
         return (!takes_all_from_malloc(environment)).then(|| python(name));
     }
-    let (held, requested) = (process.anonymous_bytes, process.requested_bytes);
+    by_size(name, process.anonymous_bytes, process.requested_bytes)
+}
+
+fn by_size(name: &str, held: u64, requested: u64) -> Option<String> {
     let runtime = runtime(name);
+    if let Some(runtime) = runtime.filter(|runtime| runtime.is_of_blocks || held >= MUCH && requested >= held)
+    {
+        return Some(runtime.sentence(name));
+    }
     // The total ever requested exceeds what was live at once: less than half of what is held is certain.
     if held < MUCH || runtime.is_none() && requested >= held / 2 {
         return None;
     }
     let place = runtime.map_or("mappings or an allocator of its own", |runtime| runtime.heap);
-    if requested >= held {
-        return Some(besides(name, place));
-    }
     Some(format!(
         "{name} had {} of memory, but took only {} from malloc: the rest is {place}, and no manager changes it",
         whole_bytes(held),
@@ -143,6 +171,7 @@ mod tests {
         assert!(java[0].contains("java had 101 MiB") && java[0].contains("Java virtual machine"), "{java:?}");
         let own = sentences("/opt/server", 101, 9, &[]);
         assert!(own[0].contains("took only 9.00 MiB from malloc"), "{own:?}");
+        assert_eq!(own_heap_by_size(Path::new("/opt/server"), 101 << 20, 9 << 20), own.first().cloned());
     }
 
     #[test]
@@ -153,6 +182,10 @@ mod tests {
         assert_eq!(of("/usr/bin/python3.11", &malloc), None);
         assert!(of("/usr/bin/node", &malloc).is_some_and(|text| text.contains("V8's own heap")));
         assert_eq!(of("/usr/bin/gawk", &[]), None);
+        let tcl = Path::new("/usr/bin/tclsh8.6");
+        assert!(own_heap_of_trace(tcl).is_some_and(|text| text.contains("divides large blocks of malloc's")));
+        let hidden = [Path::new("/usr/bin/node"), tcl].map(|exe| hidden_heap_of_trace(exe).is_some());
+        assert_eq!(hidden, [true, false], "a trace has the blocks");
         let of_trace = own_heap_of_trace(Path::new("/usr/bin/python3"));
         assert!(
             of_trace.is_some_and(|text| text.contains("unless it was recorded with PYTHONMALLOC=malloc"))
@@ -166,6 +199,7 @@ mod tests {
         assert!(sentences("/opt/small", 15, 0, &[]).is_empty(), "too little to matter");
         assert!(sentences("/opt/stopped", 0, 500, &[]).is_empty(), "not known");
         assert!(sentences("/usr/bin/java", 10, 1, &[]).is_empty());
+        assert!(sentences("/usr/bin/java", 10, 11, &[]).is_empty());
     }
 
     #[test]

@@ -14,9 +14,11 @@ mod sites;
 
 use std::collections::HashMap;
 
-use heaptoll_trace::graph::{AllocationKind, Event};
+use heaptoll_trace::graph::{AllocationKind, Event, FreeCause};
 
-pub use figures::{Filled, Growing, GrownMost, KeptSite, Kinds, LeakFigures, SiteLeaks, Suppressed};
+pub use figures::{
+    Filled, FreedLast, Growing, GrownMost, KeptSite, Kinds, LeakFigures, SiteLeaks, Suppressed,
+};
 pub use found::Found;
 pub use growth::{Rise, SHORTEST_NS, Slope};
 pub use plain::{EACH_OBJECT, NeverFreedOf};
@@ -38,6 +40,8 @@ pub struct GraphLeaks {
     /// Site and size of live objects.
     live: HashMap<u64, (u32, u64)>,
     allocated: Sum,
+    /// Size of the newest object.
+    newest: u64,
     clock_bytes: u64,
     /// By call stack.
     freed_after_exit: HashMap<u32, Sum>,
@@ -52,6 +56,7 @@ impl GraphLeaks {
             match *event {
                 Event::Allocate { object, size, site, kind, .. } => {
                     self.allocated.add(size);
+                    self.newest = size;
                     self.clock_bytes = self.clock_bytes.saturating_add(size);
                     self.live.insert(object, (site, size));
                     let one = Sum { objects: 1, bytes: size };
@@ -61,8 +66,13 @@ impl GraphLeaks {
                         _ => self.series.add(site, one, self.clock_bytes, time_ns),
                     }
                 }
-                Event::Free { object, .. } => {
+                Event::Free { object, cause, .. } => {
                     if let Some((site, size)) = self.live.remove(&object) {
+                        if cause == FreeCause::Resized {
+                            // The newest object is the same one, as in other traces: what it grew by was allocated.
+                            let again = Sum { objects: 1, bytes: size.min(self.newest) };
+                            self.allocated = self.allocated.minus(again);
+                        }
                         self.series.remove(site, Sum { objects: 1, bytes: size }, self.clock_bytes, time_ns);
                     }
                 }

@@ -166,6 +166,7 @@ fn what_is_no_heap_is_named_by_its_variables_and_callers_of_mmap() {
     let sentence = text.lines().find(|line| line.contains("The largest: ")).expect("a sentence");
     assert!(!sentence.contains("untouched"), "{text}");
     assert!(text.contains("Who called mmap: pool < main 16.0 MiB"), "{text}");
+    assert!(text.contains(" from malloc: the rest is mappings or an allocator of its own"), "{text}");
     let named = figures["static_variables"].as_array().expect("variables");
     assert!((2..=5).contains(&named.len()), "{named:?}");
 }

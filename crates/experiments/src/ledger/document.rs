@@ -61,7 +61,7 @@ fn huge(snapshot: &Snapshot) -> Option<String> {
     let free = snapshot.huge_free_bytes;
     (free > 0 && free >= snapshot.rss_bytes / 20).then(|| {
         format!(
-            "{} MiB of it have no live block and lie on huge pages: they are resident whether or not the \
+            "{} MiB of RSS have no live block and lie on huge pages: they are resident whether or not the \
              program has used them.",
             mib_from_bytes(free as f64)
         )

@@ -110,6 +110,15 @@ impl GrownMost {
     }
 }
 
+/// Call stacks that read alike, of which much was freed from the last frees on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FreedLast {
+    /// Their text.
+    pub name: String,
+    /// What of them was live before the last frees, and freed then.
+    pub freed: Sum,
+}
+
 /// Call stacks that read alike, whose live bytes rise at the start of the run and then stay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Filled {
@@ -157,7 +166,7 @@ pub struct LeakFigures {
     pub pointers: bool,
     /// Whether the trace has call stacks.
     pub sites: bool,
-    /// Objects allocated, and their bytes.
+    /// Objects allocated, and their bytes. A realloc makes no other object; what it adds counts.
     pub allocated: Sum,
     /// Bytes allocated in the run.
     pub clock_bytes: u64,
@@ -180,6 +189,9 @@ pub struct LeakFigures {
     pub grown_most: Vec<GrownMost>,
     /// What was freed from the last frees on, until the end or `exit`: growth is judged before it.
     pub freed_last: Sum,
+    /// The call sites of most bytes that were live before that and freed then, three at most.
+    #[serde(default)]
+    pub freed_last_sites: Vec<FreedLast>,
     /// Time of the run until the last frees, s; none where the trace has no time.
     pub time_s: Option<f64>,
     /// The run is too short to see growth.

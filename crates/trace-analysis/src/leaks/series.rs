@@ -219,6 +219,12 @@ impl LiveSeries {
         })
     }
 
+    /// Of what was live of a site before the last frees, what was freed then.
+    pub(super) fn freed_last_of(&self, site: u32) -> Sum {
+        let live = self.sites.get(site as usize).map_or_else(Sum::default, |site| site.live);
+        self.before_last_frees(site).minus(live)
+    }
+
     /// What was freed from where the last frees begin.
     pub(super) fn freed_last(&self) -> Sum {
         if self.has_last_frees() { self.freed } else { Sum::default() }

@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 
 use heaptoll_callsites::{WholeFrame, kept_by};
 
-use super::figures::{KeptSite, Kinds, LeakFigures, SiteLeaks};
+use super::figures::{FreedLast, KeptSite, Kinds, LeakFigures, SiteLeaks};
 use super::found::Found;
 use super::growing::Growth;
 use super::growth::Run;
 use super::row::Row;
 use crate::stacks::CallSites;
+use crate::sum::Sum;
 
 /// Most rows in the result.
 const ROWS: usize = 1000;
+/// Rows that are named as those of which most was freed last.
+const FREED_LAST: usize = 3;
 
 /// Whether a call stack is suppressed, innermost frame first.
 pub type Suppress<'a> = &'a dyn Fn(&[WholeFrame]) -> bool;
@@ -96,11 +99,23 @@ impl Found {
             }
         }
         figures.kept = kept_sites(kept, call_sites);
+        figures.freed_last_sites = self.freed_last_sites(&rows, call_sites);
         if let Some(growth) = growth {
             figures.rise_of_all = growth.of_all(&left_out);
             growth.of_rows(&rows, call_sites, figures);
         }
         leaks(&rows, self.clock_bytes, call_sites, figures);
+    }
+
+    fn freed_last_sites(&self, rows: &[Row], call_sites: &CallSites<'_>) -> Vec<FreedLast> {
+        let freed = |row: &Row| {
+            row.sites.iter().map(|site| self.series.freed_last_of(*site)).fold(Sum::default(), Sum::plus)
+        };
+        let mut most: Vec<(usize, Sum)> =
+            rows.iter().map(freed).enumerate().filter(|(_, freed)| freed.bytes > 0).collect();
+        most.sort_by_key(|&(row, freed)| (Reverse(freed.bytes), row));
+        most.truncate(FREED_LAST);
+        most.into_iter().map(|(row, freed)| FreedLast { name: call_sites.name(row), freed }).collect()
     }
 }
 

@@ -25,6 +25,7 @@ pub fn document(figures: &Figures, all: &[&Figures], trace: &Path, command: &str
         sections::growing(figures),
         sections::idle(figures),
         sections::reachable(figures),
+        sections::freed_last(figures),
         sections::unjudged(figures),
         sections::kept(figures),
         images::section(all),

@@ -160,6 +160,17 @@ pub fn reachable(figures: &Figures) -> Option<Section> {
     section("Reachable at the end", "", item)
 }
 
+/// What was freed at the end of the run, where that is the larger part of what was live before.
+pub fn freed_last(figures: &Figures) -> Option<Section> {
+    let sites = &figures.freed_last_sites;
+    if figures.freed_last.bytes <= figures.kinds.live_at_exit().bytes {
+        return None;
+    }
+    let rows = sites.iter().map(|site| [vec![site.name.clone()], sum(site.freed).to_vec()].concat());
+    let text = "The program freed these before it ended. A cache or list that only grows is here if the run is short.";
+    section("Freed at the end", text, site_table("", &["call site", "objects", "bytes"], rows.collect()))
+}
+
 /// Of the kinds of a row, what was never freed and has no kind.
 pub fn of_no_kind(figures: &Figures) -> fn(&Kinds) -> Sum {
     if figures.judged_at_bytes.is_some() { |kinds| kinds.unjudged } else { Kinds::never_freed }

@@ -104,11 +104,15 @@ fn kept_and_temporary(figures: &StatFigures) -> Vec<Line> {
     let (internal, temporary) = (&figures.internal, &figures.temporary);
     let share = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), percent);
     let of_all = |count| part(count, figures.objects);
+    let kept = match figures.kept_by_library().objects {
+        0 => String::new(),
+        kept => format!(", {} of them kept by the C library for itself", number(kept)),
+    };
     vec![
         (
             "never freed",
             whole_bytes(figures.at_exit.bytes),
-            format!("{}, {} of all", objects(figures.at_exit.objects), of_all(figures.at_exit.objects)),
+            format!("{}, {} of all{kept}", objects(figures.at_exit.objects), of_all(figures.at_exit.objects)),
         ),
         (
             "internal fragmentation",

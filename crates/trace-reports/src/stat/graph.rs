@@ -94,7 +94,11 @@ fn overview(figures: &GraphFigures) -> Section {
     let each = |of: u64| if count == 0 { NONE.to_owned() } else { figure(of as f64 / count as f64) };
     let row = |name: &str, value: String, more: String| vec![name.to_owned(), value, more];
     let mut rows = vec![
-        row("objects", number(figures.objects), whole_bytes(figures.bytes)),
+        row(
+            "objects",
+            number(figures.objects),
+            format!("{}; each realloc makes another", whole_bytes(figures.bytes)),
+        ),
         row("most bytes alive", whole_bytes(figures.max_live_bytes), String::new()),
         row("edges stored", number(figures.edges_stored), String::new()),
         row("edges overwritten by a non-pointer", number(figures.edges_cleared), String::new()),

@@ -45,7 +45,10 @@ fn huge_pages_without_blocks_get_a_sentence() {
     let mut only = snapshot(1, &[(Term::Live, 4096)]);
     assert_eq!(huge(&only), None);
     only.huge_free_bytes = 1024;
-    assert!(huge(&only).is_some_and(|text| text.contains("huge pages")));
+    // "69.8 MiB of it" followed a sentence on 34.6 MiB of live blocks.
+    assert!(
+        huge(&only).is_some_and(|text| text.contains(" MiB of RSS have no live block and lie on huge pages"))
+    );
     only.rss_bytes = 1 << 20;
     assert_eq!(huge(&only), None);
 }
