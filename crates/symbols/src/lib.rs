@@ -1,6 +1,6 @@
 //! Names of code: of the call stacks of a recording, of addresses in files, of mangled symbols.
 //!
-//! Apart from `heaptoll-record`, since reading debug information takes long unoptimised, and the recorder does not.
+//! A crate apart from the recorder's: tests have it optimised, or reading debug information takes most of their time.
 
 mod demangled;
 mod symbols;
