@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use heaptoll_callsites::whole;
-use heaptoll_record::{functions_at, memory_bytes};
+use heaptoll_symbols::{functions_at, memory_bytes};
 use heaptoll_trace::{Frame, Site, Sites};
 
 /// Most sites and frames kept.

@@ -2,11 +2,11 @@
 
 use heaptoll_alloc_ring::{RingEvent, Sink};
 use heaptoll_ledger::{LivePeak, Mapped};
+use heaptoll_symbols::Symbols;
 use heaptoll_trace::{Allocation, EventKind, Output, Sites, TraceError, Writer};
 
 use crate::request::Request;
 use crate::resolver::Resolver;
-use crate::symbols::Symbols;
 
 /// Events that wait for their chunk to be full, from which it may be so before the next turn ends.
 const SOON: u64 = 1 << 14;

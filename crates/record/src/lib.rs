@@ -7,7 +7,6 @@
 
 mod brk;
 mod child;
-mod demangled;
 mod error;
 mod event_consumer;
 mod exits;
@@ -30,7 +29,6 @@ mod resolver;
 pub mod sampling;
 mod session;
 mod static_variables;
-mod symbols;
 mod trouble_reporter;
 mod uninstrumented;
 mod unverified;
@@ -42,5 +40,4 @@ pub use output::{folder_of_others, others};
 pub use recorded::{Progress, Recording, RecordingOutcome, Silent};
 pub use recorder::record;
 pub use request::{Children, Manager, RecordingOptions, Request, StopPoint};
-pub use symbols::{Symbols, functions_at, memory_bytes};
 pub use uninstrumented::inheriting;

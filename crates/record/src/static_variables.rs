@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use heaptoll_ledger::{StaticData, StaticVariable};
-
-use crate::demangled::demangled;
+use heaptoll_symbols::demangled;
 
 /// Variables that are named.
 const MOST: usize = 5;

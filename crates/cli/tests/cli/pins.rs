@@ -56,10 +56,9 @@ fn assert_first(fixture: &Fixture, manager: &str, program: &str, survivors: u64)
     // A manager's census takes its metadata out of the counted lines.
     let is_whole = if manager == "glibc" { bytes == external } else { bytes >= external };
     assert!(is_whole, "{manager}: the sites hold {bytes} bytes of {external} of external fragmentation");
-    assert!(
-        bytes * 10 > last["rss_bytes"].as_u64().expect("a figure") * 4,
-        "{manager}: two fifths: {last:#}"
-    );
+    // Of the heap alone: how much of the libraries is resident depends on the machine. The last snapshot may be from a
+    // twentieth of the peak before the end, which leaves half of the heap.
+    assert!(bytes * 10 > number(&last["heap_bytes"]) * 4, "{manager}: two fifths: {last:#}");
     let first = &pins["sites"][0];
     let name = figures["call_sites"]
         .as_array()

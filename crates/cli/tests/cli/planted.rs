@@ -1,5 +1,5 @@
 //! What is planted in programs of 2,000 call sites in C++ and Rust, whose templates and generics are inlined into the
-//! sites, is first in each list: a leak, survivors that pin two fifths of the pages, twice the bytes of one site. C is in
+//! sites, is first in each list: a leak, survivors that pin two fifths of the heap, twice the bytes of one site. C is in
 //! `leaks.rs`, `pins.rs` and `diffs.rs`.
 
 use std::fmt::Write;
@@ -46,9 +46,9 @@ fn assert_survivors_are_first(fixture: &Fixture, program: &str, site: &str) {
     assert!(sentence.contains(&format!(" < {site} < ")), "{}", output.err);
     let figures = read_json(&json);
     let last = figures["moments"].as_array().and_then(|all| all.last()).expect("a snapshot at the end");
-    let (pins, rss) = (&last["pins"], last["rss_bytes"].as_u64().expect("a figure"));
+    let (pins, heap) = (&last["pins"], last["heap_bytes"].as_u64().expect("a figure"));
     let bytes = pins["bytes"].as_u64().expect("a figure");
-    assert!(bytes * 10 > rss * 4, "two fifths of the pages: {bytes} of {rss}");
+    assert!(bytes * 10 > heap * 4, "two fifths of the heap: {bytes} of {heap}");
     let of_first = |what: &str| pins["sites"][0][what].as_u64().expect("a figure");
     assert!(of_first("alone_bytes") > bytes * 9 / 10 && of_first("blocks") <= 2500, "{pins:#}");
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use heaptoll_profile_formats::Mapped;
 use heaptoll_profiles::Frame;
-use heaptoll_record::Symbols;
+use heaptoll_symbols::Symbols;
 use heaptoll_trace_analysis::profile::frame_of;
 
 /// The functions at return addresses of a process's memory, innermost first, by the files that lay there: of those that

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use crate::Symbols;
+use heaptoll_symbols::Symbols;
 use heaptoll_trace::{EventKind, Output, Sites, Writer};
 
 use crate::heaptrack::budget::Budget;

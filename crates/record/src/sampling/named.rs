@@ -5,9 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use heaptoll_sampling::Estimate;
 use heaptoll_sampling::tool::ProcessSamples;
+use heaptoll_symbols::Symbols;
 use heaptoll_trace::Sites;
-
-use crate::symbols::Symbols;
 
 /// A process image.
 #[derive(Debug, Clone, Default)]
