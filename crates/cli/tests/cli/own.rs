@@ -210,12 +210,12 @@ fn half_of_the_calls_of_a_malloc_of_its_own_is_refused() {
         (&program, "none", 500),
         (&program, "empty", 500),
         (&program, "within a reserved heap", 20),
-        // The C library's start allocates, too.
-        (&fixed, "copies", 504),
+        (&fixed, "copies", 500),
     ] {
         let (json, _) = counted(&fixture, &[], &[program, whole], 0);
         let found = routine(&json, "malloc").0;
-        assert!((calls - 4..calls + 5).contains(&found), "{whole}: {found}");
+        // A static program's C library allocates, too.
+        assert!((calls..calls + 50).contains(&found), "{whole}: {found}");
     }
 }
 

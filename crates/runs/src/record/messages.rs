@@ -136,7 +136,7 @@ fn troubles(
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
         messages.error(&format!("{}{more}: not recorded ({why})", program(one)));
     }
-    deaths(request, recorded, messages);
+    signalled(request, recorded, messages);
     // Frees may lie in a gap.
     let unseen: u64 =
         recorded.recordings.iter().filter(|one| one.lost == 0).map(|one| one.unseen_frees).sum();
@@ -179,7 +179,7 @@ fn troubles(
 }
 
 /// Warns of the program's death by a signal, and of a fault or limit that ended a process that it started.
-fn deaths(request: &Request, recorded: &RecordingOutcome, messages: &dyn Messages) {
+fn signalled(request: &Request, recorded: &RecordingOutcome, messages: &dyn Messages) {
     let died = |(at, recording): (usize, _)| {
         let signal = signal(recording)?;
         (at == 0 || is_fault(signal)).then_some((recording, signal))
