@@ -67,6 +67,16 @@ static Bool is_layer(const DebugInfo *info)
    return VG_(strstr)(VG_(DebugInfo_get_filename)(info), "/libheaptoll_") != NULL;
 }
 
+/* Whether the copies of a static program are an allocator's own, which has them under its own name too (`mi_strdup`). The
+ * C library's (`__strdup`) call malloc. */
+static Bool is_allocators(const HChar *primary, const HChar *const *secondary)
+{
+   for (const HChar *name = primary; name != NULL; name = secondary != NULL ? *secondary++ : NULL)
+      if (name[0] != '_' && (VG_(strstr)(name, "_strdup") != NULL || VG_(strstr)(name, "_strndup") != NULL))
+         return True;
+   return False;
+}
+
 /* What one name stands for, if anything. A copy that the compiler made for some callers of a routine is no routine: it
  * takes other arguments. It shows that they do not call the routine. */
 static Bool meaning_of(const HChar *name, HtSymbol *found)
@@ -167,7 +177,7 @@ static void scan_symbols(const DebugInfo *info, UInt object)
       if (!meaning(is_global, primary, secondary, &found))
          continue;
       const Bool copies = ht_symbols_copies(&found);
-      if (copies && (is_static() || has_soname(info, "libc.so") || is_layer(info)))
+      if (copies && (is_static() ? !is_allocators(primary, secondary) : has_soname(info, "libc.so") || is_layer(info)))
          continue;
       if (copies || found.family != HT_FAMILY_C)
          wait_for_signs(address, &found);

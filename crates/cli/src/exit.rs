@@ -24,7 +24,7 @@ enum ProcessError {
     #[error("cannot watch for Ctrl-C: {0}")]
     Signals(std::io::Error),
     /// Standard output is closed or full.
-    #[error("cannot write to standard output: {0}")]
+    #[error("cannot write to standard output, which was closed or is full: {0}")]
     Stdout(std::io::Error),
 }
 

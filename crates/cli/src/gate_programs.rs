@@ -171,7 +171,14 @@ impl ProgramArguments {
             return Err(usage(format!("{what}, and it is one of them: {instead}")));
         }
         if path.components().count() > 1 && hints::is_program(path) {
-            terminal::warning(&format!("{what}, and it is a program: {instead}"));
+            let advice = match base.display() {
+                same if base == new => format!(
+                    "{same} is compared with itself. If it runs that program, name two builds of that in --base-cmd \
+                     '{same} OLD' and --new-cmd '{same} NEW'"
+                ),
+                _ => format!("it is a program: {instead}"),
+            };
+            terminal::warning(&format!("{what}, and {advice}"));
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ pub fn watch() -> Result<Interrupt, Failure> {
     }
     let mut signals = Signals::new(signals).map_err(exit::cannot_watch)?;
     let shared = interrupt.clone();
-    std::thread::spawn(move || {
+    in_a_thread(move || {
         let mut count = 0;
         for signal in signals.forever() {
             count = if shared.is_set() { count + 1 } else { 1 };
@@ -39,8 +39,12 @@ pub fn watch() -> Result<Interrupt, Failure> {
                 std::process::exit(i32::from(exit::INTERRUPTED));
             }
         }
-    });
+    })?;
     Ok(interrupt)
+}
+
+fn in_a_thread(watch: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    std::thread::Builder::new().spawn(watch).map(drop).map_err(exit::cannot_watch)
 }
 
 /// Catches the signals of a user or a supervisor while a program is recorded. Those that the caller ignores (`nohup`,
@@ -53,7 +57,7 @@ pub fn pass_on(interrupt: &heaptoll_runs::record::Interrupt) -> Result<(), Failu
     let caught: Vec<i32> = wanted.into_iter().filter(|&signal| !is_ignored(signal)).collect();
     let mut signals = Signals::new(caught).map_err(exit::cannot_watch)?;
     let interrupt = interrupt.clone();
-    std::thread::spawn(move || {
+    in_a_thread(move || {
         for signal in signals.forever() {
             match signal {
                 // A supervisor's signal for the program; a signal of the terminal has reached the program by itself.
@@ -61,8 +65,7 @@ pub fn pass_on(interrupt: &heaptoll_runs::record::Interrupt) -> Result<(), Failu
                 _ => interrupt.raise(),
             }
         }
-    });
-    Ok(())
+    })
 }
 
 /// Time for a program to end after the signal of Ctrl-C.
@@ -70,10 +73,16 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Ends a recording this time after its program began. The program and all that it has started get the signal of Ctrl-C, as
 /// from a terminal. If one of them still runs [`GRACE`] later, the recording ends without it. Gives whether the time is over.
-pub fn end_after(time: Duration, interrupt: &heaptoll_runs::record::Interrupt) -> Arc<AtomicBool> {
+///
+/// # Errors
+/// There is no thread for that.
+pub fn end_after(
+    time: Duration,
+    interrupt: &heaptoll_runs::record::Interrupt,
+) -> Result<Arc<AtomicBool>, Failure> {
     let (is_over, interrupt) = (Arc::new(AtomicBool::new(false)), interrupt.clone());
     let shared = is_over.clone();
-    std::thread::spawn(move || {
+    in_a_thread(move || {
         while descendants().is_empty() {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -95,8 +104,8 @@ pub fn end_after(time: Duration, interrupt: &heaptoll_runs::record::Interrupt) -
             ));
             interrupt.raise();
         }
-    });
-    is_over
+    })?;
+    Ok(is_over)
 }
 
 /// The processes that this one has started, and theirs.

@@ -45,6 +45,9 @@ use std::sync::Arc;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use heaptoll_command::failure::Failure;
 
+#[global_allocator]
+static ALLOCATOR: own_limits::Allocator = own_limits::Allocator;
+
 /// What does memory management cost this program, and what would another manager cost?
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll", version = version::version(), propagate_version = true)]
@@ -178,7 +181,7 @@ fn run(command: Command) -> Result<u8, Failure> {
     signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(exit::cannot_watch)?;
     // A probe ends by the signal itself: how it ends is what it is started for.
     if !matches!(command, Command::Smoke(_)) {
-        own_limits::name_the_limit_of_memory()?;
+        own_limits::name_the_limit_of_memory();
     }
     match command {
         Command::Run(arguments) => command::run::run(*arguments),

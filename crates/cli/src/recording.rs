@@ -36,12 +36,13 @@ pub struct EndArguments {
 
 impl EndArguments {
     /// Ends a recording that begins now at its time. Returns what makes the exit status of the program's.
-    fn set(&self, interrupt: &Interrupt) -> impl Fn(u8) -> u8 + use<> {
-        let is_over = self.after_s.map(|s| interrupt::end_after(Duration::from_secs_f64(s), interrupt));
-        move |status| match &is_over {
+    fn set(&self, interrupt: &Interrupt) -> Result<impl Fn(u8) -> u8 + use<>, Failure> {
+        let end = |s| interrupt::end_after(Duration::from_secs_f64(s), interrupt);
+        let is_over = self.after_s.map(end).transpose()?;
+        Ok(move |status| match &is_over {
             Some(is_over) if is_over.load(Relaxed) && status == ENDED_BY_INTERRUPT => 0,
             _ => status,
-        }
+        })
     }
 }
 
@@ -62,7 +63,7 @@ pub fn record(
     let messages = TerminalMessages::default();
     let prepared = record::prepare(request, places, &messages)?.with_output_in(output);
     interrupt::pass_on(prepared.interrupt())?;
-    let status_of = end.set(prepared.interrupt());
+    let status_of = end.set(prepared.interrupt())?;
     let recorded = prepared.record(&messages)?;
     Ok(match recorded.status.map(status_of) {
         None => exit::INTERRUPTED,
@@ -83,7 +84,7 @@ pub fn sample(
     let messages = TerminalMessages::default();
     let prepared = sampled::prepare(request, places, &messages)?;
     interrupt::pass_on(prepared.interrupt())?;
-    let status_of = end.set(prepared.interrupt());
+    let status_of = end.set(prepared.interrupt())?;
     let outcome = prepared.run(&messages)?;
     let code = match outcome.status.map(status_of) {
         None => exit::INTERRUPTED,

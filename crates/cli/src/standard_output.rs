@@ -8,6 +8,26 @@ use heaptoll_command::failure::Failure;
 
 use crate::terminal;
 
+/// Makes every write to a standard output that was closed (`>&-`) fail. Before `main`, since Rust's run-time would put
+/// `/dev/null` there, which takes a result in silence.
+extern "C" fn refuse_where_closed() {
+    // SAFETY: both are bare system calls; the path is a C string. What is open is numbered 1 only if 0 is open.
+    unsafe {
+        if libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) == -1 {
+            let full = libc::open(c"/dev/full".as_ptr(), libc::O_WRONLY);
+            if full != libc::STDOUT_FILENO && full >= 0 {
+                libc::dup2(full, libc::STDOUT_FILENO);
+                libc::close(full);
+            }
+        }
+    }
+}
+
+#[used]
+// SAFETY: the section holds functions that the loader calls, with a C function's calling convention.
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = refuse_where_closed;
+
 /// The options whose file is text.
 const TEXTS: [&str; 7] = ["bencher", "csv", "github_benchmark", "html", "json", "junit", "markdown"];
 

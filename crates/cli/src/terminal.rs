@@ -77,20 +77,27 @@ pub fn is_output_reserved() -> bool {
 /// # Errors
 /// Standard output is full. A reader that has gone (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
-    if is_output_reserved() { Ok(()) } else { print_file(text) }
+    if is_output_reserved() {
+        return Ok(());
+    }
+    match write(text) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(crate::exit::cannot_print),
+    }
 }
 
 /// Writes a file whose name is `-`.
 ///
 /// # Errors
-/// As [`print`].
+/// Standard output is full, or its reader has gone: what it has is no whole file.
 pub fn print_file(text: &str) -> Result<(), Failure> {
+    write(text).map_err(crate::exit::cannot_print)
+}
+
+fn write(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    let text = without_runner_commands(text);
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(crate::exit::cannot_print),
-    }
+    out.write_all(without_runner_commands(text).as_bytes())?;
+    out.flush()
 }
 
 /// Writes a result on standard error, where standard output is a program's.

@@ -40,8 +40,10 @@ pub fn run(
     // All wait at the gate, which opens when its last writing end is closed.
     drop::<OwnedFd>(open);
     let finished: Vec<Result<Finished, LaunchError>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = members.iter_mut().map(|member| scope.spawn(move || member.finish())).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect()
+        let finish =
+            |member| std::thread::Builder::new().spawn_scoped(scope, move || Running::finish(member));
+        let threads: Vec<_> = members.iter_mut().map(finish).collect();
+        threads.into_iter().map(|thread| thread?.join().unwrap_or_else(|_| Err(died()))).collect()
     });
     // Only now do the fillers end.
     drop(members);

@@ -12,7 +12,7 @@ mod stacked;
 #[cfg(test)]
 mod tests;
 
-pub use definition::{Group, Manager, ManagerSource, filled, glibc, ignores_frees};
+pub use definition::{Group, Manager, ManagerSource, collects, filled, glibc, ignores_frees};
 pub use error::ManagerError;
 pub use find::{find, stand_in, version_for};
 pub use known::{installed, known};

@@ -405,7 +405,8 @@ fn observe(
         }
         (None, Phase::Profile) => {
             let running = launch::start(&context.launcher, &invocation, &context.interrupt)?;
-            let sampler = running.pid().map(|pid| Sampler::watch(pid, PACE));
+            let sampler =
+                running.pid().map(|pid| Sampler::watch(pid, PACE)).transpose().map_err(LaunchError::from)?;
             let finished = running.wait()?;
             (finished, None, sampler.map(Sampler::finish))
         }

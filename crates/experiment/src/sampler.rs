@@ -29,11 +29,14 @@ pub struct Sampler {
 
 impl Sampler {
     /// Begins to watch process `pid` and its descendants, at intervals of `pace` at first.
-    pub fn watch(pid: i32, pace: Duration) -> Sampler {
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn watch(pid: i32, pace: Duration) -> std::io::Result<Sampler> {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || sample(pid, pace, &flag));
-        Sampler { stop, thread }
+        let thread = std::thread::Builder::new().spawn(move || sample(pid, pace, &flag))?;
+        Ok(Sampler { stop, thread })
     }
 
     /// Stops and hands over what was seen.
@@ -161,7 +164,7 @@ mod tests {
         while tree(pid).len() < 2 && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
-        let sampler = Sampler::watch(pid, Duration::from_millis(5));
+        let sampler = Sampler::watch(pid, Duration::from_millis(5)).expect("it starts");
         // A hundred and more on an idle machine.
         std::thread::sleep(Duration::from_secs(1));
         let members = tree(pid);

@@ -100,7 +100,7 @@ pub fn round(
         let failure = Some(ending(server.ended));
         return Ok(Served { server, figures: ServeFigures::default(), sampled: Sampled::default(), failure });
     };
-    let sampler = Sampler::watch(pid, PACE);
+    let sampler = Sampler::watch(pid, PACE)?;
     let mut figures = ServeFigures::default();
     let mut printed = Printed::default();
     let readiness = await_ready(&running, ready, interrupt, &mut printed);

@@ -113,8 +113,12 @@ pub fn count<T>(
         }
     };
     let done = std::thread::scope(|scope| {
-        let all: Vec<_> = (0..at_once(subject.together_bytes)).map(|_| scope.spawn(work)).collect();
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let all: Vec<_> = (0..at_once(subject.together_bytes)).filter_map(start).collect();
         let done = meanwhile();
+        if all.is_empty() {
+            work();
+        }
         let progress = context.messages.progress(None);
         while all.iter().any(|one| !one.is_finished()) {
             let millions = instructions.load(Relaxed) as f64 / 1e6;

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
+use heaptoll_experiment::launch::LaunchError;
 use heaptoll_experiment::runner::environment_of;
 use heaptoll_preflight::inspect_program;
 use heaptoll_record::{Interrupt, Progress, RecordingOptions, Request};
@@ -164,7 +165,7 @@ fn within(
     let handle = program.handle.clone();
     let begun = Instant::now();
     let (recorded, is_over) = std::thread::scope(|scope| {
-        let watch = scope.spawn(|| {
+        let watch = std::thread::Builder::new().spawn_scoped(scope, || {
             while !done.load(Relaxed) {
                 let is_over = begun.elapsed() > limit;
                 if is_over || context.interrupt.is_set() {
@@ -182,11 +183,12 @@ fn within(
                 std::thread::sleep(Duration::from_millis(50));
             }
             false
-        });
+        })?;
         let recorded = heaptoll_record::record(request, &mut program);
         done.store(true, Relaxed);
-        (recorded, watch.join().unwrap_or(false))
-    });
+        Ok::<_, std::io::Error>((recorded, watch.join().unwrap_or(false)))
+    })
+    .map_err(|error| LaunchError::System(error).to_string())?;
     if is_over {
         return Err(format!("the recorded run took longer than {:.0} s", limit.as_secs_f64()));
     }

@@ -321,9 +321,13 @@ impl Repository {
                     built
                 }
             };
-            let all: Vec<_> = (0..trees.len()).map(|at| scope.spawn(one(at))).collect();
+            let start = |at| std::thread::Builder::new().spawn_scoped(scope, one(at));
+            let all: Vec<_> = (0..trees.len()).map(start).collect();
             let broken = || Err(TreeError::Scratch(std::io::Error::other("a thread failed")).into());
-            all.into_iter().map(|thread| thread.join().unwrap_or_else(|_| broken())).collect()
+            let wait = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, _>>| {
+                thread.map_err(TreeError::Scratch)?.join().unwrap_or_else(|_| broken())
+            };
+            all.into_iter().map(wait).collect()
         });
         // A build that fails ends the other, which was then not what failed.
         let is_stopped = |built: &Result<(), Unbuilt>| matches!(built, Err(Unbuilt::Interrupted));

@@ -15,6 +15,12 @@ pub fn killed_by(signal: i32) -> String {
     }
 }
 
+/// Whether it is a signal of a fault or a limit: others also end processes that are no longer needed.
+pub fn is_fault(signal: i32) -> bool {
+    use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGXCPU, SIGXFSZ};
+    [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGXCPU, SIGXFSZ].contains(&signal)
+}
+
 /// What a signal means; `limit` gives a limit that is set.
 fn meaning(signal: i32, limit: impl Fn(Resource) -> Option<u64>) -> Option<String> {
     let of = |resource, unit: fn(u64) -> String| limit(resource).map(|most| format!(" of {}", unit(most)));

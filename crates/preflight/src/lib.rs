@@ -29,7 +29,7 @@ mod tree;
 
 pub use effects::{Effect, Watched};
 pub use elsewhere::{hidden_heap_of_trace, own_heap, own_heap_by_size, own_heap_of_trace};
-pub use killed::killed_by;
+pub use killed::{is_fault, killed_by};
 pub use manager::{check_load, inspect_manager};
 pub use objects::same_file;
 pub use observe::{Observed, observe};

@@ -245,7 +245,7 @@ fn threads() -> Result<(), String> {
         let mut workers = Vec::new();
         for (index, receiver) in receivers.into_iter().enumerate() {
             let sender = senders[(index + 1) % THREADS].clone();
-            workers.push(scope.spawn(move || {
+            let exchange = move || {
                 for i in 0..BLOCKS {
                     let size = 1 + (i * 7919 + index * 104_729) % 3000;
                     // SAFETY: the block has `size` bytes; ownership goes to the neighbour with its address.
@@ -270,7 +270,9 @@ fn threads() -> Result<(), String> {
                     }
                 }
                 Ok(())
-            }));
+            };
+            let started = std::thread::Builder::new().spawn_scoped(scope, exchange);
+            workers.push(started.map_err(|error| format!("cannot start a thread: {error}"))?);
         }
         drop(senders);
         workers

@@ -1,14 +1,16 @@
-//! Notices the exits of processes that are not our children.
+//! Notices the exits of processes that are not our children, and their statuses where the system states them.
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 /// Watches processes, each under a key that the caller chooses.
 #[derive(Debug)]
 pub struct ExitWatcher {
     epoll: OwnedFd,
-    watched: HashMap<u32, OwnedFd>,
+    watched: HashMap<u32, (i32, OwnedFd)>,
     /// Keys of processes that had ended when the watch began.
     found_dead: Vec<u32>,
     /// Processes for which the kernel gives no descriptor (an older kernel, a sandbox, too many open files), with their
@@ -76,7 +78,7 @@ impl ExitWatcher {
         if added != 0 {
             return Err(io::Error::last_os_error());
         }
-        self.watched.insert(key, process);
+        self.watched.insert(key, (pid, process));
         Ok(())
     }
 
@@ -87,13 +89,14 @@ impl ExitWatcher {
         self.polled.retain(|&(_, other)| other != key);
     }
 
-    /// Keys of those that have ended since the last poll.
-    pub fn poll(&mut self) -> Vec<u32> {
+    /// Keys of those that have ended since the last poll, and their statuses.
+    pub fn poll(&mut self) -> Vec<(u32, Option<ExitStatus>)> {
         let mut dead = std::mem::take(&mut self.found_dead);
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_READING) {
             dead.extend(self.polled.extract_if(.., |(pid, _)| has_exited(*pid)).map(|(_, key)| key));
         }
+        let mut dead: Vec<_> = dead.into_iter().map(|key| (key, None)).collect();
         if self.watched.is_empty() {
             return dead;
         }
@@ -103,11 +106,27 @@ impl ExitWatcher {
             unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, 0) };
         for event in &events[..usize::try_from(count).unwrap_or(0)] {
             let key = event.u64 as u32;
+            dead.push((key, self.watched.get(&key).and_then(|(pid, process)| status(*pid, process))));
             self.forget(key);
-            dead.push(key);
         }
         dead
     }
+}
+
+/// The status of a process that has ended: its parent's zombie shows it, afterwards its descriptor (Linux 6.15).
+fn status(pid: i32, process: &OwnedFd) -> Option<ExitStatus> {
+    /// `PIDFD_GET_INFO` of the first version, 64 bytes: the mask is the first, the status the last word.
+    const GET_INFO: libc::Ioctl = 0xc040_ff0b;
+    const EXIT: u64 = 1 << 3;
+    let facts = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let (_, facts) = facts.rsplit_once(')').unwrap_or_default();
+    if let Some(facts) = facts.trim().strip_prefix('Z') {
+        return facts.split_whitespace().last()?.parse().ok().map(ExitStatus::from_raw);
+    }
+    let mut info = [EXIT, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: `process` owns an open descriptor; the call writes the 64 bytes that its number states to `info`, a live local.
+    let answered = unsafe { libc::ioctl(process.as_raw_fd(), GET_INFO, info.as_mut_ptr()) };
+    (answered == 0 && info[0] & EXIT != 0).then(|| ExitStatus::from_raw((info[7] >> 32) as i32))
 }
 
 /// Whether a process is gone, or is a zombie.
@@ -134,7 +153,7 @@ mod tests {
         let mut exit_watcher = ExitWatcher::new().expect("makes");
         exit_watcher.watch(0, 1);
         exit_watcher.watch(-1, 2);
-        assert_eq!(exit_watcher.poll(), [1, 2]);
+        assert_eq!(exit_watcher.poll(), [(1, None), (2, None)]);
     }
 
     #[test]
@@ -146,7 +165,7 @@ mod tests {
         early.wait().expect("waits");
         exit_watcher.watch(early.id() as i32, 1);
         exit_watcher.watch(late.id() as i32, 2);
-        assert_eq!(exit_watcher.poll(), [1]);
+        assert_eq!(exit_watcher.poll(), [(1, None)]);
         assert!(exit_watcher.poll().is_empty());
         late.kill().expect("kills");
         let seen = loop {
@@ -155,7 +174,8 @@ mod tests {
                 break seen;
             }
         };
-        assert_eq!(seen, [2], "also before it is waited for");
+        let killed = Some(ExitStatus::from_raw(libc::SIGKILL));
+        assert_eq!(seen, [(2, killed)], "also before it is waited for");
         assert!(exit_watcher.poll().is_empty());
         late.wait().expect("waits");
     }
@@ -164,7 +184,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("20").spawn().expect("sleep runs");
         let mut exit_watcher = ExitWatcher::new().expect("makes");
         exit_watcher.polled.push((child.id() as i32, 3));
-        let mut poll = || (0..POLLS_PER_READING).flat_map(|_| exit_watcher.poll()).collect::<Vec<u32>>();
+        let mut poll = || (0..POLLS_PER_READING).flat_map(|_| exit_watcher.poll()).collect::<Vec<_>>();
         assert!(poll().is_empty());
         child.kill().expect("kills");
         let seen = loop {
@@ -173,7 +193,7 @@ mod tests {
                 break seen;
             }
         };
-        assert_eq!(seen, [3], "also before it is waited for");
+        assert_eq!(seen, [(3, None)], "also before it is waited for");
         assert!(poll().is_empty());
         child.wait().expect("waits");
         assert!(has_exited(child.id() as i32));

@@ -1,7 +1,9 @@
 //! The loop that drains the rings of all processes, notices which processes start and end, and decides when the
 //! recording is over.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use heaptoll_alloc_ring::{Arrival, Flags, Options, Shared};
@@ -199,8 +201,8 @@ impl<'a> Recorder<'a> {
                 self.trouble_reporter.trouble(&message);
             }
         }
-        for image in dead {
-            self.on_exit(image, now_ns);
+        for (image, status) in dead {
+            self.on_exit(image, status, now_ns);
         }
         if let Some(ended) = ended {
             self.interrupt_policy.program_ended(interrupts, ended.was_signalled());
@@ -303,11 +305,13 @@ impl<'a> Recorder<'a> {
     }
 
     /// Ends the session of a process that has exited. That of the first one is ended when it has been waited for.
-    fn on_exit(&mut self, image: u32, now_ns: u64) {
+    fn on_exit(&mut self, image: u32, status: Option<ExitStatus>, now_ns: u64) {
         self.ignored.remove(image);
         let found = |session: &Session| session.image == image && session.pid != self.child.pid;
         if let Some(at) = self.sessions.iter().position(found) {
-            self.finish(at, "ended", None, now_ns);
+            let signal = status.and_then(|status| status.signal());
+            let how = signal.map_or_else(|| "ended".into(), |signal| format!("killed by signal {signal}"));
+            self.finish(at, &how, None, now_ns);
         }
     }
 

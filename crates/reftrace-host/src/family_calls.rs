@@ -32,6 +32,8 @@ pub(crate) struct Families {
     inlined: BTreeMap<u8, BTreeSet<String>>,
     /// Blocks that are live.
     blocks: FxHashSet<u64>,
+    /// Blocks of no bytes. An allocator may give one of them again and again.
+    empty: FxHashSet<u64>,
     threads: bool,
 }
 
@@ -47,7 +49,8 @@ impl Families {
                 }
                 let calls = self.calls.entry(family).or_default();
                 *(if routine.frees() { &mut calls.frees } else { &mut calls.allocations }) += 1;
-                if (routine.frees() || routine.resizes()) && block != 0 && !self.blocks.remove(&block) {
+                let takes = (routine.frees() || routine.resizes()) && block != 0;
+                if takes && !self.blocks.remove(&block) && !self.empty.contains(&block) {
                     // A thread of the C library frees the blocks of its cache once more when it ends.
                     calls.unknown += u64::from(family != C_FAMILY || !self.threads);
                 }
@@ -64,9 +67,13 @@ impl Families {
                 }
                 if result != 0 {
                     let calls = self.calls.entry(family).or_default();
-                    calls.bytes =
-                        calls.bytes.saturating_add(routine.requested([block, size, count]).unwrap_or(0));
-                    calls.reused += u64::from(!self.blocks.insert(result));
+                    let requested = routine.requested([block, size, count]);
+                    calls.bytes = calls.bytes.saturating_add(requested.unwrap_or(0));
+                    if requested == Some(0) {
+                        self.empty.insert(result);
+                    } else {
+                        calls.reused += u64::from(!self.blocks.insert(result));
+                    }
                 // A resize that failed leaves the block as it was; one to size 0 has freed it.
                 } else if routine.resizes()
                     && block != 0
@@ -132,6 +139,20 @@ mod tests {
             FamilyCalls { allocations: 2, frees: 3, unknown: 1, reused: 0, bytes: 120, forwarded: 5 }
         );
         assert_eq!(calls[&0], FamilyCalls { frees: 1, unknown: 1, ..FamilyCalls::default() });
+    }
+
+    /// Before, such an allocator was taken for one whose `free` is inlined.
+    #[test]
+    fn a_block_of_no_bytes_may_be_given_and_freed_again_and_again() {
+        let mut families = Families::default();
+        for _ in 0..3 {
+            call(&mut families, Routine::Malloc, 1, [0, 0, 0], 100);
+        }
+        for _ in 0..3 {
+            call(&mut families, Routine::Free, 1, [100, 0, 0], 0);
+        }
+        let (calls, _) = families.finish();
+        assert_eq!((calls[&1].unknown, calls[&1].reused), (0, 0));
     }
 
     #[test]

@@ -131,12 +131,13 @@ impl Prepared {
             options: Options { manager: manager.name.clone(), collector, ..Options::default() },
         };
         let (ended, sampled) = std::thread::scope(|scope| {
-            let sampling = scope.spawn(move || sampler.run(ours));
+            let sampling = std::thread::Builder::new().spawn_scoped(scope, move || sampler.run(ours))?;
             let ended = starter.run(&manager.stack, &self.program, &job, 0);
             // The sampler reads to the end, which comes when neither of the two has the socket.
             drop(theirs);
-            (ended, sampling.join())
-        });
+            Ok::<_, std::io::Error>((ended, sampling.join()))
+        })
+        .map_err(ReplayError::system("start a thread"))?;
         Ok(match (ended?, sampled) {
             (Ended::Interrupted, _) => Replayed::Interrupted,
             (Ended::Failed(why), _) => Replayed::Failed(why),

@@ -98,9 +98,10 @@ pub fn paired(series: &[Vec<Option<f64>>], alpha: f64, seed: u64) -> Vec<Option<
     };
     let (claim, centred) = match raw.iter().map(Vec::len).sum::<usize>() {
         LARGE.. => std::thread::scope(|scope| {
-            let other = scope.spawn(|| point(&centred));
+            let other = std::thread::Builder::new().spawn_scoped(scope, || point(&centred));
+            let raw = point(&raw);
             // A panic there is one of this computation.
-            (point(&raw), other.join().unwrap_or(f64::INFINITY))
+            (raw, other.map_or_else(|_| point(&centred), |other| other.join().unwrap_or(f64::INFINITY)))
         }),
         _ => (point(&raw), point(&centred)),
     };

@@ -294,9 +294,11 @@ fn try_rules<R: Read>(
         let threads: Vec<_> = (0..groups)
             .map(|group| {
                 let rules: Vec<Rule> = rules.iter().skip(group).step_by(groups).copied().collect();
-                scope.spawn(move || pack(open()?, &rules, lifetimes, options, |_, _, _, _| {}))
+                let pack = move || pack(open()?, &rules, lifetimes, options, |_, _, _, _| {});
+                std::thread::Builder::new().spawn_scoped(scope, pack)
             })
-            .collect();
+            .collect::<io::Result<_>>()
+            .map_err(TraceError::no_thread)?;
         threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

@@ -20,7 +20,7 @@ pub fn feed<R: Read + Send>(
     let (full_in, full) = sync_channel::<Batch>(AHEAD);
     let (used_in, used) = sync_channel::<Batch>(AHEAD);
     std::thread::scope(|scope| {
-        let decoder = scope.spawn(move || -> Result<Reader<R>, TraceError> {
+        let decode = move || -> Result<Reader<R>, TraceError> {
             // As many as the channel holds, so that returning one never blocks.
             let mut fresh = AHEAD;
             loop {
@@ -31,7 +31,9 @@ pub fn feed<R: Read + Send>(
                     return Ok(reader);
                 }
             }
-        });
+        };
+        let decoder =
+            std::thread::Builder::new().spawn_scoped(scope, decode).map_err(TraceError::no_thread)?;
         for batch in full {
             each(&batch);
             // The decoder may have ended already.

@@ -120,6 +120,11 @@ impl TraceError {
         TraceError::System { action, name: name.to_string(), source }
     }
 
+    /// The system gives no thread for reading.
+    pub fn no_thread(source: io::Error) -> TraceError {
+        TraceError::system("start", "a thread", source)
+    }
+
     /// The same error again, for a further caller.
     pub(crate) fn copy(&self) -> TraceError {
         match self {

@@ -16,30 +16,38 @@ pub(crate) fn fewer(rings: usize) -> usize {
 }
 
 impl Attachment {
-    /// Unmaps most of the process table, if that was not done before.
+    /// Unmaps most of the process table, if that was not done before and this process, or the one from which it was
+    /// forked, has no entry there.
     ///
     /// # Safety
-    /// `header` is the whole mapping, and this process has no entry after the first [`LIMITED_ENTRIES`].
+    /// `header` is the whole mapping, made by `map`.
     pub(crate) unsafe fn leave_entries(&self, header: *mut Header, geometry: Geometry) {
         let further = geometry.further_entries();
-        if self.entries.load(Ordering::Relaxed) > LIMITED_ENTRIES && !further.is_empty() {
+        let gate = self.gate.load(Ordering::Relaxed).addr().wrapping_sub(header.addr());
+        let is_left = self.entries.load(Ordering::Relaxed) <= LIMITED_ENTRIES;
+        if !is_left && !further.is_empty() && !further.contains(&gate) {
             self.entries.store(LIMITED_ENTRIES, Ordering::Relaxed);
-            // SAFETY: the mapping contains the range, and by this function's contract and by `entries` nothing in it is
-            // accessed any more.
+            // SAFETY: the mapping contains the range. Nothing in it is accessed any more: the gate lies in the one entry
+            // that this process may use, and it claims others below `entries`.
             unsafe { sys::unmap(header.cast::<u8>().add(further.start), further.len()) };
         }
     }
 
     /// Unmaps what a limit of the address space leaves no room for: rings that this process has not used, and entries
-    /// of processes. The process is registered.
+    /// of processes. It need not be registered: a child of fork inherits the mapping.
     #[cold]
     pub(crate) fn leave_address_space(&self) {
         let _errno = Errno::keep();
         let Some(limit) = sys::address_space_limit() else { return };
-        // SAFETY: the caller has found this process registered, so `map` has set `local` and `header`.
-        let (local, header) = unsafe { (&*self.local(), self.mapped_header()) };
-        // Rings are claimed under it.
-        if !lock(&local.lock, sys::gettid() as u32, local.pid.load(Ordering::Relaxed)) {
+        let header = self.header.load(Ordering::Acquire);
+        if header.is_null() {
+            return;
+        }
+        // SAFETY: `map` set `local` before `header`, and its mapping stays.
+        let local = unsafe { &*self.local() };
+        let pid = local.pid.load(Ordering::Relaxed);
+        // The memory of a child of vfork is its parent's, whose limit this is not. Rings are claimed under the lock.
+        if pid != 0 && pid != sys::getpid() as u32 || !lock(&local.lock, sys::gettid() as u32, pid) {
             return;
         }
         let geometry = self.geometry();
@@ -48,18 +56,15 @@ impl Attachment {
         while rings > FEWEST_RINGS && !geometry.fits(rings, limit) {
             rings = fewer(rings);
         }
-        let header = core::ptr::from_ref(header).cast_mut();
-        if (local.index.load(Ordering::Relaxed) as usize) < LIMITED_ENTRIES {
-            // SAFETY: `map` made the mapping, and this process's entry is among the first.
-            unsafe { self.leave_entries(header, geometry) };
-        }
+        // SAFETY: `map` made the mapping.
+        unsafe { self.leave_entries(header, geometry) };
         let is_used = |ring: usize| self.used[ring / 8].load(Ordering::Relaxed) & 1 << (ring % 8) != 0;
         let mut from = rings;
         for ring in (rings..mapped).filter(|&ring| is_used(ring)).chain([mapped]) {
             if ring > from {
                 let start = ring_words(header, geometry, from).cast();
-                // SAFETY: these rings lie in the mapping that `map` made. This process has used none of them, and will
-                // not: they are not below `mapped`, which is lowered under the lock.
+                // SAFETY: these rings lie in the mapping that `map` made. This process and its ancestors have used none of
+                // them, and it will not: they are not below `mapped`, which is lowered under the lock.
                 unsafe { sys::unmap(start, (ring - from) * geometry.ring_bytes()) };
             }
             from = ring + 1;

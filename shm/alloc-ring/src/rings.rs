@@ -66,9 +66,7 @@ impl<W: ThreadWord> Rings<W> {
     /// Unmaps rings until those that no thread has used fit the limit of the address space, which was lowered. From then
     /// on more threads share a ring.
     pub fn leave_address_space(&self) {
-        if self.own_process().is_some() {
-            self.attachment.leave_address_space();
-        }
+        self.attachment.leave_address_space();
     }
 
     /// Whether events of this process are dropped.

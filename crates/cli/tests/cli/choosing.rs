@@ -161,7 +161,7 @@ fn what_only_servers_have_is_refused_of_others() {
         let output = fixture.heaptoll(&[&["choose"], words].concat()).exits(2);
         assert!(output.err.contains(why), "{words:?}: {}", output.err);
     };
-    refused(&["--idle", "1s", "--", "/bin/true"], "are for servers");
+    refused(&["--idle", "1s", "--", "/bin/true"], "`left MiB` of `heaptoll run`");
     refused(&["--prefer", "p99", "--", "/bin/true"], "are for servers");
     refused(&["--burst", "true", "--", "/bin/true"], "--idle");
     let server = ["--serve", "sleep 9", "--load", "true", "--ready", "x"];

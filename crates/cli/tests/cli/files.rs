@@ -102,6 +102,27 @@ fn a_reader_that_leaves_early_is_no_error() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
+/// Before, status 0 came with an empty or a cut file.
+#[test]
+fn a_result_that_standard_output_does_not_take_is_an_error() {
+    let fixture = Fixture::new();
+    let (db, _) = experiment(&fixture, "e.db");
+    let fails = |script: &str, form: &[&str]| {
+        let mut command = std::process::Command::new("bash");
+        fixture.prepare(&mut command);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        command.args(["-c", script, env!("CARGO_BIN_EXE_heaptoll"), "report", &db]).args(form).stdout(writer);
+        let output: CommandOutput = command.output().expect("bash runs").into();
+        output.exits(1).complains(&["cannot write to standard output"]);
+    };
+    for form in [&["--json", "-"][..], &["--csv", "-"], &["--markdown", "-"]] {
+        fails("exec \"$0\" \"$@\"", form);
+        fails("exec \"$0\" \"$@\" >&-", form);
+    }
+    fails("exec \"$0\" \"$@\" >&- <&-", &[]);
+}
+
 #[test]
 fn an_existing_file_is_never_overwritten_by_an_experiment() {
     let fixture = Fixture::new();

@@ -265,6 +265,9 @@ fn what_cannot_be_gated_is_refused_before_anything_runs() {
         );
     }
     refused(&[&two[..], &["--", &good]].concat(), &["it is one of them: leave it out"]);
+    // Before, the advice was to leave out the program that `env` runs.
+    let wrapped = ["--base", "env", "--new", "env", "--limit", "speed=1%", "--", "/bin/sh"];
+    refused(&wrapped, &["env is compared with itself", "--base-cmd 'env OLD'", "no metric `speed`"]);
     let other = [&two[..], &["--limit", "speed=1%", "--", "/bin/sh"]].concat();
     refused(&other, &["warning: `/bin/sh` is passed to both programs", "no metric `speed`"]);
     refused(

@@ -14,7 +14,7 @@ fn limited(fixture: &Fixture, limit: &str, arguments: &[&str]) -> CommandOutput 
 }
 
 /// A limit, a command, and the limit in its words.
-const LOW: [(&str, &[&str], &str); 14] = [
+const LOW: [(&str, &[&str], &str); 15] = [
     ("-n 10", &["ledger"], "only 10 files may be open: raise the limit (`ulimit -n`)"),
     ("-n 6", &["ledger"], "only 6 files may be open: raise the limit (`ulimit -n`)"),
     ("-n 6", &["record", "-f", "-o", "t"], "only 6 files may be open: raise the limit (`ulimit -n`)"),
@@ -35,6 +35,8 @@ const LOW: [(&str, &[&str], &str); 14] = [
     ("-d 8000", &["record", "-f", "-o", "t"], "private memory is limited to 8000 KiB: raise the"),
     ("-d 4000", &["ledger"], "private memory is limited to 4000 KiB: raise the limit (`ulimit -d`)"),
     ("-d 4000", &["run", "-n", "1", "-m", "glibc"], "private memory is limited to 4000 KiB: raise the"),
+    // Before, the panic of a thread without memory waited for itself, for ever, where RUST_BACKTRACE was set.
+    ("-d 16000", &["gate"], "private memory is limited to 16\u{202f}000 KiB: raise the limit (`ulimit -d`)"),
     ("-s 128", &["ledger"], "under glibc"),
     ("-d 40000", &["leaks"], "private memory is limited to 40\u{202f}000 KiB: raise the limit (`ulimit -d`)"),
 ];

@@ -91,8 +91,15 @@ pub struct Manager {
     pub set: Vec<String>,
 }
 
-/// Managers outside of the group that collect garbage, too.
-const COLLECTORS: [&str; 5] = ["tithe", "tithe-collect", "bw16", "bw26", "treadmill"];
+/// Managers that collect garbage, by name: some are outside of the group.
+const COLLECTORS: [&str; 7] = ["tithe", "tithe-collect", "bdw", "bdw-nofree", "bw16", "bw26", "treadmill"];
+
+/// Whether a stack of this name collects garbage, where the name shows it: as [`Manager::collects`].
+pub fn collects(stack: &str) -> bool {
+    let settings = stack.rsplit('/').next().unwrap_or(stack);
+    let base = settings.split(',').next().unwrap_or(settings);
+    COLLECTORS.contains(&base) || stack.split('/').any(|layer| layer == LayerKind::Sweep.as_str())
+}
 
 /// Collectors that reclaim nothing where the program frees, by their names in rows.
 const IGNORING_FREES: [&str; 5] = ["tithe-collect", "bdw-nofree", "bw16", "bw26", "treadmill"];

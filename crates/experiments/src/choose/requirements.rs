@@ -24,7 +24,7 @@ pub(super) fn check(request: &Request, context: &Context) -> Result<(), Failure>
     if programs.iter().any(|program| program.serve.is_none()) {
         return refuse(
             "--p99, --burst, --idle, --soak and --prefer p99 or idle are for servers: give one with --serve, \
-             or a server of the catalog",
+             or a server of the catalog. What a program keeps after its peak is in `left MiB` of `heaptoll run`",
         );
     }
     if request.soak_s.is_some() && programs.len() != 1 {

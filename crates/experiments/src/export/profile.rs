@@ -75,21 +75,15 @@ impl From<NoProfile> for Failure {
 /// Writes the call stacks of a trace. Returns whether the trace is whole; of a damaged one what is whole is exported.
 ///
 /// # Errors
-/// It is no trace, has no call stacks, or cannot be read; the file exists, or cannot be written. A reader of standard
-/// output that has gone (`| head`) is no error.
+/// It is no trace, has no call stacks, or cannot be read; the file exists, or cannot be written.
 pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> {
     let path = output(request)?;
     let Exported { profile, tracks, is_whole, warnings, remarks } = exported(request)?;
     let choice = available(request.choice, request.format, &profile, messages)?;
-    let written = files::write_atomically(&path, |out| {
+    files::write_atomically(&path, |out| {
         heaptoll_profile_formats::write(request.format, &profile, &tracks, choice, out)
             .map_err(|source| ReportError::Stream { form: "profile", source })
-    });
-    match written {
-        Err(ReportError::File { source, .. })
-            if is_output(&path) && source.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written?,
-    }
+    })?;
     if !is_output(&path) {
         let stacks = profile.stacks().len();
         messages.note(&format!("wrote {stacks} call stacks to {}", path.display()));

@@ -1,6 +1,7 @@
 //! Geometric means over programs, and every program's ratios next to them.
 
 use heaptoll_experiment::comparison::{Comparison, Figure, Metric, OverallRow, ProgramTable, Row};
+use heaptoll_experiment::manager::collects;
 use heaptoll_statistics::{Interval, State};
 
 use super::parts::{Extras, name};
@@ -122,6 +123,8 @@ pub(super) fn with_collections(comparison: &Comparison, stack: &str) -> String {
     let counts: Vec<f64> = rows.filter_map(|row| Some(row.collections?.count)).collect();
     match counts.iter().sum::<f64>() {
         _ if counts.is_empty() => stack.to_owned(),
+        // Other managers report that, too.
+        0.0 if !collects(stack) => stack.to_owned(),
         0.0 => format!("{stack} without a collection"),
         1.0 => format!("{stack} with 1 collection a run"),
         many => format!("{stack} with {} collections a run", format::count(many)),

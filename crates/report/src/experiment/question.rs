@@ -150,7 +150,11 @@ mod tests {
             with_collections(&comparison, &stacks[1]),
             format!("{} with 12 collections a run", stacks[1])
         );
-        assert_eq!(with_collections(&comparison, &stacks[2]), format!("{} without a collection", stacks[2]));
+        assert_eq!(
+            with_collections(&comparison, &stacks[2]),
+            stacks[2],
+            "before, `knuth without a collection`"
+        );
         comparison.tables[0].rows[2].stack = "tithe-collect".into();
         let sentences = sentences(&made, &comparison);
         assert!(sentences[0].contains(" with 12 collections a run ("), "{sentences:?}");

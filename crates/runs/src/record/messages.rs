@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use heaptoll_preflight::{killed_by, own_heap};
+use heaptoll_preflight::{is_fault, killed_by, own_heap};
 use heaptoll_record::{Progress, Recording, RecordingOutcome, Request, folder_of_others};
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds, shell_path};
 use heaptoll_trace_analysis::subject::PYTHONMALLOC;
@@ -103,8 +103,8 @@ fn others(recorded: &RecordingOutcome) -> (Vec<&Recording>, Vec<&Recording>) {
 
 /// The words of a recording's end that a signal caused.
 const KILLED: &str = "killed by signal";
-/// Those of SIGSYS.
-const FILTERED: &str = "signal 31";
+/// A filter of system calls refuses one by it.
+const SIGSYS: i32 = 31;
 
 /// What went wrong, or which command reads the trace.
 fn troubles(
@@ -136,17 +136,7 @@ fn troubles(
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
         messages.error(&format!("{}{more}: not recorded ({why})", program(one)));
     }
-    if first.how.contains(KILLED) {
-        if first.how.ends_with(FILTERED) {
-            let of_sites = if request.options.sites || request.options.ledger { SITES } else { &[] };
-            messages.warning(&forbidden(&[RECORDER, of_sites]));
-        }
-        let advice = match request.manager.name.as_str() {
-            "glibc" => String::new(),
-            other => format!(" under {other}; try without -m to find out whether it is the cause"),
-        };
-        messages.warning(&format!("{}: {}{advice}", program(first), in_words(&first.how)));
-    }
+    signalled(request, recorded, messages);
     // Frees may lie in a gap.
     let unseen: u64 =
         recorded.recordings.iter().filter(|one| one.lost == 0).map(|one| one.unseen_frees).sum();
@@ -188,10 +178,33 @@ fn troubles(
     }
 }
 
-/// How a program ended, with the meaning of a signal that killed it.
-fn in_words(how: &str) -> String {
-    let signal = how.strip_prefix(KILLED).and_then(|number| number.trim().parse().ok());
-    signal.map_or_else(|| how.to_owned(), killed_by)
+/// Warns of the program's death by a signal, and of a fault or limit that ended a process that it started.
+fn signalled(request: &Request, recorded: &RecordingOutcome, messages: &dyn Messages) {
+    let died = |(at, recording): (usize, _)| {
+        let signal = signal(recording)?;
+        (at == 0 || is_fault(signal)).then_some((recording, signal))
+    };
+    let died: Vec<(&Recording, i32)> = recorded.recordings.iter().enumerate().filter_map(died).collect();
+    if died.iter().any(|(_, signal)| *signal == SIGSYS) {
+        let of_sites = if request.options.sites || request.options.ledger { SITES } else { &[] };
+        messages.warning(&forbidden(&[RECORDER, of_sites]));
+    }
+    if let [(one, signal), more @ ..] = &died[..] {
+        let advice = match request.manager.name.as_str() {
+            "glibc" => String::new(),
+            other => format!(" under {other}; try without -m to find out whether it is the cause"),
+        };
+        let more = match more.len() {
+            0 => String::new(),
+            more => format!("; signals killed {more} more of its processes"),
+        };
+        messages.warning(&format!("{}: {}{advice}{more}", program(one), killed_by(*signal)));
+    }
+}
+
+/// The signal that killed a process.
+fn signal(recording: &Recording) -> Option<i32> {
+    recording.how.split_once(KILLED)?.1.trim().parse().ok()
 }
 
 fn line(recording: &Recording) -> String {

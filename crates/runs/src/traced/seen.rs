@@ -25,7 +25,8 @@ pub fn doubt<S>(follow: &Follow, traced: &Traced<S>) -> Option<String> {
             .or_else(|| unknown(&follow.table, image))
             .or_else(|| reused(&follow.table, image))
     });
-    doubt.or_else(|| hardly_any(&own.name, traced)).map(|why| {
+    let none = hardly_any(&own.name, traced).filter(|(calls, _)| *calls == 0).map(|(_, why)| why);
+    doubt.or(none).map(|why| {
         format!(
             "{why}. Inlined or stripped routines cannot be followed, so there are no figures. Trace a build \
              with symbols and without link-time optimisation of the allocator, or name its routines with --allocator-symbols"
@@ -70,25 +71,29 @@ fn reused<S>(table: &Table, image: &TracedImage<S>) -> Option<String> {
     ))
 }
 
-/// Memory without calls that would fill it.
-fn hardly_any<S>(name: &str, traced: &Traced<S>) -> Option<String> {
+/// Memory without calls that would fill it, and how many there are. Where there are some, an allocator that reserves its heap
+/// may have taken it.
+fn hardly_any<S>(name: &str, traced: &Traced<S>) -> Option<(u64, String)> {
     let main = traced.main()?;
     let sum = |of: fn(&FamilyCalls) -> u64| main.families.values().map(of).sum::<u64>();
     let (calls, bytes) = (sum(|calls| calls.allocations), sum(|calls| calls.bytes));
     (calls < HARDLY_ANY && main.writable_bytes > SOME.max(bytes.saturating_mul(FEW))).then(|| {
-        format!(
+        let why = format!(
             "all calls of {name} in {} ({calls}) request {}, and it took {} from the system",
             main.image.name(),
             whole_bytes(bytes),
             whole_bytes(main.writable_bytes)
-        )
+        );
+        (calls, why)
     })
 }
 
-/// A remark on calls that no manager served, in a run under one.
+/// A remark on calls that no manager served, in a run under one; in one under the program's own, on calls that it may lack.
 pub fn bypassed<S>(follow: &Follow, traced: &Traced<S>) -> Vec<String> {
-    if follow.own.is_some() {
-        return vec![];
+    if let Some(own) = &follow.own {
+        let few = hardly_any(&own.name, traced);
+        let remark = |(_, why)| format!("{why}: if routines of it were inlined, their calls are not counted");
+        return few.map(remark).into_iter().collect();
     }
     let mut remarks = Vec::new();
     for image in &traced.images {
