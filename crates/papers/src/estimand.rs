@@ -1,6 +1,5 @@
 //! What a claim's means are stated of, these programs or programs like them, and which of the two the figures can decide.
 
-use heaptoll_units::{and_list, plural};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -76,25 +75,8 @@ impl<'a> Programs<'a> {
         Programs { claim, step, thinned, named }
     }
 
-    /// Why what was compared can decide nothing, whatever the figures are: only kin of the programs that a paper names.
-    pub fn only_kin(&self, outcome: &Outcome) -> Option<String> {
-        let kin = self.kin(outcome);
-        let only = !kin.is_empty() && kin.len() == outcome.compared.len();
-        only.then(|| {
-            let are = if kin.len() == 1 { "is" } else { "are" };
-            format!("{} {are} kin of the paper's own programs, and kin alone decide nothing", and_list(&kin))
-        })
-    }
-
-    /// How many of the programs are kin, where some are.
-    pub fn share_of_kin(&self, outcome: &Outcome) -> Option<String> {
-        let (kin, all) = (self.kin(outcome).len(), outcome.compared.len());
-        let are = if kin == 1 { "is" } else { "are" };
-        (kin > 0).then(|| format!("{kin} of {} {are} kin of the paper's", plural(all, "program")))
-    }
-
     /// Programs that stand for those which the paper names; none where the sentence is ours.
-    fn kin(&self, outcome: &Outcome) -> Vec<String> {
+    pub fn kin(&self, outcome: &Outcome) -> Vec<String> {
         let own = |program: &String| self.step.is_some_and(|step| step.originals.contains_key(program));
         let counts = self.named && !self.claim.ours;
         outcome.compared.iter().filter(|program| counts && !own(program)).cloned().collect()

@@ -1,7 +1,7 @@
 //! A claim judged by its effects. It holds when whole intervals lie in its region, fails when whole intervals lie
 //! outside, and is else undecided; each rule sets how many must.
 
-use heaptoll_units::{and_list, figure};
+use heaptoll_units::{and_list, figure, plural};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use super::effect::{Basis, Effect};
 use super::estimand::{Agreement, OtherEstimand, Programs};
 use super::figures::{Absent, Figures};
 use super::outcome::{Outcome, by_test};
-use super::pairs::{Without, requested};
+use super::pairs::{Without, of_side, requested};
 use super::region::{Placement, Region, detectable, margin, placement, region, repetitions_needed};
 
 /// A claim's verdict.
@@ -181,9 +181,9 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     words
 }
 
-/// How many comparisons that the test names are missing.
+/// How many comparisons that the test is about are missing.
 fn missing(test: &Test, without: &Without, effects: usize, requested: usize) -> usize {
-    let Quantity { programs, of, over, .. } = &test.whole_quantity();
+    let Quantity { of, over, .. } = &test.quantity;
     let named = |name: &&String| {
         of.managers.contains(name) || over.as_ref().is_some_and(|over| over.managers.contains(name))
     };
@@ -193,11 +193,7 @@ fn missing(test: &Test, without: &Without, effects: usize, requested: usize) -> 
         return others;
     }
     let there = requested.saturating_sub(without.programs.len()).max(1);
-    let of_programs = match programs.as_slice() {
-        [] => 0,
-        _ => without.programs.len() * effects.div_ceil(there) + without.cells.len(),
-    };
-    of_programs + others * there
+    without.programs.len() * effects.div_ceil(there) + without.cells.len() + others * there
 }
 
 /// What a rule makes of effects, and whether as many `more` could turn it.
@@ -206,6 +202,23 @@ fn turned(test: &Test, effects: &[Effect], more: usize) -> (Answer, bool) {
     let with: Vec<Effect> = effects.iter().cloned().chain(std::iter::repeat_n(open, more)).collect();
     let (alone, with) = (decide(test, effects), decide(test, &with));
     (with, alone != with)
+}
+
+/// The same test of some of its programs, by their names without variants, and what comes of it; none without such
+/// programs.
+fn of_programs(
+    (test, claim): (&Test, &Claim),
+    study: &Study,
+    figures: &Figures,
+    stays: &dyn Fn(&String) -> bool,
+) -> Option<(Test, Outcome)> {
+    let mut some = test.clone();
+    some.quantity.programs = requested(&test.quantity, study.step(&test.quantity.step)?);
+    some.quantity.programs.retain(stays);
+    some.others.retain(stays);
+    let empty = some.quantity.programs.is_empty() || some.others.is_empty() != test.others.is_empty();
+    let outcome = by_test(&some, claim, claim.estimand, study, figures).ok().filter(|_| !empty)?;
+    Some((some, outcome))
 }
 
 /// The same means without the programs that the study calls controls. The verdict is by all; what a control weighs
@@ -217,15 +230,12 @@ fn without_controls(
     figures: &Figures,
 ) -> Option<String> {
     let step = study.step(&test.quantity.step).filter(|_| test.rule == Rule::Mean)?;
-    let requested = requested(&test.quantity, step).into_iter();
-    let there = requested.filter(|program| !outcome.without.programs.contains(program));
-    let (controls, programs): (Vec<String>, Vec<String>) =
-        there.partition(|program| study.controls.contains(program));
-    if controls.is_empty() || programs.is_empty() {
+    let mut controls = requested(&test.quantity, step);
+    controls.retain(|one| study.controls.contains(one) && !outcome.without.programs.contains(one));
+    if controls.is_empty() {
         return None;
     }
-    let others = Test { quantity: Quantity { programs, ..test.quantity.clone() }, ..test.clone() };
-    let found = by_test(&others, claim, claim.estimand, study, figures).ok()?;
+    let (_, found) = of_programs((test, claim), study, figures, &|one| !controls.contains(one))?;
     let means: Vec<String> = found.effects.iter().map(shown).collect();
     Some(format!("without the control {}: {}", and_list(&controls), means.join("; ")))
 }
@@ -262,18 +272,15 @@ fn other_in_words(other: &OtherEstimand) -> String {
     format!("over {}{figures}: {}", other.estimand.words(), other.agreement.word())
 }
 
-/// What a test's figures answer, and whether they are of kin alone.
-fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &Absent) -> (Tested, bool) {
-    let not_measured = |reason: String| {
-        let tested = Tested {
-            words: test.words.clone(),
-            answer: Answer::NotMeasured,
-            reason,
-            detectable: None,
-            effects: Vec::new(),
-            other_estimand: None,
-        };
-        (tested, false)
+/// What a test's figures answer.
+fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
+    let not_measured = |reason: String| Tested {
+        words: test.words.clone(),
+        answer: Answer::NotMeasured,
+        reason,
+        detectable: None,
+        effects: Vec::new(),
+        other_estimand: None,
     };
     if let Some(why) = &test.not_measured {
         return not_measured(why.clone());
@@ -294,8 +301,19 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         several if all_barred => because(test, judged, several),
         _ => because(test, judged, &deciding),
     }];
-    let only_kin = programs.only_kin(&outcome);
-    let is_of_kin = only_kin.is_some();
+    let kin = programs.kin(&outcome);
+    let (judged, of_kin) = if kin.is_empty() {
+        (judged, None)
+    } else {
+        let own = of_programs((test, claim), study, figures, &|base| {
+            !kin.contains(&of_side(base, &test.quantity.of))
+        });
+        let own = own.map(|(own, outcome)| {
+            let (deciding, _) = programs.deciding(&own, claim.estimand, &outcome);
+            answer(&own, &outcome, &deciding).0
+        });
+        beside_kin(judged, own, &kin, outcome.compared.len())
+    };
     let other = (test.rule == Rule::Mean)
         .then(|| by_other((test, claim, judged), &programs, study, figures))
         .flatten();
@@ -305,7 +323,7 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
     if !outcome.thin.is_empty() {
         reasons.push(format!("there are too few runs of {}", and_list(&outcome.thin)));
     }
-    reasons.extend(only_kin.or_else(|| programs.share_of_kin(&outcome)));
+    reasons.extend(of_kin);
     if judged == Answer::Undecided {
         let needed = repetitions_needed(test, &deciding);
         reasons.extend(needed.map(|needed| format!("about {needed} repetitions would decide")));
@@ -316,15 +334,31 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         .filter_map(|effect| detectable(test.rule, effect))
         .filter(|ratio| ratio.is_finite())
         .reduce(f64::max);
-    let tested = Tested {
+    Tested {
         words: test.words.clone(),
         answer: judged,
         reason: reasons.join("; "),
         detectable,
         effects: outcome.effects,
         other_estimand: other,
-    };
-    (tested, is_of_kin)
+    }
+}
+
+/// An answer of all programs beside that of the paper's own alone: kin may bear it out, and decide nothing. And how many
+/// of all are kin.
+fn beside_kin(all: Answer, own: Option<Answer>, kin: &[String], compared: usize) -> (Answer, Option<String>) {
+    let are = if kin.len() == 1 { "is" } else { "are" };
+    let share = format!("{} of {} {are} kin of the paper's", kin.len(), plural(compared, "program"));
+    match own {
+        _ if kin.len() == compared => {
+            let which = and_list(kin);
+            let words =
+                format!("{which} {are} kin of the paper's own programs, and kin alone decide nothing");
+            (Answer::NotMeasured, Some(words))
+        }
+        Some(own) if own == all => (all, Some(share)),
+        _ => (Answer::Undecided, Some(format!("{share}, and the answer depends on them"))),
+    }
 }
 
 /// What is not in the figures: what has none, and in what a collector hardly collected.
@@ -346,11 +380,10 @@ fn missing_in_words(outcome: &Outcome, turns: bool) -> Vec<String> {
 /// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so. Where one of
 /// them is enough it is the other way round.
 pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -> Verdict {
-    let tests = match claim.not_built {
+    let tests: Vec<Tested> = match claim.not_built {
         Some(_) => Vec::new(),
         None => claim.tests.iter().map(|one| test(study, claim, one, figures, absent)).collect(),
     };
-    let tests = without_decisions_of_kin(claim, tests);
     let has = |answer: Answer| tests.iter().any(|test| test.answer == answer);
     let answer = if tests.is_empty() {
         Answer::NotMeasured
@@ -379,21 +412,6 @@ pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -
         exhibits: claim.exhibits.clone(),
         tests,
     }
-}
-
-/// The tests, in which kin alone decide nothing: not the whole claim, nor beside the paper's own programs the answer that one
-/// test gives it.
-fn without_decisions_of_kin(claim: &Claim, tests: Vec<(Tested, bool)>) -> Vec<Tested> {
-    let own = tests.iter().any(|(tested, of_kin)| !of_kin && tested.answer != Answer::NotMeasured);
-    let deciding = if claim.either { Answer::Holds } else { Answer::Fails };
-    let barred = |tested: &Tested| !own || tested.answer == deciding;
-    tests
-        .into_iter()
-        .map(|(tested, of_kin)| match of_kin && barred(&tested) {
-            true => Tested { answer: Answer::NotMeasured, ..tested },
-            false => tested,
-        })
-        .collect()
 }
 
 /// Of a claim about every comparison that fails by several tests: how many of all comparisons contradict it. One is
