@@ -37,6 +37,8 @@ pub(super) struct Outcome {
     pub thin: Vec<String>,
     /// What a collector hardly collected in, and so is not in them.
     pub hardly_collected: Vec<String>,
+    /// So many comparisons of programs that the quantity names are not, for that reason.
+    pub named_hardly: usize,
 }
 
 /// How effects are made of a quantity.
@@ -79,14 +81,14 @@ fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) 
     let Sorted { collected, hardly, words } =
         Collections::of(study, step, figures).sort(compared, how.fewest);
     if collected.is_empty() {
-        let which = and_list(&words);
-        return Err(Missing(format!("a collector that hardly collects shows nothing: {which}")));
+        return Err(Missing(too_few_collections(&words)));
     }
     let measured = measure(collected);
     // Only what has a value: two figures without a ratio count as none. What hardly collected is there, and shows nothing.
     let found: Vec<&Compared<'_>> = measured.iter().map(|one| &one.compared).chain(&hardly).collect();
     let mut without = without(quantity, step, &requested, &found);
     let compared = measured.iter().map(|one| one.compared.of.program.to_owned()).collect();
+    let named_hardly = if quantity.programs.is_empty() { 0 } else { hardly.len() };
     let measured = against(quantity.against, measured);
     let (mut programs, mut thin) = (Vec::new(), Vec::new());
     let effects: Vec<Effect> = match how.rule {
@@ -116,7 +118,13 @@ fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) 
         return Err(Missing(format!("step {step} has no {metric} {why}")));
     }
     let programs_requested = requested.len();
-    Ok(Outcome { effects, programs, compared, programs_requested, without, thin, hardly_collected: words })
+    let hardly_collected = words;
+    Ok(Outcome { effects, programs, compared, programs_requested, without, thin, hardly_collected, named_hardly })
+}
+
+/// `left out for too few collections: bw16 on cfrac (9 collections)`.
+pub(super) fn too_few_collections(which: &[String]) -> String {
+    format!("left out for too few collections: {}", and_list(which))
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
 use super::effect::{Basis, Effect};
 use super::estimand::{Agreement, OtherEstimand, Programs};
 use super::figures::{Absent, Figures};
-use super::outcome::{Outcome, by_test};
-use super::pairs::{Without, of_side, requested};
+use super::outcome::{Outcome, by_test, too_few_collections};
+use super::pairs::{of_side, requested};
 use super::region::{Placement, Region, detectable, margin, placement, region, repetitions_needed};
 
 /// A claim's verdict.
@@ -182,7 +182,8 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
 }
 
 /// How many comparisons that the test is about are missing.
-fn missing(test: &Test, without: &Without, effects: usize, requested: usize) -> usize {
+fn missing(test: &Test, outcome: &Outcome) -> usize {
+    let Outcome { without, effects, programs_requested: requested, named_hardly, .. } = outcome;
     let Quantity { of, over, .. } = &test.quantity;
     let named = |name: &&String| {
         of.managers.contains(name) || over.as_ref().is_some_and(|over| over.managers.contains(name))
@@ -193,7 +194,8 @@ fn missing(test: &Test, without: &Without, effects: usize, requested: usize) -> 
         return others;
     }
     let there = requested.saturating_sub(without.programs.len()).max(1);
-    without.programs.len() * effects.div_ceil(there) + without.cells.len() + others * there
+    let of_programs = without.programs.len() * effects.len().div_ceil(there) + without.cells.len();
+    of_programs + named_hardly + others * there
 }
 
 /// What a rule makes of effects, and whether as many `more` could turn it.
@@ -242,8 +244,7 @@ fn without_controls(
 
 /// The answer of a test's effects, and whether what is missing could turn it.
 fn answer(test: &Test, outcome: &Outcome, deciding: &[Effect]) -> (Answer, bool) {
-    let missing = missing(test, &outcome.without, outcome.effects.len(), outcome.programs_requested);
-    turned(test, deciding, missing)
+    turned(test, deciding, missing(test, outcome))
 }
 
 /// The same test by the estimand that the claim does not ask for, where its means are over three programs or more.
@@ -370,7 +371,7 @@ fn missing_in_words(outcome: &Outcome, turns: bool) -> Vec<String> {
         words.push(format!("there is no such figure of {}{turn}", and_list(&gone)));
     }
     if !outcome.hardly_collected.is_empty() {
-        words.push(format!("left out for too few collections: {}", and_list(&outcome.hardly_collected)));
+        words.push(too_few_collections(&outcome.hardly_collected));
     }
     words
 }

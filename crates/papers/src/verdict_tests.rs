@@ -241,7 +241,7 @@ fn one_test_that_fails_decides_and_one_without_figures_leaves_the_claim_unmeasur
     let second = |metric: &str| {
         format!(
             "{SLOWER}\n[[claim.test]]\nwords = \"and this?\"\nrule = \"all\"\nabove = 1.0\nquantity = {{ step = \"c\", \
-             metric = \"{metric}\", of = {{ managers = [\"a\"] }}, over = {{ managers = [\"b\"] }} }}"
+             metric = \"{metric}\", programs = [\"cfrac\"], of = {{ managers = [\"a\"] }}, over = {{ managers = [\"b\"] }} }}"
         )
     };
     let study = claiming(&second("per_malloc"));
