@@ -244,14 +244,6 @@ impl Study {
         if test.not_measured.as_ref().is_some_and(|why| why.trim().is_empty()) {
             return wrong("not_measured", "give the reason");
         }
-        match (test.least_difference, test.above, test.below) {
-            (None, _, _) => {}
-            (Some(least), _, _) if !(0.0..1.0).contains(&least) => {
-                return wrong("least_difference", format!("{least} is no share: give 0 or more, below 1"));
-            }
-            (_, Some(1.0), _) | (_, _, Some(1.0)) => {}
-            _ => return wrong("least_difference", "it is of orders: regions above or below 1"),
-        }
         match (test.rule, test.above, test.below) {
             (Rule::Both | Rule::Trend, _, _) if test.outside => {
                 return wrong("outside", "it is not of the rules `both` and `trend`");

@@ -159,7 +159,7 @@ fn a_step_of_a_set_has_all_programs_of_the_set() {
 
 /// The fields that choose how a claim is judged.
 #[test]
-fn a_claim_names_its_estimand_and_a_test_its_least_difference() {
+fn a_claim_names_its_estimand() {
     let quantity = "quantity = { step = \"t\", metric = \"cpu_s\", of = {} }";
     let claim = |of_claim: &str, of_test: &str| {
         fault(&format!(
@@ -168,10 +168,6 @@ fn a_claim_names_its_estimand_and_a_test_its_least_difference() {
         ))
     };
     assert!(claim("estimand = \"all\"", "above = 1.0").contains("unknown variant `all`"));
-    let share = claim("", "above = 1.0\nleast_difference = 1.0");
-    assert!(share.ends_with("test 1, least_difference: 1 is no share: give 0 or more, below 1"), "{share}");
-    let order = claim("", "above = 1.2\nleast_difference = 0.1");
-    assert!(order.ends_with("least_difference: it is of orders: regions above or below 1"), "{order}");
     assert!(claim("", "above = 1.0\nnot_measured = \" \"").ends_with("not_measured: give the reason"));
 }
 

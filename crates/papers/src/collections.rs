@@ -249,7 +249,8 @@ mod tests {
     #[test]
     fn the_instructions_of_the_program_count_whatever_was_collected() {
         let counted = |metric: &str| {
-            let place = CellRef { program: "cfrac", manager: "bw16", metric, value: &Value::Exact(1.0), alone: None };
+            let place =
+                CellRef { program: "cfrac", manager: "bw16", metric, value: &Value::Exact(1.0), alone: None };
             let (study, figures) = (study("", "glibc", "c", "all", ""), figures(0.0, "glibc"));
             let found = Collections::of(&study, &study.steps[1], &figures).too_few(&place, FEWEST);
             found.is_none()

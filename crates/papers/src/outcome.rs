@@ -15,7 +15,7 @@ use heaptoll_units::and_list;
 
 use super::collections::{Collections, Fewest, Sorted};
 use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
-use super::effect::{Effect, Missing};
+use super::effect::{Basis, Effect, Missing};
 use super::figures::Figures;
 use super::means::{Stated, means};
 use super::measured::{against, measure};
@@ -26,8 +26,10 @@ use super::trend::trends;
 /// Effects, and what the quantity requests that is not in them.
 pub(super) struct Outcome {
     pub effects: Vec<Effect>,
-    /// Of means, how many programs each has.
+    /// Of each effect, how many programs it states something of: those in a mean or slope, or all that have comparisons.
     pub programs: Vec<usize>,
+    /// Of comparisons, the program of each.
+    pub on: Vec<String>,
     /// The programs that were compared, with the variant of the numerator.
     pub compared: BTreeSet<String>,
     pub programs_requested: usize,
@@ -90,7 +92,7 @@ fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) 
     let compared = measured.iter().map(|one| one.compared.of.program.to_owned()).collect();
     let named_hardly = if quantity.programs.is_empty() { 0 } else { hardly.len() };
     let measured = against(quantity.against, measured);
-    let (mut programs, mut thin) = (Vec::new(), Vec::new());
+    let (mut programs, mut thin, mut on) = (Vec::new(), Vec::new(), Vec::new());
     let effects: Vec<Effect> = match how.rule {
         Rule::Mean => {
             let (means, few) = means(&measured, how.stated);
@@ -101,10 +103,14 @@ fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) 
         Rule::Trend => {
             let (slopes, none) = trends(&measured);
             without.cells.extend(none);
+            let of = |slope: &Effect| if let Basis::Programs(of) = slope.basis { of as usize } else { 1 };
+            programs = slopes.iter().map(of).collect();
             slopes
         }
         Rule::Order => order(&measured, how.of),
         Rule::All | Rule::Some | Rule::Most | Rule::Both => {
+            on = measured.iter().map(|one| one.compared.program.clone()).collect();
+            programs = vec![on.iter().collect::<BTreeSet<_>>().len(); on.len()];
             measured.into_iter().map(|one| one.effect).collect()
         }
     };
@@ -119,7 +125,17 @@ fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) 
     }
     let programs_requested = requested.len();
     let hardly_collected = words;
-    Ok(Outcome { effects, programs, compared, programs_requested, without, thin, hardly_collected, named_hardly })
+    Ok(Outcome {
+        effects,
+        programs,
+        on,
+        compared,
+        programs_requested,
+        without,
+        thin,
+        hardly_collected,
+        named_hardly,
+    })
 }
 
 /// `left out for too few collections: bw16 on cfrac (9 collections)`.

@@ -5,7 +5,7 @@ use super::effect::{Effect, Missing};
 use super::figures::{Cell, Figures, Value};
 use super::outcome::by_rule;
 
-/// A study of one timed step `t` and one counted step `c`, with this in its file as well.
+/// A study of one timed step `t` and one counted step `c`, over a set's programs, with this in its file as well.
 pub fn study(more: &str) -> Study {
     let steps = r#"
         name = "made"
@@ -15,11 +15,13 @@ pub fn study(more: &str) -> Study {
         [[step]]
         id = "t"
         kind = "run"
+        set = "made"
         programs = ["cfrac", "gawk", "perl", "make"]
         managers = ["a", "b", "c"]
         [[step]]
         id = "c"
         kind = "instructions"
+        set = "made"
         programs = ["cfrac", "gawk", "perl", "make"]
         managers = ["a", "b", "c"]
     "#;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use super::answer::Answer;
 use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
 use super::effect::{Basis, Effect};
-use super::estimand::{Agreement, OtherEstimand, Programs};
+use super::estimand::{Agreement, OtherEstimand, Programs, most_programs};
 use super::figures::{Absent, Figures};
 use super::outcome::{Outcome, by_test, too_few_collections};
 use super::pairs::{of_side, requested};
@@ -94,15 +94,20 @@ fn decide(test: &Test, effects: &[Effect]) -> Answer {
     }
 }
 
-/// `1.62 (1.31 to 1.99), bw16 over kingsley, mean of 6 programs`.
+/// `1.62 (1.31 to 1.99): bw16 over kingsley, mean of 6 programs`.
 fn shown(effect: &Effect) -> String {
-    let Effect { words, value, low, high, basis } = effect;
+    format!("{}: {}", with_interval(effect), effect.words)
+}
+
+/// `1.62 (1.31 to 1.99)`.
+fn with_interval(effect: &Effect) -> String {
+    let Effect { value, low, high, basis, .. } = effect;
     let interval = match basis {
         Basis::Exact => ", counted exactly".into(),
         Basis::None => " (no interval)".into(),
         _ => format!(" ({} to {})", figure(*low), figure(*high)),
     };
-    format!("{}{interval}: {words}", figure(*value))
+    format!("{}{interval}", figure(*value))
 }
 
 /// The reason of an answer, with the figures.
@@ -181,8 +186,13 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     words
 }
 
+/// Whether a test is of most of programs like these.
+fn is_of_most_programs(test: &Test, estimand: Estimand) -> bool {
+    (test.rule, estimand) == (Rule::Most, Estimand::ProgramsLikeThese)
+}
+
 /// How many comparisons that the test is about are missing.
-fn missing(test: &Test, outcome: &Outcome) -> usize {
+fn missing(test: &Test, estimand: Estimand, outcome: &Outcome) -> usize {
     let Outcome { without, effects, programs_requested: requested, named_hardly, .. } = outcome;
     let Quantity { of, over, .. } = &test.quantity;
     let named = |name: &&String| {
@@ -190,20 +200,12 @@ fn missing(test: &Test, outcome: &Outcome) -> usize {
     };
     let others = without.managers.iter().filter(named).count() + without.places.len();
     // Of means and slopes programs are a sample; each pair of managers is one comparison.
-    if matches!(test.rule, Rule::Mean | Rule::Trend) {
+    if matches!(test.rule, Rule::Mean | Rule::Trend) || is_of_most_programs(test, estimand) {
         return others;
     }
     let there = requested.saturating_sub(without.programs.len()).max(1);
     let of_programs = without.programs.len() * effects.len().div_ceil(there) + without.cells.len();
     of_programs + named_hardly + others * there
-}
-
-/// What a rule makes of effects, and whether as many `more` could turn it.
-fn turned(test: &Test, effects: &[Effect], more: usize) -> (Answer, bool) {
-    let open = Effect { words: String::new(), value: 1.0, low: 1.0, high: 1.0, basis: Basis::None };
-    let with: Vec<Effect> = effects.iter().cloned().chain(std::iter::repeat_n(open, more)).collect();
-    let (alone, with) = (decide(test, effects), decide(test, &with));
-    (with, alone != with)
 }
 
 /// The same test of some of its programs, by their names without variants, and what comes of it; none without such
@@ -219,7 +221,11 @@ fn of_programs(
     some.quantity.programs.retain(stays);
     some.others.retain(stays);
     let empty = some.quantity.programs.is_empty() || some.others.is_empty() != test.others.is_empty();
-    let outcome = by_test(&some, claim, claim.estimand, study, figures).ok().filter(|_| !empty)?;
+    let mut outcome = by_test(&some, claim, claim.estimand, study, figures).ok().filter(|_| !empty)?;
+    if test.quantity.programs.is_empty() {
+        // The test itself names none.
+        outcome.named_hardly = 0;
+    }
     Some((some, outcome))
 }
 
@@ -242,9 +248,30 @@ fn without_controls(
     Some(format!("without the control {}: {}", and_list(&controls), means.join("; ")))
 }
 
-/// The answer of a test's effects, and whether what is missing could turn it.
-fn answer(test: &Test, outcome: &Outcome, deciding: &[Effect]) -> (Answer, bool) {
-    turned(test, deciding, missing(test, outcome))
+/// What a test's effects answer.
+struct Judgment {
+    answer: Answer,
+    /// So many comparisons are missing.
+    missing: usize,
+    /// They could turn the answer.
+    turns: bool,
+    /// The counts of programs, where these decide.
+    counts: Option<String>,
+}
+
+fn judgment((test, estimand): (&Test, Estimand), outcome: &Outcome, deciding: &[Effect]) -> Judgment {
+    let missing = missing(test, estimand, outcome);
+    let open = Effect { words: String::new(), value: 1.0, low: 1.0, high: 1.0, basis: Basis::None };
+    let (alone, answer, counts) = if is_of_most_programs(test, estimand) {
+        let placed = deciding.iter().map(|effect| placement(effect, Region::of(test)));
+        let placed: Vec<(&str, Placement)> = outcome.on.iter().map(String::as_str).zip(placed).collect();
+        let (alone, counts) = most_programs(test.share.unwrap_or(0.5), &placed);
+        (alone, if missing > 0 { Answer::Undecided } else { alone }, Some(counts))
+    } else {
+        let with: Vec<Effect> = deciding.iter().cloned().chain(std::iter::repeat_n(open, missing)).collect();
+        (decide(test, deciding), decide(test, &with), None)
+    };
+    Judgment { answer, missing, turns: alone != answer, counts }
 }
 
 /// The same test by the estimand that the claim does not ask for, where its means are over three programs or more.
@@ -260,17 +287,17 @@ fn by_other(
         return None;
     }
     let (deciding, _) = programs.deciding(test, estimand, &outcome);
-    let agreement = Agreement::of(answered, answer(test, &outcome, &deciding).0);
+    let agreement = Agreement::of(answered, judgment((test, estimand), &outcome, &deciding).answer);
     Some(OtherEstimand { estimand, agreement, effects: outcome.effects })
 }
 
-/// `over programs like these 1.67 (0.83 to 3.35): a over b, mean of 6 programs: open`.
+/// `over programs like these 1.67 (0.83 to 3.35): a over b, mean of 6 programs: open`; of several means the figures alone.
 fn other_in_words(other: &OtherEstimand) -> String {
     let figures = match other.effects.as_slice() {
-        [one] => format!(" {}", shown(one)),
-        _ => String::new(),
+        [one] => shown(one),
+        several => and_list(&several.iter().map(with_interval).collect::<Vec<_>>()),
     };
-    format!("over {}{figures}: {}", other.estimand.words(), other.agreement.word())
+    format!("over {} {figures}: {}", other.estimand.words(), other.agreement.word())
 }
 
 /// What a test's figures answer.
@@ -295,37 +322,27 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
     let programs = Programs::of(claim, study.step(step), absent);
     // What decides nothing is shown with its interval.
     let (deciding, barred) = programs.deciding(test, claim.estimand, &outcome);
-    let (judged, turns) = answer(test, &outcome, &deciding);
+    let by_all = judgment((test, claim.estimand), &outcome, &deciding);
     let all_barred = barred.is_some() && deciding.iter().all(|effect| effect.basis == Basis::None);
     let mut reasons = vec![match outcome.effects.as_slice() {
         [one] if all_barred => format!("{}; claim: {}", shown(one), region(test)),
-        several if all_barred => because(test, judged, several),
-        _ => because(test, judged, &deciding),
+        several if all_barred => because(test, by_all.answer, several),
+        _ => because(test, by_all.answer, &deciding),
     }];
-    let kin = programs.kin(&outcome);
-    let (judged, of_kin) = if kin.is_empty() {
-        (judged, None)
-    } else {
-        let own = of_programs((test, claim), study, figures, &|base| {
-            !kin.contains(&of_side(base, &test.quantity.of))
-        });
-        let own = own.map(|(own, outcome)| {
-            let (deciding, _) = programs.deciding(&own, claim.estimand, &outcome);
-            answer(&own, &outcome, &deciding).0
-        });
-        beside_kin(judged, own, &kin, outcome.compared.len())
-    };
+    let (judged, of_kin) = beside_kin((test, claim, by_all.answer), &programs, &outcome, study, figures);
     let other = (test.rule == Rule::Mean)
         .then(|| by_other((test, claim, judged), &programs, study, figures))
         .flatten();
+    reasons.extend(by_all.counts);
     reasons.extend(barred);
-    reasons.extend(missing_in_words(&outcome, turns));
+    reasons.extend(missing_in_words(&outcome, by_all.turns));
     reasons.extend(without_controls((test, claim), &outcome, study, figures));
     if !outcome.thin.is_empty() {
         reasons.push(format!("there are too few runs of {}", and_list(&outcome.thin)));
     }
     reasons.extend(of_kin);
-    if judged == Answer::Undecided {
+    // Repetitions bring no program that is missing, and no program of the paper.
+    if by_all.answer == Answer::Undecided && by_all.missing == 0 {
         let needed = repetitions_needed(test, &deciding);
         reasons.extend(needed.map(|needed| format!("about {needed} repetitions would decide")));
     }
@@ -347,16 +364,31 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
 
 /// An answer of all programs beside that of the paper's own alone: kin may bear it out, and decide nothing. And how many
 /// of all are kin.
-fn beside_kin(all: Answer, own: Option<Answer>, kin: &[String], compared: usize) -> (Answer, Option<String>) {
+fn beside_kin(
+    (test, claim, all): (&Test, &Claim, Answer),
+    programs: &Programs<'_>,
+    outcome: &Outcome,
+    study: &Study,
+    figures: &Figures,
+) -> (Answer, Option<String>) {
+    let kin = programs.kin(outcome);
+    if kin.is_empty() {
+        return (all, None);
+    }
     let are = if kin.len() == 1 { "is" } else { "are" };
-    let share = format!("{} of {} {are} kin of the paper's", kin.len(), plural(compared, "program"));
+    if kin.len() == outcome.compared.len() {
+        let which = and_list(&kin);
+        let words = format!("{which} {are} kin of the paper's own programs, and kin alone decide nothing");
+        return (Answer::NotMeasured, Some(words));
+    }
+    let is_own = |base: &String| !kin.contains(&of_side(base, &test.quantity.of));
+    let own = of_programs((test, claim), study, figures, &is_own).map(|(own, outcome)| {
+        let (deciding, _) = programs.deciding(&own, claim.estimand, &outcome);
+        judgment((&own, claim.estimand), &outcome, &deciding).answer
+    });
+    let share =
+        format!("{} of {} {are} kin of the paper's", kin.len(), plural(outcome.compared.len(), "program"));
     match own {
-        _ if kin.len() == compared => {
-            let which = and_list(kin);
-            let words =
-                format!("{which} {are} kin of the paper's own programs, and kin alone decide nothing");
-            (Answer::NotMeasured, Some(words))
-        }
         Some(own) if own == all => (all, Some(share)),
         _ => (Answer::Undecided, Some(format!("{share}, and the answer depends on them"))),
     }
