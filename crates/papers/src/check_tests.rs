@@ -168,7 +168,8 @@ fn a_claim_names_its_estimand() {
         ))
     };
     assert!(claim("estimand = \"all\"", "above = 1.0").contains("unknown variant `all`"));
-    assert!(claim("", "above = 1.0\nnot_measured = \" \"").ends_with("not_measured: give the reason"));
+    let no_set = claim("estimand = \"programs-like-these\"", "above = 1.0");
+    assert!(no_set.ends_with("claim it, estimand: step t has no `set` that programs are like"), "{no_set}");
 }
 
 #[test]

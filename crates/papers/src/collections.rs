@@ -166,8 +166,9 @@ mod tests {
         }
         let made =
             |program, count: f64| (program, "bw16", None, Value::Samples(vec![Some(99.0), Some(count)]));
+        let of_base = |program, count| (program, "bw26", None, Value::Exact(count));
         let of_runs =
-            [made("cfrac", of_cfrac), made("gawk", 10.0), ("cfrac", "bw26", None, Value::Exact(0.0))];
+            [made("cfrac", of_cfrac), made("gawk", 10.0), of_base("cfrac", 0.0), of_base("gawk", 20.0)];
         figures.cells.extend(cells("t", COLLECTIONS, &of_runs).cells);
         figures
     }

@@ -193,7 +193,8 @@ fn the_mean_of_programs_that_are_neither_the_papers_nor_of_a_set_decides_no_clai
 fn a_slope_over_fewer_than_twenty_programs_of_a_set_decides_nothing() {
     let grows = |programs: &[&'static str]| {
         let at = |program: &'static str, place: f64| (program, "a", Some(place), samples(place, 10, 1));
-        let points: Vec<_> = programs.iter().flat_map(|name| [1.0, 2.0, 4.0].map(|place| at(name, place))).collect();
+        let points: Vec<_> =
+            programs.iter().flat_map(|name| [1.0, 2.0, 4.0].map(|place| at(name, place))).collect();
         let test = format!(
             "rule = \"trend\"\nabove = 0.5\nquantity = {{ step = \"t\", metric = \"figure_rounds\", programs = {programs:?}, \
              of = {{ managers = [\"a\"] }} }}"
@@ -262,20 +263,6 @@ fn most_of_programs_like_these_are_decided_by_the_sign_test() {
     // Several comparisons on one program are one of twenty.
     let placed: Vec<_> = ["a", "b"].iter().flat_map(|name| [(*name, Placement::In); 20]).collect();
     assert_eq!(most_programs(0.5, &placed).0, Answer::Undecided);
-}
-
-#[test]
-fn what_nothing_here_can_judge_leaves_a_claim_not_measured_unless_another_test_refutes_it() {
-    let half = MEAN.replace("rule", "not_measured = \"haertel is not GNU'\"\nrule");
-    let both = |ratio: f64| {
-        let test = format!("{half}\n[[claim.test]]\nwords = \"and this?\"\n{MEAN}");
-        let figures = counted(&[("cfrac", ratio), ("gawk", ratio), ("perl", ratio), ("make", ratio)]);
-        judged(&claiming(&test), &figures, &Absent::default())
-    };
-    let (holds, fails) = (both(1.5), both(0.5));
-    assert_eq!((holds.answer, fails.answer), (Answer::NotMeasured, Answer::Fails));
-    assert!(holds.reason.starts_with("haertel is not GNU'"), "{}", holds.reason);
-    assert!(holds.tests[0].effects.is_empty() && holds.tests[1].answer == Answer::Holds);
 }
 
 #[test]

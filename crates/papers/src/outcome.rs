@@ -69,11 +69,12 @@ pub(super) fn by_test(
 /// The effects that a rule over one list of programs makes of figures, whatever is claimed of them.
 pub(super) fn by_rule(
     rule: Rule,
+    estimand: Estimand,
     quantity: &Quantity,
     study: &Study,
     figures: &Figures,
 ) -> Result<Outcome, Missing> {
-    let stated = Stated { estimand: Estimand::ProgramsLikeThese, is_order: false };
+    let stated = Stated { estimand, is_order: false };
     effects(quantity, How { rule, of: &[], stated, fewest: Fewest::default() }, study, figures)
 }
 

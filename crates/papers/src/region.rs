@@ -33,7 +33,7 @@ pub(super) struct Region {
     /// It is what lies beyond the two.
     pub outside: bool,
     /// Of an order of counts: those that differ by less are in none.
-    least: f64,
+    pub least: f64,
 }
 
 impl Region {

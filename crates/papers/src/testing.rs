@@ -1,6 +1,6 @@
 //! Made-up studies and figures for the tests of this module.
 
-use super::definition::{Quantity, Rule, Study};
+use super::definition::{Estimand, Quantity, Rule, Study};
 use super::effect::{Effect, Missing};
 use super::figures::{Cell, Figures, Value};
 use super::outcome::by_rule;
@@ -62,15 +62,15 @@ pub fn noisy(value: f64, repetitions: usize, seed: u64) -> Value {
 
 /// Every comparison of a quantity.
 pub fn compare(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
-    Ok(by_rule(Rule::All, quantity, study, figures)?.effects)
+    Ok(by_rule(Rule::All, Estimand::ProgramsLikeThese, quantity, study, figures)?.effects)
 }
 
 /// The geometric mean over programs of each pair of managers.
 pub fn mean(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
-    Ok(by_rule(Rule::Mean, quantity, study, figures)?.effects)
+    Ok(by_rule(Rule::Mean, Estimand::ProgramsLikeThese, quantity, study, figures)?.effects)
 }
 
 /// The slope of log figure over log place, of each pair of managers.
 pub fn trend(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
-    Ok(by_rule(Rule::Trend, quantity, study, figures)?.effects)
+    Ok(by_rule(Rule::Trend, Estimand::ProgramsLikeThese, quantity, study, figures)?.effects)
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use super::answer::Answer;
-use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
+use super::definition::{Claim, Estimand, Rule, Study, Test};
 use super::effect::{Basis, Effect};
 use super::estimand::{Agreement, OtherEstimand, Programs, most_programs};
 use super::figures::{Absent, Figures};
@@ -194,11 +194,7 @@ fn is_of_most_programs(test: &Test, estimand: Estimand) -> bool {
 /// How many comparisons that the test is about are missing.
 fn missing(test: &Test, estimand: Estimand, outcome: &Outcome) -> usize {
     let Outcome { without, effects, programs_requested: requested, named_hardly, .. } = outcome;
-    let Quantity { of, over, .. } = &test.quantity;
-    let named = |name: &&String| {
-        of.managers.contains(name) || over.as_ref().is_some_and(|over| over.managers.contains(name))
-    };
-    let others = without.managers.iter().filter(named).count() + without.places.len();
+    let others = without.managers.len() + without.places.len();
     // Of means and slopes programs are a sample; each pair of managers is one comparison.
     if matches!(test.rule, Rule::Mean | Rule::Trend) || is_of_most_programs(test, estimand) {
         return others;
@@ -310,9 +306,6 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         effects: Vec::new(),
         other_estimand: None,
     };
-    if let Some(why) = &test.not_measured {
-        return not_measured(why.clone());
-    }
     let step = &test.quantity.step;
     let why = absent.of_step(step).map(|why| format!("step {step}: {why}"));
     let outcome = match by_test(test, claim, claim.estimand, study, figures) {

@@ -24,7 +24,7 @@ pub struct Claim {
     /// What its words are about: the programs measured, or programs like them.
     #[serde(default)]
     pub estimand: Estimand,
-    /// How many collections a collector makes is what is varied, or claimed.
+    /// How many collections a collector makes is what is varied or claimed, or the claim is not on what they cost.
     #[serde(default, skip_serializing_if = "is_not")]
     pub varies_collections: bool,
     /// Exhibits that show it.
@@ -95,9 +95,6 @@ pub struct Test {
     /// Of `order`: the programs that those of the quantity are compared with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
-    /// Why nothing that is here can judge it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_measured: Option<String>,
 }
 
 impl Test {
