@@ -14,14 +14,14 @@ use heaptoll_experiments::published::table;
 const SIZES: [&str; 4] = ["tiny", "quick", "demo", "full"];
 
 /// What is wrong: where and what.
-type Wrong = (String, String);
+pub(super) type Wrong = (String, String);
 
-fn wrong<T>(place: impl Into<String>, what: impl Into<String>) -> Result<T, Wrong> {
+pub(super) fn wrong<T>(place: impl Into<String>, what: impl Into<String>) -> Result<T, Wrong> {
     Err((place.into(), what.into()))
 }
 
 /// With the larger thing that the place is in.
-fn within<T>(place: &str, result: Result<T, Wrong>) -> Result<T, Wrong> {
+pub(super) fn within<T>(place: &str, result: Result<T, Wrong>) -> Result<T, Wrong> {
     result.map_err(|(inner, what)| {
         (format!("{place}{}{inner}", if inner.is_empty() { "" } else { ", " }), what)
     })
@@ -32,10 +32,15 @@ fn twice<'a>(ids: impl Iterator<Item = &'a String>) -> Option<&'a String> {
     ids.into_iter().find(|id| !seen.insert(*id))
 }
 
+/// What is wrong in a file.
+pub(super) fn at_fault(file: &str, (place, what): Wrong) -> Fault {
+    Fault::Wrong { file: file.into(), place, what }
+}
+
 impl Study {
     /// The first thing in it that cannot be. `file` is what the error calls it.
     pub fn check(&self, file: &str) -> Result<(), Fault> {
-        self.checked().map_err(|(place, what)| Fault::Wrong { file: file.into(), place, what })
+        self.checked().map_err(|wrong| at_fault(file, wrong))
     }
 
     fn checked(&self) -> Result<(), Wrong> {
@@ -292,12 +297,6 @@ fn check_step(step: &Step) -> Result<(), Wrong> {
         _ if step.managers.is_empty() && !own => wrong("managers", "it has none"),
         _ if twice(step.programs.iter()).is_some() => wrong("programs", "one is named twice"),
         _ if twice(step.managers.iter()).is_some() => wrong("managers", "one is named twice"),
-        _ if !(1..=step.programs.len()).contains(&step.least_programs) => {
-            wrong("least_programs", format!("from 1 to {}", step.programs.len()))
-        }
-        _ if step.least_managers.is_some_and(|least| !(1..=step.managers.len()).contains(&least)) => {
-            wrong("least_managers", format!("from 1 to {}", step.managers.len()))
-        }
         _ if !SIZES.contains(&step.size.as_str()) => wrong("size", format!("one of {}", SIZES.join(", "))),
         _ if step.repetitions == Some(0) => wrong("repetitions", "at least 1"),
         _ if step.pairing.is_some() && step.kind != StepKind::Run => {
