@@ -10,7 +10,7 @@ use super::effect::{Basis, Effect};
 use super::figures::Absent;
 use super::outcome::Outcome;
 
-/// Programs of a named set from which on a mean states something of programs like them.
+/// Programs of a named set from which on a mean, a slope or a share states something of programs like them.
 const FEWEST_OF_A_SET: usize = 20;
 /// Programs from which on a mean of several is one.
 const FEWEST: usize = 3;

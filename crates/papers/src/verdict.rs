@@ -130,20 +130,17 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
         };
         return format!("{}; claim: {region}{why}", shown(effect));
     }
-    let mut ordered: Vec<&Effect> = effects.iter().collect();
-    ordered.sort_by(|a, b| margin(test, a).total_cmp(&margin(test, b)));
-    let (Some(least), Some(most)) = (ordered.first(), ordered.last()) else { return String::new() };
+    let key = |effect: &Effect| if test.rule == Rule::Both { effect.value } else { margin(test, effect) };
+    let by = |a: &&Effect, b: &&Effect| key(a).total_cmp(&key(b));
+    let (Some(least), Some(most)) = (effects.iter().min_by(by), effects.iter().max_by(by)) else {
+        return String::new();
+    };
     let all = effects.len();
     if test.rule == Rule::Both {
-        let (mut low, mut high) = (*least, *least);
-        for effect in effects {
-            low = if effect.value < low.value { effect } else { low };
-            high = if effect.value > high.value { effect } else { high };
-        }
+        let ends = [least, most].map(shown);
         return format!(
             "of {all} comparisons the least is {}, the most {}; claim: {region}",
-            shown(low),
-            shown(high)
+            ends[0], ends[1]
         );
     }
     let count =
@@ -195,7 +192,7 @@ fn is_of_most_programs(test: &Test, estimand: Estimand) -> bool {
 fn missing(test: &Test, estimand: Estimand, outcome: &Outcome) -> usize {
     let Outcome { without, effects, programs_requested: requested, named_hardly, .. } = outcome;
     let others = without.managers.len() + without.places.len();
-    // Of means and slopes programs are a sample; each pair of managers is one comparison.
+    // There programs are a sample; each pair of managers is one comparison.
     if matches!(test.rule, Rule::Mean | Rule::Trend) || is_of_most_programs(test, estimand) {
         return others;
     }
