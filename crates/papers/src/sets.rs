@@ -10,7 +10,7 @@ use super::pairs::requested;
 const SETS: [&str; 1] = [include_str!("../../../programs/sets/twenty.toml")];
 
 /// The set of this name; none of a user's own catalog.
-fn set(name: &str) -> Option<Set> {
+pub(super) fn set(name: &str) -> Option<Set> {
     SETS.iter().filter_map(|text| toml::from_str(text).ok()).find(|set: &Set| set.name == name)
 }
 
