@@ -1,6 +1,8 @@
 //! What a claim's means are stated of, these programs or programs like them, and which of the two the figures can decide.
 
-use heaptoll_units::{and_list, plural};
+use std::collections::BTreeSet;
+
+use heaptoll_statistics::{ALPHA, at_least};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +11,7 @@ use super::definition::{Claim, Estimand, Rule, Step, Test};
 use super::effect::{Basis, Effect};
 use super::figures::Absent;
 use super::outcome::Outcome;
+use super::region::Placement;
 
 /// Programs of a named set from which on a mean states something of programs like them.
 const FEWEST_OF_A_SET: usize = 20;
@@ -76,31 +79,14 @@ impl<'a> Programs<'a> {
         Programs { claim, step, thinned, named }
     }
 
-    /// Why what was compared can decide nothing, whatever the figures are: only kin of the programs that a paper names.
-    pub fn only_kin(&self, outcome: &Outcome) -> Option<String> {
-        let kin = self.kin(outcome);
-        let only = !kin.is_empty() && kin.len() == outcome.compared.len();
-        only.then(|| {
-            let are = if kin.len() == 1 { "is" } else { "are" };
-            format!("{} {are} kin of the paper's own programs, and kin alone decide nothing", and_list(&kin))
-        })
-    }
-
-    /// How many of the programs are kin, where some are.
-    pub fn share_of_kin(&self, outcome: &Outcome) -> Option<String> {
-        let (kin, all) = (self.kin(outcome).len(), outcome.compared.len());
-        let are = if kin == 1 { "is" } else { "are" };
-        (kin > 0).then(|| format!("{kin} of {} {are} kin of the paper's", plural(all, "program")))
-    }
-
     /// Programs that stand for those which the paper names; none where the sentence is ours.
-    fn kin(&self, outcome: &Outcome) -> Vec<String> {
+    pub fn kin(&self, outcome: &Outcome) -> Vec<String> {
         let own = |program: &String| self.step.is_some_and(|step| step.originals.contains_key(program));
         let counts = self.named && !self.claim.ours;
         outcome.compared.iter().filter(|program| counts && !own(program)).cloned().collect()
     }
 
-    /// The effects, those without a basis that decide nothing as a mean, and why.
+    /// The effects, those without a basis that decide nothing of what the claim is about, and why.
     pub fn deciding(
         &self,
         test: &Test,
@@ -108,21 +94,30 @@ impl<'a> Programs<'a> {
         outcome: &Outcome,
     ) -> (Vec<Effect>, Option<String>) {
         let Outcome { effects, programs, programs_requested: requested, without, .. } = outcome;
-        if test.rule != Rule::Mean {
-            return (effects.clone(), None);
-        }
-        let few = programs.iter().filter(|programs| *requested >= FEWEST && **programs < FEWEST).count();
-        let of_plan = self.thinned && !without.programs.is_empty();
+        let (mean, of_others) = (test.rule == Rule::Mean, estimand == Estimand::ProgramsLikeThese);
+        let like_these = match test.rule {
+            Rule::Mean | Rule::Most => of_others,
+            Rule::Trend => true,
+            Rule::All | Rule::Some | Rule::Both | Rule::Order => return (effects.clone(), None),
+        };
         let in_set = self.step.is_some_and(|step| step.set.is_some());
-        let of_others = estimand == Estimand::ProgramsLikeThese;
+        let is_small = |programs: usize| !(in_set && programs >= FEWEST_OF_A_SET);
+        let is_few = |programs: usize| mean && *requested >= FEWEST && programs < FEWEST;
+        let lacks = mean && outcome.named_hardly > 0;
+        let of_plan = mean && self.thinned && !without.programs.is_empty();
+        let of_none =
+            mean && !of_others && !in_set && !self.named && !self.claim.ours && *requested >= FEWEST;
+        let all = of_plan || lacks || of_none;
         let bars = |programs: usize| {
-            let like_these = of_others && !(in_set && programs >= FEWEST_OF_A_SET);
-            of_plan || like_these || (*requested >= FEWEST && programs < FEWEST)
+            // One or two slopes have intervals of their own.
+            let of_a_sample = like_these && (test.rule != Rule::Trend || programs >= FEWEST);
+            all || is_few(programs) || of_a_sample && is_small(programs)
         };
         let deciding = effects.iter().zip(programs).map(|(effect, programs)| match bars(*programs) {
             true => Effect { basis: Basis::None, ..effect.clone() },
             false => effect.clone(),
         });
+        let few = programs.iter().filter(|programs| is_few(**programs)).count();
         let which =
             if few < effects.len() { format!(" in {few} of {} means", effects.len()) } else { String::new() };
         let why = if of_plan {
@@ -132,6 +127,10 @@ impl<'a> Programs<'a> {
             Some(format!(
                 "claim: a mean of {requested} programs; a mean of fewer than three{which} does not estimate it"
             ))
+        } else if lacks {
+            Some("a mean without programs that the claim names decides nothing".into())
+        } else if of_none {
+            Some("a mean of programs that are neither the paper's nor of a named set decides nothing".into())
         } else if programs.iter().any(|programs| bars(*programs)) {
             Some(format!(
                 "it takes {FEWEST_OF_A_SET} programs of a named set to state this of programs like these"
@@ -141,6 +140,26 @@ impl<'a> Programs<'a> {
         };
         (deciding.collect(), why)
     }
+}
+
+/// Whether most of programs like these are in a region, by the exact test of a share, and the counts in words. A program
+/// is in it where more than the share of its comparisons are.
+pub(super) fn most_programs(share: f64, placed: &[(&str, Placement)]) -> (Answer, String) {
+    let programs: BTreeSet<&str> = placed.iter().map(|(program, _)| *program).collect();
+    let is = |program: &str, what: Placement, share: f64, with: bool| {
+        let of = placed.iter().filter(|(name, _)| *name == program);
+        let (all, found) = (of.clone().count() as f64, of.filter(|(_, one)| *one == what).count() as f64);
+        found > share * all || with && found == share * all
+    };
+    let count = |what, share, with| programs.iter().filter(|name| is(name, what, share, with)).count();
+    let (inside, outside) = (count(Placement::In, share, false), count(Placement::Out, 1.0 - share, true));
+    let decides = |found, share| at_least(found, programs.len(), share) <= ALPHA / 2.0;
+    let answer = match (decides(inside, share), decides(outside, 1.0 - share)) {
+        (true, _) => Answer::Holds,
+        (_, true) => Answer::Fails,
+        _ => Answer::Undecided,
+    };
+    (answer, format!("of {} programs {inside} are in the region and {outside} are not", programs.len()))
 }
 
 #[cfg(test)]

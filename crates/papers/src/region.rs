@@ -7,11 +7,10 @@ use heaptoll_statistics::student;
 
 use super::definition::{Rule, Test};
 use super::effect::{Basis, Effect};
+use super::figures::is_count;
 
-/// The least difference between exact figures that is an order, where the paper prints no digit for it.
+/// The least difference between counts that is an order.
 const LEAST_DIFFERENCE: f64 = 0.01;
-/// Ends of an interval that differ by a smaller share were equal before rounding.
-const SAME: f64 = 1e-6;
 /// More repetitions than anyone makes.
 const MOST_REPETITIONS: f64 = 10_000.0;
 
@@ -33,13 +32,14 @@ pub(super) struct Region {
     pub below: Option<f64>,
     /// It is what lies beyond the two.
     pub outside: bool,
-    /// Of an order: exact figures that differ by less are in none.
+    /// Of an order of counts: those that differ by less are in none.
     pub least: f64,
 }
 
 impl Region {
     pub fn of(test: &Test) -> Region {
-        let least = if test.is_order() { test.least_difference.unwrap_or(LEAST_DIFFERENCE) } else { 0.0 };
+        let metric = test.quantity.of.metric.as_ref().unwrap_or(&test.quantity.metric);
+        let least = if test.is_order() && is_count(metric) { LEAST_DIFFERENCE } else { 0.0 };
         Region { above: test.above, below: test.below, outside: test.outside, least }
     }
 }
@@ -48,16 +48,13 @@ pub(super) fn placement(effect: &Effect, region: Region) -> Placement {
     if effect.basis == Basis::None {
         return Placement::Unknown;
     }
-    // Whether a figure lies beyond an end by so much. One that is the same in each repetition is exact as well.
-    let exact = effect.high - effect.low <= SAME * effect.value.abs();
-    let beyond = |by: f64, end: f64| {
-        let least = if exact && end == 1.0 { region.least } else { 0.0 };
-        by > 0.0 && by >= least
-    };
+    let least = |end: f64| if end == 1.0 { region.least } else { 0.0 };
+    let beyond = |by: f64, end: f64| by > 0.0 && by >= least(end);
     let is_above = |end: f64| beyond(effect.low - end, end);
     let is_below = |end: f64| beyond(end - effect.high, end);
-    let not_above = |end: f64| effect.high == end || is_below(end);
-    let not_below = |end: f64| effect.low == end || is_above(end);
+    // At the end itself it is outside, and in no order.
+    let not_above = |end: f64| is_below(end) || (effect.high == end && least(end) == 0.0);
+    let not_below = |end: f64| is_above(end) || (effect.low == end && least(end) == 0.0);
     let Region { above, below, outside, .. } = region;
     let (inside, out) = match outside {
         false => (

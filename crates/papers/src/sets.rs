@@ -7,7 +7,10 @@ use super::definition::{Quantity, Step, Study};
 use super::pairs::requested;
 
 /// The sets of the catalog that is part of the program.
-const SETS: [&str; 1] = [include_str!("../../../programs/sets/twenty.toml")];
+const SETS: [&str; 2] = [
+    include_str!("../../../programs/sets/interpreters.toml"),
+    include_str!("../../../programs/sets/twenty.toml"),
+];
 
 /// The set of this name; none of a user's own catalog.
 pub(super) fn set(name: &str) -> Option<Set> {

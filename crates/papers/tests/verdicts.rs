@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use heaptoll_experiment::manager::ignores_frees;
 use heaptoll_papers::bundled::all;
-use heaptoll_papers::figures::{COLLECTIONS, Value};
 use heaptoll_papers::results::{PaperResult, Results};
 use heaptoll_papers::stored;
 use heaptoll_papers::verdict::Answer;
@@ -123,42 +121,5 @@ fn the_page_of_mended_verdicts_is_what_the_stored_figures_give() {
         std::fs::write(&file, &expected).expect("the page");
     } else {
         assert!(page == expected, "{PAGE} is not what the stored figures give; WRITE_DOCS=1 writes it");
-    }
-}
-
-/// Seven claims on what a collector costs were judged on a program in which it never collected.
-#[test]
-fn no_comparison_of_a_collector_that_hardly_collected_enters_a_verdict() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/study-last.json.xz");
-    let again = stored::results(&file).expect("stored results").judged_again(&all().expect("studies"));
-    let few = |value: &Value| match value {
-        Value::Samples(samples) => samples.iter().flatten().any(|made| *made < 10.0),
-        Value::Exact(made) => *made < 10.0,
-        _ => false,
-    };
-    let hardly = again.figures.cells.iter().filter(|cell| {
-        cell.metric == COLLECTIONS
-            && ignores_frees(cell.manager.split(',').next().unwrap_or_default())
-            && few(&cell.value)
-    });
-    let hardly: Vec<_> = hardly.collect();
-    assert!(!hardly.is_empty(), "the run had such programs");
-    for paper in &again.papers {
-        for (claim, verdict) in paper.study.claims.iter().zip(&paper.verdicts) {
-            for (test, tested) in claim.tests.iter().zip(&verdict.tests) {
-                let quantity = &test.quantity;
-                let alone = hardly.iter().filter(|cell| {
-                    cell.step == quantity.step
-                        && quantity.metric != "heap_cpu_ratio"
-                        && !claim.varies_collections
-                });
-                for cell in alone {
-                    let of = format!(" on {}", cell.program);
-                    let is = |words: &str| words.ends_with(&of) && words.contains(&cell.manager);
-                    let found = tested.effects.iter().find(|effect| is(&effect.words));
-                    assert_eq!(found, None, "{} by {} on {}", claim.id, cell.manager, cell.program);
-                }
-            }
-        }
     }
 }
