@@ -28,7 +28,7 @@ impl Within {
         let [of_papers, ours] =
             [0, 1].map(|whose| format!("{} of {}", self.decided[whose], self.tested[whose]));
         match self.tested {
-            [_, 0] => format!("{of_papers} claims of the papers"),
+            [_, 0] => format!("{of_papers} claims"),
             [0, _] => format!("{ours} claims of ours"),
             _ => format!("{of_papers} claims of the papers and {ours} of ours"),
         }

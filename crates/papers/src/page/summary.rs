@@ -1,6 +1,6 @@
 //! The summary at the top of the page: its title, when and where it was made, and how verdicts are read.
 
-use crate::results::{Ended, Results};
+use crate::results::{Ended, PaperResult, Results};
 use crate::verdict::Verdict;
 use heaptoll_report::format;
 use heaptoll_units::{plural, took};
@@ -19,13 +19,15 @@ pub fn title(results: &Results) -> String {
 
 /// A description in sentences.
 pub fn lead(results: &Results) -> Vec<String> {
+    let has_ours = results.papers.iter().flat_map(|paper| &paper.verdicts).any(|verdict| verdict.ours);
     let left_out = [(false, " of the papers"), (true, " of ours")].into_iter().filter_map(|(ours, whose)| {
         let count =
             |verdicts: &mut dyn Iterator<Item = &Verdict>| verdicts.filter(|one| one.ours == ours).count();
-        let of = |paper| count(&mut paper.verdicts.iter()) - count(&mut results.judged(paper));
+        let of = |paper: &PaperResult| count(&mut paper.verdicts.iter()) - count(&mut results.judged(paper));
         let left_out: usize = results.papers.iter().map(of).sum();
         let rest = if left_out == 1 { "rests" } else { "rest" };
         let claims = plural(left_out, "claim");
+        let whose = if has_ours { whose } else { "" };
         (left_out > 0).then(|| format!("{claims}{whose} {rest} on steps that did not run: left out here."))
     });
     let papers = match results.papers.iter().filter(|section| section.study.repeats()).count() {
@@ -146,8 +148,10 @@ mod tests {
         paper.verdicts.push(verdict);
         let text = lead(&results);
         assert!(text[0].starts_with("1 of the 2 experiments of this paper ran again"), "{text:?}");
-        assert_eq!(text[1], "1 claim of the papers rests on steps that did not run: left out here.");
+        assert_eq!(text[1], "1 claim rests on steps that did not run: left out here.");
         assert_eq!((results.papers[0].verdicts.len(), shown(&results)), (2, 1));
+        results.papers[0].verdicts[1].ours = true;
+        assert_eq!(lead(&results)[1], "1 claim of ours rests on steps that did not run: left out here.");
     }
 
     #[test]
