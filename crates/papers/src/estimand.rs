@@ -94,51 +94,55 @@ impl<'a> Programs<'a> {
         outcome: &Outcome,
     ) -> (Vec<Effect>, Option<String>) {
         let Outcome { effects, programs, programs_requested: requested, without, .. } = outcome;
-        let (mean, of_others) = (test.rule == Rule::Mean, estimand == Estimand::ProgramsLikeThese);
-        let like_these = match test.rule {
-            Rule::Mean | Rule::Most => of_others,
-            Rule::Trend => true,
+        let of_others = test.rule == Rule::Trend || estimand == Estimand::ProgramsLikeThese;
+        let in_set = self.step.is_some_and(|step| step.set.is_some());
+        let of_any = !(of_others || in_set || self.named || self.claim.ours);
+        let no_mean = match test.rule {
+            Rule::Mean if self.thinned && !without.programs.is_empty() => {
+                let ran = requested - without.programs.len();
+                Some(format!("a plan chose {ran} of {requested} programs, and their mean decides nothing"))
+            }
+            Rule::Mean if outcome.named_hardly > 0 => {
+                Some("a mean without programs that the claim names decides nothing".into())
+            }
+            Rule::Mean if of_any && *requested >= FEWEST => Some(
+                "a mean of programs that are neither the paper's nor of a named set decides nothing".into(),
+            ),
+            Rule::Mean | Rule::Most | Rule::Trend => None,
             Rule::All | Rule::Some | Rule::Both | Rule::Order => return (effects.clone(), None),
         };
-        let in_set = self.step.is_some_and(|step| step.set.is_some());
-        let is_small = |programs: usize| !(in_set && programs >= FEWEST_OF_A_SET);
-        let is_few = |programs: usize| mean && *requested >= FEWEST && programs < FEWEST;
-        let lacks = mean && outcome.named_hardly > 0;
-        let of_plan = mean && self.thinned && !without.programs.is_empty();
-        let of_none =
-            mean && !of_others && !in_set && !self.named && !self.claim.ours && *requested >= FEWEST;
-        let all = of_plan || lacks || of_none;
-        let bars = |programs: usize| {
-            // One or two slopes have intervals of their own.
-            let of_a_sample = like_these && (test.rule != Rule::Trend || programs >= FEWEST);
-            all || is_few(programs) || of_a_sample && is_small(programs)
+        let is_few =
+            |programs: &&usize| test.rule == Rule::Mean && *requested >= FEWEST && **programs < FEWEST;
+        // One or two slopes have intervals of their own.
+        let states = |programs: usize| {
+            in_set && programs >= FEWEST_OF_A_SET || test.rule == Rule::Trend && programs < FEWEST
         };
-        let deciding = effects.iter().zip(programs).map(|(effect, programs)| match bars(*programs) {
+        let is_sample = |programs: &usize| of_others && !states(*programs);
+        let bars = |programs: &usize| no_mean.is_some() || is_few(&programs) || is_sample(programs);
+        let deciding = effects.iter().zip(programs).map(|(effect, programs)| match bars(programs) {
             true => Effect { basis: Basis::None, ..effect.clone() },
             false => effect.clone(),
         });
-        let few = programs.iter().filter(|programs| is_few(**programs)).count();
-        let which =
-            if few < effects.len() { format!(" in {few} of {} means", effects.len()) } else { String::new() };
-        let why = if of_plan {
-            let ran = requested - without.programs.len();
-            Some(format!("a plan chose {ran} of {requested} programs, and their mean decides nothing"))
-        } else if few > 0 {
-            Some(format!(
-                "claim: a mean of {requested} programs; a mean of fewer than three{which} does not estimate it"
-            ))
-        } else if lacks {
-            Some("a mean without programs that the claim names decides nothing".into())
-        } else if of_none {
-            Some("a mean of programs that are neither the paper's nor of a named set decides nothing".into())
-        } else if programs.iter().any(|programs| bars(*programs)) {
-            Some(format!(
-                "it takes {FEWEST_OF_A_SET} programs of a named set to state this of programs like these"
-            ))
-        } else {
-            None
+        let deciding = deciding.collect();
+        let why = match programs.iter().filter(is_few).count() {
+            _ if no_mean.is_some() => no_mean,
+            0 => programs.iter().any(is_sample).then(|| {
+                format!(
+                    "it takes {FEWEST_OF_A_SET} programs of a named set to state this of programs like these"
+                )
+            }),
+            few => {
+                let which = if few < effects.len() {
+                    format!(" in {few} of {} means", effects.len())
+                } else {
+                    String::new()
+                };
+                Some(format!(
+                    "claim: a mean of {requested} programs; a mean of fewer than three{which} does not estimate it"
+                ))
+            }
         };
-        (deciding.collect(), why)
+        (deciding, why)
     }
 }
 
@@ -159,7 +163,7 @@ pub(super) fn most_programs(share: f64, placed: &[(&str, Placement)]) -> (Answer
         (_, true) => Answer::Fails,
         _ => Answer::Undecided,
     };
-    (answer, format!("of {} programs {inside} are in the region and {outside} are not", programs.len()))
+    (answer, format!("of {} programs {inside} lie in the region and {outside} outside", programs.len()))
 }
 
 #[cfg(test)]

@@ -258,7 +258,7 @@ fn most_of_programs_like_these_are_decided_by_the_sign_test() {
         [15, 14, 6, 5].map(|above| of(above).answer),
         [Answer::Holds, Answer::Undecided, Answer::Undecided, Answer::Fails]
     );
-    assert!(of(15).reason.contains("of 20 programs 15 are in the region and 5 are not"), "{}", of(15).reason);
+    assert!(of(15).reason.contains("of 20 programs 15 lie in the region and 5 outside"), "{}", of(15).reason);
     assert_eq!(of_twenty("most", 20, false).answer, Answer::Undecided);
     // Several comparisons on one program are one of twenty.
     let placed: Vec<_> = ["a", "b"].iter().flat_map(|name| [(*name, Placement::In); 20]).collect();

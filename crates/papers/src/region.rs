@@ -107,9 +107,13 @@ pub(super) fn margin(test: &Test, effect: &Effect) -> f64 {
 
 /// About how many repetitions would put every open interval on one side of the region's ends, the figures being the same.
 pub(super) fn repetitions_needed(test: &Test, effects: &[Effect]) -> Option<f64> {
-    let open = effects.iter().filter(|effect| placement(effect, Region::of(test)) == Placement::Unknown);
+    let region = Region::of(test);
+    let open = effects.iter().filter(|effect| placement(effect, region) == Placement::Unknown);
     let needed = |effect: &Effect| {
         let Effect { value, low, high, basis: Basis::Pairs(pairs), .. } = effect else { return None };
+        if (value - 1.0).abs() < region.least {
+            return None;
+        }
         let ends = [test.above, test.below].into_iter().flatten();
         let distance = ends.map(|end| (value.ln() - end.ln()).abs()).reduce(f64::min)?;
         student::needed(*pairs as usize, (high / low).ln() / 2.0, distance, effects.len())

@@ -114,21 +114,19 @@ fn with_interval(effect: &Effect) -> String {
 fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     let region = region(test);
     if let [effect] = effects {
-        return match answer {
-            Answer::Undecided if effect.basis == Basis::None => {
-                format!("{}; claim: {region}; without an interval nothing is decided", shown(effect))
+        let mut ends = [test.above, test.below].into_iter().flatten();
+        let why = match (answer, effect.basis) {
+            (Answer::Undecided, Basis::None) => "; without an interval nothing is decided",
+            (Answer::Undecided, _) if placement(effect, Region::of(test)) != Placement::Unknown => "",
+            (Answer::Undecided, basis)
+                if basis == Basis::Exact || !ends.any(|end| (effect.low..=effect.high).contains(&end)) =>
+            {
+                "; so small a difference is no order"
             }
-            Answer::Undecided if placement(effect, Region::of(test)) != Placement::Unknown => {
-                format!("{}; claim: {region}", shown(effect))
-            }
-            Answer::Undecided if effect.basis == Basis::Exact => {
-                format!("{}; claim: {region}; so small a difference is no order", shown(effect))
-            }
-            Answer::Undecided => {
-                format!("{}; claim: {region}; the interval leaves it open", shown(effect))
-            }
-            _ => format!("{}; claim: {region}", shown(effect)),
+            (Answer::Undecided, _) => "; the interval leaves it open",
+            _ => "",
         };
+        return format!("{}; claim: {region}{why}", shown(effect));
     }
     let mut ordered: Vec<&Effect> = effects.iter().collect();
     ordered.sort_by(|a, b| margin(test, a).total_cmp(&margin(test, b)));
