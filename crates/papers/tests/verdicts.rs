@@ -86,8 +86,9 @@ fn line(text: &str, runs: &[Judged]) -> String {
 /// The papers' abstracts with the answers of the newest run that has any.
 fn abstracts(runs: &[Judged]) -> String {
     let found = runs.iter().rev().find_map(|run| {
-        let page = markdown::render(&book(&run.now).abstracts());
-        Some(format!("\nBy the figures of {}.\n\n## {}\n", run.date, page.split_once("\n## ")?.1.trim()))
+        let page = markdown::render(&book(&run.now).abstracts()).replace("\n### ", "\n## ");
+        let tables = page.split_once("\n## ")?.1.trim();
+        Some(format!("\nBy the figures of {}, judged by the tests of today.\n\n## {tables}\n", run.date))
     });
     found.expect("a run of a paper with an abstract")
 }

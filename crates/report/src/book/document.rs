@@ -173,12 +173,16 @@ fn summary(paper: &PaperSection) -> Option<Grid> {
         let links = claims
             .iter()
             .map(|claim| Link { id: anchor(paper, &claim.id), text: claim.answer.label().into() });
-        // One figure: that of the first claim that is decided.
-        let is_decided = |claim: &&&Claim| matches!(claim.answer, Answer::Holds | Answer::Fails);
-        let shown = claims.iter().find(is_decided).or(claims.first());
+        // One figure: that of the first claim that is decided, else of the first that has any.
+        let measured = claims.iter().filter(|claim| claim.answer != Answer::NotMeasured);
+        let shown = measured.min_by_key(|claim| claim.answer == Answer::Undecided);
+        let today = match all_one.and_then(|all| STANDINGS.iter().find(|(standing, _)| *standing == all)) {
+            Some((_, name)) => (*name).to_owned(),
+            None => standings(claims.iter().copied()),
+        };
         vec![
             Cell::text(&sentence.words),
-            Cell { tone: all_one.map_or(Tone::Same, tone), ..Cell::text(standings(claims.iter().copied())) },
+            Cell { tone: all_one.map_or(Tone::Same, tone), ..Cell::text(today) },
             Cell { links: links.collect(), ..Cell::text(shown.map_or("", |claim| figures(claim))) },
             Cell::text(&sentence.since),
         ]

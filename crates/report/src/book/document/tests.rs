@@ -157,6 +157,7 @@ fn an_abstract_is_answered_sentence_by_sentence_before_the_claims() {
     book.papers[0].summary = vec![sentence("Both were so.", ids(0..2)), sentence("It was so.", ids(0..1))];
     let text = render_document(&book.front(), &PLAIN);
     assert!(text.contains("1 confirmed, 1 contradicted"), "{text}");
+    assert!(!text.contains("1 confirmed "), "one answer needs no number: {text}");
     let (abstract_at, claims_at) = (text.find("It was so."), text.find("Claim by claim"));
     assert!(abstract_at.is_some() && abstract_at < claims_at, "{text}");
     let page = markdown::render(&book.front());
