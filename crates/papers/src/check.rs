@@ -279,17 +279,7 @@ impl Study {
 }
 
 fn check_step(step: &Step) -> Result<(), Wrong> {
-    let own = matches!(
-        step.kind,
-        StepKind::Lifetimes
-            | StepKind::Ledger
-            | StepKind::Delay
-            | StepKind::Frequency
-            | StepKind::Proximity
-            | StepKind::Minheap
-            | StepKind::Reclamation
-            | StepKind::Graph
-    );
+    let own = !matches!(step.kind, StepKind::Run | StepKind::Instructions | StepKind::Locality);
     match step {
         // Folders and anchors are called by it.
         _ if step.id.trim().is_empty() => wrong("id", "it has none; figures are kept by it"),

@@ -181,7 +181,7 @@ mod tests {
 
     /// Six tests passed by programs in which nobody had counted.
     #[test]
-    fn a_collector_whose_collections_nobody_counted_is_not_compared() {
+    fn a_collector_whose_collections_were_not_counted_is_not_compared() {
         let (answer, reason) = verdict("", 10.0, "treadmill", "t");
         assert_eq!(answer, Answer::NotMeasured, "{reason}");
         assert!(reason.contains("treadmill on cfrac (nobody counted its collections)"), "{reason}");

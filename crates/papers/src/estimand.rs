@@ -1,7 +1,5 @@
 //! What a claim's means are stated of, these programs or programs like them, and which of the two the figures can decide.
 
-use std::collections::BTreeSet;
-
 use heaptoll_statistics::{ALPHA, at_least};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +9,6 @@ use super::definition::{Claim, Estimand, Rule, Step, Test};
 use super::effect::{Basis, Effect};
 use super::figures::Absent;
 use super::outcome::Outcome;
-use super::region::Placement;
 
 /// Programs of a named set from which on a mean states something of programs like them.
 const FEWEST_OF_A_SET: usize = 20;
@@ -146,24 +143,17 @@ impl<'a> Programs<'a> {
     }
 }
 
-/// Whether most of programs like these are in a region, by the exact test of a share, and the counts in words. A program
-/// is in it where more than the share of its comparisons are.
-pub(super) fn most_programs(share: f64, placed: &[(&str, Placement)]) -> (Answer, String) {
-    let programs: BTreeSet<&str> = placed.iter().map(|(program, _)| *program).collect();
-    let is = |program: &str, what: Placement, share: f64, with: bool| {
-        let of = placed.iter().filter(|(name, _)| *name == program);
-        let (all, found) = (of.clone().count() as f64, of.filter(|(_, one)| *one == what).count() as f64);
-        found > share * all || with && found == share * all
-    };
-    let count = |what, share, with| programs.iter().filter(|name| is(name, what, share, with)).count();
-    let (inside, outside) = (count(Placement::In, share, false), count(Placement::Out, 1.0 - share, true));
-    let decides = |found, share| at_least(found, programs.len(), share) <= ALPHA / 2.0;
+/// Whether more than a share of programs like these answer yes, by the exact test of a share, and their counts in words.
+pub(super) fn most_programs(share: f64, answers: &[Answer]) -> (Answer, String) {
+    let count = |answer| answers.iter().filter(|one| **one == answer).count();
+    let (inside, outside) = (count(Answer::Holds), count(Answer::Fails));
+    let decides = |found, share| at_least(found, answers.len(), share) <= ALPHA / 2.0;
     let answer = match (decides(inside, share), decides(outside, 1.0 - share)) {
         (true, _) => Answer::Holds,
         (_, true) => Answer::Fails,
         _ => Answer::Undecided,
     };
-    (answer, format!("of {} programs {inside} lie in the region and {outside} outside", programs.len()))
+    (answer, format!("of {} programs {inside} lie in the region and {outside} outside", answers.len()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! A claim judged by its effects. It holds when whole intervals lie in its region, fails when whole intervals lie
 //! outside, and is else undecided; each rule sets how many must.
 
+use std::collections::BTreeMap;
+
 use heaptoll_units::{and_list, figure, plural};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -259,9 +261,12 @@ fn judgment((test, estimand): (&Test, Estimand), outcome: &Outcome, deciding: &[
     let missing = missing(test, estimand, outcome);
     let open = Effect { words: String::new(), value: 1.0, low: 1.0, high: 1.0, basis: Basis::None };
     let (alone, answer, counts) = if is_of_most_programs(test, estimand) {
-        let placed = deciding.iter().map(|effect| placement(effect, Region::of(test)));
-        let placed: Vec<(&str, Placement)> = outcome.on.iter().map(String::as_str).zip(placed).collect();
-        let (alone, counts) = most_programs(test.share.unwrap_or(0.5), &placed);
+        let mut programs: BTreeMap<&str, Vec<Effect>> = BTreeMap::new();
+        for (program, effect) in outcome.on.iter().zip(deciding) {
+            programs.entry(program).or_default().push(effect.clone());
+        }
+        let answers: Vec<Answer> = programs.values().map(|effects| decide(test, effects)).collect();
+        let (alone, counts) = most_programs(test.share.unwrap_or(0.5), &answers);
         (alone, if missing > 0 { Answer::Undecided } else { alone }, Some(counts))
     } else {
         let with: Vec<Effect> = deciding.iter().cloned().chain(std::iter::repeat_n(open, missing)).collect();
@@ -322,7 +327,7 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         several if all_barred => because(test, by_all.answer, several),
         _ => because(test, by_all.answer, &deciding),
     }];
-    let (judged, of_kin) = beside_kin((test, claim, by_all.answer), &programs, &outcome, study, figures);
+    let (judged, of_kin) = with_kin((test, claim, by_all.answer), &programs, &outcome, study, figures);
     let other = (test.rule == Rule::Mean)
         .then(|| by_other((test, claim, judged), &programs, study, figures))
         .flatten();
@@ -345,19 +350,13 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         .filter_map(|effect| detectable(test.rule, effect))
         .filter(|ratio| ratio.is_finite())
         .reduce(f64::max);
-    Tested {
-        words: test.words.clone(),
-        answer: judged,
-        reason: reasons.join("; "),
-        detectable,
-        effects: outcome.effects,
-        other_estimand: other,
-    }
+    let effects = outcome.effects;
+    Tested { answer: judged, detectable, effects, other_estimand: other, ..not_measured(reasons.join("; ")) }
 }
 
 /// An answer of all programs beside that of the paper's own alone: kin may bear it out, and decide nothing. And how many
 /// of all are kin.
-fn beside_kin(
+fn with_kin(
     (test, claim, all): (&Test, &Claim, Answer),
     programs: &Programs<'_>,
     outcome: &Outcome,
