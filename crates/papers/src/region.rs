@@ -77,11 +77,10 @@ pub(super) fn placement(effect: &Effect, region: Region) -> Placement {
 pub(super) fn region(test: &Test) -> String {
     let ends = [test.above.map(|end| ("above", end)), test.below.map(|end| ("below", end))];
     let words: Vec<String> = ends.iter().flatten().map(|(side, end)| format!("{side} {end}")).collect();
-    words.join(match test.rule {
-        Rule::Both => " here and there ",
-        _ if test.outside => " or ",
-        _ => " and ",
-    })
+    match test.rule {
+        Rule::Both => format!("{} on another", words.join(" on one, ")),
+        _ => words.join(if test.outside { " or " } else { " and " }),
+    }
 }
 
 /// The smallest ratio above 1 that an effect's interval would have shown.

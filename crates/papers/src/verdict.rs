@@ -158,13 +158,15 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     let open = all - inside - outside - without;
     let is = |number: usize| if number == 1 { "is" } else { "are" };
     let mut words = match (inside, outside) {
+        _ if inside == all && all == 2 => format!("both {noun} are {region}"),
         _ if inside == all => format!("all {all} {noun} are {region}"),
+        _ if outside == all && all == 2 => format!("neither of the two {noun} is {region}"),
         _ if outside == all => format!("none of {all} {noun} is {region}"),
         (0, _) => format!("none of {all} {noun} is {region} for certain"),
         _ => format!("{inside} of {all} {noun} {} {region} for certain", is(inside)),
     };
     if outside > 0 && outside < all {
-        words += &format!(", {outside} {} not", is(outside));
+        words += &format!(", {outside} {} outside", if outside == 1 { "lies" } else { "lie" });
     }
     if open > 0 {
         words += &format!(", {open} {} open", is(open));

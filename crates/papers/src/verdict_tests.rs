@@ -181,7 +181,7 @@ fn many_comparisons_are_counted_and_the_least_clear_is_named() {
     let furthest = "furthest from it: 0.500, counted exactly: a over b on gawk";
     assert_eq!(
         reason([2.0, 0.5, 3.0]),
-        format!("2 of 3 comparisons are above 1 for certain, 1 is not; {furthest}{without}")
+        format!("2 of 3 comparisons are above 1 for certain, 1 lies outside; {furthest}{without}")
     );
     assert!(reason([0.9, 0.5, 0.9]).starts_with("none of 3 comparisons is above 1; furthest"));
 }

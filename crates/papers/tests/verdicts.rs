@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use heaptoll_papers::bundled::all;
+use heaptoll_papers::page::book::book;
 use heaptoll_papers::results::{PaperResult, Results};
 use heaptoll_papers::stored;
 use heaptoll_papers::verdict::Answer;
+use heaptoll_report::markdown;
 
 fn word(answer: Answer) -> &'static str {
     match answer {
@@ -24,10 +26,17 @@ const RUNS: [(&str, &str); 3] = [
     ("2026-11-25", "study-last.json.xz"),
     ("2026-11-27", "study-mimalloc-2026-11-27.json.xz"),
 ];
-/// Between these the page has how many claims each run decides.
-const COUNTS: [&str; 2] = [
-    "<!-- The counts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
-    "<!-- End of the counts. -->",
+/// Between these the page has what `WRITE_DOCS=1` of this test writes: the papers' abstracts with today's answers, and
+/// how many claims each run decides.
+const WRITTEN: [[&str; 2]; 2] = [
+    [
+        "<!-- The abstracts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
+        "<!-- End of the abstracts. -->",
+    ],
+    [
+        "<!-- The counts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
+        "<!-- End of the counts. -->",
+    ],
 ];
 /// Cells of a mended claim that are written by hand; then come four, its verdicts by the first two runs, then and now.
 const BY_HAND: usize = 4;
@@ -74,6 +83,16 @@ fn line(text: &str, runs: &[Judged]) -> String {
     format!("| {} | {} |", cells[..BY_HAND].join(" | "), verdicts.join(" | "))
 }
 
+/// The papers' abstracts with the answers of the newest run that has any.
+fn abstracts(runs: &[Judged]) -> String {
+    let found = runs.iter().rev().find_map(|run| {
+        let page = markdown::render(&book(&run.now).abstracts()).replace("\n### ", "\n## ");
+        let tables = page.split_once("\n## ")?.1.trim();
+        Some(format!("\nBy the figures of {}, judged by the tests of today.\n\n## {tables}\n", run.date))
+    });
+    found.expect("a run of a paper with an abstract")
+}
+
 /// How many claims each run decides, then and now, those of ours apart.
 fn counts(runs: &[Judged]) -> String {
     let mut rows = String::from(
@@ -112,11 +131,12 @@ fn the_page_of_mended_verdicts_is_what_the_stored_figures_give() {
     let (file, runs) = (results_folder().join(PAGE), judged());
     let page = std::fs::read_to_string(&file).expect("the page");
     let lines: Vec<String> = page.lines().map(|text| line(text, &runs)).collect();
-    let filled = lines.join("\n") + "\n";
-    let [begin, end] = COUNTS;
-    let (before, rest) = filled.split_once(begin).expect("where the counts begin");
-    let (_, after) = rest.split_once(end).expect("where they end");
-    let expected = format!("{before}{begin}{}{end}{after}", counts(&runs));
+    let mut expected = lines.join("\n") + "\n";
+    for ([begin, end], text) in WRITTEN.into_iter().zip([abstracts(&runs), counts(&runs)]) {
+        let (before, rest) = expected.split_once(begin).expect("where it begins");
+        let (_, after) = rest.split_once(end).expect("where it ends");
+        expected = format!("{before}{begin}{text}{end}{after}");
+    }
     if std::env::var_os("WRITE_DOCS").is_some() {
         std::fs::write(&file, &expected).expect("the page");
     } else {
