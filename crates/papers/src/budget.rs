@@ -448,14 +448,7 @@ pub fn precision(planned: &Planned, step: &Step) -> String {
     }
     if planned.programs < planned.of_programs {
         let (has, of) = (planned.programs, planned.of_programs);
-        words.push(if has < 3 && of >= 3 {
-            format!("{has} of {of} programs: too few for a mean over them, so no claim about it is decided")
-        } else if has < 3 {
-            format!("{has} of {of} programs: the mean is over these only")
-        } else {
-            let wider = width(has) / width(of);
-            format!("{has} of {of} programs: intervals over programs are {wider:.1} times as wide")
-        });
+        words.push(format!("{has} of {of} programs: no claim that needs the others is decided"));
     }
     if planned.managers < planned.of_managers {
         words.push(format!("{} of {} managers", planned.managers, planned.of_managers));

@@ -2,7 +2,8 @@
 //! spelled wrong would else be found after an hour of measuring, as a claim that was not measured.
 
 use super::definition::{
-    Against, Claim, Exhibit, Fault, Form, ListRow, Quantity, Rule, Side, Step, StepKind, Study, Test,
+    Against, Claim, Estimand, Exhibit, Fault, Form, ListRow, Quantity, Rule, Side, Step, StepKind, Study,
+    Test,
 };
 use super::figures::is_metric;
 use super::pairs::of_side;
@@ -223,6 +224,10 @@ impl Study {
         }
         for (number, test) in claim.tests.iter().enumerate() {
             within(&format!("test {}", number + 1), self.check_test(test))?;
+            let step = self.named_step(&test.quantity.step)?;
+            if claim.estimand == Estimand::ProgramsLikeThese && step.set.is_none() {
+                return wrong("estimand", format!("step {} has no `set` that programs are like", step.id));
+            }
         }
         Ok(())
     }
@@ -246,17 +251,6 @@ impl Study {
     fn check_test(&self, test: &Test) -> Result<(), Wrong> {
         within("quantity", self.check_quantity(&test.quantity))?;
         self.check_others(test)?;
-        if test.not_measured.as_ref().is_some_and(|why| why.trim().is_empty()) {
-            return wrong("not_measured", "give the reason");
-        }
-        match (test.least_difference, test.above, test.below) {
-            (None, _, _) => {}
-            (Some(least), _, _) if !(0.0..1.0).contains(&least) => {
-                return wrong("least_difference", format!("{least} is no share: give 0 or more, below 1"));
-            }
-            (_, Some(1.0), _) | (_, _, Some(1.0)) => {}
-            _ => return wrong("least_difference", "it is of orders: regions above or below 1"),
-        }
         match (test.rule, test.above, test.below) {
             (Rule::Both | Rule::Trend, _, _) if test.outside => {
                 return wrong("outside", "it is not of the rules `both` and `trend`");
@@ -285,17 +279,7 @@ impl Study {
 }
 
 fn check_step(step: &Step) -> Result<(), Wrong> {
-    let own = matches!(
-        step.kind,
-        StepKind::Lifetimes
-            | StepKind::Ledger
-            | StepKind::Delay
-            | StepKind::Frequency
-            | StepKind::Proximity
-            | StepKind::Minheap
-            | StepKind::Reclamation
-            | StepKind::Graph
-    );
+    let own = !matches!(step.kind, StepKind::Run | StepKind::Instructions | StepKind::Locality);
     match step {
         // Folders and anchors are called by it.
         _ if step.id.trim().is_empty() => wrong("id", "it has none; figures are kept by it"),

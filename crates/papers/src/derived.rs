@@ -79,7 +79,8 @@ fn surviving(study: &Study, cells: &[Cell]) -> Vec<Cell> {
             }
         }
         for ((program, manager), curve) in curves {
-            let Some(rate) = rates.iter().find_map(|counts| rate(&counts.id, program, cells)) else {
+            let mut of_same = rates.iter().filter(|counts| counts.run_as(program) == step.run_as(program));
+            let Some(rate) = of_same.find_map(|counts| rate(&counts.id, program, cells)) else {
                 continue;
             };
             found.extend(AGES.iter().filter_map(|age| {
@@ -177,16 +178,20 @@ mod tests {
             exact("l", "surviving", Some(100_000.0), 0.5),
             exact("l", "surviving", Some(300_000.0), 0.3),
         ];
-        let at = |cells: &[Cell], age: f64| {
-            let all = derived(cells.to_vec(), std::slice::from_ref(&study));
+        let of = |study: &Study, cells: &[Cell], age: f64| {
+            let all = derived(cells.to_vec(), std::slice::from_ref(study));
             all.into_iter().find(|cell| cell.at == Some(age)).map(|cell| cell.value)
         };
+        let at = |cells: &[Cell], age: f64| of(&study, cells, age);
         let Some(Value::Estimate { value, low, high }) = at(&cells, 1e5) else { panic!("an estimate") };
         assert!((value - 0.4).abs() < 1e-9 && low == 0.3 && high == 0.5, "{value} {low} {high}");
         assert_eq!(at(&cells, 1e6), None, "beyond the last age nothing is known");
         cells[0].value = Value::Exact(4e5);
         let Some(Value::Estimate { low, high, .. }) = at(&cells, 1e5) else { panic!("an estimate") };
         assert_eq!((low, high), (0.5, 1.0), "at a fifth of the rate it is a fifth of the age");
+        let mut own = study.clone();
+        own.steps[2].originals = [("cfrac".to_owned(), "mb-cfrac".to_owned())].into();
+        assert_eq!(of(&own, &cells, 1e5), None, "the rate of another program is none of its own");
         cells.remove(1);
         assert_eq!(at(&cells, 1e5), None, "without a rate there are no instructions");
     }

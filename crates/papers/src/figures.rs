@@ -301,6 +301,13 @@ pub fn is_metric(kind: StepKind, metric: &str) -> bool {
         || beginning.is_some_and(|start| metric.strip_prefix(start).is_some_and(|rest| !rest.is_empty()))
 }
 
+/// Whether a metric counts pieces or memory, and measures no time.
+pub(super) fn is_count(metric: &str) -> bool {
+    const IN_NAMES: [&str; 6] = ["_kib", "faults", "space_", "live_", "heap_ratio", "heap_over"];
+    let of_counts = [&OF_INSTRUCTIONS[..], &OF_LOCALITY, &OF_LIFETIMES];
+    of_counts.iter().any(|names| names.contains(&metric)) || IN_NAMES.iter().any(|part| metric.contains(part))
+}
+
 /// All that was measured.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Figures {

@@ -119,6 +119,9 @@ pub struct Ran {
     /// The paper's own programs that ran, by what stands for them elsewhere: their figures are under that name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub originals: BTreeMap<String, String>,
+    /// Programs that ran, by those of the step that could not.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reserves: BTreeMap<String, String>,
 }
 
 /// Adds what decides whose programs were measured: the steps that a plan thinned, or that were cut, and those for which

@@ -13,7 +13,7 @@ const SETS: [&str; 2] = [
 ];
 
 /// The set of this name; none of a user's own catalog.
-fn set(name: &str) -> Option<Set> {
+pub(super) fn set(name: &str) -> Option<Set> {
     SETS.iter().filter_map(|text| toml::from_str(text).ok()).find(|set: &Set| set.name == name)
 }
 

@@ -90,6 +90,13 @@ impl Step {
         .min(self.repetitions.unwrap_or(u32::MAX))
     }
 
+    /// Makes a timed step repeat so often, where that is enough for a published figure.
+    pub fn repeat(&mut self, repetitions: u32) {
+        if self.kind.is_timed() {
+            self.repetitions = Some(repetitions.max(self.least_repetitions()));
+        }
+    }
+
     /// Whether its runs are in lockstep, in so many repetitions: from fewer than can claim something nothing is
     /// compared, and a block takes longer than the same runs one after the other.
     pub fn runs_in_lockstep(&self, repetitions: u32) -> bool {
