@@ -46,15 +46,12 @@ fn minutes<'a>(steps: impl IntoIterator<Item = &'a Step>) -> f64 {
 
 /// A study's steps in their order, in parts that are not too long; one that is too long alone is a part.
 fn parts(study: &Study) -> Vec<&[Step]> {
-    let mut parts = vec![&study.steps[..0]];
-    let mut begin = 0;
-    for end in 1..=study.steps.len() {
-        if end - begin > 1 && minutes(&study.steps[begin..end]) > LONGEST_PART {
-            parts.push(&[]);
-            begin = end - 1;
-        }
-        parts.pop();
-        parts.push(&study.steps[begin..end]);
+    let (mut parts, mut rest) = (Vec::new(), study.steps.as_slice());
+    while !rest.is_empty() {
+        let fits = |end: &usize| minutes(&rest[..*end]) <= LONGEST_PART;
+        let (part, later) = rest.split_at((2..=rest.len()).take_while(fits).last().unwrap_or(1));
+        parts.push(part);
+        rest = later;
     }
     parts
 }
@@ -66,7 +63,7 @@ fn commands(study: &Study) -> Vec<String> {
         let only: String = part.iter().map(|step| format!(" --only {}", step.id)).collect();
         format!("Part {}, {:.0} minutes: heaptoll lab study {}{only}", number + 1, minutes(*part), study.name)
     };
-    if parts.len() == 1 { Vec::new() } else { parts.iter().enumerate().map(command).collect() }
+    if parts.len() < 2 { Vec::new() } else { parts.iter().enumerate().map(command).collect() }
 }
 
 fn steps(study: &Study) -> Section {

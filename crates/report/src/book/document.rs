@@ -157,7 +157,12 @@ fn verdicts_of(paper: &PaperSection) -> Item {
     let items = match summary(paper) {
         None => vec![Item::Grid(grid)],
         Some(summary) => {
-            vec![Item::Grid(summary), folded("Claim by claim".into(), vec![], vec![Item::Grid(grid)])]
+            let (title, option) = ("Claim by claim".into(), "--html".into());
+            let items = vec![Item::Grid(grid)];
+            vec![
+                Item::Grid(summary),
+                Item::Part(Part { title, option, items, folded: true, ..Part::default() }),
+            ]
         }
     };
     Item::Part(Part { title: paper.title.clone(), items, ..Part::default() })
