@@ -17,7 +17,7 @@ impl Figures {
             (step.clone(), program.clone(), manager.clone(), metric.clone(), at.map(f64::to_bits))
         };
         let mut there: BTreeSet<_> = self.cells.iter().map(place).collect();
-        let mut more = capacity_faults(&self.cells);
+        let mut more = of_faults(&self.cells);
         more.extend(numbered_figures(&self.cells));
         more.extend(studies.iter().flat_map(|study| surviving(study, &self.cells)));
         more.retain(|cell| there.insert(place(cell)));
@@ -26,14 +26,20 @@ impl Figures {
     }
 }
 
-/// Page faults without the first touch of each page. Zorn's had none of those (§5.3): programs that fit had no faults.
-fn capacity_faults(cells: &[Cell]) -> Vec<Cell> {
+/// Page faults without the first touch of each page, and as a rate. Zorn's Figure 4 has none of the first touches:
+/// programs that fit had no faults. His Figure 5 is of faults per reference.
+fn of_faults(cells: &[Cell]) -> Vec<Cell> {
     let key = |cell: &Cell| (cell.step.clone(), cell.program.clone(), cell.manager.clone());
-    let touched: BTreeMap<_, f64> = cells
-        .iter()
-        .filter(|cell| cell.metric == "pages_touched")
-        .filter_map(|cell| Some((key(cell), exact(cell)?)))
-        .collect();
+    let of = |metric: &str| -> BTreeMap<_, f64> {
+        let cells = cells.iter().filter(|cell| cell.metric == metric);
+        cells.filter_map(|cell| Some((key(cell), exact(cell)?))).collect()
+    };
+    let (touched, references) = (of("pages_touched"), of("references"));
+    let rate = |cell: &Cell| {
+        let references = references.get(&key(cell)).filter(|_| cell.metric == "page_faults")?;
+        let value = Value::Exact(1e6 * exact(cell)? / references);
+        Some(Cell { metric: "fault_rate".into(), value, ..cell.clone() })
+    };
     let without = |cell: &Cell| {
         let metric = match cell.metric.as_str() {
             "page_faults" => "capacity_faults",
@@ -43,7 +49,7 @@ fn capacity_faults(cells: &[Cell]) -> Vec<Cell> {
         let faults = exact(cell)? - touched.get(&key(cell))?;
         Some(Cell { metric: metric.into(), value: Value::Exact(faults.max(0.0)), ..cell.clone() })
     };
-    cells.iter().filter_map(without).collect()
+    cells.iter().filter_map(without).chain(cells.iter().filter_map(rate)).collect()
 }
 
 fn exact(cell: &Cell) -> Option<f64> {
@@ -141,20 +147,25 @@ mod tests {
     }
 
     #[test]
-    fn capacity_faults_are_those_beyond_the_first_touch_of_each_page() {
+    fn capacity_faults_are_those_beyond_the_first_touch_of_each_page_and_a_rate_is_of_references() {
         let exact = |metric: &str, at: Option<f64>, value: f64| cell("l", metric, at, Value::Exact(value));
         let cells = vec![
             exact("pages_touched", None, 100.0),
+            exact("references", None, 5e6),
             exact("page_faults", Some(64.0), 130.0),
             exact("tight_faults", Some(1.0), 100.0),
         ];
         let found = derived(cells.clone(), &[]);
         assert_eq!(
             found,
-            [exact("capacity_faults", Some(64.0), 30.0), exact("tight_capacity_faults", Some(1.0), 0.0)]
+            [
+                exact("capacity_faults", Some(64.0), 30.0),
+                exact("tight_capacity_faults", Some(1.0), 0.0),
+                exact("fault_rate", Some(64.0), 26.0),
+            ]
         );
         let twice = Figures { cells }.with_derived(&[]).with_derived(&[]);
-        assert_eq!(twice.cells.len(), 5, "what is there already is not made again");
+        assert_eq!(twice.cells.len(), 7, "what is there already is not made again");
     }
 
     #[test]
