@@ -155,6 +155,11 @@ fn timed_claims_hold_fail_and_stay_open_by_their_pairs() {
     assert_eq!(open.answer, Answer::Undecided, "{open:?}");
     let detectable = open.tests[0].detectable.expect("an interval");
     assert!(detectable > 1.2 && detectable < 20.0, "{detectable}");
+    let decided = |verdict: &Verdict| verdict.reason.contains("repetitions would decide");
+    let with_gawk = claiming(&SLOWER.replace("\"cfrac\"", "\"cfrac\", \"gawk\""));
+    let lacks_gawk = judged(&with_gawk, &timed(noisy(1.1, 10, 1), noisy(1.0, 10, 2)));
+    assert!(!decided(&lacks_gawk), "no repetition brings a program: {}", lacks_gawk.reason);
+    assert!(decided(&judged(&study, &timed(noisy(1.1, 10, 1), noisy(1.0, 10, 2)))));
     let quick = judged(&study, &timed(samples(9.0, 2, 1), samples(1.0, 2, 2)));
     assert_eq!((quick.answer, quick.tests[0].detectable), (Answer::Undecided, None));
     assert!(quick.reason.contains("without an interval nothing is decided"), "{}", quick.reason);
