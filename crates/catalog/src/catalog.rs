@@ -47,7 +47,7 @@ impl Catalog {
 
     fn add_set(&mut self, file: &Path) -> Result<(), CatalogError> {
         let set = Set::read(file)?;
-        for name in &set.programs {
+        for name in set.programs.iter().chain(&set.reserves) {
             self.find(name).map_err(|error| {
                 CatalogError::field(file, "programs", error.to_string(), "correct the name")
             })?;

@@ -21,6 +21,9 @@ pub struct Set {
     pub criteria: Vec<String>,
     /// Its programs, in the order in which they run.
     pub programs: Vec<String>,
+    /// Programs that take the places of those which cannot run, the first one first.
+    #[serde(default)]
+    pub reserves: Vec<String>,
     #[serde(skip)]
     file: PathBuf,
 }
@@ -36,7 +39,8 @@ impl Set {
             return Err(CatalogError::field(file, "programs", "a set has programs", "name one or more"));
         }
         let mut seen = std::collections::HashSet::new();
-        if let Some(twice) = set.programs.iter().find(|name| !seen.insert(name.as_str())) {
+        if let Some(twice) = set.programs.iter().chain(&set.reserves).find(|name| !seen.insert(name.as_str()))
+        {
             let problem = format!("`{twice}` is named twice");
             return Err(CatalogError::field(file, "programs", problem, "name it once"));
         }

@@ -113,6 +113,8 @@ const PLANNED: f64 = 0.9;
 const QUICK_REPETITIONS: u32 = 2;
 /// Managers in the shortest form, at most.
 const QUICK_MANAGERS: usize = 2;
+/// Forms of one program in it, where the step compares these.
+const QUICK_FORMS: usize = 4;
 /// Longer than any step takes, s: a day.
 const NO_DEADLINE_S: f64 = 86_400.0;
 
@@ -140,7 +142,7 @@ impl Form {
     fn least(study: &Study, step: &Step) -> Form {
         let whole = Form { repetitions: step.least_repetitions(), ..Form::whole(step) };
         match Needs::of(study, step) {
-            None => Form { programs: entries_of(step, step.least_programs), ..whole },
+            None => Form { programs: next_program(step, 0), ..whole },
             Some(needs) => Form {
                 programs: Needs::first_of(&step.programs, &needs.programs).max(1),
                 managers: Needs::first_of(&step.managers, &needs.managers),
@@ -153,7 +155,7 @@ impl Form {
     fn quick(step: &Step, has_size: HasSize<'_>) -> Form {
         let whole = Form::whole(step);
         // Nothing is decided: one program shows that the step runs, and in its forms what it compares.
-        let programs = entries_of(step, if is_of_one(step) { step.least_programs } else { 1 });
+        let programs = if is_of_one(step) { whole.programs.min(QUICK_FORMS) } else { next_program(step, 0) };
         let all_have =
             |size: &str| step.programs[..programs].iter().all(|program| has_size(step.run_as(program), size));
         // Where a step needs larger inputs than `quick`, tiny ones show nothing.
@@ -161,7 +163,7 @@ impl Form {
         let size = if is_small { "tiny" } else { "quick" };
         Form {
             programs,
-            managers: whole.managers.min(step.least_managers.unwrap_or(QUICK_MANAGERS).min(QUICK_MANAGERS)),
+            managers: whole.managers.min(QUICK_MANAGERS),
             repetitions: whole.repetitions.min(QUICK_REPETITIONS),
             size: size.into(),
         }
@@ -252,17 +254,8 @@ fn is_of_one(step: &Step) -> bool {
     step.programs.windows(2).all(|pair| base(&pair[0]) == base(&pair[1]))
 }
 
-/// How many of a step's entries are its first so many programs: three forms of one program, which the file lists next
-/// to each other, are one program, and a mean over them estimates nothing.
-fn entries_of(step: &Step, programs: usize) -> usize {
-    let mut entries = 0;
-    for _ in 0..programs.max(1) {
-        entries = next_program(step, entries);
-    }
-    entries
-}
-
-/// How many entries there are with one program more, in all its forms that follow.
+/// How many entries there are with one program more, in all its forms: these, which the file lists next to each other,
+/// are one program, and a mean over them estimates nothing.
 fn next_program(step: &Step, entries: usize) -> usize {
     let rest = &step.programs[entries.min(step.programs.len())..];
     let Some(first) = rest.first() else { return entries };
@@ -455,14 +448,7 @@ pub fn precision(planned: &Planned, step: &Step) -> String {
     }
     if planned.programs < planned.of_programs {
         let (has, of) = (planned.programs, planned.of_programs);
-        words.push(if has < 3 && of >= 3 {
-            format!("{has} of {of} programs: too few for a mean over them, so no claim about it is decided")
-        } else if has < 3 {
-            format!("{has} of {of} programs: the mean is over these only")
-        } else {
-            let wider = width(has) / width(of);
-            format!("{has} of {of} programs: intervals over programs are {wider:.1} times as wide")
-        });
+        words.push(format!("{has} of {of} programs: no claim that needs the others is decided"));
     }
     if planned.managers < planned.of_managers {
         words.push(format!("{} of {} managers", planned.managers, planned.of_managers));

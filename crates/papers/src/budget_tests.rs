@@ -43,9 +43,7 @@ fn the_whole_is_all_of_it() {
 
 #[test]
 fn the_quick_form_has_one_program_two_managers_tiny_inputs_and_two_repetitions() {
-    let mut long = step("a", StepKind::Run, 5, 1);
-    (long.least_programs, long.least_managers) = (2, Some(3));
-    let study = study(vec![long, step("b", StepKind::Instructions, 3, 1)]);
+    let study = study(vec![step("a", StepKind::Run, 5, 1), step("b", StepKind::Instructions, 3, 1)]);
     let plan = of(&study, Length::Quick);
     let a = &plan.planned[0];
     assert_eq!((a.programs, a.managers, a.repetitions, a.size.as_str()), (1, 2, 2, "tiny"));
@@ -157,17 +155,15 @@ fn fewer_repetitions_cost_width() {
 proptest! {
     #[test]
     fn a_plan_fits_keeps_its_least_and_grows_while_it_can(
-        steps in prop::collection::vec((1usize..12, 1usize..6, 1u32..4, 0usize..4), 1..8),
+        steps in prop::collection::vec((1usize..12, 1u32..4, 0usize..4), 1..8),
         seconds in 1.0f64..2000.0,
     ) {
         let kinds = [StepKind::Run, StepKind::Instructions, StepKind::Locality, StepKind::Delay];
         let steps: Vec<Step> = steps
             .into_iter()
             .enumerate()
-            .map(|(number, (programs, least, priority, kind))| {
-                let mut step = step(&format!("s{number}"), kinds[kind], programs, priority);
-                step.least_programs = least;
-                step
+            .map(|(number, (programs, priority, kind))| {
+                step(&format!("s{number}"), kinds[kind], programs, priority)
             })
             .collect();
         let study = study(steps);
@@ -177,8 +173,7 @@ proptest! {
         prop_assert!(spent <= PLANNED * seconds + 1e-6);
         for one in &plan.planned {
             let step = study.step(&one.step).expect("of the study");
-            prop_assert!(one.programs >= step.least_programs.min(step.programs.len()));
-            prop_assert!(one.programs <= one.of_programs && one.repetitions <= one.of_repetitions);
+            prop_assert!(one.programs >= 1 && one.programs <= one.of_programs && one.repetitions <= one.of_repetitions);
             prop_assert!(one.deadline_s >= 1.0 && one.deadline_s <= seconds.max(1.0));
             // Nothing more of it would have fitted.
             let larger = Form {
@@ -230,17 +225,12 @@ fn the_planner_counts_programs_and_not_their_forms() {
     let mut of_forms = step("a", StepKind::Run, 0, 1);
     of_forms.programs =
         ["cfrac", "cfrac:gc", "cfrac:optimized", "kv", "kv:gc", "route", "route:gc"].map(String::from).into();
-    of_forms.least_programs = 2;
-    assert_eq!(least(&of_forms).programs, 5, "cfrac and kv in all their forms");
-    of_forms.least_programs = 3;
-    assert_eq!(least(&of_forms).programs, 7);
     assert_eq!([0, 3, 5, 7].map(|entries| next_program(&of_forms, entries)), [3, 5, 7, 7]);
-    of_forms.least_programs = 1;
-    assert_eq!(least(&of_forms).programs, 3);
+    assert_eq!(least(&of_forms).programs, 3, "cfrac in all its forms");
     let mut forms_of_one = step("b", StepKind::Run, 0, 1);
     forms_of_one.programs = ["reverse", "reverse:gc", "reverse:custom"].map(String::from).into();
-    forms_of_one.least_programs = 2;
-    assert_eq!(least(&forms_of_one).programs, 2, "forms of one program are what the step compares");
+    assert_eq!(least(&forms_of_one).programs, 1, "forms of one program are what the step compares");
+    assert_eq!(Form::quick(&forms_of_one, &|_, _| true).programs, 3);
     let study = study(vec![of_forms]);
     let seconds = least(&study.steps[0]).guess(&study.steps[0]) / PLANNED;
     let forms: BTreeSet<usize> = (0..40)

@@ -2,7 +2,8 @@
 //! spelled wrong would else be found after an hour of measuring, as a claim that was not measured.
 
 use super::definition::{
-    Against, Claim, Exhibit, Fault, Form, ListRow, Quantity, Rule, Side, Step, StepKind, Study, Test,
+    Against, Claim, Estimand, Exhibit, Fault, Form, ListRow, Quantity, Rule, Side, Step, StepKind, Study,
+    Test,
 };
 use super::figures::is_metric;
 use super::pairs::of_side;
@@ -13,14 +14,14 @@ use heaptoll_experiments::published::table;
 const SIZES: [&str; 4] = ["tiny", "quick", "demo", "full"];
 
 /// What is wrong: where and what.
-type Wrong = (String, String);
+pub(super) type Wrong = (String, String);
 
-fn wrong<T>(place: impl Into<String>, what: impl Into<String>) -> Result<T, Wrong> {
+pub(super) fn wrong<T>(place: impl Into<String>, what: impl Into<String>) -> Result<T, Wrong> {
     Err((place.into(), what.into()))
 }
 
 /// With the larger thing that the place is in.
-fn within<T>(place: &str, result: Result<T, Wrong>) -> Result<T, Wrong> {
+pub(super) fn within<T>(place: &str, result: Result<T, Wrong>) -> Result<T, Wrong> {
     result.map_err(|(inner, what)| {
         (format!("{place}{}{inner}", if inner.is_empty() { "" } else { ", " }), what)
     })
@@ -31,10 +32,15 @@ fn twice<'a>(ids: impl Iterator<Item = &'a String>) -> Option<&'a String> {
     ids.into_iter().find(|id| !seen.insert(*id))
 }
 
+/// What is wrong in a file.
+pub(super) fn at_fault(file: &str, (place, what): Wrong) -> Fault {
+    Fault::Wrong { file: file.into(), place, what }
+}
+
 impl Study {
     /// The first thing in it that cannot be. `file` is what the error calls it.
     pub fn check(&self, file: &str) -> Result<(), Fault> {
-        self.checked().map_err(|(place, what)| Fault::Wrong { file: file.into(), place, what })
+        self.checked().map_err(|wrong| at_fault(file, wrong))
     }
 
     fn checked(&self) -> Result<(), Wrong> {
@@ -218,6 +224,10 @@ impl Study {
         }
         for (number, test) in claim.tests.iter().enumerate() {
             within(&format!("test {}", number + 1), self.check_test(test))?;
+            let step = self.named_step(&test.quantity.step)?;
+            if claim.estimand == Estimand::ProgramsLikeThese && step.set.is_none() {
+                return wrong("estimand", format!("step {} has no `set` that programs are like", step.id));
+            }
         }
         Ok(())
     }
@@ -241,17 +251,6 @@ impl Study {
     fn check_test(&self, test: &Test) -> Result<(), Wrong> {
         within("quantity", self.check_quantity(&test.quantity))?;
         self.check_others(test)?;
-        if test.not_measured.as_ref().is_some_and(|why| why.trim().is_empty()) {
-            return wrong("not_measured", "give the reason");
-        }
-        match (test.least_difference, test.above, test.below) {
-            (None, _, _) => {}
-            (Some(least), _, _) if !(0.0..1.0).contains(&least) => {
-                return wrong("least_difference", format!("{least} is no share: give 0 or more, below 1"));
-            }
-            (_, Some(1.0), _) | (_, _, Some(1.0)) => {}
-            _ => return wrong("least_difference", "it is of orders: regions above or below 1"),
-        }
         match (test.rule, test.above, test.below) {
             (Rule::Both | Rule::Trend, _, _) if test.outside => {
                 return wrong("outside", "it is not of the rules `both` and `trend`");
@@ -280,17 +279,7 @@ impl Study {
 }
 
 fn check_step(step: &Step) -> Result<(), Wrong> {
-    let own = matches!(
-        step.kind,
-        StepKind::Lifetimes
-            | StepKind::Ledger
-            | StepKind::Delay
-            | StepKind::Frequency
-            | StepKind::Proximity
-            | StepKind::Minheap
-            | StepKind::Reclamation
-            | StepKind::Graph
-    );
+    let own = !matches!(step.kind, StepKind::Run | StepKind::Instructions | StepKind::Locality);
     match step {
         // Folders and anchors are called by it.
         _ if step.id.trim().is_empty() => wrong("id", "it has none; figures are kept by it"),
@@ -298,12 +287,6 @@ fn check_step(step: &Step) -> Result<(), Wrong> {
         _ if step.managers.is_empty() && !own => wrong("managers", "it has none"),
         _ if twice(step.programs.iter()).is_some() => wrong("programs", "one is named twice"),
         _ if twice(step.managers.iter()).is_some() => wrong("managers", "one is named twice"),
-        _ if !(1..=step.programs.len()).contains(&step.least_programs) => {
-            wrong("least_programs", format!("from 1 to {}", step.programs.len()))
-        }
-        _ if step.least_managers.is_some_and(|least| !(1..=step.managers.len()).contains(&least)) => {
-            wrong("least_managers", format!("from 1 to {}", step.managers.len()))
-        }
         _ if !SIZES.contains(&step.size.as_str()) => wrong("size", format!("one of {}", SIZES.join(", "))),
         _ if step.repetitions == Some(0) => wrong("repetitions", "at least 1"),
         _ if step.pairing.is_some() && step.kind != StepKind::Run => {

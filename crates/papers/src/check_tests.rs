@@ -62,8 +62,6 @@ fn an_unknown_field_is_reported_with_its_line() {
 #[test]
 fn steps_are_whole() {
     assert_eq!(fault("size = \"huge\""), "made.toml: step t, size: one of tiny, quick, demo, full");
-    assert_eq!(fault("least_programs = 4"), "made.toml: step t, least_programs: from 1 to 3");
-    assert_eq!(fault("least_managers = 3"), "made.toml: step t, least_managers: from 1 to 2");
     assert_eq!(fault("heaviness = 0.0"), "made.toml: step t, heaviness: a number above 0");
     let again = "[[step]]\nid = \"t\"\nkind = \"run\"\nprograms = [\"cfrac\"]\nmanagers = [\"a\"]";
     assert_eq!(fault(again), "made.toml: step t: two steps have this id");
@@ -143,23 +141,9 @@ fn a_test_has_a_region() {
     assert!(test("all", "above = 1.0\nshare = 0.5").ends_with("share: it is of the rule `most` only"));
 }
 
-/// A mean over a set is one over all of it.
-#[test]
-fn a_step_of_a_set_has_all_programs_of_the_set() {
-    for step in all().expect("studies").iter().flat_map(|study| &study.steps) {
-        let Some(set) = &step.set else { continue };
-        let file = format!("{}/../../programs/sets/{set}.toml", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(&file).expect("a set of the catalog");
-        let programs = toml::from_str::<toml::Table>(&text).expect("TOML")["programs"].clone();
-        let programs: Vec<String> = programs.try_into().expect("names");
-        let gone: Vec<&String> = programs.iter().filter(|name| !step.programs.contains(name)).collect();
-        assert!(gone.is_empty(), "{}: {gone:?}", step.id);
-    }
-}
-
 /// The fields that choose how a claim is judged.
 #[test]
-fn a_claim_names_its_estimand_and_a_test_its_least_difference() {
+fn a_claim_names_its_estimand() {
     let quantity = "quantity = { step = \"t\", metric = \"cpu_s\", of = {} }";
     let claim = |of_claim: &str, of_test: &str| {
         fault(&format!(
@@ -168,11 +152,8 @@ fn a_claim_names_its_estimand_and_a_test_its_least_difference() {
         ))
     };
     assert!(claim("estimand = \"all\"", "above = 1.0").contains("unknown variant `all`"));
-    let share = claim("", "above = 1.0\nleast_difference = 1.0");
-    assert!(share.ends_with("test 1, least_difference: 1 is no share: give 0 or more, below 1"), "{share}");
-    let order = claim("", "above = 1.2\nleast_difference = 0.1");
-    assert!(order.ends_with("least_difference: it is of orders: regions above or below 1"), "{order}");
-    assert!(claim("", "above = 1.0\nnot_measured = \" \"").ends_with("not_measured: give the reason"));
+    let no_set = claim("estimand = \"programs-like-these\"", "above = 1.0");
+    assert!(no_set.ends_with("claim it, estimand: step t has no `set` that programs are like"), "{no_set}");
 }
 
 #[test]

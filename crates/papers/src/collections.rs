@@ -14,6 +14,10 @@ const FEWEST: f64 = 10.0;
 /// Likewise where the number of collections is what is varied or claimed.
 const FEWEST_VARIED: f64 = 3.0;
 
+/// Metrics that no number of collections makes void: of a heap as small as it may be, and of the program without its
+/// collector.
+const EXEMPT: [&str; 2] = [HEAP_CPU_RATIO, "program_instructions"];
+
 /// The fewest collections of a collector in a run, in a numerator and in a denominator.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Fewest {
@@ -49,7 +53,7 @@ fn decides_itself(kind: StepKind) -> bool {
 pub(super) struct Sorted<'a> {
     /// With as many collections as are needed, or no collector.
     pub collected: Vec<Compared<'a>>,
-    /// With fewer.
+    /// With fewer, or with a number that nobody counted.
     pub hardly: Vec<Compared<'a>>,
     /// Those, in words: `bw16 on cfrac (0 collections)`.
     pub words: Vec<String>,
@@ -87,12 +91,15 @@ impl<'a> Collections<'a> {
     }
 
     fn too_few(&self, place: &CellRef<'_>, fewest: f64) -> Option<String> {
-        let itself = decides_itself(self.step.kind) && place.metric != HEAP_CPU_RATIO;
-        if !itself || !is_collector(place.manager) {
+        let exempt = !decides_itself(self.step.kind) || EXEMPT.contains(&place.metric);
+        if fewest == 0.0 || exempt || !is_collector(place.manager) {
             return None;
         }
-        let made = self.made(place).filter(|made| *made < fewest)?;
-        let collections = plural(made as usize, "collection");
+        let collections = match self.made(place) {
+            Some(made) if made >= fewest => return None,
+            Some(made) => plural(made as usize, "collection"),
+            None => "nobody counted its collections".into(),
+        };
         Some(format!("{} on {} ({collections})", place.manager, place.program))
     }
 
@@ -121,22 +128,33 @@ fn least(value: &Value) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::bundled::all;
+    use super::super::definition::Quantity;
+    use super::super::effect::Effect;
     use super::super::figures::Absent;
+    use super::super::stored;
     use super::super::testing::{cells, samples};
     use super::super::verdict::{Answer, judge};
     use super::*;
 
-    /// `bw16` on cfrac and gawk, timed in step `t`; `more` is of the claim.
-    fn verdict(more: &str, of_cfrac: f64, base: &str, step: &str) -> (Answer, String) {
+    /// A claim on `bw16` over a base on cfrac and gawk, timed in step `t` and counted in `c`; `more` is of the claim.
+    fn study(more: &str, base: &str, step: &str, rule: &str, programs: &str) -> Study {
         let metric = if step == "t" { "cpu_s" } else { "per_malloc" };
-        let steps = "programs = [\"cfrac\", \"gawk\"]\nmanagers = [\"bw16\", \"bw26\", \"glibc\"]";
+        let steps =
+            "programs = [\"cfrac\", \"gawk\"]\nmanagers = [\"bw16\", \"bw26\", \"treadmill\", \"glibc\"]";
         let text = format!(
             "name = \"made\"\ntitle = \"t\"\nsource = \"s\"\nabout = []\n[[step]]\nid = \"t\"\nkind = \"run\"\n{steps}\n\
              [[step]]\nid = \"c\"\nkind = \"instructions\"\n{steps}\n[[claim]]\nid = \"it\"\nplace = \"p\"\nwords = \"w\"\n\
-             {more}\n[[claim.test]]\nwords = \"q\"\nrule = \"all\"\nabove = 1.1\nquantity = {{ step = \"{step}\", metric = \
-             \"{metric}\", of = {{ managers = [\"bw16\"] }}, over = {{ managers = [\"{base}\"] }} }}",
+             {more}\n[[claim.test]]\nwords = \"q\"\nrule = \"{rule}\"\nabove = 1.1\nquantity = {{ step = \"{step}\", metric = \
+             \"{metric}\", {programs}of = {{ managers = [\"bw16\"] }}, over = {{ managers = [\"{base}\"] }} }}",
         );
-        let study = Study::parse(&text, "made.toml").expect("a study");
+        Study::parse(&text, "made.toml").expect("a study")
+    }
+
+    /// It costs less on cfrac, where it made so many collections, and more on gawk.
+    fn figures(of_cfrac: f64, base: &str) -> Figures {
         let mut figures = Figures::default();
         for (program, ratio) in [("cfrac", 0.9), ("gawk", 1.5)] {
             let timed =
@@ -148,11 +166,25 @@ mod tests {
         }
         let made =
             |program, count: f64| (program, "bw16", None, Value::Samples(vec![Some(99.0), Some(count)]));
+        let of_base = |program, count| (program, "bw26", None, Value::Exact(count));
         let of_runs =
-            [made("cfrac", of_cfrac), made("gawk", 10.0), ("cfrac", "bw26", None, Value::Exact(0.0))];
+            [made("cfrac", of_cfrac), made("gawk", 10.0), of_base("cfrac", 0.0), of_base("gawk", 20.0)];
         figures.cells.extend(cells("t", COLLECTIONS, &of_runs).cells);
-        let verdict = judge(&study, &study.claims[0], &figures, &Absent::default());
+        figures
+    }
+
+    fn verdict(more: &str, of_cfrac: f64, base: &str, step: &str) -> (Answer, String) {
+        let study = study(more, base, step, "all", "");
+        let verdict = judge(&study, &study.claims[0], &figures(of_cfrac, base), &Absent::default());
         (verdict.answer, verdict.reason)
+    }
+
+    /// Six tests passed by programs in which nobody had counted.
+    #[test]
+    fn a_collector_whose_collections_were_not_counted_is_not_compared() {
+        let (answer, reason) = verdict("", 10.0, "treadmill", "t");
+        assert_eq!(answer, Answer::NotMeasured, "{reason}");
+        assert!(reason.contains("treadmill on cfrac (nobody counted its collections)"), "{reason}");
     }
 
     /// Seven claims on what a collector costs were judged on a program in which it made no collection.
@@ -172,6 +204,59 @@ mod tests {
             Answer::Holds,
             "runs of another step with the same inputs show it"
         );
+    }
+
+    /// Stored figures, had each collector collected nine times in each run.
+    #[test]
+    fn no_collector_that_hardly_collected_enters_a_verdict_on_its_cost() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/study-last.json.xz");
+        let mut stored = stored::results(&file).expect("stored results");
+        for cell in stored.figures.cells.iter_mut().filter(|cell| cell.metric == COLLECTIONS) {
+            cell.value = Value::Exact(9.0);
+        }
+        let again = stored.judged_again(&all().expect("studies"));
+        let mut judged = 0;
+        for paper in &again.papers {
+            let claims = paper.study.claims.iter().zip(&paper.verdicts);
+            for (claim, verdict) in claims.filter(|(claim, _)| !claim.varies_collections) {
+                for (test, tested) in claim.tests.iter().zip(&verdict.tests) {
+                    let Quantity { step, metric, .. } = &test.quantity;
+                    let decides = paper.study.step(step).is_some_and(|step| decides_itself(step.kind));
+                    if !decides || EXEMPT.contains(&metric.as_str()) {
+                        continue;
+                    }
+                    judged += tested.effects.len();
+                    let of_one = |effect: &&Effect| effect.words.split([' ', ',']).any(is_collector);
+                    assert_eq!(tested.effects.iter().find(of_one), None, "{}", claim.id);
+                }
+            }
+        }
+        assert!(judged > 100, "{judged}");
+    }
+
+    /// A claim on cfrac and gawk held by gawk alone.
+    #[test]
+    fn a_program_that_a_claim_names_leaves_it_open_where_its_collector_hardly_collected() {
+        let named = |rule: &str| {
+            let study = study("", "glibc", "t", rule, "programs = [\"cfrac\", \"gawk\"], ");
+            judge(&study, &study.claims[0], &figures(9.0, "glibc"), &Absent::default())
+        };
+        for rule in ["all", "mean"] {
+            assert_eq!(named(rule).answer, Answer::Undecided, "{rule}: {}", named(rule).reason);
+        }
+    }
+
+    /// What the program itself executes is no cost of a collector.
+    #[test]
+    fn the_instructions_of_the_program_count_whatever_was_collected() {
+        let counted = |metric: &str| {
+            let place =
+                CellRef { program: "cfrac", manager: "bw16", metric, value: &Value::Exact(1.0), alone: None };
+            let (study, figures) = (study("", "glibc", "c", "all", ""), figures(0.0, "glibc"));
+            let found = Collections::of(&study, &study.steps[1], &figures).too_few(&place, FEWEST);
+            found.is_none()
+        };
+        assert!(counted("program_instructions") && !counted("instructions"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ impl Figures {
             (step.clone(), program.clone(), manager.clone(), metric.clone(), at.map(f64::to_bits))
         };
         let mut there: BTreeSet<_> = self.cells.iter().map(place).collect();
-        let mut more = capacity_faults(&self.cells);
+        let mut more = of_faults(&self.cells);
         more.extend(numbered_figures(&self.cells));
         more.extend(studies.iter().flat_map(|study| surviving(study, &self.cells)));
         more.retain(|cell| there.insert(place(cell)));
@@ -26,14 +26,20 @@ impl Figures {
     }
 }
 
-/// Page faults without the first touch of each page. Zorn's had none of those (§5.3): programs that fit had no faults.
-fn capacity_faults(cells: &[Cell]) -> Vec<Cell> {
+/// Page faults without the first touch of each page, and as a rate. Zorn's Figure 4 has none of the first touches:
+/// programs that fit had no faults. His Figure 5 is of faults per reference.
+fn of_faults(cells: &[Cell]) -> Vec<Cell> {
     let key = |cell: &Cell| (cell.step.clone(), cell.program.clone(), cell.manager.clone());
-    let touched: BTreeMap<_, f64> = cells
-        .iter()
-        .filter(|cell| cell.metric == "pages_touched")
-        .filter_map(|cell| Some((key(cell), exact(cell)?)))
-        .collect();
+    let of = |metric: &str| -> BTreeMap<_, f64> {
+        let cells = cells.iter().filter(|cell| cell.metric == metric);
+        cells.filter_map(|cell| Some((key(cell), exact(cell)?))).collect()
+    };
+    let (touched, references) = (of("pages_touched"), of("references"));
+    let rate = |cell: &Cell| {
+        let references = references.get(&key(cell)).filter(|_| cell.metric == "page_faults")?;
+        let value = Value::Exact(1e6 * exact(cell)? / references);
+        Some(Cell { metric: "fault_rate".into(), value, ..cell.clone() })
+    };
     let without = |cell: &Cell| {
         let metric = match cell.metric.as_str() {
             "page_faults" => "capacity_faults",
@@ -43,7 +49,7 @@ fn capacity_faults(cells: &[Cell]) -> Vec<Cell> {
         let faults = exact(cell)? - touched.get(&key(cell))?;
         Some(Cell { metric: metric.into(), value: Value::Exact(faults.max(0.0)), ..cell.clone() })
     };
-    cells.iter().filter_map(without).collect()
+    cells.iter().filter_map(without).chain(cells.iter().filter_map(rate)).collect()
 }
 
 fn exact(cell: &Cell) -> Option<f64> {
@@ -79,7 +85,8 @@ fn surviving(study: &Study, cells: &[Cell]) -> Vec<Cell> {
             }
         }
         for ((program, manager), curve) in curves {
-            let Some(rate) = rates.iter().find_map(|counts| rate(&counts.id, program, cells)) else {
+            let mut of_same = rates.iter().filter(|counts| counts.run_as(program) == step.run_as(program));
+            let Some(rate) = of_same.find_map(|counts| rate(&counts.id, program, cells)) else {
                 continue;
             };
             found.extend(AGES.iter().filter_map(|age| {
@@ -140,20 +147,25 @@ mod tests {
     }
 
     #[test]
-    fn capacity_faults_are_those_beyond_the_first_touch_of_each_page() {
+    fn capacity_faults_are_those_beyond_the_first_touch_of_each_page_and_a_rate_is_of_references() {
         let exact = |metric: &str, at: Option<f64>, value: f64| cell("l", metric, at, Value::Exact(value));
         let cells = vec![
             exact("pages_touched", None, 100.0),
+            exact("references", None, 5e6),
             exact("page_faults", Some(64.0), 130.0),
             exact("tight_faults", Some(1.0), 100.0),
         ];
         let found = derived(cells.clone(), &[]);
         assert_eq!(
             found,
-            [exact("capacity_faults", Some(64.0), 30.0), exact("tight_capacity_faults", Some(1.0), 0.0)]
+            [
+                exact("capacity_faults", Some(64.0), 30.0),
+                exact("tight_capacity_faults", Some(1.0), 0.0),
+                exact("fault_rate", Some(64.0), 26.0),
+            ]
         );
         let twice = Figures { cells }.with_derived(&[]).with_derived(&[]);
-        assert_eq!(twice.cells.len(), 5, "what is there already is not made again");
+        assert_eq!(twice.cells.len(), 7, "what is there already is not made again");
     }
 
     #[test]
@@ -177,16 +189,20 @@ mod tests {
             exact("l", "surviving", Some(100_000.0), 0.5),
             exact("l", "surviving", Some(300_000.0), 0.3),
         ];
-        let at = |cells: &[Cell], age: f64| {
-            let all = derived(cells.to_vec(), std::slice::from_ref(&study));
+        let of = |study: &Study, cells: &[Cell], age: f64| {
+            let all = derived(cells.to_vec(), std::slice::from_ref(study));
             all.into_iter().find(|cell| cell.at == Some(age)).map(|cell| cell.value)
         };
+        let at = |cells: &[Cell], age: f64| of(&study, cells, age);
         let Some(Value::Estimate { value, low, high }) = at(&cells, 1e5) else { panic!("an estimate") };
         assert!((value - 0.4).abs() < 1e-9 && low == 0.3 && high == 0.5, "{value} {low} {high}");
         assert_eq!(at(&cells, 1e6), None, "beyond the last age nothing is known");
         cells[0].value = Value::Exact(4e5);
         let Some(Value::Estimate { low, high, .. }) = at(&cells, 1e5) else { panic!("an estimate") };
         assert_eq!((low, high), (0.5, 1.0), "at a fifth of the rate it is a fifth of the age");
+        let mut own = study.clone();
+        own.steps[2].originals = [("cfrac".to_owned(), "mb-cfrac".to_owned())].into();
+        assert_eq!(of(&own, &cells, 1e5), None, "the rate of another program is none of its own");
         cells.remove(1);
         assert_eq!(at(&cells, 1e5), None, "without a rate there are no instructions");
     }

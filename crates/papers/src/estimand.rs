@@ -1,6 +1,6 @@
 //! What a claim's means are stated of, these programs or programs like them, and which of the two the figures can decide.
 
-use heaptoll_units::{and_list, plural};
+use heaptoll_statistics::{ALPHA, at_least};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::effect::{Basis, Effect};
 use super::figures::Absent;
 use super::outcome::Outcome;
 
-/// Programs of a named set from which on a mean states something of programs like them.
+/// Programs of a named set from which on a mean, a slope or a share states something of programs like them.
 const FEWEST_OF_A_SET: usize = 20;
 /// Programs from which on a mean of several is one.
 const FEWEST: usize = 3;
@@ -76,31 +76,14 @@ impl<'a> Programs<'a> {
         Programs { claim, step, thinned, named }
     }
 
-    /// Why what was compared can decide nothing, whatever the figures are: only kin of the programs that a paper names.
-    pub fn only_kin(&self, outcome: &Outcome) -> Option<String> {
-        let kin = self.kin(outcome);
-        let only = !kin.is_empty() && kin.len() == outcome.compared.len();
-        only.then(|| {
-            let are = if kin.len() == 1 { "is" } else { "are" };
-            format!("{} {are} kin of the paper's own programs, and kin alone decide nothing", and_list(&kin))
-        })
-    }
-
-    /// How many of the programs are kin, where some are.
-    pub fn share_of_kin(&self, outcome: &Outcome) -> Option<String> {
-        let (kin, all) = (self.kin(outcome).len(), outcome.compared.len());
-        let are = if kin == 1 { "is" } else { "are" };
-        (kin > 0).then(|| format!("{kin} of {} {are} kin of the paper's", plural(all, "program")))
-    }
-
     /// Programs that stand for those which the paper names; none where the sentence is ours.
-    fn kin(&self, outcome: &Outcome) -> Vec<String> {
+    pub fn kin(&self, outcome: &Outcome) -> Vec<String> {
         let own = |program: &String| self.step.is_some_and(|step| step.originals.contains_key(program));
         let counts = self.named && !self.claim.ours;
         outcome.compared.iter().filter(|program| counts && !own(program)).cloned().collect()
     }
 
-    /// The effects, those without a basis that decide nothing as a mean, and why.
+    /// The effects, those without a basis that decide nothing of what the claim is about, and why.
     pub fn deciding(
         &self,
         test: &Test,
@@ -108,39 +91,69 @@ impl<'a> Programs<'a> {
         outcome: &Outcome,
     ) -> (Vec<Effect>, Option<String>) {
         let Outcome { effects, programs, programs_requested: requested, without, .. } = outcome;
-        if test.rule != Rule::Mean {
-            return (effects.clone(), None);
-        }
-        let few = programs.iter().filter(|programs| *requested >= FEWEST && **programs < FEWEST).count();
-        let of_plan = self.thinned && !without.programs.is_empty();
+        let of_others = test.rule == Rule::Trend || estimand == Estimand::ProgramsLikeThese;
         let in_set = self.step.is_some_and(|step| step.set.is_some());
-        let of_others = estimand == Estimand::ProgramsLikeThese;
-        let bars = |programs: usize| {
-            let like_these = of_others && !(in_set && programs >= FEWEST_OF_A_SET);
-            of_plan || like_these || (*requested >= FEWEST && programs < FEWEST)
+        let of_any = !(of_others || in_set || self.named || self.claim.ours);
+        let no_mean = match test.rule {
+            Rule::Mean if self.thinned && !without.programs.is_empty() => {
+                let ran = requested - without.programs.len();
+                Some(format!("a plan chose {ran} of {requested} programs, and their mean decides nothing"))
+            }
+            Rule::Mean if outcome.named_hardly > 0 => {
+                Some("a mean without programs that the claim names decides nothing".into())
+            }
+            Rule::Mean if of_any && *requested >= FEWEST => Some(
+                "a mean of programs that are neither the paper's nor of a named set decides nothing".into(),
+            ),
+            Rule::Mean | Rule::Most | Rule::Trend => None,
+            Rule::All | Rule::Some | Rule::Both | Rule::Order => return (effects.clone(), None),
         };
-        let deciding = effects.iter().zip(programs).map(|(effect, programs)| match bars(*programs) {
+        let is_few =
+            |programs: &&usize| test.rule == Rule::Mean && *requested >= FEWEST && **programs < FEWEST;
+        // One or two slopes have intervals of their own.
+        let states = |programs: usize| {
+            in_set && programs >= FEWEST_OF_A_SET || test.rule == Rule::Trend && programs < FEWEST
+        };
+        let is_sample = |programs: &usize| of_others && !states(*programs);
+        let bars = |programs: &usize| no_mean.is_some() || is_few(&programs) || is_sample(programs);
+        let deciding = effects.iter().zip(programs).map(|(effect, programs)| match bars(programs) {
             true => Effect { basis: Basis::None, ..effect.clone() },
             false => effect.clone(),
         });
-        let which =
-            if few < effects.len() { format!(" in {few} of {} means", effects.len()) } else { String::new() };
-        let why = if of_plan {
-            let ran = requested - without.programs.len();
-            Some(format!("a plan chose {ran} of {requested} programs, and their mean decides nothing"))
-        } else if few > 0 {
-            Some(format!(
-                "claim: a mean of {requested} programs; a mean of fewer than three{which} does not estimate it"
-            ))
-        } else if programs.iter().any(|programs| bars(*programs)) {
-            Some(format!(
-                "it takes {FEWEST_OF_A_SET} programs of a named set to state this of programs like these"
-            ))
-        } else {
-            None
+        let deciding = deciding.collect();
+        let why = match programs.iter().filter(is_few).count() {
+            _ if no_mean.is_some() => no_mean,
+            0 => programs.iter().any(is_sample).then(|| {
+                format!(
+                    "it takes {FEWEST_OF_A_SET} programs of a named set to state this of programs like these"
+                )
+            }),
+            few => {
+                let which = if few < effects.len() {
+                    format!(" in {few} of {} means", effects.len())
+                } else {
+                    String::new()
+                };
+                Some(format!(
+                    "claim: a mean of {requested} programs; a mean of fewer than three{which} does not estimate it"
+                ))
+            }
         };
-        (deciding.collect(), why)
+        (deciding, why)
     }
+}
+
+/// Whether more than a share of programs like these answer yes, by the exact test of a share, and their counts in words.
+pub(super) fn most_programs(share: f64, answers: &[Answer]) -> (Answer, String) {
+    let count = |answer| answers.iter().filter(|one| **one == answer).count();
+    let (inside, outside) = (count(Answer::Holds), count(Answer::Fails));
+    let decides = |found, share| at_least(found, answers.len(), share) <= ALPHA / 2.0;
+    let answer = match (decides(inside, share), decides(outside, 1.0 - share)) {
+        (true, _) => Answer::Holds,
+        (_, true) => Answer::Fails,
+        _ => Answer::Undecided,
+    };
+    (answer, format!("of {} programs {inside} lie in the region and {outside} outside", answers.len()))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 //!   `expansion`, `collections`; of collectors that announce phases `percent_roots`, `percent_marking` and
 //!   `percent_sweeping` of the program's instructions, and `roots_per_collection`, `marking_per_collection`,
 //!   `sweeping_per_collection`. Exact.
-//! - `locality`: `page_faults` at KiB of memory, `tight_faults` at a share of the pages that the program touches under
+//! - `locality`: `page_faults` and `fault_rate` (of a million references) at KiB of memory, `tight_faults` at a share of the pages that the program touches under
 //!   the step's first manager; `capacity_faults` and `tight_capacity_faults`, the same without first touches;
 //!   `miss_percent` at KiB of a direct-mapped cache, `conflict_ratio` of its misses to a fully associative one's, `references`, `lines_touched`,
 //!   `pages_touched`, `touched_kib`; at KiB of a direct-mapped cache, misses per 1000 references of the program by their
@@ -149,8 +149,9 @@ const OF_INSTRUCTIONS: [&str; 28] = [
 ];
 
 /// Metrics of `heaptoll exact locality`.
-const OF_LOCALITY: [&str; 22] = [
+const OF_LOCALITY: [&str; 23] = [
     "page_faults",
+    "fault_rate",
     "capacity_faults",
     "tight_faults",
     "tight_capacity_faults",
@@ -299,6 +300,13 @@ pub fn is_metric(kind: StepKind, metric: &str) -> bool {
     };
     names.contains(&metric)
         || beginning.is_some_and(|start| metric.strip_prefix(start).is_some_and(|rest| !rest.is_empty()))
+}
+
+/// Whether a metric counts pieces or memory, and measures no time.
+pub(super) fn is_count(metric: &str) -> bool {
+    const IN_NAMES: [&str; 6] = ["_kib", "faults", "space_", "live_", "heap_ratio", "heap_over"];
+    let of_counts = [&OF_INSTRUCTIONS[..], &OF_LOCALITY, &OF_LIFETIMES];
+    of_counts.iter().any(|names| names.contains(&metric)) || IN_NAMES.iter().any(|part| metric.contains(part))
 }
 
 /// All that was measured.

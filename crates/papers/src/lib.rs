@@ -53,6 +53,7 @@ pub mod results;
 pub mod run;
 #[cfg(feature = "schemas")]
 pub mod schema;
+mod sets;
 pub mod stored;
 #[cfg(test)]
 mod testing;

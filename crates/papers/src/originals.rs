@@ -29,12 +29,13 @@ pub fn name_kin(reading: &mut Reading, step: &Step) -> Originals {
     ran
 }
 
-/// The originals that ran, by the step.
+/// The originals and the reserves that ran, by the step.
 pub fn of_steps(steps: &[Ran]) -> BTreeMap<String, Originals> {
-    steps.iter().map(|step| (step.planned.step.clone(), step.originals.clone())).collect()
+    let of = |step: &Ran| step.originals.clone().into_iter().chain(step.reserves.clone()).collect();
+    steps.iter().map(|step| (step.planned.step.clone(), of(step))).collect()
 }
 
-/// What was left out of a step, for the same original ran under another name: that name.
+/// What was left out of a step, for the same original or a reserve ran under another name: that name.
 type Renamed = BTreeMap<String, String>;
 
 /// The kin of a step whose original ran under another's name.
@@ -105,17 +106,22 @@ fn rename_exhibit(
 }
 
 impl Study {
-    /// The study as it was run: each step with the originals that ran (by the step's id), and without the kin of which
-    /// the same original ran under another name; what selects such a kin selects that name.
+    /// The study as it was run: each step with the originals and reserves that ran (by the step's id), and without the
+    /// kin of which the same original ran under another name. What selects such a kin selects that name, and what
+    /// selects a program that could not run its reserve.
     pub fn as_run(&self, ran: &BTreeMap<String, Originals>) -> Study {
         let mut study = self.clone();
         let mut steps = BTreeMap::new();
         for step in &mut study.steps {
             let there = ran.get(&step.id).cloned().unwrap_or_default();
-            let renamed = renamed(step, &there);
+            let (originals, reserves): (Originals, Renamed) =
+                there.into_iter().partition(|(name, _)| step.originals.contains_key(name));
+            let mut renamed = renamed(step, &originals);
             step.programs.retain(|program| !renamed.contains_key(program));
+            renamed.extend(reserves);
+            rename_all(&mut step.programs, &renamed);
             step.together.iter_mut().for_each(|group| rename_all(group, &renamed));
-            step.originals = there;
+            step.originals = originals;
             if !renamed.is_empty() {
                 steps.insert(step.id.clone(), renamed);
             }

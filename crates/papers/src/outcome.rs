@@ -15,7 +15,7 @@ use heaptoll_units::and_list;
 
 use super::collections::{Collections, Fewest, Sorted};
 use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
-use super::effect::{Effect, Missing};
+use super::effect::{Basis, Effect, Missing};
 use super::figures::Figures;
 use super::means::{Stated, means};
 use super::measured::{against, measure};
@@ -26,8 +26,10 @@ use super::trend::trends;
 /// Effects, and what the quantity requests that is not in them.
 pub(super) struct Outcome {
     pub effects: Vec<Effect>,
-    /// Of means, how many programs each has.
+    /// Of each effect, how many programs it states something of: those in a mean or slope, or all that have comparisons.
     pub programs: Vec<usize>,
+    /// Of comparisons, the program of each.
+    pub on: Vec<String>,
     /// The programs that were compared, with the variant of the numerator.
     pub compared: BTreeSet<String>,
     pub programs_requested: usize,
@@ -37,6 +39,8 @@ pub(super) struct Outcome {
     pub thin: Vec<String>,
     /// What a collector hardly collected in, and so is not in them.
     pub hardly_collected: Vec<String>,
+    /// So many comparisons of programs that the quantity names are not, for that reason.
+    pub named_hardly: usize,
 }
 
 /// How effects are made of a quantity.
@@ -65,11 +69,12 @@ pub(super) fn by_test(
 /// The effects that a rule over one list of programs makes of figures, whatever is claimed of them.
 pub(super) fn by_rule(
     rule: Rule,
+    estimand: Estimand,
     quantity: &Quantity,
     study: &Study,
     figures: &Figures,
 ) -> Result<Outcome, Missing> {
-    let stated = Stated { estimand: Estimand::ProgramsLikeThese, is_order: false };
+    let stated = Stated { estimand, is_order: false };
     effects(quantity, How { rule, of: &[], stated, fewest: Fewest::default() }, study, figures)
 }
 
@@ -79,16 +84,16 @@ fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) 
     let Sorted { collected, hardly, words } =
         Collections::of(study, step, figures).sort(compared, how.fewest);
     if collected.is_empty() {
-        let which = and_list(&words);
-        return Err(Missing(format!("a collector that hardly collects shows nothing: {which}")));
+        return Err(Missing(too_few_collections(&words)));
     }
     let measured = measure(collected);
     // Only what has a value: two figures without a ratio count as none. What hardly collected is there, and shows nothing.
     let found: Vec<&Compared<'_>> = measured.iter().map(|one| &one.compared).chain(&hardly).collect();
     let mut without = without(quantity, step, &requested, &found);
     let compared = measured.iter().map(|one| one.compared.of.program.to_owned()).collect();
+    let named_hardly = if quantity.programs.is_empty() { 0 } else { hardly.len() };
     let measured = against(quantity.against, measured);
-    let (mut programs, mut thin) = (Vec::new(), Vec::new());
+    let (mut programs, mut thin, mut on) = (Vec::new(), Vec::new(), Vec::new());
     let effects: Vec<Effect> = match how.rule {
         Rule::Mean => {
             let (means, few) = means(&measured, how.stated);
@@ -99,10 +104,14 @@ fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) 
         Rule::Trend => {
             let (slopes, none) = trends(&measured);
             without.cells.extend(none);
+            let of = |slope: &Effect| if let Basis::Programs(of) = slope.basis { of as usize } else { 1 };
+            programs = slopes.iter().map(of).collect();
             slopes
         }
         Rule::Order => order(&measured, how.of),
         Rule::All | Rule::Some | Rule::Most | Rule::Both => {
+            on = measured.iter().map(|one| one.compared.program.clone()).collect();
+            programs = vec![on.iter().collect::<BTreeSet<_>>().len(); on.len()];
             measured.into_iter().map(|one| one.effect).collect()
         }
     };
@@ -116,7 +125,23 @@ fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) 
         return Err(Missing(format!("step {step} has no {metric} {why}")));
     }
     let programs_requested = requested.len();
-    Ok(Outcome { effects, programs, compared, programs_requested, without, thin, hardly_collected: words })
+    let hardly_collected = words;
+    Ok(Outcome {
+        effects,
+        programs,
+        on,
+        compared,
+        programs_requested,
+        without,
+        thin,
+        hardly_collected,
+        named_hardly,
+    })
+}
+
+/// `left out for too few collections: bw16 on cfrac (9 collections)`.
+pub(super) fn too_few_collections(which: &[String]) -> String {
+    format!("left out for too few collections: {}", and_list(which))
 }
 
 #[cfg(test)]

@@ -345,7 +345,7 @@ proptest! {
         }
         let figures = cells("t", "cpu_s", &made);
         for rule in [Rule::All, Rule::Mean] {
-            let Ok(outcome) = by_rule(rule, &of("t", "cpu_s", A_OVER_B), &study(""), &figures) else { continue };
+            let Ok(outcome) = by_rule(rule, Estimand::ProgramsLikeThese, &of("t", "cpu_s", A_OVER_B), &study(""), &figures) else { continue };
             for effect in outcome.effects {
                 prop_assert!(effect.low <= effect.value * (1.0 + 1e-9) && effect.value <= effect.high * (1.0 + 1e-9), "{effect:?}");
                 prop_assert!(effect.basis != Basis::None || effect.low == effect.high);

@@ -8,6 +8,7 @@ use heaptoll_command::version;
 use heaptoll_report::format::printable;
 use serde::Deserialize;
 
+use super::check::at_fault;
 use super::definition::{Fault, Quantity, Side, Step, StepKind, Study};
 use super::figures;
 use super::pairs::{of_side, requested};
@@ -44,6 +45,7 @@ impl Study {
             needs_no_later(&needed, file)?;
         }
         let mut study: Study = toml::from_str(text).map_err(|error| unreadable(file, error))?;
+        study.name_programs().map_err(|wrong| at_fault(file, wrong))?;
         study.check(file)?;
         for at in 0..study.steps.len() {
             let step = &study.steps[at];

@@ -7,11 +7,10 @@ use heaptoll_statistics::student;
 
 use super::definition::{Rule, Test};
 use super::effect::{Basis, Effect};
+use super::figures::is_count;
 
-/// The least difference between exact figures that is an order, where the paper prints no digit for it.
+/// The least difference between counts that is an order.
 const LEAST_DIFFERENCE: f64 = 0.01;
-/// Ends of an interval that differ by a smaller share were equal before rounding.
-const SAME: f64 = 1e-6;
 /// More repetitions than anyone makes.
 const MOST_REPETITIONS: f64 = 10_000.0;
 
@@ -33,13 +32,14 @@ pub(super) struct Region {
     pub below: Option<f64>,
     /// It is what lies beyond the two.
     pub outside: bool,
-    /// Of an order: exact figures that differ by less are in none.
+    /// Of an order of counts: those that differ by less are in none.
     pub least: f64,
 }
 
 impl Region {
     pub fn of(test: &Test) -> Region {
-        let least = if test.is_order() { test.least_difference.unwrap_or(LEAST_DIFFERENCE) } else { 0.0 };
+        let metric = test.quantity.of.metric.as_ref().unwrap_or(&test.quantity.metric);
+        let least = if test.is_order() && is_count(metric) { LEAST_DIFFERENCE } else { 0.0 };
         Region { above: test.above, below: test.below, outside: test.outside, least }
     }
 }
@@ -48,16 +48,13 @@ pub(super) fn placement(effect: &Effect, region: Region) -> Placement {
     if effect.basis == Basis::None {
         return Placement::Unknown;
     }
-    // Whether a figure lies beyond an end by so much. One that is the same in each repetition is exact as well.
-    let exact = effect.high - effect.low <= SAME * effect.value.abs();
-    let beyond = |by: f64, end: f64| {
-        let least = if exact && end == 1.0 { region.least } else { 0.0 };
-        by > 0.0 && by >= least
-    };
+    let least = |end: f64| if end == 1.0 { region.least } else { 0.0 };
+    let beyond = |by: f64, end: f64| by > 0.0 && by >= least(end);
     let is_above = |end: f64| beyond(effect.low - end, end);
     let is_below = |end: f64| beyond(end - effect.high, end);
-    let not_above = |end: f64| effect.high == end || is_below(end);
-    let not_below = |end: f64| effect.low == end || is_above(end);
+    // At the end itself it is outside, and in no order.
+    let not_above = |end: f64| is_below(end) || (effect.high == end && least(end) == 0.0);
+    let not_below = |end: f64| is_above(end) || (effect.low == end && least(end) == 0.0);
     let Region { above, below, outside, .. } = region;
     let (inside, out) = match outside {
         false => (
@@ -80,11 +77,10 @@ pub(super) fn placement(effect: &Effect, region: Region) -> Placement {
 pub(super) fn region(test: &Test) -> String {
     let ends = [test.above.map(|end| ("above", end)), test.below.map(|end| ("below", end))];
     let words: Vec<String> = ends.iter().flatten().map(|(side, end)| format!("{side} {end}")).collect();
-    words.join(match test.rule {
-        Rule::Both => " here and there ",
-        _ if test.outside => " or ",
-        _ => " and ",
-    })
+    match test.rule {
+        Rule::Both => format!("{} on another", words.join(" on one, ")),
+        _ => words.join(if test.outside { " or " } else { " and " }),
+    }
 }
 
 /// The smallest ratio above 1 that an effect's interval would have shown.
@@ -111,9 +107,13 @@ pub(super) fn margin(test: &Test, effect: &Effect) -> f64 {
 
 /// About how many repetitions would put every open interval on one side of the region's ends, the figures being the same.
 pub(super) fn repetitions_needed(test: &Test, effects: &[Effect]) -> Option<f64> {
-    let open = effects.iter().filter(|effect| placement(effect, Region::of(test)) == Placement::Unknown);
+    let region = Region::of(test);
+    let open = effects.iter().filter(|effect| placement(effect, region) == Placement::Unknown);
     let needed = |effect: &Effect| {
         let Effect { value, low, high, basis: Basis::Pairs(pairs), .. } = effect else { return None };
+        if (value - 1.0).abs() < region.least {
+            return None;
+        }
         let ends = [test.above, test.below].into_iter().flatten();
         let distance = ends.map(|end| (value.ln() - end.ln()).abs()).reduce(f64::min)?;
         student::needed(*pairs as usize, (high / low).ln() / 2.0, distance, effects.len())

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::budget::Planned;
 use super::definition::Study;
@@ -68,11 +70,32 @@ impl Results {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct PaperResult {
     /// As its file defines it.
+    #[serde(deserialize_with = "of_any_version")]
     pub study: Study,
     /// In the order of its claims.
     pub verdicts: Vec<Verdict>,
     /// In the order of its exhibits.
     pub exhibits: Vec<Shown>,
+}
+
+/// Fields of studies that are no more; results of earlier versions have them.
+const GONE: [&str; 2] = ["least_programs", "least_managers"];
+
+/// Reads a study that any version wrote.
+fn of_any_version<'of, D: Deserializer<'of>>(reader: D) -> Result<Study, D::Error> {
+    fn forget(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|name, _| !GONE.contains(&name.as_str()));
+                fields.values_mut().for_each(forget);
+            }
+            Value::Array(values) => values.iter_mut().for_each(forget),
+            _ => {}
+        }
+    }
+    let mut study = Value::deserialize(reader)?;
+    forget(&mut study);
+    serde_json::from_value(study).map_err(D::Error::custom)
 }
 
 /// A step that was run.
@@ -96,6 +119,9 @@ pub struct Ran {
     /// The paper's own programs that ran, by what stands for them elsewhere: their figures are under that name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub originals: BTreeMap<String, String>,
+    /// Programs that ran, by those of the step that could not.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reserves: BTreeMap<String, String>,
 }
 
 /// Adds what decides whose programs were measured: the steps that a plan thinned, or that were cut, and those for which

@@ -1,11 +1,11 @@
 //! Made-up studies and figures for the tests of this module.
 
-use super::definition::{Quantity, Rule, Study};
+use super::definition::{Estimand, Quantity, Rule, Study};
 use super::effect::{Effect, Missing};
 use super::figures::{Cell, Figures, Value};
 use super::outcome::by_rule;
 
-/// A study of one timed step `t` and one counted step `c`, with this in its file as well.
+/// A study of one timed step `t` and one counted step `c`, over a set's programs, with this in its file as well.
 pub fn study(more: &str) -> Study {
     let steps = r#"
         name = "made"
@@ -15,11 +15,13 @@ pub fn study(more: &str) -> Study {
         [[step]]
         id = "t"
         kind = "run"
+        set = "made"
         programs = ["cfrac", "gawk", "perl", "make"]
         managers = ["a", "b", "c"]
         [[step]]
         id = "c"
         kind = "instructions"
+        set = "made"
         programs = ["cfrac", "gawk", "perl", "make"]
         managers = ["a", "b", "c"]
     "#;
@@ -60,15 +62,15 @@ pub fn noisy(value: f64, repetitions: usize, seed: u64) -> Value {
 
 /// Every comparison of a quantity.
 pub fn compare(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
-    Ok(by_rule(Rule::All, quantity, study, figures)?.effects)
+    Ok(by_rule(Rule::All, Estimand::ProgramsLikeThese, quantity, study, figures)?.effects)
 }
 
 /// The geometric mean over programs of each pair of managers.
 pub fn mean(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
-    Ok(by_rule(Rule::Mean, quantity, study, figures)?.effects)
+    Ok(by_rule(Rule::Mean, Estimand::ProgramsLikeThese, quantity, study, figures)?.effects)
 }
 
 /// The slope of log figure over log place, of each pair of managers.
 pub fn trend(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
-    Ok(by_rule(Rule::Trend, quantity, study, figures)?.effects)
+    Ok(by_rule(Rule::Trend, Estimand::ProgramsLikeThese, quantity, study, figures)?.effects)
 }

@@ -1,17 +1,19 @@
 //! A claim judged by its effects. It holds when whole intervals lie in its region, fails when whole intervals lie
 //! outside, and is else undecided; each rule sets how many must.
 
-use heaptoll_units::{and_list, figure};
+use std::collections::BTreeMap;
+
+use heaptoll_units::{and_list, figure, plural};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use super::answer::Answer;
-use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
+use super::definition::{Claim, Estimand, Rule, Study, Test};
 use super::effect::{Basis, Effect};
-use super::estimand::{Agreement, OtherEstimand, Programs};
+use super::estimand::{Agreement, OtherEstimand, Programs, most_programs};
 use super::figures::{Absent, Figures};
-use super::outcome::{Outcome, by_test};
-use super::pairs::{Without, requested};
+use super::outcome::{Outcome, by_test, too_few_collections};
+use super::pairs::{of_side, requested};
 use super::region::{Placement, Region, detectable, margin, placement, region, repetitions_needed};
 
 /// A claim's verdict.
@@ -94,51 +96,51 @@ fn decide(test: &Test, effects: &[Effect]) -> Answer {
     }
 }
 
-/// `1.62 (1.31 to 1.99), bw16 over kingsley, mean of 6 programs`.
+/// `1.62 (1.31 to 1.99): bw16 over kingsley, mean of 6 programs`.
 fn shown(effect: &Effect) -> String {
-    let Effect { words, value, low, high, basis } = effect;
+    format!("{}: {}", with_interval(effect), effect.words)
+}
+
+/// `1.62 (1.31 to 1.99)`.
+fn with_interval(effect: &Effect) -> String {
+    let Effect { value, low, high, basis, .. } = effect;
     let interval = match basis {
         Basis::Exact => ", counted exactly".into(),
         Basis::None => " (no interval)".into(),
         _ => format!(" ({} to {})", figure(*low), figure(*high)),
     };
-    format!("{}{interval}: {words}", figure(*value))
+    format!("{}{interval}", figure(*value))
 }
 
 /// The reason of an answer, with the figures.
 fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     let region = region(test);
     if let [effect] = effects {
-        return match answer {
-            Answer::Undecided if effect.basis == Basis::None => {
-                format!("{}; claim: {region}; without an interval nothing is decided", shown(effect))
+        let mut ends = [test.above, test.below].into_iter().flatten();
+        let why = match (answer, effect.basis) {
+            (Answer::Undecided, Basis::None) => "; without an interval nothing is decided",
+            (Answer::Undecided, _) if placement(effect, Region::of(test)) != Placement::Unknown => "",
+            (Answer::Undecided, basis)
+                if basis == Basis::Exact || !ends.any(|end| (effect.low..=effect.high).contains(&end)) =>
+            {
+                "; so small a difference is no order"
             }
-            Answer::Undecided if placement(effect, Region::of(test)) != Placement::Unknown => {
-                format!("{}; claim: {region}", shown(effect))
-            }
-            Answer::Undecided if effect.basis == Basis::Exact => {
-                format!("{}; claim: {region}; so small a difference is no order", shown(effect))
-            }
-            Answer::Undecided => {
-                format!("{}; claim: {region}; the interval leaves it open", shown(effect))
-            }
-            _ => format!("{}; claim: {region}", shown(effect)),
+            (Answer::Undecided, _) => "; the interval leaves it open",
+            _ => "",
         };
+        return format!("{}; claim: {region}{why}", shown(effect));
     }
-    let mut ordered: Vec<&Effect> = effects.iter().collect();
-    ordered.sort_by(|a, b| margin(test, a).total_cmp(&margin(test, b)));
-    let (Some(least), Some(most)) = (ordered.first(), ordered.last()) else { return String::new() };
+    let key = |effect: &Effect| if test.rule == Rule::Both { effect.value } else { margin(test, effect) };
+    let by = |a: &&Effect, b: &&Effect| key(a).total_cmp(&key(b));
+    let (Some(least), Some(most)) = (effects.iter().min_by(by), effects.iter().max_by(by)) else {
+        return String::new();
+    };
     let all = effects.len();
     if test.rule == Rule::Both {
-        let (mut low, mut high) = (*least, *least);
-        for effect in effects {
-            low = if effect.value < low.value { effect } else { low };
-            high = if effect.value > high.value { effect } else { high };
-        }
+        let ends = [least, most].map(shown);
         return format!(
             "of {all} comparisons the least is {}, the most {}; claim: {region}",
-            shown(low),
-            shown(high)
+            ends[0], ends[1]
         );
     }
     let count =
@@ -156,13 +158,15 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     let open = all - inside - outside - without;
     let is = |number: usize| if number == 1 { "is" } else { "are" };
     let mut words = match (inside, outside) {
+        _ if inside == all && all == 2 => format!("both {noun} are {region}"),
         _ if inside == all => format!("all {all} {noun} are {region}"),
+        _ if outside == all && all == 2 => format!("neither of the two {noun} is {region}"),
         _ if outside == all => format!("none of {all} {noun} is {region}"),
         (0, _) => format!("none of {all} {noun} is {region} for certain"),
         _ => format!("{inside} of {all} {noun} {} {region} for certain", is(inside)),
     };
     if outside > 0 && outside < all {
-        words += &format!(", {outside} {} not", is(outside));
+        words += &format!(", {outside} {} outside", if outside == 1 { "lies" } else { "lie" });
     }
     if open > 0 {
         words += &format!(", {open} {} open", is(open));
@@ -181,31 +185,43 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     words
 }
 
-/// How many comparisons that the test names are missing.
-fn missing(test: &Test, without: &Without, effects: usize, requested: usize) -> usize {
-    let Quantity { programs, of, over, .. } = &test.whole_quantity();
-    let named = |name: &&String| {
-        of.managers.contains(name) || over.as_ref().is_some_and(|over| over.managers.contains(name))
-    };
-    let others = without.managers.iter().filter(named).count() + without.places.len();
-    // Of means and slopes programs are a sample; each pair of managers is one comparison.
-    if matches!(test.rule, Rule::Mean | Rule::Trend) {
+/// Whether a test is of most of programs like these.
+fn is_of_most_programs(test: &Test, estimand: Estimand) -> bool {
+    (test.rule, estimand) == (Rule::Most, Estimand::ProgramsLikeThese)
+}
+
+/// How many comparisons that the test is about are missing.
+fn missing(test: &Test, estimand: Estimand, outcome: &Outcome) -> usize {
+    let Outcome { without, effects, programs_requested: requested, named_hardly, .. } = outcome;
+    let others = without.managers.len() + without.places.len();
+    // There programs are a sample; each pair of managers is one comparison.
+    if matches!(test.rule, Rule::Mean | Rule::Trend) || is_of_most_programs(test, estimand) {
         return others;
     }
     let there = requested.saturating_sub(without.programs.len()).max(1);
-    let of_programs = match programs.as_slice() {
-        [] => 0,
-        _ => without.programs.len() * effects.div_ceil(there) + without.cells.len(),
-    };
-    of_programs + others * there
+    let of_programs = without.programs.len() * effects.len().div_ceil(there) + without.cells.len();
+    of_programs + named_hardly + others * there
 }
 
-/// What a rule makes of effects, and whether as many `more` could turn it.
-fn turned(test: &Test, effects: &[Effect], more: usize) -> (Answer, bool) {
-    let open = Effect { words: String::new(), value: 1.0, low: 1.0, high: 1.0, basis: Basis::None };
-    let with: Vec<Effect> = effects.iter().cloned().chain(std::iter::repeat_n(open, more)).collect();
-    let (alone, with) = (decide(test, effects), decide(test, &with));
-    (with, alone != with)
+/// The same test of some of its programs, by their names without variants, and what comes of it; none without such
+/// programs.
+fn of_programs(
+    (test, claim): (&Test, &Claim),
+    study: &Study,
+    figures: &Figures,
+    stays: &dyn Fn(&String) -> bool,
+) -> Option<(Test, Outcome)> {
+    let mut some = test.clone();
+    some.quantity.programs = requested(&test.quantity, study.step(&test.quantity.step)?);
+    some.quantity.programs.retain(stays);
+    some.others.retain(stays);
+    let empty = some.quantity.programs.is_empty() || some.others.is_empty() != test.others.is_empty();
+    let mut outcome = by_test(&some, claim, claim.estimand, study, figures).ok().filter(|_| !empty)?;
+    if test.quantity.programs.is_empty() {
+        // The test itself names none.
+        outcome.named_hardly = 0;
+    }
+    Some((some, outcome))
 }
 
 /// The same means without the programs that the study calls controls. The verdict is by all; what a control weighs
@@ -217,23 +233,43 @@ fn without_controls(
     figures: &Figures,
 ) -> Option<String> {
     let step = study.step(&test.quantity.step).filter(|_| test.rule == Rule::Mean)?;
-    let requested = requested(&test.quantity, step).into_iter();
-    let there = requested.filter(|program| !outcome.without.programs.contains(program));
-    let (controls, programs): (Vec<String>, Vec<String>) =
-        there.partition(|program| study.controls.contains(program));
-    if controls.is_empty() || programs.is_empty() {
+    let mut controls = requested(&test.quantity, step);
+    controls.retain(|one| study.controls.contains(one) && !outcome.without.programs.contains(one));
+    if controls.is_empty() {
         return None;
     }
-    let others = Test { quantity: Quantity { programs, ..test.quantity.clone() }, ..test.clone() };
-    let found = by_test(&others, claim, claim.estimand, study, figures).ok()?;
+    let (_, found) = of_programs((test, claim), study, figures, &|one| !controls.contains(one))?;
     let means: Vec<String> = found.effects.iter().map(shown).collect();
     Some(format!("without the control {}: {}", and_list(&controls), means.join("; ")))
 }
 
-/// The answer of a test's effects, and whether what is missing could turn it.
-fn answer(test: &Test, outcome: &Outcome, deciding: &[Effect]) -> (Answer, bool) {
-    let missing = missing(test, &outcome.without, outcome.effects.len(), outcome.programs_requested);
-    turned(test, deciding, missing)
+/// What a test's effects answer.
+struct Judgment {
+    answer: Answer,
+    /// So many comparisons are missing.
+    missing: usize,
+    /// They could turn the answer.
+    turns: bool,
+    /// The counts of programs, where these decide.
+    counts: Option<String>,
+}
+
+fn judgment((test, estimand): (&Test, Estimand), outcome: &Outcome, deciding: &[Effect]) -> Judgment {
+    let missing = missing(test, estimand, outcome);
+    let open = Effect { words: String::new(), value: 1.0, low: 1.0, high: 1.0, basis: Basis::None };
+    let (alone, answer, counts) = if is_of_most_programs(test, estimand) {
+        let mut programs: BTreeMap<&str, Vec<Effect>> = BTreeMap::new();
+        for (program, effect) in outcome.on.iter().zip(deciding) {
+            programs.entry(program).or_default().push(effect.clone());
+        }
+        let answers: Vec<Answer> = programs.values().map(|effects| decide(test, effects)).collect();
+        let (alone, counts) = most_programs(test.share.unwrap_or(0.5), &answers);
+        (alone, if missing > 0 { Answer::Undecided } else { alone }, Some(counts))
+    } else {
+        let with: Vec<Effect> = deciding.iter().cloned().chain(std::iter::repeat_n(open, missing)).collect();
+        (decide(test, deciding), decide(test, &with), None)
+    };
+    Judgment { answer, missing, turns: alone != answer, counts }
 }
 
 /// The same test by the estimand that the claim does not ask for, where its means are over three programs or more.
@@ -249,35 +285,29 @@ fn by_other(
         return None;
     }
     let (deciding, _) = programs.deciding(test, estimand, &outcome);
-    let agreement = Agreement::of(answered, answer(test, &outcome, &deciding).0);
+    let agreement = Agreement::of(answered, judgment((test, estimand), &outcome, &deciding).answer);
     Some(OtherEstimand { estimand, agreement, effects: outcome.effects })
 }
 
-/// `over programs like these 1.67 (0.83 to 3.35): a over b, mean of 6 programs: open`.
+/// `over programs like these 1.67 (0.83 to 3.35): a over b, mean of 6 programs: open`; of several means the figures alone.
 fn other_in_words(other: &OtherEstimand) -> String {
     let figures = match other.effects.as_slice() {
-        [one] => format!(" {}", shown(one)),
-        _ => String::new(),
+        [one] => shown(one),
+        several => and_list(&several.iter().map(with_interval).collect::<Vec<_>>()),
     };
-    format!("over {}{figures}: {}", other.estimand.words(), other.agreement.word())
+    format!("over {} {figures}: {}", other.estimand.words(), other.agreement.word())
 }
 
-/// What a test's figures answer, and whether they are of kin alone.
-fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &Absent) -> (Tested, bool) {
-    let not_measured = |reason: String| {
-        let tested = Tested {
-            words: test.words.clone(),
-            answer: Answer::NotMeasured,
-            reason,
-            detectable: None,
-            effects: Vec::new(),
-            other_estimand: None,
-        };
-        (tested, false)
+/// What a test's figures answer.
+fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
+    let not_measured = |reason: String| Tested {
+        words: test.words.clone(),
+        answer: Answer::NotMeasured,
+        reason,
+        detectable: None,
+        effects: Vec::new(),
+        other_estimand: None,
     };
-    if let Some(why) = &test.not_measured {
-        return not_measured(why.clone());
-    }
     let step = &test.quantity.step;
     let why = absent.of_step(step).map(|why| format!("step {step}: {why}"));
     let outcome = match by_test(test, claim, claim.estimand, study, figures) {
@@ -287,26 +317,27 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
     let programs = Programs::of(claim, study.step(step), absent);
     // What decides nothing is shown with its interval.
     let (deciding, barred) = programs.deciding(test, claim.estimand, &outcome);
-    let (judged, turns) = answer(test, &outcome, &deciding);
+    let by_all = judgment((test, claim.estimand), &outcome, &deciding);
     let all_barred = barred.is_some() && deciding.iter().all(|effect| effect.basis == Basis::None);
     let mut reasons = vec![match outcome.effects.as_slice() {
         [one] if all_barred => format!("{}; claim: {}", shown(one), region(test)),
-        several if all_barred => because(test, judged, several),
-        _ => because(test, judged, &deciding),
+        several if all_barred => because(test, by_all.answer, several),
+        _ => because(test, by_all.answer, &deciding),
     }];
-    let only_kin = programs.only_kin(&outcome);
-    let is_of_kin = only_kin.is_some();
+    let (judged, of_kin) = with_kin((test, claim, by_all.answer), &programs, &outcome, study, figures);
     let other = (test.rule == Rule::Mean)
         .then(|| by_other((test, claim, judged), &programs, study, figures))
         .flatten();
+    reasons.extend(by_all.counts);
     reasons.extend(barred);
-    reasons.extend(missing_in_words(&outcome, turns));
+    reasons.extend(missing_in_words(&outcome, by_all.turns));
     reasons.extend(without_controls((test, claim), &outcome, study, figures));
     if !outcome.thin.is_empty() {
         reasons.push(format!("there are too few runs of {}", and_list(&outcome.thin)));
     }
-    reasons.extend(only_kin.or_else(|| programs.share_of_kin(&outcome)));
-    if judged == Answer::Undecided {
+    reasons.extend(of_kin);
+    // Repetitions bring no program that is missing, and no program of the paper.
+    if by_all.answer == Answer::Undecided && by_all.missing == 0 {
         let needed = repetitions_needed(test, &deciding);
         reasons.extend(needed.map(|needed| format!("about {needed} repetitions would decide")));
     }
@@ -316,15 +347,40 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         .filter_map(|effect| detectable(test.rule, effect))
         .filter(|ratio| ratio.is_finite())
         .reduce(f64::max);
-    let tested = Tested {
-        words: test.words.clone(),
-        answer: judged,
-        reason: reasons.join("; "),
-        detectable,
-        effects: outcome.effects,
-        other_estimand: other,
-    };
-    (tested, is_of_kin)
+    let effects = outcome.effects;
+    Tested { answer: judged, detectable, effects, other_estimand: other, ..not_measured(reasons.join("; ")) }
+}
+
+/// An answer of all programs beside that of the paper's own alone: kin may bear it out, and decide nothing. And how many
+/// of all are kin.
+fn with_kin(
+    (test, claim, all): (&Test, &Claim, Answer),
+    programs: &Programs<'_>,
+    outcome: &Outcome,
+    study: &Study,
+    figures: &Figures,
+) -> (Answer, Option<String>) {
+    let kin = programs.kin(outcome);
+    if kin.is_empty() {
+        return (all, None);
+    }
+    let are = if kin.len() == 1 { "is" } else { "are" };
+    if kin.len() == outcome.compared.len() {
+        let which = and_list(&kin);
+        let words = format!("{which} {are} kin of the paper's own programs, and kin alone decide nothing");
+        return (Answer::NotMeasured, Some(words));
+    }
+    let is_own = |base: &String| !kin.contains(&of_side(base, &test.quantity.of));
+    let own = of_programs((test, claim), study, figures, &is_own).map(|(own, outcome)| {
+        let (deciding, _) = programs.deciding(&own, claim.estimand, &outcome);
+        judgment((&own, claim.estimand), &outcome, &deciding).answer
+    });
+    let share =
+        format!("{} of {} {are} kin of the paper's", kin.len(), plural(outcome.compared.len(), "program"));
+    match own {
+        Some(own) if own == all => (all, Some(share)),
+        _ => (Answer::Undecided, Some(format!("{share}, and the answer depends on them"))),
+    }
 }
 
 /// What is not in the figures: what has none, and in what a collector hardly collected.
@@ -336,7 +392,7 @@ fn missing_in_words(outcome: &Outcome, turns: bool) -> Vec<String> {
         words.push(format!("there is no such figure of {}{turn}", and_list(&gone)));
     }
     if !outcome.hardly_collected.is_empty() {
-        words.push(format!("left out for too few collections: {}", and_list(&outcome.hardly_collected)));
+        words.push(too_few_collections(&outcome.hardly_collected));
     }
     words
 }
@@ -346,11 +402,10 @@ fn missing_in_words(outcome: &Outcome, turns: bool) -> Vec<String> {
 /// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so. Where one of
 /// them is enough it is the other way round.
 pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -> Verdict {
-    let tests = match claim.not_built {
+    let tests: Vec<Tested> = match claim.not_built {
         Some(_) => Vec::new(),
         None => claim.tests.iter().map(|one| test(study, claim, one, figures, absent)).collect(),
     };
-    let tests = without_decisions_of_kin(claim, tests);
     let has = |answer: Answer| tests.iter().any(|test| test.answer == answer);
     let answer = if tests.is_empty() {
         Answer::NotMeasured
@@ -379,21 +434,6 @@ pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -
         exhibits: claim.exhibits.clone(),
         tests,
     }
-}
-
-/// The tests, in which kin alone decide nothing: not the whole claim, nor beside the paper's own programs the answer that one
-/// test gives it.
-fn without_decisions_of_kin(claim: &Claim, tests: Vec<(Tested, bool)>) -> Vec<Tested> {
-    let own = tests.iter().any(|(tested, of_kin)| !of_kin && tested.answer != Answer::NotMeasured);
-    let deciding = if claim.either { Answer::Holds } else { Answer::Fails };
-    let barred = |tested: &Tested| !own || tested.answer == deciding;
-    tests
-        .into_iter()
-        .map(|(tested, of_kin)| match of_kin && barred(&tested) {
-            true => Tested { answer: Answer::NotMeasured, ..tested },
-            false => tested,
-        })
-        .collect()
 }
 
 /// Of a claim about every comparison that fails by several tests: how many of all comparisons contradict it. One is

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use heaptoll_experiment::manager::ignores_frees;
 use heaptoll_papers::bundled::all;
-use heaptoll_papers::figures::{COLLECTIONS, Value};
+use heaptoll_papers::page::book::book;
 use heaptoll_papers::results::{PaperResult, Results};
 use heaptoll_papers::stored;
 use heaptoll_papers::verdict::Answer;
+use heaptoll_report::markdown;
 
 fn word(answer: Answer) -> &'static str {
     match answer {
@@ -26,10 +26,17 @@ const RUNS: [(&str, &str); 3] = [
     ("2026-11-25", "study-last.json.xz"),
     ("2026-11-27", "study-mimalloc-2026-11-27.json.xz"),
 ];
-/// Between these the page has how many claims each run decides.
-const COUNTS: [&str; 2] = [
-    "<!-- The counts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
-    "<!-- End of the counts. -->",
+/// Between these the page has what `WRITE_DOCS=1` of this test writes: the papers' abstracts with today's answers, and
+/// how many claims each run decides.
+const WRITTEN: [[&str; 2]; 2] = [
+    [
+        "<!-- The abstracts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
+        "<!-- End of the abstracts. -->",
+    ],
+    [
+        "<!-- The counts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
+        "<!-- End of the counts. -->",
+    ],
 ];
 /// Cells of a mended claim that are written by hand; then come four, its verdicts by the first two runs, then and now.
 const BY_HAND: usize = 4;
@@ -76,6 +83,16 @@ fn line(text: &str, runs: &[Judged]) -> String {
     format!("| {} | {} |", cells[..BY_HAND].join(" | "), verdicts.join(" | "))
 }
 
+/// The papers' abstracts with the answers of the newest run that has any.
+fn abstracts(runs: &[Judged]) -> String {
+    let found = runs.iter().rev().find_map(|run| {
+        let page = markdown::render(&book(&run.now).abstracts()).replace("\n### ", "\n## ");
+        let tables = page.split_once("\n## ")?.1.trim();
+        Some(format!("\nBy the figures of {}, judged by the tests of today.\n\n## {tables}\n", run.date))
+    });
+    found.expect("a run of a paper with an abstract")
+}
+
 /// How many claims each run decides, then and now, those of ours apart.
 fn counts(runs: &[Judged]) -> String {
     let mut rows = String::from(
@@ -114,51 +131,15 @@ fn the_page_of_mended_verdicts_is_what_the_stored_figures_give() {
     let (file, runs) = (results_folder().join(PAGE), judged());
     let page = std::fs::read_to_string(&file).expect("the page");
     let lines: Vec<String> = page.lines().map(|text| line(text, &runs)).collect();
-    let filled = lines.join("\n") + "\n";
-    let [begin, end] = COUNTS;
-    let (before, rest) = filled.split_once(begin).expect("where the counts begin");
-    let (_, after) = rest.split_once(end).expect("where they end");
-    let expected = format!("{before}{begin}{}{end}{after}", counts(&runs));
+    let mut expected = lines.join("\n") + "\n";
+    for ([begin, end], text) in WRITTEN.into_iter().zip([abstracts(&runs), counts(&runs)]) {
+        let (before, rest) = expected.split_once(begin).expect("where it begins");
+        let (_, after) = rest.split_once(end).expect("where it ends");
+        expected = format!("{before}{begin}{text}{end}{after}");
+    }
     if std::env::var_os("WRITE_DOCS").is_some() {
         std::fs::write(&file, &expected).expect("the page");
     } else {
         assert!(page == expected, "{PAGE} is not what the stored figures give; WRITE_DOCS=1 writes it");
-    }
-}
-
-/// Seven claims on what a collector costs were judged on a program in which it never collected.
-#[test]
-fn no_comparison_of_a_collector_that_hardly_collected_enters_a_verdict() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/study-last.json.xz");
-    let again = stored::results(&file).expect("stored results").judged_again(&all().expect("studies"));
-    let few = |value: &Value| match value {
-        Value::Samples(samples) => samples.iter().flatten().any(|made| *made < 10.0),
-        Value::Exact(made) => *made < 10.0,
-        _ => false,
-    };
-    let hardly = again.figures.cells.iter().filter(|cell| {
-        cell.metric == COLLECTIONS
-            && ignores_frees(cell.manager.split(',').next().unwrap_or_default())
-            && few(&cell.value)
-    });
-    let hardly: Vec<_> = hardly.collect();
-    assert!(!hardly.is_empty(), "the run had such programs");
-    for paper in &again.papers {
-        for (claim, verdict) in paper.study.claims.iter().zip(&paper.verdicts) {
-            for (test, tested) in claim.tests.iter().zip(&verdict.tests) {
-                let quantity = &test.quantity;
-                let alone = hardly.iter().filter(|cell| {
-                    cell.step == quantity.step
-                        && quantity.metric != "heap_cpu_ratio"
-                        && !claim.varies_collections
-                });
-                for cell in alone {
-                    let of = format!(" on {}", cell.program);
-                    let is = |words: &str| words.ends_with(&of) && words.contains(&cell.manager);
-                    let found = tested.effects.iter().find(|effect| is(&effect.words));
-                    assert_eq!(found, None, "{} by {} on {}", claim.id, cell.manager, cell.program);
-                }
-            }
-        }
     }
 }

@@ -60,6 +60,8 @@ pub struct Sentence {
     pub words: String,
     /// The claims that answer it, by id.
     pub claims: Vec<String>,
+    /// What has changed since the paper, and why; empty where nothing is known.
+    pub since: String,
 }
 
 /// Does it hold today?

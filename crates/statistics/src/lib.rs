@@ -22,7 +22,7 @@ pub use geometric_mean::geometric_mean;
 pub use interval::{Interval, State};
 pub use intervals::{ALPHA, FEWEST_PAIRS, paired, unpaired};
 pub use median::median;
-pub use median_interval::median_interval;
+pub use median_interval::{at_least, median_interval};
 pub use over_programs::over_programs;
 pub use trend::{Trend, trend};
 pub use verdict::{NO_DIFFERENCE, NOT_DECIDED, TOO_FEW, claim, verdict};

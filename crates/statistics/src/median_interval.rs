@@ -2,22 +2,22 @@
 
 use crate::ALPHA;
 
+/// The chance that at least so many of `count` occur, each with this chance by itself: the exact test of a share.
+pub fn at_least(least: usize, count: usize, chance: f64) -> f64 {
+    let of = |found: usize| {
+        let ways: f64 = (0..found).map(|at| (count - at) as f64 / (at + 1) as f64).product();
+        ways * chance.powf(found as f64) * (1.0 - chance).powf((count - found) as f64)
+    };
+    (least..=count).map(of).sum()
+}
+
 /// An interval that holds the median of what the values are drawn from, of `family` that hold together (Bonferroni). It
 /// excludes a figure exactly where the two-sided sign test does; `None` of too few values for any claim.
 pub fn median_interval(values: &[f64], family: usize) -> Option<(f64, f64)> {
     let count = values.len();
     let allowed = ALPHA / (2.0 * family.max(1) as f64);
-    // The chance that at most `cut` of the values lie on one side of the median.
-    let (mut chance, mut sum, mut widest) = (0.5f64.powi(i32::try_from(count).ok()?), 0.0, None);
-    for cut in 0..count / 2 {
-        sum += chance;
-        if sum > allowed {
-            break;
-        }
-        widest = Some(cut);
-        chance *= (count - cut) as f64 / (cut + 1) as f64;
-    }
-    let cut = widest?;
+    // The most values that may lie on one side of the median.
+    let cut = (0..count / 2).take_while(|cut| at_least(count - cut, count, 0.5) <= allowed).last()?;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     Some((sorted[cut], sorted[count - 1 - cut]))
@@ -51,6 +51,13 @@ mod tests {
         };
         assert!(excludes(15, 1) && !excludes(14, 1));
         assert!(excludes(18, 10) && !excludes(15, 10), "of ten medians each has a tenth of the level");
+    }
+
+    #[test]
+    fn a_share_is_left_out_as_often_as_its_chances_add_up() {
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        assert!(close(at_least(0, 7, 0.3), 1.0) && close(at_least(2, 2, 0.5), 0.25));
+        assert!(close(at_least(1, 3, 0.2), 1.0 - 0.512) && at_least(3, 2, 0.5) == 0.0);
     }
 
     proptest! {

@@ -10,6 +10,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_command::own_input::OwnInput;
 use heaptoll_experiment::places::Places;
 use heaptoll_papers::bundled::all;
+use heaptoll_papers::definition::Study;
 use heaptoll_papers::page::book::book;
 use heaptoll_papers::page::list::list;
 use heaptoll_papers::results::{Results, SCHEMA};
@@ -55,13 +56,16 @@ pub struct Arguments {
     /// [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = crate::duration::duration)]
     budget: Option<f64>,
+    /// Repetitions of each timed step, 10 or more; never fewer than a published figure needs, which is 20 interleaved
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=10_000), conflicts_with_all = ["quick", "resume", "from"])]
+    repetitions: Option<u32>,
     /// The shortest form: one program a step under two managers, smallest inputs, two repetitions; it decides no timed claim
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
     /// Only this step, or the steps of a table or figure (`Table 3`); may be given several times
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
-    /// List the studies and their steps, with the time that each takes
+    /// List the studies and their steps, with the time that each takes and parts of 100 minutes at most
     #[arg(long, conflicts_with_all = ["budget", "quick", "only", "keep", "resume", "from", "html", "json", "markdown"])]
     list: bool,
     /// Folder for all results [default: a new one in $XDG_STATE_HOME/heaptoll/studies]
@@ -90,13 +94,24 @@ fn refused(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
     Failure::Refused(Box::new(error))
 }
 
+impl Arguments {
+    /// The studies with the repetitions that were given.
+    fn repeated(&self, mut studies: Vec<Study>) -> Vec<Study> {
+        let steps = studies.iter_mut().flat_map(|study| &mut study.steps);
+        if let Some(repetitions) = self.repetitions {
+            steps.for_each(|step| step.repeat(repetitions));
+        }
+        studies
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if arguments.list {
-        let studies = all().map_err(refused)?;
+        let studies = arguments.repeated(all().map_err(refused)?);
         return terminal::print(&render_document(&list(&studies), &terminal::style())).map(|()| 0);
     }
     arguments.outputs.check()?;
@@ -152,7 +167,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         quick: arguments.quick,
         budget_s: arguments.budget,
         catalog: arguments.catalog.as_ref().map(absolute),
-        ..Plan::of(studies)
+        ..Plan::of(arguments.repeated(studies))
     })
 }
 

@@ -462,6 +462,15 @@ fn the_studies_are_listed() {
     let fixture = Fixture::new();
     let output = fixture.heaptoll(&["lab", "study", "--list"]).exits(0);
     output.shows(&["zorn1992", "detlefs1994", "boehm-myths", "sareen2022", "zorn1992-time", "instructions"]);
+    // More repetitions take longer, and a study that takes too long has the commands of its parts.
+    fixture
+        .heaptoll(&["lab", "study", "--list", "--repetitions", "200"])
+        .exits(0)
+        .shows(&["Part 2, ", "minutes: heaptoll lab study zorn1992 --only zorn1992-"]);
+    fixture
+        .heaptoll(&["lab", "study", "--list", "--repetitions", "9"])
+        .exits(2)
+        .complains(&["9 is not in 10..=10000"]);
 }
 
 /// A study of a paper in its shortest form, or of its steps these. Each claim has an answer; what is timed decides nothing

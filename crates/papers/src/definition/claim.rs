@@ -24,7 +24,7 @@ pub struct Claim {
     /// What its words are about: the programs measured, or programs like them.
     #[serde(default)]
     pub estimand: Estimand,
-    /// How many collections a collector makes is what is varied, or claimed.
+    /// How many collections a collector makes is what is varied or claimed, or the claim is not on what they cost.
     #[serde(default, skip_serializing_if = "is_not")]
     pub varies_collections: bool,
     /// Exhibits that show it.
@@ -95,13 +95,6 @@ pub struct Test {
     /// Of `order`: the programs that those of the quantity are compared with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
-    /// The least difference that is an order between exact figures: the last digit that the paper prints, 0.01 (1 %)
-    /// when left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub least_difference: Option<f64>,
-    /// Why nothing that is here can judge it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_measured: Option<String>,
 }
 
 impl Test {
@@ -114,7 +107,9 @@ impl Test {
 
     /// Whether it is which of two figures is larger.
     pub fn is_order(&self) -> bool {
-        let ratio = self.quantity.over.is_some() && self.rule != Rule::Trend;
+        let quantity = &self.quantity;
+        let ratio =
+            (quantity.over.is_some() || quantity.metric.contains("ratio")) && self.rule != Rule::Trend;
         ratio && (self.above == Some(1.0) || self.below == Some(1.0))
     }
 }

@@ -14,6 +14,9 @@ pub struct Quantity {
     /// Programs (without the variant of a side); empty: all that the step ran and both sides have.
     #[serde(default)]
     pub programs: Vec<String>,
+    /// Of all, those that it leaves out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
     /// Numerator.
     pub of: Side,
     /// Denominator; none for metrics that are ratios already, and for plain figures.

@@ -21,22 +21,23 @@ pub struct Step {
     pub id: String,
     /// Which command.
     pub kind: StepKind,
-    /// Programs of the catalog, what can least be left out first.
+    /// Programs of the catalog, what can least be left out first; those of its set go before them.
+    #[serde(default)]
     pub programs: Vec<String>,
     /// The paper's own programs, by what stands for them in `programs` (their kin): one that is installed runs in place
     /// of its kin, and its figures are under the kin's name. Several kin of one are run once, under the first name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub originals: BTreeMap<String, String>,
-    /// The set (`programs/sets/NAME.toml`) that its programs are of, which was named before any of them was measured.
+    /// The set (`programs/sets/NAME.toml`) whose programs it runs, which was named before any of them was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
-    /// As many of them are run under a budget where no claim is on the step, and of forms of one program in the shortest
-    /// form.
-    #[serde(default = "one")]
-    pub least_programs: usize,
-    /// As many managers, the first of the list, in the shortest form, two at most.
-    #[serde(default)]
-    pub least_managers: Option<usize>,
+    /// Programs of the set that it leaves out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
+    /// Programs that take the places of those that cannot run, the first one first; the set names them where the file
+    /// does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserves: Vec<String>,
     /// Stacks (`docs/questions/stacks.md`).
     #[serde(default)]
     pub managers: Vec<String>,
@@ -87,6 +88,13 @@ impl Step {
             _ => INTERLEAVED,
         }
         .min(self.repetitions.unwrap_or(u32::MAX))
+    }
+
+    /// Makes a timed step repeat so often, where that is enough for a published figure.
+    pub fn repeat(&mut self, repetitions: u32) {
+        if self.kind.is_timed() {
+            self.repetitions = Some(repetitions.max(self.least_repetitions()));
+        }
     }
 
     /// Whether its runs are in lockstep, in so many repetitions: from fewer than can claim something nothing is
@@ -173,10 +181,6 @@ impl StepKind {
     pub fn words(self) -> Vec<String> {
         self.command().split(' ').map(str::to_owned).collect()
     }
-}
-
-fn one() -> usize {
-    1
 }
 
 fn unit() -> f64 {

@@ -52,6 +52,9 @@ pub struct Sentence {
     pub words: String,
     /// The claims that answer it, by id.
     pub claims: Vec<String>,
+    /// What has changed since the paper, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
 }
 
 /// What stands here for the paper's programs and managers: the paper's name (as in its CSV) to ours.

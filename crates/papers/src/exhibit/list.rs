@@ -2,7 +2,7 @@
 
 use super::body::{Body, Ours, Pair, interval};
 use super::source::Source;
-use crate::definition::{Rule, Shown as AsShown};
+use crate::definition::{Estimand, Rule, Shown as AsShown};
 use crate::effect::{Basis, Effect};
 use crate::{outcome, placed};
 
@@ -13,20 +13,15 @@ pub(super) fn list(source: &Source<'_>) -> (Body, Vec<String>) {
     let mut rows = Vec::new();
     for row in &exhibit.rows {
         let published = placed::of_row(exhibit, row).into_iter().map(|placed| placed.text).collect();
-        let found = row
-            .ours
-            .as_ref()
-            .map(|quantity| (quantity, outcome::by_rule(Rule::Mean, quantity, study, figures)));
+        let mean = |quantity| outcome::by_rule(Rule::Mean, Estimand::ThesePrograms, quantity, study, figures);
+        let found = row.ours.as_ref().map(|quantity| (quantity, mean(quantity)));
         // A mean of some of the programs is not to be taken for that of all.
         let mut part = String::new();
         let (ours, missing) = match found {
             None => (None, row.missing.clone()),
             Some((_, Ok(outcome))) => {
                 let requested = outcome.programs_requested;
-                let has = match outcome.effects.as_slice() {
-                    [Effect { basis: Basis::Programs(of_mean), .. }] => *of_mean as usize,
-                    _ => requested.saturating_sub(outcome.without.programs.len() + outcome.thin.len()),
-                };
+                let has = outcome.programs.iter().copied().max().unwrap_or_default();
                 if has < requested {
                     part = format!(" (here {has} of {requested} programs)");
                 }

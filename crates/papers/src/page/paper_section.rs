@@ -36,8 +36,11 @@ pub fn paper_section(found: &results::PaperResult, of: &results::Results) -> Pap
 
 /// The sentences of the abstract.
 fn summary(study: &definition::Study) -> Vec<book::Sentence> {
-    let sentence =
-        |one: &definition::Sentence| book::Sentence { words: one.words.clone(), claims: one.claims.clone() };
+    let sentence = |one: &definition::Sentence| book::Sentence {
+        words: one.words.clone(),
+        claims: one.claims.clone(),
+        since: one.since.clone().unwrap_or_default(),
+    };
     study.summary.iter().map(sentence).collect()
 }
 

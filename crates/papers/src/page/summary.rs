@@ -1,8 +1,9 @@
 //! The summary at the top of the page: its title, when and where it was made, and how verdicts are read.
 
-use crate::results::{Ended, Results};
+use crate::results::{Ended, PaperResult, Results};
+use crate::verdict::Verdict;
 use heaptoll_report::format;
-use heaptoll_units::took;
+use heaptoll_units::{plural, took};
 
 /// Names of facts that belong under the headline, in any case.
 const MACHINE: [&str; 3] = ["machine", "processor", "cpu"];
@@ -18,16 +19,16 @@ pub fn title(results: &Results) -> String {
 
 /// A description in sentences.
 pub fn lead(results: &Results) -> Vec<String> {
-    let all: usize = results.papers.iter().map(|paper| paper.verdicts.len()).sum();
-    let left_out = all - results.papers.iter().map(|paper| results.judged(paper).count()).sum::<usize>();
-    let left_out = (left_out > 0).then(|| {
-        format!(
-            "{} on steps that did not run: left out here.",
-            match left_out {
-                1 => "1 claim rests".to_owned(),
-                many => format!("{many} claims rest"),
-            }
-        )
+    let has_ours = results.papers.iter().flat_map(|paper| &paper.verdicts).any(|verdict| verdict.ours);
+    let left_out = [(false, " of the papers"), (true, " of ours")].into_iter().filter_map(|(ours, whose)| {
+        let count =
+            |verdicts: &mut dyn Iterator<Item = &Verdict>| verdicts.filter(|one| one.ours == ours).count();
+        let of = |paper: &PaperResult| count(&mut paper.verdicts.iter()) - count(&mut results.judged(paper));
+        let left_out: usize = results.papers.iter().map(of).sum();
+        let rest = if left_out == 1 { "rests" } else { "rest" };
+        let claims = plural(left_out, "claim");
+        let whose = if has_ours { whose } else { "" };
+        (left_out > 0).then(|| format!("{claims}{whose} {rest} on steps that did not run: left out here."))
     });
     let papers = match results.papers.iter().filter(|section| section.study.repeats()).count() {
         0 => {
@@ -95,8 +96,8 @@ pub fn how(results: &Results) -> Vec<String> {
          whole interval lies outside. Otherwise the data do not decide, and the section shows how large an \
          effect they could detect.",
         "Intervals are at 95 %. Intervals of one test are valid together if they come from paired \
-         repetitions. A mean over programs is geometric, its interval is over programs. Counts are exact and \
-         have none.",
+         repetitions. A mean over programs is geometric. Its interval is over repetitions where a claim is of \
+         these programs, and over programs where it is of programs like these. Counts are exact and have none.",
         "In the small drawings each line is a comparison with its interval. The shaded part is the claimed \
          region; the dotted line is a ratio of 1. A hollow dot does not decide.",
         "Colours show how today compares with the paper: green agrees with it, orange is contrary to it.",
@@ -149,6 +150,8 @@ mod tests {
         assert!(text[0].starts_with("1 of the 2 experiments of this paper ran again"), "{text:?}");
         assert_eq!(text[1], "1 claim rests on steps that did not run: left out here.");
         assert_eq!((results.papers[0].verdicts.len(), shown(&results)), (2, 1));
+        results.papers[0].verdicts[1].ours = true;
+        assert_eq!(lead(&results)[1], "1 claim of ours rests on steps that did not run: left out here.");
     }
 
     #[test]

@@ -121,6 +121,7 @@ pub fn results() -> Results {
         precision: "6 of 10 repetitions: intervals 1.6 times as wide".into(),
         warnings: vec![],
         originals: BTreeMap::new(),
+        reserves: BTreeMap::new(),
     };
     Results {
         begun_unix_s: 1_795_320_000.0,

@@ -61,7 +61,9 @@ pub fn reading(experiment: &Experiment, step: &Step) -> Reading {
             let mut writer =
                 CellWriter { step: &step.id, program: &program.name, manager: side.stack, cells };
             let mut put = |metric: &str, value: &dyn Fn(u32) -> Option<f64>| {
-                let samples: Vec<Option<f64>> = (0..repetitions).map(value).collect();
+                // The system counts in microseconds; further digits would double the files of a published run.
+                let rounded = |value: f64| (value * 1e6).round() / 1e6;
+                let samples: Vec<Option<f64>> = (0..repetitions).map(|at| value(at).map(rounded)).collect();
                 if samples.iter().any(Option::is_some) {
                     writer.put(metric, None, Value::Samples(samples));
                 }
@@ -164,9 +166,7 @@ mod tests {
 
     fn samples(cells: &[Cell], manager: &str, metric: &str) -> Vec<Option<f64>> {
         match value(cells, manager, metric, None) {
-            Some(Value::Samples(samples)) => {
-                samples.into_iter().map(|sample| sample.map(|value| (value * 1e6).round() / 1e6)).collect()
-            }
+            Some(Value::Samples(samples)) => samples,
             other => panic!("{metric} of {manager}: {other:?}"),
         }
     }

@@ -22,19 +22,15 @@ pub fn check(
     messages: &dyn Messages,
 ) -> Result<(), Failure> {
     let plan = plan(studies, Length::Seconds(seconds), has_size, &Speed::default(), &BTreeSet::new());
-    let Within { decided, tested, all } = within(studies, &plan.planned);
-    let claims = if tested == all {
-        format!("{all} claims")
-    } else {
-        format!("{tested} claims that have a test (of {all} in all)")
-    };
-    if decided > 0 {
-        if decided < tested {
-            messages.note(&format!("--budget: {} is enough for {decided} of the {claims}", took(seconds)));
+    let claims = within(studies, &plan.planned);
+    let Within { decided, tested } = claims;
+    if decided != [0, 0] {
+        if decided != tested {
+            messages.note(&format!("--budget: {} is enough for {}", took(seconds), claims.words()));
         }
         return Ok(());
     }
-    let least = match least_s(studies, has_size).filter(|_| tested > 0) {
+    let least = match least_s(studies, has_size).filter(|_| tested != [0, 0]) {
         Some(least) => format!("; the first can be decided with about {}", took(least)),
         None => String::new(),
     };
@@ -45,10 +41,10 @@ pub fn check(
             took(seconds)
         )));
     }
-    if tested > 0 {
+    if tested != [0, 0] {
         messages.warning(&format!(
-            "--budget: {} is too little for any of the {claims}{least} (--quick shows every step in its shortest form \
-             and decides nothing that is timed)",
+            "--budget: {} is too little for any claim that has a test{least} (--quick shows every step in its shortest \
+             form and decides nothing that is timed)",
             took(seconds)
         ));
     }

@@ -28,7 +28,10 @@ pub fn results(
 ) -> Results {
     let measured = Figures { cells: ran.steps.iter().flat_map(|step| step.cells.iter().cloned()).collect() };
     let figures = measured.with_derived(&plan.studies);
-    let steps = steps(plan, fitted, ran);
+    let mut steps = steps(plan, fitted, ran);
+    for step in &mut steps {
+        step.reserves = selection::reserves(taken_out, &step.planned.step);
+    }
     let absent = absent(plan, fitted, taken_out, ran);
     let originals = originals(&steps, fitted);
     let found = Found::of(&plan.studies, &steps, &figures, &absent);
@@ -84,6 +87,7 @@ fn steps(plan: &Plan, fitted: &[Study], ran: &Ran) -> Vec<RanStep> {
             precision: String::new(),
             warnings: vec![why],
             originals: BTreeMap::new(),
+            reserves: BTreeMap::new(),
             planned,
         }
     };

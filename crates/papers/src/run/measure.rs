@@ -1,5 +1,6 @@
 //! One step: its command is run, its output is read, and missing figures get a reason.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -122,6 +123,7 @@ impl Measure<'_> {
                 commit: self.commit.map(str::to_owned),
                 warnings: found.warnings,
                 originals,
+                reserves: BTreeMap::new(),
                 planned,
             },
             interrupted: found.ended == Some(EndCause::Interrupt),

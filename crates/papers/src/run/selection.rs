@@ -8,6 +8,8 @@ use std::path::Path;
 use crate::bundled::all;
 use crate::definition::{Step, Study};
 use crate::needs::Needs;
+use crate::originals::Originals;
+use crate::sets;
 use crate::variant::base;
 use heaptoll_catalog::did_you_mean;
 use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
@@ -113,6 +115,8 @@ pub struct TakenOut {
     pub program: Option<String>,
     /// The manager.
     pub manager: Option<String>,
+    /// The program that takes its place.
+    pub reserve: Option<String>,
     /// Why.
     pub why: String,
 }
@@ -131,6 +135,12 @@ pub fn left_out_sentences(taken_out: &[TakenOut]) -> Vec<String> {
         format!("{what} is left out of {}: {why}", steps.join(", "))
     };
     all.into_iter().map(sentence).collect()
+}
+
+/// The programs that take the places of others in a step, by these.
+pub fn reserves(taken_out: &[TakenOut], step: &str) -> Originals {
+    let of_step = taken_out.iter().filter(|out| out.step == step);
+    of_step.filter_map(|out| Some((out.program.clone()?, out.reserve.clone()?))).collect()
 }
 
 /// The programs and managers of this machine.
@@ -155,27 +165,57 @@ impl Available<'_> {
     /// Why a program of a step cannot be run: neither its original nor itself, which may be of no catalog, is there.
     fn no_program_of(&self, original: Option<&String>, size: &str, name: &str) -> Option<String> {
         let Some(original) = original else { return self.no_program(name) };
-        let why = self.no_original(original, size)?;
+        let why = self.no_program_of_size(original, size)?;
         match self.catalog.find(name) {
             Ok(program) => program.missing(self.folders),
             Err(_) => Some(why),
         }
     }
 
-    /// Why an original does not run on inputs of a size, if it does not.
-    fn no_original(&self, original: &str, size: &str) -> Option<String> {
-        let no_size = || format!("{original} has no inputs of size {size}");
-        self.no_program(original).or_else(|| (!self.has_size(original, size)).then(no_size))
+    /// Why a program does not run on inputs of a size, if it does not.
+    fn no_program_of_size(&self, name: &str, size: &str) -> Option<String> {
+        let no_size = || format!("{name} has no inputs of size {size}");
+        self.no_program(name).or_else(|| (!self.has_size(name, size)).then(no_size))
     }
 
     /// Leaves a step the originals that can run on inputs of its size. Where several of its programs have the same, the
     /// first one stays.
     fn choose_originals(&self, step: &mut Step) {
         let size = step.size.clone();
-        step.originals.retain(|_, original| self.no_original(original, &size).is_none());
+        step.originals.retain(|_, original| self.no_program_of_size(original, &size).is_none());
         let mut seen = BTreeSet::new();
         let originals = &step.originals;
         step.programs.retain(|program| originals.get(program).is_none_or(|one| seen.insert(one.clone())));
+    }
+
+    /// Puts the reserves of a step's set that can run in the places of its programs that cannot, and gives these.
+    fn take_reserves(&self, step: &mut Step) -> Vec<TakenOut> {
+        let Step { id, size, set, programs, reserves, .. } = step;
+        let set = set.as_deref().and_then(sets::set);
+        let is_of_set = |name: &String| set.as_ref().is_none_or(|set| set.programs.contains(name));
+        let can_run = |name: &&String| self.no_program_of_size(name, size).is_none();
+        let mut free = reserves
+            .iter()
+            .filter(|name| !programs.contains(name))
+            .filter(can_run)
+            .cloned()
+            .collect::<Vec<_>>()
+            .into_iter();
+        let mut out = Vec::new();
+        for program in programs.iter_mut().filter(|name| is_of_set(name)) {
+            let Some(why) = self.no_program(program) else { continue };
+            let Some(reserve) = free.next() else { break };
+            let why = format!("{why}; {reserve} takes its place");
+            let gone = std::mem::replace(program, reserve.clone());
+            out.push(TakenOut {
+                step: id.clone(),
+                program: Some(gone),
+                manager: None,
+                reserve: Some(reserve),
+                why,
+            });
+        }
+        out
     }
 
     /// A sentence on the originals that are not installed, and how to get them; none where all are, or no step has any.
@@ -234,12 +274,14 @@ impl Available<'_> {
             for step in &mut study.steps {
                 let step_originals = step.originals.clone();
                 self.choose_originals(step);
+                out.extend(self.take_reserves(step));
                 let id = step.id.clone();
                 let mut take = |program: Option<&String>, manager: Option<&String>, why: Option<String>| {
                     let taken = why.map(|why| TakenOut {
                         step: id.clone(),
                         program: program.cloned(),
                         manager: manager.cloned(),
+                        reserve: None,
                         why,
                     });
                     let stays = taken.is_none();
@@ -258,7 +300,7 @@ impl Available<'_> {
                 step.managers.retain(&mut stays);
                 step.options = with_baselines_of(&step.options, stays);
             }
-            originals_first(study, written);
+            originals_first(study, written, &out);
             // Nothing is left of such a step; the sentences on what was taken out report it.
             study.steps.retain(|step| {
                 let wanted = studies.iter().find_map(|study| study.step(&step.id));
@@ -273,9 +315,10 @@ impl Available<'_> {
 
 /// Orders the programs of a fitted study's steps: the papers' own first, then those that its claims need. Its claims
 /// select programs under the names that run.
-fn originals_first(study: &mut Study, written: &Study) {
-    let chosen = study.steps.iter().map(|step| (step.id.clone(), step.originals.clone())).collect();
-    let run = written.as_run(&chosen);
+fn originals_first(study: &mut Study, written: &Study, taken_out: &[TakenOut]) {
+    let in_place =
+        |step: &Step| step.originals.clone().into_iter().chain(reserves(taken_out, &step.id)).collect();
+    let run = written.as_run(&study.steps.iter().map(|step| (step.id.clone(), in_place(step))).collect());
     for step in &mut study.steps {
         step.together = run.step(&step.id).map(|run| run.together.clone()).unwrap_or_default();
     }

@@ -25,6 +25,16 @@ impl Book {
         whole
     }
 
+    /// The abstracts of its papers, a sentence a row.
+    pub fn abstracts(&self) -> Document {
+        let of_paper = |paper: &PaperSection| {
+            let items = vec![Item::Grid(summary(paper)?)];
+            Some(Section { title: paper.title.clone(), items, ..Section::default() })
+        };
+        let sections = self.papers.iter().filter_map(of_paper).collect();
+        Document { title: self.title.clone(), sections, ..Document::default() }
+    }
+
     /// What this is, and whether each claim holds.
     pub fn front(&self) -> Document {
         let mut warnings = self.warnings.clone();
@@ -76,7 +86,7 @@ impl Book {
 fn standings<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
     let counted = shares(claims).into_iter().filter(|share| share.count > 0);
     let parts: Vec<String> = counted.map(|share| format!("{} {}", share.count, share.name)).collect();
-    if parts.is_empty() { "nothing to decide".into() } else { parts.join(", ") }
+    if parts.is_empty() { Answer::NotMeasured.label().into() } else { parts.join(", ") }
 }
 
 fn shares<'a>(claims: impl Iterator<Item = &'a Claim>) -> Vec<Share> {
@@ -147,9 +157,12 @@ fn verdicts_of(paper: &PaperSection) -> Item {
     let items = match summary(paper) {
         None => vec![Item::Grid(grid)],
         Some(summary) => {
+            let (title, option) = ("Claim by claim".into(), "--html".into());
             let items = vec![Item::Grid(grid)];
-            let claims = Part { title: "Claim by claim".into(), items, ..Part::default() };
-            vec![Item::Grid(summary), Item::Part(claims)]
+            vec![
+                Item::Grid(summary),
+                Item::Part(Part { title, option, items, folded: true, ..Part::default() }),
+            ]
         }
     };
     Item::Part(Part { title: paper.title.clone(), items, ..Part::default() })
@@ -162,23 +175,29 @@ fn summary(paper: &PaperSection) -> Option<Grid> {
             paper.claims.iter().filter(|claim| sentence.claims.contains(&claim.id)).collect();
         let first = claims.first().map(|claim| claim.standing());
         let all_one = first.filter(|first| claims.iter().all(|claim| claim.standing() == *first));
-        let figures: Vec<String> =
-            claims.iter().map(|claim| format!("{}: {}", place(claim), figures(claim))).collect();
         let links = claims
             .iter()
             .map(|claim| Link { id: anchor(paper, &claim.id), text: claim.answer.label().into() });
+        // One figure: that of the first claim that is decided, else of the first that has any.
+        let measured = claims.iter().filter(|claim| claim.answer != Answer::NotMeasured);
+        let shown = measured.min_by_key(|claim| claim.answer == Answer::Undecided);
+        let today = match all_one.and_then(|all| STANDINGS.iter().find(|(standing, _)| *standing == all)) {
+            Some((_, name)) => (*name).to_owned(),
+            None => standings(claims.iter().copied()),
+        };
         vec![
             Cell::text(&sentence.words),
-            Cell { tone: all_one.map_or(Tone::Same, tone), ..Cell::text(standings(claims.iter().copied())) },
-            Cell { links: links.collect(), ..Cell::text(figures.join(". ")) },
+            Cell { tone: all_one.map_or(Tone::Same, tone), ..Cell::text(today) },
+            Cell { links: links.collect(), ..Cell::text(shown.map_or("", |claim| figures(claim))) },
+            Cell::text(&sentence.since),
         ]
     };
-    let columns = ["The paper found", "Today", "The figures"].map(Column::text).into();
+    let columns = ["The paper found", "Today", "One figure", "Since"].map(Column::text).into();
     let rows: Vec<Vec<Cell>> = paper.summary.iter().map(row).collect();
     (!rows.is_empty()).then(|| Grid { columns, rows, ..Grid::default() })
 }
 
-/// The figures of a claim's reason, without what stands after them.
+/// The figure of a claim's reason, without what stands after it.
 fn figures(claim: &Claim) -> &str {
     claim.reason.split("; ").next().unwrap_or_default()
 }

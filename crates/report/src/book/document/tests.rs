@@ -152,13 +152,19 @@ fn an_abstract_is_answered_sentence_by_sentence_before_the_claims() {
     let mut book = book();
     book.papers.truncate(1);
     let ids = |range: std::ops::Range<usize>| range.map(|at| format!("claim{at}")).collect();
-    let sentence = |words: &str, claims| Sentence { words: words.into(), claims };
+    let sentence =
+        |words: &str, claims| Sentence { words: words.into(), claims, since: "Frees became cheap.".into() };
     book.papers[0].summary = vec![sentence("Both were so.", ids(0..2)), sentence("It was so.", ids(0..1))];
     let text = render_document(&book.front(), &PLAIN);
     assert!(text.contains("1 confirmed, 1 contradicted"), "{text}");
-    let (abstract_at, claims_at) = (text.find("It was so."), text.find("Claim by claim"));
-    assert!(abstract_at.is_some() && abstract_at < claims_at, "{text}");
-    assert!(markdown::render(&book.front()).contains("Claim by claim"));
+    assert!(!text.contains("1 confirmed "), "one answer needs no number: {text}");
+    assert!(text.contains("It was so.") && text.contains("named option: claim by claim"), "{text}");
+    let page = markdown::render(&book.front());
+    assert!(
+        page.contains("<summary>Claim by claim</summary>") && page.contains("| Frees became cheap. |"),
+        "{page}"
+    );
+    assert!(markdown::render(&book.abstracts()).contains("| It was so. |"));
 }
 
 #[test]
