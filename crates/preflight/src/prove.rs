@@ -65,6 +65,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
     let expected = Expected { layers, source };
 
     let mut sighting = ProofRun::of(request, &program, &layer, &preload, &expected)?;
+    let linked = sighting.linked(&expected);
     let mut extended = preload.clone();
     let mut because = Vec::new();
     // Two objects at the most can be missing from the front: glibc and the C++ runtime.
@@ -79,7 +80,8 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
         }
         sighting = ProofRun::of(request, &program, &layer, &extended, &expected)?;
     }
-    sighting.judge(request, &program, &expected, extended, because)
+    let linked = linked.filter(|allocator| sighting.is_mostly(allocator));
+    Ok(Proof { linked, ..sighting.judge(request, &program, &expected, extended, because)? })
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -201,6 +203,28 @@ impl ProofRun {
         self.findings.iter().filter_map(|w| w.report.as_ref())
     }
 
+    /// The allocator that a process would use without heaptoll, where that is not glibc.
+    fn linked(&self, expected: &Expected) -> Option<PathBuf> {
+        let own = self.reports().filter(|report| report.user == own_user());
+        let mut faults = own.filter_map(|report| judge::misbinding(report, expected));
+        faults.find_map(|fault| match (&expected.source, fault) {
+            (Source::Glibc, Fault::BoundTo(other)) => Some(other),
+            _ => None,
+        })
+    }
+
+    /// Whether processes that load this allocator made most calls.
+    fn is_mostly(&self, allocator: &Path) -> bool {
+        let (mut own, mut all) = (0_u64, 0_u64);
+        for ImageFinding { report, process, .. } in &self.findings {
+            all = all.saturating_add(process.malloc_calls);
+            if report.as_ref().is_some_and(|report| report.objects.iter().any(|object| object == allocator)) {
+                own = own.saturating_add(process.malloc_calls);
+            }
+        }
+        own > all / 2
+    }
+
     /// What was seen of a program that made no call of malloc, and what may be the reason.
     fn why_no_calls(&self, program: &ProgramFacts) -> String {
         let seconds = self.run.elapsed.as_secs_f64();
@@ -281,6 +305,7 @@ impl ProofRun {
             preload,
             sentence,
             warnings,
+            linked: None,
             elsewhere: elsewhere::of(reached.iter().map(|finding| &finding.process), &request.environment),
             malloc_calls,
             free_calls,
