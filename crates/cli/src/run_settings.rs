@@ -9,7 +9,6 @@ use crate::outputs::own_arguments;
 use crate::pairing_arg::PairingArg;
 use crate::workload_args::WorkloadArgs;
 use heaptoll_experiments::run::{Request, Thp};
-use heaptoll_runs::preparation::baseline;
 
 /// Transparent huge pages of the measured processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
