@@ -11,13 +11,13 @@ use crate::binding::Report;
 use crate::elsewhere;
 use crate::evidence::{Evidence, Left};
 use crate::judge::{self, Expected, Fault, ImageFinding, Source};
+use crate::linked::{additions, is_mostly, linked};
 use crate::manager::{
     check_family, check_load_of, inspect_manager, inspect_object, preload_list, whole_family,
 };
 use crate::objects;
 use crate::peak::replaced_peak;
 use crate::plan::Plan;
-use crate::process::own_user;
 use crate::program::inspect_program;
 use crate::proof::{ProcessProof, ProgramFacts, Proof};
 use crate::refusal::Refusal;
@@ -65,7 +65,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
     let expected = Expected { layers, source };
 
     let mut sighting = ProofRun::of(request, &program, &layer, &preload, &expected)?;
-    let linked = sighting.linked(&expected);
+    let linked = linked(sighting.reports(), &expected);
     let mut extended = preload.clone();
     let mut because = Vec::new();
     // Two objects at the most can be missing from the front: glibc and the C++ runtime.
@@ -80,7 +80,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
         }
         sighting = ProofRun::of(request, &program, &layer, &extended, &expected)?;
     }
-    let linked = linked.filter(|allocator| sighting.is_mostly(allocator));
+    let linked = linked.filter(|allocator| is_mostly(&sighting.findings, allocator));
     Ok(Proof { linked, ..sighting.judge(request, &program, &expected, extended, because)? })
 }
 
@@ -201,28 +201,6 @@ impl ProofRun {
 
     fn reports(&self) -> impl Iterator<Item = &Report> {
         self.findings.iter().filter_map(|w| w.report.as_ref())
-    }
-
-    /// The allocator that a process would use without heaptoll, where that is not glibc.
-    fn linked(&self, expected: &Expected) -> Option<PathBuf> {
-        let own = self.reports().filter(|report| report.user == own_user());
-        let mut faults = own.filter_map(|report| judge::misbinding(report, expected));
-        faults.find_map(|fault| match (&expected.source, fault) {
-            (Source::Glibc, Fault::BoundTo(other)) => Some(other),
-            _ => None,
-        })
-    }
-
-    /// Whether processes that load this allocator made most calls.
-    fn is_mostly(&self, allocator: &Path) -> bool {
-        let (mut own, mut all) = (0_u64, 0_u64);
-        for ImageFinding { report, process, .. } in &self.findings {
-            all = all.saturating_add(process.malloc_calls);
-            if report.as_ref().is_some_and(|report| report.objects.iter().any(|object| object == allocator)) {
-                own = own.saturating_add(process.malloc_calls);
-            }
-        }
-        own > all / 2
     }
 
     /// What was seen of a program that made no call of malloc, and what may be the reason.
@@ -485,58 +463,4 @@ fn way_in_words(process: &ProcessProof) -> String {
         .map(|object| object.display().to_string())
         .collect();
     objects.join(", which forwards to ")
-}
-
-/// Objects to preload besides, with the reason: glibc where a program links another allocator and glibc is to be
-/// measured, the C++ runtime where an allocator's own `operator new` would win over the manager's `malloc`.
-fn additions<'a>(
-    reports: impl Iterator<Item = &'a Report>,
-    expected: &Expected,
-    preload: &[PathBuf],
-) -> Vec<(PathBuf, String)> {
-    let mut found: Vec<(PathBuf, String)> = Vec::new();
-    // What is preloaded runs as this user: another user's report is not enough.
-    for report in reports.filter(|report| report.user == own_user()) {
-        let mut add = |is: fn(&Path) -> bool, reason: String| {
-            let Some(object) = report.objects.iter().find(|o| is(o)) else { return };
-            let there =
-                preload.iter().chain(found.iter().map(|f| &f.0)).any(|p| objects::same_file(p, object));
-            if !there && object.is_absolute() {
-                found.push((object.clone(), reason));
-            }
-        };
-        let exe = report.exe.display();
-        let fault = judge::misbinding(report, expected);
-        if let (Source::Glibc, Some(Fault::BoundTo(other))) = (&expected.source, &fault) {
-            add(objects::is_libc, format!("{exe} links the allocator {}", other.display()));
-        }
-        if let Some(new) = report.next.get("_Znwm")
-            && !expected.holds(new)
-            && !objects::is_cxx_runtime(new)
-            && !matches!(fault, Some(Fault::OwnMalloc(_)))
-        {
-            add(objects::is_cxx_runtime, format!("{exe} would take operator new from {}", new.display()));
-        }
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_users_report_never_decides_what_is_preloaded() {
-        let expected = Expected { layers: Vec::new(), source: Source::Glibc };
-        let of = |user| Report {
-            user,
-            layer: "/count.so".into(),
-            default: BTreeMap::from([("malloc".into(), "/count.so".into())]),
-            next: BTreeMap::from([("malloc".into(), "/other.so".into())]),
-            objects: vec!["/tmp/libc.so.6".into()],
-            ..Report::default()
-        };
-        let found = |user| additions([of(user)].iter(), &expected, &[]).len();
-        assert_eq!((found(own_user()), found(own_user() + 1)), (1, 0));
-    }
 }

@@ -39,11 +39,13 @@ pub fn changed(interval: &Interval, noun: &str) -> String {
     format!("{middle} {direction} {noun} ({near} to {far})")
 }
 
-/// The smallest difference that these ratios could show, and the largest smallest one, each with the name of its row.
+/// The smallest difference that each of these ratios could show, towards 1 so that it contradicts no claim, as a ratio
+/// below 1: the nearest to 1 and the furthest, with the names of their rows.
 pub fn detectable<'a>(ratios: impl Iterator<Item = (&'a str, Interval)>) -> Option<[(&'a str, f64); 2]> {
     let judged = ratios.filter(|(_, ratio)| ratio.has_enough_pairs());
-    let mut found: Vec<(&str, f64)> = judged.map(|(name, ratio)| (name, ratio.high / ratio.ratio)).collect();
-    found.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let least = |Interval { ratio, low, high, .. }| if ratio < 1.0 { ratio / high } else { low / ratio };
+    let mut found: Vec<(&str, f64)> = judged.map(|(name, ratio)| (name, least(ratio))).collect();
+    found.sort_by(|a, b| b.1.total_cmp(&a.1));
     Some([*found.first()?, *found.last()?])
 }
 

@@ -50,7 +50,7 @@ fn keep(comparison: &Comparison, others: &[Found]) -> Option<String> {
     let is_no_less = |ratio: Option<Interval>| {
         ratio.is_some_and(|ratio| matches!(ratio.state(), State::More | State::None))
     };
-    let is_precise = detectable - 1.0 <= COARSE;
+    let is_precise = 1.0 - detectable <= COARSE;
     let is_enough = others.len() > if is_precise { 1 } else { NAMED };
     if !is_enough || !others.iter().all(|one| is_no_less(one.cpu) && is_no_less(one.memory)) {
         return None;

@@ -91,7 +91,7 @@ pub(super) fn advised(experiment: &Experiment, table: &ProgramTable) -> Option<u
     }
 }
 
-/// The smallest and the largest of the CPU differences that its rows could show.
+/// The smallest CPU differences that its rows could show, as [`format::detectable`] gives them.
 pub(super) fn detectable(table: &ProgramTable) -> Option<[(&str, f64); 2]> {
     let ratio = |row: &Row| row.figures.get(&Metric::Cpu)?.ratio;
     format::detectable(table.rows.iter().filter_map(|row| Some((row.stack.as_str(), ratio(row)?))))

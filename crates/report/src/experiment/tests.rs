@@ -405,10 +405,16 @@ fn the_first_sentence_keeps_the_baseline_where_nothing_is_better_and_differences
 /// Before, a median stood there: "about 36 %" under a claim of 14 % more.
 #[test]
 fn the_smallest_detectable_difference_contradicts_no_row() {
-    let (made, comparison) = judged(&[[(1.02, 1.3), (1.0, 1.1)], [(0.5, 1.4), (1.0, 1.1)]]);
+    let claimed = [[(1.02, 1.3), (1.0, 1.1)], [(0.76, 0.99), (1.0, 1.1)]];
+    for [(low, high), _] in claimed {
+        let ratio = Interval { ratio: f64::sqrt(low * high), low, high, differs: true, pairs: 6 };
+        let [(_, found), _] = format::detectable([("a", ratio)].into_iter()).expect("pairs");
+        assert!(1.0 - found < (1.0 - ratio.ratio).abs(), "{found} {ratio:?}");
+    }
+    let (made, comparison) = judged(&[claimed[0], [(0.5, 1.4), (1.0, 1.1)]]);
     let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
     let note = text.lines().find(|line| line.contains("Smallest detectable")).expect("a note");
-    assert!(note.contains(": 13 % (") && note.contains(") to 67 % ("), "{note}");
+    assert!(note.contains(": 11 % (") && note.contains(") to 40 % ("), "{note}");
     let (made, comparison) = judged(&[[(0.98, 1.02), (1.0, 1.1)]]);
     let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
     assert!(text.contains("Smallest detectable CPU difference: about 2.0 %"), "{text}");
