@@ -162,10 +162,11 @@ fn found(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Se
     let absent = absent(comparison, extras).map(str::to_owned);
     let heaps = heaps::summary(comparison);
     let answer = match question::sentences(experiment, comparison) {
-        none if none.is_empty() => lead::sentences(experiment, comparison),
+        none if none.is_empty() => lead::answer(comparison).into_iter().collect(),
         answer => answer,
     };
-    Section { text: heaps.into_iter().chain(answer).chain(absent).collect(), ..Section::default() }
+    let sentences = heaps.into_iter().chain(answer).chain(lead::linked(experiment));
+    Section { text: sentences.chain(absent).collect(), ..Section::default() }
 }
 
 /// Where it ran, and how to read the tables.

@@ -18,21 +18,20 @@ type Ratio = fn(&Found) -> Option<Interval>;
 const CPU: (&str, Ratio) = ("CPU", |one| one.cpu);
 const MEMORY: (&str, Ratio) = ("memory", |one| one.memory);
 
-/// The sentences.
-pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec<String> {
+/// What the managers save.
+pub(super) fn answer(comparison: &Comparison) -> Option<String> {
     let mut others = found(comparison);
     others.retain(|one| one.stack != comparison.baseline && !heaps::is_limited(comparison, one.stack));
-    let answer = keep(comparison, &others)
+    keep(comparison, &others)
         .or_else(|| savings(comparison, &others))
-        .or_else(|| verdicts(comparison, &others));
-    answer.into_iter().chain(linked(experiment)).collect()
+        .or_else(|| verdicts(comparison, &others))
 }
 
 /// What the program uses without heaptoll, where that is not glibc.
-fn linked(experiment: &Experiment) -> Option<String> {
+pub(super) fn linked(experiment: &Experiment) -> Option<String> {
     let [program] = &experiment.programs[..] else { return None };
     let object = program.linked.as_deref()?;
-    let mut stacks = experiment.stacks.iter();
+    let mut stacks = experiment.stacks.iter().filter(|stack| stack.environment.is_empty());
     let own = stacks.find(|stack| stack.preload.first().is_some_and(|first| first == object));
     let name = own.map_or(object, |own| &own.name);
     let uses = format!("{} without heaptoll uses {object}", program.name);
