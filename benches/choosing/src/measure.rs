@@ -175,7 +175,7 @@ fn loss(
 ) -> Result<Option<Interval>, BenchError> {
     let folder = tempfile::tempdir().map_err(BenchError::Scratch)?;
     let fresh = run::Request {
-        baseline: best.into(),
+        baseline: Some(best.into()),
         manager: vec![best.into(), choice.into()],
         repetitions: Some(effort.fresh),
         seed: Some(effort.seed + 1),

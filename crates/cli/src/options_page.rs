@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::{Arg, Command, CommandFactory};
+use heaptoll_report::markdown::marked_cell;
 
 use crate::Cli;
 
@@ -13,11 +14,6 @@ const HEAD: &str = "# Options
 Every command with its arguments, made by `make reference` from the definitions that parse them. `heaptoll COMMAND \
 --help` shows the same. [Which command?](../which-command.md) lists them by question.
 ";
-
-/// Text as a cell of a table holds it.
-fn cell(text: &str) -> String {
-    text.replace('\n', " ").replace('|', "\\|").replace('<', "&lt;")
-}
 
 fn name(argument: &Arg) -> String {
     let values: Vec<&str> =
@@ -55,12 +51,13 @@ fn meaning(argument: &Arg) -> String {
     if !defaults.is_empty() && !is_flag {
         write!(text, " [default: {}]", defaults.join(", ")).expect("writing to a string");
     }
-    cell(&text)
+    marked_cell(&text)
 }
 
 fn section((name_of_command, command): &(String, &Command)) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    let mut text = format!("\n## `heaptoll {}`\n{}.\n", name_of_command, cell(about.trim_end_matches('.')));
+    let mut text =
+        format!("\n## `heaptoll {}`\n{}.\n", name_of_command, marked_cell(about.trim_end_matches('.')));
     text.push_str("\n| argument | meaning |\n|---|---|\n");
     let shown = |argument: &&Arg| !argument.is_hide_set() && argument.get_id() != "help";
     for argument in command.get_arguments().filter(shown) {

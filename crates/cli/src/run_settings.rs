@@ -9,7 +9,6 @@ use crate::outputs::own_arguments;
 use crate::pairing_arg::PairingArg;
 use crate::workload_args::WorkloadArgs;
 use heaptoll_experiments::run::{Request, Thp};
-use heaptoll_runs::preparation::baseline;
 
 /// Transparent huge pages of the measured processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -40,9 +39,10 @@ pub struct RunSettings {
     /// modern]
     #[arg(short, long, value_name = "MANAGER")]
     pub manager: Vec<String>,
-    /// The manager that ratios refer to; always added to the list
-    #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
-    pub baseline: String,
+    /// The manager that ratios refer to; always added to the list [default: the allocator that the program links, if it
+    /// is in the list, or glibc]
+    #[arg(long, value_name = "MANAGER")]
+    pub baseline: Option<String>,
     /// Compare at equal memory: find the smallest heap for each collector, and also run it in heaps of these
     /// multiples, in lockstep with the managers. Give values with `=`, as in --heaps=1.5,3 [default value:
     /// 1.25,1.5,2,3,4]

@@ -71,6 +71,9 @@ pub struct ProgramInfo {
     /// The words of `command` that are not UTF-8.
     #[serde(default)]
     pub raw_words: Vec<RawWord>,
+    /// The allocator that it uses without heaptoll, where that is not glibc.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked: Option<String>,
     /// The block of forms of one program that are compared: in lockstep all their stacks run at once. `None` if it has
     /// a block of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -61,7 +61,7 @@ pub struct Findings {
 /// A word names no manager, or there is nothing to choose from.
 pub fn candidates(request: &Request, context: &Context) -> Result<Vec<String>, Failure> {
     let known = manager::known(context.places)?;
-    candidates::names(&known, &request.manager, request.settings, &request.run.baseline)
+    candidates::names(&known, &request.manager, request.settings, request.run.baseline())
 }
 
 /// Searches, and measures the finalists.
@@ -76,7 +76,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let searched = search::search(request, candidates(request, context)?, context)?;
     let mut fresh = request.run.clone();
     fresh.manager =
-        std::iter::once(fresh.baseline.clone()).chain(searched.finalists.iter().cloned()).collect();
+        std::iter::once(fresh.baseline().to_owned()).chain(searched.finalists.iter().cloned()).collect();
     fresh.repetitions.get_or_insert(REPETITIONS);
     context.messages.note(&format!(
         "the search made {} runs besides warm-ups; now fresh runs of {}",
@@ -93,8 +93,9 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     Ok(Findings { figures, run, complete })
 }
 
-/// With one seed for the search and the fresh runs, which its command names.
+/// With one seed, which its command names, and one baseline for the search and the fresh runs.
 fn seeded(mut request: Request) -> Request {
+    request.run.baseline = Some(request.run.baseline().to_owned());
     let seed = request.run.seed.unwrap_or_else(clock::seed);
     let given = request.run.seed.replace(seed).is_some();
     request.run.command = repeating(request.run.command, seed, given);

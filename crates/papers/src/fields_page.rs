@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use heaptoll_report::markdown::marked_cell;
 use serde_json::Value;
 
 use crate::schema;
@@ -88,9 +89,9 @@ fn tables(schema: &Value) -> Vec<(&str, &Value, Vec<Row>)> {
     all.map(|(name, schema)| (name, schema, rows(schema, text(schema, "description")))).collect()
 }
 
-/// Text as a cell of a table holds it.
+/// Text as a cell of a table holds it: JSON has no `None`.
 fn cell(text: &str) -> String {
-    text.replace('\n', " ").replace('|', "\\|").replace('<', "&lt;").replace("`None`", "null")
+    marked_cell(text).replace("`None`", "null")
 }
 
 fn page() -> String {

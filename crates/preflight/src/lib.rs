@@ -13,6 +13,7 @@ mod evidence;
 mod filter;
 mod judge;
 mod killed;
+mod linked;
 mod manager;
 mod objects;
 mod observe;

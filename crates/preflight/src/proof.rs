@@ -12,6 +12,9 @@ pub struct Proof {
     /// The objects to preload in measured runs, in order. Usually those requested; longer when the program links an
     /// allocator itself and glibc (or libstdc++ for `operator new`) has to be preloaded to get in front of it.
     pub preload: Vec<PathBuf>,
+    /// The allocator that made most blocks without heaptoll, where glibc is proved and the program links another.
+    #[serde(default)]
+    pub linked: Option<PathBuf>,
     /// The proof in one sentence, for a table or a log.
     pub sentence: String,
     /// What the reader must know besides: processes that the stack does not reach, functions it lacks.

@@ -11,13 +11,13 @@ use crate::binding::Report;
 use crate::elsewhere;
 use crate::evidence::{Evidence, Left};
 use crate::judge::{self, Expected, Fault, ImageFinding, Source};
+use crate::linked::{additions, is_mostly, linked};
 use crate::manager::{
     check_family, check_load_of, inspect_manager, inspect_object, preload_list, whole_family,
 };
 use crate::objects;
 use crate::peak::replaced_peak;
 use crate::plan::Plan;
-use crate::process::own_user;
 use crate::program::inspect_program;
 use crate::proof::{ProcessProof, ProgramFacts, Proof};
 use crate::refusal::Refusal;
@@ -65,6 +65,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
     let expected = Expected { layers, source };
 
     let mut sighting = ProofRun::of(request, &program, &layer, &preload, &expected)?;
+    let linked = linked(sighting.reports(), &expected);
     let mut extended = preload.clone();
     let mut because = Vec::new();
     // Two objects at the most can be missing from the front: glibc and the C++ runtime.
@@ -79,7 +80,8 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
         }
         sighting = ProofRun::of(request, &program, &layer, &extended, &expected)?;
     }
-    sighting.judge(request, &program, &expected, extended, because)
+    let linked = linked.filter(|allocator| is_mostly(&sighting.findings, allocator));
+    Ok(Proof { linked, ..sighting.judge(request, &program, &expected, extended, because)? })
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -281,6 +283,7 @@ impl ProofRun {
             preload,
             sentence,
             warnings,
+            linked: None,
             elsewhere: elsewhere::of(reached.iter().map(|finding| &finding.process), &request.environment),
             malloc_calls,
             free_calls,
@@ -460,58 +463,4 @@ fn way_in_words(process: &ProcessProof) -> String {
         .map(|object| object.display().to_string())
         .collect();
     objects.join(", which forwards to ")
-}
-
-/// Objects to preload besides, with the reason: glibc where a program links another allocator and glibc is to be
-/// measured, the C++ runtime where an allocator's own `operator new` would win over the manager's `malloc`.
-fn additions<'a>(
-    reports: impl Iterator<Item = &'a Report>,
-    expected: &Expected,
-    preload: &[PathBuf],
-) -> Vec<(PathBuf, String)> {
-    let mut found: Vec<(PathBuf, String)> = Vec::new();
-    // What is preloaded runs as this user: another user's report is not enough.
-    for report in reports.filter(|report| report.user == own_user()) {
-        let mut add = |is: fn(&Path) -> bool, reason: String| {
-            let Some(object) = report.objects.iter().find(|o| is(o)) else { return };
-            let there =
-                preload.iter().chain(found.iter().map(|f| &f.0)).any(|p| objects::same_file(p, object));
-            if !there && object.is_absolute() {
-                found.push((object.clone(), reason));
-            }
-        };
-        let exe = report.exe.display();
-        let fault = judge::misbinding(report, expected);
-        if let (Source::Glibc, Some(Fault::BoundTo(other))) = (&expected.source, &fault) {
-            add(objects::is_libc, format!("{exe} links the allocator {}", other.display()));
-        }
-        if let Some(new) = report.next.get("_Znwm")
-            && !expected.holds(new)
-            && !objects::is_cxx_runtime(new)
-            && !matches!(fault, Some(Fault::OwnMalloc(_)))
-        {
-            add(objects::is_cxx_runtime, format!("{exe} would take operator new from {}", new.display()));
-        }
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_users_report_never_decides_what_is_preloaded() {
-        let expected = Expected { layers: Vec::new(), source: Source::Glibc };
-        let of = |user| Report {
-            user,
-            layer: "/count.so".into(),
-            default: BTreeMap::from([("malloc".into(), "/count.so".into())]),
-            next: BTreeMap::from([("malloc".into(), "/other.so".into())]),
-            objects: vec!["/tmp/libc.so.6".into()],
-            ..Report::default()
-        };
-        let found = |user| additions([of(user)].iter(), &expected, &[]).len();
-        assert_eq!((found(own_user()), found(own_user() + 1)), (1, 0));
-    }
 }

@@ -423,8 +423,19 @@ fn a_program_that_links_an_allocator_gets_a_glibc_baseline() {
     assert!(proof.preload[0].ends_with("libc.so.6"));
     assert!(proof.sentence.contains("libc.so.6 itself is preloaded because"), "{}", proof.sentence);
     assert!(proof.sentence.contains("libbump.so"), "{}", proof.sentence);
+    let own = |proof: &heaptoll_preflight::Proof| {
+        proof.linked.as_deref().is_some_and(|own| heaptoll_preflight::same_file(own, &bump))
+    };
+    assert!(own(&proof), "{proof:#?}");
     let preloaded = check(&[text(&linked), "3000"], &[&bump]).expect("a proof");
-    assert_eq!(preloaded.preload, [bump]);
+    assert_eq!(preloaded.preload, std::slice::from_ref(&bump));
+    // The allocator of most calls counts, be they a child's.
+    let busy = fixture.c("busy", BUSY, &[]);
+    for (calls, others, is_own) in [("3000", "10", true), ("10", "3000", false)] {
+        let script = format!("{} {calls}; {} {others}; true", text(&linked), text(&busy));
+        let proof = check(&["sh", "-c", &script], &[]).expect("a proof");
+        assert_eq!(own(&proof), is_own, "{script}: {proof:#?}");
+    }
 }
 
 #[test]

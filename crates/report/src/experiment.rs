@@ -13,6 +13,7 @@ mod heap_charts;
 mod heap_text;
 mod heaps;
 mod invocations;
+mod lead;
 mod machine;
 mod managers;
 mod more;
@@ -156,15 +157,16 @@ fn stopped(experiment: &Experiment) -> Option<&str> {
     given_up(experiment, &program.name, &experiment.baseline).then_some(&program.name)
 }
 
-/// What was found, in a sentence, and what was requested and is not there.
+/// What was found, in two sentences, and what was requested and is not there.
 fn found(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Section {
     let absent = absent(comparison, extras).map(str::to_owned);
     let heaps = heaps::summary(comparison);
     let answer = match question::sentences(experiment, comparison) {
-        none if none.is_empty() => overall::summary(comparison).into_iter().collect(),
+        none if none.is_empty() => lead::answer(comparison).into_iter().collect(),
         answer => answer,
     };
-    Section { text: heaps.into_iter().chain(answer).chain(absent).collect(), ..Section::default() }
+    let sentences = heaps.into_iter().chain(answer).chain(lead::linked(experiment));
+    Section { text: sentences.chain(absent).collect(), ..Section::default() }
 }
 
 /// Where it ran, and how to read the tables.

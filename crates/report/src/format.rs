@@ -29,6 +29,32 @@ pub fn interval(value: &Interval) -> String {
     format!("{} ({}–{})", ratio(middle), ratio(low), ratio(high))
 }
 
+/// A certain difference: `35 % less memory (33 % to 37 %)`.
+pub fn changed(interval: &Interval, noun: &str) -> String {
+    let (near, far, direction) = match interval.ratio < 1.0 {
+        true => (interval.high, interval.low, "less"),
+        false => (interval.low, interval.high, "more"),
+    };
+    let [middle, near, far] = [interval.ratio, near, far].map(percent_off);
+    format!("{middle} {direction} {noun} ({near} to {far})")
+}
+
+/// The smallest difference that each of these ratios could show, towards 1 so that it contradicts no claim, as a ratio
+/// below 1: the nearest to 1 and the furthest, with the names of their rows.
+pub fn detectable<'a>(ratios: impl Iterator<Item = (&'a str, Interval)>) -> Option<[(&'a str, f64); 2]> {
+    let judged = ratios.filter(|(_, ratio)| ratio.has_enough_pairs());
+    let least = |Interval { ratio, low, high, .. }| if ratio < 1.0 { ratio / high } else { low / ratio };
+    let mut found: Vec<(&str, f64)> = judged.map(|(name, ratio)| (name, least(ratio))).collect();
+    found.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Some([*found.first()?, *found.last()?])
+}
+
+/// `2.1 % (snmalloc) to 36 % (tithe)`, or `about 2.1 %` where all are alike.
+pub fn detectable_in_words([least, most]: [(&str, f64); 2]) -> String {
+    let [low, high] = [least, most].map(|(_, ratio)| percent_off(ratio));
+    if low == high { format!("about {low}") } else { format!("{low} ({}) to {high} ({})", least.0, most.0) }
+}
+
 /// What heaptoll itself adds to an invocation: `0.63 ms and 212 KiB`. Both are differences of two measurements; one that
 /// is not above zero is less than they can show.
 pub fn own_cost(seconds: f64, kib: i64) -> String {

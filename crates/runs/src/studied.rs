@@ -187,6 +187,7 @@ pub fn carry_out(
         programs: request.workload.resolve(context)?,
         command: request.command.clone(),
         managers: stacks,
+        chooses_baseline: false,
         blocks: blocks(stacks, subject),
         together: &[],
         derived: None,

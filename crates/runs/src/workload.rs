@@ -281,8 +281,7 @@ fn info(prepared: Prepared) -> ProgramInfo {
             idle_s: vec![],
         }),
         scratch: true,
-        raw_words: vec![],
-        block: None,
+        ..ProgramInfo::default()
     }
 }
 

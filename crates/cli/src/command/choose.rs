@@ -110,7 +110,7 @@ impl Arguments {
         let workload = Workload { after_load, ..self.workload.workload() };
         Request {
             run: run::Request {
-                baseline: self.baseline.clone(),
+                baseline: Some(self.baseline.clone()),
                 repetitions: self.repetitions,
                 seed: self.seed,
                 timeout_s: self.timeout,

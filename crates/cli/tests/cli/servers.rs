@@ -215,6 +215,8 @@ fn redis_of_the_catalog_is_measured() {
             "--quick",
             "-m",
             "glibc",
+            "-m",
+            "debian-jemalloc",
             "-n",
             "1",
             "--warmup",
@@ -222,14 +224,17 @@ fn redis_of_the_catalog_is_measured() {
             "--json",
             &json,
         ])
-        .exits(0);
+        .exits(0)
+        .complains(&["libjemalloc.so.2 without heaptoll; the baseline is debian-jemalloc"])
+        .shows(&["which is debian-jemalloc, the baseline."]);
     let read = read_json(&json);
+    assert_eq!(read["experiment"]["baseline"], "debian-jemalloc");
     let row = rows_of(&read, "glibc", "timed")[0];
     assert_eq!(row["outcome"]["kind"], "ok");
     let figures = row["serve"]["load_figures"].as_object().expect("figures");
     let sets = figures.iter().find(|(name, _)| name.starts_with("SET requests_per_s"));
     assert!(sets.is_some_and(|(_, value)| value.as_f64() > Some(0.0)), "{figures:?}");
-    // Debian's redis links jemalloc: its baseline is glibc's malloc only because libc itself is preloaded.
+    // Debian's redis links jemalloc: a row is of glibc's malloc only because libc itself is preloaded.
     assert!(
         read["experiment"]["stacks"][0]["proof"].to_string().contains("libc"),
         "{}",

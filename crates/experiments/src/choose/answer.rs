@@ -3,7 +3,7 @@
 use heaptoll_experiment::manager::{self, Manager, ManagerSource};
 use heaptoll_experiment::places::Places;
 use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::{self, NONE, and_list, mib_from_bytes, percent_off};
+use heaptoll_report::format::{self, NONE, and_list, changed, mib_from_bytes};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval, NO_DIFFERENCE, State, TOO_FEW};
 use heaptoll_units::rounded_percent;
 
@@ -138,16 +138,6 @@ fn price(finalist: &Finalist, baseline: &str) -> String {
         .chain(p99)
         .collect();
     format!("{} than {baseline}, in fresh runs", parts.join(", "))
-}
-
-/// A certain difference: `35 % less memory (33 % to 37 %)`.
-fn changed(interval: &Interval, noun: &str) -> String {
-    let (near, far, direction) = match interval.ratio < 1.0 {
-        true => (interval.high, interval.low, "less"),
-        false => (interval.low, interval.high, "more"),
-    };
-    let [middle, near, far] = [interval.ratio, near, far].map(percent_off);
-    format!("{middle} {direction} {noun} ({near} to {far})")
 }
 
 /// The largest certain saving of all finalists, where it is below the floor.

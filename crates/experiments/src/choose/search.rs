@@ -92,7 +92,7 @@ impl<'a> Search<'a> {
         context: &'a Context<'a>,
     ) -> Result<Search<'a>, Failure> {
         let mut all = request.run.clone();
-        all.manager = std::iter::once(all.baseline.clone()).chain(names.iter().cloned()).collect();
+        all.manager = std::iter::once(all.baseline().to_owned()).chain(names.iter().cloned()).collect();
         // A candidate whose first runs alone are slow is not let go by them.
         (all.precision, all.budget_s, all.warmup) = (None, None, 1);
         // Each round adds its own.
@@ -150,7 +150,7 @@ impl<'a> Search<'a> {
             self.rows.iter().filter_map(|row| Some(format!("\n  {}: {}", row.stack, row.why_out.as_ref()?)));
         Failure::Usage(format!(
             "only {} runs this program correctly{within}:{}",
-            self.request.run.baseline,
+            self.request.run.baseline(),
             reasons.collect::<String>()
         ))
     }

@@ -71,6 +71,7 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
             programs,
             command: request.command.clone(),
             managers: &managers,
+            chooses_baseline: request.baseline.is_none(),
             blocks: vec![],
             together: &request.together,
             derived: heaps.as_ref().map(|heaps| heaps as &dyn DerivedStacks),
@@ -131,13 +132,13 @@ fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
 
 /// The managers of the run, the baseline first.
 fn choose_managers(request: &Request, known: &[Manager], context: &Context) -> Result<Vec<Manager>, Failure> {
-    stand_ins::note(known, request.manager.iter().chain([&request.baseline]), context.messages);
-    Ok(manager::choose_with_baseline(known, &request.manager, &request.baseline)?)
+    stand_ins::note(known, request.manager.iter().chain(&request.baseline), context.messages);
+    Ok(manager::choose_with_baseline(known, &request.manager, request.baseline())?)
 }
 
 /// What the request names one by one.
 fn named(request: &Request, known: &[Manager]) -> Named {
-    baseline::named(known, &request.manager, &request.baseline, &request.workload.program)
+    baseline::named(known, &request.manager, request.baseline(), &request.workload.program)
 }
 
 /// Refuses to go on when only the baseline is left of what the user named.

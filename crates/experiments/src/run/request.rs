@@ -18,8 +18,8 @@ pub struct Request {
     pub workload: Workload,
     /// Managers, groups and stacks, by name or path; the modern ones without any.
     pub manager: Vec<String>,
-    /// The manager that ratios are taken to.
-    pub baseline: String,
+    /// The manager that ratios are taken to; without one, the allocator that the program links, or else glibc.
+    pub baseline: Option<String>,
     /// Heaps to run each collector in, as multiples of the smallest in which the program completes; none where only its
     /// own size of the heap counts.
     pub heaps: Option<Vec<f64>>,
@@ -65,7 +65,7 @@ impl Request {
         Request {
             workload,
             manager: managers.iter().map(|name| (*name).to_owned()).collect(),
-            baseline: baseline::DEFAULT.into(),
+            baseline: None,
             heaps: None,
             repetitions: None,
             precision: None,
@@ -85,5 +85,10 @@ impl Request {
             db: None,
             command: vec![],
         }
+    }
+
+    /// The manager that is proved first.
+    pub fn baseline(&self) -> &str {
+        self.baseline.as_deref().unwrap_or(baseline::DEFAULT)
     }
 }

@@ -2,13 +2,12 @@
 
 use heaptoll_experiment::comparison::{Comparison, Figure, Metric, OverallRow, ProgramTable, Row};
 use heaptoll_experiment::manager::collects;
-use heaptoll_statistics::{Interval, State};
+use heaptoll_statistics::Interval;
 
 use super::parts::{Extras, name};
-use super::program::COARSE;
 use super::{bounds, charts, heaps};
 use crate::document::{Cell, Column, Grid, Item, Link, Part, Section, section_id};
-use crate::format::{self, NONE, TOO_FEW, and_list};
+use crate::format::{self, NONE, TOO_FEW};
 
 /// The section; none with one program.
 pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extras) -> Option<Section> {
@@ -83,9 +82,6 @@ pub(super) fn verdict(comparison: &Comparison, row: &OverallRow) -> String {
     format::verdict(&[(row.cpu, "CPU"), (row.peak_rss, "memory")])
 }
 
-/// Verdicts that the sentence at the top names at most.
-const NAMED: usize = 4;
-
 /// What was found of a stack.
 pub(super) struct Found<'a> {
     pub(super) stack: &'a str,
@@ -94,6 +90,8 @@ pub(super) struct Found<'a> {
     /// Its ratio of peak memory to the baseline's.
     pub(super) memory: Option<Interval>,
     pub(super) verdict: String,
+    /// Whether runs of it failed.
+    pub(super) fails: bool,
 }
 
 /// What was found of each stack, over all programs where there are several.
@@ -103,6 +101,7 @@ pub(super) fn found<'a>(comparison: &'a Comparison) -> Vec<Found<'a>> {
         cpu: row.cpu,
         memory: row.peak_rss,
         verdict: verdict(comparison, row),
+        fails: false,
     };
     let ratio = |row: &Row, metric| row.figures.get(&metric).and_then(|figure: &Figure| figure.ratio);
     let of_program = |row: &'a Row| Found {
@@ -110,6 +109,7 @@ pub(super) fn found<'a>(comparison: &'a Comparison) -> Vec<Found<'a>> {
         cpu: ratio(row, Metric::Cpu),
         memory: ratio(row, Metric::PeakRss),
         verdict: row.verdict.clone(),
+        fails: !row.marks.is_empty(),
     };
     match (&comparison.tables[..], comparison.overall.is_empty()) {
         ([one], true) => one.rows.iter().map(of_program).collect(),
@@ -129,59 +129,4 @@ pub(super) fn with_collections(comparison: &Comparison, stack: &str) -> String {
         1.0 => format!("{stack} with 1 collection a run"),
         many => format!("{stack} with {} collections a run", format::count(many)),
     }
-}
-
-/// That the baseline is the best, where the program's table can show differences and shows none in another's favour.
-fn keep(comparison: &Comparison, others: &[Found]) -> Option<String> {
-    let [table] = &comparison.tables[..] else { return None };
-    let detectable = table.detectable_cpu_ratio.filter(|ratio| ratio - 1.0 <= COARSE)?;
-    let is_no_less = |ratio: Option<Interval>| {
-        ratio.is_some_and(|ratio| matches!(ratio.state(), State::More | State::None))
-    };
-    if others.len() < 2 || !others.iter().all(|one| is_no_less(one.cpu) && is_no_less(one.memory)) {
-        return None;
-    }
-    let more = |noun: &str, ratio: fn(&Found) -> Option<Interval>| {
-        let found = others.iter().filter(|one| ratio(one).is_some_and(|ratio| ratio.differs)).count();
-        match found {
-            0 => String::new(),
-            1 => format!(" 1 takes more {noun}."),
-            all if all == others.len() => format!(" All take more {noun}."),
-            some => format!(" {some} take more {noun}."),
-        }
-    };
-    Some(format!(
-        "Keep {}: none of {} takes measurably less CPU or memory. \
-         {} less CPU would have been detected about half the time.{}{}",
-        comparison.baseline,
-        others.len(),
-        format::percent_off(detectable),
-        more("memory", |one| one.memory),
-        more("CPU", |one| one.cpu)
-    ))
-}
-
-/// What was found, in a sentence: that the baseline is the best, or the verdicts.
-pub(super) fn summary(comparison: &Comparison) -> Option<String> {
-    // Stacks of one verdict are named together.
-    let mut verdicts: Vec<(String, Vec<String>)> = Vec::new();
-    let is_summed = |stack: &str| stack != comparison.baseline && !heaps::is_limited(comparison, stack);
-    let mut others = found(comparison);
-    others.retain(|one| is_summed(one.stack));
-    if let Some(keep) = keep(comparison, &others) {
-        return Some(keep);
-    }
-    for one in others {
-        let stack = with_collections(comparison, one.stack);
-        match verdicts.iter_mut().find(|(same, _)| *same == one.verdict) {
-            Some((_, stacks)) => stacks.push(stack),
-            None => verdicts.push((one.verdict, vec![stack])),
-        }
-    }
-    let left_out: usize = verdicts.iter().skip(NAMED).map(|(_, stacks)| stacks.len()).sum();
-    let more = if left_out > 0 { format!("; {left_out} more below") } else { String::new() };
-    let named =
-        verdicts.iter().take(NAMED).map(|(verdict, stacks)| format!("{verdict} ({})", and_list(stacks)));
-    let named: Vec<String> = named.collect();
-    (!verdicts.is_empty()).then(|| format!("Against {}: {}{more}.", comparison.baseline, named.join("; ")))
 }

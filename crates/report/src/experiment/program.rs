@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_experiment::comparison::{Comparison, ProgramTable, Row};
+use heaptoll_experiment::comparison::{Comparison, Metric, ProgramTable, Row};
 use heaptoll_experiment::disturbance::Disturbed;
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
 use heaptoll_experiment::kept_input;
@@ -91,6 +91,12 @@ pub(super) fn advised(experiment: &Experiment, table: &ProgramTable) -> Option<u
     }
 }
 
+/// The smallest CPU differences that its rows could show, as [`format::detectable`] gives them.
+pub(super) fn detectable(table: &ProgramTable) -> Option<[(&str, f64); 2]> {
+    let ratio = |row: &Row| row.figures.get(&Metric::Cpu)?.ratio;
+    format::detectable(table.rows.iter().filter_map(|row| Some((row.stack.as_str(), ratio(row)?))))
+}
+
 /// What was refused, and what the figures do not show; what changes their reading first.
 fn notes(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     let refused = experiment.refused.iter().filter(|(program, ..)| *program == table.program);
@@ -101,13 +107,13 @@ fn notes(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     let (loaded, idle): (Vec<&Disturbed>, Vec<&Disturbed>) =
         table.disturbance.iter().partition(|found| found.loaded > 0);
     notes.extend(loaded.into_iter().map(format::disturbed));
-    notes.extend(table.detectable_cpu_ratio.map(|ratio| {
-        let seen = format::percent_off(ratio);
+    notes.extend(detectable(table).map(|found| {
+        let seen = format::detectable_in_words(found);
         let more = match advised(experiment, table) {
             Some(repetitions) => format!("; four times the repetitions halve that (-n {repetitions})"),
             None => String::new(),
         };
-        format!("Smallest detectable CPU difference: about {seen}{more}")
+        format!("Smallest detectable CPU difference: {seen}{more}")
     }));
     notes.extend_from_slice(asides);
     notes.extend(idle.into_iter().map(format::disturbed));

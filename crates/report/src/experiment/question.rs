@@ -125,6 +125,7 @@ mod tests {
             cpu: Some(Interval { ratio: low, low, high, differs: low > 1.0 || high < 1.0, pairs: 6 }),
             memory: None,
             verdict: String::new(),
+            fails: false,
         };
         assert!(
             pays(&[found(0.8, 0.9), found(1.1, 1.2)], "glibc")

@@ -309,52 +309,131 @@ fn more_repetitions_are_advised_where_a_table_shows_too_little() {
     assert_eq!(advised(Some(1.2), &made), None, "it decides by itself");
 }
 
-#[test]
-fn a_sentence_at_the_top_names_stacks_by_their_verdict() {
+/// The single program's table with these intervals of CPU time and memory, by the order of its other stacks.
+fn judged(ratios: &[[(f64, f64); 2]]) -> (Experiment, Comparison) {
     let (made, mut comparison) = experiment(Shape::Single);
+    let rows = comparison.tables[0].rows.iter_mut().filter(|row| row.stack != "glibc");
+    for (row, ratios) in rows.zip(ratios.iter().cycle()) {
+        row.marks.clear();
+        for (metric, (low, high)) in [Metric::Cpu, Metric::PeakRss].into_iter().zip(*ratios) {
+            let differs = high < 1.0 || low > 1.0;
+            let ratio = Interval { ratio: (low * high).sqrt(), low, high, differs, pairs: 10 };
+            row.figures.get_mut(&metric).expect("a figure").ratio = Some(ratio);
+        }
+    }
+    (made, comparison)
+}
+
+/// The first sentences, with the names of the other stacks.
+fn lead(ratios: &[[(f64, f64); 2]]) -> (String, Vec<String>) {
+    let (made, comparison) = judged(ratios);
+    let rows = comparison.tables[0].rows.iter().filter(|row| row.stack != "glibc");
+    let names = rows.map(|row| overall::with_collections(&comparison, &row.stack)).collect();
+    (document(&made, &comparison, ALL).sections[0].text[0].clone(), names)
+}
+
+#[test]
+fn a_sentence_at_the_top_stands_before_charts_and_names_few_stacks_by_their_verdict() {
+    let (made, mut comparison) = experiment(Shape::Single);
+    comparison.tables[0].rows.retain(|row| ["glibc", "mimalloc3", "snmalloc"].contains(&row.stack.as_str()));
     for row in &mut comparison.tables[0].rows {
-        row.verdict =
-            if row.stack == "mimalloc3" { "9 % less CPU" } else { "no difference detected" }.to_owned();
+        row.verdict = "no difference detected".to_owned();
     }
     let shown = document(&made, &comparison, ALL);
     let lead = &shown.sections[0];
     assert!(lead.title.is_empty() && lead.items.is_empty(), "the page shows it under the title: {lead:?}");
     let text = &lead.text[0];
-    assert!(text.starts_with("Against glibc: ") && text.contains("9 % less CPU (mimalloc3 with "), "{text}");
+    assert!(
+        text.starts_with("Against glibc: no difference detected (") && text.contains("snmalloc"),
+        "{text}"
+    );
     assert_eq!(text.matches("no difference detected").count(), 1, "{text}");
     let html = page(&made, &comparison);
     let at = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}"));
     assert!(at("class=\"lead\"") < at("class=\"chart\"") && at("class=\"chart\"") < at("<table"), "{text}");
 }
 
+/// Before, the sentence went by point estimates: 13 % less CPU for certain was in "2 more below", after two rows without a
+/// difference.
+#[test]
+fn the_first_sentence_names_who_certainly_saves_and_ranks_only_what_intervals_rank() {
+    let (none, more) = ((0.67, 1.06), (1.02, 1.1));
+    let (text, names) = lead(&[[(0.5, 0.6), more], [none, none], [(0.76, 0.99), more], [none, (0.95, 0.99)]]);
+    assert_eq!(
+        text,
+        format!(
+            "Against glibc, {} takes 45 % less CPU (40 % to 50 %), the least, and 5.9 % more memory; {} takes 3.0 % less \
+             memory (1.0 % to 5.0 %).",
+            names[0], names[3]
+        )
+    );
+    let (text, names) = lead(&[[(0.6, 0.9), more], [none, more], [(0.76, 0.99), more], [none, more]]);
+    assert_eq!(
+        text,
+        format!(
+            "Against glibc, {} takes 27 % less CPU (10 % to 40 %) and {} takes 13 % less CPU (1.0 % to 24 %), not ranked; \
+             no manager takes measurably less memory.",
+            names[0], names[2]
+        )
+    );
+    let (made, mut comparison) = judged(&[[(0.6, 0.9), more], [none, more], [none, more], [none, more]]);
+    let failed = comparison.tables[0].rows.iter_mut().find(|row| row.stack != "glibc").expect("a row");
+    failed.marks.push("2x killed by signal 11".to_owned());
+    let text = &document(&made, &comparison, ALL).sections[0].text[0];
+    assert!(!text.contains(" takes "), "what fails is no choice: {text}");
+}
+
 /// Before, the first sentence listed what four managers did, and no sentence said to keep the allocator.
 #[test]
 fn the_first_sentence_keeps_the_baseline_where_nothing_is_better_and_differences_would_show() {
-    let (made, mut comparison) = experiment(Shape::Single);
-    let table = &mut comparison.tables[0];
-    let others = table.rows.len() - 1;
-    table.detectable_cpu_ratio = Some(1.021);
-    for row in table.rows.iter_mut().filter(|row| row.stack != "glibc") {
-        for (metric, low, high) in [(Metric::Cpu, 0.99, 1.02), (Metric::PeakRss, 1.05, 1.1)] {
-            let ratio = Interval { ratio: 1.06, low, high, differs: low > 1.0, pairs: 10 };
-            row.figures.get_mut(&metric).expect("a figure").ratio = Some(ratio);
-        }
-    }
-    let lead = |comparison: &Comparison| document(&made, comparison, ALL).sections[0].text[0].clone();
+    let (text, names) = lead(&[[(0.99, 1.02), (1.05, 1.1)]]);
+    let others = names.len();
     assert_eq!(
-        lead(&comparison),
+        text,
         format!(
-            "Keep glibc: none of {others} takes measurably less CPU or memory. \
-             2.1 % less CPU would have been detected about half the time. All take more memory."
+            "Keep glibc: none of {others} takes measurably less CPU or memory; all take more memory. \
+             1.5 % less CPU would have been detected about half the time."
         )
     );
-    comparison.tables[0].detectable_cpu_ratio = Some(1.2);
-    assert!(lead(&comparison).starts_with("Against glibc: "), "it could show nothing");
-    comparison.tables[0].detectable_cpu_ratio = Some(1.021);
-    let first = comparison.tables[0].rows.iter_mut().find(|row| row.stack != "glibc").expect("a row");
-    let memory = first.figures.get_mut(&Metric::PeakRss).and_then(|figure| figure.ratio.as_mut());
-    *memory.expect("a ratio") = Interval { ratio: 0.8, low: 0.7, high: 0.9, differs: true, pairs: 10 };
-    assert!(lead(&comparison).starts_with("Against glibc: "), "one takes less memory");
+    let (text, _) = lead(&[[(0.8, 1.2), (1.05, 1.1)]]);
+    assert!(
+        text.starts_with(&format!("None of {others} takes measurably less CPU or memory than glibc; all")),
+        "{text}"
+    );
+}
+
+/// Before, a median stood there: "about 36 %" under a claim of 14 % more.
+#[test]
+fn the_smallest_detectable_difference_contradicts_no_row() {
+    let claimed = [[(1.02, 1.3), (1.0, 1.1)], [(0.76, 0.99), (1.0, 1.1)]];
+    for [(low, high), _] in claimed {
+        let ratio = Interval { ratio: f64::sqrt(low * high), low, high, differs: true, pairs: 6 };
+        let [(_, found), _] = format::detectable([("a", ratio)].into_iter()).expect("pairs");
+        assert!(1.0 - found < (1.0 - ratio.ratio).abs(), "{found} {ratio:?}");
+    }
+    let (made, comparison) = judged(&[claimed[0], [(0.5, 1.4), (1.0, 1.1)]]);
+    let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
+    let note = text.lines().find(|line| line.contains("Smallest detectable")).expect("a note");
+    assert!(note.contains(": 11 % (") && note.contains(") to 40 % ("), "{note}");
+    let (made, comparison) = judged(&[[(0.98, 1.02), (1.0, 1.1)]]);
+    let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
+    assert!(text.contains("Smallest detectable CPU difference: about 2.0 %"), "{text}");
+}
+
+/// Before, redis, which links jemalloc, was compared with glibc without a word.
+#[test]
+fn the_allocator_that_the_program_links_is_named_at_the_top() {
+    let (mut made, comparison) = experiment(Shape::Single);
+    let object = "/usr/lib/libjemalloc.so.2";
+    made.programs[0].linked = Some(object.into());
+    let last = |made: &Experiment| document(made, &comparison, ALL).sections[0].text[1].clone();
+    let uses = format!("{} without heaptoll uses {object}", made.programs[0].name);
+    assert_eq!(last(&made), format!("{uses}; `--baseline {object}` compares with that."));
+    let stack = made.stacks.iter_mut().find(|stack| stack.name == "jemalloc").expect("a stack");
+    stack.preload = vec![object.into()];
+    assert_eq!(last(&made), format!("{uses}, which is jemalloc; `--baseline jemalloc` compares with that."));
+    made.baseline = "jemalloc".into();
+    assert_eq!(last(&made), format!("{uses}, which is jemalloc, the baseline."));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 mod text;
 
+pub use text::marked_cell;
+
 use crate::document::{Chart, Document, Item, Part, Section, Table, tally};
 use crate::format::printable;
 
@@ -143,13 +145,13 @@ impl Blocks {
     }
 
     fn rows(&mut self, table: &Table) {
-        let headings = table.columns.iter().map(|column| text::cell(&column.title));
+        let headings = table.columns.iter().map(|column| text::inline(&column.title));
         let rules = table.columns.iter().map(|column| if column.figures { "--:" } else { ":--" }.to_owned());
         let mut lines = vec![row(headings), row(rules)];
         lines.extend(table.rows.iter().map(|cells| {
             row(cells.iter().enumerate().map(|(at, cell)| {
                 let is_code = table.columns.get(at).is_some_and(|column| column.lines > 0);
-                if is_code { text::code_cell(cell) } else { text::cell(cell) }
+                if is_code { text::code_cell(cell) } else { text::inline(cell) }
             }))
         }));
         if !table.columns.is_empty() {

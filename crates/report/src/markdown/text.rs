@@ -27,9 +27,9 @@ pub(super) fn line(text: &str) -> String {
     format!("{lead}{}", escaped(text))
 }
 
-/// Text in a cell of a table.
-pub(super) fn cell(text: &str) -> String {
-    inline(text)
+/// Text in a cell of a table, with Markdown of its own.
+pub fn marked_cell(text: &str) -> String {
+    text.replace('\n', " ").replace('|', "\\|").replace('<', "&lt;")
 }
 
 /// Names from a program in a cell: as code, which nothing in them ends.

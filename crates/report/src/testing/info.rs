@@ -93,7 +93,7 @@ pub fn program(shape: Shape, name: &str, p: usize) -> ProgramInfo {
         serve,
         scratch: shape == Shape::Suite,
         raw_words: (p == 2).then(|| RawWord { at: 1, bytes: vec![0xff] }).into_iter().collect(),
-        block: None,
+        ..ProgramInfo::default()
     }
 }
 

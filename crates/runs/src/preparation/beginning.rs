@@ -31,6 +31,8 @@ pub struct Beginning<'a> {
     pub command: Vec<String>,
     /// The managers, the baseline first.
     pub managers: &'a [Manager],
+    /// Whether the baseline may be what the program uses by itself, because none was named.
+    pub chooses_baseline: bool,
     /// The block of each manager in lockstep; all in one where it has none.
     pub blocks: Vec<u32>,
     /// Programs that are to run in one block in lockstep: forms that are compared.
@@ -123,6 +125,7 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
         programs: beginning.together,
         derived: beginning.derived,
         machine: pairing::Machine { at_once_bytes: beginning.at_once_bytes, ..pairing::Machine::now() },
+        chooses_baseline: beginning.chooses_baseline,
         goes_on: false,
     };
     let proofs = preflights::run(&mut experiment, beginning.managers, &together, context)?;

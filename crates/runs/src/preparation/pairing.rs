@@ -254,12 +254,31 @@ fn turns(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use heaptoll_experiment::experiment::{ServeInfo, Settings};
 
     use super::*;
 
     const MACHINE: Machine = Machine { processors: 2, available_bytes: 8 << 30, at_once_bytes: None };
+
+    /// An experiment whose stacks run in lockstep where they can.
+    pub fn in_lockstep(programs: Vec<ProgramInfo>, stacks: Vec<StackInfo>) -> Experiment {
+        Experiment {
+            programs,
+            stacks,
+            baseline: "glibc".into(),
+            settings: Settings { pairing: Pairing::Lockstep, ..Settings::default() },
+            heaptoll_version: "0".into(),
+            created_unix_s: 0.0,
+            machine: heaptoll_experiment::machine::read(),
+            refused: vec![],
+            exact_notes: vec![],
+            observations: vec![],
+            tracks: vec![],
+            own_cost: None,
+            complete: false,
+        }
+    }
 
     fn proven(effects: &[Effect]) -> ProofRun {
         ProofRun {
@@ -408,28 +427,12 @@ mod tests {
     fn forms_share_a_block_where_all_run_in_lockstep_and_memory_is_enough() {
         let program = |name: &&str| ProgramInfo { name: name.to_string(), ..ProgramInfo::default() };
         let names = ["a", "a:gc", "b", "b:gc", "c"];
-        let mut made = Experiment {
-            programs: names.iter().map(program).collect(),
-            stacks: names
-                .iter()
-                .map(|name| StackInfo {
-                    program: name.to_string(),
-                    name: "glibc".into(),
-                    ..StackInfo::default()
-                })
-                .collect(),
-            baseline: "glibc".into(),
-            settings: Settings { pairing: Pairing::Lockstep, ..Settings::default() },
-            heaptoll_version: "0".into(),
-            created_unix_s: 0.0,
-            machine: heaptoll_experiment::machine::read(),
-            refused: vec![],
-            exact_notes: vec![],
-            observations: vec![],
-            tracks: vec![],
-            own_cost: None,
-            complete: false,
+        let stack = |name: &&str| StackInfo {
+            program: name.to_string(),
+            name: "glibc".into(),
+            ..StackInfo::default()
         };
+        let mut made = in_lockstep(names.iter().map(program).collect(), names.iter().map(stack).collect());
         // b:gc starts threads.
         made.stacks[3].apart = Some("threads".into());
         let group = |names: &[&str]| -> Vec<String> { names.iter().map(|name| name.to_string()).collect() };

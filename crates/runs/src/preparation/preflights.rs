@@ -18,8 +18,8 @@ use heaptoll_units::limits;
 
 use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
 use crate::preparation::oracle_files::OracleFiles;
-use crate::preparation::pairing;
 use crate::preparation::proof_run::ProofRun;
+use crate::preparation::{baseline, pairing};
 use heaptoll_command::context::{Context, Progress};
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
@@ -104,6 +104,7 @@ pub fn prove(
             let run = ProofRun {
                 seconds: proof.seconds,
                 finished: proof.finished,
+                linked: proof.linked.clone(),
                 elsewhere: proof.elsewhere.clone(),
                 watched: proof.watched.clone(),
                 copied: false,
@@ -207,6 +208,8 @@ pub struct Together<'a> {
     pub derived: Option<&'a dyn DerivedStacks>,
     /// What the machine gives.
     pub machine: pairing::Machine,
+    /// Whether the baseline may be what the program uses by itself, because none was named.
+    pub chooses_baseline: bool,
     /// See [`Limits::goes_on`].
     pub goes_on: bool,
 }
@@ -230,6 +233,10 @@ pub fn run(
             Ok(served) => {
                 let served = preflights.with_derived(experiment, program, served)?;
                 let (of_baseline, held) = preflights.add(experiment, program, served);
+                if let Some(linked) = &of_baseline.linked {
+                    let chooses = together.chooses_baseline && programs.len() == 1;
+                    context.messages.note(&baseline::own(experiment, &program.name, linked, chooses));
+                }
                 proof_runs.insert(program.name.clone(), of_baseline);
                 bytes.insert(program.name.clone(), held);
             }

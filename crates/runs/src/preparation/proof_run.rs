@@ -1,5 +1,7 @@
 //! What the proof run of a manager on a program found besides the proof.
 
+use std::path::PathBuf;
+
 use heaptoll_preflight::Watched;
 
 /// The findings.
@@ -9,6 +11,8 @@ pub struct ProofRun {
     pub seconds: f64,
     /// Whether the program came to its own end.
     pub finished: bool,
+    /// The allocator that the program uses without heaptoll, where glibc took its place.
+    pub linked: Option<PathBuf>,
     /// Programs whose memory is mostly not malloc's, each in a sentence.
     pub elsewhere: Vec<String>,
     /// What the run did beyond its own memory; `None` when it was not watched.

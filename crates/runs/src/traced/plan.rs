@@ -279,7 +279,14 @@ fn prove(
         // Where one run is to come, Ctrl-C ends what it would end without heaptoll: the program, a service for example.
         let goes_on = managers.len() == 1 && workload.len() == 1;
         let machine = pairing::Machine::now();
-        let together = preflights::Together { blocks: &[], programs: &[], derived: None, machine, goes_on };
+        let together = preflights::Together {
+            blocks: &[],
+            programs: &[],
+            derived: None,
+            machine,
+            chooses_baseline: false,
+            goes_on,
+        };
         preflights::run(experiment, managers, &together, context)?;
         if context.interrupt.take_back() {
             context.messages.note(

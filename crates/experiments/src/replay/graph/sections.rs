@@ -1,9 +1,8 @@
 //! The tables of a replay of a trace with pointers.
 
 use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::{NONE, count, interval, mib_from_bytes, milliseconds, ratio, seconds};
-use heaptoll_statistics::median;
-use heaptoll_units::{bytes, part, percent_off};
+use heaptoll_report::format::{self, NONE, count, interval, mib_from_bytes, milliseconds, ratio, seconds};
+use heaptoll_units::{bytes, part};
 
 use super::figures::{Ending, Figures, Heap, PlanRow, Row, Spent};
 use super::plans::rest_of_heap;
@@ -129,13 +128,11 @@ fn time(found: &Figures, heap: &Heap) -> Table {
     }
 }
 
-/// The smallest difference of CPU that these runs could have shown, as the median over the plans.
+/// The smallest difference of CPU that these runs could have shown of each plan.
 fn detectable(heap: &Heap) -> Option<String> {
-    let ratios = heap.rows.iter().filter_map(|row| row.cpu_ratio);
-    let judged = ratios.filter(|ratio| ratio.has_enough_pairs());
-    let half_widths: Vec<f64> = judged.map(|ratio| ratio.high / ratio.ratio).collect();
-    (!half_widths.is_empty())
-        .then(|| format!("Smallest detectable CPU difference: about {}.", percent_off(median(&half_widths))))
+    let ratios = heap.rows.iter().filter_map(|row| Some((row.plan.as_str(), row.cpu_ratio?)));
+    let found = format::detectable_in_words(format::detectable(ratios)?);
+    Some(format!("Smallest detectable CPU difference: {found}."))
 }
 
 fn collections(found: &Figures, heap: &Heap) -> Table {
