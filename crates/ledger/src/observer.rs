@@ -34,8 +34,8 @@ pub struct Options {
     pub collector: bool,
     /// The recorder's shared file, which is mapped in the process.
     pub rings: Option<PathBuf>,
-    /// Whether it was forked from a process whose blocks the record of this one does not have.
-    pub is_forked: bool,
+    /// If it was forked: the ranges of its parent's heap, whose blocks the record of this one does not have.
+    pub inherited: Option<Vec<(u64, u64)>>,
 }
 
 /// Samples one process repeatedly: it remembers where blocks have been.
@@ -51,6 +51,8 @@ pub struct Observer {
     unused: Term,
     layout: Layout,
     heap_ranges: HeapRanges,
+    /// Those of the last sample.
+    heap: Vec<(u64, u64)>,
     mapping_owners: MappingOwners,
     page: u64,
     block_history: BlockHistory,
@@ -81,9 +83,10 @@ impl Observer {
             image: image(&folder),
             folder,
             collector: options.collector,
-            unused: if options.is_forked { Term::Inherited } else { Term::Fresh },
+            unused: if options.inherited.is_some() { Term::Inherited } else { Term::Fresh },
             layout,
-            heap_ranges: HeapRanges::new(layout, page),
+            heap_ranges: HeapRanges::new(layout, page, options.inherited.unwrap_or_default()),
+            heap: Vec::new(),
             mapping_owners: MappingOwners::new(options.rings.as_deref()),
             page,
             block_history: BlockHistory::new(page, layout.header()),
@@ -94,6 +97,11 @@ impl Observer {
             mapped: Vec::new(),
             others: Vec::new(),
         }
+    }
+
+    /// The ranges of the heap in the last sample.
+    pub fn heap(&self) -> &[(u64, u64)] {
+        &self.heap
     }
 
     /// The static data of the sample with the largest resident set; none where it is less than a twentieth of that.
@@ -130,6 +138,7 @@ impl Observer {
         self.block_history.update(ever, &self.blocks, &mappings);
 
         let heap_ranges = self.heap_ranges.find(&mappings, &self.blocks, self.block_history.ranges());
+        self.heap = heap_ranges.iter().map(|range| (range.start, range.end)).collect();
         let (runs, no_pagemap) = self.runs_or_why_not(&mappings, &heap_ranges)?;
         // Pages of a process that ended meanwhile are missing.
         self.check_image()?;
@@ -169,7 +178,7 @@ impl Observer {
             ..Snapshot::default()
         };
         let mut lines = of_blocks(&shares, how);
-        if how == How::Counted && is_known {
+        if how == How::Counted && (is_known || self.unused == Term::Inherited) {
             let fresh = fresh(self.block_history.ranges(), &heap_ranges, &runs);
             let idle = *lines.amount(Term::Caches);
             *lines.amount(Term::Caches) = idle.without(fresh);
