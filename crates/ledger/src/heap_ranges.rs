@@ -324,12 +324,13 @@ mod tests {
     #[test]
     fn what_a_forked_child_has_of_its_parents_heap_is_heap_until_it_is_unmapped() {
         const BASE: u64 = 0x7f12_3400_0000;
-        let mappings = [mapping(BASE, BASE + 0x10000, ""), mapping(BASE + WINDOW, BASE + WINDOW + 0x9000, "")];
+        let mappings =
+            [mapping(BASE, BASE + 0x10000, ""), mapping(BASE + WINDOW, BASE + WINDOW + 0x9000, "")];
         let blocks = [block(BASE + 0x8b0, 24), block(BASE + WINDOW + 0x1010, 0x4000 - 16)];
-        for (layout, own) in [(Layout::Glibc, (BASE + WINDOW + 0x1000, BASE + WINDOW + 0x5000)), (
-            Layout::Unknown,
-            (BASE + WINDOW, BASE + WINDOW + 0x9000),
-        )] {
+        for (layout, own) in [
+            (Layout::Glibc, (BASE + WINDOW + 0x1000, BASE + WINDOW + 0x5000)),
+            (Layout::Unknown, (BASE + WINDOW, BASE + WINDOW + 0x9000)),
+        ] {
             let parents = ranges(&HeapRanges::new(layout, 0x1000, vec![]).find(&mappings, &blocks, &[]));
             assert_eq!(parents, [(BASE, BASE + 0x10000), own]);
             let mut child = HeapRanges::new(layout, 0x1000, parents.clone());
