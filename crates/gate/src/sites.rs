@@ -177,7 +177,8 @@ fn stacks(sites: &[Site], paths: &Paths, names: &[String], not_compared: &[Lack]
 }
 
 /// File names of executables and libraries of which both recordings have the same build, by the addresses of their code
-/// without symbols: of two builds these differ. What one recording alone has needs not be joined.
+/// without symbols: of two builds these differ. A library that one recording
+/// alone has needs not be joined; an executable may have another name.
 fn one_build(base: &[PathBuf], new: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let addresses = |traces: &[PathBuf]| {
         let mut all: HashMap<String, HashSet<u64>> = HashMap::new();
@@ -191,7 +192,9 @@ fn one_build(base: &[PathBuf], new: &[PathBuf]) -> Result<Vec<String>, Failure> 
     };
     let (base, new) = (addresses(base)?, addresses(new)?);
     let is_same = |file: &&String| {
-        let (Some(base), Some(new)) = (base.get(*file), new.get(*file)) else { return true };
+        let (Some(base), Some(new)) = (base.get(*file), new.get(*file)) else {
+            return file.contains(".so");
+        };
         let common = base.intersection(new).count();
         (base.is_empty() && new.is_empty()) || (common > 0 && common * 10 >= base.len().min(new.len()) * 9)
     };

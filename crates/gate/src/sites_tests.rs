@@ -325,6 +325,11 @@ fn call_sites_without_symbols_are_kept_apart_and_joined_in_recordings_of_one_bui
         )
     );
 
+    let mut renamed = record(3, &all, 1, 9);
+    renamed.sites.frames.iter_mut().for_each(|frame| frame.object = "/p/other".into());
+    let found = compared(&record(0, &all, 9, 1), &renamed);
+    assert!(found.unjoined.is_some_and(|why| why.starts_with("Not joined: 2 call sites")));
+
     let found = compared(&record(0, &all, 9, 1), &record(0, &[], 1, 9));
     assert_eq!(parts(&found), (2, 2));
     assert!(found.unjoined.is_some_and(|why| why.contains(" and 0 call sites (0 B allocated) of")));
