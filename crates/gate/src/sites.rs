@@ -55,8 +55,8 @@ pub struct SiteDifferences {
     /// The call stacks of all sites, with the values of both; for the page.
     #[serde(skip)]
     pub stacks: Option<StackPair>,
-    /// How many call sites cannot be joined, since their code has no symbols and the builds differ, and what they have; none
-    /// where there are none.
+    /// How many call sites cannot be joined, since their code has no symbols and lies at other addresses, and what they
+    /// have; none where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unjoined: Option<String>,
     /// What makes the sums incomplete.
@@ -253,7 +253,7 @@ impl Site {
     }
 }
 
-/// Joins the sites of two builds. Returns which of them have code without symbols and are the same by that alone.
+/// Joins the sites of two builds. Returns also what is left of those with code without symbols, which may be any.
 fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>, paths: &Paths) -> (Vec<Site>, Unjoined) {
     let mut sites = Vec::new();
     let mut left = HashMap::new();
@@ -273,7 +273,7 @@ fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>, paths: &Paths) 
     let (of_base, of_new) = (templates(&left), templates(&new));
     for length in (1..=deepest).rev() {
         for (before, after) in alone((&left, &of_base), (&new, &of_new), length) {
-            // Code without a symbol may be any.
+            // One function without a symbol may be any other.
             if paths.of_this_build(&before) < length
                 && let (Some(base), Some(new)) = (left.remove(&before), new.remove(&after))
             {
@@ -330,8 +330,8 @@ impl Unjoined {
         };
         (self.sites != [0, 0]).then(|| {
             format!(
-                "Not joined: {} of the first and {} of the second. Their code has no symbols and the builds \
-                 differ: keep the symbols of both.",
+                "Not joined: {} of the first and {} of the second. Their code has no symbols and lies at other \
+                 addresses (another build, or made at run time). Keep the symbols of both builds.",
                 side(0),
                 side(1)
             )

@@ -321,7 +321,8 @@ fn call_sites_without_symbols_are_kept_apart_and_joined_in_recordings_of_one_bui
         found.unjoined.as_deref(),
         Some(
             "Not joined: 2 call sites (100 B allocated) of the first and 2 call sites (100 B allocated) of the \
-             second. Their code has no symbols and the builds differ: keep the symbols of both."
+             second. Their code has no symbols and lies at other addresses (another build, or made at run \
+             time). Keep the symbols of both builds."
         )
     );
 
