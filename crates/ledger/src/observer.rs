@@ -138,7 +138,6 @@ impl Observer {
         self.block_history.update(ever, &self.blocks, &mappings);
 
         let heap_ranges = self.heap_ranges.find(&mappings, &self.blocks, self.block_history.ranges());
-        self.heap = heap_ranges.iter().map(|range| (range.start, range.end)).collect();
         let (runs, no_pagemap) = self.runs_or_why_not(&mappings, &heap_ranges)?;
         // Pages of a process that ended meanwhile are missing.
         self.check_image()?;
@@ -314,6 +313,7 @@ impl Observer {
         (snapshot.arena_windows, snapshot.arena_free_bytes) = self.heap_ranges.arenas(heap_ranges, shares);
         snapshot.threads = self.mapping_owners.find_stacks(&self.folder, mappings);
         self.mapped = mappings.iter().map(|mapping| (mapping.start, mapping.end)).collect();
+        self.heap = heap_ranges.iter().map(|range| (range.start, range.end)).collect();
         self.others.clear();
         let mut heap = heap_ranges.iter().zip(shares).peekable();
         for (number, mapping) in mappings.iter().enumerate() {

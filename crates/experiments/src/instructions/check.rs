@@ -213,12 +213,12 @@ mod tests {
     /// Before, what comes before `main` made the difference of what comes after it as many times larger.
     #[test]
     fn a_few_lookups_more_in_a_short_program_are_not_mentioned() {
-        let said = |mine, theirs, startup| {
+        let messages = |mine, theirs, startup| {
             let rows = [row("glibc", theirs, Some(startup), 5), row("kingsley", mine, Some(startup), 5)];
             warnings(&rows).len()
         };
         for startup in [1095, 1_000_000] {
-            let of = |more| said(startup + 205 + more, startup + 205, startup);
+            let of = |more| messages(startup + 205 + more, startup + 205, startup);
             assert_eq!([of(6), of(500), of(501)], [0, 0, 1], "{startup}");
         }
     }

@@ -139,7 +139,7 @@ mod tests {
 
     /// Before, "ignoring frees against obeying them" was the answer for a program that never frees.
     #[test]
-    fn of_programs_that_never_free_nothing_is_said_about_frees() {
+    fn programs_that_never_free_get_no_sentence_about_frees() {
         let (mut made, comparison) = renamed(&[(1, "tithe"), (2, "tithe-collect")]);
         let first = made.programs[0].name.clone();
         made.stacks.iter_mut().filter(|one| one.program == first).for_each(|one| one.never_frees = true);
