@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use heaptoll_callsites::{Paths, object_name};
 use heaptoll_profiles::{Frame, Measure};
 use heaptoll_report::format::{plural, printable};
-use heaptoll_units::whole_bytes;
+use heaptoll_units::{and_list, whole_bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -324,16 +324,16 @@ impl Unjoined {
             false => (|sums| sums.bytes, "allocated"),
             true => (|sums| sums.exit, "live at the end"),
         };
-        let side = |side: usize| {
-            let sites = plural(self.sites[side], "call site");
-            format!("{sites} ({} {what})", whole_bytes(of(&self.sums[side])))
-        };
-        (self.sites != [0, 0]).then(|| {
+        let sides = ["first", "second"].into_iter().zip(self.sites).zip(&self.sums);
+        let sides = sides.filter(|((_, sites), _)| *sites > 0).map(|((side, sites), sums)| {
+            format!("{} ({} {what}) of the {side}", plural(sites, "call site"), whole_bytes(of(sums)))
+        });
+        let sides: Vec<String> = sides.collect();
+        (!sides.is_empty()).then(|| {
             format!(
-                "Not joined: {} of the first and {} of the second. Their code has no symbols and lies at other \
-                 addresses (another build, or made at run time). Keep the symbols of both builds.",
-                side(0),
-                side(1)
+                "Not joined: {}. Their code has no symbols and lies at other addresses (another build, or made at \
+                 run time). Keep the symbols of both builds.",
+                and_list(&sides)
             )
         })
     }
