@@ -285,7 +285,10 @@ fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>, paths: &Paths) 
     let mut of_any = |(side, sites): (usize, HashMap<Path, Sums>)| {
         let mut all: HashMap<Path, Sums> = HashMap::new();
         for (path, sums) in sites {
-            let any_build = paths.any_build(&path);
+            // Each once, as in all paths.
+            let mut seen = HashSet::new();
+            let any_build: Path =
+                paths.any_build(&path).into_iter().filter(|&one| seen.insert(one)).collect();
             if any_build != path {
                 unjoined.add(side, sums);
             }
