@@ -69,6 +69,17 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// What follows the path of an object whose file was gone when its names were looked up.
+pub const NOT_HERE: &str = " (not here)";
+/// What follows the path of an object whose file was another one then.
+pub const CHANGED: &str = " (changed)";
+
+/// The file name of an object, without the reason why it has no names.
+pub fn object_name(object: &str) -> &str {
+    let name = file_name(object);
+    name.strip_suffix(NOT_HERE).or_else(|| name.strip_suffix(CHANGED)).unwrap_or(name)
+}
+
 /// The last part of a path.
 pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)

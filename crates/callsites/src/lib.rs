@@ -15,7 +15,7 @@ mod short;
 mod variant;
 
 pub use end::whole;
-pub use frame::{Frame, WholeFrame};
+pub use frame::{CHANGED, Frame, NOT_HERE, WholeFrame, object_name};
 pub use kept::kept_by;
 pub use own::{is_folded, is_own};
 pub use path::{Paths, Steps};

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::frame::{Frame, file_name};
+use crate::frame::{Frame, object_name};
 use crate::row::{Named, Row, chosen, is_made_main};
 use crate::rows::Rows;
 
@@ -19,8 +19,10 @@ pub struct Paths {
     templates: HashMap<String, u32>,
 
     stacks: u64,
-    /// See [`Paths::name_by_address`].
-    by_address: HashSet<String>,
+    /// File names of executables and libraries of which all traces have the same build.
+    one_build: HashSet<String>,
+    /// The build that frames are added of.
+    build: u32,
 }
 
 /// One function.
@@ -34,6 +36,8 @@ struct Function {
     file: String,
     /// The last stack that has it.
     seen: u64,
+    /// Where it is code without a symbol, which no other build has: the number of what such code is called in all builds.
+    any_build: Option<u32>,
 }
 
 impl Default for Paths {
@@ -43,7 +47,8 @@ impl Default for Paths {
             all: Vec::new(),
             templates: HashMap::new(),
             stacks: 0,
-            by_address: HashSet::new(),
+            one_build: HashSet::new(),
+            build: 0,
         }
     }
 }
@@ -55,21 +60,23 @@ pub struct Steps {
 }
 
 impl Paths {
-    /// From now on, code without a symbol in executables and libraries of these file names is named by its address there:
-    /// all traces have the same build of them.
-    pub fn name_by_address(&mut self, files: impl IntoIterator<Item = String>) {
-        self.by_address.extend(files);
+    /// For traces that have the same build of the executables and libraries of these file names. Code without a symbol is
+    /// named by its address, which is the same place in those alone.
+    pub fn of_one_build(files: impl IntoIterator<Item = String>) -> Paths {
+        Paths { one_build: files.into_iter().collect(), ..Paths::default() }
+    }
+
+    /// The traces that follow are of another build than those before.
+    pub fn next_build(&mut self) {
+        self.build += 1;
     }
 
     /// The frames of a trace, in the order of their numbers.
     pub fn steps<'a>(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> Steps {
         let frames = frames.map(|frame| {
             let mut named = Named::new(&frame);
-            if frame.function.is_empty() {
-                named.name = unnamed(&frame, &self.by_address);
-                named.whole.clone_from(&named.name);
-            }
-            let number = self.number(&named);
+            let any_build = frame.function.is_empty().then(|| self.unnamed(&frame, &mut named)).flatten();
+            let number = self.number(&named, any_build);
             if !frame.line.is_empty() {
                 self.all[number as usize].file = frame.whole().file;
             }
@@ -78,12 +85,39 @@ impl Paths {
         Steps { frames: frames.collect() }
     }
 
-    fn number(&mut self, named: &Named) -> u32 {
+    /// Names code without a symbol by its address. Returns the number of what it is called in all builds, where each has
+    /// its own.
+    fn unnamed(&mut self, frame: &Frame, named: &mut Named) -> Option<u32> {
+        let file = object_name(frame.object);
+        if !file.is_empty() {
+            named.name = format!("{file}+{:#x}", frame.offset);
+        }
+        named.whole.clone_from(&named.name);
+        if self.one_build.contains(file) {
+            return None;
+        }
+        // Two builds may have one address.
+        named.whole += &format!(" (build {})", self.build + 1);
+        // The executable may have another name in each build.
+        let text = match file.split_once(".so") {
+            _ if file.is_empty() => "(made at run time)".to_owned(),
+            Some((library, _)) => format!("(no symbol in {library}.so)"),
+            None => "(no symbol)".to_owned(),
+        };
+        let mut any_build = named.clone();
+        (any_build.name, any_build.whole) = (text.clone(), text);
+        Some(self.number(&any_build, None))
+    }
+
+    fn number(&mut self, named: &Named, any_build: Option<u32>) -> u32 {
         let number = self.functions.number(Row::of_function(named));
         if number == self.all.len() {
             let next = self.templates.len() as u32;
-            let template = *self.templates.entry(named.name.clone()).or_insert(next);
-            self.all.push(Function { short: named.name.clone(), template, ..Function::default() });
+            let template = match any_build {
+                Some(any_build) => self.all[any_build as usize].template,
+                None => *self.templates.entry(named.name.clone()).or_insert(next),
+            };
+            self.all.push(Function { short: named.name.clone(), template, any_build, ..Function::default() });
         }
         number as u32
     }
@@ -121,21 +155,15 @@ impl Paths {
     pub fn templates(&self, path: &[u32]) -> Box<[u32]> {
         path.iter().map(|&number| self.all[number as usize].template).collect()
     }
-}
 
-/// Code without a symbol, by its library: the executable may have another name in each build, and addresses differ where
-/// these are not of one build.
-fn unnamed(frame: &Frame, by_address: &HashSet<String>) -> String {
-    let file = file_name(frame.object);
-    if file.is_empty() {
-        return "(made at run time)".to_owned();
+    /// The path with one number for all code without a symbol that no other build has.
+    pub fn any_build(&self, path: &[u32]) -> Box<[u32]> {
+        path.iter().map(|&number| self.all[number as usize].any_build.unwrap_or(number)).collect()
     }
-    if by_address.contains(file) {
-        return format!("{file}+{:#x}", frame.offset);
-    }
-    match file.split_once(".so") {
-        Some((library, _)) => format!("(no symbol in {library}.so)"),
-        None => "(no symbol)".to_owned(),
+
+    /// How many of the first functions no other build has.
+    pub fn of_this_build(&self, path: &[u32]) -> usize {
+        path.iter().take_while(|&&number| self.all[number as usize].any_build.is_some()).count()
     }
 }
 
@@ -166,16 +194,16 @@ mod tests {
                 ("_start".to_owned(), String::new(), format!("{folder}/prog"), 9),
             ]
         };
-        let mut paths = Paths::default();
+        let mut paths = Paths::of_one_build(["prog".to_owned(), "libx.so.1.2".to_owned()]);
         let mut path = |folder, hash| {
             let frames = build(folder, hash);
             let borrowed = frames.iter().map(|(name, line, object, at)| frame(name, line, object, *at));
             let steps = paths.steps(borrowed);
             paths.path(&steps, &[0, 1, 2, 4, 5, 3, 6])
         };
-        let base = path("/b", "0123456789abcdef");
-        assert_eq!(base, path("/tmp/new", "fedcba9876543210"));
-        assert_eq!(text(&paths, &base), "term < p::parse < (no symbol) < (no symbol in libx.so) < main");
+        let (base, new) = (path("/b", "0123456789abcdef"), path("/tmp/new", "fedcba9876543210"));
+        assert_eq!(base, new);
+        assert_eq!(text(&paths, &base), "term < p::parse < prog+0x40 < libx.so.1.2+0x40 < main");
     }
 
     #[test]
@@ -197,17 +225,23 @@ mod tests {
     }
 
     #[test]
-    fn code_without_symbols_is_named_by_its_address_in_files_of_one_build() {
-        let mut paths = Paths::default();
-        paths.name_by_address(["prog".to_owned()]);
-        let steps = paths.steps(
-            [("/a/prog", 0x1139), ("/b/prog", 0x1139), ("/a/libx.so.1", 7), ("", 0x7f00)]
-                .into_iter()
-                .map(|(object, offset)| frame("", "", object, offset)),
-        );
-        let path = paths.path(&steps, &[0, 1, 2, 3]);
-        assert_eq!(text(&paths, &path), "prog+0x1139 < (no symbol in libx.so) < (made at run time)");
+    fn code_without_symbols_is_the_same_at_one_address_of_one_build_alone() {
+        let mut paths = Paths::of_one_build(["prog".to_owned()]);
+        let mut path = |object: &str| {
+            let places = [(object, 0x1139), ("/a/libx.so.1", 7), ("", 0x7f00)];
+            let steps = paths.steps(places.iter().map(|(object, offset)| frame("", "", object, *offset)));
+            paths.next_build();
+            paths.path(&steps, &[0, 1, 2])
+        };
+        let [base, new] = [path("/a/prog"), path("/b/prog (changed)")];
+        assert_eq!((base[0], base[1] == new[1], base[2] == new[2]), (new[0], false, false));
+        assert_eq!(paths.any_build(&base), paths.any_build(&new));
+        assert_eq!(paths.templates(&base), paths.templates(&new));
+        assert_eq!((paths.of_this_build(&base), paths.of_this_build(&base[1..])), (0, 2));
+        let shared = paths.any_build(&base);
+        assert_eq!(text(&paths, &shared), "prog+0x1139 < (no symbol in libx.so) < (made at run time)");
     }
+
     /// Before, `diff` had one row for `make_it<Session>` and `make_it<Conn>`, of which one had changed.
     #[test]
     fn instances_of_a_template_are_paths_of_their_own_and_one_by_their_template() {

@@ -141,6 +141,9 @@ pub struct StackInfo {
     /// Whether the program makes files of its own, which a run that is ended early would leave.
     #[serde(default)]
     pub makes_files: bool,
+    /// Whether the program ended in the proof run and had freed fewer than one block in 100.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never_frees: bool,
     /// Repetitions after which a search let it go, so that it has no more; `None` where it has all.
     #[serde(default)]
     pub dropped_after: Option<u32>,

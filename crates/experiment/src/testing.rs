@@ -40,6 +40,7 @@ pub fn stack(program: &str, name: &str) -> StackInfo {
         reports_statistics: false,
         apart: None,
         makes_files: false,
+        never_frees: false,
         dropped_after: None,
         block: 0,
         heap: None,

@@ -24,6 +24,7 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
         reports_statistics: true,
         apart: None,
         makes_files: false,
+        never_frees: false,
         dropped_after: None,
         block: 0,
         heap: None,

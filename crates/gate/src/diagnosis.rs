@@ -117,12 +117,11 @@ pub fn sections(causes: Causes<'_>) -> Vec<Section> {
             [(LIVE, &found.live), (EXIT, &found.exit), (BYTES, &found.bytes), (CALLS, &found.calls)];
         let described = measures.map(|(subject, found)| Item::Part(subject.describe(found)));
         let warnings = (!found.warnings.is_empty()).then(|| Item::Warnings(found.warnings.clone()));
+        let what =
+            "A call site is the program's own functions from the allocation outward; recursion is folded.";
         Section {
             title: "Memory by call site".into(),
-            text: vec![
-                "A call site is the program's own functions from the allocation outward; recursion is folded."
-                    .into(),
-            ],
+            text: found.unjoined.iter().cloned().chain([what.to_owned()]).collect(),
             items: warnings
                 .into_iter()
                 .chain(described)

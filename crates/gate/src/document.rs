@@ -6,6 +6,7 @@ use heaptoll_units::{and_list, bytes, count};
 
 use super::diagnosis;
 use super::figures::{Change, Figures, MetricFigures, MetricVerdict, Program, Side, SizeFigures, Verdict};
+use super::judge::OWN;
 use super::metric::Metric;
 use super::values::{change, value};
 
@@ -99,9 +100,12 @@ fn verdict(program: &Program) -> Vec<String> {
             one.metric == Metric::Cpu && all(is_broken).any(|one| one.metric == Metric::Instructions);
         let place = (!is_stated).then(|| diagnosis::cause(&program.into(), one)).flatten();
         text.push(format!(
-            "{name}: {}: {}, over the limit of {limit}{}.",
+            "{name}: {}: {}, over the limit of {limit}{}{}.",
             one.metric.label(),
             change_in_words(one),
+            one.base_again
+                .map(|_| format!(" plus {OWN} times what two runs of the base differ by"))
+                .unwrap_or_default(),
             place.map(|place| format!("; most by {place}")).unwrap_or_default()
         ));
     }
@@ -116,12 +120,6 @@ fn verdict(program: &Program) -> Vec<String> {
         all(|one| one.verdict == MetricVerdict::Within).map(|one| one.metric.label().to_owned()).collect();
     if !within.is_empty() {
         text.push(format!("{name}: within limits: {}.", and_list(&within)));
-    }
-    let varying =
-        |one: &MetricFigures| one.limit.is_some() && matches!(one.verdict, MetricVerdict::NotGated { .. });
-    let varying: Vec<String> = all(varying).map(|one| one.metric.label().to_owned()).collect();
-    if !varying.is_empty() {
-        text.push(format!("{name}: not gated, because two runs of the base differ: {}.", and_list(&varying)));
     }
     if text.is_empty() {
         text.push(format!("{name}: nothing is gated; metrics are shown below."));

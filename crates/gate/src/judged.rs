@@ -107,6 +107,9 @@ impl Judged<'_> {
     /// The figures and the verdict.
     pub fn judged(&self, evidence: Evidence) -> Program {
         let mut metrics = self.counted(&evidence);
+        let is_open = |one: &&mut MetricFigures| matches!(one.verdict, MetricVerdict::Undecided { .. });
+        let open = metrics.iter_mut().filter(|one| self.unchanged.is_some() && is_open(one));
+        open.for_each(|one| one.verdict = MetricVerdict::Within);
         metrics.extend(self.measured(&evidence.measured));
         metrics.sort_by_key(|one| (matches!(one.verdict, MetricVerdict::NotGated { .. }), one.metric));
         let failure = failure(&evidence.measured);

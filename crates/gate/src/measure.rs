@@ -24,7 +24,8 @@ use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 
 /// How builds of two trees are the same.
-const UNOPENED: &str = "no run opens a file that differs between the two builds' trees";
+const UNOPENED: &str = "no run opens a file that differs between the two builds' trees, paths, build IDs and debug \
+                        information aside";
 
 /// One program to gate.
 pub struct Gate<'a> {

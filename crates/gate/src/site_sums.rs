@@ -214,6 +214,25 @@ pub(super) fn variances(objects: u64, bytes: u64, mean_bytes: Option<u64>) -> (f
     (objects as f64 * each, bytes as f64 * size * each)
 }
 
+/// The frames of a trace or a profile, without their lines.
+///
+/// # Errors
+/// It is neither, or cannot be read.
+pub(super) fn frames(trace: &Path, each: &mut dyn FnMut(Frame)) -> Result<(), Failure> {
+    let line = "";
+    if let Some(found) = foreign::profile(trace, MEMORY_LIMIT)? {
+        for frame in found.profile.frames() {
+            each(Frame { function: &frame.function, line, object: &frame.object, offset: frame.offset });
+        }
+        return Ok(());
+    }
+    let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
+    for frame in tables.sites.iter().flat_map(|sites| &sites.frames) {
+        each(Frame { function: &frame.function, line, object: &frame.object, offset: frame.offset });
+    }
+    Ok(())
+}
+
 /// `file:line` of a frame.
 fn line(frame: &heaptoll_profiles::Frame) -> String {
     match frame.line {

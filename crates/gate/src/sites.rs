@@ -8,20 +8,19 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use heaptoll_callsites::Paths;
+use heaptoll_callsites::{Paths, object_name};
 use heaptoll_profiles::{Frame, Measure};
-use heaptoll_report::format::printable;
+use heaptoll_report::format::{plural, printable};
+use heaptoll_units::{and_list, whole_bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::differences::{Amounts, Differences, Part};
 use super::estimates::{Estimated, Figure as Estimate, Reach};
 pub use super::site_sums::Lack;
-use super::site_sums::{SiteSums, Sums};
+use super::site_sums::{self, SiteSums, Sums};
 use super::stack_pair::{PairBuilder, StackPair};
 use heaptoll_command::failure::Failure;
-use heaptoll_command::foreign;
-use heaptoll_command::trace_source;
 
 /// Innermost functions by which sites are joined at most that are not the same as a whole.
 const INNERMOST: usize = 32;
@@ -56,6 +55,10 @@ pub struct SiteDifferences {
     /// The call stacks of all sites, with the values of both; for the page.
     #[serde(skip)]
     pub stacks: Option<StackPair>,
+    /// How many call sites cannot be joined, since their code has no symbols and lies at other addresses, and what they
+    /// have; none where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unjoined: Option<String>,
     /// What makes the sums incomplete.
     pub warnings: Vec<String>,
     /// Whether something of a recording is damaged or missing.
@@ -83,11 +86,11 @@ pub fn differences_until(
     base: (&[PathBuf], u64),
     new: (&[PathBuf], u64),
 ) -> Result<SiteDifferences, Failure> {
-    let mut paths = Paths::default();
-    paths.name_by_address(one_build(base.0, new.0)?);
+    let mut paths = Paths::of_one_build(one_build(base.0, new.0)?);
     let mut side = |(traces, until_ns): (&[PathBuf], u64)| {
         let mut sums = SiteSums::default();
         traces.iter().try_for_each(|trace| sums.add(trace, until_ns, &mut paths))?;
+        paths.next_build();
         Ok::<_, Failure>(sums)
     };
     let (base, new) = (side(base)?, side(new)?);
@@ -103,11 +106,11 @@ pub fn differences_until(
     }));
     let not_compared: Vec<Lack> = base.lacks.union(&new.lacks).copied().collect();
     // A flame graph adds sites up by itself, from the outermost function.
-    let template = |path: &Path| paths.templates(path);
     let names = paths.names();
-    let stacks = stacks(&join(base.rows.clone(), new.rows.clone(), &template), &paths, &names, &not_compared);
+    let (whole, _) = join(base.rows.clone(), new.rows.clone(), &paths);
+    let stacks = stacks(&whole, &paths, &names, &not_compared);
     let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
-    let joined = join(innermost(base.rows), innermost(new.rows), &template);
+    let (joined, unjoined) = join(innermost(base.rows), innermost(new.rows), &paths);
     let shown = shown(&joined);
     let means = [base.mean_bytes, new.mean_bytes];
     let of = |lack, figure: Estimate| match not_compared.contains(&lack) {
@@ -131,6 +134,7 @@ pub fn differences_until(
         base_stacks: base.stacks,
         new_stacks: new.stacks,
         stacks: (not_compared.len() < 4).then_some(stacks),
+        unjoined: unjoined.in_words(&not_compared),
         warnings,
         are_damaged: base.are_damaged || new.are_damaged,
         not_compared,
@@ -173,28 +177,28 @@ fn stacks(sites: &[Site], paths: &Paths, names: &[String], not_compared: &[Lack]
 }
 
 /// File names of executables and libraries of which both recordings have the same build, by the addresses of their code
-/// without symbols: of two builds these differ.
+/// without symbols: of two builds these differ. A library that one recording
+/// alone has needs not be joined; an executable may have another name.
 fn one_build(base: &[PathBuf], new: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let addresses = |traces: &[PathBuf]| {
         let mut all: HashMap<String, HashSet<u64>> = HashMap::new();
-        // The profile of another tool is of no certain build.
-        for trace in traces.iter().filter(|trace| foreign::kind(trace).is_none()) {
-            let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
-            let frames = tables.sites.into_iter().flat_map(|sites| sites.frames);
-            for frame in frames.filter(|frame| frame.function.is_empty() && !frame.object.is_empty()) {
-                let file = frame.object.rsplit('/').next().unwrap_or_default();
-                all.entry(file.to_owned()).or_default().insert(frame.offset);
-            }
+        for trace in traces {
+            site_sums::frames(trace, &mut |frame| {
+                let addresses = all.entry(object_name(frame.object).to_owned()).or_default();
+                addresses.extend(frame.function.is_empty().then_some(frame.offset));
+            })?;
         }
         Ok::<_, Failure>(all)
     };
     let (base, new) = (addresses(base)?, addresses(new)?);
-    let is_same = |(file, base): (String, HashSet<u64>)| {
-        let new = new.get(&file)?;
+    let is_same = |file: &&String| {
+        let (Some(base), Some(new)) = (base.get(*file), new.get(*file)) else {
+            return file.contains(".so");
+        };
         let common = base.intersection(new).count();
-        (common * 10 >= base.len().min(new.len()) * 9).then_some(file)
+        (base.is_empty() && new.is_empty()) || (common > 0 && common * 10 >= base.len().min(new.len()) * 9)
     };
-    Ok(base.into_iter().filter_map(is_same).collect())
+    Ok(base.keys().chain(new.keys()).filter(is_same).cloned().collect())
 }
 
 /// Functions by number, from the allocation outward.
@@ -249,12 +253,8 @@ impl Site {
     }
 }
 
-/// Joins the sites of two builds; `template` gives a site without the arguments of templates.
-fn join(
-    base: HashMap<Path, Sums>,
-    mut new: HashMap<Path, Sums>,
-    template: &dyn Fn(&Path) -> Path,
-) -> Vec<Site> {
+/// Joins the sites of two builds. Returns also what is left of those with code without symbols, which may be any.
+fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>, paths: &Paths) -> (Vec<Site>, Unjoined) {
     let mut sites = Vec::new();
     let mut left = HashMap::new();
     for (path, before) in base {
@@ -268,19 +268,78 @@ fn join(
     let longest = |sites: &HashMap<Path, Sums>| sites.keys().map(|path| path.len()).max().unwrap_or(0);
     let deepest = longest(&left).min(longest(&new)).min(INNERMOST);
     let templates = |sites: &HashMap<Path, Sums>| -> Templates {
-        sites.keys().map(|path| (path.clone(), template(path))).collect()
+        sites.keys().map(|path| (path.clone(), paths.templates(path))).collect()
     };
     let (of_base, of_new) = (templates(&left), templates(&new));
     for length in (1..=deepest).rev() {
         for (before, after) in alone((&left, &of_base), (&new, &of_new), length) {
-            if let (Some(base), Some(new)) = (left.remove(&before), new.remove(&after)) {
+            // One function without a symbol may be any other.
+            if paths.of_this_build(&before) < length
+                && let (Some(base), Some(new)) = (left.remove(&before), new.remove(&after))
+            {
                 sites.push(Site::Alike(length, before, after, base, new));
             }
         }
     }
-    sites.extend(left.into_iter().map(|(path, sums)| Site::Base(path, sums)));
+    let mut unjoined = Unjoined::default();
+    let mut of_any = |(side, sites): (usize, HashMap<Path, Sums>)| {
+        let mut all: HashMap<Path, Sums> = HashMap::new();
+        for (path, sums) in sites {
+            // Each once, as in all paths.
+            let mut seen = HashSet::new();
+            let any_build: Path =
+                paths.any_build(&path).into_iter().filter(|&one| seen.insert(one)).collect();
+            if any_build != path {
+                unjoined.add(side, sums);
+            }
+            let is_unknown = paths.of_this_build(&path) == path.len();
+            all.entry(if is_unknown { path } else { any_build }).or_default().add(sums);
+        }
+        all
+    };
+    let (left, mut new) = (of_any((0, left)), of_any((1, new)));
+    for (path, before) in left {
+        sites.push(match new.remove(&path) {
+            Some(after) => Site::Same(path, before, after),
+            None => Site::Base(path, before),
+        });
+    }
     sites.extend(new.into_iter().map(|(path, sums)| Site::New(path, sums)));
-    sites
+    (sites, unjoined)
+}
+
+/// Sites of each build that cannot be told apart from others, or found in the other build.
+#[derive(Debug, Default)]
+struct Unjoined {
+    sites: [usize; 2],
+    sums: [Sums; 2],
+}
+
+impl Unjoined {
+    fn add(&mut self, side: usize, sums: Sums) {
+        self.sites[side] += 1;
+        self.sums[side].add(sums);
+    }
+
+    /// A sentence, where there are any.
+    fn in_words(&self, not_compared: &[Lack]) -> Option<String> {
+        let (of, what): (fn(&Sums) -> u64, _) = match not_compared.contains(&Lack::Bytes) {
+            false => (|sums| sums.bytes, "allocated"),
+            true => (|sums| sums.exit, "live at the end"),
+        };
+        let sides = ["first", "second"].into_iter().zip(self.sites).zip(&self.sums);
+        let sides = sides.filter(|((_, sites), _)| *sites > 0).map(|((side, sites), sums)| {
+            format!("{} ({} {what}) of the {side}", plural(sites, "call site"), whole_bytes(of(sums)))
+        });
+        let sides: Vec<String> = sides.collect();
+        (!sides.is_empty()).then(|| {
+            format!(
+                "Not joined: {}. Their code has no symbols and lies at other addresses (another build, or made at \
+                 run time). Keep the symbols of both builds.",
+                and_list(&sides)
+            )
+        })
+    }
 }
 
 /// Sites without the arguments of templates.

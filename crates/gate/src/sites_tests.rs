@@ -6,7 +6,7 @@ use std::path::Path as FilePath;
 use heaptoll_trace::{Allocation, Ending, EventKind, Frame, Header, Settings, Site as Stack, Sites, Writer};
 
 use super::*;
-use crate::differences::holds_0;
+use crate::differences::{Rest, holds_0};
 
 /// A recording that is being made up.
 struct Recording {
@@ -291,20 +291,59 @@ fn the_stacks_of_both_have_the_sums_of_the_sites() {
     assert!(names.contains(&vec!["cache".to_owned(), "main".to_owned()]), "{names:?}");
 }
 
-#[test]
-fn code_without_symbols_is_distinguished_between_recordings_of_one_build_alone() {
-    let stripped = |shift: u64| {
-        let mut recording = Recording::new("/p", &["a < main", "b < main"]).keep(1, 10, 1).keep(2, 20, 1);
-        for (at, frame) in recording.sites.frames.iter_mut().enumerate() {
-            (frame.function, frame.line, frame.offset) =
-                (String::new(), String::new(), 0x100 * (at as u64 + 1) + shift);
+/// Recordings of `stacks` whose functions of these names have no symbols, at addresses `shift` higher.
+fn stripped(shift: u64, stacks: &[&str], names: &[&str]) -> Recording {
+    let mut recording = Recording::new("/p", stacks);
+    for (at, frame) in recording.sites.frames.iter_mut().enumerate() {
+        frame.offset = 0x100 * (at as u64 + 1) + shift;
+        if names.contains(&frame.function.as_str()) {
+            (frame.function, frame.line) = (String::new(), String::new());
+            frame.object += if shift == 0 { "" } else { heaptoll_callsites::CHANGED };
         }
-        recording
-    };
-    let found = compared(&stripped(0), &stripped(0).keep(2, 20, 2));
-    assert_eq!(added(&found.exit), [("program+0x300 < program+0x200", 40)]);
-    let found = compared(&stripped(0), &stripped(3).keep(2, 20, 2));
-    assert_eq!(added(&found.exit), [("(no symbol)", 40)]);
+    }
+    recording
+}
+
+/// Before, code without symbols was one call site in recordings of two builds, in which nothing had changed.
+#[test]
+fn call_sites_without_symbols_are_kept_apart_and_joined_in_recordings_of_one_build_alone() {
+    let stacks = ["a < main", "b < main"];
+    let record = |shift, names: &[&str], a, b| stripped(shift, &stacks, names).keep(1, 10, a).keep(2, 10, b);
+    let all = ["a", "b", "main"];
+    let found = compared(&record(0, &all, 9, 1), &record(0, &all, 1, 9));
+    assert_eq!(added(&found.exit), [("program+0x300 < program+0x200", 80)]);
+    assert_eq!((found.exit.shrunk[0].difference, found.unjoined), (-80, None));
+
+    let found = compared(&record(0, &all, 9, 1), &record(3, &all, 1, 9));
+    let parts = |found: &SiteDifferences| (found.exit.only_base.parts, found.exit.only_new.parts);
+    assert_eq!((parts(&found), found.exit.grown.len(), found.exit.rest.parts), ((2, 2), 0, 0));
+    assert_eq!(
+        found.unjoined.as_deref(),
+        Some(
+            "Not joined: 2 call sites (100 B allocated) of the first and 2 call sites (100 B allocated) of the \
+             second. Their code has no symbols and lies at other addresses (another build, or made at run \
+             time). Keep the symbols of both builds."
+        )
+    );
+
+    let mut renamed = record(3, &all, 1, 9);
+    renamed.sites.frames.iter_mut().for_each(|frame| frame.object = "/p/other".into());
+    let found = compared(&record(0, &all, 9, 1), &renamed);
+    assert!(found.unjoined.is_some_and(|why| why.starts_with("Not joined: 2 call sites")));
+
+    let found = compared(&record(0, &all, 9, 1), &record(0, &[], 1, 9));
+    assert_eq!(parts(&found), (2, 2));
+    assert!(found.unjoined.is_some_and(|why| why.contains("(100 B allocated) of the first. Their")));
+
+    // One symbol among them joins what no other call site of its build has.
+    let found = compared(&record(0, &["main"], 9, 1), &record(3, &["main"], 1, 9));
+    assert_eq!((found.exit.grown[0].difference, parts(&found), found.unjoined), (80, (0, 0), None));
+    let found = compared(&record(0, &["a", "b"], 9, 1), &record(3, &["a", "b"], 1, 9));
+    assert_eq!(
+        (parts(&found), found.exit.rest),
+        ((0, 0), Rest { parts: 1, base: 100, new: 100, difference: 0 })
+    );
+    assert!(found.unjoined.is_some());
 }
 
 /// Before, `diff` had one row for both, though one of them alone had grown.

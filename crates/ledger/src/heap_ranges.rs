@@ -43,12 +43,14 @@ pub struct HeapRanges {
     page: u64,
     /// Ranges that have been the heap's and were mapped in the last sample, in order and disjoint.
     known: Vec<(u64, u64)>,
+    /// Ranges of the parent's heap when the process was forked, while they are mapped.
+    inherited: Vec<(u64, u64)>,
 }
 
 impl HeapRanges {
-    /// No ranges yet.
-    pub fn new(layout: Layout, page: u64) -> HeapRanges {
-        HeapRanges { layout, page, known: Vec::new() }
+    /// No ranges yet but those of the parent's heap, where the process was forked.
+    pub fn new(layout: Layout, page: u64, inherited: Vec<(u64, u64)>) -> HeapRanges {
+        HeapRanges { layout, page, known: Vec::new(), inherited }
     }
 
     /// The ranges now, in order and disjoint: of `blocks`, in order of address, of `ever`, ranges in which blocks have
@@ -56,12 +58,13 @@ impl HeapRanges {
     pub fn find(&mut self, mappings: &[Mapping], blocks: &[Block], ever: &[(u64, u64)]) -> Vec<HeapRange> {
         let mut found = Vec::new();
         self.of_blocks(mappings, blocks, &mut found);
+        self.inherited.retain(|&(start, end)| overlapping(mappings, start, end).next().is_some());
         let kept: Vec<(u64, u64)> = match self.layout {
             // A block's own mapping is unmapped with it.
             Layout::Glibc => self.known.iter().copied().filter(|(start, _)| start % WINDOW == 0).collect(),
             Layout::Unknown => self.known.iter().chain(ever).copied().collect(),
         };
-        for (start, end) in kept {
+        for (start, end) in kept.into_iter().chain(self.inherited.iter().copied()) {
             for (number, mapping) in overlapping(mappings, start, end) {
                 if !mapping.accessible && mapping.rss + mapping.swap == 0 {
                     // Reserved address space.
@@ -260,7 +263,7 @@ mod tests {
     fn a_mapping_with_a_block_is_heap_also_when_the_block_has_gone() {
         let mappings =
             [mapping(0x1000, 0x9000, ""), mapping(0x9000, 0xa000, ""), mapping(0xb000, 0xc000, "/bin/x")];
-        let mut heap_ranges = HeapRanges::new(Layout::Unknown, 0x1000);
+        let mut heap_ranges = HeapRanges::new(Layout::Unknown, 0x1000, vec![]);
         assert_eq!(ranges(&heap_ranges.find(&mappings, &[], &[])), []);
         assert_eq!(ranges(&heap_ranges.find(&mappings, &[block(0x2010, 16)], &[])), [(0x1000, 0x9000)]);
         // It grew, and its block is gone.
@@ -276,7 +279,7 @@ mod tests {
     fn in_static_data_only_the_pages_with_blocks_are_heap() {
         let mappings = [mapping(0x10000, 0x20000, "/bin/x"), mapping(0x20000, 0x30000, "")];
         let blocks = [block(0x12010, 16), block(0x21ff8, 16), block(0x28000, 0x10)];
-        let found = HeapRanges::new(Layout::Unknown, 0x1000).find(&mappings, &blocks, &[]);
+        let found = HeapRanges::new(Layout::Unknown, 0x1000, vec![]).find(&mappings, &blocks, &[]);
         assert_eq!(ranges(&found), [(0x12000, 0x13000), (0x21000, 0x23000), (0x28000, 0x29000)]);
     }
 
@@ -285,7 +288,7 @@ mod tests {
         let mappings =
             [mapping(0x1000, 0x3000, ""), mapping(0x3000, 0x5000, ""), mapping(0x6000, 0x7000, "")];
         let blocks = [block(0x1010, 16), block(0x2800, 0x1000)];
-        let found = HeapRanges::new(Layout::Unknown, 0x1000).find(&mappings, &blocks, &[]);
+        let found = HeapRanges::new(Layout::Unknown, 0x1000, vec![]).find(&mappings, &blocks, &[]);
         assert_eq!(ranges(&found), [(0x1000, 0x3000), (0x3000, 0x5000)]);
     }
 
@@ -301,7 +304,7 @@ mod tests {
         ];
         let large = BASE + 2 * WINDOW + 0x8010;
         let blocks = [block(BASE + 0x8b0, 24), block(large, 0x40_0000 - 16)];
-        let mut heap_ranges = HeapRanges::new(Layout::Glibc, 0x1000);
+        let mut heap_ranges = HeapRanges::new(Layout::Glibc, 0x1000, vec![]);
         let found = heap_ranges.find(&mappings, &blocks, &[]);
         let expected =
             [(0x5000_0000, 0x5002_1000), (BASE, BASE + WINDOW), (large - 16, large - 16 + 0x40_0000)];
@@ -315,5 +318,25 @@ mod tests {
         assert_eq!(heap_ranges.arenas(&found, &[share(1), share(10), share(100)]), (1, 20));
         // All freed: the arena stays, the block's own mapping does not.
         assert_eq!(ranges(&heap_ranges.find(&mappings, &[], &[])), expected[..2]);
+    }
+
+    /// Before, a child had its parent's blocks with mappings of their own, and its arenas, as other anonymous memory.
+    #[test]
+    fn what_a_forked_child_has_of_its_parents_heap_is_heap_until_it_is_unmapped() {
+        const BASE: u64 = 0x7f12_3400_0000;
+        let mappings =
+            [mapping(BASE, BASE + 0x10000, ""), mapping(BASE + WINDOW, BASE + WINDOW + 0x9000, "")];
+        let blocks = [block(BASE + 0x8b0, 24), block(BASE + WINDOW + 0x1010, 0x4000 - 16)];
+        for (layout, own) in [
+            (Layout::Glibc, (BASE + WINDOW + 0x1000, BASE + WINDOW + 0x5000)),
+            (Layout::Unknown, (BASE + WINDOW, BASE + WINDOW + 0x9000)),
+        ] {
+            let parents = ranges(&HeapRanges::new(layout, 0x1000, vec![]).find(&mappings, &blocks, &[]));
+            assert_eq!(parents, [(BASE, BASE + 0x10000), own]);
+            let mut child = HeapRanges::new(layout, 0x1000, parents.clone());
+            assert_eq!(ranges(&child.find(&mappings, &[], &[])), parents);
+            assert_eq!(ranges(&child.find(&mappings[..1], &[], &[])), parents[..1]);
+            assert_eq!(ranges(&child.find(&mappings, &[], &[])), parents[..1]);
+        }
     }
 }

@@ -34,8 +34,8 @@ pub struct Options {
     pub collector: bool,
     /// The recorder's shared file, which is mapped in the process.
     pub rings: Option<PathBuf>,
-    /// Whether it was forked from a process whose blocks the record of this one does not have.
-    pub is_forked: bool,
+    /// If it was forked: the ranges of its parent's heap, whose blocks the record of this one does not have.
+    pub inherited: Option<Vec<(u64, u64)>>,
 }
 
 /// Samples one process repeatedly: it remembers where blocks have been.
@@ -51,6 +51,8 @@ pub struct Observer {
     unused: Term,
     layout: Layout,
     heap_ranges: HeapRanges,
+    /// Those of the last sample.
+    heap: Vec<(u64, u64)>,
     mapping_owners: MappingOwners,
     page: u64,
     block_history: BlockHistory,
@@ -81,9 +83,10 @@ impl Observer {
             image: image(&folder),
             folder,
             collector: options.collector,
-            unused: if options.is_forked { Term::Inherited } else { Term::Fresh },
+            unused: if options.inherited.is_some() { Term::Inherited } else { Term::Fresh },
             layout,
-            heap_ranges: HeapRanges::new(layout, page),
+            heap_ranges: HeapRanges::new(layout, page, options.inherited.unwrap_or_default()),
+            heap: Vec::new(),
             mapping_owners: MappingOwners::new(options.rings.as_deref()),
             page,
             block_history: BlockHistory::new(page, layout.header()),
@@ -94,6 +97,11 @@ impl Observer {
             mapped: Vec::new(),
             others: Vec::new(),
         }
+    }
+
+    /// The ranges of the heap in the last sample.
+    pub fn heap(&self) -> &[(u64, u64)] {
+        &self.heap
     }
 
     /// The static data of the sample with the largest resident set; none where it is less than a twentieth of that.
@@ -169,7 +177,7 @@ impl Observer {
             ..Snapshot::default()
         };
         let mut lines = of_blocks(&shares, how);
-        if how == How::Counted && is_known {
+        if how == How::Counted && (is_known || self.unused == Term::Inherited) {
             let fresh = fresh(self.block_history.ranges(), &heap_ranges, &runs);
             let idle = *lines.amount(Term::Caches);
             *lines.amount(Term::Caches) = idle.without(fresh);
@@ -305,6 +313,7 @@ impl Observer {
         (snapshot.arena_windows, snapshot.arena_free_bytes) = self.heap_ranges.arenas(heap_ranges, shares);
         snapshot.threads = self.mapping_owners.find_stacks(&self.folder, mappings);
         self.mapped = mappings.iter().map(|mapping| (mapping.start, mapping.end)).collect();
+        self.heap = heap_ranges.iter().map(|range| (range.start, range.end)).collect();
         self.others.clear();
         let mut heap = heap_ranges.iter().zip(shares).peekable();
         for (number, mapping) in mappings.iter().enumerate() {

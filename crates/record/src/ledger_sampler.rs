@@ -48,14 +48,20 @@ pub struct LedgerSampler {
 }
 
 impl LedgerSampler {
-    /// For a process that has arrived, which maps `rings`.
-    pub fn new(arrival: &Arrival, manager: &Manager, collect: bool, rings: &Path) -> LedgerSampler {
+    /// For a process that has arrived, which maps `rings`; `inherited`: see [`LedgerSampler::heap`].
+    pub fn new(
+        arrival: &Arrival,
+        manager: &Manager,
+        collect: bool,
+        rings: &Path,
+        inherited: &[(u64, u64)],
+    ) -> LedgerSampler {
         let collect = collect && manager.collector;
         let options = Options {
             manager: manager.name.clone(),
             collector: manager.collector,
             rings: Some(rings.to_path_buf()),
-            is_forked: arrival.forked,
+            inherited: arrival.forked.then(|| inherited.to_vec()),
         };
         LedgerSampler {
             observer: Observer::new(arrival.pid, options),
@@ -73,6 +79,11 @@ impl LedgerSampler {
             resumed_ns: 0,
             refused: None,
         }
+    }
+
+    /// The ranges of the heap in the last snapshot: what a process forked now has of it.
+    pub fn heap(&self) -> &[(u64, u64)] {
+        self.observer.heap()
     }
 
     /// Whether a snapshot is due by the live bytes alone.

@@ -269,7 +269,8 @@ impl<'a> Recorder<'a> {
             None => output::make_next(&self.request.output, arrival.pid),
         };
         let path = made.as_ref().map_or_else(|_| PathBuf::new(), |(path, _)| path.clone());
-        match made.and_then(|place| Session::begin(&self.shared, arrival, self.request, place)) {
+        let inherited = self.inherited(arrival);
+        match made.and_then(|place| Session::begin(&self.shared, arrival, self.request, place, &inherited)) {
             Ok(session) => {
                 if !is_first {
                     self.trouble_reporter.progress.follows(arrival.pid, &path);
@@ -297,6 +298,14 @@ impl<'a> Recorder<'a> {
                 });
             }
         }
+    }
+
+    /// The ranges of its parent's heap, if it was forked.
+    fn inherited(&mut self, arrival: &Arrival) -> Vec<(u64, u64)> {
+        let now_ns = self.now_ns();
+        let mut forked = self.sessions.iter_mut().filter(|_| arrival.forked && arrival.parent_pid > 0);
+        let parent = forked.find(|session| session.pid == arrival.parent_pid);
+        parent.map(|parent| parent.heap(&self.shared, now_ns)).unwrap_or_default()
     }
 
     fn ignore(&mut self, arrival: &Arrival) {

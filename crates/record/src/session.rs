@@ -46,7 +46,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins the trace of a process that has arrived.
+    /// Begins the trace of a process that has arrived. `inherited`: its parent's heap, where it was forked.
     ///
     /// # Errors
     /// The trace's beginning cannot be written.
@@ -55,6 +55,7 @@ impl Session {
         arrival: &Arrival,
         request: &Request,
         (path, destination): (PathBuf, Destination),
+        inherited: &[(u64, u64)],
     ) -> Result<Session, TraceError> {
         let manager = request.manager.serving(&arrival.manager);
         let header = header(request, &manager, arrival.pid, arrival.parent_pid, &arrival.exe);
@@ -67,10 +68,9 @@ impl Session {
             tap: Tap::new(shared, arrival.index),
             consumer: EventConsumer::new(writer, request, arrival.started_ns, arrival.pid),
             watch: Watch::new(arrival.pid),
-            ledger_sampler: request
-                .options
-                .ledger
-                .then(|| LedgerSampler::new(arrival, &manager, request.options.collect, shared.path())),
+            ledger_sampler: request.options.ledger.then(|| {
+                LedgerSampler::new(arrival, &manager, request.options.collect, shared.path(), inherited)
+            }),
             is_ending: false,
             is_glibc: manager.name == "glibc",
             begun_ns: arrival.started_ns,
@@ -108,6 +108,13 @@ impl Session {
         {
             ledger_sampler.sample(shared, &mut self.tap, &mut self.consumer, now_ns);
         }
+    }
+
+    /// The ranges of its heap, for a process that was just forked from it.
+    pub fn heap(&mut self, shared: &Shared, now_ns: u64) -> Vec<(u64, u64)> {
+        self.drain(usize::MAX);
+        self.sample_at_rise(shared, now_ns);
+        self.ledger_sampler.as_ref().map(|sampler| sampler.heap().to_vec()).unwrap_or_default()
     }
 
     /// Samples the process from outside, and checks its trace. `now_ns` is the rings' clock. Returns a message for the

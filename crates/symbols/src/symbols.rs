@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use heaptoll_callsites::{CHANGED, NOT_HERE};
 use heaptoll_trace::{Frame, Site, Sites, SitesSoFar};
 
 use binary::SourceLocation;
@@ -300,9 +301,9 @@ impl Object {
     fn shown(&self) -> String {
         let path = self.path.to_string_lossy();
         let why = match std::fs::metadata(&self.path) {
-            Ok(about) if file::is_newer(&about, self.recorded_at) => " (changed)",
+            Ok(about) if file::is_newer(&about, self.recorded_at) => CHANGED,
             Err(error) if error.kind() == NotFound && self.path.is_absolute() && !path.ends_with(DELETED) => {
-                " (not here)"
+                NOT_HERE
             }
             _ => "",
         };

@@ -23,8 +23,9 @@ const SKIPPED: u8 = 125;
 ///
 /// The verdict covers time, instructions and memory. Both builds run paired, in lockstep if possible. A tracer counts
 /// instructions, allocation calls, bytes and live bytes exactly. A limit is broken only if the whole interval of a
-/// change lies beyond it. Counts that differ between two runs of the base are shown and not gated. Nothing is
-/// preloaded into timed and traced runs, so static programs and programs with their own allocator work too.
+/// change lies beyond it, and kept only if none of it does. The interval of a count is 3 times what two runs of the
+/// base differ by, to each side. Nothing is preloaded into timed and traced runs, so static programs and programs with
+/// their own allocator work too.
 ///
 /// Programs and limits come from the command line, or from heaptoll.toml in the current folder
 /// (docs/questions/gate.md). An entry: [gate.parse] with command = "./app in.xml" (or base = and new =) and limits =

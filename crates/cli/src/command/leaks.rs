@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
-use heaptoll_report::format::shell_command;
+use heaptoll_report::format::{and_list, shell_command};
 use heaptoll_runs::graph;
 use heaptoll_runs::preparation::baseline::DEFAULT;
 use heaptoll_runs::siblings;
@@ -264,29 +264,36 @@ fn show(all: &[Image], again: &str, arguments: &Arguments) -> Result<Answer, Fai
 
 /// The exit status by what was to make the command fail.
 fn judged(images: &[&Image], arguments: &Arguments) -> Result<u8, Failure> {
-    let (mut found, mut undecided) = (false, Vec::new());
+    let (mut found, mut undecided) = (Vec::new(), Vec::new());
     // Of a command the tracer proves that it allocates nothing; of a trace the recorder may have missed it.
     let is_empty = images.iter().all(|(_, figures)| figures.allocated.objects == 0);
     if is_empty && arguments.trace.is_some() && !arguments.fail_on.is_empty() {
         undecided.push("the trace has no objects; was the program recorded?".to_owned());
     }
     for (trace, figures) in images {
-        for fault in &arguments.fail_on {
-            let fault = match fault {
+        for argument in &arguments.fail_on {
+            let fault = match argument {
                 FaultArg::Definite => Fault::Definite,
                 FaultArg::Possible => Fault::Possible,
                 FaultArg::Growing => Fault::Growing,
                 FaultArg::NeverFreed => Fault::NeverFreed,
             };
             match fault.judge(figures, trace)? {
-                Verdict::Found => found = true,
+                Verdict::Found if found.contains(argument) => {}
+                Verdict::Found => found.push(*argument),
                 Verdict::None => {}
                 Verdict::Undecided(why) => undecided.push(why),
             }
         }
     }
-    if found || undecided.is_empty() {
-        return Ok(if found { exit::TROUBLE } else { 0 });
+    if !found.is_empty() {
+        let names = found.iter().filter_map(FaultArg::to_possible_value);
+        let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
+        terminal::error(&format!("status {} by --fail-on: {}", exit::TROUBLE, and_list(&names)));
+        return Ok(exit::TROUBLE);
+    }
+    if undecided.is_empty() {
+        return Ok(0);
     }
     undecided.iter().for_each(|why| terminal::error(&format!("not decided: {why}")));
     Ok(exit::UNDECIDED)

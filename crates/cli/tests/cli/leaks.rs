@@ -200,7 +200,11 @@ fn a_planted_leak_among_two_thousand_sites_is_first_in_the_list() {
     assert_eq!(figures["growing"].as_array().map(Vec::len), Some(1));
     assert!(std::fs::read_to_string(&page).expect("a page").contains("site_1234"));
     // As a gate, of the trace that was kept.
-    fixture.heaptoll(&["leaks", &trace, "--fail-on", "definite"]).exits(1).shows(&["site_1234"]);
+    fixture
+        .heaptoll(&["leaks", &trace, "--fail-on", "definite"])
+        .exits(1)
+        .shows(&["site_1234"])
+        .complains(&["status 1 by --fail-on: definite"]);
     fixture.heaptoll(&["leaks", &trace, "--fail-on", "possible"]).exits(0);
     let known = fixture.at("known.txt");
     std::fs::write(&known, "# known\nfunction site_123*\n").expect("writes");

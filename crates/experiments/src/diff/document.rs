@@ -89,8 +89,10 @@ impl Measure {
 pub fn document(figures: &Figures, command: &str) -> Document {
     let mut first = Section { title: "What changed".into(), ..Section::default() };
     first.text = compared(figures).filter_map(|measure| sentence(measure, figures)).collect();
-    if first.text.is_empty() {
-        first.text.push(without_growth(figures));
+    match &figures.sites.unjoined {
+        Some(sites) => first.text.insert(0, sites.clone()),
+        None if first.text.is_empty() => first.text.push(without_growth(figures)),
+        None => {}
     }
     first.items.push(Item::Table(totals(figures)));
     first.items.extend(figures.sites.stacks.as_ref().map(|stacks| site_flame(stacks, SIDES)));
@@ -507,6 +509,9 @@ mod tests {
     fn recordings_that_are_equal_differ_in_nothing() {
         let document = document(&Figures::default(), "");
         assert_eq!(document.sections[0].text, ["Nothing: every call site allocated and retained the same."]);
+        let mut unjoined = Figures::default();
+        unjoined.sites.unjoined = Some("Not joined: 1.".into());
+        assert_eq!(super::document(&unjoined, "").sections[0].text, ["Not joined: 1."]);
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Sampled {
 /// A whole profile.
 pub struct Parsed {
     pub header: Header,
+    /// What the first line states of all call stacks, where it does.
+    pub total: Option<Values>,
     pub samples: Vec<Sampled>,
     /// The files that lay in memory.
     pub mapped: Vec<Mapped>,
@@ -51,13 +53,13 @@ pub fn parse(text: &str) -> Result<Parsed, ReadError> {
     let mut lines = (1..).zip(text.lines().map(str::trim));
     let mut names = HashMap::new();
     let mut in_names = false;
-    let header = loop {
+    let (header, total) = loop {
         let Some((_, line)) = lines.next() else { return Err(malformed("it has no head".to_owned())) };
         in_names = line == NAMES || in_names && line != NAMES_END;
         if in_names {
             names.extend(name(line));
         } else if let Some(header) = Header::parse(line) {
-            break header;
+            break (header, Values::total(line));
         } else if line.starts_with("heap profile: ") {
             return Err(ReadError::NoHeap { counted: format!("`{line}`") });
         }
@@ -79,7 +81,7 @@ pub fn parse(text: &str) -> Result<Parsed, ReadError> {
     })?;
     let mapped =
         if header.writer == Writer::Go { vec![] } else { mapped::files(lines.map(|(_, line)| line)) };
-    Ok(Parsed { header, samples, mapped, names })
+    Ok(Parsed { header, total, samples, mapped, names })
 }
 
 fn malformed(what: String) -> ReadError {

@@ -11,11 +11,11 @@ mod values;
 use std::collections::HashMap;
 
 use heaptoll_profiles::{Frame, Measure, Subject};
+use heaptoll_units::whole_bytes;
 
 pub use lines::is_heap_text;
 use lines::{Parsed, parse};
 pub use mapped::Mapped;
-use values::Header;
 
 use crate::bounded::{Bounded, ReadError, ReadProfile, sampled, without_nul};
 
@@ -52,7 +52,7 @@ pub fn read(bytes: &[u8], limit_bytes: u64, names: &mut Names) -> Result<ReadPro
         };
         profile.stack(named.into_iter(), &sample.values.estimated(header))?;
     }
-    Ok(profile.finish(remarks(header, has_allocated)))
+    Ok(profile.finish(remarks(&parsed, has_allocated)))
 }
 
 /// The frames of each address, by the profile's numbers. Names that the file has come before those of files here.
@@ -97,11 +97,16 @@ fn numbered(frames: impl Iterator<Item = Frame>, profile: &mut Bounded) -> Resul
     frames.map(|frame| profile.frame(clean(frame))).collect()
 }
 
-fn remarks(header: &Header, has_allocated: bool) -> Vec<String> {
-    let mut remarks: Vec<String> = header.sampled_bytes().map(sampled).into_iter().collect();
+fn remarks(parsed: &Parsed, has_allocated: bool) -> Vec<String> {
+    let mut remarks: Vec<String> = parsed.header.sampled_bytes().map(sampled).into_iter().collect();
     if !has_allocated {
         remarks.push("it has bytes in use, but not bytes allocated".to_owned());
     }
+    let sum = parsed.samples.iter().fold(0_u64, |sum, one| sum.saturating_add(one.values.live_bytes()));
+    let total = parsed.total.map(|total| total.live_bytes()).filter(|total| *total != sum);
+    remarks.extend(total.map(|total| {
+        format!("its first line has {} in use, its call stacks have {}", whole_bytes(total), whole_bytes(sum))
+    }));
     remarks
 }
 

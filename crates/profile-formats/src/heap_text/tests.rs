@@ -48,6 +48,14 @@ fn a_sampled_profile_is_scaled_and_states_so() {
 }
 
 #[test]
+fn a_first_line_with_another_sum_than_the_call_stacks_is_remarked() {
+    let remarks = |text: &str| read(text.as_bytes(), LIMIT, &mut unnamed).unwrap().remarks;
+    assert_eq!(remarks(GPERFTOOLS), Vec::<String>::new());
+    let other = GPERFTOOLS.replace("3: 300 [", "3: 900 [");
+    assert_eq!(remarks(&other), ["its first line has 900 B in use, its call stacks have 300 B"]);
+}
+
+#[test]
 fn what_is_no_heap_or_not_whole_is_refused() {
     let refused = |text: &str| read(text.as_bytes(), LIMIT, &mut unnamed).unwrap_err();
     let growth = "heap profile: 1: 8 [1: 8] @ growthz\n";

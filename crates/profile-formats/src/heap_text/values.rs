@@ -34,8 +34,8 @@ impl Header {
         if let Some(mean_bytes) = sampled(line) {
             return Some(Header { writer: Writer::Jemalloc, mean_bytes: Some(mean_bytes) });
         }
-        let (values, kind) = line.strip_prefix("heap profile:")?.split_once('@')?;
-        Values::parse(values)?;
+        let (_, kind) = line.strip_prefix("heap profile:")?.split_once('@')?;
+        Values::total(line)?;
         let (writer, mean_bytes) = match kind.trim() {
             "heapprofile" => (Writer::Gperftools, None),
             kind => match kind.strip_prefix("heap/") {
@@ -61,6 +61,16 @@ impl Values {
             Some([objects.trim().parse().ok()?, bytes.trim().parse().ok()?])
         };
         Some(Values { live: pair(live)?, allocated: pair(allocated)? })
+    }
+
+    /// Those of all call stacks, in a first line.
+    pub fn total(line: &str) -> Option<Values> {
+        Values::parse(line.trim().strip_prefix("heap profile:")?.split_once('@')?.0)
+    }
+
+    /// Bytes in use, as they were counted.
+    pub fn live_bytes(&self) -> u64 {
+        self.live[1]
     }
 
     /// Whether what was allocated is known. A sampled profile of gperftools repeats what is in use there.

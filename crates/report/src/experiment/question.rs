@@ -8,7 +8,7 @@ use heaptoll_experiment::manager::ignores_frees;
 use heaptoll_statistics::Interval;
 
 use super::heaps::is_limited;
-use super::overall::{Found, found, with_collections};
+use super::overall::{Found, found, summary, with_collections};
 use crate::format::and_list;
 
 /// One heap with its frees, and with its frees ignored.
@@ -23,6 +23,17 @@ pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec
     let (collecting, freeing): (Vec<Found>, Vec<Found>) = rows.partition(|row| ignores_frees(row.stack));
     if collecting.is_empty() || freeing.is_empty() {
         return vec![];
+    }
+    let never = never_free(experiment);
+    let verb = if never.len() == 1 { "frees" } else { "free" };
+    let no_frees = (!never.is_empty()).then(|| {
+        format!(
+            "{} never {verb} (fewer than one block in 100), so only collections give memory back.",
+            and_list(&never)
+        )
+    });
+    if never.len() == experiment.programs.len() {
+        return no_frees.into_iter().chain(summary(comparison)).collect();
     }
     let baseline = &comparison.baseline;
     let mut sentences = vec![
@@ -44,7 +55,15 @@ pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec
         }
     }
     sentences.push(pays(&collecting, baseline));
+    sentences.extend(no_frees);
     sentences
+}
+
+/// The programs that free next to nothing.
+fn never_free(experiment: &Experiment) -> Vec<String> {
+    let never = |program: &str| experiment.stacks.iter().any(|one| one.never_frees && one.program == program);
+    let names = experiment.programs.iter().map(|program| program.name.clone());
+    names.filter(|name| never(name)).collect()
 }
 
 fn written(rows: &[Found<'_>], comparison: &Comparison) -> String {
@@ -116,6 +135,21 @@ mod tests {
         assert!(pays.contains("in CPU time"), "{pays}");
         let (made, comparison) = renamed(&[(2, "bdw-nofree")]);
         assert_eq!(sentences(&made, &comparison).len(), 3, "nothing of the same heap ran");
+    }
+
+    /// Before, "ignoring frees against obeying them" was the answer for a program that never frees.
+    #[test]
+    fn programs_that_never_free_get_no_sentence_about_frees() {
+        let (mut made, comparison) = renamed(&[(1, "tithe"), (2, "tithe-collect")]);
+        let first = made.programs[0].name.clone();
+        made.stacks.iter_mut().filter(|one| one.program == first).for_each(|one| one.never_frees = true);
+        let of_one = sentences(&made, &comparison);
+        assert_eq!(of_one.len(), 5);
+        assert!(of_one[4].starts_with(&format!("{first} never frees (fewer than one block")), "{of_one:?}");
+        made.stacks.iter_mut().for_each(|one| one.never_frees = true);
+        let [no_frees, all] = &sentences(&made, &comparison)[..] else { panic!("two sentences") };
+        assert!(no_frees.contains(" never free ("), "{no_frees}");
+        assert!(all.starts_with("Against glibc: ") && !all.contains("free"), "{all}");
     }
 
     #[test]

@@ -120,6 +120,7 @@ pub fn stack(shape: Shape, program: &str, s: usize) -> StackInfo {
         reports_statistics: s == 1,
         apart: None,
         makes_files: false,
+        never_frees: false,
         dropped_after: None,
         block: 0,
         heap: None,

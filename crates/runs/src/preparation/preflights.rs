@@ -163,6 +163,9 @@ fn environment(
     environment
 }
 
+/// A program that frees fewer than one block in this many never frees, as far as managers differ by that.
+const NEXT_TO_NONE: u64 = 100;
+
 fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, places: &Places) -> StackInfo {
     let reports_statistics = !manager.layers.is_empty()
         || manager
@@ -181,6 +184,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         reports_statistics,
         apart: None,
         makes_files: false,
+        never_frees: proof.finished && proof.free_calls < proof.malloc_calls / NEXT_TO_NONE,
         dropped_after: None,
         block: 0,
         heap: None,

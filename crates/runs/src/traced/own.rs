@@ -37,6 +37,7 @@ impl OwnAllocator {
             reports_statistics: false,
             apart: None,
             makes_files: false,
+            never_frees: false,
             dropped_after: None,
             block: 0,
             heap: None,
