@@ -8,7 +8,8 @@ use heaptoll_experiment::manager::ignores_frees;
 use heaptoll_statistics::Interval;
 
 use super::heaps::is_limited;
-use super::overall::{Found, found, summary, with_collections};
+use super::lead;
+use super::overall::{Found, found, with_collections};
 use crate::format::and_list;
 
 /// One heap with its frees, and with its frees ignored.
@@ -33,7 +34,7 @@ pub(super) fn sentences(experiment: &Experiment, comparison: &Comparison) -> Vec
         )
     });
     if never.len() == experiment.programs.len() {
-        return no_frees.into_iter().chain(summary(comparison)).collect();
+        return no_frees.into_iter().chain(lead::answer(comparison)).collect();
     }
     let baseline = &comparison.baseline;
     let mut sentences = vec![
