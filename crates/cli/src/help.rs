@@ -42,7 +42,6 @@ const OF_PROGRAM: &[&str] = &[
 /// The options that say what is shown and written.
 const OF_OUTPUT: &[&str] = &[
     "at",
-    "base_commit",
     "bencher",
     "between",
     "bounds",

@@ -150,7 +150,7 @@ mod tests {
         made.stacks.iter_mut().for_each(|one| one.never_frees = true);
         let [no_frees, all] = &sentences(&made, &comparison)[..] else { panic!("two sentences") };
         assert!(no_frees.contains(" never free ("), "{no_frees}");
-        assert!(all.starts_with("Against glibc: ") && !all.contains("free"), "{all}");
+        assert!(all.starts_with("Against glibc, ") && !all.contains("free"), "{all}");
     }
 
     #[test]
