@@ -58,7 +58,7 @@ fn a_set_is_listed_and_runs_without_the_program_that_is_not_here() {
     fixture
         .heaptoll(&[&["run", "--set", "thre"], &words[..]].concat())
         .exits(2)
-        .complains(&["no set of programs is called `thre`; there are: three, twenty"]);
+        .complains(&["no set of programs is called `thre`; there are: interpreters, three, twenty"]);
     fixture.heaptoll(&["run", "--set", "three", "-p", "often"]).exits(2).complains(&["cannot be used with"]);
 }
 
