@@ -8,7 +8,7 @@ use std::time::Duration;
 use heaptoll_experiment::experiment::{Experiment, OwnCommand, Pairing, ProgramInfo, Settings, StackInfo};
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::runner::PINNED;
-use heaptoll_experiment::{lockstep, machine, words};
+use heaptoll_experiment::{lockstep, words};
 use heaptoll_preflight::{Observed, Refusal, Request as Preflight, Watch, killed_by, observe};
 
 use super::request::Entry;
@@ -219,27 +219,13 @@ fn experiment(
     seed: Option<u64>,
     timeout_s: f64,
 ) -> Experiment {
-    Experiment {
-        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
-        created_unix_s: clock::now().as_secs_f64(),
-        settings: Settings {
-            repetitions: 1,
-            seed: seed.unwrap_or_else(clock::seed),
-            timeout_s,
-            expect_status: entry.expect_status,
-            pairing: Pairing::Lockstep,
-            directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
-            ..Settings::default()
-        },
-        machine: machine::read(),
-        baseline: BASE.into(),
-        programs: vec![program],
-        stacks,
-        refused: vec![],
-        exact_notes: vec![],
-        observations: vec![],
-        tracks: vec![],
-        own_cost: None,
-        complete: false,
-    }
+    let settings = Settings {
+        repetitions: 1,
+        seed: seed.unwrap_or_else(clock::seed),
+        timeout_s,
+        expect_status: entry.expect_status,
+        pairing: Pairing::Lockstep,
+        ..Settings::default()
+    };
+    Experiment { stacks, ..Experiment::begun(settings, BASE.into(), vec![program]) }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::compare::judge_outputs;
-use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo};
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings};
 use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::observation::{Outcome, Phase};
 use heaptoll_experiment::runner::Ending;
@@ -191,20 +191,17 @@ pub fn carry_out(
         blocks: blocks(stacks, subject),
         together: &[],
         derived: None,
-        repetitions: request.repetitions.unwrap_or(REPETITIONS),
-        warmup: request.warmup,
-        seed: request.seed,
-        timeout_s: request.timeout_s,
-        thp: "",
-        expect_status: request.expect_status,
-        pairing: request.pairing,
-        slice_s: None,
+        settings: Settings {
+            repetitions: request.repetitions.unwrap_or(REPETITIONS),
+            warmup: request.warmup,
+            seed: request.seed.unwrap_or_default(),
+            timeout_s: request.timeout_s,
+            expect_status: request.expect_status,
+            pairing: request.pairing,
+            ..Settings::default()
+        },
+        is_seeded: request.seed.is_some(),
         at_once_bytes: None,
-        working_copy: false,
-        precision: None,
-        budget_s: None,
-        exact: false,
-        named: None,
     };
     let mut experiment = beginning::describe(beginning, context)?;
     if experiment.stacks.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use heaptoll_experiment::experiment::{Experiment, Pairing};
+use heaptoll_experiment::experiment::{Experiment, Pairing, Settings};
 use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::named::Named;
@@ -75,24 +75,28 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
             blocks: vec![],
             together: &request.together,
             derived: heaps.as_ref().map(|heaps| heaps as &dyn DerivedStacks),
-            repetitions: request.repetitions.unwrap_or(match (request.precision, request.budget_s) {
-                (None, None) => REPETITIONS,
-                _ => FIRST_ANALYSIS,
-            }),
-            warmup: request.warmup,
-            seed: request.seed,
-            timeout_s: request.timeout_s,
-            thp: request.thp.map(|thp| thp.as_str()).unwrap_or_default(),
-            expect_status: request.expect_status,
-            pairing: request.pairing,
-            slice_s: request.slice_s,
+            settings: Settings {
+                repetitions: request.repetitions.unwrap_or(match (request.precision, request.budget_s) {
+                    (None, None) => REPETITIONS,
+                    _ => FIRST_ANALYSIS,
+                }),
+                warmup: request.warmup,
+                seed: request.seed.unwrap_or_default(),
+                timeout_s: request.timeout_s,
+                thp: request.thp.map(|thp| thp.as_str().to_owned()).unwrap_or_default(),
+                expect_status: request.expect_status,
+                pairing: request.pairing,
+                slice_s: request.slice_s,
+                working_copy: request.working_copy,
+                // With a budget alone no interval is narrow enough.
+                precision: request.precision.or(request.budget_s.map(|_| 0.0)),
+                budget_s: request.budget_s,
+                exact: request.exact,
+                named: Some(named(request, &known)),
+                ..Settings::default()
+            },
+            is_seeded: request.seed.is_some(),
             at_once_bytes: request.at_once_bytes,
-            working_copy: request.working_copy,
-            // With a budget alone no interval is narrow enough.
-            precision: request.precision.or(request.budget_s.map(|_| 0.0)),
-            budget_s: request.budget_s,
-            exact: request.exact,
-            named: Some(named(request, &known)),
         },
         context,
     )?;

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings};
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Settings};
 use heaptoll_experiment::manager::Manager;
-use heaptoll_experiment::named::Named;
 use heaptoll_experiment::observation::Phase;
+use heaptoll_experiment::own_cost;
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::store::Store;
-use heaptoll_experiment::{machine, own_cost};
 
 use crate::cells;
 use crate::preparation::derived::DerivedStacks;
@@ -39,34 +38,12 @@ pub struct Beginning<'a> {
     pub together: &'a [Vec<String>],
     /// Makes further stacks of those that were proved.
     pub derived: Option<&'a dyn DerivedStacks>,
-    /// Timed repetitions.
-    pub repetitions: u32,
-    /// Repetitions before them.
-    pub warmup: u32,
-    /// Seed, where one was given.
-    pub seed: Option<u64>,
-    /// Time limit of an invocation, s.
-    pub timeout_s: f64,
-    /// `always`, `madvise`, `never`, or empty for the system's own.
-    pub thp: &'static str,
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// How runs are paired, where the program allows it.
-    pub pairing: Pairing,
-    /// Whether each run has a copy of the folder.
-    pub working_copy: bool,
-    /// Time slice of programs in lockstep, s; the kernel's own without one.
-    pub slice_s: Option<f64>,
+    /// What is stored of it; its seed counts where `is_seeded`, and folder and repeating command are filled in.
+    pub settings: Settings,
+    /// Whether the user gave the seed.
+    pub is_seeded: bool,
     /// Memory that runs at once may take together, bytes; half of what is available without a limit.
     pub at_once_bytes: Option<u64>,
-    /// Half-width of CPU intervals that is enough, as a share; without one the repetitions decide.
-    pub precision: Option<f64>,
-    /// Measuring ends after so many seconds, where it has no number of repetitions.
-    pub budget_s: Option<f64>,
-    /// Whether traced runs follow.
-    pub exact: bool,
-    /// What the user named one by one; `None` where everything counts as named.
-    pub named: Option<Named>,
 }
 
 /// Finds the programs, proves every manager on each, and describes the experiment; nothing is measured yet.
@@ -80,46 +57,14 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
                 .into(),
         ));
     }
-    let seed = beginning.seed.unwrap_or_else(clock::seed);
-    let mut experiment = Experiment {
-        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
-        created_unix_s: clock::now().as_secs_f64(),
-        settings: Settings {
-            repetitions: beginning.repetitions,
-            warmup: beginning.warmup,
-            seed,
-            timeout_s: beginning.timeout_s,
-            thp: beginning.thp.into(),
-            expect_status: beginning.expect_status,
-            pairing: beginning.pairing,
-            slice_s: beginning.slice_s,
-            working_copy: beginning.working_copy,
-            precision: beginning.precision,
-            budget_s: beginning.budget_s,
-            enough: BTreeMap::new(),
-            turns: BTreeMap::new(),
-            exact: beginning.exact,
-            level: None,
-            named: beginning.named,
-            shards: vec![],
-            directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
-            repeat_command: repeating(
-                with_input(beginning.command, &beginning.programs),
-                seed,
-                beginning.seed.is_some(),
-            ),
-        },
-        machine: machine::read(),
-        baseline: preflights::row_names(beginning.managers)[0].clone(),
-        programs: beginning.programs,
-        stacks: vec![],
-        refused: vec![],
-        observations: vec![],
-        tracks: vec![],
-        exact_notes: vec![],
-        own_cost: None,
-        complete: false,
-    };
+    let Beginning { programs, mut settings, is_seeded, .. } = beginning;
+    if !is_seeded {
+        settings.seed = clock::seed();
+    }
+    let words = with_input(beginning.command, &programs);
+    settings.repeat_command = repeating(words, settings.seed, is_seeded);
+    let baseline = preflights::row_names(beginning.managers)[0].clone();
+    let mut experiment = Experiment::begun(settings, baseline, programs);
     let together = preflights::Together {
         blocks: &beginning.blocks,
         programs: beginning.together,

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings, StackInfo};
-use heaptoll_experiment::machine;
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
 use heaptoll_reftrace::Sink;
@@ -26,7 +25,6 @@ use crate::preparation::repeat_command::{repeating, with_input};
 use crate::preparation::settings_in_environment;
 use crate::preparation::stand_ins;
 use crate::workload::Workload;
-use heaptoll_command::clock;
 use heaptoll_command::context::{Context, Messages};
 use heaptoll_command::failure::Failure;
 
@@ -193,42 +191,11 @@ fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramI
 }
 
 fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) -> Experiment {
-    Experiment {
-        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
-        created_unix_s: clock::now().as_secs_f64(),
-        settings: Settings {
-            repetitions: 0,
-            warmup: 0,
-            seed: 0,
-            timeout_s: request.timeout_s,
-            thp: String::new(),
-            expect_status: request.expect_status,
-            directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
-            pairing: Pairing::Interleaved,
-            slice_s: None,
-            working_copy: false,
-            precision: None,
-            budget_s: None,
-            enough: BTreeMap::new(),
-            turns: BTreeMap::new(),
-            exact: false,
-            level: None,
-            named: None,
-            shards: vec![],
-            // No seed has to be made explicit.
-            repeat_command: repeating(with_input(request.command.clone(), &programs), 0, true),
-        },
-        machine: machine::read(),
-        baseline: preflights::row_names(managers)[0].clone(),
-        programs,
-        stacks: vec![],
-        refused: vec![],
-        observations: vec![],
-        tracks: vec![],
-        exact_notes: vec![],
-        own_cost: None,
-        complete: false,
-    }
+    // No seed has to be made explicit.
+    let repeat_command = repeating(with_input(request.command.clone(), &programs), 0, true);
+    let (timeout_s, expect_status) = (request.timeout_s, request.expect_status);
+    let settings = Settings { timeout_s, expect_status, repeat_command, ..Settings::default() };
+    Experiment::begun(settings, preflights::row_names(managers)[0].clone(), programs)
 }
 
 /// The tool's table of allocators, with the families of the user's file.
