@@ -1,18 +1,15 @@
 //! Arguments of a command that traces: programs, managers, limits, and where runs are kept.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_runs::preparation::baseline::DEFAULT;
-use heaptoll_runs::standard_input::StandardInput;
 use heaptoll_runs::traced::{Ending, LIMIT_S, Request};
-use heaptoll_runs::workload::Workload;
 
 use crate::duration::positive_seconds;
 use crate::exit;
 use crate::outputs::own_arguments;
-use crate::workload_args::SizeArg;
+use crate::workload_args::{Programs, SizeArg};
 
 /// What to run under which managers.
 #[derive(Debug, Args)]
@@ -41,37 +38,15 @@ pub struct TracedArguments {
     /// File that keeps the runs [default: a new one in $XDG_STATE_HOME/heaptoll]
     #[arg(long, value_name = "FILE")]
     pub db: Option<PathBuf>,
-    /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`); may be given several times
-    #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
-    pub program: Vec<String>,
-    /// Every installed program of the catalog, without servers
-    #[arg(long, conflicts_with_all = ["command", "program"])]
-    pub all: bool,
-    /// The installed programs of a set, without servers (`heaptoll programs` names the sets)
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "program", "all"])]
-    pub set: Option<String>,
-    /// Input size of catalog programs
-    #[arg(long, value_enum, default_value = "demo", value_name = "SIZE")]
-    pub size: SizeArg,
-    /// Same as --size quick
-    #[arg(long, conflicts_with = "size")]
-    pub quick: bool,
-    /// A folder with your own catalog entries (docs/reference/program-format.md)
-    #[arg(long, value_name = "DIR")]
-    pub catalog: Option<PathBuf>,
-    /// Standard input of the command [default: heaptoll's own; a pipe is kept for all runs]
-    #[arg(long, value_name = "FILE", requires = "command")]
-    pub stdin: Option<PathBuf>,
-    /// The program and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
+    #[command(flatten)]
+    programs: Programs,
 }
 
 impl TracedArguments {
     /// What to run, as the library takes it.
     pub fn request(&self) -> Request {
         Request {
-            workload: self.workload(),
+            workload: self.programs.workload(SizeArg::Demo),
             manager: self.manager.clone(),
             baseline: self.baseline.clone(),
             timeout_s: self.timeout,
@@ -81,20 +56,6 @@ impl TracedArguments {
             db: self.db.clone(),
             allocator_symbols: self.allocator_symbols.clone(),
             command: own_arguments(),
-        }
-    }
-
-    fn workload(&self) -> Workload {
-        Workload {
-            program: self.program.clone(),
-            all: self.all,
-            set: self.set.clone(),
-            size: if self.quick { heaptoll_catalog::Size::Quick } else { self.size.into() },
-            catalog: self.catalog.clone(),
-            stdin: StandardInput::file_or_own(self.stdin.clone()),
-            serve: None,
-            after_load: None,
-            command: self.command.clone(),
         }
     }
 }

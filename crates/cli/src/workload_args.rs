@@ -32,21 +32,21 @@ impl From<SizeArg> for Size {
     }
 }
 
-/// The programs to run.
+/// Programs to run: of the catalog, or a command.
 #[derive(Debug, Args)]
-pub struct WorkloadArgs {
+pub struct Programs {
     /// A program of the catalog (`heaptoll programs`), or the file of an entry (`./server.toml`); may be given several times
-    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "serve"])]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     pub program: Vec<String>,
-    /// Every program of the catalog that is installed
-    #[arg(long, conflicts_with_all = ["command", "serve", "program"])]
+    /// Every program of the catalog that is installed; under the tracer without servers
+    #[arg(long, conflicts_with_all = ["command", "program"])]
     pub all: bool,
-    /// The installed programs of a set (`heaptoll programs` names the sets)
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "serve", "program", "all"])]
+    /// The installed programs of a set (`heaptoll programs` names the sets); under the tracer without servers
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "program", "all"])]
     pub set: Option<String>,
-    /// Input size of catalog programs
-    #[arg(long, value_enum, default_value = "full", value_name = "SIZE")]
-    pub size: SizeArg,
+    /// Input size of catalog programs [default: full; under the tracer demo]
+    #[arg(long, value_enum, value_name = "SIZE")]
+    pub size: Option<SizeArg>,
     /// Same as --size quick
     #[arg(long, conflicts_with = "size")]
     pub quick: bool,
@@ -56,9 +56,37 @@ pub struct WorkloadArgs {
     /// Standard input of the command [default: heaptoll's own; a pipe is kept for all runs]
     #[arg(long, value_name = "FILE", requires = "command")]
     pub stdin: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+impl Programs {
+    /// The programs, as the library takes them; inputs are of this size where none was named.
+    pub fn workload(&self, usual: SizeArg) -> Workload {
+        Workload {
+            program: self.program.clone(),
+            all: self.all,
+            set: self.set.clone(),
+            size: if self.quick { Size::Quick } else { self.size.unwrap_or(usual).into() },
+            catalog: self.catalog.clone(),
+            stdin: StandardInput::file_or_own(self.stdin.clone()),
+            serve: None,
+            after_load: None,
+            command: self.command.clone(),
+        }
+    }
+}
+
+/// Programs to run, or a server with its load.
+#[derive(Debug, Args)]
+pub struct WorkloadArgs {
+    #[command(flatten)]
+    programs: Programs,
     /// A server to measure, as one shell-quoted string; {tmp} is a new folder for each round, in the load too
     /// ({{tmp}} for the word itself)
-    #[arg(long, value_name = "COMMAND", requires = "load", requires = "ready")]
+    #[arg(long, value_name = "COMMAND", requires = "load", requires = "ready",
+        conflicts_with_all = ["program", "all", "set", "command"])]
     pub serve: Option<String>,
     /// The command that loads the server; it runs to its end
     #[arg(long, value_name = "COMMAND", requires = "serve")]
@@ -72,21 +100,12 @@ pub struct WorkloadArgs {
     /// Signal that stops the server cleanly
     #[arg(long, value_name = "SIGNAL", default_value = "TERM")]
     pub stop: String,
-    /// The program and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
 }
 
 impl WorkloadArgs {
     /// The programs, as the library takes them.
     pub fn workload(&self) -> Workload {
         Workload {
-            program: self.program.clone(),
-            all: self.all,
-            set: self.set.clone(),
-            size: if self.quick { Size::Quick } else { self.size.into() },
-            catalog: self.catalog.clone(),
-            stdin: StandardInput::file_or_own(self.stdin.clone()),
             serve: self.serve.as_ref().map(|command| Server {
                 command: command.clone(),
                 load: self.load.clone(),
@@ -94,8 +113,7 @@ impl WorkloadArgs {
                 figures: self.figures.clone(),
                 stop: self.stop.clone(),
             }),
-            after_load: None,
-            command: self.command.clone(),
+            ..self.programs.workload(SizeArg::Full)
         }
     }
 }

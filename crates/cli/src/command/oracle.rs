@@ -1,22 +1,19 @@
 //! `heaptoll lab oracle`: when each object of a program is used last, for runs that free it then.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::oracle::{self, Request, SCHEMA};
-use heaptoll_runs::standard_input::StandardInput;
 use heaptoll_runs::traced::LIMIT_S;
-use heaptoll_runs::workload::Workload;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::exit;
 use crate::outputs::own_arguments;
 use crate::session::Session;
-use crate::workload_args::SizeArg;
+use crate::workload_args::{Programs, SizeArg};
 
 /// Record the last use of each object of a program, for runs that free it then.
 ///
@@ -63,26 +60,10 @@ pub struct Arguments {
     /// Exit status of a good run
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
     expect_status: i32,
-    /// A program of the catalog (`heaptoll programs`); may be given several times
-    #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
-    program: Vec<String>,
-    /// Input size of catalog programs
-    #[arg(long, value_enum, default_value = "demo", value_name = "SIZE")]
-    size: SizeArg,
-    /// Same as --size quick
-    #[arg(long, conflicts_with = "size")]
-    quick: bool,
-    /// A folder with your own catalog entries (docs/reference/program-format.md)
-    #[arg(long, value_name = "DIR")]
-    catalog: Option<PathBuf>,
-    /// Standard input of the command [default: heaptoll's own; what is piped is kept for all runs]
-    #[arg(long, value_name = "FILE", requires = "command")]
-    stdin: Option<PathBuf>,
+    #[command(flatten)]
+    programs: Programs,
     #[command(flatten)]
     outputs: DocumentOutputs,
-    /// The program and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
 }
 
 /// Runs the command.
@@ -97,17 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         None => default_folder()?,
     };
     let request = Request {
-        workload: Workload {
-            program: arguments.program.clone(),
-            all: false,
-            set: None,
-            size: if arguments.quick { heaptoll_catalog::Size::Quick } else { arguments.size.into() },
-            catalog: arguments.catalog.clone(),
-            stdin: StandardInput::file_or_own(arguments.stdin.clone()),
-            serve: None,
-            after_load: None,
-            command: arguments.command.clone(),
-        },
+        workload: arguments.programs.workload(SizeArg::Demo),
         output,
         force: arguments.force || arguments.output.is_none(),
         graph: arguments.graph,
