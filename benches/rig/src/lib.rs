@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use heaptoll_catalog::Prepared;
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
-use heaptoll_experiment::machine;
 use heaptoll_experiment::plan;
 use heaptoll_experiment::runner::{self, Progress, RunContext, RunError};
 use heaptoll_experiment::store::Store;
@@ -59,29 +58,20 @@ fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settin
         ..StackInfo::default()
     };
     let first = stacks.first().map(|stack| stack.name.as_str());
+    let programs = vec![ProgramInfo {
+        name: program.name.clone(),
+        about: program.about.clone(),
+        command: program.command.clone(),
+        environment: program.environment.clone(),
+        stdin: program.stdin.as_ref().map(|path| path.display().to_string()),
+        expected_digest: program.expected_digest.clone(),
+        figures: program.figures.clone(),
+        scratch: true,
+        ..ProgramInfo::default()
+    }];
+    let baseline = baseline.or(first).unwrap_or_default().to_owned();
     Experiment {
-        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
-        created_unix_s: 0.0,
-        settings,
-        machine: machine::read(),
-        baseline: baseline.or(first).unwrap_or_default().to_owned(),
-        programs: vec![ProgramInfo {
-            name: program.name.clone(),
-            about: program.about.clone(),
-            command: program.command.clone(),
-            environment: program.environment.clone(),
-            stdin: program.stdin.as_ref().map(|path| path.display().to_string()),
-            expected_digest: program.expected_digest.clone(),
-            figures: program.figures.clone(),
-            scratch: true,
-            ..ProgramInfo::default()
-        }],
         stacks: stacks.iter().map(stack).collect(),
-        refused: vec![],
-        exact_notes: vec![],
-        observations: vec![],
-        tracks: vec![],
-        own_cost: None,
-        complete: false,
+        ..Experiment::begun(settings, baseline, programs)
     }
 }

@@ -5,47 +5,21 @@ use crate::observation::{Counters, Observation};
 
 /// An experiment of one program, `prog`, under the named stacks; the first is the baseline. No rows.
 pub fn experiment(stacks: &[&str]) -> Experiment {
+    let settings = Settings { repetitions: 8, seed: 1, timeout_s: 60.0, ..Settings::default() };
+    let (name, command) = ("prog".to_owned(), vec!["prog".to_owned()]);
+    let program = ProgramInfo { name, command, ..ProgramInfo::default() };
     Experiment {
         heaptoll_version: "0".into(),
         created_unix_s: 1.0,
-        settings: Settings { repetitions: 8, seed: 1, timeout_s: 60.0, ..Settings::default() },
         machine: Machine::default(),
-        baseline: stacks[0].into(),
-        programs: vec![ProgramInfo {
-            name: "prog".into(),
-            command: vec!["prog".into()],
-            ..ProgramInfo::default()
-        }],
         stacks: stacks.iter().map(|name| stack("prog", name)).collect(),
-        refused: vec![],
-        observations: vec![],
-        tracks: vec![],
-        exact_notes: vec![],
-        own_cost: None,
-        complete: false,
+        ..Experiment::begun(settings, stacks[0].into(), vec![program])
     }
 }
 
 /// A stack that passed its preflight.
 pub fn stack(program: &str, name: &str) -> StackInfo {
-    StackInfo {
-        program: program.into(),
-        name: name.into(),
-        preload: vec![],
-        environment: vec![],
-        version: String::new(),
-        origin: String::new(),
-        proof: String::new(),
-        warnings: vec![],
-        reports_statistics: false,
-        apart: None,
-        makes_files: false,
-        never_frees: false,
-        dropped_after: None,
-        block: 0,
-        heap: None,
-        own_command: None,
-    }
+    StackInfo { program: program.into(), name: name.into(), ..StackInfo::default() }
 }
 
 /// A good timed row.

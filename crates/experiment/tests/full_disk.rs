@@ -2,7 +2,7 @@
 //!
 //! A process of its own, since a limit on file sizes holds for a whole process.
 
-use heaptoll_experiment::experiment::{Experiment, Machine, Settings};
+use heaptoll_experiment::experiment::{Experiment, Settings};
 use heaptoll_experiment::observation::{MemoryTrack, Observation};
 use heaptoll_experiment::store::{Store, StoreError};
 
@@ -17,21 +17,7 @@ fn limit_file_size(bytes: u64) {
 }
 
 fn experiment() -> Experiment {
-    Experiment {
-        heaptoll_version: "0".into(),
-        created_unix_s: 1.0,
-        settings: Settings::default(),
-        machine: Machine::default(),
-        baseline: "glibc".into(),
-        programs: vec![],
-        stacks: vec![],
-        refused: vec![],
-        exact_notes: vec![],
-        observations: vec![],
-        tracks: vec![],
-        own_cost: None,
-        complete: false,
-    }
+    Experiment::begun(Settings::default(), "glibc".into(), vec![])
 }
 
 fn row(order: u32) -> Observation {

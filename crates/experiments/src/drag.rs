@@ -6,6 +6,7 @@ mod figures;
 mod sections;
 
 use heaptoll_drag::{Clock, Drag, FigureOptions, ManagerInfo};
+use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_reftrace_host::Options;
 use heaptoll_report::document::Document;
@@ -83,7 +84,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
         clock,
         programs: programs(&plan, &cells, rows),
     };
-    let facts = facts(&plan, &figures);
+    let facts = facts(&plan);
     Ok(Findings { figures, ending, facts, command: plan.experiment.settings.repeat_command })
 }
 
@@ -98,8 +99,7 @@ fn collects(cell: &Cell, known: &[Manager]) -> bool {
 
 /// The figures of one run.
 fn row(cell: &Cell, run: JudgedRun<Drag>, options: FigureOptions) -> Row {
-    let problem = (!run.is_good())
-        .then(|| run.remarks.first().cloned().unwrap_or_else(|| "its trace is incomplete".into()));
+    let problem = run.problem();
     let main = run.traced.main().map(|image| (image.image.pid, image.image.number));
     let mut row = Row {
         manager: cell.stack.name.clone(),
@@ -125,34 +125,25 @@ fn row(cell: &Cell, run: JudgedRun<Drag>, options: FigureOptions) -> Row {
 
 /// Rows by program, the baseline first, what was refused last.
 fn programs(plan: &Plan, cells: &[Cell], rows: Vec<(String, Row)>) -> Vec<Program> {
-    let mut programs: Vec<Program> = Vec::new();
-    for info in &plan.experiment.programs {
-        let of_this = |(program, _): &&(String, Row)| *program == info.name;
-        let mut managers: Vec<Row> = rows.iter().filter(of_this).map(|(_, row)| row.clone()).collect();
-        let refused = plan.refused().iter().filter(|(program, ..)| *program == info.name);
-        managers.extend(refused.map(|(_, stack, why)| Row {
-            manager: stack.clone(),
-            problem: Some(why.clone()),
-            ..Row::default()
-        }));
-        let baseline = cells
-            .iter()
-            .find(|cell| cell.is_baseline && cell.program.name == info.name)
-            .map(|cell| cell.stack.name.clone());
-        programs.push(Program {
+    let made = |program: &ProgramInfo| {
+        rows.iter().filter(|(name, _)| *name == program.name).map(|(_, row)| row.clone()).collect()
+    };
+    let refused = |manager, why| Row { manager, problem: Some(why), ..Row::default() };
+    let program = |(info, managers): (&ProgramInfo, Vec<Row>)| {
+        let baseline = cells.iter().find(|cell| cell.is_baseline && cell.program.name == info.name);
+        Program {
             program: info.name.clone(),
             command: info.command.clone(),
-            baseline: baseline.unwrap_or_default(),
+            baseline: baseline.map(|cell| cell.stack.name.clone()).unwrap_or_default(),
             managers,
-        });
-    }
-    programs
+        }
+    };
+    plan.by_program(made, refused).into_iter().map(program).collect()
 }
 
 /// Managers, tracer, settings.
-fn facts(plan: &Plan, figures: &Figures) -> Vec<(String, String)> {
+fn facts(plan: &Plan) -> Vec<(String, String)> {
     let mut facts = plan.manager_facts();
-    facts.push(("traced by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
-    facts.push(("randomness".into(), if figures.pinned { "pinned" } else { "not pinned" }.into()));
+    facts.extend(plan.tracer_facts());
     facts
 }

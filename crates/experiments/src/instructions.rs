@@ -112,8 +112,7 @@ fn one(cell: &Cell, run: JudgedRun<Costs>) -> Row {
     Row {
         manager: cell.stack.name.clone(),
         version: cell.stack.version.clone(),
-        problem: (!run.is_good())
-            .then(|| run.remarks.first().cloned().unwrap_or_else(|| "its trace is incomplete".into())),
+        problem: run.problem(),
         image: main.map(|image| ImageSummary {
             command: image.image.command.clone(),
             ended: image.ending.to_string(),
@@ -136,9 +135,7 @@ fn one(cell: &Cell, run: JudgedRun<Costs>) -> Row {
 /// Managers, tracer, machine.
 fn facts(plan: &Plan, figures: &Figures) -> Vec<(String, String)> {
     let mut facts = plan.manager_facts();
-    facts.push(("counted by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
-    let pinned = if figures.pinned { "pinned" } else { "not pinned" };
-    facts.push(("randomness".into(), pinned.into()));
+    facts.extend(plan.tracer_facts());
     facts.push(("runs of each".into(), figures.repeat.to_string()));
     facts
 }

@@ -222,7 +222,7 @@ fn studied(request: &Request, machine: &Machine, all_runs: Vec<Runs>) -> Vec<Pro
 
 /// The figures of one run: those of the process image that executed most.
 fn one(cell: &Cell, run: traced::JudgedRun<ImageSimulator>) -> Option<(RunInfo, ImageResult)> {
-    let good = run.is_good();
+    let mut cut_short = run.problem();
     let mut traced = run.traced;
     let key = |image: &heaptoll_reftrace_host::Image| (image.pid, image.number);
     let main = key(&traced.main()?.image);
@@ -232,8 +232,6 @@ fn one(cell: &Cell, run: traced::JudgedRun<ImageSimulator>) -> Option<(RunInfo, 
     let main = traced.images.swap_remove(traced.images.iter().position(|image| key(&image.image) == main)?);
     let own = references(&main.totals);
     let simulated = main.sink.finish();
-    let mut cut_short =
-        (!good).then(|| run.remarks.first().cloned().unwrap_or_else(|| "its trace is incomplete".into()));
     let mut warnings = run.remarks;
     if let Some(Partial::Memory { limit, unsimulated }) = simulated.profile.partial {
         let why = format!(
@@ -285,7 +283,6 @@ fn facts(plan: &traced::Plan, figures: &Figures) -> Vec<(String, String)> {
         facts.push(("line".into(), format!("{} bytes", one.study.line_bytes)));
         facts.push(("page".into(), format!("{} bytes", one.study.page_bytes)));
     }
-    facts.push(("traced by".into(), format!("heaptoll's tracer on Valgrind {}", plan.tracer.version())));
-    facts.push(("randomness".into(), if figures.pinned { "pinned" } else { "not pinned" }.into()));
+    facts.extend(plan.tracer_facts());
     facts
 }

@@ -15,38 +15,19 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
     let stack = |program: &str, name: &String| StackInfo {
         program: program.into(),
         name: name.clone(),
-        preload: vec![],
-        environment: vec![],
-        version: String::new(),
-        origin: String::new(),
-        proof: String::new(),
-        warnings: vec![],
         reports_statistics: true,
-        apart: None,
-        makes_files: false,
-        never_frees: false,
-        dropped_after: None,
-        block: 0,
-        heap: None,
-        own_command: None,
+        ..StackInfo::default()
     };
+    let of = |name: &&str| stacks.iter().map(|own| stack(name, own)).collect::<Vec<_>>();
+    let settings = Settings { repetitions, seed: 1, timeout_s: 60.0, ..Settings::default() };
+    let baseline = stacks.first().cloned().unwrap_or_default();
     Experiment {
         heaptoll_version: "0".into(),
         created_unix_s: 1.0,
-        settings: Settings { repetitions, seed: 1, timeout_s: 60.0, ..Settings::default() },
         machine: Machine::default(),
-        baseline: stacks.first().cloned().unwrap_or_default(),
-        programs: programs.iter().map(program).collect(),
-        stacks: programs
-            .iter()
-            .flat_map(|name| stacks.iter().map(|stack_name| stack(name, stack_name)))
-            .collect(),
-        refused: vec![],
-        observations: vec![],
-        tracks: vec![],
-        exact_notes: vec![],
-        own_cost: None,
+        stacks: programs.iter().flat_map(of).collect(),
         complete: true,
+        ..Experiment::begun(settings, baseline, programs.iter().map(program).collect())
     }
 }
 

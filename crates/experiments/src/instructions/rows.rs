@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::check;
 use super::figures::{Disagreement, Program, Row};
+use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_runs::traced::{Cell, Plan};
 
 /// All runs made, by program and manager.
@@ -23,22 +24,19 @@ impl Runs {
     }
 
     /// The rows of every program of the plan.
-    pub fn programs(mut self, plan: &Plan, cells: &[Cell]) -> Vec<Program> {
-        let mut programs: Vec<Program> = Vec::new();
-        for info in &plan.experiment.programs {
-            let mut rows: Vec<Row> = Vec::new();
-            for cell in cells.iter().filter(|cell| cell.program.name == info.name) {
-                let Some(row) = self.made.remove(&key(cell)).and_then(gathered) else { continue };
-                rows.push(row);
-            }
-            for (_, stack, why) in plan.refused().iter().filter(|(program, ..)| *program == info.name) {
-                rows.push(Row { manager: stack.clone(), problem: Some(why.clone()), ..Row::default() });
-            }
-            let warnings = check::warnings(&rows);
-            let (program, command) = (info.name.clone(), info.command.clone());
-            programs.push(Program { program, command, managers: rows, warnings });
-        }
-        programs
+    pub fn programs(&self, plan: &Plan, cells: &[Cell]) -> Vec<Program> {
+        let made = |program: &ProgramInfo| {
+            let own = cells.iter().filter(|cell| cell.program.name == program.name);
+            own.filter_map(|cell| self.made.get(&key(cell)).cloned().and_then(gathered)).collect()
+        };
+        let refused = |manager, why| Row { manager, problem: Some(why), ..Row::default() };
+        let program = |(info, managers): (&ProgramInfo, Vec<Row>)| Program {
+            program: info.name.clone(),
+            command: info.command.clone(),
+            warnings: check::warnings(&managers),
+            managers,
+        };
+        plan.by_program(made, refused).into_iter().map(program).collect()
     }
 }
 

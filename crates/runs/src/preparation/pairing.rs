@@ -263,21 +263,8 @@ pub(super) mod tests {
 
     /// An experiment whose stacks run in lockstep where they can.
     pub fn in_lockstep(programs: Vec<ProgramInfo>, stacks: Vec<StackInfo>) -> Experiment {
-        Experiment {
-            programs,
-            stacks,
-            baseline: "glibc".into(),
-            settings: Settings { pairing: Pairing::Lockstep, ..Settings::default() },
-            heaptoll_version: "0".into(),
-            created_unix_s: 0.0,
-            machine: heaptoll_experiment::machine::read(),
-            refused: vec![],
-            exact_notes: vec![],
-            observations: vec![],
-            tracks: vec![],
-            own_cost: None,
-            complete: false,
-        }
+        let settings = Settings { pairing: Pairing::Lockstep, ..Settings::default() };
+        Experiment { stacks, ..Experiment::begun(settings, "glibc".into(), programs) }
     }
 
     fn proven(effects: &[Effect]) -> ProofRun {

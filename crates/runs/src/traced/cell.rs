@@ -49,6 +49,12 @@ impl<S> JudgedRun<S> {
     pub fn is_good(&self) -> bool {
         self.outcome.is_ok() && self.traced.is_whole()
     }
+
+    /// Why they are not.
+    pub fn problem(&self) -> Option<String> {
+        let first = || self.remarks.first().cloned().unwrap_or_else(|| "its trace is incomplete".into());
+        (!self.is_good()).then(first)
+    }
 }
 
 /// What a command adds to the stored observation; the rest is the same for all.
