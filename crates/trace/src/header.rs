@@ -76,7 +76,8 @@ pub struct Ending {
     pub status: Option<i32>,
     /// ns from the beginning.
     pub time_ns: u64,
-    /// The process's peak resident set, KiB, where known (`VmHWM`, or the largest sample).
+    /// The process's own peak resident set when it was sampled last (`VmHWM`), KiB, where known: it may have had more. Not
+    /// what `wait` states, which is that of its children, too.
     pub peak_rss_kib: Option<u64>,
     /// User and system CPU of the process, s, where known. The layer's share is included.
     pub cpu_s: Option<f64>,

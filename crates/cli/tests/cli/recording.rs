@@ -154,6 +154,17 @@ fn samples_and_maxima_show_memory_over_time() {
     assert!(ending.time_ns >= 120_000_000 && trace.samples.is_sorted_by_key(|sample| sample.time_ns));
 }
 
+/// Before, the trace of a shell had the peak of the program that it waited for.
+#[test]
+fn the_peak_of_a_process_is_not_that_of_its_children() {
+    let fixture = Fixture::new();
+    let program =
+        fixture.program("large", "int main(void) { memset(malloc(64 << 20), 1, 64 << 20); return 0; }");
+    record(&fixture, &[], &["sh", "-c", &format!("{program}; sleep 0.1; :")]).exits(0);
+    let ending = Trace::read(fixture.path("t")).whole().ending.expect("an ending");
+    assert!(ending.peak_rss_kib < Some(32 << 10), "{ending:?}");
+}
+
 #[test]
 fn a_program_of_the_catalog_is_recorded_over_a_named_manager() {
     let fixture = Fixture::new();
