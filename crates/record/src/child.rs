@@ -20,9 +20,6 @@ pub const RECORD: &str = "HEAPTOLL_RECORD";
 pub struct Child {
     /// Its process number.
     pub pid: i32,
-    /// Peak resident memory of this process itself when it started the program, KiB: the kernel counts it as the
-    /// program's until the program has had more.
-    own_peak_kib: u64,
 }
 
 /// How the program ended.
@@ -32,8 +29,6 @@ pub struct ProgramExit {
     pub status: ExitStatus,
     /// User and system time, s.
     pub cpu_s: f64,
-    /// Its peak resident memory, KiB, where that can be known.
-    pub peak_rss_kib: Option<u64>,
 }
 
 impl ProgramExit {
@@ -135,24 +130,14 @@ pub fn start(request: &Request, (variable, shared): (&str, &Path)) -> Result<Chi
             });
         }
     }
-    let own_peak_kib = own_peak_kib();
     let child = command
         .spawn()
         .map_err(|source| RecordError::Start { program: program.to_string_lossy().into_owned(), source })?;
-    Ok(Child { pid: child.id() as i32, own_peak_kib })
+    Ok(Child { pid: child.id() as i32 })
 }
 
 fn stream(path: &Path, opened: io::Result<File>) -> Result<Stdio, RecordError> {
     opened.map(Stdio::from).map_err(|source| RecordError::Stream { path: PathBuf::from(path), source })
-}
-
-fn own_peak_kib() -> u64 {
-    // SAFETY: all zeroes is a valid rusage; getrusage writes to this live local only.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        u64::try_from(usage.ru_maxrss).unwrap_or(0)
-    }
 }
 
 impl Child {
@@ -165,11 +150,9 @@ impl Child {
             (libc::wait4(self.pid, &mut status, libc::WNOHANG, &mut usage), usage)
         };
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-        let peak = u64::try_from(usage.ru_maxrss).unwrap_or(0);
         (reaped == self.pid).then(|| ProgramExit {
             status: ExitStatus::from_raw(status),
             cpu_s: seconds(usage.ru_utime) + seconds(usage.ru_stime),
-            peak_rss_kib: (peak > self.own_peak_kib).then_some(peak),
         })
     }
 

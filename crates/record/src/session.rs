@@ -268,7 +268,7 @@ impl Last {
             how: self.how.clone(),
             status: self.ended.and_then(|ended| ended.status.code()),
             time_ns: self.time_ns,
-            peak_rss_kib: self.ended.and_then(|ended| ended.peak_rss_kib).max(watch.peak_rss_kib()),
+            peak_rss_kib: watch.peak_rss_kib(),
             cpu_s: self.ended.map(|ended| ended.cpu_s),
             peak_heap_bytes: watch.peak_heap_bytes().max(self.brk_bytes),
             ..Ending::default()
@@ -332,7 +332,6 @@ pub fn write_empty(
     let ending = Ending {
         how: how.to_string(),
         status: ended.and_then(|ended| ended.status.code()),
-        peak_rss_kib: ended.and_then(|ended| ended.peak_rss_kib),
         cpu_s: ended.map(|ended| ended.cpu_s),
         ..Ending::default()
     };

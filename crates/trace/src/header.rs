@@ -76,9 +76,11 @@ pub struct Ending {
     pub status: Option<i32>,
     /// ns from the beginning.
     pub time_ns: u64,
-    /// The process's peak resident set, KiB, where known (`VmHWM`, or the largest sample).
+    /// The process's own peak resident set when it was last sampled (`VmHWM`), KiB, where known: it may have had more
+    /// later. What `wait` states includes its children's.
     pub peak_rss_kib: Option<u64>,
-    /// User and system CPU of the process, s, where known. The layer's share is included.
+    /// User and system CPU of the process and of children that it waited for, s, where known. The layer's share is
+    /// included.
     pub cpu_s: Option<f64>,
     /// Threads: their kernel numbers by index.
     pub threads: Vec<i32>,

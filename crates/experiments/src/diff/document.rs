@@ -9,7 +9,7 @@ use heaptoll_units::{percent, three_digits, whole_bytes};
 use super::figures::{Figures, Recording};
 use heaptoll_command::subject::manager_name;
 use heaptoll_gate::diagnosis::site_flame;
-use heaptoll_gate::differences::{Differences, Part, holds_0, less};
+use heaptoll_gate::differences::{Differences, Part, Row, holds_0, less};
 use heaptoll_gate::sites::Lack;
 
 /// What flame graphs call the two recordings.
@@ -91,7 +91,9 @@ pub fn document(figures: &Figures, command: &str) -> Document {
     first.text = compared(figures).filter_map(|measure| sentence(measure, figures)).collect();
     match &figures.sites.unjoined {
         Some(sites) => first.text.insert(0, sites.clone()),
-        None if first.text.is_empty() => first.text.push(without_growth(figures)),
+        None if compared(figures).all(|measure| (measure.of)(figures).added().is_empty()) => {
+            first.text.extend(without_growth(figures, first.text.is_empty()));
+        }
         None => {}
     }
     first.items.push(Item::Table(totals(figures)));
@@ -134,34 +136,32 @@ fn undecided(differences: &Differences) -> Option<String> {
     })
 }
 
-/// What is stated where no call site grew for certain.
-fn without_growth(figures: &Figures) -> String {
+/// What is stated where no call site grew for certain; `alone`, where none shrank, either.
+fn without_growth(figures: &Figures, alone: bool) -> Option<String> {
     let all = || MEASURES.iter().map(|measure| (measure.of)(figures));
     let most = |of: fn(&Differences) -> u64| all().map(of).max().unwrap_or(0) as usize;
     let (base, new) = (most(|found| found.only_base.parts), most(|found| found.only_new.parts));
     if base + new > 0 {
-        return format!(
+        return Some(format!(
             "No common call site grew. Only in the first: {}; only in the second: {} (removed or added, \
              renamed, or of another program).",
             plural(base, "call site"),
             plural(new, "call site")
-        );
+        ));
+    }
+    if !alone {
+        return None;
     }
     let changed = compared(figures)
         .map(|measure| (measure, (measure.of)(figures)))
         .filter(|(_, all)| all.interval.is_some_and(|interval| !holds_0(interval)));
     let changed: Vec<String> =
         changed.map(|(measure, all)| format!(" {}, {}.", measure.title, total(measure, all))).collect();
-    if all().any(|found| found.undecided > 0) {
-        return match changed.is_empty() {
-            true => "No difference detected in the samples.".into(),
-            false => format!("No call site grew for certain.{}", changed.concat()),
-        };
-    }
-    if all().all(|found| found.grown.is_empty() && found.shrunk.is_empty()) {
-        return "Nothing: every call site allocated and retained the same.".into();
-    }
-    "No call site grew; some shrank.".into()
+    Some(match (all().any(|found| found.undecided > 0), changed.is_empty()) {
+        (false, _) => "Nothing: every call site allocated and retained the same.".into(),
+        (true, true) => "No difference detected in the samples.".into(),
+        (true, false) => format!("No call site changed for certain.{}", changed.concat()),
+    })
 }
 
 /// Which figures are not there, in a sentence.
@@ -186,46 +186,59 @@ fn fact(recording: &Recording) -> String {
     format!("{}: {} under {manager}", in_words(recording), recording.program)
 }
 
-/// What grew most for certain, in words; what shrank most, where that is more than any call site grew by.
+/// What shrank most, and by how much for certain: a call site of both, or one of the first alone beyond what all of
+/// the second alone have, since these may have it under another name.
+fn shrunk_most(differences: &Differences) -> Option<(u64, Row)> {
+    let rows = differences.shrunk.first().map(|row| (row.difference.unsigned_abs(), row.clone()));
+    let single = differences.only_base.largest.first().map(|single| {
+        let row = Row {
+            part: single.part.clone(),
+            base: single.amount,
+            interval: single.interval,
+            ..Row::default()
+        };
+        (single.amount.saturating_sub(differences.only_new.amount), row)
+    });
+    // Of equal ones the first.
+    let all = single.into_iter().chain(rows);
+    all.filter(|(certain, _)| *certain > 0).max_by_key(|(certain, _)| *certain)
+}
+
+/// The call site that changed most for certain, in words: one that grew, unless another shrank by more.
 fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
     let differences = (measure.of)(figures);
     let added = differences.added();
-    let most = added.first()?;
+    let most = added.first();
+    let shrunk = shrunk_most(differences).filter(|(less, _)| most.is_none_or(|most| *less > most.more));
     let (less, noun) = if measure.is_bytes { ("less", "") } else { ("fewer", " calls") };
-    let shrunk = differences.shrunk.first().filter(|row| row.difference.unsigned_abs() > most.more);
-    let change = match (shrunk, most.base) {
-        (Some(shrunk), _) => format!(
-            "{} {} {} {less}{noun}: {} became {} ({}); {} grew most, by {}",
-            shrunk.part.name,
-            measure.verb,
-            measure.amount(shrunk.difference.unsigned_abs()),
-            measure.amount(shrunk.base),
-            measure.amount(shrunk.new),
-            grown(shrunk.base, shrunk.new),
-            most.part.name,
-            measure.amount(most.more),
-        ),
-        (None, Some(base)) if base > 0 => format!(
-            "{} {} {} more{noun}: {} became {} ({})",
-            most.part.name,
-            measure.verb,
-            measure.amount(most.more),
-            measure.amount(base),
-            measure.amount(most.new),
-            grown(base, most.new),
-        ),
-        _ => format!(
-            "{} {} {}{noun}, and nothing before",
-            most.part.name,
-            measure.verb,
-            measure.amount(most.new)
-        ),
+    let became =
+        |base, new| format!("{} became {} ({})", measure.amount(base), measure.amount(new), grown(base, new));
+    let (change, interval) = match (shrunk, most) {
+        (Some((_, Row { part, base, new, interval, .. })), most) => {
+            let by = measure.amount(base.saturating_sub(new));
+            let change = format!("{} {} {by} {less}{noun}: {}", part.name, measure.verb, became(base, new));
+            match most {
+                Some(most) => {
+                    let more = measure.amount(most.more);
+                    (format!("{change}; {} grew most, by {more}", most.part.name), None)
+                }
+                None => (change, interval),
+            }
+        }
+        (None, most) => {
+            let most = most?;
+            let change = match most.base.filter(|base| *base > 0) {
+                Some(base) => {
+                    format!("{} more{noun}: {}", measure.amount(most.more), became(base, most.new))
+                }
+                None => format!("{}{noun}, and nothing before", measure.amount(most.new)),
+            };
+            (format!("{} {} {change}", most.part.name, measure.verb), most.interval)
+        }
     };
-    let change = match most.interval.filter(|_| shrunk.is_none()) {
-        Some(interval) => format!("{change}; 95 % interval {}", measure.interval(interval)),
-        None => change,
-    };
-    Some(format!("{change}; {}.", total(measure, differences)))
+    let interval =
+        interval.map_or_else(String::new, |ends| format!("; 95 % interval {}", measure.interval(ends)));
+    Some(format!("{change}{interval}; {}.", total(measure, differences)))
 }
 
 /// What all call sites differ by, in words.
@@ -471,7 +484,7 @@ mod tests {
         let of = |all: Option<[i64; 2]>, site: [i64; 2]| {
             let parts = [
                 (part("more"), Amounts::Both(100, 200), Some(site)),
-                (part("less"), Amounts::Both(104, 0), None),
+                (part("less"), Amounts::Both(104, 0), Some([-250, 42])),
             ];
             let mut figures = Figures::default();
             figures.sites.bytes = Differences { interval: all, ..Differences::estimated(parts) };
@@ -495,7 +508,36 @@ mod tests {
         let of_none = text(&of(Some([-50, 42]), [-1, 9]));
         assert_eq!(of_none, "No difference detected in the samples.");
         let of_all = text(&of(Some([1, 42]), [-1, 9]));
-        assert!(of_all.contains("Bytes allocated, total: −4 B"), "{of_all}");
+        assert!(of_all.contains("for certain. Bytes allocated, total: −4 B"), "{of_all}");
+    }
+
+    /// Before, "No difference detected in the samples." stood above a row that had certainly shrunk, and "some shrank"
+    /// named none.
+    #[test]
+    fn what_shrank_most_is_named_where_nothing_grew() {
+        let text = |interval: Option<[i64; 2]>, less: Amounts, new| {
+            let mut figures = Figures::default();
+            figures.sites.live = Differences::estimated([
+                (part("less"), less, interval),
+                (part("open"), Amounts::Both(10, 12), interval.map(|_| [-5, 9])),
+                (part("new"), Amounts::New(new), interval.map(|_| [20, 60])),
+            ]);
+            document(&figures, "").sections[0].text.join("|")
+        };
+        let sampled = text(Some([-900, -300]), Amounts::Both(700, 100), 0);
+        assert_eq!(
+            sampled.split("; total").next(),
+            Some(
+                "less retains at the peak 600 B less: 700 B became 100 B (−85.7 %); 95 % interval −900 B to −300 B"
+            )
+        );
+        let exact = text(None, Amounts::Both(700, 100), 0);
+        assert!(exact.contains("became 100 B (−85.7 %); open grew most, by 2 B; total"), "{exact}");
+        let removed = text(Some([-900, -300]), Amounts::Base(700), 40);
+        assert!(
+            removed.starts_with("less retains at the peak 700 B less: 700 B became 0 B (−100 %)"),
+            "{removed}"
+        );
     }
 
     #[test]
@@ -522,6 +564,9 @@ mod tests {
         let text = document(&figures, "").sections.remove(0).text.concat();
         assert!(text.contains("Only in the first: 1 call site; only in the second: 1 call site"), "{text}");
         figures.sites.bytes = Differences::new([(part("a"), Amounts::Both(300, 100))]);
-        assert_eq!(document(&figures, "").sections[0].text, ["No call site grew; some shrank."]);
+        assert_eq!(
+            document(&figures, "").sections[0].text,
+            ["a allocates 200 B less: 300 B became 100 B (−66.7 %); total: −200 B (300 B to 100 B)."]
+        );
     }
 }

@@ -24,7 +24,7 @@ pub fn finish(document: &mut Document, tables: &Tables, ledger: Option<&Ledger>,
         document.warnings.extend(ended_early(&ending.how));
         document.facts.push(("ended".into(), ending.how.clone()));
         if let Some(peak) = ending.peak_rss_kib {
-            document.facts.push(("peak resident set of the run".into(), format!("{peak} KiB")));
+            document.facts.push(("peak resident set of the run".into(), format!("at least {peak} KiB")));
         }
     }
     document.facts.extend(tables.header.machine.iter().cloned());

@@ -84,12 +84,15 @@ fn traces(request: &Request, recorded: &RecordingOutcome, first: &Recording, mes
             let most = many.iter().max_by_key(|recording| recording.events);
             let events: u64 = many.iter().map(|recording| recording.events).sum();
             messages.note(&format!(
-                "and {} of {} with {} events, in {}; the largest is {}",
+                "and {} of processes that it started or became with {} events, in {}; the largest is {}",
                 plural(many.len(), "trace"),
-                "processes that it started or became",
                 count(events as f64),
                 folder_of_others(&request.output).display(),
-                most.map_or_else(String::new, |most| most.path.display().to_string())
+                most.map_or_else(String::new, |most| format!(
+                    "{}, of {}",
+                    most.path.display(),
+                    program(most)
+                ))
             ));
         }
     }

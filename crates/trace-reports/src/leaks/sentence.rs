@@ -24,12 +24,11 @@ fn most(figures: &LeakFigures, of: fn(&Kinds) -> Sum) -> Option<(&SiteLeaks, Sum
     rows.rev().max_by_key(|(_, sum)| sum.bytes)
 }
 
-fn definite(row: &SiteLeaks) -> String {
-    let (own, led) = (row.kinds.definite, row.led);
-    let lost = format!("{} lost {}: definitely", place(&row.name), amount(own.plus(led)));
-    match led.objects {
-        0 => format!("{lost}."),
-        _ => format!("{lost} {}, and {} that only these held.", number(own.objects), number(led.objects)),
+/// How what is lost divides: `definitely 365, and 1 that only these held.`
+fn definitely(own: Sum, led: Sum) -> String {
+    match (own.objects, led.objects) {
+        (0, _) | (_, 0) => "definitely.".to_owned(),
+        (own, led) => format!("definitely {}, and {} that only these held.", number(own), number(led)),
     }
 }
 
@@ -50,16 +49,19 @@ fn grows(one: &Growing) -> String {
 
 /// The worst that was found.
 pub fn worst(figures: &LeakFigures) -> String {
+    let lost = figures.kinds.definite.plus(figures.kinds.indirect);
+    let of_all =
+        format!("{} are lost: {}", amount(lost), definitely(figures.kinds.definite, figures.kinds.indirect));
     if let Some(row) = figures.rows.first().filter(|row| row.kinds.definite.objects > 0) {
-        let all = figures.kinds.definite;
-        return match all.objects > row.kinds.definite.objects {
-            true => format!("{} In all, {} are definitely lost.", definite(row), amount(all)),
-            false => definite(row),
+        let how = definitely(row.kinds.definite, row.led);
+        let of_row = format!("{} lost {}: {how}", place(&row.name), amount(row.lost()));
+        return match lost.objects > row.lost().objects {
+            true => format!("{of_row} In all, {of_all}"),
+            false => of_row,
         };
     }
-    let lost = figures.kinds.definite.plus(figures.kinds.indirect);
     if lost.objects > 0 {
-        return format!("{} are lost: definitely.", amount(lost));
+        return of_all;
     }
     if let Some((row, possible)) = most(figures, |kinds| kinds.possible) {
         return format!("{} lost {}: possibly.", place(&row.name), amount(possible));
@@ -174,6 +176,21 @@ mod tests {
         assert!(
             worst(&figures(vec![lost]))
                 .ends_with("lost 22.0 MiB in 366 objects: definitely 365, and 1 that only these held.")
+        );
+    }
+
+    /// Before, a list of 1000 objects whose first was lost counted as one object in the sum of all sites.
+    #[test]
+    fn the_sum_of_all_sites_counts_what_only_lost_objects_held() {
+        let definite = |objects| Kinds { definite: Sum { objects, bytes: 64 * objects }, ..Kinds::default() };
+        let list = SiteLeaks { led: Sum { objects: 999, bytes: 63_936 }, ..row("list", definite(1)) };
+        let mut found = figures(vec![row("handle", definite(2000)), list]);
+        found.kinds.indirect = Sum { objects: 999, bytes: 63_936 };
+        let sentence = worst(&found).replace('\u{202f}', "");
+        assert_eq!(
+            sentence,
+            "handle lost 125 KiB in 2000 objects: definitely. In all, 188 KiB in 3000 objects are lost: \
+             definitely 2001, and 999 that only these held."
         );
     }
 

@@ -1,6 +1,7 @@
 //! The sections of `heaptoll trace stat` below its first table.
 
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
+use heaptoll_report::format::plural;
 use heaptoll_trace::EventKind;
 use heaptoll_trace_analysis::stat::{CallSiteFigures, Point, StatFigures};
 use heaptoll_units::{bytes, number, objects, part, percent, time_ns, whole_bytes};
@@ -301,8 +302,12 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
         at_exit.map_or_else(String::new, |live| format!(" {} when exit begins,", whole_bytes(live.bytes))),
         whole_bytes(figures.at_exit.bytes)
     )];
-    let resident = figures.subject.peak_rss_kib.map(|kib| bytes(kib as f64 * 1024.0));
-    text.extend(resident.map(|resident| format!("The peak resident set is {resident}.")));
+    // The last sample may have come long before the peak.
+    let resident = figures.subject.peak_rss_kib.map(|kib| kib.saturating_mul(1024));
+    text.extend(resident.filter(|resident| *resident >= figures.peak.live_bytes).map(|resident| {
+        let samples = plural(figures.resident.len(), "sample");
+        format!("At least {} was resident (largest of {samples}).", whole_bytes(resident))
+    }));
     Some(Section { title: "Over the run".into(), text, items })
 }
 
@@ -312,11 +317,13 @@ mod tests {
 
     /// "The largest sampled resident set is 4.79 MiB" stood below "most bytes alive 7.45 MiB".
     #[test]
-    fn the_peak_resident_set_is_the_kernels_and_not_a_samples() {
+    fn samples_show_what_was_resident_at_least_and_nothing_below_the_bytes_alive() {
         let mut figures = StatFigures { objects: 1, resident: vec![(1, 4908)], ..StatFigures::default() };
         let text = |figures: &StatFigures| over_the_run(figures).expect("an object").text;
         assert_eq!(text(&figures).len(), 1, "unknown");
         figures.subject.peak_rss_kib = Some(8480);
-        assert_eq!(text(&figures)[1], "The peak resident set is 8.28 MiB.");
+        assert_eq!(text(&figures)[1], "At least 8.28 MiB was resident (largest of 1 sample).");
+        figures.peak.live_bytes = 8481 << 10;
+        assert_eq!(text(&figures).len(), 1, "below the bytes alive");
     }
 }
