@@ -47,7 +47,7 @@ static Int directory = -1;
 static ULong consumer_began;
 
 /* linux/futex.h and others, whose values are the same on every supported machine. */
-enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, POPULATE_WRITE = 23 };
+enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, FUTEX_WAKE_OP_PRIVATE = 5 + 128, FUTEX_ADD_NOTHING = 1 << 28 };
 
 static ULong *block(ULong number)
 {
@@ -103,12 +103,17 @@ static Bool consumer_lives(void)
    return ht_options.consumer == 0 || (consumer_began != 0 && began(ht_options.consumer) == consumer_began);
 }
 
-/* Populates the memory of a block before it is written: without space in the file system a write would be a fault. */
-static Bool has_memory(void *from, SizeT bytes)
+/* Populates the memory of a block before it is written: without space in the file system a write would be a fault. The
+   kernel touches each page by a call that the ring needs anyway: the program may have a filter that kills on another. */
+static Bool has_memory(UChar *from, SizeT bytes)
 {
-   const SysRes result = HT_SYSCALL(__NR_madvise, from, bytes, POPULATE_WRITE, 0, 0, 0);
-   /* Kernels before 5.14 do not know it. */
-   return !sr_isError(result) || sr_Err(result) == VKI_EINVAL;
+   for (UChar *page = from; page < from + bytes; page += VKI_PAGE_SIZE) {
+      const SysRes result = HT_SYSCALL(__NR_futex, page, FUTEX_WAKE_OP_PRIVATE, 0, 0, page, FUTEX_ADD_NOTHING);
+      /* Any other error is a filter's, and no sign that memory is missing. */
+      if (sr_isError(result) && (sr_Err(result) == VKI_EFAULT || sr_Err(result) == VKI_ENOMEM))
+         return False;
+   }
+   return True;
 }
 
 /* Waits for a block to write into; False if there is no consumer to wait for. */
@@ -144,7 +149,7 @@ void ht_ring_turn(void)
    for (ULong *word = ht_ring_place->next; word < end; word++)
       *word = 0;
    /* Before the block is published: the consumer reads the one after it where this process dies. */
-   if (published + 1 < HT_RING_BLOCKS && !has_memory(block(published + 1), BLOCK_BYTES)) {
+   if (published + 1 < HT_RING_BLOCKS && !has_memory((UChar *)block(published + 1), BLOCK_BYTES)) {
       VG_(umsg)("heaptoll: there is no more space in %s; what process %d does from here on is not recorded; free some, "
                 "or set TMPDIR to a folder with more\n",
                 ht_options.ring_dir, VG_(getpid)());
@@ -319,7 +324,7 @@ static void make(void)
    }
    header = (Header *)(Addr)sr_Res(mapped);
    published = 0;
-   const Bool has_space = has_memory(header, HT_RING_HEADER_BYTES + BLOCK_BYTES);
+   const Bool has_space = has_memory((UChar *)header, HT_RING_HEADER_BYTES + BLOCK_BYTES);
    /* What it has taken is left to others. */
    if (!has_space)
       HT_SYSCALL(__NR_ftruncate, fd, 0, 0, 0, 0, 0);

@@ -156,6 +156,20 @@ mod tests {
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
     }
 
+    /// Before, `trace import`, `trace export` and `oracle` had no `-f`.
+    #[test]
+    fn force_has_one_short_name_in_all_commands() {
+        fn shorts(command: &clap::Command, found: &mut Vec<Option<char>>) {
+            found.extend(
+                command.get_arguments().filter(|one| one.get_id() == "force").map(clap::Arg::get_short),
+            );
+            command.get_subcommands().for_each(|inner| shorts(inner, found));
+        }
+        let mut found = vec![];
+        shorts(&Cli::command(), &mut found);
+        assert!(found.len() > 5 && found.iter().all(|short| *short == Some('f')), "{found:?}");
+    }
+
     #[test]
     fn every_old_name_leads_to_a_command() {
         for (old, new) in RENAMED {

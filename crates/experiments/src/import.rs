@@ -36,11 +36,11 @@ pub struct Request {
 #[derive(Debug, Error)]
 enum NoImport {
     #[error(
-        "{0} is neither a recording of heaptrack nor a heap profile of pprof, DHAT, jemalloc, gperftools or \
-         Go. --from names a format that is not recognised; `bytehound export-heaptrack` turns a recording of \
-         bytehound into one of heaptrack"
+        "{name} is neither a recording of heaptrack nor a heap profile of pprof, DHAT, jemalloc, gperftools or \
+         Go: it seems to be {seems}. --from names a format that is not recognised; `bytehound export-heaptrack` \
+         turns a recording of bytehound into one of heaptrack"
     )]
-    Unknown(String),
+    Unknown { name: String, seems: String },
     #[error("{0} is a trace of heaptoll already: there is nothing to import")]
     IsTrace(String),
 }
@@ -73,7 +73,7 @@ pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> 
             return Err(ForeignError::NoEvents { name, kind }.into());
         }
         None if opened.first.starts_with(b"\x89HTRACE\n") => return Err(NoImport::IsTrace(name).into()),
-        None => return Err(NoImport::Unknown(name).into()),
+        None => return Err(NoImport::Unknown { name, seems: heaptoll_trace::seems(&opened.first) }.into()),
     }
     let output = output(request)?;
     let summary = import(opened, name, &output, request)?;

@@ -39,5 +39,6 @@ pub use last_frees::LastFrees;
 pub use memory::{MEMORY_LIMIT, Memory};
 pub use output::{Output, Stream, TraceFile};
 pub use reader::{Batch, Reader};
+pub use sniff::seems;
 pub use tables::{Tables, tables};
 pub use writer::{Allocation, Settings, Writer};

@@ -39,6 +39,11 @@ pub(crate) fn other_kind(bytes: &[u8], wanted: FileKind) -> Option<&'static str>
         .then_some("a trace with pointers, which `heaptoll trace stat` and `heaptoll lab replay-graph` read")
 }
 
+/// What a file with these first bytes is that should be another tool's, to follow `it seems to be`.
+pub fn seems(bytes: &[u8]) -> String {
+    describe(bytes, FileKind::Trace)
+}
+
 /// As text, to follow `it seems to be`.
 pub(crate) fn describe(bytes: &[u8], kind: FileKind) -> String {
     if bytes.is_empty() {

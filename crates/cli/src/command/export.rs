@@ -97,7 +97,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace files that exist
-    #[arg(long)]
+    #[arg(short, long)]
     force: bool,
     /// Count only objects allocated between two times, such as 10s,60s; live ones are counted at the second time. An
     /// older object that grows counts with its growth

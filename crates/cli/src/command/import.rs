@@ -60,7 +60,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace a file that exists
-    #[arg(long)]
+    #[arg(short, long)]
     force: bool,
     #[command(flatten)]
     memory: MemoryArguments,

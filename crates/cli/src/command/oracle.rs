@@ -45,7 +45,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite a file that exists
-    #[arg(long)]
+    #[arg(short, long)]
     force: bool,
     /// Also record when each object becomes unreachable: pointers and roots, while nothing is freed; some tens of
     /// times slower (docs/lab/reclamation.md)

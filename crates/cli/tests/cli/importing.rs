@@ -96,7 +96,12 @@ fn what_cannot_be_imported_is_refused_and_leaves_no_file() {
         ("newer", &b"v 20000 9\n"[..], &["version 9", "reads versions 1 to 3"][..]),
         ("broken", b"v 10400 3\ns 1 a\ni 5 9\n", &["line 3", "unknown texts"]),
         ("late", b"v 10400 3\ni 5 0\nt 1 0\na 5 1\n+ 0\n+ 7\n", &["line 6", "unknown allocation"]),
-        ("empty", b"", &["neither a recording of heaptrack", "--from"]),
+        ("empty", b"", &["neither a recording of heaptrack", "an empty file", "--from"]),
+        (
+            "massif",
+            b"desc: (none)\ncmd: ./m\n",
+            &["a profile of massif", "--tool=dhat writes one that is read"],
+        ),
         ("text", b"hello\n", &["neither a recording of heaptrack", "bytehound export-heaptrack"]),
     ] {
         let file = write(name, text);

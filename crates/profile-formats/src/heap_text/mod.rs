@@ -16,6 +16,7 @@ use heaptoll_units::whole_bytes;
 pub use lines::is_heap_text;
 use lines::{Parsed, parse};
 pub use mapped::Mapped;
+use values::Values;
 
 use crate::bounded::{Bounded, ReadError, ReadProfile, sampled, without_nul};
 
@@ -33,7 +34,8 @@ pub fn read(bytes: &[u8], limit_bytes: u64, names: &mut Names) -> Result<ReadPro
     }
     let parsed = parse(&String::from_utf8_lossy(bytes))?;
     let header = &parsed.header;
-    let has_allocated = parsed.samples.iter().any(|sample| sample.values.has_allocated(header));
+    let values: Vec<&Values> = parsed.samples.iter().map(|sample| &sample.values).collect();
+    let has_allocated = Values::have_allocated(&values, header);
     let measures = match has_allocated {
         true => {
             vec![Measure::EndObjects, Measure::EndBytes, Measure::AllocatedObjects, Measure::AllocatedBytes]

@@ -39,12 +39,28 @@ fn stacks_have_the_sums_of_all_threads() {
 
 #[test]
 fn a_sampled_profile_is_scaled_and_states_so() {
-    let sampled = GPERFTOOLS.replace("heapprofile", "heap_v2/100");
+    // As gperftools writes it: what is in use, twice.
+    let sampled = GPERFTOOLS.replace("heapprofile", "heap_v2/100").replace("4: 400", "2: 200");
     let found = read(sampled.as_bytes(), LIMIT, &mut unnamed).unwrap();
     // Objects of 100 bytes each: one in 1 / (1 - 1/e) is not sampled.
     assert_eq!(found.profile.total(Measure::EndBytes), 316 + 158);
     assert_eq!(found.profile.measures(), [Measure::EndObjects, Measure::EndBytes]);
     assert!(found.remarks[0].contains("100 B") && found.remarks[1].contains("not bytes allocated"));
+}
+
+/// Before, they were dropped in each sampled profile of this layout, and pprof showed them.
+#[test]
+fn bytes_allocated_of_a_sampled_profile_are_read_where_they_can_be_true() {
+    let sampled = GPERFTOOLS.replace("heapprofile", "heap_v2/100");
+    let allocated = |text: &str| {
+        let found = read(text.as_bytes(), LIMIT, &mut unnamed).unwrap();
+        let is_there = found.profile.measures().contains(&Measure::AllocatedBytes);
+        is_there.then(|| found.profile.total(Measure::AllocatedBytes))
+    };
+    assert_eq!(allocated(&sampled), Some(633 + 158));
+    for less in ["1: 400", "4: 100", "0: 0"] {
+        assert_eq!(allocated(&sampled.replace("4: 400", less)), None, "{less}");
+    }
 }
 
 #[test]

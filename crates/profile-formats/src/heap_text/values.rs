@@ -73,10 +73,14 @@ impl Values {
         self.live[1]
     }
 
-    /// Whether what was allocated is known. A sampled profile of gperftools repeats what is in use there.
-    pub fn has_allocated(&self, header: &Header) -> bool {
-        let is_kept = header.writer != Writer::Gperftools || header.mean_bytes.is_none();
-        is_kept && self.allocated != [0; 2]
+    /// Whether these, of all call stacks, have what was allocated. A sampled profile of gperftools repeats what is in use
+    /// there, unless another tool wrote it: then it differs, and is never less.
+    pub fn have_allocated(all: &[&Values], header: &Header) -> bool {
+        if header.writer != Writer::Gperftools || header.mean_bytes.is_none() {
+            return all.iter().any(|one| one.allocated != [0; 2]);
+        }
+        let is_less = |one: &&Values| one.allocated[0] < one.live[0] || one.allocated[1] < one.live[1];
+        all.iter().any(|one| one.allocated != one.live) && !all.iter().any(is_less)
     }
 
     /// In the order of their measures: objects and bytes in use, then allocated. Saturates.

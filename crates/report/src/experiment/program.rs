@@ -6,6 +6,7 @@ use heaptoll_experiment::comparison::{Comparison, Metric, ProgramTable, Row};
 use heaptoll_experiment::disturbance::Disturbed;
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
 use heaptoll_experiment::kept_input;
+use heaptoll_experiment::manager::collects;
 use heaptoll_experiment::observation::{Observation, Outcome};
 
 use super::parts::{Extras, environment, folded};
@@ -72,6 +73,8 @@ pub fn brief(experiment: &Experiment, comparison: &Comparison, table: &ProgramTa
 const NOTES: usize = 2;
 /// A table that cannot show differences of this size suggests more repetitions.
 pub(super) const COARSE: f64 = 0.05;
+/// How a program dies that follows a wrong pointer.
+const SIGSEGV: i32 = 11;
 /// Repetitions that are advised where there are too few for any interval.
 const ADVISED: u32 = 10;
 
@@ -132,6 +135,10 @@ fn warnings(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
         if let Some(output) = last_output(experiment, &table.program, &row.stack) {
             text += &format!("; it wrote: {output}");
         }
+        if hides_pointers(experiment, table, &row.stack) {
+            text += "; every manager that does not collect did well: the likely cause is hidden pointers, see \
+                     docs/method/limits.md#tithe";
+        }
         found.push(text);
     }
     found.extend(nodes::disagreements(table, &experiment.baseline));
@@ -146,6 +153,16 @@ fn failed<'a>(
 ) -> impl Iterator<Item = &'a Observation> {
     let rows = experiment.observations.iter().filter(move |row| row.program == program && row.stack == stack);
     rows.filter(|row| row.phase.is_measured() && !row.outcome.is_ok() && row.outcome != Outcome::Interrupted)
+}
+
+/// Whether a collector failed as one does that misses pointers, and all managers that do not collect did well.
+fn hides_pointers(experiment: &Experiment, table: &ProgramTable, stack: &str) -> bool {
+    let mut failures = failed(experiment, &table.program, stack);
+    let mut others = table.rows.iter().filter(|row| !collects(&row.stack)).peekable();
+    collects(stack)
+        && failures.all(|row| matches!(row.outcome, Outcome::WrongOutput | Outcome::Signal(SIGSEGV)))
+        && others.peek().is_some()
+        && others.all(|row| row.marks.is_empty())
 }
 
 /// Most repetitions that are named.

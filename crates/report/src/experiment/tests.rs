@@ -161,6 +161,33 @@ fn trouble_is_marked_and_explained() {
     assert!(HOSTILE.contains('\x1b'));
 }
 
+/// Before, no word said why a program that hides its pointers fails under each collector.
+#[test]
+fn hidden_pointers_are_named_where_collectors_alone_fail() {
+    let named = |failing: [&str; 2], outcome: &Outcome| {
+        let (mut made, _) = experiment(Shape::Single);
+        let mut names = made.stacks.iter_mut().map(|stack| &mut stack.name);
+        let renamed =
+            names.by_ref().skip(1).zip(failing).map(|(name, new)| (std::mem::replace(name, new.into()), new));
+        for (old, new) in renamed.collect::<Vec<_>>() {
+            for row in made.observations.iter_mut().filter(|row| row.stack == old) {
+                row.stack = new.into();
+                row.outcome = outcome.clone();
+            }
+        }
+        let comparison = heaptoll_experiment::compare::compare(&made);
+        let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
+        text.matches("the likely cause is hidden pointers, see docs/method/limits.md#tithe").count()
+    };
+    for outcome in [Outcome::WrongOutput, Outcome::Signal(11)] {
+        assert_eq!(named(["bdw", "tithe-collect"], &outcome), 2, "{outcome}");
+        assert_eq!(named(["bdw", "other"], &outcome), 0, "{outcome}");
+    }
+    for outcome in [Outcome::Ok, Outcome::Signal(6), Outcome::Exit(1)] {
+        assert_eq!(named(["bdw", "tithe-collect"], &outcome), 0, "{outcome}");
+    }
+}
+
 #[test]
 fn colours_follow_the_claims() {
     let (experiment, mut comparison) = experiment(Shape::Single);

@@ -8,7 +8,7 @@ use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, s
 use heaptoll_trace_analysis::subject::PYTHONMALLOC;
 use heaptoll_units::limits;
 
-use super::system_calls::{RECORDER, SITES, forbidden};
+use super::system_calls::{RECORDER, SIGSYS, SITES, forbidden};
 use heaptoll_command::context::Messages;
 
 /// Passes on the messages of a recording under way.
@@ -106,8 +106,6 @@ fn others(recorded: &RecordingOutcome) -> (Vec<&Recording>, Vec<&Recording>) {
 
 /// The words of a recording's end that a signal caused.
 const KILLED: &str = "killed by signal";
-/// A filter of system calls refuses one by it.
-const SIGSYS: i32 = 31;
 
 /// What went wrong, or which command reads the trace.
 fn troubles(
@@ -190,7 +188,7 @@ fn signalled(request: &Request, recorded: &RecordingOutcome, messages: &dyn Mess
     let died: Vec<(&Recording, i32)> = recorded.recordings.iter().enumerate().filter_map(died).collect();
     if died.iter().any(|(_, signal)| *signal == SIGSYS) {
         let of_sites = if request.options.sites || request.options.ledger { SITES } else { &[] };
-        messages.warning(&forbidden(&[RECORDER, of_sites]));
+        messages.warning(&forbidden("layer", &[RECORDER, of_sites]));
     }
     if let [(one, signal), more @ ..] = &died[..] {
         let advice = match request.manager.name.as_str() {

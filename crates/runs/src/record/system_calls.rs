@@ -1,5 +1,5 @@
-//! The system calls that the layers make, which a filter (seccomp) of the program must allow. docs/method/limits.md lists
-//! the same.
+//! The system calls that the layers and the tracer make, which a filter (seccomp) of the program must allow.
+//! docs/method/limits.md lists the same.
 
 /// Of a recording.
 pub const RECORDER: &[&str] = &[
@@ -50,11 +50,45 @@ pub const SAMPLER: &[&str] = &[
     "tgkill",
 ];
 
-/// The warning about a program that SIGSYS ended. Which call was forbidden is not known.
-pub fn forbidden(layer_calls: &[&[&str]]) -> String {
+/// Of the tracer, Valgrind included.
+pub const TRACER: &[&str] = &[
+    "clock_gettime",
+    "close",
+    "dup3",
+    "faccessat2",
+    "fcntl",
+    "ftruncate",
+    "futex",
+    "getpid",
+    "getppid",
+    "gettid",
+    "memfd_create",
+    "mincore",
+    "mmap",
+    "mprotect",
+    "munmap",
+    "open",
+    "openat",
+    "pipe",
+    "prlimit64",
+    "read",
+    "readlink",
+    "rt_sigprocmask",
+    "rt_sigtimedwait",
+    "sched_getaffinity",
+    "sched_yield",
+    "statx",
+    "write",
+];
+
+/// A filter of system calls kills by it.
+pub const SIGSYS: i32 = 31;
+
+/// The warning about a program that SIGSYS ended under a `layer` or the `tracer`. Which call was forbidden is not known.
+pub fn forbidden(ours: &str, calls: &[&[&str]]) -> String {
     format!(
-        "signal 31 is SIGSYS: a filter of system calls (seccomp) forbids a call of the program or of heaptoll's \
-         layer. The filter must allow the layer's calls: {}",
-        layer_calls.concat().join(", ")
+        "signal {SIGSYS} is SIGSYS: a filter of system calls (seccomp) forbids a call of the program or of heaptoll's \
+         {ours}. The filter must allow the {ours}'s calls: {}",
+        calls.concat().join(", ")
     )
 }

@@ -39,7 +39,7 @@ pub fn summary(
     messages: &dyn Messages,
 ) {
     if outcome.status == Some(KILLED_BY_SIGSYS) {
-        messages.warning(&forbidden(&[SAMPLER]));
+        messages.warning(&forbidden("layer", &[SAMPLER]));
     }
     outcome.warnings.iter().for_each(|warning| messages.warning(warning));
     // As a shell states it: a program may end with such a status by itself.

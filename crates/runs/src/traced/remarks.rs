@@ -8,6 +8,7 @@ use heaptoll_reftrace_host::{ImageEnding, Traced, TracedImage, syscalls};
 
 use super::cell::Cell;
 use super::seen;
+use crate::record::system_calls::{SIGSYS, TRACER, forbidden};
 
 /// Images named one by one, at most.
 const NAMED: usize = 3;
@@ -33,6 +34,9 @@ pub fn of<S>(cell: &Cell, traced: &Traced<S>, outcome: &Outcome) -> Vec<String> 
             ),
             other => format!("it failed: {other}; the figures cover the run until then"),
         });
+        if *outcome == Outcome::Signal(SIGSYS) {
+            found.push(forbidden("tracer", &[TRACER]));
+        }
     }
     found.extend(images(traced));
     found.extend(served(cell, traced));

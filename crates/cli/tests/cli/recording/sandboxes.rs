@@ -1,6 +1,6 @@
 //! Programs whose filter of system calls (seccomp) kills.
 
-use heaptoll_runs::record::system_calls::{RECORDER, SAMPLER, SITES};
+use heaptoll_runs::record::system_calls::{RECORDER, SAMPLER, SITES, TRACER};
 
 use crate::fixture::Fixture;
 
@@ -73,11 +73,21 @@ fn sigsys_is_explained_by_all_that_the_layer_calls() {
     }
 }
 
+/// Before, "killed by signal 31" was all that a command said whose tracer a filter killed.
+#[test]
+fn a_filter_must_allow_the_calls_of_the_tracer_and_sigsys_is_explained_by_them() {
+    let fixture = Fixture::new();
+    let allowing = filtered(&fixture, "allowing", &[TRACER]);
+    fixture.heaptoll(&["leaks", "--", &allowing]).exits(0);
+    let forbidding = filtered(&fixture, "forbidding", &[&["getpid"]]);
+    fixture.heaptoll(&["leaks", "--", &forbidding]).complains(&["seccomp", &TRACER.join(", ")]);
+}
+
 #[test]
 fn the_page_of_limits_lists_the_system_calls_of_each_layer() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/method/limits.md");
     let page = std::fs::read_to_string(page).expect("reads");
-    for calls in [RECORDER, SITES, SAMPLER] {
+    for calls in [RECORDER, SITES, SAMPLER, TRACER] {
         assert!(page.contains(&format!("| `{}` |", calls.join("`, `"))), "{calls:?}");
     }
 }
