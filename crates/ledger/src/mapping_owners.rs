@@ -211,7 +211,7 @@ mod tests {
 
     /// Such a file, and the program's own memory behind it, was static data without a caller.
     #[test]
-    fn a_file_that_the_program_maps_to_write_to_is_no_static_data_nor_is_what_lies_behind_it() {
+    fn a_writable_mapping_of_a_data_file_and_the_memory_after_it_are_not_static_data() {
         let of = |access: &[&str], name: &str| -> Vec<Mapping> {
             let start = |at: usize| 0x1000 * (at as u64 + 1);
             access
