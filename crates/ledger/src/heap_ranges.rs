@@ -198,8 +198,20 @@ pub fn follows_image(mappings: &[Mapping], number: usize) -> bool {
     let before = number.checked_sub(1).and_then(|before| mappings.get(before));
     mapping.is_anonymous()
         && mapping.name.is_empty()
-        && before
-            .is_some_and(|before| before.end == mapping.start && before.is_private_file() && before.writable)
+        && before.is_some_and(|before| before.end == mapping.start && before.writable)
+        && is_loaded(mappings, number - 1)
+}
+
+/// Mappings of one program or library, at most: a program may map a file many times.
+const LOADED: usize = 64;
+
+/// Whether a private mapping of a file is part of a program or library: its code lies before it, with at most zeroed data in
+/// between. Any other is a file that the program reads, and what lies behind it is not zeroed data.
+pub fn is_loaded(mappings: &[Mapping], number: usize) -> bool {
+    let mapping = &mappings[number];
+    let is_part = |before: &&Mapping| before.name == mapping.name || before.is_anonymous();
+    let mut parts = mappings[..=number].iter().rev().take(LOADED).take_while(is_part);
+    mapping.is_private_file() && parts.any(|part| part.executable && !part.is_anonymous())
 }
 
 fn whole(mapping: &Mapping, number: usize) -> HeapRange {
@@ -246,6 +258,7 @@ mod tests {
             inode,
             name: name.into(),
             writable: true,
+            executable: inode == 1,
             accessible: true,
             ..Mapping::default()
         }

@@ -88,9 +88,9 @@ pub enum Term {
     Held,
     /// Live for the manager, unknown to the record: allocated before it began, or past the layer.
     Unrecorded,
-    /// Code and constant data of files.
+    /// Code and constant data, and private mappings of files that are no code.
     Code,
-    /// Writable data of the program and its libraries, and private mappings of files.
+    /// Writable data of the program and its libraries.
     StaticData,
     /// Stacks of threads.
     Stacks,

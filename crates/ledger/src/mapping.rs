@@ -18,6 +18,8 @@ pub struct Mapping {
     pub accessible: bool,
     /// Writable.
     pub writable: bool,
+    /// Executable.
+    pub executable: bool,
     /// Writes to it are visible to other processes.
     pub shared: bool,
     /// Of its file.
@@ -43,7 +45,7 @@ impl Mapping {
         !self.shared && self.inode == 0 && !self.name.starts_with('/')
     }
 
-    /// Whether it is a private mapping of a file: code, constants, static data.
+    /// Whether it is a private mapping of a file: code, constants, static data, or a file that the program reads.
     pub fn is_private_file(&self) -> bool {
         !self.shared && (self.inode != 0 || self.name.starts_with('/'))
     }
@@ -132,6 +134,7 @@ fn head(line: &str) -> Option<Mapping> {
         end,
         accessible: access[..3] != *b"---",
         writable: access[1] == b'w',
+        executable: access[2] == b'x',
         shared: access[3] == b's',
         inode,
         name,
@@ -164,10 +167,10 @@ Rss:                   0 kB
         assert_eq!(all.len(), 3);
         assert_eq!(all[0].name, "/usr/bin/a file (deleted)");
         assert_eq!((all[0].rss, all[0].anonymous, all[0].inode), (8 << 10, 4 << 10, 247_278));
-        assert!(all[0].is_private_file() && !all[0].writable && all[0].accessible);
+        assert!(all[0].is_private_file() && !all[0].writable && !all[0].executable && all[0].accessible);
         assert_eq!((all[1].bytes(), all[1].rss, all[1].swap), (1 << 20, 100 << 10, 12 << 10));
         assert!(all[1].is_anonymous() && all[1].writable);
-        assert_eq!(all[2].name, "[vsyscall]");
+        assert!(all[2].name == "[vsyscall]" && all[2].executable);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::heap_ranges::follows_image;
+use crate::heap_ranges::{follows_image, is_loaded};
 use crate::line::{Amount, Term};
 use crate::mapping::{self, Mapping};
 
@@ -55,7 +55,7 @@ impl MappingOwners {
     pub fn terms(&self, mappings: &[Mapping], number: usize, rest: Amount) -> [(Term, Amount); 2] {
         let mapping = &mappings[number];
         let term = self.term(mappings, number);
-        if term != Term::Code {
+        if term != Term::Code || !is_loaded(mappings, number) {
             return [(term, rest), (term, Amount::default())];
         }
         // Pages of a file that were written before they were made constant (relocated data) are no longer the file's.
@@ -92,7 +92,8 @@ impl MappingOwners {
             return Term::Shared;
         }
         if mapping.is_private_file() {
-            return if mapping.writable { Term::StaticData } else { Term::Code };
+            let is_data = mapping.writable && is_loaded(mappings, number);
+            return if is_data { Term::StaticData } else { Term::Code };
         }
         let at = self.stacks.partition_point(|&address| address < mapping.start);
         if self.stacks.get(at).is_some_and(|&address| address < mapping.end) {
@@ -145,6 +146,7 @@ mod tests {
             end,
             accessible: access != "---p",
             writable: access.contains('w'),
+            executable: access.contains('x'),
             shared: access.ends_with('s'),
             inode: u64::from(name.starts_with('/')),
             name: name.into(),
@@ -198,12 +200,48 @@ mod tests {
 
     #[test]
     fn relocated_constants_are_static_data() {
-        let mut mappings = [mapping(0x1000, 0x9000, "r--p", "/bin/x")];
-        mappings[0].anonymous = 0x2000;
+        let code = mapping(0x0, 0x1000, "r-xp", "/bin/x");
+        let mut mappings = [code, mapping(0x1000, 0x9000, "r--p", "/bin/x")];
+        mappings[1].anonymous = 0x2000;
         let rest = Amount { resident: 0x5000, swapped: 0x1000, absent: 0x2000 };
-        let terms = MappingOwners::new(None).terms(&mappings, 0, rest);
+        let terms = MappingOwners::new(None).terms(&mappings, 1, rest);
         assert_eq!(terms[0], (Term::Code, Amount { resident: 0x3000, swapped: 0, absent: 0x2000 }));
         assert_eq!(terms[1], (Term::StaticData, Amount { resident: 0x2000, swapped: 0x1000, absent: 0 }));
+    }
+
+    /// Such a file, and the program's own memory behind it, was static data without a caller.
+    #[test]
+    fn a_writable_mapping_of_a_data_file_and_the_memory_after_it_are_not_static_data() {
+        let of = |access: &[&str], name: &str| -> Vec<Mapping> {
+            let start = |at: usize| 0x1000 * (at as u64 + 1);
+            access
+                .iter()
+                .enumerate()
+                .map(|(at, access)| mapping(start(at), start(at + 1), access, name))
+                .collect()
+        };
+        let after = |mut all: Vec<Mapping>, access: &str, name: &str| {
+            let end = all.last().map_or(0x1000, |last| last.end);
+            all.push(mapping(end, end + 0x1000, access, name));
+            all
+        };
+        let last = |mappings: &[Mapping]| MappingOwners::new(None).term(mappings, mappings.len() - 1);
+        let library = of(&["r--p", "r-xp", "r--p", "---p", "rw-p"], "/lib/l.so");
+        let zeroed = after(library.clone(), "rw-p", "");
+        // A compiler's large data lies behind zeroed data.
+        let large = after(zeroed.clone(), "rw-p", "/lib/l.so");
+        for mappings in [&library, &zeroed, &large, &after(large.clone(), "rw-p", "")] {
+            assert_eq!(last(mappings), Term::StaticData, "{mappings:?}");
+        }
+        for before in [vec![], library, zeroed] {
+            let mut file = after(before, "rw-p", "/data/table");
+            let number = file.len() - 1;
+            file[number].anonymous = 0x800;
+            let written = Amount { resident: 0x1000, ..Amount::default() };
+            let [whole, none] = MappingOwners::new(None).terms(&file, number, written);
+            assert_eq!((whole, none.1), ((Term::Code, written), Amount::default()), "{file:?}");
+            assert_eq!(last(&after(file, "rw-p", "")), Term::OtherAnonymous);
+        }
     }
 
     #[test]

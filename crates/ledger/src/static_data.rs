@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::heap_ranges::is_loaded;
 use crate::mapping::Mapping;
 use crate::residency::{Run, Walk};
 
@@ -36,9 +37,10 @@ impl StaticData {
         let is_layers = |mapping: &Mapping| {
             mapping.name.rsplit('/').next().is_some_and(|file| file.starts_with("libheaptoll_"))
         };
-        let is_data =
-            |mapping: &&Mapping| mapping.writable && mapping.is_private_file() && !is_layers(mapping);
-        for mapping in mappings.iter().filter(is_data) {
+        let is_data = |&number: &usize| {
+            mappings[number].writable && is_loaded(mappings, number) && !is_layers(&mappings[number])
+        };
+        for mapping in (0..mappings.len()).filter(is_data).map(|number| &mappings[number]) {
             let first = mappings.iter().find(|other| other.name == mapping.name).unwrap_or(mapping);
             if files.last().is_none_or(|(name, _)| *name != mapping.name) {
                 files.push((mapping.name.clone(), first.start));
@@ -66,6 +68,7 @@ mod tests {
             end: start + 0x1000,
             name: name.into(),
             writable,
+            executable: !writable,
             ..Mapping::default()
         };
         let mappings = [

@@ -7,7 +7,7 @@ use heaptoll_units::kib;
 
 use super::collector::collector;
 use super::groups::shown;
-use super::headline::headline;
+use super::headline::{headline, peak_name};
 use super::over_time::{chart, over_time};
 use super::peak::Peak;
 use super::stays::Stays;
@@ -26,7 +26,7 @@ pub fn document(ledger: &Ledger, subject: &str, most: &Peak) -> Document {
     document.warnings = warnings(ledger);
     document.sections.push(Section {
         title: most.heading(ledger),
-        text: std::iter::once(headline("At the largest snapshot", top))
+        text: std::iter::once(headline(&format!("At {}", peak_name(ledger, top)), top))
             .chain(huge(top))
             .chain(
                 Stays::of(ledger).filter(|stays| !stays.leads).map(|stays| stays.sentence(&ledger.manager)),

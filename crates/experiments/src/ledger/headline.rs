@@ -1,10 +1,20 @@
 //! The sentence on a snapshot as a whole.
 
-use heaptoll_ledger::Snapshot;
+use heaptoll_ledger::{Ledger, Snapshot};
 use heaptoll_report::format::{mib_from_bytes, plural, seconds};
 use heaptoll_units::per_hundred;
 
 use super::groups::{GROUPS, Group, line_name};
+
+/// Which snapshot the one at the peak is, by the rule of [`Ledger::peak`].
+pub fn peak_name(ledger: &Ledger, peak: &Snapshot) -> &'static str {
+    let is_largest = ledger.snapshots.iter().all(|snapshot| snapshot.rss_bytes <= peak.rss_bytes);
+    if is_largest {
+        "the largest snapshot"
+    } else {
+        "the snapshot with most live memory near the largest RSS"
+    }
+}
 
 /// The process at a snapshot, which `when` names, and what most of it is.
 pub fn headline(when: &str, snapshot: &Snapshot) -> String {
@@ -53,6 +63,19 @@ mod tests {
     use heaptoll_ledger::{Amount, How, LedgerLine, Term};
 
     use super::*;
+
+    /// Such a snapshot was called the largest, and the table beside it had larger ones.
+    #[test]
+    fn the_snapshot_at_the_peak_is_called_the_largest_only_if_it_is() {
+        let snapshot = |rss_bytes, live_bytes| Snapshot { rss_bytes, live_bytes, ..Snapshot::default() };
+        let name = |snapshots: Vec<Snapshot>| {
+            let ledger = Ledger { snapshots, ..Ledger::default() };
+            peak_name(&ledger, &ledger.snapshots[ledger.peak().expect("snapshots")])
+        };
+        assert_eq!(name(vec![snapshot(900, 950), snapshot(1000, 940)]), "the largest snapshot");
+        let near = "the snapshot with most live memory near the largest RSS";
+        assert_eq!(name(vec![snapshot(700, 960), snapshot(950, 900), snapshot(1000, 10)]), near);
+    }
 
     /// Before, memory that threads' arenas keep was "caches", and nothing showed what decides how much that is.
     #[test]

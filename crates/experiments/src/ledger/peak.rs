@@ -44,7 +44,7 @@ impl Peak {
         most - seen <= most / STEP
     }
 
-    /// The heading of what the largest snapshot shows.
+    /// The heading of what the snapshot at the peak shows.
     pub fn heading(&self, ledger: &Ledger) -> String {
         match self.is_known(ledger) {
             true => format!("At the peak, known within {} %", 100 / STEP),

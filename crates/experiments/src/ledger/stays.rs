@@ -19,6 +19,7 @@ const NAMED: u64 = 20;
 pub struct Stays<'a> {
     peak: &'a Snapshot,
     later: &'a Snapshot,
+    is_last: bool,
     /// Whether the program goes on like this.
     pub leads: bool,
 }
@@ -40,8 +41,8 @@ impl<'a> Stays<'a> {
             let longest = like_this.windows(2).max_by_key(|pair| time(pair[0], pair[1]));
             let (first, last) = (like_this.first()?, like_this.last()?);
             let lasts = time(first, last) >= last.time_ns / LASTING_TIME;
-            // Where it does not last, the first ones may be of the middle of the frees.
-            Some((longest.filter(|_| lasts).map_or(*last, |pair| pair[0]), lasts))
+            // Where it does not last, those may be of the middle of the frees, and all be given back after them.
+            Some((longest.filter(|_| lasts).map_or(of.last()?, |pair| pair[0]), lasts))
         };
         let before_last_frees = ledger.before_last_frees().get(first..).and_then(stays);
         let (later, lasts) = before_last_frees.or_else(|| stays(&snapshots[first..]))?;
@@ -57,8 +58,9 @@ impl<'a> Stays<'a> {
         let rests = snapshots[first..]
             .chunk_by(|one, next| one.events == next.events)
             .any(|same| same.iter().map(|snapshot| snapshot.idle_ns).sum::<u64>() >= IDLE_NS);
+        let is_last = snapshots.last().is_some_and(|last| std::ptr::eq(last, later));
         // It may also last although next to nothing is allocated from then on.
-        Some(Stays { peak, later, leads: works || rests || lasts })
+        Some(Stays { peak, later, is_last, leads: works || rests || lasts })
     }
 
     /// Whether most of the free memory is on pages with live blocks.
@@ -82,9 +84,10 @@ impl<'a> Stays<'a> {
             all => format!(": {}", all.iter().map(each).collect::<Vec<_>>().join(", ")),
         };
         format!(
-            "{} of the {} live at the largest snapshot are freed later, and at the last snapshot {} of free memory are resident{}. {}",
+            "{} of the {} live at the snapshot shown below are freed later, and at {} snapshot {} of free memory are resident{}. {}",
             whole_bytes(live(self.peak).saturating_sub(live(later))),
             whole_bytes(live(self.peak)),
+            if self.is_last { "the last" } else { "a later" },
             whole_bytes(free),
             parts,
             headline("Then", later)
@@ -144,6 +147,25 @@ mod tests {
         let stays = Stays::of(&plateau).expect("it stayed");
         assert!(stays.leads && stays.is_pinned());
         assert_eq!(stays.later.clock_bytes, 401);
+        assert!(
+            stays.sentence("glibc").contains(" and at a later snapshot 380 B "),
+            "{}",
+            stays.sentence("glibc")
+        );
+    }
+
+    /// A snapshot in the middle of the last frees was called the last, and the table had another without that memory.
+    #[test]
+    fn what_the_last_frees_give_back_does_not_stay() {
+        let full = (400, [390, 5, 0]);
+        let gives_back = [full, (401, [4, 1, 380]), (402, [0, 1, 9])];
+        assert!(Stays::of(&ledger(gives_back)).is_none());
+        let later = Stays::of(&ledger([full, (401, [4, 1, 380]), (402, [0, 1, 300])]))
+            .map(|stays| stays.sentence("glibc"));
+        assert!(
+            later.as_ref().is_some_and(|text| text.contains(" at the last snapshot 301 B ")),
+            "{later:?}"
+        );
     }
 
     /// A service that makes small calls for most of its run has hardly allocated when it ends.
@@ -177,7 +199,7 @@ mod tests {
         let sentence = stays.sentence("glibc");
         assert!(
             sentence.starts_with(
-                "386 B of the 390 B live at the largest snapshot are freed later, and at the last snapshot 391 B of free memory are resident, on pages \
+                "386 B of the 390 B live at the snapshot shown below are freed later, and at a later snapshot 391 B of free memory are resident, on pages \
                  without a live block, which glibc keeps. Then, after "
             ),
             "{sentence}"
