@@ -154,13 +154,13 @@ fn largest(figures: &Figures) -> Option<(&Finalist, &'static str, &Interval)> {
     gains(figures).min_by(|a, b| a.2.ratio.total_cmp(&b.2.ratio))
 }
 
-/// That no finalist certainly saves the floor of what is wanted most: `No candidate certainly takes 2.0 % less memory`.
+/// That no finalist certainly saves the floor of what is wanted most: `No finalist certainly takes 2.0 % less memory`.
 fn unimproved(figures: &Figures) -> Option<String> {
     let (wanted, _) = figures.finalists.first()?.preferred(figures.preference)?;
     let is_improved =
         |(_, noun, gain): (&Finalist, &str, &Interval)| noun == wanted && gain.ratio <= 1.0 - figures.floor;
     let floor = rounded_percent(figures.floor);
-    (!gains(figures).any(is_improved)).then(|| format!("No candidate certainly takes {floor} less {wanted}"))
+    (!gains(figures).any(is_improved)).then(|| format!("No finalist certainly takes {floor} less {wanted}"))
 }
 
 /// The largest certain saving of all finalists, where it is below the floor.
@@ -360,7 +360,7 @@ mod tests {
             ..Figures::default()
         };
         let first = |figures: &Figures| section(figures, &Places::at(Path::new("/none"))).text.swap_remove(0);
-        let none = "No candidate certainly takes 2.0 % less memory";
+        let none = "No finalist certainly takes 2.0 % less memory";
         assert_eq!(
             first(&of(fast.clone(), "fast", Preference::Memory)),
             format!(
