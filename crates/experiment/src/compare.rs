@@ -18,7 +18,7 @@ use crate::heap_curves::heap_curves;
 use crate::lower_bound;
 use crate::nodes::node_ratios;
 use crate::observation::{Collections, Observation, Outcome, Phase};
-use crate::side::{Side, Sides};
+use crate::side::{Side, Sides, Startup};
 use crate::verdict;
 
 /// Marks rows whose output differs from the baseline's. Where the baseline disagrees with itself the catalog's digest
@@ -182,6 +182,7 @@ fn table(
         nodes: node_ratios(experiment, program, sides, repetitions),
         rows,
         asides: notes.len() - doubts,
+        includes_startup: matches!(sides.startup, Startup::Failed | Startup::Everything),
         notes,
         company: company.effect,
     }

@@ -189,7 +189,7 @@ mod tests {
         }
         let found = cpu_seconds(&made, "prog", REPETITIONS);
         assert!(
-            found.notes.iter().any(|note| note.contains("The table uses the separate runs")),
+            found.notes.iter().any(|note| note.contains("CPU ratio is of separate runs")),
             "{:?}",
             found.notes
         );

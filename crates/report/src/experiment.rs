@@ -29,6 +29,7 @@ use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::given_up::given_up;
 use heaptoll_experiment::observation::Observation;
+use heaptoll_statistics::ALPHA;
 
 use crate::document::{Document, Item, Part, Section};
 use crate::format::{self, plural};
@@ -172,15 +173,15 @@ fn found(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Se
 /// Where it ran, and how to read the tables.
 fn measured(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Section {
     let mut text = machine::lines(experiment);
-    text.push(in_short(comparison));
-    let mut reading = reading(comparison);
+    text.push(in_short(experiment, comparison));
+    let mut reading = reading(experiment, comparison);
     reading.text.extend(machine::limits(experiment));
     reading.folded = !extras.explain;
     Section { title: "How it was measured".into(), text, items: vec![Item::Part(reading)] }
 }
 
 /// How to read the tables.
-fn reading(comparison: &Comparison) -> Part {
+fn reading(experiment: &Experiment, comparison: &Comparison) -> Part {
     let baseline = &comparison.baseline;
     let how = [
         format!(
@@ -190,9 +191,9 @@ fn reading(comparison: &Comparison) -> Part {
         format!(
             "Brackets are {} % confidence intervals, corrected for all comparisons in the table. An interval \
              that contains 1.00 means no difference was detected, not that there is none.",
-            level(comparison)
+            level(experiment)
         ),
-        "CPU is user and system time without start-up. Memory is peak RSS.".to_owned(),
+        format!("CPU is user and system time {}. Memory is peak RSS.", startup(comparison)),
         "Runs that crashed, or whose output differs from the first manager's, are marked and left out of \
          every average."
             .to_owned(),
@@ -206,19 +207,30 @@ fn reading(comparison: &Comparison) -> Part {
 }
 
 /// The same in short.
-fn in_short(comparison: &Comparison) -> String {
+fn in_short(experiment: &Experiment, comparison: &Comparison) -> String {
     format!(
         "Ratios are to {}, paired within a repetition, so they may differ from the ratio of two columns. In \
          parentheses: {} % confidence intervals, corrected for all comparisons in a table. One that contains 1.00 means no difference detected. CPU is user + \
-         system time without start-up; RSS is the peak.",
+         system time {}; RSS is the peak.",
         comparison.baseline,
-        level(comparison)
+        level(experiment),
+        startup(comparison)
     )
 }
 
-/// Percentage at which all intervals of a table hold together.
-fn level(comparison: &Comparison) -> String {
-    let level = format::significant((1.0 - comparison.alpha) * 100.0);
+/// Whether CPU time is with start-up.
+fn startup(comparison: &Comparison) -> &'static str {
+    match comparison.tables.iter().filter(|table| table.includes_startup).count() {
+        0 => "without start-up",
+        all if all == comparison.tables.len() => "with start-up",
+        _ => "without start-up, unless a note includes it",
+    }
+}
+
+/// Percentage at which all intervals of a table hold together. Where an experiment decides itself when it has enough,
+/// its stricter level holds as much as the usual one.
+fn level(experiment: &Experiment) -> String {
+    let level = format::significant((1.0 - experiment.settings.level.unwrap_or(ALPHA)) * 100.0);
     level.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 

@@ -57,7 +57,8 @@ pub struct Arguments {
     /// Also try settings of the managers that -m names
     #[arg(long, requires = "manager")]
     settings: bool,
-    /// The goal
+    /// The goal. A finalist that is certainly better in this figure comes first. Without one, a finalist needs a
+    /// certainly better score, and a figure that is not worse by --floor
     #[arg(long, value_enum, value_name = "WHAT", default_value = "balance")]
     prefer: PreferenceArg,
     /// Reject candidates whose peak resident memory exceeds this

@@ -21,6 +21,9 @@ pub struct ProgramTable {
     /// How many of the last notes change nothing about its reading.
     #[serde(skip)]
     pub asides: usize,
+    /// Whether its figures include start-up, as a note states.
+    #[serde(skip)]
+    pub includes_startup: bool,
     /// The smallest CPU difference, as a ratio above 1, that this data would have shown (median half width).
     pub detectable_cpu_ratio: Option<f64>,
     /// The company effect on the CPU ratios of runs in lockstep. `None` where there is no lockstep, or too few pairs.

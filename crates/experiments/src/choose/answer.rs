@@ -13,7 +13,10 @@ use super::figures::{Figures, Finalist};
 pub(super) fn section(figures: &Figures, places: &Places) -> Section {
     let chosen = figures.finalists.iter().find(|finalist| finalist.stack == figures.choice);
     let mut text = vec![match chosen.filter(|_| figures.choice != figures.baseline) {
-        Some(chosen) => format!("{}: {}.", chosen.stack, price(chosen, &figures.baseline)),
+        Some(chosen) => {
+            let first = unimproved(figures).map_or(String::new(), |none| format!("{none}; "));
+            format!("{first}{}: {}.", chosen.stack, price(chosen, &figures.baseline))
+        }
         None => no_answer(figures),
     }];
     if figures.choice != figures.baseline {
@@ -140,11 +143,29 @@ fn price(finalist: &Finalist, baseline: &str) -> String {
     format!("{} than {baseline}, in fresh runs", parts.join(", "))
 }
 
+/// What finalists that work certainly save.
+fn gains(figures: &Figures) -> impl Iterator<Item = (&Finalist, &'static str, &Interval)> {
+    let works = figures.finalists.iter().filter(|finalist| finalist.trouble.is_empty());
+    works.flat_map(|finalist| finalist.gains().map(move |(noun, gain)| (finalist, noun, gain)))
+}
+
+/// The largest of these savings.
+fn largest(figures: &Figures) -> Option<(&Finalist, &'static str, &Interval)> {
+    gains(figures).min_by(|a, b| a.2.ratio.total_cmp(&b.2.ratio))
+}
+
+/// That no finalist certainly saves the floor of what is wanted most: `No finalist certainly takes 2.0 % less memory`.
+fn unimproved(figures: &Figures) -> Option<String> {
+    let (wanted, _) = figures.finalists.first()?.preferred(figures.preference)?;
+    let is_improved =
+        |(_, noun, gain): (&Finalist, &str, &Interval)| noun == wanted && gain.ratio <= 1.0 - figures.floor;
+    let floor = rounded_percent(figures.floor);
+    (!gains(figures).any(is_improved)).then(|| format!("No finalist certainly takes {floor} less {wanted}"))
+}
+
 /// The largest certain saving of all finalists, where it is below the floor.
 fn too_little(figures: &Figures) -> Option<String> {
-    let works = figures.finalists.iter().filter(|finalist| finalist.trouble.is_empty());
-    let gains = works.flat_map(|finalist| finalist.gains().map(move |gain| (finalist, gain)));
-    let (finalist, (noun, gain)) = gains.min_by(|a, b| a.1.1.ratio.total_cmp(&b.1.1.ratio))?;
+    let (finalist, noun, gain) = largest(figures)?;
     (gain.ratio > 1.0 - figures.floor).then(|| {
         format!(
             "Keep {}: the most that a setting saves is {} ({}). That is below {}, so it is not worth it (--floor).",
@@ -182,6 +203,10 @@ fn no_answer(figures: &Figures) -> String {
             figures.baseline,
             and_list(&others)
         );
+    }
+    if let (Some(none), Some((finalist, noun, gain))) = (unimproved(figures), largest(figures)) {
+        let (baseline, stack, saves) = (&figures.baseline, &finalist.stack, changed(gain, noun));
+        return format!("Keep {baseline}. {none}; {stack} takes {saves}.");
     }
     let is_below = |finalist: &Finalist| {
         let below = |interval: &Interval| !are_few(interval) && interval.low > 1.0 - figures.floor;
@@ -240,6 +265,7 @@ mod tests {
     use heaptoll_experiment::manager::glibc;
 
     use super::*;
+    use crate::choose::score::Preference;
     use crate::choose::servers::{IdleMemory, Served};
 
     fn interval(ratio: f64, low: f64, high: f64) -> Option<Interval> {
@@ -314,6 +340,45 @@ mod tests {
         assert!(no_answer(&of(vec![worse("a"), unsure.clone()])).contains("More repetitions (-n)"));
         let narrow = Finalist { cpu: interval(1.0, 0.99, 1.01), ..unsure };
         assert!(no_answer(&of(vec![narrow])).contains("(tiny) saves 2.0 % or more"));
+    }
+
+    /// Before, an answer to `--prefer memory` whose gain was CPU time alone did not state that no candidate takes less memory.
+    #[test]
+    fn an_answer_states_that_the_preferred_figure_was_not_improved() {
+        let fast = Finalist {
+            stack: "fast".into(),
+            cpu: interval(0.63, 0.6, 0.66),
+            memory: interval(1.0, 0.99, 1.01),
+            ..Finalist::default()
+        };
+        let of = |finalist: Finalist, choice: &str, preference| Figures {
+            baseline: "glibc".into(),
+            choice: choice.into(),
+            finalists: vec![Finalist { stack: "glibc".into(), ..Finalist::default() }, finalist],
+            floor: 0.02,
+            preference,
+            ..Figures::default()
+        };
+        let first = |figures: &Figures| section(figures, &Places::at(Path::new("/none"))).text.swap_remove(0);
+        let none = "No finalist certainly takes 2.0 % less memory";
+        assert_eq!(
+            first(&of(fast.clone(), "fast", Preference::Memory)),
+            format!(
+                "{none}; fast: no difference detected in memory (1.00 (0.99–1.01)), \
+                 37 % less CPU time (34 % to 40 %) than glibc, in fresh runs."
+            )
+        );
+        assert_eq!(
+            first(&of(fast.clone(), "glibc", Preference::Memory)),
+            format!("Keep glibc. {none}; fast takes 37 % less CPU time (34 % to 40 %).")
+        );
+        let lean = Finalist { memory: interval(0.9, 0.89, 0.91), ..fast.clone() };
+        for (figures, choice) in
+            [(lean, Preference::Memory), (fast.clone(), Preference::Time), (fast, Preference::Balance)]
+        {
+            let text = first(&of(figures, "fast", choice));
+            assert!(text.starts_with("fast: "), "{text}");
+        }
     }
 
     /// Before, the answer named a file of heaptoll's build tree, and nothing for the runner-up.

@@ -128,15 +128,15 @@ fn search(figures: &Figures) -> Section {
             Column::text("Candidate"),
             Column::figures("last round"),
             Column::figures("runs"),
-            Column::figures("CPU"),
-            Column::figures("memory"),
+            Column::figures(&format!("CPU / {}", figures.baseline)),
+            Column::figures(&format!("memory / {}", figures.baseline)),
             Column::figures("RSS MiB"),
             Column::text(""),
         ],
         rows: figures.candidates.iter().map(cells).collect(),
         notes: vec![
-            "Search estimates: few runs, biased towards lucky candidates. Quote the ratios of the fresh \
-             runs, not these."
+            "Search estimates: ratios of so few runs are biased towards lucky candidates. Quote the ratios of \
+             the fresh runs, not these."
                 .into(),
         ],
         ..Table::default()

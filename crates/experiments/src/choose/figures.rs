@@ -2,7 +2,7 @@
 
 use heaptoll_experiment::comparison::{Comparison, Metric};
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_statistics::Interval;
+use heaptoll_statistics::{Interval, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -159,8 +159,15 @@ fn finalist(
 }
 
 /// The stack to recommend: the best whose score is below the baseline's, and of which a difference in the better
-/// direction is certain and reaches the floor; otherwise the baseline.
-pub(super) fn best(finalists: &[Finalist], baseline: &str, limits: Limits, floor: f64) -> String {
+/// direction is certain and reaches the floor; otherwise the baseline. First come those whose preferred figure is
+/// certainly better, then those whose weighted mean is, and whose preferred figure is not worse by the floor.
+pub(super) fn best(
+    finalists: &[Finalist],
+    baseline: &str,
+    preference: Preference,
+    limits: Limits,
+    floor: f64,
+) -> String {
     let over =
         |finalist: &Finalist| limits.broken(finalist.peak_bytes.unwrap_or(0.0), &finalist.served).is_some();
     let baseline_is_over = finalists.iter().any(|finalist| finalist.stack == baseline && over(finalist));
@@ -172,11 +179,23 @@ pub(super) fn best(finalists: &[Finalist], baseline: &str, limits: Limits, floor
                 || finalist.score.is_some_and(|score| score < 0.0)
                     && finalist.gains().any(|(_, gain)| gain.ratio <= 1.0 - floor))
     };
-    let best = finalists.iter().filter(is_better).min_by(|a, b| {
+    let rank = |finalist: &Finalist| {
+        let Some((_, figure)) = finalist.preferred(preference).filter(|_| !baseline_is_over) else {
+            return Some(0);
+        };
+        let figure = figure.as_ref()?;
+        let is_certain = finalist.weighted.is_some_and(|weighted| weighted.state() == State::Less);
+        match figure.state() {
+            State::Less => Some(0),
+            _ => (is_certain && figure.high <= 1.0 + floor).then_some(1),
+        }
+    };
+    let better = finalists.iter().filter(is_better).filter_map(|one| Some((rank(one)?, one)));
+    let best = better.min_by(|(a_rank, a), (b_rank, b)| {
         let score = |finalist: &Finalist| finalist.score.unwrap_or(f64::INFINITY);
-        score(a).total_cmp(&score(b))
+        a_rank.cmp(b_rank).then_with(|| score(a).total_cmp(&score(b)))
     });
-    best.map_or_else(|| baseline.to_owned(), |finalist| finalist.stack.clone())
+    best.map_or_else(|| baseline.to_owned(), |(_, finalist)| finalist.stack.clone())
 }
 
 impl Finalist {
@@ -188,6 +207,18 @@ impl Finalist {
             ("p99 latency", &self.p99),
             ("memory when idle", &self.idle),
         ]
+    }
+
+    /// The one that is wanted most; none where two are wanted alike.
+    pub(super) fn preferred(&self, preference: Preference) -> Option<(&'static str, &Option<Interval>)> {
+        let [cpu, memory, p99, idle] = self.named();
+        match preference {
+            Preference::Time => Some(cpu),
+            Preference::Memory => Some(memory),
+            Preference::P99 => Some(p99),
+            Preference::Idle => Some(idle),
+            Preference::Balance => None,
+        }
     }
 
     /// Those that are better than the baseline's for certain.
@@ -226,7 +257,7 @@ mod tests {
         };
         let best = |finalists: &[&Finalist], memory_bytes| {
             let finalists: Vec<Finalist> = finalists.iter().map(|one| (*one).clone()).collect();
-            super::best(&finalists, "glibc", Limits { memory_bytes, ..Limits::default() }, 0.02)
+            super::best(&finalists, "glibc", preference, Limits { memory_bytes, ..Limits::default() }, 0.02)
         };
         let tiny = one("tiny", (0.99, 1.01), (0.994, 0.999), preference);
         assert_eq!(best(&[&default, &tiny], None), "glibc", "0.3 % are not worth a setting");
@@ -236,5 +267,44 @@ mod tests {
         // The default itself takes too much: then any that fits will do.
         assert_eq!(best(&[&default, &unsure], Some(1500)), "unsure");
         assert_eq!(best(&[&default, &lean], Some(500)), "glibc");
+    }
+
+    /// Before, `--prefer memory` chose a stack with less CPU time and undecided memory over one with certainly less memory.
+    #[test]
+    fn a_preferred_figure_that_is_certainly_better_comes_first() {
+        let preferences = [Preference::Memory, Preference::Time, Preference::P99, Preference::Idle];
+        for preference in preferences {
+            let made = |stack: &str, wanted, other, weighted: (f64, f64), score| {
+                let (wanted, other) = (Some(wanted), Some(other));
+                let mut made = Finalist { stack: stack.into(), score: Some(score), ..Finalist::default() };
+                made.weighted = interval(weighted.0, weighted.1);
+                let [cpu, memory] = match preference {
+                    Preference::Time => [wanted, other],
+                    Preference::Memory => [other, wanted],
+                    _ => [other, None],
+                };
+                let of = |ends: Option<(f64, f64)>| ends.and_then(|(low, high)| interval(low, high));
+                (made.cpu, made.memory) = (of(cpu), of(memory));
+                match preference {
+                    Preference::P99 => made.p99 = of(wanted),
+                    Preference::Idle => made.idle = of(wanted),
+                    _ => {}
+                }
+                made
+            };
+            let default = Finalist { stack: "glibc".into(), ..Finalist::default() };
+            let lean = made("lean", (0.96, 0.98), (0.99, 1.01), (0.96, 0.99), -0.02);
+            let wide = made("wide", (0.93, 1.10), (0.6, 0.65), (0.88, 1.05), -0.04);
+            let equal = made("equal", (0.99, 1.01), (0.6, 0.65), (0.94, 0.97), -0.05);
+            let worse = made("worse", (1.03, 1.04), (0.3, 0.31), (0.9, 0.95), -0.08);
+            let best = |finalists: &[&Finalist], preference| {
+                let finalists: Vec<Finalist> = finalists.iter().map(|one| (*one).clone()).collect();
+                super::best(&finalists, "glibc", preference, Limits::default(), 0.02)
+            };
+            assert_eq!(best(&[&default, &wide, &equal, &worse, &lean], preference), "lean");
+            assert_eq!(best(&[&default, &wide, &equal, &worse], preference), "equal");
+            assert_eq!(best(&[&default, &wide, &worse], preference), "glibc");
+            assert_eq!(best(&[&default, &wide, &worse], Preference::Balance), "worse");
+        }
     }
 }

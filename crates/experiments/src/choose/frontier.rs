@@ -24,11 +24,15 @@ pub(super) fn palette(figures: &Figures) -> Vec<String> {
 /// The section.
 pub(super) fn section(figures: &Figures) -> Section {
     let names = on_frontier(figures);
-    let text = format!(
-        "Pareto frontier: {}. Points other than the finalists are search estimates.",
-        and_list(&names)
-    );
-    Section { title: "Time and memory".into(), text: vec![text], items: vec![Item::Chart(chart(figures))] }
+    let is_fresh = |name: &String| figures.finalists.iter().any(|finalist| finalist.stack == *name);
+    let text = names.iter().any(is_fresh).then(|| {
+        format!(
+            "Pareto frontier: {}. Points other than the finalists are search estimates.",
+            and_list(&names)
+        )
+    });
+    let text = text.into_iter().collect();
+    Section { title: "Time and memory".into(), text, items: vec![Item::Chart(chart(figures))] }
 }
 
 /// Stacks than which no other is both cheaper and smaller, the cheapest first.
@@ -185,5 +189,9 @@ mod tests {
             chart.series.iter().all(|one| one.name != SEARCHED || one.points == [(2.0, 3.0)]),
             "a finalist is drawn once"
         );
+        assert_eq!(section(&figures).text.len(), 1);
+        let mut lucky = figures;
+        (lucky.candidates[1].cpu_ratio, lucky.candidates[1].memory_ratio) = (Some(0.1), Some(0.1));
+        assert!(section(&lucky).text.is_empty(), "a frontier of search estimates alone is no finding");
     }
 }

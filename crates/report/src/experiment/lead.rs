@@ -45,11 +45,11 @@ pub(super) fn linked(experiment: &Experiment) -> Option<String> {
 /// That no manager saves anything, where the table can show differences.
 fn keep(comparison: &Comparison, others: &[Found]) -> Option<String> {
     let [table] = &comparison.tables[..] else { return None };
-    let (_, detectable) = detectable(table)?[1];
+    let detectable = detectable(table)?;
     let is_no_less = |ratio: Option<Interval>| {
         ratio.is_some_and(|ratio| matches!(ratio.state(), State::More | State::None))
     };
-    let is_precise = 1.0 - detectable <= COARSE;
+    let is_precise = 1.0 - detectable[1].1 <= COARSE;
     let is_enough = others.len() > if is_precise { 1 } else { NAMED };
     if !is_enough || !others.iter().all(|one| is_no_less(one.cpu) && is_no_less(one.memory)) {
         return None;
@@ -67,11 +67,11 @@ fn keep(comparison: &Comparison, others: &[Found]) -> Option<String> {
     let than = if is_precise { String::new() } else { format!(" than {}", comparison.baseline) };
     Some(format!(
         "{keep} of {} takes measurably less CPU or memory{than}{}{}. \
-         {} less CPU would have been detected about half the time.",
+         A CPU difference of {} would have been detected about half the time.",
         others.len(),
         more(MEMORY),
         more(CPU),
-        format::percent_off(detectable),
+        format::detectable_in_words(detectable),
     ))
 }
 

@@ -419,10 +419,11 @@ fn the_first_sentence_keeps_the_baseline_where_nothing_is_better_and_differences
         text,
         format!(
             "Keep glibc: none of {others} takes measurably less CPU or memory; all take more memory. \
-             1.5 % less CPU would have been detected about half the time."
+             A CPU difference of about 1.5 % would have been detected about half the time."
         )
     );
-    let (text, _) = lead(&[[(0.8, 1.2), (1.05, 1.1)]]);
+    let (text, _) = lead(&[[(0.8, 1.2), (1.05, 1.1)], [(0.99, 1.02), (1.05, 1.1)]]);
+    assert!(text.contains("A CPU difference of 1.5 % (") && text.contains(") to 18 % ("), "{text}");
     assert!(
         text.starts_with(&format!("None of {others} takes measurably less CPU or memory than glibc; all")),
         "{text}"
@@ -445,6 +446,23 @@ fn the_smallest_detectable_difference_contradicts_no_row() {
     let (made, comparison) = judged(&[[(0.98, 1.02), (1.0, 1.1)]]);
     let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
     assert!(text.contains("Smallest detectable CPU difference: about 2.0 %"), "{text}");
+}
+
+/// Before, the footer had start-up outside of ratios that a note had it in, and 96 % after `--budget`.
+#[test]
+fn the_footer_states_what_intervals_hold_and_where_start_up_is() {
+    let (mut made, mut comparison) = experiment(Shape::Single);
+    (made.settings.precision, comparison.alpha) = (Some(0.0), 0.04);
+    let footers =
+        |made: &_, comparison: &_| [in_short(made, comparison), reading(made, comparison).text.concat()];
+    for text in footers(&made, &comparison) {
+        assert!(text.contains("95 % confidence") && text.contains("time without start-up"), "{text}");
+    }
+    comparison.tables[0].includes_startup = true;
+    made.settings.level = Some(0.01);
+    for text in footers(&made, &comparison) {
+        assert!(text.contains("99 % confidence") && text.contains("time with start-up"), "{text}");
+    }
 }
 
 /// Before, redis, which links jemalloc, was compared with glibc without a word.

@@ -43,7 +43,11 @@ fn is_shown(section: &Section) -> bool {
     let is_folded = |item: &Item| {
         matches!(
             item,
-            Item::Part(Part { folded: true, .. }) | Item::Flame(_) | Item::Mosaic(_) | Item::Raw(_)
+            Item::Part(Part { folded: true, .. })
+                | Item::Chart(_)
+                | Item::Flame(_)
+                | Item::Mosaic(_)
+                | Item::Raw(_)
         )
     };
     match section.items.is_empty() {

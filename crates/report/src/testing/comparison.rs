@@ -59,6 +59,7 @@ fn table(experiment: &Experiment, program: &str, means: &mut Means) -> ProgramTa
         rows,
         notes,
         asides: 0,
+        includes_startup: false,
         detectable_cpu_ratio: Some(1.021),
         company: Some(CompanyEffect {
             stack: "mimalloc3".into(),
