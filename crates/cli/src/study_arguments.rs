@@ -48,7 +48,7 @@ pub struct StudyArguments {
     pub db: Option<PathBuf>,
     /// Go on with a study that was stopped; a larger -n extends it, and a complete one is shown again
     // What is fixed when a study begins is refused with it, not ignored.
-    #[arg(long, value_name = "DB", conflicts_with_all = ["WorkloadArgs", "Programs"])]
+    #[arg(long, value_name = "DB", conflicts_with_all = ["Programs", "ServerArgs"])]
     pub resume: Option<PathBuf>,
     #[command(flatten)]
     pub outputs: DocumentOutputs,

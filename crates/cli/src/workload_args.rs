@@ -83,6 +83,13 @@ impl Programs {
 pub struct WorkloadArgs {
     #[command(flatten)]
     programs: Programs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// A server with its load.
+#[derive(Debug, Args)]
+pub struct ServerArgs {
     /// A server to measure, as one shell-quoted string; {tmp} is a new folder for each round, in the load too
     /// ({{tmp}} for the word itself)
     #[arg(long, value_name = "COMMAND", requires = "load", requires = "ready",
@@ -106,12 +113,12 @@ impl WorkloadArgs {
     /// The programs, as the library takes them.
     pub fn workload(&self) -> Workload {
         Workload {
-            serve: self.serve.as_ref().map(|command| Server {
+            serve: self.server.serve.as_ref().map(|command| Server {
                 command: command.clone(),
-                load: self.load.clone(),
-                ready: self.ready.clone(),
-                figures: self.figures.clone(),
-                stop: self.stop.clone(),
+                load: self.server.load.clone(),
+                ready: self.server.ready.clone(),
+                figures: self.server.figures.clone(),
+                stop: self.server.stop.clone(),
             }),
             ..self.programs.workload(SizeArg::Full)
         }

@@ -1,14 +1,12 @@
 //! Everything one experiment file holds besides its rows: what was compared, how, and on which machine.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use heaptoll_statistics::ALPHA;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::heap_limit::HeapLimit;
-use crate::machine;
 use crate::named::Named;
 use crate::observation::{MemoryTrack, Observation, Phase};
 
@@ -336,27 +334,6 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// A new one, begun now and here on this machine; without stacks and rows.
-    pub fn begun(settings: Settings, baseline: String, programs: Vec<ProgramInfo>) -> Experiment {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let here = std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default();
-        Experiment {
-            heaptoll_version: env!("CARGO_PKG_VERSION").into(),
-            created_unix_s: now.as_secs_f64(),
-            settings: Settings { directory: here, ..settings },
-            machine: machine::read(),
-            baseline,
-            programs,
-            stacks: vec![],
-            refused: vec![],
-            observations: vec![],
-            tracks: vec![],
-            exact_notes: vec![],
-            own_cost: None,
-            complete: false,
-        }
-    }
-
     /// Whether the program's stacks run in lockstep: where that was requested and the baseline can.
     pub fn is_in_lockstep(&self, program: &str) -> bool {
         let baseline = |stack: &&StackInfo| stack.program == program && stack.name == self.baseline;

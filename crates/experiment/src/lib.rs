@@ -1,5 +1,6 @@
 //! Experiments: plan one, execute its cells, measure them, store rows, compare them.
 
+mod begun;
 pub mod cell;
 pub mod columns;
 mod company;

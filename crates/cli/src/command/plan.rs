@@ -45,7 +45,7 @@ pub struct Arguments {
     #[command(flatten)]
     cut: CutArguments,
     /// Write the class of this machine, and plan nothing
-    #[arg(long, conflicts_with_all = ["CutArguments", "repetitions", "RunSettings", "WorkloadArgs", "Programs"])]
+    #[arg(long, conflicts_with_all = ["CutArguments", "repetitions", "RunSettings", "Programs", "ServerArgs"])]
     machine: bool,
     #[command(flatten)]
     settings: RunSettings,

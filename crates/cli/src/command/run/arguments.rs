@@ -64,7 +64,7 @@ pub struct Arguments {
     pub db: Option<PathBuf>,
     /// Go on with an experiment that was stopped; a larger -n extends it
     // What is fixed when an experiment begins is refused with it, not ignored.
-    #[arg(long, value_name = "DB", conflicts_with_all = ["WorkloadArgs", "Programs", "RunSettings"])]
+    #[arg(long, value_name = "DB", conflicts_with_all = ["Programs", "ServerArgs", "RunSettings"])]
     pub resume: Option<PathBuf>,
     #[command(flatten)]
     pub extras: ExtraTables,
