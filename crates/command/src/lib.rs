@@ -5,7 +5,6 @@
 
 pub mod call_stacks;
 pub mod callgrind_file;
-pub mod clock;
 pub mod collector_options;
 pub mod context;
 pub mod failure;
@@ -17,3 +16,5 @@ pub mod tables;
 pub mod trace_source;
 pub mod version;
 pub mod writable;
+
+pub use heaptoll_experiment::clock;

@@ -1,18 +1,15 @@
 //! The beginning of an experiment: what all have in common before their stacks are proved.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use crate::experiment::{Experiment, ProgramInfo, Settings};
-use crate::machine;
+use crate::{clock, machine};
 
 impl Experiment {
     /// A new one, begun now and here on this machine; without stacks and rows.
     pub fn begun(settings: Settings, baseline: String, programs: Vec<ProgramInfo>) -> Experiment {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let here = std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default();
         Experiment {
             heaptoll_version: env!("CARGO_PKG_VERSION").into(),
-            created_unix_s: now.as_secs_f64(),
+            created_unix_s: clock::now().as_secs_f64(),
             settings: Settings { directory: here, ..settings },
             machine: machine::read(),
             baseline,

@@ -2,6 +2,7 @@
 
 mod begun;
 pub mod cell;
+pub mod clock;
 pub mod columns;
 mod company;
 pub mod compare;

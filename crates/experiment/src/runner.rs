@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use heaptoll_catalog::Varying;
 use heaptoll_launcher::{Ended, Thp};
@@ -13,6 +13,7 @@ use heaptoll_units::limits;
 use regex_lite::Regex;
 use thiserror::Error;
 
+use crate::clock;
 use crate::disturbance::Since;
 use crate::experiment::{Experiment, ProgramInfo, StackInfo};
 use crate::given_up::{given_up, never_ready};
@@ -360,7 +361,7 @@ fn observe_together(
     let prepared =
         cells.iter().map(|(cell, program)| prepare(experiment, cell, program, stack(cell), context));
     let prepared: Vec<(Invocation, Scratch, Option<StatsPage>)> = prepared.collect::<Result<_, _>>()?;
-    let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+    let started_unix_s = clock::now().as_secs_f64();
     let (load_average, since) = (machine::load()[0], since(cells[0].0.phase));
     let invocations = prepared.iter().map(|(invocation, _, _)| invocation.clone()).collect();
     let finished = lockstep::run(
@@ -389,7 +390,7 @@ fn observe(
     let Some(program) = program_of(experiment, cell) else { return Ok(None) };
     let stack = &experiment.stacks[cell.stack];
     let (invocation, scratch, page) = prepare(experiment, cell, program, stack, context)?;
-    let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+    let started_unix_s = clock::now().as_secs_f64();
     let (load_average, since) = (machine::load()[0], since(cell.phase));
     let (finished, served, sampled) = match (&program.serve, cell.phase) {
         (Some(info), Phase::Timed | Phase::Alone | Phase::Warmup | Phase::Profile) => {

@@ -61,7 +61,7 @@ pub trait Layer {
     fn medians(side: &Side) -> Option<Self::Medians>;
 }
 
-/// The axis of a layer's settings. A comparison is named by its setting, that of the layer itself by none.
+/// The axis of a layer's settings. A comparison has its setting as key; what the layer itself costs has none.
 pub struct Settings<L>(PhantomData<L>);
 
 impl<L: Layer> Axis for Settings<L> {

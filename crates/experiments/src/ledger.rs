@@ -264,7 +264,8 @@ fn kinds(
     ]
 }
 
-/// Of a trace and those of the processes that its process started: the one with the largest resident set, and their number.
+/// Looks at a trace and at the traces of processes that its process started. Returns the one with the largest resident
+/// set, and how many there are.
 pub fn largest(first: &Path) -> (PathBuf, usize) {
     let peak = |path: &Path| -> Option<u64> {
         let ledger = heaptoll_trace::tables(path).ok()?.extra::<Ledger>(EXTRA)?.ok()?;

@@ -24,7 +24,7 @@ pub trait Axis {
     fn is_shared(_stack: &(String, Self::Place), _subject: &str) -> bool {
         false
     }
-    /// The comparisons that these places, in order, allow: which one, of which place, over which.
+    /// All comparisons between these places, which are in order: the key, the place, and the place it is compared with.
     fn comparisons(places: &[Self::Place]) -> Vec<(Self::Key, Self::Place, Self::Place)>;
     /// Log ratios by repetition, a series a metric.
     fn series(of: &Side, over: &Side, repetitions: u32) -> Vec<Vec<Option<f64>>>;

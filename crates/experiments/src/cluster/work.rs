@@ -183,7 +183,7 @@ fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
 ///
 /// # Errors
 /// Something else has its name.
-pub fn is_there(path: &Path, plan: &Plan, number: u32, context: &Context) -> Result<bool, ClusterError> {
+fn is_there(path: &Path, plan: &Plan, number: u32, context: &Context) -> Result<bool, ClusterError> {
     let described = match Store::read_description(path) {
         Ok(described) => described,
         Err(StoreError::Missing(_)) => return Ok(false),
