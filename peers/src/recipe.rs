@@ -310,13 +310,16 @@ fn tcmalloc(source: &Source) -> Result<Recipe, Error> {
         language: Language::Cxx,
         flags: flags.clone(),
     }];
+    // Weak defaults of `free_sized` stand there. If they were hidden, the linker would hide those that replace them.
+    let has_weak = |file: &str| file.ends_with("/malloc_extension.cc");
+    let visible: Vec<String> =
+        flags.iter().filter(|flag| !flag.starts_with("-fvisibility")).cloned().collect();
     units.extend(files.into_iter().map(|file| Unit {
+        flags: if has_weak(&file) { visible.clone() } else { flags.clone() },
         text: Text::File(file),
         language: Language::Cxx,
-        flags: flags.clone(),
     }));
     units.push(shim("tcmalloc_rseq.c", include_str!("../shim/tcmalloc_rseq.c")));
-    units.push(sized_frees());
     Ok(Recipe {
         units,
         includes: vec!["c_src/tcmalloc", "c_src/abseil-cpp"],
