@@ -20,11 +20,12 @@ fn word(answer: Answer) -> &'static str {
 }
 
 const PAGE: &str = "verdicts.md";
-/// Stored runs: the date by which the page names them, and the file.
-const RUNS: [(&str, &str); 3] = [
-    ("2026-11-22", "study-2026-11-22.json.xz"),
-    ("2026-11-25", "study-last.json.xz"),
-    ("2026-11-27", "study-mimalloc-2026-11-27.json.xz"),
+/// Stored runs: the date by which the page names them, and the files, each a part of the run.
+const RUNS: [(&str, &[&str]); 4] = [
+    ("2026-11-22", &["study-2026-11-22.json.xz"]),
+    ("2026-11-25", &["study-last.json.xz"]),
+    ("2026-11-27", &["study-mimalloc-2026-11-27.json.xz"]),
+    ("2026-11-29", &["published/zorn-detlefs-times.json.xz"]),
 ];
 /// Between these the page has what `WRITE_DOCS=1` of this test writes: the papers' abstracts with today's answers, and
 /// how many claims each run decides.
@@ -38,6 +39,8 @@ const WRITTEN: [[&str; 2]; 2] = [
         "<!-- End of the counts. -->",
     ],
 ];
+/// What a sentence of an abstract has if one of its claims was measured.
+const ANSWERS: [&str; 3] = ["confirmed", "contradicted", "not decided"];
 /// Cells of a mended claim that are written by hand; then come four, its verdicts by the first two runs, then and now.
 const BY_HAND: usize = 4;
 
@@ -50,8 +53,17 @@ struct Judged {
 
 fn judged() -> Vec<Judged> {
     let studies = all().expect("studies");
-    let run = |(date, file)| {
-        let then = stored::results(&results_folder().join(file)).expect("stored results");
+    let part = |file: &&str| {
+        (file.to_string(), stored::results(&results_folder().join(file)).expect("stored results"))
+    };
+    let run = |(date, files): (_, &[&str])| {
+        let mut parts: Vec<(String, Results)> = files.iter().map(part).collect();
+        let first = parts.remove(0).1;
+        // Joining judges again.
+        let then = match parts.is_empty() {
+            true => first,
+            false => Results::joined(first, parts).expect("parts of one run"),
+        };
         Judged { date, now: then.clone().judged_again(&studies), then }
     };
     RUNS.map(run).into()
@@ -83,14 +95,23 @@ fn line(text: &str, runs: &[Judged]) -> String {
     format!("| {} | {} |", cells[..BY_HAND].join(" | "), verdicts.join(" | "))
 }
 
-/// The papers' abstracts with the answers of the newest run that has any.
+/// The papers' abstracts, each with the answers of the newest run of its own.
 fn abstracts(runs: &[Judged]) -> String {
-    let found = runs.iter().rev().find_map(|run| {
+    let mut papers: Vec<(String, String)> = Vec::new();
+    for run in runs.iter().rev() {
         let page = markdown::render(&book(&run.now).abstracts()).replace("\n### ", "\n## ");
-        let tables = page.split_once("\n## ")?.1.trim();
-        Some(format!("\nBy the figures of {}, judged by the tests of today.\n\n## {tables}\n", run.date))
+        for section in page.split("\n## ").skip(1) {
+            let (title, table) = section.trim().split_once('\n').expect("a title and a table");
+            if papers.iter().all(|(other, _)| other != title) && ANSWERS.iter().any(|one| table.contains(one))
+            {
+                papers.push((title.into(), format!("By the run of {}.\n{table}", run.date)));
+            }
+        }
+    }
+    papers.sort_by_key(|(title, _)| {
+        title.split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse::<u32>().ok())
     });
-    found.expect("a run of a paper with an abstract")
+    papers.iter().map(|(title, table)| format!("\n## {title}\n{table}\n")).collect()
 }
 
 /// How many claims each run decides, then and now, those of ours apart.
