@@ -23,7 +23,7 @@ OURS := $(filter-out build tithe_static,$(basename $(notdir $(wildcard preload/s
 LAYERS := announce count events forward null oracle quarantine record sample start sweep
 
 # What `make bench` needs in addition to the tool.
-BENCHES := $(addprefix -p heaptoll-,bench adversary fastpath conformance collectors recording exact layers choosing profilers)
+BENCHES := -p heaptoll-bench -p heaptoll-conformance
 # Stacks are walked through the layers' own frames; before Rust 1.92 `panic = "abort"` left their tables out.
 UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 # The launcher starts before every measured run. Without a loader's work it starts .3 ms sooner.

@@ -11,7 +11,7 @@ use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::{Progress, RunContext};
-use heaptoll_rig::Stack;
+use heaptoll_bench::Stack;
 use heaptoll_statistics::{Interval, geometric_mean};
 
 use crate::error::BenchError;
@@ -94,7 +94,7 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
             interrupt: Interrupt::default(),
         };
         let mut experiment =
-            heaptoll_rig::run(&prepared, &stacks, None, settings, &context, &mut NoProgress)?;
+            heaptoll_bench::run(&prepared, &stacks, None, settings, &context, &mut NoProgress)?;
         judge_outputs(&mut experiment);
         let cpu_s = rows(&experiment).first().and_then(|row| Some(row.figures.get(&Metric::Cpu)?.median));
         let forward = over_baseline(&mut experiment, &stacks, 0);

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use heaptoll_rig::child;
+use heaptoll_bench::child;
 use heaptoll_statistics::paired;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

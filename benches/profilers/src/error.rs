@@ -13,7 +13,7 @@ pub enum BenchError {
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
     #[error(transparent)]
-    Child(#[from] heaptoll_rig::child::ChildError),
+    Child(#[from] heaptoll_bench::child::ChildError),
     /// A profile cannot be read.
     #[error("{path}: {failure}")]
     Profile {

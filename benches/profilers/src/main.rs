@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use heaptoll_experiment::places::Places;
-use heaptoll_rig::child;
+use heaptoll_bench::child;
 use heaptoll_units::size_text;
 use heaptoll_units::text_table::Table;
 

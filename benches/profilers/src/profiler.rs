@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use heaptoll_experiment::places::Places;
-use heaptoll_rig::child;
+use heaptoll_bench::child;
 use heaptoll_sampling::layout::VARIABLE;
 use heaptoll_sampling::tool::{Folder, Settings};
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use heaptoll_catalog::{Catalog, Prepared, Size};
 use heaptoll_experiment::places::Places;
-use heaptoll_rig::child;
+use heaptoll_bench::child;
 
 use crate::error::BenchError;
 

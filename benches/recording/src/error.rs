@@ -10,7 +10,7 @@ pub enum BenchError {
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
     #[error(transparent)]
-    Child(#[from] heaptoll_rig::child::ChildError),
+    Child(#[from] heaptoll_bench::child::ChildError),
     #[error(transparent)]
     Trace(#[from] heaptoll_trace::TraceError),
     /// The system refused something.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heaptoll_catalog::Size;
-use heaptoll_rig::child;
+use heaptoll_bench::child;
 
 use crate::installation::Installation;
 use crate::{BenchError, print_figure};

@@ -7,7 +7,7 @@ use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::{Progress, RunContext};
-pub use heaptoll_rig::Stack;
+pub use heaptoll_bench::Stack;
 
 use crate::BenchError;
 
@@ -63,5 +63,5 @@ pub fn sliced(
         start_layer: places.start_layer(),
         interrupt: Interrupt::default(),
     };
-    Ok(heaptoll_rig::run(&program, stacks, None, settings, &context, &mut NoProgress)?)
+    Ok(heaptoll_bench::run(&program, stacks, None, settings, &context, &mut NoProgress)?)
 }

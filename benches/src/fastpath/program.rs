@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::StepError;
+use crate::fastpath::tracer::StepError;
 
-const SOURCE: &str = include_str!("../step.c");
+const SOURCE: &str = include_str!("../../fastpath/step.c");
 
 /// The compiled program, in a folder that goes with it.
 #[derive(Debug)]

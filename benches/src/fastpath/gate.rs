@@ -1,6 +1,6 @@
 //! The paths that each manager must have.
 
-use crate::{Operation, Path};
+use crate::fastpath::tracer::{Operation, Path};
 
 /// The requirement on a manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CodeLocation;
+    use crate::fastpath::CodeLocation;
 
     fn path(operation: Operation) -> Path {
         Path {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use heaptoll_adversary::{Game, Outcome, STRATEGIES, bounds};
+use heaptoll_bench::adversary::{Game, Outcome, STRATEGIES, bounds};
 use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
 
@@ -16,7 +16,7 @@ fn built() -> &'static (PathBuf, PathBuf) {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let make = Command::new("make")
             .arg("-C")
-            .arg(here.join("../../programs"))
+            .arg(here.join("../programs"))
             .arg(format!("OUT={}", folder.display()))
             .arg(folder.join("robson"))
             .status();

@@ -8,8 +8,6 @@ use std::process::{Child, Command, Stdio};
 
 use thiserror::Error;
 
-use crate::Program;
-
 /// The function stepped through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -114,7 +112,7 @@ const ROUNDS: usize = 3;
 /// # Errors
 /// No ptrace, or a program that does not come to its end.
 pub fn paths(
-    program: &Program,
+    program: &FilePath,
     object: Option<&FilePath>,
     environment: &[(String, String)],
     sizes: &[usize],
@@ -144,13 +142,13 @@ fn system(what: &'static str) -> StepError {
 
 impl Tracee {
     fn start(
-        program: &Program,
+        program: &FilePath,
         object: Option<&FilePath>,
         environment: &[(String, String)],
         sizes: &[usize],
         threads: bool,
     ) -> Result<Tracee, StepError> {
-        let mut command = Command::new(program.path());
+        let mut command = Command::new(program);
         if threads {
             command.arg("asleep");
         }

@@ -2,8 +2,8 @@
 
 use heaptoll_units::text_table::Table;
 
-use crate::bounds;
-use crate::{GameError, Outcome, STRATEGIES};
+use crate::adversary::bounds;
+use crate::adversary::game::{GameError, Outcome, STRATEGIES};
 
 /// Outcomes of the strategies against one manager.
 #[derive(Debug)]

@@ -1,8 +1,10 @@
 //! What benches have in common: commands run to their end, and an experiment made for a bench, which is one program of
 //! the catalog under stacks given by hand, planned, interleaved and run by `heaptoll_experiment` like any other, but
-//! without preflight and without a file that is kept.
+//! without preflight and without a file that is kept. [`adversary`] and [`fastpath`] have tests of their own.
 
+pub mod adversary;
 pub mod child;
+pub mod fastpath;
 
 use std::path::PathBuf;
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use heaptoll_bench::fastpath::{Operation, Program, Verdict, gate, tracer};
 use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
-use heaptoll_fastpath::{Operation, Program, Verdict, gate, tracer};
 
 const SIZES: [usize; 6] = [8, 24, 40, 100, 400, 1000];
 
@@ -25,7 +25,7 @@ fn allocator(fault: &str) -> PathBuf {
 
 fn paths(object: Option<&Path>, threads: bool) -> Vec<tracer::Path> {
     let program = Program::build().expect("a program");
-    tracer::paths(&program, object, &[], &SIZES, threads).expect("paths")
+    tracer::paths(program.path(), object, &[], &SIZES, threads).expect("paths")
 }
 
 #[test]
