@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use heaptoll_collector_support::Collector;
 use heaptoll_runtime::PAGE;
 
-use crate::program::{GivenRoots, allocate, allocate_root, collect, list, live, read, write};
+use super::program::{GivenRoots, allocate, allocate_root, collect, list, live, read, write};
 
 pub fn a_list_is_kept_by_a_pointer_to_the_inside_of_its_first<C: Collector>() {
     let given = GivenRoots::new();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use heaptoll_collector_support::Collector;
 
-use crate::program::{GivenRoots, allocate, allocate_root, collect, live};
+use super::program::{GivenRoots, allocate, allocate_root, collect, live};
 
 /// Found as a program that hung at its limit: each of its small blocks took a collection of the whole heap.
 pub fn a_full_heap_refuses_instead_of_collecting_for_every_block<C: Collector>() {

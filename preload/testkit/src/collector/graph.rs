@@ -6,7 +6,7 @@ use heaptoll_collector_support::Collector;
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 
-use crate::program::{GivenRoots, collect, live, read, write};
+use super::program::{GivenRoots, collect, live, read, write};
 
 /// What a program does to a graph of objects.
 #[derive(Debug, Clone)]
