@@ -7,7 +7,7 @@ use std::vec::Vec;
 use heaptoll_runtime::{ALIGNMENT, WORD};
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
-use crate::{Block, BothEnds, InHeader, SMALLEST};
+use crate::tags::{Block, BothEnds, InHeader, SMALLEST};
 
 /// Zeroed memory for blocks of these sizes between two sentinels; its first header is at 8 mod 16.
 struct Row {

@@ -141,7 +141,7 @@ impl<T: Tags> Block<T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Block, BothEnds, InHeader};
+    use crate::tags::{Block, BothEnds, InHeader};
 
     #[test]
     fn sizes_hold_the_request_and_the_tags() {

@@ -2,7 +2,7 @@
 
 use heaptoll_runtime::{ALIGNMENT, WORD};
 
-use crate::block::{Block, LIVE, SMALLEST, Tags};
+use super::block::{Block, LIVE, SMALLEST, Tags};
 
 /// Header and footer are the size with the live bit: the tag of a free block is its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,6 @@
 //!
 //! What the tags contain is a parameter of the block ([`Tags`]): knuth and bestfit have the state at both ends
 //! ([`BothEnds`]), lea and quickfit in the header only ([`InHeader`]).
-#![no_std]
 
 mod block;
 mod both_ends;

@@ -1,7 +1,7 @@
 //! A fingerprint of a set of blocks: whether a free list holds exactly the blocks that a walk finds free, found without
 //! memory for either set.
 
-use crate::Block;
+use super::block::Block;
 
 /// A count and a sum of mixed addresses, the same for the same blocks in any order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use heaptoll_runtime::{ALIGNMENT, WORD};
 
-use crate::block::{Block, LIVE, SMALLEST, Tags};
+use super::block::{Block, LIVE, SMALLEST, Tags};
 
 /// A mark that a walk sets and takes away again: this block, live by its tag, is free.
 const MARKED: usize = 2;

@@ -16,7 +16,6 @@
 //!
 //! An aligned address inside a block ([`Block::make_live`]) has a word in front of it too, which leads back to the
 //! block.
-#![no_std]
 
 mod block;
 mod fingerprint;
