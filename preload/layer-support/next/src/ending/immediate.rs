@@ -5,9 +5,8 @@ use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use heaptoll_next::family;
-
-use crate::{Ending, begins};
+use super::hook::{Ending, begins};
+use crate::family;
 
 type Exit = unsafe extern "C" fn(c_int) -> !;
 

@@ -7,9 +7,9 @@ use core::arch::naked_asm;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use heaptoll_next::family;
-
-use crate::{Ending, begins, exit_frame};
+use super::exit_frame;
+use super::hook::{Ending, begins};
+use crate::family;
 
 /// Stubs, of 12 bytes. Programs have few functions that are registered; further ones are registered as they are.
 const STUBS: usize = 1024;
@@ -159,7 +159,7 @@ macro_rules! export_start {
                 "pop rsi",
                 "pop rdi",
                 "jmp r11",
-                registration = sym $crate::handlers::at_start,
+                registration = sym $crate::ending::handlers::at_start,
             )
         }
     };

@@ -1,8 +1,8 @@
 //! A layer that only writes a line to standard output when the program's end begins.
 
-use heaptoll_ending::{Ending, prepare};
+use heaptoll_next::ending::{Ending, prepare};
 
-heaptoll_ending::export_ending!();
+heaptoll_next::export_ending!();
 
 fn witness(ending: Ending) {
     let line: &[u8] = match ending {

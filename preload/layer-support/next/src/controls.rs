@@ -3,7 +3,6 @@
 //!
 //! Several objects of one process may have one: a manager, and layers in front of it. They are read from the objects'
 //! own tables, without the allocations of `dlsym`.
-#![no_std]
 
 mod object;
 
