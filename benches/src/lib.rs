@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 use heaptoll_catalog::Prepared;
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
-use heaptoll_experiment::plan;
+use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::plan::{self, Cell};
 use heaptoll_experiment::runner::{self, Progress, RunContext, RunError};
 use heaptoll_experiment::store::Store;
 
@@ -25,6 +26,15 @@ pub struct Stack {
     pub environment: Vec<(String, String)>,
     /// Whether its manager reports on the statistics page.
     pub reports_statistics: bool,
+}
+
+/// Shows nothing.
+#[derive(Debug)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {
+    fn begins(&mut self, _: &Cell, _: &StackInfo) {}
+    fn ended(&mut self, _: &Cell, _: Option<&Observation>) {}
 }
 
 /// Runs `program`, which is no server, under the stacks, the first of them being the baseline unless `baseline` names
