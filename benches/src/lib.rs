@@ -4,6 +4,7 @@
 
 pub mod adversary;
 pub mod child;
+mod error;
 pub mod fastpath;
 
 use std::path::PathBuf;
@@ -14,6 +15,8 @@ use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::plan::{self, Cell};
 use heaptoll_experiment::runner::{self, Progress, RunContext, RunError};
 use heaptoll_experiment::store::Store;
+
+pub use error::BenchError;
 
 /// A stack: its name, what it preloads, its environment.
 #[derive(Debug, Clone)]

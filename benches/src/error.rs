@@ -1,4 +1,4 @@
-//! Why the comparison of heap profiles ends early.
+//! Why a bench of recordings or of profiles ends early.
 
 use std::path::Path;
 
@@ -13,7 +13,9 @@ pub enum BenchError {
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
     #[error(transparent)]
-    Child(#[from] heaptoll_bench::child::ChildError),
+    Child(#[from] crate::child::ChildError),
+    #[error(transparent)]
+    Trace(#[from] heaptoll_trace::TraceError),
     /// A profile cannot be read.
     #[error("{path}: {failure}")]
     Profile {
