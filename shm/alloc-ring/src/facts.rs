@@ -1,9 +1,8 @@
 //! The figures that a recorded process reports about its manager when the tool requests them, for the ledger. This
-//! crate defines the bytes of facts in the shared file for both sides: the recording layer, which writes them, and the
+//! module defines the bytes of facts in the shared file for both sides: the recording layer, which writes them, and the
 //! tool, which reads them.
 //!
 //! The bytes are little-endian words of 8 bytes, the first of which is the version.
-#![no_std]
 
 use heaptoll_assertions::assert_expensive;
 
