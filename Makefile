@@ -18,13 +18,12 @@ BINARIES := $(TARGET)/release
 TESTED := BINARIES=$(TARGET)/debug STAGE=$(TARGET)/debug/stage
 HEAPTOLL := $(BINARIES)/heaptoll
 PEERS := $(BINARIES)/heaptoll-peers
-# Our own managers: each folder of preload/ with a description is one, and its shell is the package of that name.
-DESCRIPTIONS := $(wildcard preload/allocators/*/manager.toml preload/collectors/*/manager.toml)
-OURS := $(notdir $(patsubst %/manager.toml,%,$(DESCRIPTIONS)))
+# Our own managers: each has a shell and a description of its name.
+OURS := $(filter-out build tithe_static,$(basename $(notdir $(wildcard preload/shells/*.rs))))
 LAYERS := announce count events forward null oracle quarantine record sample start sweep
 
 # What `make bench` needs in addition to the tool.
-BENCHES := $(addprefix -p heaptoll-,bench adversary fastpath conformance collectors recording exact layers choosing profilers)
+BENCHES := -p heaptoll-bench -p heaptoll-conformance
 # Stacks are walked through the layers' own frames; before Rust 1.92 `panic = "abort"` left their tables out.
 UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 # The launcher starts before every measured run. Without a loader's work it starts .3 ms sooner.
@@ -34,10 +33,11 @@ PRELOAD := --locked $(UNWINDABLE) --target-dir $(TARGET)/preload --manifest-path
 # Moving collectors are MMTk's, in a workspace of their own: the tool is built without it.
 MOVING := --locked --release --workspace --target-dir $(TARGET)/moving --manifest-path moving/Cargo.toml
 MMTK := $(TARGET)/moving/release/heaptoll-mmtk
-TITHE_ARCHIVE := tithe-static
-SHELLS := $(OURS) $(TITHE_ARCHIVE) $(addprefix heaptoll_,$(LAYERS))
-# A shell brings a panic handler of its own, which a test harness has too.
-UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
+TITHE_ARCHIVE := tithe_static
+SHELLS := -p heaptoll-shells --examples --no-default-features --features "$(addprefix heaptoll-shells/,$(OURS))"
+OBJECTS := $(SHELLS) -p heaptoll-layers --features "$(addprefix heaptoll-layers/,$(LAYERS)) $(addprefix heaptoll-shells/,$(TITHE_ARCHIVE))"
+# A shell and a layer bring a panic handler of their own, which a test harness has too.
+UNSHELLED := --workspace --exclude heaptoll-shells --exclude heaptoll-layers
 # Tests of models alone, under loom, which takes longer to compile than all that it tests.
 MODELS := heaptoll-ring-model
 
@@ -85,32 +85,28 @@ tool-binaries:
 # The launcher is small, and what it weighs is part of what is tested: always as users get it.
 preloaded:
 	$(CARGO) build --release --locked $(STATIC) --target-dir $(TARGET)/launcher -p heaptoll-launcher
-	$(CARGO) build --release $(PRELOAD) $(addprefix -p ,$(SHELLS))
+	$(CARGO) build --release $(PRELOAD) $(OBJECTS)
 
 moving:
 	$(CARGO) build $(MOVING)
 
-# Installs our managers, built in profile $(1), in folder $(2).
+# Installs our managers, built in profile $(1), in folder $(2), with their variants: NAME-*.toml.
 define install-ours
-	@for description in $(DESCRIPTIONS); do \
-		folder=$${description%/manager.toml}; manager=$${folder##*/}; \
-		install -m 644 $(TARGET)/preload/$(1)/lib$$manager.so $(2)/$$manager.so && \
-		install -m 644 $$description $(2)/$$manager.toml || exit 1; \
-		for variant in $$folder/variants/*.toml; do \
-			test ! -e $$variant || install -m 644 $$variant $(2)/ || exit 1; \
-		done; \
+	@for manager in $(OURS); do \
+		install -m 644 $(TARGET)/preload/$(1)/examples/lib$$manager.so $(2)/$$manager.so && \
+		install -m 644 preload/shells/$$manager*.toml $(2)/ || exit 1; \
 	done
 endef
 
 stage:
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
-	@test -z "$(TITHE_ARCHIVE)" || preload/collectors/tithe/static/pack $(TARGET)/preload/release/libtithe_static.a $(LIB)/libtithe.a
+	@test -z "$(TITHE_ARCHIVE)" || preload/shells/pack $(TARGET)/preload/release/examples/libtithe_static.a $(LIB)/libtithe.a
 	@$(MAKE) --no-print-directory -C programs OUT=$(FROM_BELOW)/programs $(addprefix $(FROM_BELOW)/programs/,$(C_PROGRAMS))
 	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(FROM_BELOW)/tracer
 	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(addprefix $(BINARIES)/,$(DRIVERS)) $(LIB)/
 	@test ! -e $(MMTK) || install -m 755 $(MMTK) $(LIB)/
 	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
-	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
+	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/examples/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
 	@install -m 644 crates/reftrace-host/allocator-symbols.toml $(SHARE)/
 	@rm -rf $(SHARE)/managers && cp -r managers $(SHARE)/managers
@@ -144,7 +140,7 @@ install:
 
 # The demo compiles what it runs, a line a step (`make demo V=1` prints the commands); `make build` compiles the rest.
 STEP := scripts/step $(TARGET)/log
-FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= TITHE_ARCHIVE= DESCRIPTIONS=preload/collectors/tithe/manager.toml "LAYERS=count start"
+FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= TITHE_ARCHIVE= OURS=tithe "LAYERS=count start"
 
 demo:
 	@scripts/setup demo
@@ -177,7 +173,7 @@ test:
 	@$(LINTED) $(TIMED) objects $(MAKE) --no-print-directory preloaded
 	@$(TIMED) tests-compiled $(MAKE) --no-print-directory compile-tests
 	@$(TIMED) staged $(MAKE) --no-print-directory stage-tests
-	@$(TIMED) checked $(MAKE) --no-print-directory checked DESCRIPTIONS=preload/collectors/tithe/manager.toml
+	@$(TIMED) checked $(MAKE) --no-print-directory checked OURS=tithe
 	@$(TIMED) linted $(MAKE) --no-print-directory lint-rest
 	@scripts/tests.d/slow.py check
 	@$(TIMED) tracer-tests tracer/test/check "$(HERE)/debug/stage/lib/heaptoll/tracer"
@@ -212,10 +208,10 @@ lint-rest:
 	$(CARGO) fmt --all --check --manifest-path moving/Cargo.toml
 	cd scripts/release.d && python3 -B -m unittest -q test_parts
 	cd scripts/tests.d && python3 -B -m unittest -q test_tests
-	shellcheck .ci/run scripts/setup scripts/fresh scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/test-slurm scripts/part scripts/step scripts/quick scripts/linted scripts/speed scripts/commit scripts/release scripts/release.d/root scripts/release.d/within scripts/release.d/sources scripts/release.d/install preload/collectors/tithe/static/pack tracer/test/check
+	shellcheck .ci/run scripts/setup scripts/fresh scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/test-slurm scripts/part scripts/step scripts/quick scripts/linted scripts/speed scripts/commit scripts/release scripts/release.d/root scripts/release.d/within scripts/release.d/sources scripts/release.d/install preload/shells/pack tracer/test/check
 
 lint: lint-rest
-	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
+	$(CARGO) clippy $(PRELOAD) --release $(OBJECTS) -- -D warnings
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
 	$(CARGO) clippy $(PRELOAD) --all-targets $(UNSHELLED) -- -D warnings
 	$(CARGO) clippy $(MOVING) --all-targets -- -D warnings
@@ -236,7 +232,7 @@ run-tests:
 CHECKED := $(TARGET)/checked
 
 checked:
-	$(CARGO) build --profile checked $(PRELOAD) $(addprefix -p ,$(OURS))
+	$(CARGO) build --profile checked $(PRELOAD) $(SHELLS)
 	@rm -rf $(CHECKED) && mkdir -p $(CHECKED)/lib/heaptoll/managers $(CHECKED)/share/heaptoll
 	@cp -r $(TARGET)/debug/stage/lib/heaptoll/heaptoll-launch $(TARGET)/debug/stage/lib/heaptoll/layers $(CHECKED)/lib/heaptoll/
 	$(call install-ours,checked,$(CHECKED)/lib/heaptoll/managers)

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use heaptoll_adversary::table::{self, Row};
-use heaptoll_adversary::{Game, GameError, STRATEGIES};
+use heaptoll_bench::adversary::table::{self, Row};
+use heaptoll_bench::adversary::{Game, GameError, STRATEGIES};
 use heaptoll_experiment::manager::{self, Manager, ManagerError};
 use heaptoll_experiment::places::{Places, PlacesError};
 use heaptoll_units::size;

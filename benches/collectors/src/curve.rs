@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
+use heaptoll_bench::Stack;
 use heaptoll_report::document::{Axis, Cell, Chart, Column, Document, Form, Grid, Item, Section, Series};
 use heaptoll_report::{format, html};
-use heaptoll_rig::Stack;
 use serde::Serialize;
 
 use crate::Error;

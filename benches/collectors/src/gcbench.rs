@@ -1,8 +1,8 @@
 //! GCBench, which calls its collector directly: linked with Tithe's static library and with Debian's libgc, at equal
 //! limits of the heap.
 
+use heaptoll_bench::Stack;
 use heaptoll_catalog::Prepared;
-use heaptoll_rig::Stack;
 use serde::Serialize;
 
 use crate::Error;

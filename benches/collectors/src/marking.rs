@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heaptoll_rig::Stack;
+use heaptoll_bench::Stack;
 use serde::Serialize;
 
 use crate::Error;

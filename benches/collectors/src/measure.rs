@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use heaptoll_bench::Stack;
 use heaptoll_catalog::{Catalog, Prepared, Size};
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::{CollectionFigures, Metric, Row};
@@ -16,7 +17,6 @@ use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::{Progress, RunContext};
 use heaptoll_preflight::inspect_manager;
 use heaptoll_report::format;
-use heaptoll_rig::Stack;
 use heaptoll_statistics::Interval;
 use serde::Serialize;
 
@@ -205,7 +205,7 @@ impl Installation {
             interrupt: Interrupt::default(),
         };
         let mut progress = Counter { program: &program.name, done: 0 };
-        let mut experiment = heaptoll_rig::run(program, stacks, None, settings, &context, &mut progress)?;
+        let mut experiment = heaptoll_bench::run(program, stacks, None, settings, &context, &mut progress)?;
         judge_outputs(&mut experiment);
         let rows = compare(&experiment).tables.into_iter().flat_map(|table| table.rows);
         let rows: Vec<Row> = rows.collect();

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use heaptoll_bench::fastpath::{Operation, Path, Program, StepError, Verdict, gate, tracer};
 use heaptoll_experiment::manager::{self, Manager, ManagerError};
 use heaptoll_experiment::places::{Places, PlacesError};
-use heaptoll_fastpath::{Operation, Path, Program, StepError, Verdict, gate, tracer};
 use heaptoll_units::text_table::Table;
 use thiserror::Error;
 
@@ -99,9 +99,9 @@ fn print(rows: Vec<Vec<String>>, markdown: bool) {
 }
 
 fn measure(program: &Program, manager: &Manager, sizes: &[usize]) -> Result<Vec<Path>, StepError> {
-    let mut paths = tracer::paths(program, manager.object.as_deref(), &manager.environment, sizes, false)?;
-    paths.extend(tracer::paths(program, manager.object.as_deref(), &manager.environment, sizes, true)?);
-    Ok(paths)
+    let object = manager.object.as_deref();
+    let paths = |threads| tracer::paths(program.path(), object, &manager.environment, sizes, threads);
+    Ok([paths(false)?, paths(true)?].concat())
 }
 
 fn run(cli: &Cli) -> Result<bool, Error> {

@@ -1,17 +1,15 @@
 //! What layers cost whole programs: programs of the catalog under a manager, forwarding in front of it and a quarantine
 //! of 1 B in front of it, in runs that take turns, compared within repetitions.
 
+use heaptoll_bench::{NoProgress, Stack};
 use heaptoll_catalog::{Catalog, Size};
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::{Metric, Row};
-use heaptoll_experiment::experiment::{Experiment, Settings, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, Settings};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiment::plan::Cell;
-use heaptoll_experiment::runner::{Progress, RunContext};
-use heaptoll_rig::Stack;
+use heaptoll_experiment::runner::RunContext;
 use heaptoll_statistics::{Interval, geometric_mean};
 
 use crate::error::BenchError;
@@ -38,13 +36,6 @@ pub struct Effort {
     /// Print Markdown
     #[arg(long)]
     pub markdown: bool,
-}
-
-struct NoProgress;
-
-impl Progress for NoProgress {
-    fn begins(&mut self, _: &Cell, _: &StackInfo) {}
-    fn ended(&mut self, _: &Cell, _: Option<&Observation>) {}
 }
 
 /// Measures and prints.
@@ -94,7 +85,7 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
             interrupt: Interrupt::default(),
         };
         let mut experiment =
-            heaptoll_rig::run(&prepared, &stacks, None, settings, &context, &mut NoProgress)?;
+            heaptoll_bench::run(&prepared, &stacks, None, settings, &context, &mut NoProgress)?;
         judge_outputs(&mut experiment);
         let cpu_s = rows(&experiment).first().and_then(|row| Some(row.figures.get(&Metric::Cpu)?.median));
         let forward = over_baseline(&mut experiment, &stacks, 0);

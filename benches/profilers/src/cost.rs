@@ -4,13 +4,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use heaptoll_rig::child;
+use heaptoll_bench::{BenchError, child};
 use heaptoll_statistics::paired;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::error::BenchError;
 use crate::profiler::Profiler;
 use crate::subject::Subject;
 

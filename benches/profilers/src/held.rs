@@ -6,7 +6,7 @@ use std::path::Path;
 use heaptoll_command::foreign;
 use heaptoll_profiles::{Frame, Measure, Profile};
 
-use crate::error::BenchError;
+use heaptoll_bench::BenchError;
 
 /// Frames by which a call site is known: the program's own innermost ones.
 const FRAMES: usize = 3;

@@ -3,7 +3,6 @@
 
 mod accuracy;
 mod cost;
-mod error;
 mod held;
 mod profiler;
 mod subject;
@@ -12,13 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
+use heaptoll_bench::{BenchError, child};
 use heaptoll_experiment::places::Places;
-use heaptoll_rig::child;
 use heaptoll_units::size_text;
 use heaptoll_units::text_table::Table;
 
 use accuracy::Accuracy;
-use error::BenchError;
 use held::Held;
 use profiler::Profiler;
 use subject::{Subject, Subjects};

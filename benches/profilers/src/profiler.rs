@@ -4,12 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use heaptoll_bench::{BenchError, child};
 use heaptoll_experiment::places::Places;
-use heaptoll_rig::child;
 use heaptoll_sampling::layout::VARIABLE;
 use heaptoll_sampling::tool::{Folder, Settings};
 
-use crate::error::BenchError;
 use crate::subject::Subject;
 
 /// Writes gperftools' sampled profile when the program ends; the library itself does so only on request.

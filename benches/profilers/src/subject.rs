@@ -5,11 +5,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use heaptoll_bench::{BenchError, child};
 use heaptoll_catalog::{Catalog, Prepared, Size};
 use heaptoll_experiment::places::Places;
-use heaptoll_rig::child;
-
-use crate::error::BenchError;
 
 const SOURCE: &str = include_str!("../c/sites.c");
 /// How the planted program allocates.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use heaptoll_catalog::{Catalog, Prepared, Program, Size};
 use heaptoll_experiment::places::Places;
 
-use crate::BenchError;
+use heaptoll_bench::BenchError;
 
 /// The heaptoll next to this binary, and the catalog.
 pub struct Installation {
@@ -87,7 +87,7 @@ impl Installation {
         command.envs(program.environment.iter().map(|(name, value)| (name, value)));
         match &program.stdin {
             Some(path) => {
-                command.stdin(File::open(path).map_err(BenchError::system(&path.display().to_string()))?)
+                command.stdin(File::open(path).map_err(BenchError::system(path.display().to_string()))?)
             }
             None => command.stdin(Stdio::null()),
         };

@@ -1,7 +1,6 @@
 //! What recording costs a program, how large its traces are, and how fast they are queried and replayed. `make bench`
 //! runs all three and prints each figure with its target.
 
-mod error;
 mod installation;
 mod overhead;
 mod queries;
@@ -9,7 +8,7 @@ mod sizes;
 
 use clap::{Parser, Subcommand};
 
-use crate::error::BenchError;
+use heaptoll_bench::BenchError;
 
 /// Measure recording, querying and replaying traces.
 #[derive(Debug, Parser)]

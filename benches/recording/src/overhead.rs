@@ -1,7 +1,7 @@
 //! Wall time of recorded programs over plain ones, run by run in random order. heaptoll's own start and end are in it.
 
+use heaptoll_bench::child;
 use heaptoll_catalog::Size;
-use heaptoll_rig::child;
 use heaptoll_statistics::paired;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use heaptoll_bench::child;
 use heaptoll_catalog::Size;
-use heaptoll_rig::child;
 
 use crate::installation::Installation;
 use crate::{BenchError, print_figure};

@@ -1,7 +1,7 @@
 //! Bytes an event in the traces of the catalog's programs.
 
+use heaptoll_bench::child;
 use heaptoll_catalog::Size;
-use heaptoll_rig::child;
 
 use crate::installation::Installation;
 use crate::{BenchError, print_figure};

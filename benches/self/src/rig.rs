@@ -1,22 +1,14 @@
 //! The experiment of these benches: the catalog's cfrac, at its quick size, under stacks given by hand.
 
+use heaptoll_bench::NoProgress;
+pub use heaptoll_bench::Stack;
 use heaptoll_catalog::{Catalog, Prepared, Size};
-use heaptoll_experiment::experiment::{Experiment, Pairing, Settings, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, Pairing, Settings};
 use heaptoll_experiment::interrupt::Interrupt;
-use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiment::plan::Cell;
-use heaptoll_experiment::runner::{Progress, RunContext};
-pub use heaptoll_rig::Stack;
+use heaptoll_experiment::runner::RunContext;
 
 use crate::BenchError;
-
-struct NoProgress;
-
-impl Progress for NoProgress {
-    fn begins(&mut self, _: &Cell, _: &StackInfo) {}
-    fn ended(&mut self, _: &Cell, _: Option<&Observation>) {}
-}
 
 /// The catalog's `cfrac` at its quick size, about a tenth of a second.
 pub fn cfrac(places: &Places) -> Result<Prepared, BenchError> {
@@ -63,5 +55,5 @@ pub fn sliced(
         start_layer: places.start_layer(),
         interrupt: Interrupt::default(),
     };
-    Ok(heaptoll_rig::run(&program, stacks, None, settings, &context, &mut NoProgress)?)
+    Ok(heaptoll_bench::run(&program, stacks, None, settings, &context, &mut NoProgress)?)
 }

@@ -1,6 +1,6 @@
 //! The manager's figures of its heap, taken inside the process during the pause.
 
-use heaptoll_manager_facts::{Facts, request};
+use heaptoll_alloc_ring::facts::{Facts, request};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ impl Census {
         if collect { request::COLLECT | request::HELD } else { 0 }
     }
 
-    /// From the layer's answer (`heaptoll_manager_facts`). `None`: the manager reports nothing.
+    /// From the layer's answer (`heaptoll_alloc_ring::facts`). `None`: the manager reports nothing.
     pub fn from_bytes(bytes: &[u8]) -> Option<Census> {
         Facts::from_bytes(bytes).and_then(|facts| Census::of(&facts))
     }
@@ -107,7 +107,7 @@ pub struct HeldByRoots {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_manager_facts::{Mallinfo, Totals};
+    use heaptoll_alloc_ring::facts::{Mallinfo, Totals};
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::layer_support::recorded::{Counts, Event, Image, Recording, Run, agree, logged};
 use crate::layer_support::{Fixture, layers, manager};
 use heaptoll_alloc_ring::Flags;
-use heaptoll_manager_facts::{Facts, request};
+use heaptoll_alloc_ring::facts::{Facts, request};
 
 /// The counts of the counting layer in the process of an image. Directly after the recording layer, it gets the calls
 /// that this forwards: operators as the family's functions.

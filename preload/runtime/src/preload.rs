@@ -37,7 +37,7 @@ macro_rules! export_sized_frees {
 }
 
 /// Exports the malloc family, glibc's statistics of it and the control contract over one manager, and registers what
-/// runs at start, at fork and at exit. A shell crate consists of this line: `preload!(Heap)` for a heap with a constant
+/// runs at start, at fork and at exit. A shell consists of this line: `preload!(Heap)` for a heap with a constant
 /// `new()` in a [`crate::Shell`], `preload!(static MANAGER: Type = expression)` for any other [`crate::Manager`].
 #[macro_export]
 macro_rules! preload {
@@ -183,7 +183,7 @@ macro_rules! preload {
         static CONTROL: Control = Control {
             version: 1,
             size: size_of::<Control>() as u32,
-            name: concat!(env!("CARGO_PKG_NAME"), "\0").as_ptr().cast(),
+            name: concat!(env!("CARGO_CRATE_NAME"), "\0").as_ptr().cast(),
             manager_version: concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast(),
             census: Some(census),
             collect: Some(collect),

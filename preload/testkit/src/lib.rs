@@ -2,8 +2,9 @@
 //! against a model that knows what should be live and what it should contain.
 //!
 //! A manager's `tests/trial.rs` is one line, [`trial!`]. A sequence that once failed is kept there as a test of its
-//! own, by [`replay`].
+//! own, by [`replay`]. [`collector`] has the trials of collectors.
 
+pub mod collector;
 mod model;
 mod operation;
 

@@ -14,6 +14,7 @@ mod attachment;
 mod bounds;
 mod emit;
 mod execs;
+pub mod facts;
 mod flags;
 pub mod layout;
 mod lock;

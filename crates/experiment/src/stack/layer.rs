@@ -33,7 +33,7 @@ pub struct Layer {
     pub settings: Vec<(String, String)>,
 }
 
-/// When the oracle layer frees objects (preload/layers/oracle/core).
+/// When the oracle layer frees objects (preload/layers/core/src/oracle.rs).
 pub(super) const POINTS: [&str; 7] =
     ["free", "last-use", "unreachable", "delay", "collect", "never", "record"];
 

@@ -7,7 +7,7 @@ use crate::places::Places;
 
 /// What the name of an oracle's file ends with.
 pub const ORACLE_ENDING: &str = ".oracle";
-/// Bytes; what the layer can count (preload/layers/quarantine/core).
+/// Bytes; what the layer can count (preload/layers/core/src/quarantine.rs).
 const LARGEST_QUARANTINE: u64 = 512 << 30;
 
 /// The layers in front of a word's manager, and the rest of the word.

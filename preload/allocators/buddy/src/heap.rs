@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use heaptoll_block_header::{Block, Fingerprint, Mark};
+use heaptoll_blocks::header::{Block, Fingerprint, Mark};
 use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, PAGE, Piece, Region, WORD};
 
 use crate::lists::Lists;

@@ -9,7 +9,7 @@
 //!   whole (S).
 //!
 //! Knuth needs one bit in a reserved block, since the caller of his free passes its size. C's `free` does not: the
-//! order is in the block too, so the tag is a word with mark and order ([`heaptoll_block_header`]), and request and word are
+//! order is in the block too, so the tag is a word with mark and order ([`heaptoll_blocks::header`]), and request and word are
 //! rounded up to a power of two. A free block also holds two links: the smallest has 32 bytes.
 //!
 //! # One region that grows

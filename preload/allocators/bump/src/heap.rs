@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use heaptoll_block_header::{Block, Mark};
+use heaptoll_blocks::header::{Block, Mark};
 use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, WORD, round_up};
 
 /// Sizes fit the header's number, bytes.

@@ -4,7 +4,7 @@
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use heaptoll_block_header::{Block, Fingerprint, Mark};
+use heaptoll_blocks::header::{Block, Fingerprint, Mark};
 use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, WORD};
 
 use crate::lists::Lists;

@@ -27,7 +27,7 @@ pub mod pow2;
 pub use class::{CLASSES, SMALLEST, UNATTAINABLE, class_for, size_of_class};
 pub use heap::ClassHeap;
 
-use heaptoll_block_header::Block;
+use heaptoll_blocks::header::Block;
 use heaptoll_runtime::PAGE;
 
 /// Where blocks come from when their list is empty.

@@ -8,7 +8,7 @@
 //!                                                     │ (old)        │
 //! ```
 
-use heaptoll_block_header::{Block, Fingerprint, Mark};
+use heaptoll_blocks::header::{Block, Fingerprint, Mark};
 use heaptoll_runtime::{Damage, Region};
 
 use crate::CLASSES;

@@ -15,7 +15,7 @@
 //! ends included, because of how the chunk is chosen:
 //!
 //! - Exactly one block is requested from the system: of the size wanted, or of P bytes if that is larger.
-//! - The first page has no space for a header before its first block (see `heaptoll_block_header`). It is laid out as if a
+//! - The first page has no space for a header before its first block (see `heaptoll_blocks::header`). It is laid out as if a
 //!   block of P bytes had been split down to the smallest, 16 bytes, and that one were the manager's for ever: it
 //!   stands for the word lost at the region's start and the one kept at its end. So one free block of each size from 16
 //!   to 2048 is left, and the memory mapped is the sum of all blocks and those 16 bytes.
@@ -36,7 +36,7 @@
 //! classes that have some. An aligned request is a block of the class of size and alignment together.
 
 use crate::{ClassHeap, Refill, SMALLEST, UNATTAINABLE, class_for, size_of_class};
-use heaptoll_block_header::Block;
+use heaptoll_blocks::header::Block;
 use heaptoll_runtime::PAGE;
 
 /// The least that is requested from the system, bytes.

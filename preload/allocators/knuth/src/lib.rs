@@ -16,11 +16,11 @@ mod heap;
 mod list;
 
 pub use heap::TaggedHeap;
-pub use heaptoll_boundary_tags::{SMALLEST, TAGS};
+pub use heaptoll_blocks::tags::{SMALLEST, TAGS};
 pub use list::FreeList;
 
 /// A block with its state in both tags.
-pub type Block = heaptoll_boundary_tags::Block<heaptoll_boundary_tags::BothEnds>;
+pub type Block = heaptoll_blocks::tags::Block<heaptoll_blocks::tags::BothEnds>;
 
 /// How a free list is searched.
 pub trait Fit: Send + 'static {

@@ -27,7 +27,7 @@ mod space;
 
 pub use bins::Bins;
 pub use heap::Lea;
-pub use heaptoll_boundary_tags::{SMALLEST, TAGS};
+pub use heaptoll_blocks::tags::{SMALLEST, TAGS};
 
 /// A block with its state in the header.
-pub type Block = heaptoll_boundary_tags::Block<heaptoll_boundary_tags::InHeader>;
+pub type Block = heaptoll_blocks::tags::Block<heaptoll_blocks::tags::InHeader>;

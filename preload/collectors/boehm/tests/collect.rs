@@ -3,11 +3,11 @@
 use heaptoll_boehm::bw16::{Bw16, V16};
 use heaptoll_boehm::bw26::{Bw26, V26};
 use heaptoll_boehm::{Boehm, CHUNK, Version};
-use heaptoll_collector_trials::program::{GivenRoots, allocate, collect, list, live, write};
 use heaptoll_runtime::Heap;
+use heaptoll_testkit::collector::program::{GivenRoots, allocate, collect, list, live, write};
 
-heaptoll_collector_trials::trials!(bw16, Bw16);
-heaptoll_collector_trials::trials!(bw26, Bw26);
+heaptoll_testkit::collector_trials!(bw16, Bw16);
+heaptoll_testkit::collector_trials!(bw26, Bw26);
 
 /// Tests of both versions.
 macro_rules! both {

@@ -3,4 +3,4 @@
 use heaptoll_treadmill::Treadmill;
 
 heaptoll_testkit::trial!(Treadmill, reuses: false);
-heaptoll_collector_trials::trials!(collector, Treadmill);
+heaptoll_testkit::collector_trials!(collector, Treadmill);

@@ -9,12 +9,15 @@
 //! Layers also share: [`watched`] and [`operators`], the family and C++'s operators as a layer exports them, with a
 //! hook for every call; [`export_copies!`], what a manager may export beside them; [`tally`], which counts calls on the
 //! statistics page; [`blocks`], a table of blocks that needs no heap; [`settings`], which parses a layer's variable;
-//! [`memory`] of a layer's own, and [`stderr_line`], what it reports.
+//! [`memory`] of a layer's own, and [`stderr_line`], what it reports; [`controls`], the events of managers; [`ending`], the
+//! program's end.
 #![no_std]
 
 pub mod arena;
 pub mod blocks;
+pub mod controls;
 pub mod copies;
+pub mod ending;
 pub mod family;
 pub mod forward;
 pub mod inside;

@@ -12,7 +12,7 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use heaptoll_controls::Event;
+use heaptoll_next::controls::Event;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
@@ -38,7 +38,7 @@ static START: unsafe extern "C" fn() = start;
 /// Registers the listener with every manager. Runs once, before `main` and after the constructors of the objects that
 /// follow in the preload order.
 unsafe extern "C" fn start() {
-    heaptoll_controls::each(|control| {
+    heaptoll_next::controls::each(|control| {
         // If another listener is registered, or the manager has no events, the tracer does without.
         // SAFETY: `heaptoll_tracer_event` dereferences nothing and neither allocates nor waits, as the control contract
         // requires.

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 
-use heaptoll_controls::{COLLECTION_END, COLLECTION_START, Event};
+use heaptoll_next::controls::{COLLECTION_END, COLLECTION_START, Event};
 use heaptoll_process::tsc::ticks;
 
 use crate::attachment;
@@ -13,7 +13,7 @@ use crate::process::{CollectorState, context, current as process};
 /// Registers a listener with every object; returns how many accepted it, and how many have another listener.
 pub fn to_all() -> (u32, u32) {
     let mut collector = 0;
-    heaptoll_controls::each(|control| {
+    heaptoll_next::controls::each(|control| {
         // SAFETY: as the control contract requires, `listener` allocates nothing, takes no lock and waits for no
         // thread; its context is a number.
         let answer: c_int = unsafe { control.listen(listener, context(collector)) };

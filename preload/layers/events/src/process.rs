@@ -24,7 +24,7 @@ pub struct Process {
     spares: AtomicU32,
     spare: [Spare; SPARE],
     /// For each collector.
-    pub collecting: [CollectorState; heaptoll_controls::MOST],
+    pub collecting: [CollectorState; heaptoll_next::controls::MOST],
 }
 
 /// The rest of a chunk.
@@ -62,7 +62,7 @@ static UNPREPARED: Process = Process {
             next: AtomicPtr::new(ptr::null_mut()),
             end: AtomicPtr::new(ptr::null_mut()),
         }
-    }; heaptoll_controls::MOST],
+    }; heaptoll_next::controls::MOST],
 };
 
 const BYTES: usize = 4096;

@@ -5,8 +5,8 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::slice;
 
+use heaptoll_layer_core::oracle::reader::Source;
 use heaptoll_next::memory;
-use heaptoll_oracle_core::reader::Source;
 use heaptoll_oracle_file::{HEADER_BYTES, Header, Section, UNREACHABLE_BYTES, Unreachable};
 use heaptoll_runtime::system_call;
 

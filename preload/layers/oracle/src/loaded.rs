@@ -3,8 +3,8 @@
 use core::ffi::{CStr, c_char, c_void};
 use core::fmt::Write;
 
+use heaptoll_layer_core::oracle::sites::Loaded;
 use heaptoll_next::stderr_line::StderrLine;
-use heaptoll_oracle_core::sites::Loaded;
 use heaptoll_oracle_file::NameWord;
 
 /// `struct link_map` of glibc's `link.h`, as far as it is public.

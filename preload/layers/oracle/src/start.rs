@@ -3,12 +3,12 @@
 
 use core::ffi::CStr;
 
+use heaptoll_layer_core::oracle::pages::{Pages, Retire};
+use heaptoll_layer_core::oracle::reader::Reader;
+use heaptoll_layer_core::oracle::sequence::Sequence;
+use heaptoll_layer_core::oracle::settings::{ALLOWED, Check, Point, Settings};
+use heaptoll_layer_core::oracle::sites::Sites;
 use heaptoll_next::settings::{refuse, variable};
-use heaptoll_oracle_core::pages::{Pages, Retire};
-use heaptoll_oracle_core::reader::Reader;
-use heaptoll_oracle_core::sequence::Sequence;
-use heaptoll_oracle_core::settings::{ALLOWED, Check, Point, Settings};
-use heaptoll_oracle_core::sites::Sites;
 use heaptoll_oracle_file::{Header, MOST_SLOTS, Section};
 use heaptoll_runtime::{AtFork, at_fork};
 use heaptoll_stats_page::Slot;

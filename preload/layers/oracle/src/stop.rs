@@ -3,9 +3,9 @@
 use core::ffi::c_int;
 use core::fmt::Write;
 
+use heaptoll_layer_core::oracle::difference::{Difference, What};
+use heaptoll_layer_core::oracle::sites::{Loaded, Sites};
 use heaptoll_next::stderr_line::StderrLine;
-use heaptoll_oracle_core::difference::{Difference, What};
-use heaptoll_oracle_core::sites::{Loaded, Sites};
 
 /// Exit status of a process that the layer ended.
 pub const STOPPED: c_int = 93;

@@ -10,12 +10,12 @@ use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 
+use heaptoll_layer_core::quarantine::checked::{Admission, Checked, Damage, Stays};
+use heaptoll_layer_core::quarantine::fill::Change;
 use heaptoll_next::family::{Family, Free, UsableSize};
 use heaptoll_next::forward;
 use heaptoll_next::memory;
 use heaptoll_next::stderr_line::StderrLine;
-use heaptoll_quarantine_core::checked::{Admission, Checked, Damage, Stays};
-use heaptoll_quarantine_core::fill::Change;
 use heaptoll_stacks::{CallStacks, LOWEST_ADDRESS, readable};
 
 use crate::QUARANTINE;

@@ -1,7 +1,7 @@
 //! The quarantine layer: delays every free.
 //!
 //! Preloaded in front of a manager it puts what the program frees into a buffer of the calling thread, and gives it to
-//! the manager when the volume of all buffers passes the bound that `HEAPTOLL_QUARANTINE` sets (see [`heaptoll_quarantine_core`]).
+//! the manager when the volume of all buffers passes the bound that `HEAPTOLL_QUARANTINE` sets (see [`heaptoll_layer_core::quarantine`]).
 //! Allocations pass it unchanged. `realloc` returns the same block where that suffices; otherwise it is an allocation,
 //! a copy, and a free that is delayed like any other.
 #![no_std]
@@ -13,9 +13,9 @@ mod word;
 use core::ffi::c_void;
 use core::ptr;
 
+use heaptoll_layer_core::quarantine::delay::Quarantine;
 use heaptoll_next::watched::Watch;
 use heaptoll_next::{arena, forward, inside};
-use heaptoll_quarantine_core::quarantine::Quarantine;
 
 static QUARANTINE: Quarantine = Quarantine::new();
 

@@ -6,11 +6,11 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
+use heaptoll_layer_core::quarantine::delay::Enters;
+use heaptoll_layer_core::quarantine::settings::{ALLOWED, Settings};
+use heaptoll_layer_core::quarantine::thread::Thread;
 use heaptoll_next::family::{Free, UsableSize, fatal};
 use heaptoll_next::settings::{refuse, variable};
-use heaptoll_quarantine_core::quarantine::Enters;
-use heaptoll_quarantine_core::settings::{ALLOWED, Settings};
-use heaptoll_quarantine_core::thread::Thread;
 use heaptoll_runtime::{AtFork, at_fork};
 
 use crate::{QUARANTINE, check, word};

@@ -1,6 +1,6 @@
 //! The thread-local word by which the quarantine knows a thread: where its blocks are.
 
-use heaptoll_quarantine_core::thread::Thread;
+use heaptoll_layer_core::quarantine::thread::Thread;
 use heaptoll_runtime::thread_word;
 
 thread_word! {

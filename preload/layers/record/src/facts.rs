@@ -10,7 +10,7 @@ use core::ffi::{CStr, c_char, c_int};
 use core::mem::{MaybeUninit, transmute};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use heaptoll_manager_facts::{BYTES, Facts, Held, Mallinfo, Totals, request};
+use heaptoll_alloc_ring::facts::{BYTES, Facts, Held, Mallinfo, Totals, request};
 use heaptoll_next::family::{object_of, symbol};
 use heaptoll_next::{Family, inside};
 

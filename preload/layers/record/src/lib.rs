@@ -39,7 +39,7 @@ static STACKS: CallStacks = CallStacks::new();
 heaptoll_next::export_family!(Record);
 heaptoll_next::export_operators!(Record);
 heaptoll_stacks::export_dlclose!(STACKS);
-heaptoll_ending::export_ending!();
+heaptoll_next::export_ending!();
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use heaptoll_ending::Ending;
+use heaptoll_next::ending::Ending;
 use heaptoll_next::family::path_of;
 use heaptoll_next::loader::is_relocating;
 use heaptoll_process::tsc as clock;
@@ -70,7 +70,7 @@ pub fn start() -> u64 {
             RINGS.answer_with(facts::answer);
         }
         maps::prepare(flags.ledger && mode & SITES != 0);
-        heaptoll_ending::prepare(at_end, flags.ledger);
+        heaptoll_next::ending::prepare(at_end, flags.ledger);
     }
     if mode & DETACHED == 0 {
         early::record();

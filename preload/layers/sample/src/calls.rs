@@ -2,9 +2,9 @@
 
 use core::ffi::c_void;
 
+use heaptoll_layer_core::sample::Taken;
 use heaptoll_next::watched::{Call, Watch};
 use heaptoll_next::{arena, forward};
-use heaptoll_sample_core::Taken;
 use heaptoll_sampling::Random;
 
 use crate::probes::Probes;

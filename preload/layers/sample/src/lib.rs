@@ -1,7 +1,7 @@
 //! The sampling layer: a heap profile of a program in production.
 //!
 //! Preloaded in front of a manager it counts down the bytes that each thread allocates, and at random distances samples
-//! an allocation with its call stack ([`heaptoll_sample_core`]). A call that is not sampled costs a subtraction and a
+//! an allocation with its call stack ([`heaptoll_layer_core::sample`]). A call that is not sampled costs a subtraction and a
 //! comparison, and is then a jump to the manager; a free costs a load and a comparison. Without the folder that
 //! `HEAPTOLL_SAMPLE` names it only forwards.
 //!
@@ -20,7 +20,7 @@ mod probes;
 mod start;
 mod thread;
 
-use heaptoll_sample_core::Sampler;
+use heaptoll_layer_core::sample::Sampler;
 use heaptoll_stacks::CallStacks;
 
 use crate::calls::Sample;
@@ -33,7 +33,7 @@ static STACKS: CallStacks = CallStacks::new();
 heaptoll_next::export_family!(Sample);
 heaptoll_next::export_operators!(Sample);
 heaptoll_stacks::export_dlclose!(STACKS);
-heaptoll_ending::export_ending!();
+heaptoll_next::export_ending!();
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {

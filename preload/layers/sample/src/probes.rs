@@ -5,7 +5,7 @@
 //! block that is about to be freed. A probe is an instruction that does nothing, and a note in the object file that states
 //! where it is and where its arguments are; the kernel puts a trap there when a profiler attaches.
 
-use heaptoll_sample_core::Observer;
+use heaptoll_layer_core::sample::Observer;
 use probe::probe;
 
 /// Fires the probes.

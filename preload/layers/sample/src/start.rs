@@ -2,8 +2,8 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use heaptoll_ending::Ending;
 use heaptoll_next::arena;
+use heaptoll_next::ending::Ending;
 use heaptoll_next::family::path_of;
 use heaptoll_next::loader::is_relocating;
 use heaptoll_next::settings::variable;
@@ -64,7 +64,7 @@ fn start() -> Mode {
         .is_some_and(|object| variable(VARIABLE).is_some_and(|folder| SAMPLER.attach(folder, object)))
         && STACKS.prepare(at_start as *const () as usize);
     if is_on {
-        heaptoll_ending::prepare(at_end, false);
+        heaptoll_next::ending::prepare(at_end, false);
     }
     MODE.store(if is_on { ON } else { OFF }, Ordering::Release);
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.

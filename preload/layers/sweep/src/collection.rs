@@ -6,14 +6,14 @@ use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use heaptoll_layer_core::sweep::policy::Policy;
+use heaptoll_layer_core::sweep::settings::Settings;
+use heaptoll_layer_core::sweep::side_tables::{Marking, Roots, Tables};
 use heaptoll_next::forward;
 use heaptoll_roots::{Buffer, DEFAULT_SIGNAL, NoMemory, Origin, RootKinds, StoppedWorld, World};
 use heaptoll_runtime::{
     AbandonCause, Collected, Lock, Phase, Reason, SignalMaskGuard, now_ns, single_threaded, thread_cpu_ns,
 };
-use heaptoll_sweep_core::policy::Policy;
-use heaptoll_sweep_core::settings::Settings;
-use heaptoll_sweep_tables::{Marking, Roots, Tables};
 
 use crate::managed::Managed;
 use crate::shared::{BUDGET, LAZY, REPORTER, SINCE, TABLES, WORLD, has_started};

@@ -1,7 +1,7 @@
 //! The sweep layer: a conservative mark-sweep collector over the next malloc, whatever that is.
 //!
 //! The next family serves the program's calls for new blocks, and each block is kept in a table by address
-//! ([`heaptoll_sweep_tables`]). Every so many bytes the other threads are stopped, everything that is reachable from
+//! ([`heaptoll_layer_core::sweep::side_tables`]). Every so many bytes the other threads are stopped, everything that is reachable from
 //! registers, stacks, static data and mappings is marked (the roots are those of heaptoll's own collector, by the same
 //! code), and the manager's `free` is called on what is not. What the program frees is ignored, or honoured if the
 //! setting requires it. This is the mark-sweep that Sareen and Blackburn build over existing mallocs (2022, §4).

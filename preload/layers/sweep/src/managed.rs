@@ -7,8 +7,8 @@
 
 use core::ops::Range;
 
+use heaptoll_layer_core::sweep::ranges::Ranges;
 use heaptoll_roots::NoMemory;
-use heaptoll_sweep_core::ranges::Ranges;
 
 use crate::mappings::{MAPPED, break_now};
 use crate::shared::TABLES;

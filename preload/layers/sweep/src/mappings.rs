@@ -11,11 +11,11 @@ use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use heaptoll_layer_core::sweep::elf;
+use heaptoll_layer_core::sweep::ranges::Ranges;
 use heaptoll_next::family;
 use heaptoll_runtime::PAGE;
 use heaptoll_runtime::system_call;
-use heaptoll_sweep_core::elf;
-use heaptoll_sweep_core::ranges::Ranges;
 
 use crate::gate;
 use crate::innermost::Innermost;

@@ -3,9 +3,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use heaptoll_layer_core::sweep::side_tables::Tables;
 use heaptoll_roots::World;
 use heaptoll_runtime::StatsReporter;
-use heaptoll_sweep_tables::Tables;
 
 /// Every live block.
 pub static TABLES: Tables = Tables::new();

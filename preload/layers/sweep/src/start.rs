@@ -3,9 +3,9 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use heaptoll_layer_core::sweep::settings::{ALLOWED, Settings};
 use heaptoll_next::{family, settings};
 use heaptoll_runtime::{ThreadEnd, at_fork, prepare_barriers};
-use heaptoll_sweep_core::settings::{ALLOWED, Settings};
 
 use crate::collection::{COLLECTION, PATIENCE_MS, report_used};
 use crate::forks::Forks;
