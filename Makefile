@@ -109,7 +109,7 @@ stage:
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/examples/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
 	@install -m 644 crates/reftrace-host/allocator-symbols.toml $(SHARE)/
-	@rm -rf $(SHARE)/managers && cp -r managers $(SHARE)/managers
+	@rm -rf $(SHARE)/managers && mkdir $(SHARE)/managers && cp -r managers/common $(dir $(wildcard managers/*/files.sha256)) $(SHARE)/managers/
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
 
 peers-fast peers-slow: peers-%: tool

@@ -15,8 +15,6 @@ use heaptoll_callgrind::tools::{Compilers, Language, run};
 use heaptoll_statistics::median;
 
 use crate::error::{Error, IoContext};
-use crate::note;
-use crate::peer::Peer;
 
 /// Slower than this is a defect of ours.
 const LIMIT: f64 = 1.03;
@@ -182,14 +180,14 @@ fn print(name: &str, finding: &Finding) {
 /// Our peers and the Debian packages of the same allocators.
 fn debian_pairs(out: &Path) -> Result<Vec<Pair>, Error> {
     let known = [
-        (Peer::Mimalloc2, "libmimalloc.so.2", "libmimalloc2.0"),
-        (Peer::Jemalloc, "libjemalloc.so.2", "libjemalloc2"),
+        ("mimalloc2", "libmimalloc.so.2", "libmimalloc2.0"),
+        ("jemalloc", "libjemalloc.so.2", "libjemalloc2"),
     ];
     let mut pairs = Vec::new();
     for (peer, file, package) in known {
-        let ours = std::path::absolute(note::object_path(out, peer)).context("find", out)?;
+        let ours = std::path::absolute(out.join(format!("{peer}.so"))).context("find", out)?;
         if !ours.exists() {
-            let message = format!("{} is not built; run: heaptoll-peers {}", ours.display(), peer.name());
+            let message = format!("{} is not built; run: heaptoll-peers {peer}", ours.display());
             return Err(Error::Fairness(message));
         }
         let theirs = ["x86_64-linux-gnu", "aarch64-linux-gnu"]
@@ -197,7 +195,7 @@ fn debian_pairs(out: &Path) -> Result<Vec<Pair>, Error> {
             .map(|triplet| Path::new("/usr/lib").join(triplet).join(file))
             .find_map(|path| path.canonicalize().ok());
         match theirs {
-            Some(theirs) => pairs.push(Pair { name: peer.name().to_string(), ours, theirs }),
+            Some(theirs) => pairs.push(Pair { name: peer.to_string(), ours, theirs }),
             None => return Err(heaptoll_callgrind::Error::NoTool { tool: file.to_string(), package }.into()),
         }
     }

@@ -2,29 +2,23 @@
 //! sources their crates carry. A program of its own, because they are C and C++ compiled with their own flags: under
 //! cargo's profiles a debug build of the tool would measure unoptimised allocators.
 
-mod builder;
-mod collector;
 mod error;
 mod fairness;
-mod install;
-mod licence;
-mod note;
-mod peer;
-mod recipe;
-mod selection;
+mod proof;
 mod source;
-mod symbols;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use heaptoll_originals::{Builder, ManagerRecipe, Object, Refusal, Sources, installed};
 use heaptoll_preflight::smoke::Expected;
 
-use builder::{Outcome, Settings};
 use error::{Error, IoContext};
-use peer::Peer;
-use selection::Selection;
+
+/// The recipes, those of managers that users add among them.
+const RECIPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../managers");
 
 /// Build mimalloc, jemalloc, snmalloc, TCMalloc and rpmalloc, and a shim for Debian's libgc, as preloadable shared
 /// objects.
@@ -34,7 +28,7 @@ struct Arguments {
     /// Folder for NAME.so, NAME.toml and NAME.LICENSE
     #[arg(long, value_name = "DIR", default_value = "target/managers")]
     out: PathBuf,
-    /// Folder for intermediate files [default: DIR/.work of --out]
+    /// Folder for intermediate files, on the file system of --out [default: DIR/.work of --out]
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
     /// Compilers that run at once [default: the number of processors]
@@ -51,8 +45,8 @@ struct Arguments {
     manifest: PathBuf,
     /// mimalloc3, mimalloc2, snmalloc, rpmalloc, jemalloc, tcmalloc, bdw, or a group: demo (mimalloc3,
     /// snmalloc and bdw), fast (the first four and bdw), slow, all; profiling (jemalloc-prof: with its heap profiler, for the bench of it)
-    #[arg(value_name = "PEER", value_parser = Selection::parse, default_value = "all")]
-    peers: Vec<Selection>,
+    #[arg(value_name = "PEER", default_value = "all")]
+    peers: Vec<String>,
     #[command(subcommand)]
     command: Option<Subcommand>,
 }
@@ -77,25 +71,16 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
         Some(Subcommand::Smoke { object, no_overflow }) => {
-            return match heaptoll_preflight::smoke::run(
-                object,
-                Expected { overflow: !no_overflow, operators: true },
-            ) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(message) => {
-                    eprintln!("{message}");
-                    ExitCode::FAILURE
-                }
-            };
+            let expected = Expected { overflow: !no_overflow, operators: true };
+            let outcome = heaptoll_preflight::smoke::run(object, expected);
+            Ok(outcome.map_err(|message| eprintln!("{message}")).is_ok())
         }
-        Some(Subcommand::Fairness(options)) => {
-            fairness::compare(options).map(|fair| if fair { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-        }
-        None if arguments.list => list(&arguments),
+        Some(Subcommand::Fairness(options)) => fairness::compare(options),
         None => build(&arguments),
     };
     match result {
-        Ok(code) => code,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(e) => {
             eprintln!("heaptoll-peers: {e}");
             ExitCode::FAILURE
@@ -103,86 +88,81 @@ fn main() -> ExitCode {
     }
 }
 
-/// The requested peers, each once, in the order they are built in.
-fn wanted(arguments: &Arguments) -> Vec<Peer> {
-    let mut peers: Vec<Peer> = arguments.peers.iter().flat_map(|word| &word.peers).copied().collect();
-    peers.sort();
-    peers.dedup();
-    peers
-}
-
-fn list(arguments: &Arguments) -> Result<ExitCode, Error> {
-    let sources = source::locate(&arguments.manifest)?;
-    for peer in wanted(arguments) {
-        let source = sources.get(peer.crate_name()).ok_or(Error::NoCrate(peer.crate_name()))?;
-        let version = source.upstream_version(peer)?;
-        let built = match note::existing(&arguments.out, peer) {
-            Some(note) if note.version == version => "built",
-            Some(_) => "built from another version",
-            None => "not built",
-        };
-        println!("{:10} {version:22} {:32} {built:9} {}", peer.name(), source.origin(), peer.about());
+/// The objects that words of the command line mean, each once. Ends the program where a word means none.
+fn wanted<'a>(recipes: &'a [ManagerRecipe], words: &[String]) -> Vec<Object<'a>> {
+    let mut objects: Vec<Object> = recipes.iter().flat_map(ManagerRecipe::objects).collect();
+    if words.iter().any(|word| !objects.iter().any(|object| object.answers(word))) {
+        let names: Vec<&str> = objects.iter().map(|object| object.name).collect();
+        let message =
+            format!("no such peer; choose among {}, demo, fast, slow, all, profiling", names.join(", "));
+        Arguments::command().error(ErrorKind::InvalidValue, message).exit();
     }
-    Ok(ExitCode::SUCCESS)
+    objects.retain(|object| words.iter().any(|word| object.answers(word)));
+    objects
 }
 
-fn build(arguments: &Arguments) -> Result<ExitCode, Error> {
-    let sources = source::locate(&arguments.manifest)?;
+/// Builds or lists the requested peers; `false` when one of them is not there.
+fn build(arguments: &Arguments) -> Result<bool, Error> {
+    let recipes = ManagerRecipe::peers(Path::new(RECIPES))?;
+    let objects = wanted(&recipes, &arguments.peers);
+    let crates = source::locate(&arguments.manifest)?;
     let absolute = |path: &Path| std::path::absolute(path).context("find", path);
     let out = absolute(&arguments.out)?;
-    let work = match &arguments.work {
-        Some(work) => absolute(work)?,
-        None => out.join(".work"),
-    };
-    let here = Path::new("/proc/self/exe");
-    let settings = Settings {
-        out,
-        work,
-        jobs: arguments
-            .jobs
-            .map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), usize::from),
-        force: arguments.force,
-        prover: std::env::current_exe().context("find", here)?,
-    };
-    let source_of =
-        |peer: Peer| sources.get(peer.crate_name()).cloned().ok_or(Error::NoCrate(peer.crate_name()));
-    let mut code = ExitCode::SUCCESS;
-    for (peer, result) in builder::build(&wanted(arguments), source_of, &settings)? {
-        match result {
-            Ok(Outcome::UpToDate(note)) => println!("{:10} {} is up to date", peer.name(), note.version),
-            Ok(Outcome::Built(note, took)) => {
+    let work = arguments.work.as_deref().map_or_else(|| Ok(out.join(".work")), absolute)?;
+    let prover = std::env::current_exe().context("find", Path::new("/proc/self/exe"))?;
+
+    let mut whole = true;
+    let mut found: Vec<(Object, Sources)> = Vec::new();
+    for object in objects {
+        match Sources::installed(object.recipe, &|name| crates.get(name).cloned()) {
+            Ok(sources) => found.push((object, sources)),
+            Err(refusal @ Refusal::NoPackage { .. })
+                if !arguments.peers.iter().any(|word| word == object.name) =>
+            {
+                println!("{:10} not built: {refusal}", object.name);
+            }
+            Err(refusal) => whole = failed(object.name, &refusal),
+        }
+    }
+    if arguments.list {
+        found.iter().for_each(|(object, sources)| list(&out, object, sources));
+        return Ok(whole);
+    }
+    let mut builder = Builder::new(&out, &work)?;
+    builder.jobs = arguments.jobs.map_or(builder.jobs, usize::from);
+    builder.force = arguments.force;
+    let builds: Vec<(Object, &Sources)> = found.iter().map(|(object, sources)| (*object, sources)).collect();
+    let built = builder
+        .build(&builds, &|recipe, object, environment| proof::prove(&prover, recipe, object, environment));
+    for (one, (_, sources)) in built.iter().zip(&found) {
+        match &one.outcome {
+            Ok(None) => println!("{:10} {} is up to date", one.name, sources.version),
+            Ok(Some(took)) => {
                 println!(
                     "{:10} {} built and proved in {:.1} s",
-                    peer.name(),
-                    note.version,
+                    one.name,
+                    sources.version,
                     took.as_secs_f64()
                 );
             }
-            Err(e) => {
-                eprintln!("heaptoll-peers: {}: {e}", peer.name());
-                code = ExitCode::FAILURE;
-            }
+            Err(refusal) => whole = failed(&one.name, refusal),
         }
     }
-    if arguments.peers.iter().any(|word| word.collector) {
-        let named = arguments.peers.iter().any(|word| word.collector_named);
-        match collector::build(&settings) {
-            Ok(collector::Outcome::UpToDate(version)) => {
-                println!("{:10} {version} is up to date", collector::NAME);
-            }
-            Ok(collector::Outcome::Built(version)) => {
-                println!("{:10} {version} built and proved", collector::NAME);
-            }
-            Ok(collector::Outcome::NoLibrary) if !named => println!("{}", collector::advice()),
-            Ok(collector::Outcome::NoLibrary) => {
-                eprintln!("heaptoll-peers: {}", collector::advice());
-                code = ExitCode::FAILURE;
-            }
-            Err(e) => {
-                eprintln!("heaptoll-peers: {}: {e}", collector::NAME);
-                code = ExitCode::FAILURE;
-            }
-        }
-    }
-    Ok(code)
+    Ok(whole)
+}
+
+fn failed(name: &str, refusal: &Refusal) -> bool {
+    eprintln!("heaptoll-peers: {name}: {refusal}");
+    false
+}
+
+fn list(out: &Path, object: &Object, sources: &Sources) {
+    let there = installed(out, object.name);
+    let version = there.as_ref().and_then(|there| there.get("version")?.as_str());
+    let built = match version {
+        Some(version) if version == sources.version => "built",
+        Some(_) => "built from another version",
+        None => "not built",
+    };
+    println!("{:10} {:22} {:32} {built:9} {}", object.name, sources.version, sources.origin, object.about());
 }

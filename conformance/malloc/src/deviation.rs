@@ -353,7 +353,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "a peer has no seeded faults",
-        source: "peers/shim/bdw.c",
+        source: "managers/bdw/bdw.c",
     },
     Deviation {
         managers: &["bdw"],

@@ -61,9 +61,9 @@ pub fn fetch_and_build(
     let into = Places::added_managers();
     messages.note(&format!("{}: licence: {}", recipe.name(), recipe.licence()));
     let progress = messages.progress(None);
-    let prove = |object: &Path, environment: &BTreeMap<String, String>| {
+    let prove = |recipe: &ManagerRecipe, object: &Path, environment: &BTreeMap<String, String>| {
         progress.set_text("proving what was built");
-        prove(&recipe, object, environment, places, messages)
+        prove(recipe, object, environment, places, messages)
     };
     let wanted =
         ManagerRequest { recipe: &recipe, from: request.from.as_deref(), into: &into, prove: &prove };
@@ -84,12 +84,13 @@ fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
     }
     let recipes = places.manager_recipes();
     let folder = recipes.join(recipe);
-    if folder.join("recipe.toml").is_file() {
+    // That of a peer, which heaptoll brings, has no digests.
+    let is_for_users = |folder: &Path| folder.join("files.sha256").is_file();
+    if is_for_users(&folder) {
         return Ok(folder);
     }
     let entries = std::fs::read_dir(&recipes).map(|entries| entries.flatten().collect::<Vec<_>>());
-    let recipes =
-        entries.unwrap_or_default().into_iter().filter(|entry| entry.path().join("recipe.toml").is_file());
+    let recipes = entries.unwrap_or_default().into_iter().filter(|entry| is_for_users(&entry.path()));
     let mut names: Vec<String> =
         recipes.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();

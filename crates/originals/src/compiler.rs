@@ -63,7 +63,7 @@ impl Compilers {
 /// The command of a compiler that has been tried.
 #[derive(Debug)]
 pub(crate) struct Compiler {
-    name: String,
+    pub name: String,
 }
 
 impl Compiler {

@@ -130,6 +130,26 @@ pub enum Refusal {
         /// Counted from 1.
         line: usize,
     },
+    /// Cargo has no crate with the sources.
+    #[error("the crate {name} is not in the dependency list; add it to the Cargo.toml of heaptoll-peers")]
+    NoCrate {
+        /// The crate.
+        name: String,
+    },
+    /// A package is not installed.
+    #[error("its library is not here; apt-get install {package}")]
+    NoPackage {
+        /// Debian's.
+        package: String,
+    },
+    /// Sources are not as the recipe expects.
+    #[error("{what} is not in {}: the layout has changed, the recipe must follow", path.display())]
+    Layout {
+        /// What was sought.
+        what: String,
+        /// Where.
+        path: PathBuf,
+    },
     /// There is no compiler of C++.
     #[error("it is C++, and no compiler of that works ({problem}); install g++, or set CXX")]
     Cxx {

@@ -1,4 +1,4 @@
-//! Programs and managers of others that a user adds: fetched, checked, built and proved here, and never shipped.
+//! Programs and managers of others: fetched, checked, built and proved here. What a user adds is never shipped.
 //!
 //! Those in Java are jars of Maven Central and a driver of ours ([`JarRecipe`]), or suites that the user has as a jar
 //! ([`GivenJar`]); what follows is of those in C.
@@ -9,7 +9,7 @@
 //! allocates with one input. Counts prove more than outputs do: a function that is not declared can leave the output as
 //! it is and the allocations not.
 //!
-//! Managers are added in the same way ([`ManagerRecipe`]).
+//! Managers are added in the same way ([`ManagerRecipe`]), and the peers that heaptoll ships are built so ([`Builder`]).
 
 mod build;
 mod change;
@@ -33,5 +33,7 @@ pub use error::{OriginalsError, Refusal};
 pub use given_jar::{GivenJar, GivenJarError};
 pub use install::{Added, AddedForm, Request, add};
 pub use jars::{JarError, JarRecipe};
-pub use managers::{AddedManager, ManagerRecipe, ManagerRequest, add_managers};
+pub use managers::{
+    AddedManager, Builder, ManagerRecipe, ManagerRequest, Object, Proof, Sources, add_managers, installed,
+};
 pub use recipe::Recipe;

@@ -1,12 +1,19 @@
-//! Managers of others that a user adds: fetched, checked, built and proved here, and never shipped.
+//! Managers of others: fetched or found, checked, built and proved here.
 //!
-//! What is in no registry of crates has no place among the peers. A recipe names repositories and commits, the digest of
-//! each file, how their authors build it, and C of ours for functions that it lacks.
+//! A recipe names how their authors build them, and C of ours for functions that they lack. What a user adds comes from
+//! repositories, at a commit and with the digest of each file, and is never shipped. The peers, which are, come from
+//! crates of the Rust registry, or are Debian's.
 
 mod add;
-mod build;
+mod builder;
 mod description;
+mod object;
 mod recipe;
+mod sources;
+mod table;
 
-pub use add::{AddedManager, ManagerRequest, add_managers};
-pub use recipe::ManagerRecipe;
+pub use add::{ManagerRequest, add_managers};
+pub use builder::{AddedManager, Builder, Proof};
+pub use description::installed;
+pub use recipe::{ManagerRecipe, Object};
+pub use sources::Sources;

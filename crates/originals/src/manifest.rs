@@ -11,7 +11,7 @@ use crate::Refusal;
 use crate::path::inside;
 
 /// SHA-256 by path from the repository's top, in lower-case hexadecimal.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Manifest(BTreeMap<String, String>);
 
 impl Manifest {

@@ -1,22 +1,14 @@
 //! Adds the managers of a recipe: each appears whole and proved, or not at all.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use heaptoll_scratch::Scratch;
-
-use super::build::ManagerBuild;
-use super::description::Description;
-use super::recipe::{ManagerRecipe, Repository, Variant};
-use crate::compiler::Compilers;
+use super::builder::{AddedManager, Builder, Proof};
+use super::recipe::ManagerRecipe;
+use super::sources::{Sources, labelled};
+use super::table::Repository;
 use crate::fetch::fetch;
-use crate::manifest::digest;
-use crate::recipe::Dialect;
 use crate::{OriginalsError, Refusal};
-
-/// Whether an object serves as a manager, with these variables set; the error is what does not hold.
-pub type Proof<'a> = dyn Fn(&Path, &BTreeMap<String, String>) -> Result<(), String> + 'a;
 
 /// What is to be added, and where.
 pub struct ManagerRequest<'a> {
@@ -31,15 +23,6 @@ pub struct ManagerRequest<'a> {
     pub prove: &'a Proof<'a>,
 }
 
-/// What became of one manager.
-#[derive(Debug)]
-pub struct AddedManager {
-    /// The name for `-m`.
-    pub name: String,
-    /// Why it is not there.
-    pub outcome: Result<(), Refusal>,
-}
-
 /// Fetches, checks, builds and proves every manager of a recipe. One that fails leaves what was added of it earlier.
 ///
 /// # Errors
@@ -48,24 +31,21 @@ pub fn add_managers(
     request: &ManagerRequest<'_>,
     progress: &dyn Fn(&str),
 ) -> Result<Vec<AddedManager>, OriginalsError> {
-    let unwritable = |source| OriginalsError::Write { path: request.into.to_owned(), source };
-    fs::create_dir_all(request.into).map_err(unwritable)?;
-    // On the file system of the result, so that one rename completes a file.
-    let scratch = Scratch::make_in(request.into).map_err(unwritable)?;
-    let compilers = Compilers::find(&[], Dialect::Today, scratch.path())?;
+    let recipe = request.recipe;
+    let builder = Builder::new(request.into, request.into)?;
     progress("fetching");
-    let fetched = fetch_all(request, scratch.path())?;
-    let tree = scratch.path().join("sources");
-    let licence = copy(request.recipe, &fetched, &tree).map_err(|refusal| OriginalsError::Sources {
-        name: request.recipe.name().to_owned(),
+    let fetched = fetch_all(request, builder.scratch())?;
+    let tree = builder.scratch().join("sources");
+    let licence = copy(recipe, &fetched, &tree).map_err(|refusal| OriginalsError::Sources {
+        name: recipe.name().to_owned(),
         refusal: Box::new(refusal),
     })?;
-    let adding = Adding { request, compilers: &compilers, tree: &tree, scratch: scratch.path(), licence };
-    let one = |(name, variant): (&String, &Variant)| {
-        progress(&format!("building {name}"));
-        AddedManager { name: name.clone(), outcome: adding.manager(name, variant) }
-    };
-    Ok(request.recipe.table.managers.iter().map(one).collect())
+    let (version, crate_version) = (recipe.table.version.clone(), String::new());
+    let origin = recipe.table.repositories.iter().map(Repository::origin).collect::<Vec<_>>().join(", ");
+    let sources = Sources { tree, origin, version, licence, crate_version };
+    progress(&format!("building {}", recipe.name()));
+    let objects: Vec<_> = recipe.objects().map(|object| (object, &sources)).collect();
+    Ok(builder.build(&objects, request.prove))
 }
 
 /// The folder of each repository's sources.
@@ -113,7 +93,7 @@ fn copy(recipe: &ManagerRecipe, fetched: &[(&Repository, PathBuf)], tree: &Path)
             let below = path.strip_prefix(&repository.name).unwrap_or(path).trim_start_matches('/');
             let content = recipe.manifest.read_as(&folder.join(below), path)?;
             if repository.licence_files.iter().any(|file| file == below) {
-                licence.push_str(&format!("{path}:\n\n{}\n", String::from_utf8_lossy(&content)));
+                licence.push_str(&labelled(path, &String::from_utf8_lossy(&content)));
             }
             put(&tree.join(path), &content)?;
         }
@@ -128,42 +108,4 @@ fn put(path: &Path, content: &[u8]) -> Result<(), Refusal> {
         fs::write(path, content)
     };
     all().map_err(Refusal::system(format!("write {}", path.display())))
-}
-
-/// What the managers of one recipe have in common.
-struct Adding<'a> {
-    request: &'a ManagerRequest<'a>,
-    compilers: &'a Compilers,
-    tree: &'a Path,
-    scratch: &'a Path,
-    licence: String,
-}
-
-impl Adding<'_> {
-    fn manager(&self, name: &str, variant: &Variant) -> Result<(), Refusal> {
-        let recipe = self.request.recipe;
-        let build = ManagerBuild {
-            recipe,
-            compilers: self.compilers,
-            tree: self.tree,
-            scratch: &self.scratch.join("objects").join(name),
-        };
-        let object = self.scratch.join(format!("{name}.so"));
-        build.variant(name, variant, &object)?;
-        (self.request.prove)(&object, &variant.environment)
-            .map_err(|problem| Refusal::NoManager { problem })?;
-        let content = fs::read(&object).map_err(Refusal::system(format!("read {}", object.display())))?;
-        let built_by = (build.compiler()?.version(), build.flags(variant));
-        let description = Description::of(recipe, (name, variant), built_by, digest(&content)).text()?;
-        put(&self.scratch.join(format!("{name}.LICENSE")), self.licence.as_bytes())?;
-        put(&self.scratch.join(format!("{name}.toml")), description.as_bytes())?;
-        // The description last: with it the manager is there.
-        for ending in ["so", "LICENSE", "toml"] {
-            let file = format!("{name}.{ending}");
-            let place = self.request.into.join(&file);
-            fs::rename(self.scratch.join(&file), &place)
-                .map_err(Refusal::system(format!("write {}", place.display())))?;
-        }
-        Ok(())
-    }
 }

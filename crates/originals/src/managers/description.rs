@@ -1,55 +1,73 @@
-//! What is written next to an added manager: its description, which heaptoll reads, and its licence.
+//! What is written next to a manager: its description, which heaptoll reads, and whether it is still up to date.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use serde::Serialize;
 
-use super::recipe::{ManagerRecipe, Variant};
+use super::object::ObjectBuild;
+use super::table::Variant;
 use crate::Refusal;
+use crate::manifest::digest;
 
 /// `NAME.toml`.
 #[derive(Debug, Serialize)]
 pub(super) struct Description {
     name: String,
     version: String,
-    /// Repositories and commits.
+    /// Repositories and commits, a crate, or a package.
     origin: String,
-    about: String,
-    licence: String,
-    /// The recipe that `heaptoll managers add` takes.
-    recipe: String,
     /// The first line of the compiler's `--version`.
     compiler: String,
     flags: String,
+    kind: Option<&'static str>,
+    about: String,
+    licence: Option<String>,
+    /// The recipe that `heaptoll managers add` takes.
+    recipe: Option<String>,
+    group: Option<String>,
+    /// The object, where several managers are one.
+    object: Option<String>,
+    stamp: Option<String>,
     /// Of the object, in hexadecimal.
     sha256: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     environment: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "toml::Table::is_empty")]
+    options: toml::Table,
 }
 
 impl Description {
+    /// That of a manager whose object has been built.
+    ///
+    /// # Errors
+    /// No compiler of C++.
     pub(super) fn of(
-        recipe: &ManagerRecipe,
+        build: &ObjectBuild<'_>,
         (name, variant): (&str, &Variant),
-        (compiler, flags): (String, String),
-        sha256: String,
-    ) -> Description {
-        let table = &recipe.table;
-        let origin = |repository: &super::recipe::Repository| {
-            let commit = repository.commit.get(..12).unwrap_or(&repository.commit);
-            format!("{} {commit}", repository.url.trim_start_matches("https://"))
-        };
-        Description {
+        sha256: &str,
+    ) -> Result<Description, Refusal> {
+        let table = &build.object.recipe.table;
+        let is_peer = table.source.is_some();
+        let compiler = if is_peer { &build.compilers.c } else { build.linker()? };
+        Ok(Description {
             name: name.to_owned(),
-            version: table.version.clone(),
-            origin: table.repositories.iter().map(origin).collect::<Vec<_>>().join(", "),
+            version: build.sources.version.clone(),
+            origin: build.sources.origin.clone(),
+            compiler: compiler.version(),
+            flags: build.flags(),
+            kind: is_peer.then_some("peer"),
             about: variant.about.clone(),
-            licence: table.licence.clone(),
-            recipe: table.name.clone(),
-            compiler,
-            flags,
-            sha256,
+            licence: (!is_peer).then(|| table.licence.clone()),
+            recipe: (!is_peer).then(|| table.name.clone()),
+            group: table.group.clone(),
+            object: variant.object.as_ref().map(|name| format!("{name}.so")),
+            stamp: build.stamp.clone(),
+            sha256: sha256.to_owned(),
             environment: variant.environment.clone(),
-        }
+            options: table.options.clone(),
+        })
     }
 
     /// As TOML.
@@ -58,5 +76,36 @@ impl Description {
             what: "describe it".into(),
             source: std::io::Error::other(error),
         })
+    }
+}
+
+/// The description of a manager in a folder, if it and its object are whole.
+pub fn installed(folder: &Path, name: &str) -> Option<toml::Table> {
+    let text = fs::read_to_string(folder.join(format!("{name}.toml"))).ok()?;
+    let description: toml::Table = text.parse().ok()?;
+    let value = |key: &str| description.get(key).and_then(toml::Value::as_str);
+    let object = folder.join(value("object").map_or_else(|| format!("{name}.so"), str::to_owned));
+    (value("sha256") == Some(&digest(&fs::read(object).ok()?))).then_some(description)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_object_does_not_count_as_installed() {
+        let folder = tempfile::tempdir().expect("made");
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("written");
+        write("one.so", "object");
+        let digest = digest(b"object");
+        write("one.toml", &format!("sha256 = '{digest}'"));
+        write("two.toml", &format!("sha256 = '{digest}'\nobject = 'one.so'"));
+        for name in ["one", "two"] {
+            assert!(installed(folder.path(), name).is_some(), "{name}");
+        }
+        write("one.so", "obj");
+        for name in ["one", "two", "three"] {
+            assert!(installed(folder.path(), name).is_none(), "{name}");
+        }
     }
 }

@@ -1,16 +1,15 @@
 //! The recipe of managers that one tree, or several trees together, give.
 //!
 //! A recipe is a folder: `recipe.toml`, `files.sha256` (as `sha256sum` writes it, by path below a folder in which each
-//! repository has a folder of its name), and C files of ours.
+//! repository has a folder of its name), and C files of ours. The recipe of a peer has no `files.sha256`: cargo and
+//! Debian check their own.
 
-use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
+use super::table::{ManagerTable, Variant};
 use crate::OriginalsError;
-use crate::fetch::Wanted;
 use crate::manifest::Manifest;
 use crate::path::inside;
 
@@ -25,81 +24,33 @@ pub struct ManagerRecipe {
     pub(crate) manifest: Manifest,
 }
 
-/// `recipe.toml`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ManagerTable {
-    /// What the user types.
-    pub name: String,
-    /// The allocator's own version at these commits.
-    pub version: String,
-    /// The licences, in a line.
-    pub licence: String,
-    pub repositories: Vec<Repository>,
-    /// What is compiled, from the folder above the repositories'; its language by its ending.
-    pub sources: Vec<String>,
-    /// C files of the recipe's own, or of the folder `common` next to it.
-    #[serde(default)]
-    pub own_sources: Vec<String>,
-    /// Folders for headers.
-    #[serde(default)]
-    pub includes: Vec<String>,
-    /// Of the compilers of C and C++, for sources of others.
-    #[serde(default)]
-    pub flags: Vec<String>,
-    /// Of the compiler of C alone.
-    #[serde(default)]
-    pub c_flags: Vec<String>,
-    /// Of the compiler of C++ alone.
-    #[serde(default)]
-    pub cxx_flags: Vec<String>,
-    /// Of the linker, after the objects.
-    #[serde(default)]
-    pub link: Vec<String>,
-    /// Whether `calloc` detects that its product overflows, as C requires.
-    #[serde(default = "yes")]
-    pub checks_overflow: bool,
-    /// By the name for `-m`.
-    pub managers: BTreeMap<String, Variant>,
+/// An object that a recipe gives.
+#[derive(Debug, Clone, Copy)]
+pub struct Object<'a> {
+    /// The recipe.
+    pub recipe: &'a ManagerRecipe,
+    /// The manager that it is named after.
+    pub name: &'a str,
+    pub(crate) variant: &'a Variant,
 }
 
-fn yes() -> bool {
-    true
-}
+impl<'a> Object<'a> {
+    /// Whether a word means it: its name or a group.
+    pub fn answers(&self, word: &str) -> bool {
+        self.name == word || self.variant.groups.iter().any(|group| group == word)
+    }
 
-/// A repository that has sources.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Repository {
-    /// Its folder's name.
-    pub name: String,
-    pub url: String,
-    /// The commit whose files the manifest describes.
-    pub commit: String,
-    /// Folders and files of it that are needed.
-    pub paths: Vec<String>,
-    /// The files with its licence.
-    pub licence_files: Vec<String>,
-}
+    /// A line about it.
+    pub fn about(&self) -> &str {
+        &self.variant.about
+    }
 
-/// One manager.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Variant {
-    /// A line about it, which states what of it is ours.
-    pub about: String,
-    #[serde(default)]
-    pub flags: Vec<String>,
-    /// Set for each program that runs under it.
-    #[serde(default)]
-    pub environment: BTreeMap<String, String>,
-}
-
-impl Repository {
-    /// For git.
-    pub(crate) fn wanted(&self) -> Wanted<'_> {
-        let paths = self.paths.iter().map(String::as_str).collect();
-        Wanted { name: &self.name, url: &self.url, commit: &self.commit, paths }
+    /// The managers that it is.
+    pub(crate) fn modes(self) -> impl Iterator<Item = (&'a str, &'a Variant)> {
+        let own = move |(name, variant): &(&String, &Variant)| {
+            variant.object.as_ref().unwrap_or(name).as_str() == self.name
+        };
+        self.recipe.table.managers.iter().filter(own).map(|(name, variant)| (name.as_str(), variant))
     }
 }
 
@@ -110,16 +61,32 @@ impl ManagerRecipe {
     /// A file that is missing, is no TOML, or names what is not there.
     pub fn load(folder: &Path) -> Result<ManagerRecipe, OriginalsError> {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        let read = |name: &str| {
-            let path = folder.join(name);
-            fs::read_to_string(&path).map_err(|source| OriginalsError::Read { path, source })
-        };
-        let wrong = |file: &str, problem: String| OriginalsError::Recipe { file: folder.join(file), problem };
-        let table: ManagerTable =
-            toml::from_str(&read("recipe.toml")?).map_err(|error| wrong("recipe.toml", error.to_string()))?;
-        let manifest =
-            Manifest::parse(&read("files.sha256")?).map_err(|problem| wrong("files.sha256", problem))?;
-        check(&table, &manifest).map_err(|problem| wrong("recipe.toml", problem))?;
+        let text = read(&folder.join("files.sha256"))?;
+        let manifest = Manifest::parse(&text)
+            .map_err(|problem| OriginalsError::Recipe { file: folder.join("files.sha256"), problem })?;
+        ManagerRecipe::with(folder, manifest)
+    }
+
+    /// Reads the recipes of peers in the folder of all recipes.
+    ///
+    /// # Errors
+    /// As [`ManagerRecipe::load`].
+    pub fn peers(recipes: &Path) -> Result<Vec<ManagerRecipe>, OriginalsError> {
+        let unreadable = |source| OriginalsError::Read { path: recipes.to_owned(), source };
+        let entries = fs::read_dir(recipes).map_err(unreadable)?.flatten().map(|entry| entry.path());
+        let is_peer =
+            |folder: &PathBuf| folder.join("recipe.toml").is_file() && !folder.join("files.sha256").exists();
+        let mut folders: Vec<PathBuf> = entries.filter(is_peer).collect();
+        folders.sort();
+        folders.into_iter().map(|folder| ManagerRecipe::with(folder, Manifest::default())).collect()
+    }
+
+    fn with(folder: PathBuf, manifest: Manifest) -> Result<ManagerRecipe, OriginalsError> {
+        let file = folder.join("recipe.toml");
+        let text = read(&file)?;
+        let table = toml::from_str::<ManagerTable>(&text).map_err(|error| error.to_string());
+        let checked = table.and_then(|table| check(&table, &manifest).map(|()| table));
+        let table = checked.map_err(|problem| OriginalsError::Recipe { file, problem })?;
         Ok(ManagerRecipe { folder, table, manifest })
     }
 
@@ -143,11 +110,38 @@ impl ManagerRecipe {
         self.table.checks_overflow
     }
 
+    /// The objects that it gives.
+    pub fn objects(&self) -> impl Iterator<Item = Object<'_>> {
+        let managers = self.table.managers.iter();
+        let first = managers.filter(|(name, variant)| variant.object.as_ref().is_none_or(|own| own == *name));
+        first.map(move |(name, variant)| Object { recipe: self, name, variant })
+    }
+
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The files of ours that decide what is built: its own, those that recipes share, and headers.
+    pub(crate) fn inputs(&self) -> io::Result<Vec<PathBuf>> {
+        let mut files: Vec<PathBuf> =
+            self.table.headers.iter().map(|header| self.folder.join(header)).collect();
+        for folder in [&self.folder, &self.folder.with_file_name(SHARED)] {
+            files.extend(fs::read_dir(folder)?.flatten().map(|entry| entry.path()));
+        }
+        files.sort();
+        Ok(files)
+    }
+
     /// A file of the recipe's own, or one of those that recipes share.
     pub(crate) fn own_file(&self, name: &str) -> PathBuf {
         let own = self.folder.join(name);
         if own.is_file() { own } else { self.folder.with_file_name(SHARED).join(name) }
     }
+}
+
+fn read(path: &Path) -> Result<String, OriginalsError> {
+    fs::read_to_string(path).map_err(|source| OriginalsError::Read { path: path.to_owned(), source })
 }
 
 fn check(table: &ManagerTable, manifest: &Manifest) -> Result<(), String> {
@@ -157,8 +151,12 @@ fn check(table: &ManagerTable, manifest: &Manifest) -> Result<(), String> {
             return Err(format!("`{name}` is not a name: use lower-case letters, digits, `-` and `_`"));
         }
     }
-    if table.repositories.is_empty() || table.managers.is_empty() || table.sources.is_empty() {
+    let has_sources = !table.sources.is_empty() || table.configure.is_some();
+    if table.repositories.is_empty() == table.source.is_none() || table.managers.is_empty() || !has_sources {
         return Err("it needs a repository, a source and a manager".into());
+    }
+    if table.source.is_some() {
+        return Ok(());
     }
     let mut files: Vec<String> = table.sources.clone();
     for repository in &table.repositories {
@@ -180,6 +178,7 @@ fn check(table: &ManagerTable, manifest: &Manifest) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::managers::table::Source;
 
     const WHOLE: &str = "name = 'one'\nversion = '1'\nlicence = 'MIT'\nsources = ['tree/a.c']\n\
                          [[repositories]]\nname = 'tree'\nurl = 'u'\ncommit = 'c'\npaths = ['a.c']\n\
@@ -215,19 +214,60 @@ mod tests {
     #[test]
     fn the_recipes_can_be_read() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../managers");
+        let mut recipes = ManagerRecipe::peers(&folder).expect("the peers' recipes");
+        assert_eq!(recipes.len(), 7);
         for entry in fs::read_dir(folder).expect("the recipes") {
             let entry = entry.expect("an entry");
-            if entry.file_name() == SHARED {
-                continue;
+            if entry.path().join("files.sha256").is_file() {
+                recipes.push(ManagerRecipe::load(&entry.path()).expect("a recipe"));
             }
-            let recipe = ManagerRecipe::load(&entry.path()).expect("a recipe");
-            assert_eq!(entry.file_name().to_str(), Some(recipe.name()));
-            for own in &recipe.table.own_sources {
+        }
+        assert!(recipes.len() > 7);
+        for recipe in recipes {
+            assert_eq!(recipe.folder.file_name().and_then(|name| name.to_str()), Some(recipe.name()));
+            for own in recipe.table.own_sources.iter().chain(&recipe.table.version_script) {
                 assert!(recipe.own_file(own).is_file(), "{}: {own}", recipe.name());
             }
+            assert!(
+                recipe.inputs().expect("its files").iter().all(|file| file.is_file()),
+                "{}",
+                recipe.name()
+            );
             for repository in &recipe.table.repositories {
                 assert_eq!(repository.commit.len(), 40, "{}", repository.name);
             }
+        }
+    }
+
+    #[test]
+    fn groups_name_the_peers_of_the_demo_and_of_each_pace() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../managers");
+        let recipes = ManagerRecipe::peers(&folder).expect("the peers' recipes");
+        let named = |word: &str| -> Vec<&str> {
+            let objects = recipes.iter().flat_map(ManagerRecipe::objects);
+            objects.filter(|object| object.answers(word)).map(|object| object.name).collect()
+        };
+        assert_eq!(named("demo"), ["bdw", "mimalloc3", "snmalloc"]);
+        assert_eq!(named("fast"), ["bdw", "mimalloc2", "mimalloc3", "rpmalloc", "snmalloc"]);
+        assert_eq!(named("slow"), ["jemalloc", "tcmalloc"]);
+        assert_eq!(named("all").len(), named("fast").len() + named("slow").len());
+        assert_eq!((named("profiling"), named("jemalloc")), (vec!["jemalloc-prof"], vec!["jemalloc"]));
+        let mut objects = recipes.iter().flat_map(ManagerRecipe::objects);
+        let bdw = objects.find(|object| object.name == "bdw").expect("there");
+        assert_eq!(bdw.modes().map(|(name, _)| name).collect::<Vec<_>>(), ["bdw", "bdw-nofree"]);
+    }
+
+    /// A peer tuned down would be no match for the one that users install.
+    #[test]
+    fn no_recipe_keeps_assertions_or_the_slow_thread_local_model() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../managers");
+        for recipe in ManagerRecipe::peers(&folder).expect("the peers' recipes") {
+            let flags = &recipe.table.flags;
+            let has = |flag: &str| flags.iter().any(|own| own == flag);
+            let optimised = has("-DNDEBUG") && (has("-O3") || has("-O2"));
+            let is_shim = matches!(recipe.table.source, Some(Source::Package(_)));
+            assert!(recipe.table.configure.is_some() || is_shim || optimised, "{flags:?}");
+            assert!(recipe.table.configure.is_some() || has("-ftls-model=initial-exec"), "{flags:?}");
         }
     }
 }

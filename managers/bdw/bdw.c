@@ -48,7 +48,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "heaptoll.h"
+#include "../../include/heaptoll.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
