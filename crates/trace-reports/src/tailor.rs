@@ -142,7 +142,7 @@ fn read(trace: &Path, memory_limit_bytes: u64) -> Result<(Profile, Subject), Fai
     let subject = Subject::new(&tables, profile.time_ns);
     let name = || trace.display().to_string();
     let gap = subject.gaps.first().map(|gap| format!("events are missing: {}", gap.why));
-    let misfits = (profile.misfits > 0).then(|| "events name objects that do not exist".to_owned());
+    let misfits = (profile.misfits() > 0).then(|| "events name objects that do not exist".to_owned());
     if let Some(why) = subject.warnings.first().cloned().or(gap).or(misfits) {
         return Err(refused(TailorError::NotWhole { trace: name(), why }));
     }
