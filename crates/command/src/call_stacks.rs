@@ -4,7 +4,7 @@ use std::io::Read;
 
 use heaptoll_profiles::{Measure, Profile};
 use heaptoll_report::document::{Flame, Item};
-use heaptoll_trace::{Batch, Memory, Reader, Sites};
+use heaptoll_trace::{Batch, Header, Memory, Reader, Sites};
 use heaptoll_trace_analysis::profile::{EACH_OBJECT, StackSums, Window};
 
 /// Sums of a trace by call stack, where they are requested and the trace has stacks.
@@ -28,9 +28,9 @@ impl CallStacks {
         }
     }
 
-    /// The profile, when the reader has all tables.
-    pub fn finish<R: Read>(self, reader: &Reader<R>, sites: &Sites, end_ns: u64) -> Option<Profile> {
-        Some(self.0?.finish(reader.header(), sites, end_ns).0)
+    /// The profile, when all was read.
+    pub fn finish(self, header: &Header, sites: &Sites, end_ns: u64) -> Option<Profile> {
+        Some(self.0?.finish(header, sites, end_ns).0)
     }
 }
 

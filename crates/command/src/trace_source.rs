@@ -12,55 +12,53 @@ use crate::foreign;
 /// A source of a trace's bytes.
 pub type Source = Box<dyn Read + Send>;
 
+/// The bytes of a trace, and its name in messages; `-` is standard input.
+fn bytes(path: &Path) -> Result<(Source, String), Failure> {
+    if path == Path::new("-") {
+        return Ok((Box::new(stdin()), "standard input".to_owned()));
+    }
+    let name = path.display().to_string();
+    match File::open(path) {
+        Ok(file) => Ok((Box::new(file), name)),
+        Err(source) => Err(refused(TraceError::System { action: "open", name, source })),
+    }
+}
+
 /// Opens a trace that may take so much memory; `-` is standard input.
 ///
 /// # Errors
 /// The file cannot be read; it is no trace, or a newer one.
 pub fn open(path: &Path, memory: Memory) -> Result<Reader<Source>, Failure> {
-    let mut reader = unlimited(path)?;
+    let (source, name) = bytes(path)?;
+    let mut reader = Reader::with_name(source, &name).map_err(refused)?;
     reader.limit(memory);
     Ok(reader)
 }
 
-fn unlimited(path: &Path) -> Result<Reader<Source>, Failure> {
-    if path == Path::new("-") {
-        return Reader::with_name(Box::new(stdin()) as Source, "standard input").map_err(refused);
-    }
-    let name = path.display().to_string();
-    let file = File::open(path)
-        .map_err(|source| refused(TraceError::System { action: "open", name: name.clone(), source }))?;
-    Reader::with_name(Box::new(file) as Source, &name).map_err(refused)
-}
-
 /// A trace of either kind, whose first bytes show which.
-pub struct Opened {
-    /// All of its bytes.
-    pub source: Source,
-    /// Its name in messages.
-    pub name: String,
-    /// Whether it is one with pointers.
-    pub has_pointers: bool,
+pub enum Opened {
+    /// Without pointers.
+    Plain(Box<Reader<Source>>),
+    /// With pointers.
+    Graph(Box<graph::Reader<Source>>),
 }
 
 /// Opens a trace of either kind; `-` is standard input.
 ///
 /// # Errors
-/// The file cannot be opened.
+/// The file cannot be read; it is no trace, or a newer one.
 pub fn of_either_kind(path: &Path) -> Result<Opened, Failure> {
-    let is_stdin = path == Path::new("-");
-    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
-    let mut source: Source =
-        match is_stdin {
-            true => Box::new(stdin()),
-            false => Box::new(File::open(path).map_err(|source| {
-                refused(TraceError::System { action: "open", name: name.clone(), source })
-            })?),
-        };
+    let (mut source, name) = bytes(path)?;
     let mut first = Vec::new();
     // What cannot be read fails again for the reader, which has the words for it.
     let _ = source.by_ref().take(8).read_to_end(&mut first);
     let has_pointers = graph::is_graph(&first);
-    Ok(Opened { source: Box::new(Cursor::new(first).chain(source)), name, has_pointers })
+    let source: Source = Box::new(Cursor::new(first).chain(source));
+    let opened = match has_pointers {
+        true => graph::Reader::with_name(source, &name).map(|reader| Opened::Graph(Box::new(reader))),
+        false => Reader::with_name(source, &name).map(|reader| Opened::Plain(Box::new(reader))),
+    };
+    opened.map_err(refused)
 }
 
 /// Whether a trace comes as a stream, which gives its bytes once: standard input, a pipe or a device.

@@ -297,7 +297,7 @@ fn sums(trace: &Path, until_ns: u64, rows: &[u32]) -> Result<(StatFigures, Vec<(
     let mut stat = Stat::new(false, true);
     let mut requests: Vec<(u64, u64)> = Vec::new();
     let mut events: Vec<Event> = Vec::new();
-    let reader = feed(reader, |batch| {
+    let tables = feed(reader, |batch| {
         events.clear();
         for event in batch.events.iter().take_while(|event| event.time_ns < until_ns) {
             let row = rows.get(event.site as usize).copied().unwrap_or(0);
@@ -312,8 +312,7 @@ fn sums(trace: &Path, until_ns: u64, rows: &[u32]) -> Result<(StatFigures, Vec<(
         stat.events(&events);
     })
     .map_err(trace_source::refused)?;
-    let subject =
-        Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), stat.time_ns());
+    let subject = Subject::new(&tables, stat.time_ns());
     let no_names = Sites::default();
     Ok((stat.figures(subject, &[], &mut CallSites::new(&no_names, 1)), requests))
 }

@@ -114,7 +114,7 @@ impl<W: Output> Recorder<W> {
     /// What was recorded so far.
     pub fn counts(&self) -> Counts {
         Counts {
-            events: self.writer.position(),
+            events: self.writer.events(),
             plain_bytes: self.writer.plain_bytes(),
             objects: self.writer.objects(),
             bytes: self.writer.clock_bytes(),
@@ -155,7 +155,7 @@ impl<W: Output> Recorder<W> {
     /// The program refers to an object.
     #[inline]
     fn touch(&mut self, index: Index) {
-        let now = LastTouch { event: self.writer.position(), clock_bytes: self.writer.clock_bytes() };
+        let now = LastTouch { event: self.writer.events(), clock_bytes: self.writer.clock_bytes() };
         let after_exit = self.after_exit;
         let block = self.objects.get_mut(index);
         block.touched(now, after_exit);
@@ -179,7 +179,7 @@ impl<W: Output> Recorder<W> {
             store: reference.is_store(),
             thread: self.thread_index(),
         });
-        let event = self.writer.position();
+        let event = self.writer.events();
         let block = self.objects.get_mut(index);
         if let Some(touch) = block.last_touch {
             block.touched(LastTouch { event, ..touch }, self.after_exit);

@@ -62,7 +62,7 @@ pub fn coarse(path: &Path, memory: Memory) -> Result<(Vec<Point>, Vec<String>), 
             sums.event(event);
         }
     }
-    Ok((sums.finish(), reader.warnings().to_vec()))
+    Ok((sums.finish(), reader.into_tables().warnings))
 }
 
 struct Sums<'a> {

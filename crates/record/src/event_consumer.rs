@@ -74,7 +74,7 @@ impl<W: Output> EventConsumer<W> {
     /// soon are: were the recorder killed then, they would be missing. To be called after each turn.
     pub fn keep_sites(&mut self) {
         let written = self.resolver.written();
-        let (kept, waiting) = (written.kept(), written.events() - written.kept());
+        let (kept, waiting) = (written.written(), written.events() - written.written());
         if kept != self.kept || waiting >= SOON {
             self.kept = kept;
             self.write_sites();

@@ -300,7 +300,7 @@ impl Last {
             trouble.get_or_insert(error.to_string());
         }
         // Not the writer's `lost`: the writer no longer counts a gap that is marked already.
-        let (events, lost) = (writer.kept(), writer.events() - writer.kept());
+        let (events, lost) = (writer.written(), writer.events() - writer.written());
         if let Err(error) = writer.finish(&ending) {
             trouble.get_or_insert(error.to_string());
         }

@@ -26,7 +26,7 @@ impl Stacks {
                 by_size.entry(event.size).or_default().insert(event.site);
             }
         }
-        let sites = reader.sites().unwrap();
+        let sites = reader.tables().sites.as_ref().unwrap();
         let frame = |&frame: &u32| sites.frames[frame as usize].clone();
         let frames = sites.sites.iter().map(|site| site.frames.iter().map(frame).collect()).collect();
         Stacks { by_size, frames }

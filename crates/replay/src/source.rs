@@ -35,20 +35,14 @@ impl FileSource {
 
     /// What was wrong with the file, once all has been read.
     pub fn warnings(&self) -> &[String] {
-        self.reader.warnings()
+        &self.reader.tables().warnings
     }
 }
 
 impl Source for FileSource {
     fn events(&mut self) -> Result<Option<&[Event]>, ReplayError> {
-        loop {
-            if !self.reader.read(&mut self.batch)? {
-                return Ok(None);
-            }
-            if !self.batch.events.is_empty() {
-                return Ok(Some(&self.batch.events));
-            }
-        }
+        let more = self.reader.read(&mut self.batch)?;
+        Ok(more.then_some(self.batch.events.as_slice()))
     }
 }
 

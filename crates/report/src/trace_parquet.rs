@@ -259,7 +259,7 @@ pub fn export<R: Read + Send>(reader: &mut Reader<R>, path: &Path) -> Result<Exp
     }
     written?;
     let mut site_rows = None;
-    if let Some(sites) = reader.sites().filter(|sites| !sites.sites.is_empty()) {
+    if let Some(sites) = reader.tables().sites.as_ref().filter(|sites| !sites.sites.is_empty()) {
         files::write_atomically(&sites_path(path), |out| {
             site_rows = Some(write_sites(sites, out)?);
             Ok(())
@@ -288,11 +288,12 @@ pub fn write_events<R: Read>(reader: &mut Reader<R>, out: impl Write + Send) -> 
         }
     }
     let json = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
+    let tables = reader.tables();
     let facts = vec![
-        ("header", json(serde_json::to_string(reader.header()))),
-        ("ending", json(serde_json::to_string(&reader.ending()))),
-        ("gaps", json(serde_json::to_string(reader.gaps()))),
-        ("warnings", json(serde_json::to_string(reader.warnings()))),
+        ("header", json(serde_json::to_string(&tables.header))),
+        ("ending", json(serde_json::to_string(&tables.ending))),
+        ("gaps", json(serde_json::to_string(&tables.gaps))),
+        ("warnings", json(serde_json::to_string(&tables.warnings))),
     ];
     Ok(table.finish(facts).map_err(refused)?)
 }

@@ -2,7 +2,7 @@
 //! live. One pass, in bounded memory.
 
 use heaptoll_trace::{Event, EventKind};
-use heaptoll_trace_analysis::slots::{MAX_SIZE, Slots};
+use heaptoll_trace_analysis::objects::{MAX_SIZE, Object, Objects};
 
 /// Sizes are multiples of this, bytes: what C's alignment leaves.
 pub const GRANULE: u64 = 16;
@@ -24,6 +24,13 @@ pub struct LiveBlock {
     clock: u64,
     bytes: u64,
     is_live: bool,
+}
+
+impl Object for LiveBlock {
+    #[inline(always)]
+    fn is_alive(&self) -> bool {
+        self.is_live
+    }
 }
 
 /// Requests of one size.
@@ -75,8 +82,6 @@ pub struct Profile {
     pub peak_requested_bytes: u64,
     /// Largest request, bytes.
     pub largest_bytes: u64,
-    /// Events that do not fit what was before them, as in a damaged trace.
-    pub misfits: u64,
     /// Time of the last event, ns.
     pub time_ns: u64,
     /// Events.
@@ -86,7 +91,7 @@ pub struct Profile {
     live_requested_bytes: u64,
     /// Live bytes when `live_at_peak` was last written.
     snapshot_bytes: u64,
-    slots: Slots<LiveBlock>,
+    objects: Objects<LiveBlock>,
 }
 
 impl Default for Profile {
@@ -102,19 +107,23 @@ impl Default for Profile {
             peak_bytes: 0,
             peak_requested_bytes: 0,
             largest_bytes: 0,
-            misfits: 0,
             time_ns: 0,
             events: 0,
             clock: 0,
             live_bytes: 0,
             live_requested_bytes: 0,
             snapshot_bytes: 0,
-            slots: Slots::default(),
+            objects: Objects::default(),
         }
     }
 }
 
 impl Profile {
+    /// Events that do not fit what was before them, as in a damaged trace.
+    pub fn misfits(&self) -> u64 {
+        self.objects.misfits()
+    }
+
     /// The next events.
     pub fn events(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.event(event));
@@ -140,9 +149,7 @@ impl Profile {
         self.clock += bytes;
         self.begin(bytes, false);
         let block = LiveBlock { clock: self.clock, bytes, is_live: true };
-        let before = std::mem::replace(self.slots.claim(event.slot), block);
-        if before.is_live {
-            self.misfits += 1;
+        if let Some(before) = self.objects.born(event.slot, block) {
             self.end(before);
         }
         self.rise();
@@ -150,11 +157,8 @@ impl Profile {
 
     fn resize(&mut self, event: &Event) {
         let bytes = event.size.min(MAX_SIZE);
-        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_live) else {
-            self.misfits += 1;
-            return;
-        };
-        let before = std::mem::replace(slot, LiveBlock { bytes, ..*slot });
+        let Some(block) = self.objects.resized(event.slot) else { return };
+        let before = std::mem::replace(block, LiveBlock { bytes, ..*block });
         self.clock += bytes.saturating_sub(before.bytes);
         self.end(before);
         self.begin(bytes, true);
@@ -162,12 +166,9 @@ impl Profile {
     }
 
     fn free(&mut self, event: &Event) {
-        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_live) else {
-            self.misfits += 1;
-            return;
-        };
-        let before = std::mem::take(slot);
-        self.end(before);
+        if let Some(before) = self.objects.ended(event.slot) {
+            self.end(before);
+        }
     }
 
     fn begin(&mut self, bytes: u64, by_realloc: bool) {
@@ -297,6 +298,6 @@ pub(crate) mod tests {
             event(EventKind::Malloc, 0, 20),
             event(EventKind::Free, 0, 0),
         ]);
-        assert_eq!((profile.misfits, profile.sizes[1].live, profile.sizes[2].live), (3, 0, 0));
+        assert_eq!((profile.misfits(), profile.sizes[1].live, profile.sizes[2].live), (3, 0, 0));
     }
 }

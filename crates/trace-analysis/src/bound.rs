@@ -13,7 +13,7 @@
 
 use std::io::{self, Read};
 
-use heaptoll_trace::{Batch, Ending, EventKind, Reader, Sample, TraceError};
+use heaptoll_trace::{Batch, EventKind, Reader, Sample, TraceError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -166,15 +166,9 @@ pub fn bound<R: Read>(
         .collect();
     packings.sort_by_key(|packing| packing.heap_bytes);
     let best = packings.first().map_or(lower, |packing| packing.heap_bytes);
-    let peak_heap_bytes = reader.ending().and_then(|ending: &Ending| ending.peak_heap_bytes);
+    let peak_heap_bytes = reader.tables().ending.as_ref().and_then(|ending| ending.peak_heap_bytes);
     Ok(BoundFigures {
-        subject: Subject::new(
-            reader.header(),
-            reader.ending(),
-            reader.gaps(),
-            reader.warnings(),
-            demand.time_ns(),
-        ),
+        subject: Subject::new(reader.tables(), demand.time_ns()),
         options,
         events: demand.events(),
         blocks: demand.blocks(),
@@ -188,7 +182,7 @@ pub fn bound<R: Read>(
             over_lower_bound: peak_heap_bytes.map(|peak| times(peak, lower)),
             over_best_packing: peak_heap_bytes.map(|peak| times(peak, best)),
         },
-        after_peak: after_peak(reader.samples(), &demand),
+        after_peak: after_peak(&reader.tables().samples, &demand),
         curve: demand.curve(),
     })
 }

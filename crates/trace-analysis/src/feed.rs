@@ -3,24 +3,23 @@
 use std::io::Read;
 use std::sync::mpsc::sync_channel;
 
-use heaptoll_trace::{Batch, Reader, TraceError};
+use heaptoll_trace::{Batch, Reader, Tables, TraceError};
 
 /// Batches between decoder and analysis. They are reused: memory does not grow with the trace.
 const AHEAD: usize = 4;
 
-/// Passes all events of a trace to `each`, in order, in batches; then returns the reader, which by now has all tables
-/// and warnings.
+/// Passes all events of a trace to `each`, in order, in batches; then returns everything but the events.
 ///
 /// # Errors
-/// The file cannot be read. Damage is no error: the reader warns of it.
+/// The file cannot be read. Damage is no error: the tables warn of it.
 pub fn feed<R: Read + Send>(
     mut reader: Reader<R>,
     mut each: impl FnMut(&Batch),
-) -> Result<Reader<R>, TraceError> {
+) -> Result<Tables, TraceError> {
     let (full_in, full) = sync_channel::<Batch>(AHEAD);
     let (used_in, used) = sync_channel::<Batch>(AHEAD);
     std::thread::scope(|scope| {
-        let decode = move || -> Result<Reader<R>, TraceError> {
+        let decode = move || -> Result<Tables, TraceError> {
             // As many as the channel holds, so that returning one never blocks.
             let mut fresh = AHEAD;
             loop {
@@ -28,7 +27,7 @@ pub fn feed<R: Read + Send>(
                 fresh = fresh.saturating_sub(1);
                 let mut batch = next.unwrap_or_default();
                 if !reader.read(&mut batch)? || full_in.send(batch).is_err() {
-                    return Ok(reader);
+                    return Ok(reader.into_tables());
                 }
             }
         };
@@ -72,16 +71,13 @@ mod tests {
         for pairs in [0, 1, 100_000] {
             let bytes = trace(pairs);
             let (mut events, mut next) = (0, 0);
-            let reader = feed(Reader::new(&bytes[..]).expect("a trace"), |batch| {
+            let tables = feed(Reader::new(&bytes[..]).expect("a trace"), |batch| {
                 assert_eq!(batch.first_event, next);
                 next += batch.events.len() as u64;
                 events += batch.events.len() as u32;
             });
-            let reader = reader.expect("reads");
-            assert_eq!(
-                (events, reader.ending().map(|ending| ending.events)),
-                (pairs * 2, Some(u64::from(pairs) * 2))
-            );
+            let ending = tables.expect("reads").ending;
+            assert_eq!((events, ending.map(|ending| ending.events)), (pairs * 2, Some(u64::from(pairs) * 2)));
         }
     }
 

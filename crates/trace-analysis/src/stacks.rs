@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use heaptoll_callsites::{Frame, Rows, WholeFrame};
 use heaptoll_trace::Sites;
 
+use crate::site_sums::SITES;
+
 /// Call stacks by their numbers in a trace, and their rows.
 #[derive(Debug)]
 pub struct CallSites<'a> {
@@ -29,16 +31,16 @@ impl<'a> CallSites<'a> {
         self.rows.stack(&numbers, |number| sites.frames.get(number as usize).map(borrowed))
     }
 
+    /// The row of a site of which sums are kept: the last one has all further sites.
+    pub fn row_of_sums(&mut self, site: u32) -> usize {
+        if site == SITES - 1 { self.rows.text("all further sites") } else { self.row(site) }
+    }
+
     /// For each site of the trace the first one that has the same row.
     pub fn first_alike(&mut self) -> Vec<u32> {
         let mut first_by_row: HashMap<usize, u32> = HashMap::new();
         let sites = u32::try_from(self.sites.sites.len()).unwrap_or(u32::MAX);
         (0..sites).map(|site| *first_by_row.entry(self.row(site)).or_insert(site)).collect()
-    }
-
-    /// The row that has this text.
-    pub fn text(&mut self, text: &str) -> usize {
-        self.rows.text(text)
     }
 
     /// The text of a row, once all its sites were added: `parse_term (parse.c:120) < parse (x1 to x7) < main`.

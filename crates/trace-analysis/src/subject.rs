@@ -1,6 +1,6 @@
 //! The process image that a trace is of, and what makes its figures incomplete.
 
-use heaptoll_trace::{Ending, Gap, Header, Imported};
+use heaptoll_trace::{Header, Imported, Tables};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,13 +59,9 @@ pub struct Hole {
 impl Subject {
     /// From what a reader has when it has reached the end. `last_ns` is the time of the last event, for a trace that
     /// was cut off.
-    pub fn new(
-        header: &Header,
-        ending: Option<&Ending>,
-        gaps: &[Gap],
-        warnings: &[String],
-        last_ns: u64,
-    ) -> Subject {
+    pub fn new(tables: &Tables, last_ns: u64) -> Subject {
+        let Tables { header, ending, gaps, warnings, .. } = tables;
+        let ending = ending.as_ref();
         let end_ns = ending.map_or(0, |ending| ending.time_ns).max(last_ns);
         Subject {
             command: header.command.clone(),
@@ -81,7 +77,7 @@ impl Subject {
             peak_rss_kib: ending.and_then(|ending| ending.peak_rss_kib),
             event_time: header.event_time,
             gaps: gaps.iter().map(|gap| Hole { why: gap.why.clone(), events: gap.events }).collect(),
-            warnings: warnings.to_vec(),
+            warnings: warnings.clone(),
             takes_all_from_malloc: takes_all_from_malloc(header),
             imported: header.imported.clone(),
         }
@@ -106,15 +102,18 @@ pub fn takes_all_from_malloc(header: &Header) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_trace::Ending;
+
     use super::*;
 
     #[test]
     fn a_trace_that_was_cut_off_lasts_until_its_last_event() {
-        let header = Header { command: vec!["/bin/prog".into(), "-x".into()], ..Header::default() };
-        let cut = Subject::new(&header, None, &[], &["cut off".into()], 2_500_000_000);
+        let mut tables = Tables::default();
+        tables.header.command = vec!["/bin/prog".into(), "-x".into()];
+        let cut = Subject::new(&tables, 2_500_000_000);
         assert_eq!((cut.wall_s, cut.ended.as_deref(), cut.program()), (2.5, None, "prog"));
-        let ending = Ending { time_ns: 3_000_000_000, how: "exited".into(), ..Ending::default() };
-        let whole = Subject::new(&header, Some(&ending), &[], &[], 2_500_000_000);
+        tables.ending = Some(Ending { time_ns: 3_000_000_000, how: "exited".into(), ..Ending::default() });
+        let whole = Subject::new(&tables, 2_500_000_000);
         assert_eq!((whole.wall_s, whole.ended.as_deref()), (3.0, Some("exited")));
     }
 }

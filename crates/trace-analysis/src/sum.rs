@@ -20,6 +20,12 @@ impl Sum {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
+    /// An object changes its size.
+    #[inline(always)]
+    pub fn resize(&mut self, old: u64, new: u64) {
+        self.bytes = self.bytes.saturating_sub(old).saturating_add(new);
+    }
+
     /// Both sums together.
     pub fn plus(self, other: Sum) -> Sum {
         Sum { objects: self.objects + other.objects, bytes: self.bytes.saturating_add(other.bytes) }

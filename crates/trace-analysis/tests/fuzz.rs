@@ -59,11 +59,8 @@ fn analyse_all(bytes: &[u8]) -> Result<u64, TraceError> {
         lifetimes.batch(&batch);
     }
     let tables = reader_of_all.tables();
-    let subject = |last_ns| {
-        Subject::new(&tables.header, tables.ending.as_ref(), &tables.gaps, &tables.warnings, last_ns)
-    };
     let sites = tables.sites.clone().unwrap_or_default();
-    let (first, last) = (subject(stat.time_ns()), subject(lifetimes.time_ns()));
+    let (first, last) = (Subject::new(tables, stat.time_ns()), Subject::new(tables, lifetimes.time_ns()));
     let events = stat.figures(first, &tables.samples, &mut CallSites::new(&sites, 3)).events;
     lifetimes.figures(last, Some(&mut CallSites::new(&sites, 3)));
     match bound::bound(&|| reader(bytes), Options { small_blocks_of_8: false }) {

@@ -69,7 +69,6 @@ fn second_pass(mut reader: Reader<File>, lives: &Lives) -> Result<Figures, Failu
     while reader.read(&mut batch).map_err(trace_source::refused)? {
         pass.events(&batch.events, batch.next_event, batch.after_gap);
     }
-    let header = reader.header().clone();
     let tables = reader.into_tables();
     let figures = pass.figures();
     let mut warnings = tables.incomplete();
@@ -87,8 +86,8 @@ fn second_pass(mut reader: Reader<File>, lives: &Lives) -> Result<Figures, Failu
         ));
     }
     Ok(Figures {
-        command: header.command,
-        manager: header.manager,
+        command: tables.header.command,
+        manager: tables.header.manager,
         is_damaged,
         ended: tables.ending.map(|ending| ending.how),
         warnings,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heaptoll_callsites::WholeFrame;
 use heaptoll_trace::graph::Batch;
-use heaptoll_trace::{Header, Memory, Sites};
+use heaptoll_trace::{Memory, Tables};
 use heaptoll_trace_analysis::feed::feed;
 use heaptoll_trace_analysis::graph::EACH_OBJECT as EACH_OF_GRAPH;
 pub use heaptoll_trace_analysis::leaks::LeakFigures as Figures;
@@ -53,18 +53,16 @@ fn of_plain(trace: &Path, request: &Request) -> Result<Figures, Failure> {
     let reader = trace_source::open(trace, memory)?;
     let mut leaks = NeverFreedOf::default();
     let mut time_ns = 0;
-    let reader = feed(reader, |batch| {
+    let tables = feed(reader, |batch| {
         match batch.after_exit {
             true => leaks.events_after_exit(&batch.events),
             false => leaks.events(&batch.events),
         }
         time_ns = batch.events.last().map_or(time_ns, |event| event.time_ns);
-    });
-    let reader = reader.map_err(trace_source::refused)?;
-    let subject = Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), time_ns);
-    let ended_ns = reader.exit().map(|exit| exit.time_ns).or(reader.ending().map(|ending| ending.time_ns));
-    let found = leaks.finish(ended_ns.unwrap_or(time_ns));
-    Ok(by_site(found, reader.header(), reader.sites(), subject, request))
+    })
+    .map_err(trace_source::refused)?;
+    let ended_ns = tables.exit.map(|exit| exit.time_ns).or(tables.ending.as_ref().map(|end| end.time_ns));
+    Ok(by_site(leaks.finish(ended_ns.unwrap_or(time_ns)), tables, time_ns, request))
 }
 
 fn of_graph(trace: &Path, request: &Request) -> Result<Figures, Failure> {
@@ -77,22 +75,17 @@ fn of_graph(trace: &Path, request: &Request) -> Result<Figures, Failure> {
             false => leaks.events(&batch.events, batch.time_ns, batch.after_gap),
         }
     }
-    let header = reader.header().clone();
     let tables = reader.into_tables();
     let ended_ns = tables.exit.map_or(0, |exit| exit.time_ns);
-    let subject = Subject::new(&header, tables.ending.as_ref(), &tables.gaps, &tables.warnings, 0);
-    Ok(by_site(leaks.finish(ended_ns), &header, tables.sites.as_ref(), subject, request))
+    Ok(by_site(leaks.finish(ended_ns), tables, 0, request))
 }
 
-fn by_site(
-    found: Found,
-    header: &Header,
-    sites: Option<&Sites>,
-    subject: Subject,
-    request: &Request,
-) -> Figures {
-    let none = Sites::default();
-    let mut call_sites = CallSites::new(sites.unwrap_or(&none), request.frames);
+/// The events end at `last_ns`.
+fn by_site(found: Found, tables: Tables, last_ns: u64, request: &Request) -> Figures {
+    let subject = Subject::new(&tables, last_ns);
+    let header = tables.header;
+    let sites = tables.sites.unwrap_or_default();
+    let mut call_sites = CallSites::new(&sites, request.frames);
     let suppress = |stack: &[WholeFrame]| request.suppressions.matches(stack);
     let by = By { call_sites: header.sites.then_some(&mut call_sites), suppress: &suppress };
     Figures { subject, pointers: header.graph.is_some(), ..found.figures(by) }

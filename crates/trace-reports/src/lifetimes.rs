@@ -67,16 +67,15 @@ pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profil
         lifetimes.sites_alike(CallSites::new(&sites, request.frames).first_alike());
     }
     let mut stacks = CallStacks::new(request.stacks, &mut reader, memory);
-    let reader = feed(reader, |batch| {
+    let tables = feed(reader, |batch| {
         lifetimes.batch(batch);
         stacks.batch(batch);
     })
     .map_err(trace_source::refused)?;
-    let subject =
-        Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), lifetimes.time_ns());
-    let sites = reader.sites().cloned().unwrap_or_default();
+    let subject = Subject::new(&tables, lifetimes.time_ns());
+    let sites = tables.sites.unwrap_or_default();
     let mut call_sites = CallSites::new(&sites, request.frames);
-    let profile = stacks.finish(&reader, &sites, lifetimes.time_ns());
+    let profile = stacks.finish(&tables.header, &sites, lifetimes.time_ns());
     Ok((lifetimes.figures(subject, has_sites.then_some(&mut call_sites)), profile))
 }
 

@@ -13,7 +13,7 @@ use heaptoll_trace_analysis::subject::Subject;
 pub use document::document;
 use heaptoll_command::call_stacks::CallStacks;
 use heaptoll_command::failure::Failure;
-use heaptoll_command::trace_source;
+use heaptoll_command::trace_source::{self, Opened, Source};
 pub use request::Request;
 
 mod document;
@@ -46,30 +46,24 @@ pub enum OfEitherKind {
 /// # Errors
 /// See [`measure`].
 pub fn of_either_kind(trace: &Path, request: Request) -> Result<OfEitherKind, Failure> {
-    let opened = trace_source::of_either_kind(trace)?;
-    if opened.has_pointers {
-        let reader = heaptoll_trace::graph::Reader::with_name(opened.source, &opened.name);
-        let reader = reader.map_err(trace_source::refused)?;
-        let figures = graph::measure(reader, request)?;
-        return Ok(OfEitherKind::Graph(Box::new(figures)));
-    }
-    let mut reader = Reader::with_name(opened.source, &opened.name).map_err(trace_source::refused)?;
-    reader.limit(memory(request));
-    let (figures, profile) = of_reader(reader, request)?;
-    Ok(OfEitherKind::Plain(Box::new(figures), profile.map(Box::new)))
+    Ok(match trace_source::of_either_kind(trace)? {
+        Opened::Graph(reader) => OfEitherKind::Graph(Box::new(graph::measure(*reader, request)?)),
+        Opened::Plain(mut reader) => {
+            reader.limit(memory(request));
+            let (figures, profile) = of_reader(*reader, request)?;
+            OfEitherKind::Plain(Box::new(figures), profile.map(Box::new))
+        }
+    })
 }
 
 fn memory(request: Request) -> Memory {
     Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 }
 }
 
-fn of_reader(
-    mut reader: Reader<trace_source::Source>,
-    request: Request,
-) -> Result<(Figures, Option<Profile>), Failure> {
+fn of_reader(mut reader: Reader<Source>, request: Request) -> Result<(Figures, Option<Profile>), Failure> {
     let mut stat = Stat::new(reader.header().latency, reader.header().sites);
     let mut stacks = CallStacks::new(request.stacks, &mut reader, memory(request));
-    let reader = feed(reader, |batch| {
+    let tables = feed(reader, |batch| {
         if batch.after_exit {
             stat.exit_begins();
         }
@@ -77,10 +71,9 @@ fn of_reader(
         stacks.batch(batch);
     })
     .map_err(trace_source::refused)?;
-    let subject =
-        Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), stat.time_ns());
-    let sites = reader.sites().cloned().unwrap_or_default();
+    let subject = Subject::new(&tables, stat.time_ns());
+    let sites = tables.sites.unwrap_or_default();
     let mut call_sites = CallSites::new(&sites, request.frames);
-    let profile = stacks.finish(&reader, &sites, stat.time_ns());
-    Ok((stat.figures(subject, reader.samples(), &mut call_sites), profile))
+    let profile = stacks.finish(&tables.header, &sites, stat.time_ns());
+    Ok((stat.figures(subject, &tables.samples, &mut call_sites), profile))
 }

@@ -138,12 +138,11 @@ fn read(trace: &Path, memory_limit_bytes: u64) -> Result<(Profile, Subject), Fai
     let memory = Memory { limit_bytes: memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
     let reader = trace_source::open(trace, memory)?;
     let mut profile = Profile::default();
-    let reader = feed(reader, |batch| profile.events(&batch.events)).map_err(trace_source::refused)?;
-    let subject =
-        Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), profile.time_ns);
+    let tables = feed(reader, |batch| profile.events(&batch.events)).map_err(trace_source::refused)?;
+    let subject = Subject::new(&tables, profile.time_ns);
     let name = || trace.display().to_string();
     let gap = subject.gaps.first().map(|gap| format!("events are missing: {}", gap.why));
-    let misfits = (profile.misfits > 0).then(|| "events name objects that do not exist".to_owned());
+    let misfits = (profile.misfits() > 0).then(|| "events name objects that do not exist".to_owned());
     if let Some(why) = subject.warnings.first().cloned().or(gap).or(misfits) {
         return Err(refused(TailorError::NotWhole { trace: name(), why }));
     }

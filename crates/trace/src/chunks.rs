@@ -167,11 +167,6 @@ impl<W: Output> Chunks<W> {
 }
 
 impl<W> Chunks<W> {
-    /// Chunks written.
-    pub(crate) fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
     /// Events of the chunks written.
     pub(crate) fn kept(&self) -> u64 {
         self.kept

@@ -6,16 +6,20 @@ use zstd::bulk::Decompressor;
 
 use self::part::Part;
 use crate::event::Event;
+use crate::event_reader::{Decode, Place};
+use crate::file_kind::FileKind;
 use crate::format::{
     CLOCK_MAX, EVENT_TIMES, EVENTS_HEAD, EVENTS_MAX, EventsHead, PREDICTED, SITE_SLACK, THREAD_SLACK, column,
 };
 use crate::live::Live;
+use crate::malformed::Malformed;
 use crate::packed::{self, Column, Shape};
 
-use crate::malformed::Malformed;
+/// Most slots that are renumbered while objects are counted.
+const RENAMED_MAX: usize = 1 << 22;
 
-/// The chunk that is being decoded.
-pub(crate) struct Decoder {
+/// The chunk that is being decoded, and the state of the trace.
+pub struct Decoder {
     columns: [Column; column::COUNT],
     decompressor: Option<Decompressor<'static>>,
     head: EventsHead,
@@ -29,20 +33,15 @@ pub(crate) struct Decoder {
     last_slot: u32,
     thread: u32,
     time_ns: u64,
-}
-
-/// The state of the whole trace so far.
-#[derive(Debug, Default)]
-pub(crate) struct TraceState {
-    pub(crate) live: Live,
-    /// Events decoded.
-    pub(crate) events: u64,
+    live: Live,
+    /// Events decoded, of the whole trace.
+    decoded: u64,
     /// Sum of all sizes: bounds every sum that can be formed of them.
-    pub(crate) sizes: u64,
+    sizes: u64,
 }
 
-impl Decoder {
-    pub(crate) fn new() -> Decoder {
+impl Default for Decoder {
+    fn default() -> Decoder {
         Decoder {
             columns: std::array::from_fn(|_| Column::default()),
             decompressor: Decompressor::new().ok(),
@@ -54,30 +53,31 @@ impl Decoder {
             last_slot: 0,
             thread: 0,
             time_ns: 0,
+            live: Live::default(),
+            decoded: 0,
+            sizes: 0,
+        }
+    }
+}
+
+impl Decode for Decoder {
+    const KIND: FileKind = FileKind::Trace;
+    type Event = Event;
+
+    fn place(&self) -> Place {
+        Place {
+            first_event: self.head.first_event,
+            next_event: self.head.first_event + u64::from(self.head.events - self.left),
+            left: self.left,
+            decoded: self.decoded,
+            numbered: self.slots.into(),
+            objects: self.live.slots().into(),
+            chunk_clock_bytes: self.head.clock_bytes,
+            time_ns: 0,
         }
     }
 
-    pub(crate) fn head(&self) -> &EventsHead {
-        &self.head
-    }
-
-    /// Events not yet decoded.
-    pub(crate) fn left(&self) -> u32 {
-        self.left
-    }
-
-    /// Slots in use and time at this position, according to the file.
-    pub(crate) fn position(&self) -> (u32, u64) {
-        (self.slots, self.time_ns)
-    }
-
-    /// Drops the rest of the chunk.
-    pub(crate) fn drop_rest(&mut self) {
-        self.left = 0;
-    }
-
-    /// Unpacks a chunk that comes after `events` events.
-    pub(crate) fn load(&mut self, payload: &[u8], events: u64) -> Result<(), Malformed> {
+    fn load(&mut self, payload: &[u8]) -> Result<(), Malformed> {
         self.left = 0;
         let head = EventsHead::parse(payload).ok_or(Malformed("its head is too short"))?;
         if head.events > EVENTS_MAX {
@@ -86,7 +86,7 @@ impl Decoder {
         if head.time_ns > CLOCK_MAX || head.clock_bytes > CLOCK_MAX || head.first_event > CLOCK_MAX {
             return Err(Malformed("its clocks are beyond reason"));
         }
-        if u64::from(head.thread) >= events.saturating_add(THREAD_SLACK) {
+        if u64::from(head.thread) >= self.decoded.saturating_add(THREAD_SLACK) {
             return Err(Malformed("a thread's number is beyond reason"));
         }
         let shape =
@@ -104,17 +104,10 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes about `count` more events. On an error, the events before it are returned.
-    pub(crate) fn decode(
-        &mut self,
-        count: u32,
-        state: &mut TraceState,
-        events: &mut Vec<Event>,
-    ) -> Result<(), Malformed> {
-        let result = if state.live.missing() {
-            self.run::<true>(count, state, events)
-        } else {
-            self.run::<false>(count, state, events)
+    fn decode(&mut self, count: u32, events: &mut Vec<Event>) -> Result<(), Malformed> {
+        let result = match self.live.missing() {
+            true => self.run::<true>(count, events),
+            false => self.run::<false>(count, events),
         };
         if result.is_err() {
             self.left = 0;
@@ -122,12 +115,25 @@ impl Decoder {
         result
     }
 
-    fn run<const MISSING: bool>(
-        &mut self,
-        count: u32,
-        state: &mut TraceState,
-        events: &mut Vec<Event>,
-    ) -> Result<(), Malformed> {
+    fn miss(&mut self, _: &mut Vec<Event>) {
+        self.live.miss();
+    }
+
+    fn needs_bytes(&self, each_object_bytes: u64) -> u64 {
+        self.live.needs_bytes(each_object_bytes)
+    }
+
+    fn most_live(&self) -> u32 {
+        self.live.slots()
+    }
+
+    fn can_count(&self) -> bool {
+        self.live.renamed() < RENAMED_MAX
+    }
+}
+
+impl Decoder {
+    fn run<const MISSING: bool>(&mut self, count: u32, events: &mut Vec<Event>) -> Result<(), Malformed> {
         let count = count.min(self.left);
         // At most one Lost is added for each.
         events.reserve(count as usize + 1);
@@ -136,16 +142,16 @@ impl Decoder {
             with_sites: !self.columns[column::SITES].is_empty(),
             with_latencies: !self.columns[column::LATENCIES].is_empty(),
             with_times: self.head.flags & EVENT_TIMES != 0,
-            threads: state.events.saturating_add(THREAD_SLACK),
-            sites: state.events.saturating_add(SITE_SLACK),
+            threads: self.decoded.saturating_add(THREAD_SLACK),
+            sites: self.decoded.saturating_add(SITE_SLACK),
             predicted: &mut self.predicted,
             freed: &mut self.freed,
             slots: self.slots,
             last_slot: self.last_slot,
             thread: self.thread,
             time_ns: self.time_ns,
-            sizes: state.sizes,
-            live: &mut state.live,
+            sizes: self.sizes,
+            live: &mut self.live,
             events,
         };
         let mut result = Ok(());
@@ -163,8 +169,8 @@ impl Decoder {
         self.last_slot = part.last_slot;
         self.thread = part.thread;
         self.time_ns = part.time_ns;
-        state.sizes = part.sizes.min(CLOCK_MAX);
-        state.events += u64::from(done);
+        self.sizes = part.sizes.min(CLOCK_MAX);
+        self.decoded += u64::from(done);
         for (column, at) in self.columns.iter_mut().zip(ends) {
             column.at = at;
         }

@@ -1,11 +1,15 @@
-//! Events as columns: the content of one chunk of events. Knows nothing of objects but their slots.
+//! Events as columns: the content of one chunk of events. Knows nothing of objects but their slots and sizes.
 
 use zstd::bulk::Compressor;
 
 use crate::column::{ColumnWriter, zigzag};
 use crate::event::EventKind;
-use crate::format::{EVENT_TIMES, EventsHead, PREDICTED, SITE_SLACK, THREAD_SLACK, column, op};
+use crate::event_writer::{Encode, Totals};
+use crate::file_kind::FileKind;
+use crate::format::{CLOCK_MAX, EVENT_TIMES, EventsHead, PREDICTED, SITE_SLACK, THREAD_SLACK, column, op};
+use crate::header::{Ending, Header};
 use crate::packed;
+use crate::slots::Slots;
 
 /// The columns' values of an allocating call.
 #[derive(Debug, Clone, Copy)]
@@ -18,15 +22,16 @@ pub(crate) struct Call {
 }
 
 /// The columns of the chunk that is being filled.
-pub(crate) struct Encoder {
+pub struct Encoder {
     columns: [ColumnWriter; column::COUNT],
     /// Usable size by requested size, as last seen in this chunk.
     predicted: Box<[u32; PREDICTED]>,
+    pub(crate) slots: Slots,
     /// The slot last named or assigned.
     last_slot: u32,
-    /// Events in the chunk, and before it.
+    /// Where the chunk began, and the events in it.
+    head: EventsHead,
     events: u32,
-    before: u64,
     /// Thread and time of the last event.
     thread: u32,
     time_ns: u64,
@@ -38,33 +43,77 @@ pub(crate) struct Encoder {
     compressor: Option<Compressor<'static>>,
 }
 
-impl Encoder {
-    pub(crate) fn new(limit: u32, level: i32, sites: bool, latencies: bool, times: bool) -> Encoder {
+impl Encode for Encoder {
+    const KIND: FileKind = FileKind::Trace;
+
+    fn new(limit: u32, level: i32, header: &Header) -> Encoder {
         Encoder {
             columns: std::array::from_fn(|at| ColumnWriter::new(limit as usize * column::WIDTH[at])),
             predicted: Box::new([0; PREDICTED]),
+            slots: Slots::default(),
             last_slot: 0,
+            head: EventsHead::default(),
             events: 0,
-            before: 0,
             thread: 0,
             time_ns: 0,
             now_ns: 0,
-            with_sites: sites,
-            with_latencies: latencies,
-            with_times: times,
+            with_sites: header.sites,
+            with_latencies: header.latency,
+            with_times: header.event_time,
             // Without a compressor (no memory for it), columns are kept plain.
             compressor: if level == 0 { None } else { Compressor::new(level).ok() },
         }
     }
 
     #[inline(always)]
-    pub(crate) fn events(&self) -> u32 {
+    fn events(&self) -> u32 {
         self.events
     }
 
+    #[inline]
+    fn before(&self) -> u64 {
+        self.head.first_event
+    }
+
+    fn cut(&mut self, totals: &Totals) -> Vec<u8> {
+        let head = EventsHead {
+            events: self.events,
+            columns: packed::filled(&self.columns),
+            flags: if self.with_times { EVENT_TIMES } else { 0 },
+            ..self.head
+        };
+        let mut payload = Vec::new();
+        head.write(&mut payload);
+        packed::pack(&mut self.columns, &mut self.compressor, &mut payload);
+        self.head = EventsHead {
+            first_event: self.head.first_event + u64::from(self.events),
+            clock_bytes: totals.clock_bytes,
+            live_bytes: totals.live_bytes,
+            time_ns: self.time_ns,
+            thread: self.thread,
+            slots: self.slots.count(),
+            ..EventsHead::default()
+        };
+        self.events = 0;
+        self.last_slot = 0;
+        self.predicted.fill(0);
+        self.slots.begin_chunk();
+        payload
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    fn complete(&self, ending: &mut Ending) {
+        ending.slots = self.slots.count();
+    }
+}
+
+impl Encoder {
     #[inline(always)]
     pub(crate) fn stamp(&mut self, time_ns: u64) {
-        self.now_ns = self.now_ns.max(time_ns.min(crate::format::CLOCK_MAX));
+        self.now_ns = self.now_ns.max(time_ns.min(CLOCK_MAX));
     }
 
     /// Precedes every event: thread and time, where they changed.
@@ -85,7 +134,7 @@ impl Encoder {
     #[cold]
     fn time_and_thread(&mut self, thread: u32) {
         // A number that a reader would take for damage is not written.
-        let thread = if u64::from(thread) < THREAD_SLACK + self.before { thread } else { 0 };
+        let thread = if u64::from(thread) < THREAD_SLACK + self.head.first_event { thread } else { 0 };
         let elapsed = self.now_ns - self.time_ns;
         if self.with_times {
             self.columns[column::TIMES].number(elapsed);
@@ -177,34 +226,8 @@ impl Encoder {
     #[inline(always)]
     fn site(&mut self, site: u32) {
         // As in `time_and_thread`: a number that a reader would take for damage is not written.
-        let site = if u64::from(site) < SITE_SLACK + self.before { site } else { 0 };
+        let site = if u64::from(site) < SITE_SLACK + self.head.first_event { site } else { 0 };
         self.columns[column::SITES].number(u64::from(site));
-    }
-
-    /// The chunk's payload; an empty chunk is begun. `head` is where the chunk began, without the members that are
-    /// known here.
-    pub(crate) fn payload(&mut self, mut head: EventsHead) -> Vec<u8> {
-        head.events = self.events;
-        head.columns = packed::filled(&self.columns);
-        head.flags = if self.with_times { EVENT_TIMES } else { 0 };
-        let mut payload = Vec::new();
-        head.write(&mut payload);
-        packed::pack(&mut self.columns, &mut self.compressor, &mut payload);
-        self.before += u64::from(self.events);
-        self.events = 0;
-        self.last_slot = 0;
-        self.predicted.fill(0);
-        payload
-    }
-
-    /// Time of the next event.
-    pub(crate) fn now_ns(&self) -> u64 {
-        self.now_ns
-    }
-
-    /// Thread and time at which the next chunk begins.
-    pub(crate) fn position(&self) -> (u32, u64) {
-        (self.thread, self.time_ns)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The first bytes of a file: whether it is a trace, and of a version that can be read. All readers of a file begin here.
+//! The first bytes of a file: whether it is a trace, and of a version that can be read. All writers and readers of a file
+//! begin here.
 
 use std::io::{self, Read};
 
@@ -10,6 +11,16 @@ use crate::sniff;
 
 /// Bytes within which a chunk is searched for in a file without its first bytes.
 const SEARCHED: usize = 64 << 10;
+
+/// The bytes that a file of this kind begins with.
+pub(crate) fn of(kind: FileKind) -> [u8; FILE_HEAD] {
+    let mut head = [0; FILE_HEAD];
+    head[..8].copy_from_slice(&kind.magic());
+    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    let sum = crc32fast::hash(&head[..12]);
+    head[12..].copy_from_slice(&sum.to_le_bytes());
+    head
+}
 
 /// Reads the first bytes of the file called `name`. False when they are damaged; chunks follow nevertheless.
 pub(crate) fn read<R: Read>(framer: &mut Framer<R>, name: &str, kind: FileKind) -> Result<bool, TraceError> {

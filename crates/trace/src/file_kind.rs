@@ -5,7 +5,7 @@ use crate::format::{FILE_MAGIC, GRAPH_MAGIC};
 
 /// The kinds of files that are made of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileKind {
+pub enum FileKind {
     /// A trace.
     Trace,
     /// A trace with pointers.

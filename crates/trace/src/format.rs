@@ -96,21 +96,6 @@ pub(crate) const PLAIN: u8 = 0;
 /// See [`PLAIN`].
 pub(crate) const ZSTD: u8 = 1;
 
-/// The 16 bytes a file begins with.
-pub(crate) fn file_head() -> [u8; FILE_HEAD] {
-    head_of(FILE_MAGIC)
-}
-
-/// The 16 bytes with which a file of another kind begins.
-pub(crate) fn head_of(magic: [u8; 8]) -> [u8; FILE_HEAD] {
-    let mut head = [0; FILE_HEAD];
-    head[..8].copy_from_slice(&magic);
-    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    let sum = crc32fast::hash(&head[..12]);
-    head[12..].copy_from_slice(&sum.to_le_bytes());
-    head
-}
-
 /// The head of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkHead {

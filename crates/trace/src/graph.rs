@@ -9,13 +9,27 @@ mod encoder;
 mod event;
 mod format;
 mod live;
-mod reader;
 mod writer;
 
 pub use call::{Access, Allocation, Edge, Root};
 pub use event::{AllocationKind, Event, FreeCause, LastTouch, RootKind};
-pub use reader::{Batch, Reader};
-pub use writer::Writer;
+
+use crate::event_reader::{EventBatch, EventReader};
+use crate::event_writer::EventWriter;
+
+/// Events in order.
+pub type Batch = EventBatch<Event>;
+/// Reads one trace with pointers.
+pub type Reader<R> = EventReader<R, decoder::Decoder>;
+/// Writes one trace with pointers. The header's `graph` states what was recorded.
+pub type Writer<W> = EventWriter<W, encoder::Encoder>;
+
+impl<R> EventReader<R, decoder::Decoder> {
+    /// Bytes of the events before compression, so far.
+    pub fn plain_bytes(&self) -> u64 {
+        self.decoder.plain_bytes()
+    }
+}
 
 /// Whether a file that begins with these bytes, at least eight, is a trace with pointers.
 pub fn is_graph(first: &[u8]) -> bool {

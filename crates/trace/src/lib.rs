@@ -10,6 +10,8 @@ mod decoder;
 mod encoder;
 mod error;
 mod event;
+mod event_reader;
+mod event_writer;
 mod file_head;
 mod file_kind;
 mod format;
@@ -22,8 +24,8 @@ mod malformed;
 mod memory;
 mod output;
 mod packed;
-mod reader;
 mod sites;
+mod slots;
 mod sniff;
 mod tables;
 mod text;
@@ -31,6 +33,7 @@ mod writer;
 
 pub use error::TraceError;
 pub use event::{Event, EventKind};
+pub use event_writer::Settings;
 pub use format::VERSION;
 pub use header::{
     Ending, Exit, Frame, Gap, GraphSettings, Header, Imported, Sample, Site, Sites, SitesSoFar,
@@ -38,7 +41,13 @@ pub use header::{
 pub use last_frees::LastFrees;
 pub use memory::{MEMORY_LIMIT, Memory};
 pub use output::{Output, Stream, TraceFile};
-pub use reader::{Batch, Reader};
 pub use sniff::seems;
 pub use tables::{Tables, tables};
-pub use writer::{Allocation, Settings, Writer};
+pub use writer::Allocation;
+
+/// Events in order.
+pub type Batch = event_reader::EventBatch<Event>;
+/// Reads one trace.
+pub type Reader<R> = event_reader::EventReader<R, decoder::Decoder>;
+/// Writes one trace.
+pub type Writer<W> = event_writer::EventWriter<W, encoder::Encoder>;

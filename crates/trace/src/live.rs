@@ -8,6 +8,9 @@
 
 use std::collections::HashMap;
 
+/// Bytes that are kept of a slot that was renumbered.
+const RENAMED: u64 = 24;
+
 /// The live slots.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
@@ -28,6 +31,13 @@ impl Live {
     /// Slots that were renumbered.
     pub(crate) fn renamed(&self) -> usize {
         self.renamed.len()
+    }
+
+    /// Bytes that it takes, with so many for each slot that the user of the reader keeps.
+    pub(crate) fn needs_bytes(&self, each_object_bytes: u64) -> u64 {
+        let objects = u64::from(self.slots).saturating_mul(each_object_bytes);
+        let own = (self.renamed.len() as u64).saturating_mul(RENAMED);
+        objects.saturating_add(u64::from(self.slots) / 8).saturating_add(own)
     }
 
     /// Whether events are missing.

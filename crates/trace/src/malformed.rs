@@ -2,4 +2,4 @@
 
 /// The defect of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
+pub struct Malformed(pub(crate) &'static str);

@@ -4,8 +4,6 @@
 
 /// Bytes that a reader may take for objects unless set otherwise: 1 GiB.
 pub const MEMORY_LIMIT: u64 = 1 << 30;
-/// Bytes that the reader itself keeps of an object whose slot it had to renumber.
-const RENAMED: u64 = 24;
 
 /// A limit, and what counts against it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,19 +17,5 @@ pub struct Memory {
 impl Default for Memory {
     fn default() -> Memory {
         Memory { limit_bytes: MEMORY_LIMIT, each_object_bytes: 0 }
-    }
-}
-
-impl Memory {
-    /// Bytes for `slots` slots, of which `renamed` were renumbered.
-    pub(crate) fn needs_bytes(&self, slots: u32, renamed: usize) -> u64 {
-        let objects = u64::from(slots).saturating_mul(self.each_object_bytes);
-        objects.saturating_add(u64::from(slots) / 8).saturating_add((renamed as u64).saturating_mul(RENAMED))
-    }
-
-    /// Whether that is within the limit.
-    #[inline]
-    pub(crate) fn allows(&self, slots: u32, renamed: usize) -> bool {
-        self.needs_bytes(slots, renamed) <= self.limit_bytes
     }
 }

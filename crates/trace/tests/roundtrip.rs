@@ -144,15 +144,15 @@ proptest! {
         while reader.read(&mut batch).unwrap() {
             prop_assert_eq!(batch.first_event, events.len() as u64);
             prop_assert!(!batch.after_gap);
-            prop_assert!(batch.events.iter().all(|event| event.slot < batch.slots.max(1)));
+            prop_assert!(batch.events.iter().all(|event| u64::from(event.slot) < batch.objects.max(1)));
             events.append(&mut batch.events);
         }
         prop_assert_eq!(&events, &expected);
-        prop_assert_eq!(reader.warnings(), &[] as &[String]);
-        let found = reader.ending().unwrap();
+        prop_assert_eq!(&reader.tables().warnings, &Vec::<String>::new());
+        let found = reader.tables().ending.as_ref().unwrap();
         prop_assert_eq!(found.events, expected.len() as u64);
         prop_assert_eq!(found.max_live_bytes, max_live);
-        prop_assert_eq!(found.slots, batch.slots);
+        prop_assert_eq!(u64::from(found.slots), batch.objects);
         prop_assert_eq!(&found.how, &ending.how);
     }
 }

@@ -45,7 +45,7 @@ impl<W: Output> Scenario<W> {
         if self.recent.insert(object) {
             self.writer.touch(object);
         }
-        let touch = LastTouch { event: self.writer.position(), clock_bytes: self.writer.clock_bytes() };
+        let touch = LastTouch { event: self.writer.events(), clock_bytes: self.writer.clock_bytes() };
         self.live.get_mut(&object).unwrap().touch = Some(touch);
     }
 
@@ -62,7 +62,7 @@ impl<W: Output> Scenario<W> {
     pub fn access(&mut self, object: u64, offset: u64, store: bool) {
         self.touch(object);
         self.writer.access(&Access { object, offset, size: 8, store, thread: 0 });
-        let event = self.writer.position();
+        let event = self.writer.events();
         if let Some(touch) = &mut self.live.get_mut(&object).unwrap().touch {
             touch.event = event;
         }

@@ -14,7 +14,7 @@ mod unseen;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use heaptoll_trace::{Batch, Ending, EventKind, Gap, Header, Reader, Sample};
+use heaptoll_trace::{Batch, Ending, EventKind, Gap, Header, Reader, Sample, Tables};
 
 use crate::fixture::{CommandOutput, Fixture};
 
@@ -46,16 +46,8 @@ impl Trace {
                 }
             }
         }
-        Trace {
-            header: reader.header().clone(),
-            kinds,
-            requested,
-            threads,
-            ending: reader.ending().cloned(),
-            warnings: reader.warnings().to_vec(),
-            gaps: reader.gaps().to_vec(),
-            samples: reader.samples().to_vec(),
-        }
+        let Tables { header, ending, warnings, gaps, samples, .. } = reader.into_tables();
+        Trace { header, kinds, requested, threads, ending, warnings, gaps, samples }
     }
 
     pub fn of(&self, kinds: &[EventKind]) -> u64 {
@@ -212,7 +204,7 @@ fn times_latencies_and_sites_are_recorded_on_request() {
     let frees: Vec<_> = all.iter().filter(|event| event.kind == EventKind::Free).collect();
     let pause = frees[frees.len() - 1].time_ns - own[own.len() - 1].time_ns;
     assert!(pause >= 29_000_000, "{pause} ns");
-    let sites = reader.sites().expect("sites");
+    let sites = reader.tables().sites.as_ref().expect("sites");
     let main = sites.frames.iter().any(|frame| frame.function == "main");
     assert!(main, "{:?}", sites.frames);
 }

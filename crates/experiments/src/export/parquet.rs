@@ -40,10 +40,9 @@ pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> 
     if let Some(rows) = exported.site_rows {
         messages.note(&format!("wrote {rows} frames of call stacks to {}", sites_path(&path).display()));
     }
-    for warning in reader.warnings() {
-        messages.warning(warning);
-    }
-    Ok(reader.warnings().is_empty())
+    let warnings = reader.into_tables().warnings;
+    warnings.iter().for_each(|warning| messages.warning(warning));
+    Ok(warnings.is_empty())
 }
 
 /// The file to write, which can be.

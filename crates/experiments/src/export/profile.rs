@@ -128,7 +128,7 @@ pub(super) fn exported(request: &Request) -> Result<Exported, Failure> {
         });
     }
     let (profile, tracks, tables) = profile(request)?;
-    let subject = Subject::new(&tables.header, tables.ending.as_ref(), &tables.gaps, &tables.warnings, 0);
+    let subject = Subject::new(&tables, 0);
     let is_whole = tables.warnings.is_empty() && tables.gaps.is_empty();
     Ok(Exported { profile, tracks, is_whole, warnings: incomplete(&subject), remarks: Vec::new() })
 }
@@ -193,12 +193,11 @@ fn profile(request: &Request) -> Result<(Profile, Tracks, Tables), Failure> {
     }
     let mut sums = StackSums::new(request.window, request.format.has_lives());
     let mut has_events = false;
-    let reader = feed(reader, |batch| {
+    let tables = feed(reader, |batch| {
         has_events |= !batch.events.is_empty();
         sums.batch(batch);
-    });
-    let reader = reader.map_err(trace_source::refused)?;
-    let tables = reader.into_tables();
+    })
+    .map_err(trace_source::refused)?;
     let sites = tables.sites.clone().unwrap_or_default();
     // A program that allocated nothing has a whole trace without a stack.
     let has_nothing = !has_events && tables.ending.is_some();

@@ -5,12 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rounding::{Options, rounded};
+use crate::objects::{Object, Objects};
 
 /// Points of the curve: between half as many and this.
 const POINTS: usize = 1024;
 
 /// Bytes kept for each object that is live at the same time as others.
-pub(super) const EACH_OBJECT: usize = size_of::<Object>() + size_of::<u64>();
+pub(super) const EACH_OBJECT: usize = size_of::<Block>();
 
 /// Live bytes in an interval of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,22 +48,30 @@ impl Live {
     }
 }
 
-/// A live object.
+/// A live block.
 #[derive(Debug, Clone, Copy, Default)]
-struct Object {
+struct Block {
     size: u64,
+    /// The size rounded up: never 0.
+    length: u64,
     usable: u64,
     /// Event of its allocation, and its number in order of allocation.
     birth: u64,
     number: u64,
 }
 
+impl Object for Block {
+    #[inline(always)]
+    fn is_alive(&self) -> bool {
+        self.length > 0
+    }
+}
+
 /// The demand of a trace on its manager.
 #[derive(Debug)]
 pub(super) struct Demand {
     options: Options,
-    objects: Vec<Object>,
-    live: Live,
+    objects: Objects<Block>,
     events: u64,
     blocks: u64,
     time_ns: u64,
@@ -85,8 +94,7 @@ impl Demand {
     pub(super) fn new(options: Options) -> Demand {
         Demand {
             options,
-            objects: Vec::new(),
-            live: Live::default(),
+            objects: Objects::default(),
             events: 0,
             blocks: 0,
             time_ns: 0,
@@ -111,24 +119,19 @@ impl Demand {
         let resizes = event.kind == EventKind::Realloc;
         let begins_block = event.kind.allocates() || resizes;
         if event.kind.frees() || resizes {
-            let old = self.live.end(event.slot);
-            let object = self.objects.get_mut(event.slot as usize).map(std::mem::take).unwrap_or_default();
-            let lifetime = u32::try_from(self.events - object.birth).unwrap_or(u32::MAX);
-            on_end(object.number as usize, lifetime);
-            self.by_lifetime[lifetime.checked_ilog2().map_or(0, |log| log as usize + 1)] += old;
-            self.live_bytes -= object.size;
-            self.rounded_bytes -= old;
-            self.usable_bytes -= object.usable;
+            let block = self.objects.ended(event.slot).unwrap_or_default();
+            let lifetime = u32::try_from(self.events - block.birth).unwrap_or(u32::MAX);
+            on_end(block.number as usize, lifetime);
+            self.by_lifetime[lifetime.checked_ilog2().map_or(0, |log| log as usize + 1)] += block.length;
+            self.live_bytes -= block.size;
+            self.rounded_bytes -= block.length;
+            self.usable_bytes -= block.usable;
         }
         if begins_block {
             let (length, _) = rounded(event, self.options);
-            let index = event.slot as usize;
-            self.live.begin(event.slot, length);
-            if index >= self.objects.len() {
-                self.objects.resize(index + 1, Object::default());
-            }
-            self.objects[index] =
-                Object { size: event.size, usable: event.usable, birth: self.events, number: self.blocks };
+            let (size, usable) = (event.size, event.usable);
+            let block = Block { size, length, usable, birth: self.events, number: self.blocks };
+            self.objects.born(event.slot, block);
             self.unknown_usable |= event.usable == 0;
             self.live_bytes += event.size;
             self.rounded_bytes += length;

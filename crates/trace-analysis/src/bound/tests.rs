@@ -1,6 +1,6 @@
 //! Bounds against what can be proven: no two live blocks overlap, and on tiny traces the optimum is known.
 
-use heaptoll_trace::{Allocation, Header, Settings, Writer};
+use heaptoll_trace::{Allocation, Ending, Header, Settings, Writer};
 use proptest::prelude::*;
 
 use super::*;

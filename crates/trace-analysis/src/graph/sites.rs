@@ -3,10 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::site_sums::SITES;
 use crate::stacks::CallSites;
-
-/// Sites that are distinguished: what a hostile trace can cost.
-const SITES: usize = 1 << 20;
 
 /// All objects of the call stacks that read alike.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,7 +45,7 @@ impl SiteSums {
     }
 
     fn sum(&mut self, site: u32) -> Option<&mut GraphSite> {
-        let site = (site as usize).min(SITES - 1);
+        let site = site.min(SITES - 1) as usize;
         if site >= self.sums.len() && site > 0 {
             self.sums.resize(site + 1, GraphSite::default());
         }
@@ -57,12 +55,8 @@ impl SiteSums {
     /// By row, the most bytes first.
     pub fn figures(self, call_sites: &mut CallSites) -> Vec<GraphSite> {
         let mut rows: std::collections::BTreeMap<usize, GraphSite> = Default::default();
-        for (site, sum) in self.sums.into_iter().enumerate().filter(|(_, sum)| sum.objects > 0) {
-            let row = match site {
-                last if last == SITES - 1 => call_sites.text("all further sites"),
-                site => call_sites.row(site as u32),
-            };
-            let all = rows.entry(row).or_default();
+        for (site, sum) in (0..).zip(self.sums).filter(|(_, sum)| sum.objects > 0) {
+            let all = rows.entry(call_sites.row_of_sums(site)).or_default();
             all.objects += sum.objects;
             all.bytes = all.bytes.saturating_add(sum.bytes);
             all.hidden_objects += sum.hidden_objects;

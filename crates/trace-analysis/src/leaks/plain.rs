@@ -6,7 +6,7 @@ use heaptoll_trace::{Event, EventKind};
 
 use super::found::{Found, SiteSums, add_freed_after_exit};
 use super::series::LiveSeries;
-use crate::slots::{MAX_SIZE, Slots};
+use crate::objects::{MAX_SIZE, Object, Objects};
 use crate::sum::Sum;
 
 /// A slot: of a live object, or of none.
@@ -17,17 +17,23 @@ struct Block {
     is_live: bool,
 }
 
+impl Object for Block {
+    #[inline(always)]
+    fn is_alive(&self) -> bool {
+        self.is_live
+    }
+}
+
 /// Bytes kept for each object that is live at the same time as others.
 pub const EACH_OBJECT: usize = size_of::<Block>();
 
 /// Takes the events of a plain trace.
 #[derive(Debug, Default)]
 pub struct NeverFreedOf {
-    slots: Slots<Block>,
+    objects: Objects<Block>,
     series: LiveSeries,
     allocated: Sum,
     clock_bytes: u64,
-    misfits: u64,
     /// By call stack.
     freed_after_exit: HashMap<u32, Sum>,
 }
@@ -40,17 +46,8 @@ impl NeverFreedOf {
 
     /// Takes the next events, after `exit` had begun: of what was live then, only what is freed.
     pub fn events_after_exit(&mut self, events: &[Event]) {
-        for event in events {
-            let block = match event.kind {
-                kind if kind.allocates() => self.slots.claim(event.slot),
-                kind if kind.frees() => match self.slots.get(event.slot) {
-                    Some(block) => block,
-                    None => continue,
-                },
-                _ => continue,
-            };
-            let before = std::mem::take(block);
-            if before.is_live {
+        for event in events.iter().filter(|event| event.kind.allocates() || event.kind.frees()) {
+            if let Some(before) = self.objects.take(event.slot) {
                 self.freed_after_exit.entry(before.site).or_default().add(before.size);
             }
         }
@@ -61,16 +58,15 @@ impl NeverFreedOf {
         match event.kind {
             kind if kind.allocates() => {
                 let block = Block { size, site: event.site, is_live: true };
-                let before = std::mem::replace(self.slots.claim(event.slot), block);
-                self.end(before, event.time_ns, true);
+                let before = self.objects.born(event.slot, block);
+                self.end(before, event.time_ns);
                 self.allocated.add(size);
                 self.clock_bytes = self.clock_bytes.saturating_add(size);
                 self.series.add(event.site, Sum { objects: 1, bytes: size }, self.clock_bytes, event.time_ns);
             }
             kind if kind.frees() => {
-                let block = self.slots.get(event.slot).map(std::mem::take).unwrap_or_default();
-                self.misfits += u64::from(!block.is_live);
-                self.end(block, event.time_ns, false);
+                let block = self.objects.ended(event.slot);
+                self.end(block, event.time_ns);
             }
             EventKind::Realloc => self.resize(event.slot, size, event.time_ns),
             _ => {}
@@ -79,10 +75,7 @@ impl NeverFreedOf {
 
     /// An object keeps its site.
     fn resize(&mut self, slot: u32, size: u64, time_ns: u64) {
-        let Some(block) = self.slots.get(slot).filter(|block| block.is_live) else {
-            self.misfits += 1;
-            return;
-        };
+        let Some(block) = self.objects.resized(slot) else { return };
         let (old, site) = (std::mem::replace(&mut block.size, size), block.site);
         let growth = size.saturating_sub(old);
         self.allocated.bytes = self.allocated.bytes.saturating_add(growth);
@@ -94,9 +87,8 @@ impl NeverFreedOf {
         }
     }
 
-    fn end(&mut self, block: Block, time_ns: u64, is_misfit: bool) {
-        if block.is_live {
-            self.misfits += u64::from(is_misfit);
+    fn end(&mut self, block: Option<Block>, time_ns: u64) {
+        if let Some(block) = block {
             let one = Sum { objects: 1, bytes: block.size };
             self.series.remove(block.site, one, self.clock_bytes, time_ns);
         }
@@ -106,7 +98,7 @@ impl NeverFreedOf {
     pub fn finish(mut self, time_ns: u64) -> Found {
         self.series.end(time_ns);
         let mut sums: HashMap<u32, SiteSums> = HashMap::new();
-        for block in self.slots.iter().filter(|block| block.is_live) {
+        for (_, block) in self.objects.live() {
             sums.entry(block.site).or_default().kinds.unjudged.add(block.size);
         }
         add_freed_after_exit(&self.freed_after_exit, &mut sums);
@@ -120,7 +112,7 @@ impl NeverFreedOf {
             clock_bytes: self.clock_bytes,
             judged_at_bytes: None,
             goes_on: false,
-            misfits: self.misfits,
+            misfits: self.objects.misfits(),
         }
     }
 }

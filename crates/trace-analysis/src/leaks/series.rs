@@ -9,14 +9,13 @@
 
 use heaptoll_trace::LastFrees;
 
+use crate::site_sums::SITES;
 use crate::sum::Sum;
 
 /// Most intervals.
 const INTERVALS: u64 = 256;
 /// Length of the first intervals, by clock: bytes, ns.
 const FIRST: [u64; 2] = [64, 1 << 16];
-/// Sites that are distinguished; those with higher numbers are merged into the last.
-const SITES: usize = 1 << 20;
 /// Parts of a run of which a floor is given.
 pub(super) const PARTS: usize = 60;
 /// In the last frees, live bytes fall by more than this for each byte that the program allocates: a shutdown may make
@@ -149,7 +148,7 @@ impl LiveSeries {
 
     fn change(&mut self, site: u32, clocks: [u64; 2], to: impl Fn(Sum) -> Sum) {
         self.advance(clocks);
-        let site = (site as usize).min(SITES - 1);
+        let site = site.min(SITES - 1) as usize;
         if site >= self.sites.len() {
             self.sites.resize(site + 1, Site::default());
         }

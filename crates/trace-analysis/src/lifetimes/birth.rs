@@ -1,6 +1,6 @@
 //! The allocation of a live object, kept until its age is known, in 32 bytes.
 
-use crate::slots::MAX_SIZE;
+use crate::objects::{MAX_SIZE, Object};
 
 /// A slot: of a live object, or of none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,18 +19,19 @@ pub struct Birth {
 
 const ALIVE: u64 = 1 << 48;
 
+impl Object for Birth {
+    #[inline(always)]
+    fn is_alive(&self) -> bool {
+        self.size & ALIVE != 0
+    }
+}
+
 impl Birth {
     /// A new object of at most [`MAX_SIZE`] bytes.
     #[inline(always)]
     pub fn new(clock: u64, time_ns: u64, size: u64, site: u32, thread: u32) -> Birth {
         debug_assert!(size <= MAX_SIZE);
         Birth { clock, time_ns, size: size | ALIVE, site, thread }
-    }
-
-    /// Whether there is an object.
-    #[inline(always)]
-    pub fn is_alive(&self) -> bool {
-        self.size & ALIVE != 0
     }
 
     /// Requested bytes: the last size, where it was resized.

@@ -24,8 +24,8 @@ pub use figures::*;
 use groups::{Group, Groups};
 use nursery::Nursery;
 
+use crate::objects::{MAX_SIZE, Objects};
 use crate::share::share;
-use crate::slots::{MAX_SIZE, Slots};
 use crate::stacks::CallSites;
 use crate::stat::size_bounds;
 use crate::subject::Subject;
@@ -45,7 +45,7 @@ const STILL_LIVE_SITES: usize = 1000;
 /// Computes the lifetimes of a trace's objects.
 #[derive(Debug, Clone)]
 pub struct Lifetimes {
-    slots: Slots<Birth>,
+    objects: Objects<Birth>,
     by: By,
     groups: Groups,
     decades: Decades,
@@ -54,14 +54,13 @@ pub struct Lifetimes {
     clock: u64,
     time_ns: u64,
     lost: u64,
-    misfits: u64,
 }
 
 impl Lifetimes {
     /// No events yet.
     pub fn new(by: By) -> Lifetimes {
         Lifetimes {
-            slots: Slots::default(),
+            objects: Objects::default(),
             by,
             groups: Groups::new(by),
             decades: Decades::default(),
@@ -70,7 +69,6 @@ impl Lifetimes {
             clock: 0,
             time_ns: 0,
             lost: 0,
-            misfits: 0,
         }
     }
 
@@ -117,20 +115,14 @@ impl Lifetimes {
         let size = event.size.min(MAX_SIZE);
         self.fill(size, size);
         let birth = Birth::new(self.clock, self.time_ns, size, event.site, event.thread);
-        let before = std::mem::replace(self.slots.claim(event.slot), birth);
-        if before.is_alive() {
-            self.misfits += 1;
+        if let Some(before) = self.objects.born(event.slot, birth) {
             self.end(&before);
         }
     }
 
     #[inline(always)]
     fn free(&mut self, event: &Event) {
-        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_alive()) else {
-            self.misfits += 1;
-            return;
-        };
-        let birth = std::mem::take(slot);
+        let Some(birth) = self.objects.ended(event.slot) else { return };
         self.lost += u64::from(event.kind == EventKind::Lost);
         self.end(&birth);
     }
@@ -138,12 +130,9 @@ impl Lifetimes {
     #[inline]
     fn resize(&mut self, event: &Event) {
         let size = event.size.min(MAX_SIZE);
-        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_alive()) else {
-            self.misfits += 1;
-            return;
-        };
-        let growth = size.saturating_sub(slot.size());
-        slot.resize(size);
+        let Some(birth) = self.objects.resized(event.slot) else { return };
+        let growth = size.saturating_sub(birth.size());
+        birth.resize(size);
         self.fill(growth, size);
     }
 
@@ -177,7 +166,7 @@ impl Lifetimes {
     /// The result. `call_sites`: none when the trace has none.
     pub fn figures(mut self, subject: Subject, mut call_sites: Option<&mut CallSites>) -> LifetimeFigures {
         let mut left: HashMap<u32, Sum> = HashMap::new();
-        for birth in self.slots.iter().filter(|birth| birth.is_alive()) {
+        for (_, birth) in self.objects.live() {
             let size = birth.size();
             self.groups.of(birth).still_live.add(size);
             self.nurseries.iter_mut().for_each(|nursery| nursery.keep(birth.clock, size));
@@ -225,7 +214,7 @@ impl Lifetimes {
             other_groups: rest.map(|(group, _)| group_figures(&group, "all others".into(), None)),
             still_live_by_site: still_live_by_site.unwrap_or_default(),
             nurseries: self.nurseries.iter().map(Nursery::figures).collect(),
-            misfits: self.misfits,
+            misfits: self.objects.misfits(),
         }
     }
 }

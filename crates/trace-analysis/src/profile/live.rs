@@ -1,5 +1,7 @@
 //! What is kept of a live object.
 
+use crate::objects::Object;
+
 /// A live object.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Live {
@@ -11,6 +13,13 @@ pub struct Live {
     /// Allocated within the window.
     pub counts: bool,
     pub is_alive: bool,
+}
+
+impl Object for Live {
+    #[inline(always)]
+    fn is_alive(&self) -> bool {
+        self.is_alive
+    }
 }
 
 impl Live {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use heaptoll_profiles::{Life, Lives};
 
 use super::live::Live;
-use super::sums::SITES;
+use crate::site_sums::SITES;
 use crate::sum::Sum;
 
 /// First length of an interval, ns.

@@ -11,13 +11,15 @@ use std::collections::HashMap;
 use heaptoll_profiles::{Builder, Counter, Measure, Profile, Subject, Tracks, Unit};
 use heaptoll_trace::{Batch, Event, EventKind, Header, Sites};
 
-use crate::slots::{MAX_SIZE, Slots};
+use crate::objects::{MAX_SIZE, Objects};
+use crate::site_sums::{SITES, SiteSums};
 use crate::stat::Point;
 use crate::stat::timeline::Timeline;
+use crate::sum::Sum;
 pub use frames::{Frames, frame_of};
 use live::Live;
 use lives::LifeGroups;
-use sums::{Now, SITES, SiteSums, Totals};
+use sums::{Now, Own, Totals};
 
 /// What the values of a stack are, in their order.
 pub const MEASURES: [Measure; 9] = [
@@ -53,8 +55,8 @@ impl Default for Window {
 #[derive(Debug)]
 pub struct StackSums {
     window: Window,
-    slots: Slots<Live>,
-    sites: SiteSums,
+    objects: Objects<Live>,
+    sites: SiteSums<Own>,
     now: Now,
     peak_ns: u64,
     clock_bytes: u64,
@@ -68,7 +70,7 @@ impl StackSums {
     pub fn new(window: Window, lives: bool) -> StackSums {
         StackSums {
             window,
-            slots: Slots::default(),
+            objects: Objects::default(),
             sites: SiteSums::default(),
             now: Now::default(),
             peak_ns: 0,
@@ -92,7 +94,7 @@ impl StackSums {
         for event in events.iter().filter(|event| event.kind.allocates() && window.contains(&event.time_ns)) {
             let size = event.size.min(MAX_SIZE);
             self.clock_bytes = self.clock_bytes.saturating_add(size);
-            self.sites.at(event.site, &self.now).allocated.add(size);
+            self.sites.at(event.site, self.now.change, self.now.peak).allocated.add(size);
         }
     }
 
@@ -122,8 +124,7 @@ impl StackSums {
         let counts = self.is_within();
         let old = if counts { 0 } else { size };
         let live = Live { size, old, born_ns: event.time_ns, site: event.site, counts, is_alive: true };
-        let before = std::mem::replace(self.slots.claim(event.slot), live);
-        if before.is_alive {
+        if let Some(before) = self.objects.born(event.slot, live) {
             self.end(event.slot, &before);
         }
         if !counts {
@@ -131,34 +132,31 @@ impl StackSums {
         }
         self.clock_bytes = self.clock_bytes.saturating_add(size);
         self.now.change();
-        let totals = self.sites.at(event.site, &self.now);
-        totals.allocated.add(size);
-        totals.live.add(size);
+        let totals = self.sites.at(event.site, self.now.change, self.now.peak);
+        totals.allocate(size);
         totals.own_peak();
-        self.now.add(size);
+        self.now.live.add(size);
         self.rise();
     }
 
     fn resize(&mut self, event: &Event) {
         let size = event.size.min(MAX_SIZE);
         let counts = self.is_within();
-        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_alive) else { return };
-        let before = slot.bytes();
-        slot.size = size;
+        let Some(live) = self.objects.resized(event.slot) else { return };
+        let before = live.bytes();
+        live.size = size;
         if !counts {
-            slot.old = size;
+            live.old = size;
             return;
         }
-        let live = *slot;
+        let live = *live;
         let after = live.bytes();
-        let growth = after.saturating_sub(before);
-        self.clock_bytes = self.clock_bytes.saturating_add(growth);
+        self.clock_bytes = self.clock_bytes.saturating_add(after.saturating_sub(before));
         self.now.change();
-        let totals = self.sites.at(live.site, &self.now);
-        totals.allocated.bytes = totals.allocated.bytes.saturating_add(growth);
-        totals.live.bytes = totals.live.bytes.saturating_sub(before).saturating_add(after);
+        let totals = self.sites.at(live.site, self.now.change, self.now.peak);
+        totals.resize(before, after);
         totals.own_peak();
-        self.now.resize(before, after);
+        self.now.live.resize(before, after);
         if let Some(lives) = &mut self.lives {
             lives.resize(event.slot, live.site, before, after, live.born_ns, event.time_ns);
         }
@@ -166,8 +164,7 @@ impl StackSums {
     }
 
     fn free(&mut self, slot: u32) {
-        if let Some(found) = self.slots.get(slot).filter(|slot| slot.is_alive) {
-            let live = std::mem::take(found);
+        if let Some(live) = self.objects.ended(slot) {
             self.end(slot, &live);
         }
     }
@@ -178,13 +175,13 @@ impl StackSums {
             return;
         }
         self.now.change();
-        let totals = self.sites.at(live.site, &self.now);
-        totals.live.bytes = totals.live.bytes.saturating_sub(live.bytes());
+        let totals = self.sites.at(live.site, self.now.change, self.now.peak);
+        let ended = Sum { objects: u64::from(live.counts), bytes: live.bytes() };
+        totals.live = totals.live.minus(ended);
         if live.counts {
-            totals.live.objects = totals.live.objects.saturating_sub(1);
-            totals.lifetime_ns = totals.lifetime_ns.saturating_add(self.time_ns.saturating_sub(live.born_ns));
+            totals.more.lived(self.time_ns.saturating_sub(live.born_ns));
         }
-        self.now.remove(live.bytes(), live.counts);
+        self.now.live = self.now.live.minus(ended);
         if let Some(lives) = &mut self.lives {
             lives.end(slot, live, Some(self.time_ns));
         }
@@ -192,7 +189,7 @@ impl StackSums {
 
     /// Checks for a new maximum of live bytes.
     fn rise(&mut self) {
-        if self.now.bytes > self.timeline.highest_bytes() {
+        if self.now.live.bytes > self.timeline.highest_bytes() {
             self.timeline.rise(self.point());
         }
         if self.now.is_peak() {
@@ -204,8 +201,8 @@ impl StackSums {
         Point {
             clock_bytes: self.clock_bytes,
             time_ns: self.time_ns,
-            live_bytes: self.now.bytes,
-            live_objects: self.now.objects,
+            live_bytes: self.now.live.bytes,
+            live_objects: self.now.live.objects,
         }
     }
 
@@ -218,14 +215,13 @@ impl StackSums {
     pub fn finish(mut self, header: &Header, sites: &Sites, end_ns: u64) -> (Profile, Tracks) {
         let to_ns = self.window.to_ns.min(end_ns.max(self.time_ns));
         let end = Point { time_ns: to_ns, ..self.point() };
-        for (slot, live) in self.slots.iter().enumerate().filter(|(_, live)| live.is_alive) {
+        for (slot, live) in self.objects.live() {
             if live.counts {
-                let totals = self.sites.at(live.site, &self.now);
-                let age = to_ns.saturating_sub(live.born_ns);
-                totals.lifetime_ns = totals.lifetime_ns.saturating_add(age);
+                let totals = self.sites.at(live.site, self.now.change, self.now.peak);
+                totals.more.lived(to_ns.saturating_sub(live.born_ns));
             }
             if let Some(lives) = &mut self.lives {
-                lives.end(slot as u32, live, None);
+                lives.end(slot, live, None);
             }
         }
         let mut builder = Builder::new(MEASURES.to_vec());
@@ -241,7 +237,7 @@ impl StackSums {
         });
         let mut frames = Frames::new(sites);
         let mut stacks: HashMap<u32, u32> = HashMap::new();
-        for (site, totals) in self.sites.finish(&self.now) {
+        for (site, totals) in self.sites.finish(self.now.peak) {
             let stack = frames.stack(site, site + 1 == SITES, &mut builder);
             stacks.insert(site, builder.stack(&stack, &values(&totals)));
         }
@@ -260,9 +256,9 @@ fn values(totals: &Totals) -> [u64; MEASURES.len()] {
         totals.live.bytes,
         totals.at_peak.objects,
         totals.at_peak.bytes,
-        totals.own_peak.objects,
-        totals.own_peak.bytes,
-        totals.lifetime_ns,
+        totals.more.peak.objects,
+        totals.more.peak.bytes,
+        totals.more.lifetime_ns,
     ]
 }
 

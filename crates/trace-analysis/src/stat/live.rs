@@ -1,6 +1,6 @@
 //! A live object while a trace is summed up, in 32 bytes.
 
-use crate::slots::MAX_SIZE;
+use crate::objects::{MAX_SIZE, Object};
 
 /// A slot: of a live object, or of none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,6 +26,13 @@ const CLOCK_BITS: u32 = 32 + (64 - CLOCK_SHIFT);
 /// Most resizes counted of one object.
 const MAX_RESIZES: u64 = u16::MAX as u64;
 
+impl Object for Live {
+    #[inline(always)]
+    fn is_alive(&self) -> bool {
+        self.usable & ALIVE != 0
+    }
+}
+
 impl Live {
     /// A new object. `size` and `usable` are at most [`MAX_SIZE`].
     #[inline(always)]
@@ -39,12 +46,6 @@ impl Live {
             thread,
             site,
         }
-    }
-
-    /// Whether there is an object.
-    #[inline(always)]
-    pub fn is_alive(&self) -> bool {
-        self.usable & ALIVE != 0
     }
 
     /// Requested bytes.

@@ -15,15 +15,15 @@ pub use figures::*;
 use latency::Latencies;
 use live::Live;
 use reallocs::ReallocCounts;
-use sites::SiteTable;
 use sizes::SizeCounts;
 use threads::Threads;
 use timeline::Timeline;
 
 pub use sizes::{bounds as size_bounds, class as size_class};
 
+use crate::objects::{MAX_SIZE, Objects};
 use crate::share::share;
-use crate::slots::{MAX_SIZE, Slots};
+use crate::site_sums::SiteSums;
 use crate::stacks::CallSites;
 use crate::subject::Subject;
 
@@ -52,7 +52,7 @@ const KINDS: [EventKind; 11] = [
 /// Sums up the events of a trace. Memory: 32 bytes a slot, and tables that do not grow with the trace.
 #[derive(Debug, Clone)]
 pub struct Stat {
-    slots: Slots<Live>,
+    objects: Objects<Live>,
     calls: [u64; KINDS.len()],
     kind_bytes: [u64; KINDS.len()],
     events: u64,
@@ -64,21 +64,20 @@ pub struct Stat {
     at_exit: Option<LiveTotals>,
     allocated: LiveTotals,
     unknown_usable: u64,
-    misfits: u64,
     temporary: Temporary,
     sizes: SizeCounts,
     reallocs: ReallocCounts,
     threads: Threads,
     timeline: Timeline,
     latencies: Option<Latencies>,
-    site_table: Option<SiteTable>,
+    site_sums: Option<SiteSums>,
 }
 
 impl Stat {
     /// No events yet. `latency` and `sites`: whether the trace has them.
     pub fn new(latency: bool, sites: bool) -> Stat {
         Stat {
-            slots: Slots::default(),
+            objects: Objects::default(),
             calls: Default::default(),
             kind_bytes: Default::default(),
             events: 0,
@@ -90,14 +89,13 @@ impl Stat {
             at_exit: None,
             allocated: LiveTotals::default(),
             unknown_usable: 0,
-            misfits: 0,
             temporary: Temporary::default(),
             sizes: SizeCounts::default(),
             reallocs: ReallocCounts::default(),
             threads: Threads::default(),
             timeline: Timeline::default(),
             latencies: if latency { Latencies::new() } else { None },
-            site_table: sites.then(SiteTable::default),
+            site_sums: sites.then(SiteSums::default),
         }
     }
 
@@ -156,10 +154,7 @@ impl Stat {
         thread.objects += 1;
         thread.bytes = thread.bytes.saturating_add(size);
         let live = Live::new(size, usable, self.clock, thread.objects, event.thread, event.site);
-        let slot = self.slots.claim(event.slot);
-        let before = std::mem::replace(slot, live);
-        if before.is_alive() {
-            self.misfits += 1;
+        if let Some(before) = self.objects.born(event.slot, live) {
             self.end(&before);
         }
         self.live.objects += 1;
@@ -168,19 +163,15 @@ impl Stat {
         self.allocated.bytes = self.allocated.bytes.saturating_add(size);
         self.allocated.usable_bytes = self.allocated.usable_bytes.saturating_add(usable);
         self.max_live_objects = self.max_live_objects.max(self.live.objects);
-        if let Some(site_table) = &mut self.site_table {
-            site_table.allocate(event.site, size, self.events, self.peak.event);
+        if let Some(site_sums) = &mut self.site_sums {
+            site_sums.at(event.site, self.events, self.peak.event).allocate(size);
         }
         self.rise();
     }
 
     #[inline(always)]
     fn free(&mut self, event: &Event) {
-        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_alive()) else {
-            self.misfits += 1;
-            return;
-        };
-        let live = std::mem::take(slot);
+        let Some(live) = self.objects.ended(event.slot) else { return };
         self.add_kind_bytes(event.kind, live.size());
         // An object that was freed past the layer was freed at an unknown time by an unknown thread.
         if event.kind != EventKind::Lost {
@@ -200,13 +191,10 @@ impl Stat {
     #[inline]
     fn resize(&mut self, event: &Event) {
         let size = event.size.min(MAX_SIZE);
-        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_alive()) else {
-            self.misfits += 1;
-            return;
-        };
-        let before = *slot;
+        let Some(live) = self.objects.resized(event.slot) else { return };
+        let before = *live;
         let usable = usable(event, size);
-        slot.resize(size, usable);
+        live.resize(size, usable);
         self.unknown_usable += u64::from(event.usable == 0);
         self.add_kind_bytes(EventKind::Realloc, size);
         let growth = size.saturating_sub(before.size());
@@ -220,8 +208,8 @@ impl Stat {
             self.live.usable_bytes.saturating_sub(before.usable()).saturating_add(usable);
         self.allocated.bytes = self.allocated.bytes.saturating_add(size);
         self.allocated.usable_bytes = self.allocated.usable_bytes.saturating_add(usable);
-        if let Some(site_table) = &mut self.site_table {
-            site_table.resize(before.site, before.size(), size, self.events, self.peak.event);
+        if let Some(site_sums) = &mut self.site_sums {
+            site_sums.at(before.site, self.events, self.peak.event).resize(before.size(), size);
         }
         self.rise();
     }
@@ -235,8 +223,8 @@ impl Stat {
         if live.resizes() > 0 {
             self.reallocs.end_chain(live.resizes());
         }
-        if let Some(site_table) = &mut self.site_table {
-            site_table.free(live.site, live.size(), self.events, self.peak.event);
+        if let Some(site_sums) = &mut self.site_sums {
+            site_sums.at(live.site, self.events, self.peak.event).free(live.size());
         }
     }
 
@@ -287,7 +275,7 @@ impl Stat {
         samples: &[Sample],
         call_sites: &mut CallSites,
     ) -> StatFigures {
-        for live in self.slots.iter().filter(|live| live.is_alive() && live.resizes() > 0) {
+        for (_, live) in self.objects.live().filter(|(_, live)| live.resizes() > 0) {
             self.reallocs.end_chain(live.resizes());
         }
         let now = self.now();
@@ -298,9 +286,8 @@ impl Stat {
         let per = |amount: u64, seconds: f64| (seconds > 0.0).then(|| amount as f64 / seconds);
         let threads = self.threads.figures();
         let kinds = KINDS.iter().filter(|kind| self.calls[**kind as usize] > 0);
-        let sites = self
-            .site_table
-            .map_or_else(Vec::new, |site_table| site_table.figures(self.peak.event, call_sites));
+        let sites =
+            self.site_sums.map_or_else(Vec::new, |sums| sites::figures(sums, self.peak.event, call_sites));
         StatFigures {
             events: self.events,
             objects,
@@ -336,7 +323,7 @@ impl Stat {
             call_sites: sites::together(&sites, call_sites),
             frames: if sites.is_empty() { Vec::new() } else { call_sites.frames() },
             sites,
-            misfits: self.misfits,
+            misfits: self.objects.misfits(),
             subject,
         }
     }

@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(row(100, 401), "above 4");
         assert_eq!(row(0, 8), "from nothing");
         assert_eq!(row(0, 0), "same size");
-        assert_eq!(row(crate::slots::MAX_SIZE, crate::slots::MAX_SIZE - 1), "1/2 to 1");
+        assert_eq!(row(crate::objects::MAX_SIZE, crate::objects::MAX_SIZE - 1), "1/2 to 1");
     }
 
     #[test]

@@ -1,8 +1,4 @@
-//! Sums by call site, and what each had live when the whole program had most.
-//!
-//! A snapshot of all sites at every new maximum would cost more than everything else. So each site keeps its current
-//! sums and when they last changed; when they change again and the maximum was in between, the sums before the change
-//! are those at the maximum.
+//! The figures of call sites: what each allocated, and had live when the whole program had most.
 
 use std::collections::HashMap;
 
@@ -10,28 +6,9 @@ use heaptoll_callsites::WholeFrame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::site_sums::{SiteSums, SiteTotals};
 use crate::stacks::CallSites;
 use crate::sum::Sum;
-
-/// Sites that are distinguished; those with higher numbers are merged into the last.
-const SITES: usize = 1 << 20;
-
-/// One site's sums.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct SiteTotals {
-    objects: u64,
-    bytes: u64,
-    live: Sum,
-    at_peak: Sum,
-    /// Number of the event that changed `live` last.
-    changed: u64,
-}
-
-/// All sites.
-#[derive(Debug, Clone, Default)]
-pub struct SiteTable {
-    table: Vec<SiteTotals>,
-}
 
 /// The figures of one call stack.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -95,77 +72,21 @@ pub(super) fn together(sites: &[SiteFigures], call_sites: &mut CallSites) -> Vec
     rows.into_iter().map(whole).collect()
 }
 
-impl SiteTable {
-    /// An object of `bytes` was allocated at `site` by event number `event` (from 1); the maximum so far was at event
-    /// `peak`.
-    #[inline]
-    pub fn allocate(&mut self, site: u32, bytes: u64, event: u64, peak: u64) {
-        let totals = self.at(site, event, peak);
-        totals.objects += 1;
-        totals.bytes = totals.bytes.saturating_add(bytes);
-        totals.live.add(bytes);
-    }
-
-    /// An object of `site` changed its size.
-    #[inline]
-    pub fn resize(&mut self, site: u32, old: u64, new: u64, event: u64, peak: u64) {
-        let totals = self.at(site, event, peak);
-        totals.bytes = totals.bytes.saturating_add(new.saturating_sub(old));
-        totals.live.bytes = totals.live.bytes.saturating_sub(old).saturating_add(new);
-    }
-
-    /// An object of `site` ended.
-    #[inline]
-    pub fn free(&mut self, site: u32, bytes: u64, event: u64, peak: u64) {
-        let totals = self.at(site, event, peak);
-        totals.live.objects = totals.live.objects.saturating_sub(1);
-        totals.live.bytes = totals.live.bytes.saturating_sub(bytes);
-    }
-
-    #[inline]
-    fn at(&mut self, site: u32, event: u64, peak: u64) -> &mut SiteTotals {
-        let index = (site as usize).min(SITES - 1);
-        if index >= self.table.len() {
-            self.table.resize(index + 1, SiteTotals::default());
-        }
-        let totals = &mut self.table[index];
-        totals.settle(peak);
-        totals.changed = event;
-        totals
-    }
-
-    /// Every site with an allocation, by number.
-    pub fn figures(mut self, peak: u64, call_sites: &mut CallSites) -> Vec<SiteFigures> {
-        self.table.iter_mut().for_each(|totals| totals.settle(peak));
-        let used = self.table.iter().enumerate().filter(|(_, totals)| totals.objects > 0);
-        // The text of a row is known when all its sites are.
-        let mut row = |site| match site {
-            last if last == SITES - 1 => call_sites.text("all further sites"),
-            site => call_sites.row(site as u32),
-        };
-        let used: Vec<(usize, &SiteTotals, usize)> =
-            used.map(|(site, totals)| (site, totals, row(site))).collect();
-        used.into_iter()
-            .map(|(site, totals, row)| SiteFigures {
-                site: site as u32,
-                name: call_sites.name(row),
-                stack: call_sites.numbers(site as u32).to_vec(),
-                objects: totals.objects,
-                bytes: totals.bytes,
-                at_peak: totals.at_peak,
-                at_exit: totals.live,
-            })
-            .collect()
-    }
-}
-
-impl SiteTotals {
-    #[inline(always)]
-    fn settle(&mut self, peak: u64) {
-        if self.changed <= peak {
-            self.at_peak = self.live;
-        }
-    }
+/// Every site with an allocation, by number; most was live at the change `peak`.
+pub(super) fn figures(sums: SiteSums, peak: u64, call_sites: &mut CallSites) -> Vec<SiteFigures> {
+    // The text of a row is known when all its sites are.
+    let used: Vec<(u32, SiteTotals, usize)> =
+        sums.finish(peak).map(|(site, totals)| (site, totals, call_sites.row_of_sums(site))).collect();
+    let figures = used.into_iter().map(|(site, totals, row)| SiteFigures {
+        site,
+        name: call_sites.name(row),
+        stack: call_sites.numbers(site).to_vec(),
+        objects: totals.allocated.objects,
+        bytes: totals.allocated.bytes,
+        at_peak: totals.at_peak,
+        at_exit: totals.live,
+    });
+    figures.collect()
 }
 
 #[cfg(test)]
@@ -176,17 +97,17 @@ mod tests {
 
     #[test]
     fn what_a_site_had_at_the_peak_is_what_it_had_then() {
-        let mut table = SiteTable::default();
-        table.allocate(1, 100, 1, 0); // peak 1
-        table.allocate(2, 50, 2, 1); // peak 2
-        table.free(1, 100, 3, 2);
-        table.allocate(1, 20, 4, 2);
-        table.resize(2, 50, 200, 5, 2); // 220: peak 5
-        table.free(2, 200, 6, 5);
-        table.allocate(3, 1, 7, 5);
+        let mut table = SiteSums::default();
+        table.at(1, 1, 0).allocate(100); // peak 1
+        table.at(2, 2, 1).allocate(50); // peak 2
+        table.at(1, 3, 2).free(100);
+        table.at(1, 4, 2).allocate(20);
+        table.at(2, 5, 2).resize(50, 200); // 220: peak 5
+        table.at(2, 6, 5).free(200);
+        table.at(3, 7, 5).allocate(1);
         let sites = Sites::default();
         let mut call_sites = CallSites::new(&sites, 3);
-        let figures = table.figures(5, &mut call_sites);
+        let figures = figures(table, 5, &mut call_sites);
         let peaks: Vec<(u32, Sum)> = figures.iter().map(|site| (site.site, site.at_peak)).collect();
         let sum = |objects, bytes| Sum { objects, bytes };
         assert_eq!(peaks, [(1, sum(1, 20)), (2, sum(1, 200)), (3, sum(0, 0))]);
@@ -202,13 +123,13 @@ mod tests {
             sites: [vec![], vec![0, 2], vec![1, 2], vec![3]].map(|frames| Site { frames }).into(),
             frames: ["std::a", "std::b", "f", "g"].map(frame).into(),
         };
-        let mut table = SiteTable::default();
-        table.allocate(1, 100, 1, 0);
-        table.allocate(2, 150, 2, 1);
-        table.free(1, 100, 3, 2);
-        table.allocate(3, 1, 4, 2);
+        let mut table = SiteSums::default();
+        table.at(1, 1, 0).allocate(100);
+        table.at(2, 2, 1).allocate(150);
+        table.at(1, 3, 2).free(100);
+        table.at(3, 4, 2).allocate(1);
         let mut call_sites = CallSites::new(&sites, 3);
-        let figures = table.figures(2, &mut call_sites);
+        let figures = figures(table, 2, &mut call_sites);
         assert_eq!(
             figures.iter().map(|site| site.stack.clone()).collect::<Vec<_>>(),
             [vec![0, 2], vec![1, 2], vec![3]]

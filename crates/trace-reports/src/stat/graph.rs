@@ -37,16 +37,15 @@ pub fn measure(mut reader: Reader<impl Read>, request: Request) -> Result<GraphF
         events += batch.events.len() as u64;
     }
     let plain_bytes = reader.plain_bytes();
-    let header = reader.header().clone();
     let tables = reader.into_tables();
     let warnings = tables.incomplete();
     let is_damaged = !(tables.warnings.is_empty() && tables.gaps.is_empty());
     let sites = tables.sites.unwrap_or_default();
     let mut call_sites = CallSites::new(&sites, request.frames);
     Ok(GraphFigures {
-        command: header.command,
-        manager: header.manager,
-        references: header.graph.is_some_and(|graph| graph.references),
+        command: tables.header.command,
+        manager: tables.header.manager,
+        references: tables.header.graph.is_some_and(|graph| graph.references),
         ended: tables.ending.map(|ending| ending.how),
         is_damaged,
         events,

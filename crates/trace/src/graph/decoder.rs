@@ -7,6 +7,8 @@ use super::event::{AllocationKind, Event, FreeCause, LastTouch, RootKind};
 use super::format::{HEAD, Head, column, op};
 use super::live::Live;
 use crate::column::unzigzag;
+use crate::event_reader::{Decode, Place};
+use crate::file_kind::FileKind;
 use crate::format::{CLOCK_MAX, EVENTS_MAX, SITE_SLACK, SIZE_MAX, THREAD_SLACK};
 use crate::malformed::Malformed;
 use crate::packed::{self, Column, Shape};
@@ -17,7 +19,7 @@ const SAME_US: u64 = 1000;
 const SHORT: Malformed = Malformed("a column ends too early");
 
 /// The chunk that is being decoded, and the state of the trace.
-pub(super) struct Decoder {
+pub struct Decoder {
     columns: [Column; column::COUNT],
     decompressor: Option<Decompressor<'static>>,
     head: Head,
@@ -41,11 +43,11 @@ pub(super) struct Decoder {
     plain_bytes: u64,
     /// Events left out.
     unknown: u64,
-    pub(super) live: Live,
+    live: Live,
 }
 
-impl Decoder {
-    pub(super) fn new() -> Decoder {
+impl Default for Decoder {
+    fn default() -> Decoder {
         Decoder {
             columns: std::array::from_fn(|_| Column::default()),
             decompressor: Decompressor::new().ok(),
@@ -66,58 +68,28 @@ impl Decoder {
             live: Live::default(),
         }
     }
+}
 
-    /// Events not yet decoded.
-    pub(super) fn left(&self) -> u32 {
-        self.left
-    }
+impl Decode for Decoder {
+    const KIND: FileKind = FileKind::Graph;
+    type Event = Event;
 
-    /// The time of the events decoded last, µs.
-    pub(super) fn batch_us(&self) -> u64 {
-        self.batch_us
-    }
-
-    /// Number of the next event, as counted by the recorder.
-    pub(super) fn position(&self) -> u64 {
-        self.head.first_event + u64::from(self.head.events - self.left)
-    }
-
-    pub(super) fn first_event(&self) -> u64 {
-        self.head.first_event
-    }
-
-    pub(super) fn objects(&self) -> u64 {
-        self.objects
-    }
-
-    pub(super) fn decoded(&self) -> u64 {
-        self.decoded
-    }
-
-    pub(super) fn plain_bytes(&self) -> u64 {
-        self.plain_bytes
-    }
-
-    pub(super) fn unknown(&self) -> u64 {
-        self.unknown
-    }
-
-    /// Drops the rest of the chunk.
-    pub(super) fn drop_rest(&mut self) {
-        self.left = 0;
-        self.later = None;
-    }
-
-    /// Events are missing here: a root point that is open ends.
-    pub(super) fn miss(&mut self, events: &mut Vec<Event>) {
-        if std::mem::take(&mut self.in_roots) {
-            events.push(Event::RootsEnd { whole: false });
+    fn place(&self) -> Place {
+        Place {
+            first_event: self.head.first_event,
+            next_event: self.position(),
+            left: self.left,
+            decoded: self.decoded,
+            numbered: self.objects,
+            objects: self.objects,
+            chunk_clock_bytes: self.head.clock_bytes,
+            time_ns: self.batch_us * 1000,
         }
     }
 
-    /// Unpacks a chunk.
-    pub(super) fn load(&mut self, payload: &[u8]) -> Result<(), Malformed> {
-        self.drop_rest();
+    fn load(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        self.left = 0;
+        self.later = None;
         self.chunk_us = 0;
         let head = Head::parse(payload).ok_or(Malformed("its head is too short"))?;
         if head.events > EVENTS_MAX {
@@ -145,8 +117,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes about `count` more events of about the same time. On an error, the events before it are returned.
-    pub(super) fn decode(&mut self, count: u32, events: &mut Vec<Event>) -> Result<(), Malformed> {
+    /// Those of about the same time.
+    fn decode(&mut self, count: u32, events: &mut Vec<Event>) -> Result<(), Malformed> {
         let mut began = None;
         for _ in 0..count.min(self.left) {
             let event = self.later.take().map_or_else(|| self.decode_event(), Ok);
@@ -171,6 +143,45 @@ impl Decoder {
             return Err(Malformed("its columns do not fit its number of events"));
         }
         Ok(())
+    }
+
+    fn miss(&mut self, events: &mut Vec<Event>) {
+        if std::mem::take(&mut self.in_roots) {
+            events.push(Event::RootsEnd { whole: false });
+        }
+    }
+
+    fn needs_bytes(&self, each_object_bytes: u64) -> u64 {
+        self.live.bytes() + self.live.most().saturating_mul(each_object_bytes)
+    }
+
+    fn most_live(&self) -> u32 {
+        u32::try_from(self.live.most()).unwrap_or(u32::MAX)
+    }
+
+    fn can_count(&self) -> bool {
+        false
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let (unknown, open) = (self.unknown, self.live.len());
+        let left_out =
+            (unknown > 0).then(|| format!("{unknown} events name objects that are not live: left out"));
+        let open =
+            (open > 0).then(|| format!("the end of {open} objects is missing, and their last touch with it"));
+        left_out.into_iter().chain(open).collect()
+    }
+}
+
+impl Decoder {
+    /// Number of the next event, as counted by the recorder.
+    fn position(&self) -> u64 {
+        self.head.first_event + u64::from(self.head.events - self.left)
+    }
+
+    /// Bytes of the events before compression, so far.
+    pub(super) fn plain_bytes(&self) -> u64 {
+        self.plain_bytes
     }
 
     /// The next event; none if it names what is not there.

@@ -7,13 +7,17 @@ use super::call::{Access, Allocation, Edge, Root};
 use super::event::{AllocationKind, LastTouch};
 use super::format::{Head, column, op};
 use crate::column::{ColumnWriter, zigzag};
+use crate::event_writer::{Encode, Totals};
+use crate::file_kind::FileKind;
 use crate::format::{SITE_SLACK, THREAD_SLACK};
+use crate::header::Header;
 use crate::packed;
 
 /// The columns of the chunk that is being filled.
-pub(super) struct Encoder {
+pub struct Encoder {
     columns: [ColumnWriter; column::COUNT],
-    /// The object named last.
+    /// Allocations so far, and the object named last.
+    objects: u64,
     object: u64,
     thread: u32,
     /// µs, now and of the last object that was allocated or freed in this chunk; none where there is no time.
@@ -21,38 +25,75 @@ pub(super) struct Encoder {
     timed_us: u64,
     with_sites: bool,
     compressor: Option<Compressor<'static>>,
-    /// Events in the chunk, and before it.
+    /// Where the chunk began, and the events in it.
+    head: Head,
     events: u32,
-    before: u64,
     /// Bytes of columns before compression, of the chunks before.
     plain_bytes: u64,
 }
 
-impl Encoder {
-    pub(super) fn new(limit: u32, level: i32, sites: bool) -> Encoder {
+impl Encode for Encoder {
+    const KIND: FileKind = FileKind::Graph;
+
+    fn new(limit: u32, level: i32, header: &Header) -> Encoder {
         Encoder {
             columns: std::array::from_fn(|at| ColumnWriter::new(limit as usize * column::WIDTH[at])),
+            objects: 0,
             object: 0,
             thread: 0,
             time_us: None,
             timed_us: 0,
-            with_sites: sites,
+            with_sites: header.sites,
             compressor: if level == 0 { None } else { Compressor::new(level).ok() },
+            head: Head::default(),
             events: 0,
-            before: 0,
             plain_bytes: 0,
         }
     }
 
     #[inline]
-    pub(super) fn events(&self) -> u32 {
+    fn events(&self) -> u32 {
         self.events
     }
 
-    /// Number of the next event.
     #[inline]
-    pub(super) fn position(&self) -> u64 {
-        self.before + u64::from(self.events)
+    fn before(&self) -> u64 {
+        self.head.first_event
+    }
+
+    fn cut(&mut self, totals: &Totals) -> Vec<u8> {
+        let head = Head { events: self.events, columns: packed::filled(&self.columns), ..self.head };
+        let mut payload = Vec::new();
+        head.write(&mut payload);
+        self.plain_bytes += packed::pack(&mut self.columns, &mut self.compressor, &mut payload) as u64;
+        self.head = Head {
+            first_event: self.position(),
+            first_object: self.objects,
+            clock_bytes: totals.clock_bytes,
+            live_bytes: totals.live_bytes,
+            thread: self.thread,
+            ..Head::default()
+        };
+        self.events = 0;
+        self.object = self.objects;
+        self.timed_us = 0;
+        payload
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.time_us.unwrap_or(0) * 1000
+    }
+}
+
+impl Encoder {
+    /// Number of the next event.
+    fn position(&self) -> u64 {
+        self.head.first_event + u64::from(self.events)
+    }
+
+    /// Number of the next object.
+    pub(super) fn objects(&self) -> u64 {
+        self.objects
     }
 
     pub(super) fn thread(&self) -> u32 {
@@ -68,10 +109,6 @@ impl Encoder {
         if self.time_us.is_some() || self.events == 0 {
             self.time_us = Some(time_us);
         }
-    }
-
-    pub(super) fn time_us(&self) -> u64 {
-        self.time_us.unwrap_or(0)
     }
 
     #[inline]
@@ -97,7 +134,7 @@ impl Encoder {
     #[inline]
     fn on(&mut self, thread: u32) {
         // A number that a reader would take for damage is not written.
-        let thread = if u64::from(thread) < THREAD_SLACK + self.before { thread } else { 0 };
+        let thread = if u64::from(thread) < THREAD_SLACK + self.head.first_event { thread } else { 0 };
         if self.thread != thread {
             self.columns[column::OPS].byte(op::THREAD);
             self.number(column::THREADS, u64::from(thread));
@@ -111,19 +148,22 @@ impl Encoder {
         self.object = object;
     }
 
-    pub(super) fn allocate(&mut self, object: u64, call: &Allocation) {
+    /// A new object; returns its number.
+    pub(super) fn allocate(&mut self, call: &Allocation) -> u64 {
         self.on(call.thread);
         self.op(op::ALLOCATE | (call.kind as u8) << op::KIND_SHIFT);
-        self.object = object;
+        self.object = self.objects;
+        self.objects += 1;
         self.timed();
         self.number(column::SIZES, call.size);
         if call.kind == AllocationKind::Aligned {
             self.columns[column::ALIGNS].byte(call.align_log2.min(63));
         }
         if self.with_sites {
-            let site = if u64::from(call.site) < SITE_SLACK + self.before { call.site } else { 0 };
+            let site = if u64::from(call.site) < SITE_SLACK + self.head.first_event { call.site } else { 0 };
             self.number(column::SITES, u64::from(site));
         }
+        self.object
     }
 
     /// A free, or the end of the trace; `position` is that of its event, `clock_bytes` the clock there.
@@ -201,24 +241,5 @@ impl Encoder {
     pub(super) fn mark_on(&mut self, code: u8, thread: u32) {
         self.on(thread);
         self.op(code);
-    }
-
-    /// The chunk's payload; an empty chunk is begun. `head` is where the chunk began, without the members that are
-    /// known here.
-    pub(super) fn payload(&mut self, mut head: Head) -> Vec<u8> {
-        head.events = self.events;
-        head.columns = packed::filled(&self.columns);
-        let mut payload = Vec::new();
-        head.write(&mut payload);
-        self.plain_bytes += packed::pack(&mut self.columns, &mut self.compressor, &mut payload) as u64;
-        self.before += u64::from(self.events);
-        self.events = 0;
-        self.timed_us = 0;
-        payload
-    }
-
-    /// Begins the next chunk: the first object it may name as a step.
-    pub(super) fn begin(&mut self, first_object: u64) {
-        self.object = first_object;
     }
 }

@@ -1,6 +1,6 @@
-//! The bytes of a trace with pointers that differ from those of a trace: first bytes, head of events, columns, ops.
+//! The bytes of a trace with pointers that differ from those of a trace: head of events, columns, ops.
 
-use crate::format::{FILE_HEAD, GRAPH_MAGIC, head_of, u32_at, u64_at};
+use crate::format::{u32_at, u64_at};
 
 /// Bytes before the directory of columns in a chunk of events.
 pub(super) const HEAD: usize = 48;
@@ -51,11 +51,6 @@ pub(super) mod op {
     /// Access: bits 5 to 7 are the binary logarithm of the size; 7: the size is in its column.
     pub(crate) const SIZE_SHIFT: u8 = 5;
     pub(crate) const SIZE_OTHER: u8 = 7;
-}
-
-/// The 16 bytes a file begins with.
-pub(super) fn file_head() -> [u8; FILE_HEAD] {
-    head_of(GRAPH_MAGIC)
 }
 
 /// The head of a chunk of events.

@@ -48,7 +48,7 @@ impl Random {
     }
 
     fn last_touch(&mut self) -> Option<LastTouch> {
-        let (event, clock_bytes) = (self.writer.position(), self.writer.clock_bytes());
+        let (event, clock_bytes) = (self.writer.events(), self.writer.clock_bytes());
         let touch = LastTouch {
             event: event - self.numbers.below(event + 1),
             clock_bytes: clock_bytes - self.numbers.below(clock_bytes + 1),

@@ -179,29 +179,30 @@ pub fn read(bytes: &[u8]) -> Result<Read, TraceError> {
                 sizes = sizes.checked_add(event.size).expect("sums do not overflow");
                 assert!(event.size < 1 << 57);
             }
-            assert!(event.slot < batch.slots.max(1));
+            assert!(u64::from(event.slot) < batch.objects.max(1));
             assert!(event.time_ns >= time_ns && event.time_ns <= 1 << 62);
             time_ns = event.time_ns;
             assert!(u64::from(event.thread) < seen + (1 << 16));
             assert!(u64::from(event.site) < seen + (1 << 22));
             assert!(event.align_log2 < 64);
         }
-        assert!(u64::from(batch.slots) <= seen, "tables by slot would be larger than the events seen");
+        assert!(batch.objects <= seen, "tables by slot would be larger than the events seen");
         events.extend_from_slice(&batch.events);
     }
     assert!(!reader.read(&mut batch)?, "the end stays the end");
-    let _ = reader.extra::<Vec<u32>>("ledger");
-    if let Some(sites) = reader.sites() {
+    let tables = reader.into_tables();
+    let _ = tables.extra::<Vec<u32>>("ledger");
+    if let Some(sites) = &tables.sites {
         let frames = sites.frames.len() as u32;
         assert!(sites.sites.iter().flat_map(|site| &site.frames).all(|&frame| frame < frames));
     }
-    assert!(reader.warnings().len() <= 101 && reader.gaps().len() <= 100);
+    assert!(tables.warnings.len() <= 101 && tables.gaps.len() <= 100);
     Ok(Read {
         events,
-        warnings: reader.warnings().to_vec(),
-        ending: reader.ending().cloned(),
-        gaps: reader.gaps().to_vec(),
-        samples: reader.samples().len(),
-        sites: reader.sites().cloned(),
+        warnings: tables.warnings,
+        ending: tables.ending,
+        gaps: tables.gaps,
+        samples: tables.samples.len(),
+        sites: tables.sites,
     })
 }

@@ -63,7 +63,7 @@ fn a_recorder_that_is_killed_leaves_the_call_stacks_of_all_events_that_it_wrote(
     while reader.read(&mut batch).expect("reads") {
         used.extend(batch.events.iter().filter(|event| event.kind.allocates()).map(|event| event.site));
     }
-    let sites = reader.sites().expect("call stacks");
+    let sites = reader.tables().sites.as_ref().expect("call stacks");
     let is_known = |site: &u32| sites.sites.get(*site as usize).is_some_and(|site| !site.frames.is_empty());
     assert!(!used.is_empty() && used.iter().all(is_known), "{used:?}");
     let objects: Vec<&str> = sites.frames.iter().map(|frame| frame.object.as_str()).collect();
