@@ -6,6 +6,7 @@
 
 use heaptoll_command::failure::Failure;
 use heaptoll_preflight::Refusal;
+use heaptoll_runs::findings::Ending;
 use thiserror::Error;
 
 /// Exit status: something measured went wrong.
@@ -41,6 +42,15 @@ pub fn cannot_print(error: std::io::Error) -> Failure {
 /// The exit status of a command that has shown the figures of a trace, otherwise ending with `code`.
 pub fn of_trace(code: u8, is_whole: bool) -> u8 {
     if code == 0 && !is_whole { TROUBLE } else { code }
+}
+
+/// The exit status of a command whose runs ended so, otherwise ending with `code`.
+pub fn of_runs(ending: Ending, code: u8) -> u8 {
+    match ending {
+        Ending::Complete => code,
+        Ending::Trouble => TROUBLE,
+        Ending::Interrupted => INTERRUPTED,
+    }
 }
 
 /// The exit status of a command that failed.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use heaptoll_report::format::shell_command;
+use heaptoll_runs::findings::Ending;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
@@ -37,14 +38,10 @@ impl ReplayArguments {
 
 /// The exit status of a replay.
 pub fn status(complete: bool, has_trouble: bool, code: u8) -> u8 {
-    match complete {
-        false => {
-            terminal::note("interrupted: the tables show the runs until then");
-            exit::INTERRUPTED
-        }
-        true if has_trouble => exit::TROUBLE,
-        true => code,
+    if !complete {
+        terminal::note("interrupted: the tables show the runs until then");
     }
+    exit::of_runs(Ending::of(complete, has_trouble), code)
 }
 
 /// The command that repeats it.

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_runs::preparation::baseline::DEFAULT;
-use heaptoll_runs::traced::{Ending, LIMIT_S, Request};
+use heaptoll_runs::traced::{LIMIT_S, Request};
 
 use crate::duration::positive_seconds;
-use crate::exit;
 use crate::outputs::own_arguments;
 use crate::workload_args::{Programs, SizeArg};
 
@@ -57,14 +56,5 @@ impl TracedArguments {
             allocator_symbols: self.allocator_symbols.clone(),
             command: own_arguments(),
         }
-    }
-}
-
-/// The exit status of a command whose runs ended so, `delivered` being that of its outputs.
-pub fn exit_code(ending: Ending, delivered: u8) -> u8 {
-    match ending {
-        Ending::Complete => delivered,
-        Ending::Trouble => exit::TROUBLE,
-        Ending::Interrupted => exit::INTERRUPTED,
     }
 }

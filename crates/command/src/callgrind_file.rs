@@ -25,6 +25,10 @@ pub struct Function {
 /// A file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallgrindFile {
+    /// The program's name.
+    pub program: String,
+    /// The manager's.
+    pub manager: String,
     /// Program and arguments.
     pub command: Vec<String>,
     /// What the reader must know, a line each.
@@ -83,8 +87,8 @@ impl CallgrindFile {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write(&self, folder: &Path, program: &str, manager: &str) -> Result<PathBuf, ReportError> {
-        let path = path(folder, program, manager);
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, ReportError> {
+        let path = path(folder, &self.program, &self.manager);
         files::write_atomically(&path, |out| {
             out.write_all(self.text().as_bytes())
                 .map_err(|source| ReportError::Stream { form: "callgrind's format", source })
@@ -140,6 +144,7 @@ mod tests {
                     calls: vec![],
                 },
             ],
+            ..CallgrindFile::default()
         };
         let text = file.text();
         assert!(text.contains("\nevents: Ir Dr\nsummary: 130 19\n"), "{text}");

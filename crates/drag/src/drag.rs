@@ -293,8 +293,8 @@ impl Sink for Drag {
             Event::Unmap { address, length } => self.unmapped(address, length),
             Event::Pointer { value, .. } => self.pointer(value),
             Event::Site { site, frames } => self.sites.define(site, frames),
-            Event::Text { what: Text::Frame, word, bytes } => self.sites.name_frame(word, bytes),
-            Event::Text { what: Text::FrameObject, word, bytes } => self.sites.locate_frame(word, bytes),
+            Event::Text { what: Text::Frame, word, bytes } => self.sites.codes.name(word, bytes),
+            Event::Text { what: Text::FrameObject, word, bytes } => self.sites.codes.locate(word, bytes),
             _ => {}
         }
     }

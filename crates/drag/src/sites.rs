@@ -6,18 +6,19 @@ use heaptoll_callsites::{Frame, Rows};
 use heaptoll_profiles as profiles;
 
 /// Most sites and frames kept; later ones are shown as numbers.
-const KEPT: usize = 1 << 20;
+pub const KEPT: usize = 1 << 20;
 /// Most functions kept that are inlined into one another at one address.
 const INLINED: usize = 64;
 
 /// The code at an address.
 #[derive(Debug, Clone, Default)]
-struct Code {
+pub struct Code {
     /// In the tracer's notation, innermost first; several where functions were inlined.
-    names: Vec<String>,
-    /// Path of the file that contains it, and its address there; empty when it is not known.
-    object: String,
-    offset: u64,
+    pub names: Vec<String>,
+    /// Path of the file that contains it; empty when it is not known.
+    pub object: String,
+    /// Its address there.
+    pub offset: u64,
 }
 
 impl Code {
@@ -45,11 +46,48 @@ impl Code {
     }
 }
 
+/// The code at the addresses of frames.
+#[derive(Debug, Clone, Default)]
+pub struct Codes(HashMap<u64, Code>);
+
+impl Codes {
+    /// Records a frame's name. Where functions were inlined, several follow one another.
+    pub fn name(&mut self, frame: u64, name: &[u8]) {
+        if let Some(code) = self.of(frame)
+            && code.names.len() < INLINED
+        {
+            code.names.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+
+    /// Records the object that contains a frame: `1139 /usr/bin/x`, the address there in hexadecimal. Other text is
+    /// ignored.
+    pub fn locate(&mut self, frame: u64, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        let Some((offset, object)) = text.split_once(' ') else { return };
+        let Ok(offset) = u64::from_str_radix(offset, 16) else { return };
+        if let Some(code) = self.of(frame) {
+            (code.offset, code.object) = (offset, object.to_owned());
+        }
+    }
+
+    /// The code of a frame; none where nothing is known of it.
+    pub fn get(&self, frame: u64) -> Option<&Code> {
+        self.0.get(&frame)
+    }
+
+    fn of(&mut self, frame: u64) -> Option<&mut Code> {
+        let kept = self.0.len() < KEPT || self.0.contains_key(&frame);
+        kept.then(|| self.0.entry(frame).or_default())
+    }
+}
+
 /// Call sites and the names of their frames.
 #[derive(Debug, Clone, Default)]
 pub struct Sites {
     frames: HashMap<u32, Vec<u64>>,
-    codes: HashMap<u64, Code>,
+    /// The frames' code.
+    pub codes: Codes,
 }
 
 impl Sites {
@@ -60,36 +98,11 @@ impl Sites {
         }
     }
 
-    /// Records a frame's name. Where functions were inlined, several follow one another.
-    pub fn name_frame(&mut self, frame: u64, name: &[u8]) {
-        if let Some(code) = self.code(frame)
-            && code.names.len() < INLINED
-        {
-            code.names.push(String::from_utf8_lossy(name).into_owned());
-        }
-    }
-
-    /// Records the object that contains a frame: `1139 /usr/bin/x`, the address there in hexadecimal. Other text is
-    /// ignored.
-    pub fn locate_frame(&mut self, frame: u64, text: &[u8]) {
-        let text = String::from_utf8_lossy(text);
-        let Some((offset, object)) = text.split_once(' ') else { return };
-        let Ok(offset) = u64::from_str_radix(offset, 16) else { return };
-        if let Some(code) = self.code(frame) {
-            (code.offset, code.object) = (offset, object.to_owned());
-        }
-    }
-
-    fn code(&mut self, frame: u64) -> Option<&mut Code> {
-        let kept = self.codes.len() < KEPT || self.codes.contains_key(&frame);
-        kept.then(|| self.codes.entry(frame).or_default())
-    }
-
     /// All frames of a site, innermost first: `parse (parse.c:12)`, `0x401136` where there is no name.
     pub fn frames(&self, site: u32) -> Vec<String> {
         let frames = self.frames.get(&site).map(Vec::as_slice).unwrap_or_default();
         let unknown = Code::default();
-        let labels = |frame: &u64| self.codes.get(frame).unwrap_or(&unknown).labels(*frame);
+        let labels = |frame: &u64| self.codes.get(*frame).unwrap_or(&unknown).labels(*frame);
         frames.iter().flat_map(labels).collect()
     }
 
@@ -104,7 +117,7 @@ impl Sites {
         let code = self.code_of(stack);
         let mut frames = Vec::with_capacity(code.len() + 1);
         for &address in code {
-            let code = self.codes.get(&address).unwrap_or(&unknown);
+            let code = self.codes.get(address).unwrap_or(&unknown);
             let count = code.names.len().max(1);
             frames.extend((0..count).map(|at| profiled(code.frame(at, address), at + 1 < count)));
         }
@@ -118,7 +131,7 @@ impl Sites {
     /// where nothing is known of any.
     fn code_of<'a>(&self, stack: &'a [u64]) -> &'a [u64] {
         let is_known = |frame: &u64| {
-            self.codes.get(frame).is_some_and(|code| {
+            self.codes.get(*frame).is_some_and(|code| {
                 let is_named = |name: &String| {
                     let frame = Frame::parse(name, 0);
                     !frame.function.is_empty() || !frame.object.is_empty()
@@ -136,14 +149,14 @@ impl Sites {
         let Some(stack) = self.frames.get(&site).filter(|stack| site != 0 && !stack.is_empty()) else {
             return rows.text(&if site == 0 { "not known".to_owned() } else { format!("site {site}") });
         };
-        let functions = |frame: &u64| self.codes.get(frame).map_or(1, |code| code.names.len().max(1));
+        let functions = |frame: &u64| self.codes.get(*frame).map_or(1, |code| code.names.len().max(1));
         let numbers: Vec<(u64, usize)> = self
             .code_of(stack)
             .iter()
             .flat_map(|frame| (0..functions(frame)).map(|at| (*frame, at)))
             .collect();
         let unknown = Code::default();
-        rows.stack(&numbers, |(frame, at)| Some(self.codes.get(&frame).unwrap_or(&unknown).frame(at, frame)))
+        rows.stack(&numbers, |(frame, at)| Some(self.codes.get(frame).unwrap_or(&unknown).frame(at, frame)))
     }
 }
 
@@ -174,12 +187,12 @@ mod tests {
             (4, "??? (in /usr/bin/x)"),
             (6, "main (m.c:1)"),
         ] {
-            sites.name_frame(frame, name.as_bytes());
+            sites.codes.name(frame, name.as_bytes());
         }
         assert_eq!(sites.frames(3)[3], "0x4 (in /usr/bin/x)");
         sites.define(4, &[1, 2, 6, 5]);
         sites.define(5, &[1, 7, 3, 6, 5]);
-        sites.name_frame(7, b"make_node(long) (node.c:12)");
+        sites.codes.name(7, b"make_node(long) (node.c:12)");
         let mut rows = Rows::new(3);
         let numbers: Vec<usize> = [3, 4, 5, 0, 9].map(|site| sites.row(site, &mut rows)).into();
         assert_eq!(numbers, [0, 1, 1, 2, 3], "4 and 5 read alike");
@@ -202,11 +215,11 @@ mod tests {
             (7, "??? (in /usr/bin/rs)"),
             (6, "(below main) (csu/libc-start.c:360)"),
         ] {
-            sites.name_frame(frame, name.as_bytes());
+            sites.codes.name(frame, name.as_bytes());
         }
-        sites.locate_frame(9, b"1234 /lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
-        sites.locate_frame(7, b"1139 /usr/bin/rs");
-        sites.locate_frame(7, b"no place");
+        sites.codes.locate(9, b"1234 /lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
+        sites.codes.locate(7, b"1139 /usr/bin/rs");
+        sites.codes.locate(7, b"no place");
         let mut rows = Rows::new(9);
         let row = sites.row(1, &mut rows);
         assert_eq!(rows.name(row), "add (rs.rs:7) < rs::Store::fill < rs+0x1139", "and nothing below main");

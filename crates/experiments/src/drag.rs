@@ -6,15 +6,13 @@ mod figures;
 mod sections;
 
 use heaptoll_drag::{Clock, Drag, FigureOptions, ManagerInfo};
-use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_reftrace_host::Options;
-use heaptoll_report::document::Document;
-use heaptoll_report::format::shell_command;
 
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::traced::{self, Cell, Ending, ImageSummary, JudgedRun, Plan, execute, plan};
+use heaptoll_runs::findings::{Ending, Findings};
+use heaptoll_runs::traced::{self, Cell, JudgedRun, Made, execute, plan};
 
 pub use figures::{Figures, ImageTotals, Program, Row};
 
@@ -38,54 +36,32 @@ pub struct Request {
     pub frames: usize,
 }
 
-/// What was traced.
-pub struct Findings {
-    /// The figures.
-    pub figures: Figures,
-    /// How the runs ended.
-    pub ending: Ending,
-    facts: Vec<(String, String)>,
-    command: Vec<String>,
-}
-
-impl Findings {
-    /// The document that shows it.
-    pub fn document(&self) -> Document {
-        document::document(&self.figures, self.facts.clone(), shell_command(&self.command))
-    }
-}
-
 /// Runs every program under every manager and follows each object from its allocation to its end.
 ///
 /// # Errors
 /// See [`plan`] and [`execute`].
-pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
     let known = manager::known(context.places)?;
-    let mut plan = plan(&request.traced, context)?;
+    let plan = plan(&request.traced, context)?;
     let Request { clock, sites, pointers, frames, .. } = *request;
     let figure_options = FigureOptions { clock, sites, depth: FRAMES as usize, pointers, frames };
     let options =
         Options { references: true, sites: if sites { FRAMES } else { 0 }, pointers, ..Options::default() };
-    let cells = plan.cells.clone();
-    let mut rows: Vec<(String, Row)> = Vec::new();
-    let ending = execute(
-        &mut plan,
+    let mut executed = execute(
+        plan,
         context,
         &options,
         |cell, _| Drag::new(ManagerInfo { collector: collects(cell, &known) }),
-        |cell, run| {
-            rows.push((cell.program.name.clone(), row(cell, run, figure_options)));
-            traced::Figures::default()
-        },
+        |cell, run| (row(cell, run, figure_options), traced::Figures::default()),
     )?;
     let figures = Figures {
-        complete: ending != Ending::Interrupted,
+        complete: executed.ending != Ending::Interrupted,
         pinned: request.traced.pin,
         clock,
-        programs: programs(&plan, &cells, rows),
+        programs: executed.programs(program),
     };
-    let facts = facts(&plan);
-    Ok(Findings { figures, ending, facts, command: plan.experiment.settings.repeat_command })
+    let document = document::document(&figures);
+    Ok(executed.findings(figures, vec![], document))
 }
 
 /// Whether freed blocks may wait to be reclaimed. An unknown manager is taken for a collector when it could announce
@@ -99,22 +75,19 @@ fn collects(cell: &Cell, known: &[Manager]) -> bool {
 
 /// The figures of one run.
 fn row(cell: &Cell, run: JudgedRun<Drag>, options: FigureOptions) -> Row {
-    let problem = run.problem();
-    let main = run.traced.main().map(|image| (image.image.pid, image.image.number));
     let mut row = Row {
         manager: cell.stack.name.clone(),
         version: cell.stack.version.clone(),
-        problem,
+        problem: run.problem(),
+        image: Some(run.image()),
         warnings: run.remarks,
         ..Row::default()
     };
     let mut together = ImageTotals::default();
-    for image in run.traced.images {
-        let ended = image.ending.to_string();
+    for (at, image) in run.traced.images.into_iter().enumerate() {
         let (figures, stacks) = image.sink.figures_and_stacks(options);
         together.add(&figures);
-        if main == Some((image.image.pid, image.image.number)) {
-            row.image = Some(ImageSummary { command: image.image.command, ended });
+        if at == run.main {
             row.figures = Some(figures);
             row.stacks = stacks;
         }
@@ -123,27 +96,14 @@ fn row(cell: &Cell, run: JudgedRun<Drag>, options: FigureOptions) -> Row {
     row
 }
 
-/// Rows by program, the baseline first, what was refused last.
-fn programs(plan: &Plan, cells: &[Cell], rows: Vec<(String, Row)>) -> Vec<Program> {
-    let made = |program: &ProgramInfo| {
-        rows.iter().filter(|(name, _)| *name == program.name).map(|(_, row)| row.clone()).collect()
-    };
-    let refused = |manager, why| Row { manager, problem: Some(why), ..Row::default() };
-    let program = |(info, managers): (&ProgramInfo, Vec<Row>)| {
-        let baseline = cells.iter().find(|cell| cell.is_baseline && cell.program.name == info.name);
-        Program {
-            program: info.name.clone(),
-            command: info.command.clone(),
-            baseline: baseline.map(|cell| cell.stack.name.clone()).unwrap_or_default(),
-            managers,
-        }
-    };
-    plan.by_program(made, refused).into_iter().map(program).collect()
-}
-
-/// Managers, tracer, settings.
-fn facts(plan: &Plan) -> Vec<(String, String)> {
-    let mut facts = plan.manager_facts();
-    facts.extend(plan.tracer_facts());
-    facts
+/// A program: its runs, then what was refused.
+fn program(made: Made<Row>) -> Program {
+    let refused = made.refused.into_iter();
+    let refused = refused.map(|(manager, why)| Row { manager, problem: Some(why), ..Row::default() });
+    Program {
+        program: made.program.name.clone(),
+        command: made.program.command.clone(),
+        baseline: made.baseline.to_owned(),
+        managers: made.rows.into_iter().chain(refused).collect(),
+    }
 }

@@ -1,6 +1,6 @@
 //! What a program's references would do to caches and memories of every size (Zorn 1992).
 
-mod callgrind;
+pub mod callgrind;
 mod curves;
 mod document;
 mod figures;
@@ -8,7 +8,6 @@ mod sections;
 mod text;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::observation::LocalityFigures;
 use heaptoll_locality::image::{self, ImageResult, ImageSimulator};
@@ -17,14 +16,13 @@ use heaptoll_locality::simulation::{Partial, Sampling, Settings};
 use heaptoll_locality::study::{RunInfo, StudyOptions, study};
 use heaptoll_reftrace::Clock;
 use heaptoll_reftrace_host::Options;
-use heaptoll_report::document::Document;
-use heaptoll_report::format::shell_command;
 use heaptoll_units::size_text;
 
 use crate::simulated_machine;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::traced::{self, Cell, Ending, execute, plan};
+use heaptoll_runs::findings::{Ending, Findings};
+use heaptoll_runs::traced::{self, Cell, Made, execute, plan};
 
 pub use figures::{Figures, Program, SamplingFigures};
 
@@ -72,88 +70,43 @@ pub struct Request {
     pub memories_bytes: Vec<u64>,
 }
 
-/// What was simulated.
-pub struct Findings {
-    /// The figures.
-    pub figures: Figures,
-    /// How the runs ended.
-    pub ending: Ending,
-    caches_bytes: Vec<u64>,
-    facts: Vec<(String, String)>,
-    command: Vec<String>,
-}
-
-impl Findings {
-    /// The document that shows it.
-    pub fn document(&self) -> Document {
-        let command = shell_command(&self.command);
-        document::document(&self.figures, &self.caches_bytes, self.facts.clone(), command)
-    }
-
-    /// Writes callgrind's files into a folder, one for each program and manager; their names.
-    ///
-    /// # Errors
-    /// One cannot be written.
-    pub fn write_callgrind(&self, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-        let programs = self.figures.programs.iter();
-        let rows = programs.flat_map(|one| one.study.rows.iter().map(move |row| (one, row)));
-        let written = rows.map(|(program, row)| {
-            let file = callgrind::file(program, row);
-            file.write(folder, &program.program, &row.about.manager).map_err(Failure::Report)
-        });
-        written.collect()
-    }
-
-    /// Whether some figures are not of a whole run.
-    pub fn is_cut_short(&self) -> bool {
-        let mut rows = self.figures.programs.iter().flat_map(|one| &one.study.rows);
-        rows.any(|row| row.about.cut_short.is_some())
-    }
-}
-
-/// Runs of one program, the baseline first.
-struct Runs {
-    program: String,
-    command: Vec<String>,
-    runs: Vec<(RunInfo, ImageResult)>,
-}
-
 /// Runs every program under every manager, its references through the simulators.
 ///
 /// # Errors
 /// Line, page, caches or latencies that no simulator takes; see also [`plan`] and [`execute`].
-pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
     let (machine, machine_origin) =
         simulated_machine::choose(request.cache.as_deref(), request.latency.as_deref())
             .map_err(Failure::Usage)?;
     let settings = settings(request);
     settings.check().map_err(|error| Failure::Usage(error.to_string()))?;
-    let mut plan = plan(&request.traced, context)?;
+    let plan = plan(&request.traced, context)?;
     let plans = simulations(request, &plan, &settings, &machine)?;
-    let mut all_runs: Vec<Runs> = Vec::new();
     let options = Options { references: true, ..Options::default() };
-    let ending = execute(
-        &mut plan,
+    let mut executed = execute(
+        plan,
         context,
         &options,
         |cell, _| ImageSimulator::new(&plans[&cell.program.name]),
         |cell, run| {
-            let Some((about, result)) = one(cell, run) else { return traced::Figures::default() };
+            let (about, result) = one(cell, run);
             let kept = locality(&result, &machine, request.sampling);
-            runs_of(&mut all_runs, cell).push((about, result));
-            traced::Figures { locality: Some(kept), ..traced::Figures::default() }
+            ((about, result), traced::Figures { locality: Some(kept), ..traced::Figures::default() })
         },
     )?;
     let figures = Figures {
-        complete: ending != Ending::Interrupted,
+        complete: executed.ending != Ending::Interrupted,
         pinned: request.traced.pin,
         machine_origin: machine_origin.into(),
-        baseline: plan.experiment.baseline.clone(),
-        programs: studied(request, &machine, all_runs),
+        baseline: executed.plan.experiment.baseline.clone(),
+        programs: executed.programs(|made| studied(request, &machine, made)).into_iter().flatten().collect(),
     };
-    let facts = facts(&plan, &figures);
-    let command = plan.experiment.settings.repeat_command;
-    Ok(Findings { figures, ending, caches_bytes: request.caches_bytes.clone(), facts, command })
+    let mut rows = figures.programs.iter().flat_map(|program| &program.study.rows);
+    let trouble = executed.ending == Ending::Trouble || rows.any(|row| row.about.cut_short.is_some());
+    executed.ending = Ending::of(figures.complete, trouble);
+    let document = document::document(&figures, &request.caches_bytes);
+    let facts = facts(executed.plan.refused(), &figures);
+    Ok(executed.findings(figures, facts, document))
 }
 
 /// Settings of the simulators.
@@ -191,45 +144,29 @@ fn simulations(
     Ok(simulations)
 }
 
-/// The runs made of a cell's program.
-fn runs_of<'a>(all_runs: &'a mut Vec<Runs>, cell: &Cell) -> &'a mut Vec<(RunInfo, ImageResult)> {
-    let place = all_runs.iter().position(|runs| runs.program == cell.program.name);
-    let place = place.unwrap_or_else(|| {
-        let (program, command) = (cell.program.name.clone(), cell.program.command.clone());
-        all_runs.push(Runs { program, command, runs: vec![] });
-        all_runs.len() - 1
-    });
-    &mut all_runs[place].runs
-}
-
-/// The runs of each program, compared.
-fn studied(request: &Request, machine: &Machine, all_runs: Vec<Runs>) -> Vec<Program> {
+/// The runs of a program, compared; none where none was made.
+fn studied(request: &Request, machine: &Machine, made: Made<(RunInfo, ImageResult)>) -> Option<Program> {
     let wanted = StudyOptions {
         caches: request.caches_bytes.clone(),
         memories: request.memories_bytes.clone(),
         window: request.window,
     };
-    let program = |runs: Runs| {
-        Some(Program {
-            study: study(machine, &runs.runs, &wanted)?,
-            sampling: request.sampling.map(SamplingFigures::of),
-            program: runs.program,
-            command: runs.command,
-        })
-    };
-    all_runs.into_iter().filter_map(program).collect()
+    Some(Program {
+        program: made.program.name.clone(),
+        command: made.program.command.clone(),
+        sampling: request.sampling.map(SamplingFigures::of),
+        study: study(machine, &made.rows, &wanted)?,
+    })
 }
 
 /// The figures of one run: those of the process image that executed most.
-fn one(cell: &Cell, run: traced::JudgedRun<ImageSimulator>) -> Option<(RunInfo, ImageResult)> {
+fn one(cell: &Cell, run: traced::JudgedRun<ImageSimulator>) -> (RunInfo, ImageResult) {
     let mut cut_short = run.problem();
-    let mut traced = run.traced;
-    let key = |image: &heaptoll_reftrace_host::Image| (image.pid, image.number);
-    let main = key(&traced.main()?.image);
+    let mut images = run.traced.images;
     let references = |totals: &[Clock; 3]| totals.iter().map(|clock| clock.loads + clock.stores).sum::<u64>();
-    let all: u64 = traced.images.iter().map(|image| references(&image.totals)).sum();
-    let images = traced.images.len();
-    let main = traced.images.swap_remove(traced.images.iter().position(|image| key(&image.image) == main)?);
+    let all: u64 = images.iter().map(|image| references(&image.totals)).sum();
+    let count = images.len();
+    let main = images.swap_remove(run.main);
     let own = references(&main.totals);
     let simulated = main.sink.finish();
     let mut warnings = run.remarks;
@@ -249,7 +186,7 @@ fn one(cell: &Cell, run: traced::JudgedRun<ImageSimulator>) -> Option<(RunInfo, 
         manager: cell.stack.name.clone(),
         version: cell.stack.version.clone(),
         main: main.image.command.clone(),
-        images,
+        images: count,
         others_share: if all > 0 { (all - own) as f64 / all as f64 } else { 0.0 },
         instructions: main.totals.map(|clock| clock.instructions),
         loads: main.totals.map(|clock| clock.loads),
@@ -257,7 +194,7 @@ fn one(cell: &Cell, run: traced::JudgedRun<ImageSimulator>) -> Option<(RunInfo, 
         warnings,
         cut_short,
     };
-    Some((about, simulated))
+    (about, simulated)
 }
 
 /// The stored figures of a run.
@@ -272,17 +209,16 @@ fn locality(result: &ImageResult, machine: &Machine, sampling: Option<Sampling>)
     }
 }
 
-/// Managers, tracer, settings.
-fn facts(plan: &traced::Plan, figures: &Figures) -> Vec<(String, String)> {
-    let mut facts = plan.manager_facts();
-    for (program, manager, why) in plan.refused() {
-        facts.push((format!("{manager} on {program}"), format!("left out: {why}")));
-    }
+/// What was left out, and what is simulated.
+fn facts(refused: &[(String, String, String)], figures: &Figures) -> Vec<(String, String)> {
+    let left_out = |(program, manager, why): &(String, String, String)| {
+        (format!("{manager} on {program}"), format!("left out: {why}"))
+    };
+    let mut facts: Vec<(String, String)> = refused.iter().map(left_out).collect();
     if let Some(one) = figures.programs.first() {
         facts.push(("caches".into(), format!("{} ({})", one.study.machine, figures.machine_origin)));
         facts.push(("line".into(), format!("{} bytes", one.study.line_bytes)));
         facts.push(("page".into(), format!("{} bytes", one.study.page_bytes)));
     }
-    facts.extend(plan.tracer_facts());
     facts
 }

@@ -10,16 +10,15 @@ mod selection;
 mod smallest;
 
 use heaptoll_experiment::java;
-use heaptoll_experiment::manager::Manager;
-use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
 use self::measure::Plan;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::attempt::Runs;
+use heaptoll_runs::findings::{Ending, Findings};
 use heaptoll_runs::preparation::stand_ins;
-use heaptoll_runs::studied::{VisitOutcome, visit};
+use heaptoll_runs::studied::visit;
 use heaptoll_runs::workload::Workload;
 
 pub use figures::{Baseline, Collector, Figures, MeanOver, Over, Program, PublishedPair};
@@ -55,29 +54,11 @@ pub struct Request {
     pub command: Vec<String>,
 }
 
-/// What was found.
-pub struct Findings {
-    /// The figures.
-    pub figures: Figures,
-    /// Whether a program, a search or a baseline failed.
-    pub failed: bool,
-    collectors: Vec<Manager>,
-    allocators: Vec<Manager>,
-    command: Vec<String>,
-}
-
-impl Findings {
-    /// The document that shows it.
-    pub fn document(&self) -> Document {
-        document::document(&self.figures, &self.collectors, &self.allocators, shell_command(&self.command))
-    }
-}
-
 /// Searches the smallest heap of every program under every collector. Nothing is kept in a file.
 ///
 /// # Errors
 /// The request cannot be carried out, nothing completed without a limit, or Ctrl-C before a program was finished.
-pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
     request.workload.require(false)?;
     let known = java::known(context.places)?;
     stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
@@ -94,42 +75,34 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let cells = programs.len() * (collectors.len() + allocators.len() * (request.every_bytes.len() + 1));
     let progress = context.messages.progress(Some(cells as u64));
     let plan = Plan {
-        runs: Runs { context, timeout_s: request.timeout_s },
+        runs: Runs { context, timeout_s: request.timeout_s, expect_status: request.expect_status },
         known: &known,
         collectors: &collectors,
         allocators: &allocators,
         every: &request.every_bytes,
         tolerance: request.tolerance,
         repeats: request.repeats,
-        expect_status: request.expect_status,
         progress: &*progress,
     };
+    let nothing = "no program completed without a limit";
+    let visited = visit(&programs, context.messages, nothing, |program, measured| {
+        let mut one = Program::of(program);
+        let ended = plan.measure(program, &mut one);
+        measured.extend((!one.collectors.is_empty()).then_some(one));
+        ended
+    })?;
+    drop(progress);
     let mut figures = Figures {
-        complete: true,
+        complete: visited.complete,
         tolerance: request.tolerance,
         repeats: request.repeats,
         timeout_s: request.timeout_s,
-        programs: vec![],
+        programs: visited.programs,
         means: vec![],
         published: vec![],
     };
-    let VisitOutcome { complete, mut failed } = visit(&programs, context.messages, |program| {
-        let mut one = Program::of(program);
-        let measured = plan.measure(program, &mut one);
-        if !one.collectors.is_empty() {
-            figures.programs.push(one);
-        }
-        measured
-    })?;
-    drop(progress);
-    figures.complete = complete;
-    if figures.programs.is_empty() {
-        return Err(match figures.complete {
-            true => Failure::NothingToCompare("no program completed without a limit".into()),
-            false => Failure::Interrupted,
-        });
-    }
     figures.compare();
-    failed |= figures.lacks_an_answer();
-    Ok(Findings { figures, failed, collectors, allocators, command: request.command.clone() })
+    let ending = Ending::of(visited.complete, visited.failed || figures.lacks_an_answer());
+    let document = document::document(&figures, &collectors, &allocators, shell_command(&request.command));
+    Ok(Findings { figures, document, ending })
 }

@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_oracle::OracleFile;
 use heaptoll_reftrace_host::Tracer;
-use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::writable;
-use heaptoll_runs::studied;
+use heaptoll_runs::findings::{Ending, Findings};
+use heaptoll_runs::studied::visit;
 
 pub use figures::{Figures, Program, Proof, Sequence};
 pub use native::{NativeRun, check_of};
@@ -35,45 +35,25 @@ pub const SCHEMA: &str = "heaptoll-oracle/1";
 /// What the file's name must end with, so that a stack's name shows where it ends.
 pub const ENDING: &str = ".oracle";
 
-/// What was recorded.
-pub struct Findings {
-    /// The figures.
-    pub figures: Figures,
-    command: Vec<String>,
-}
-
-impl Findings {
-    /// The document that shows it.
-    pub fn document(&self) -> Document {
-        document::document(&self.figures, shell_command(&self.command))
-    }
-}
-
 /// Records every program, compares native runs, and proves early frees safe.
 ///
 /// # Errors
 /// The request cannot be carried out; the one program that was named cannot be recorded.
-pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
     request.workload.require(false)?;
     let programs = request.workload.resolve(context)?;
     let files = files(request, &programs)?;
     let tracer = Tracer::find(context.places).map_err(|error| Failure::Refused(Box::new(error)))?;
-    let mut figures = Figures { complete: true, programs: vec![] };
     let mut files = files.iter();
-    let visit = studied::visit(&programs, context.messages, |program| {
+    let visited = visit(&programs, context.messages, "no program could be recorded", |program, recorded| {
         let Some(file) = files.next() else { return Ok(()) };
-        figures.programs.push(of_program(request, program, file, &tracer, context)?);
+        recorded.push(of_program(request, program, file, &tracer, context)?);
         Ok(())
     })?;
-    figures.complete = visit.complete;
-    if figures.programs.is_empty() {
-        return Err(if visit.complete {
-            Failure::NothingToCompare("no program could be recorded".into())
-        } else {
-            Failure::Interrupted
-        });
-    }
-    Ok(Findings { figures, command: request.command.clone() })
+    let ending = Ending::of(visited.complete, visited.programs.iter().any(|program| !program.is_good()));
+    let figures = Figures { complete: visited.complete, programs: visited.programs };
+    let document = document::document(&figures, shell_command(&request.command));
+    Ok(Findings { figures, document, ending })
 }
 
 /// The file of each program.

@@ -12,8 +12,6 @@ mod published_nearness;
 mod selection;
 
 use heaptoll_experiment::java;
-use heaptoll_experiment::manager::Manager;
-use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
 use self::measure::Plan;
@@ -21,8 +19,9 @@ use heaptoll_command::clock;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::attempt::Runs;
+use heaptoll_runs::findings::{Ending, Findings};
 use heaptoll_runs::preparation::stand_ins;
-use heaptoll_runs::studied::{VisitOutcome, visit};
+use heaptoll_runs::studied::visit;
 use heaptoll_runs::workload::Workload;
 
 pub(crate) use distance::{Distances, Sample};
@@ -60,28 +59,11 @@ pub struct Request {
     pub command: Vec<String>,
 }
 
-/// What was found.
-pub struct Findings {
-    /// The figures.
-    pub figures: Figures,
-    /// Whether a program or a stack failed.
-    pub failed: bool,
-    stacks: Vec<Manager>,
-    command: Vec<String>,
-}
-
-impl Findings {
-    /// The document that shows it.
-    pub fn document(&self) -> Document {
-        document::document(&self.figures, &self.stacks, shell_command(&self.command))
-    }
-}
-
 /// Runs every program under every collector at every number of collections. Nothing is kept in a file.
 ///
 /// # Errors
 /// The request cannot be carried out, nothing could be measured, or Ctrl-C before a program was finished.
-pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure> {
+pub fn run(mut request: Request, context: &Context) -> Result<Findings<Figures>, Failure> {
     if request.workload.is_many() {
         return Err(Failure::Usage(
             "most programs of the catalog mark no requests: name those that do with -p (without any, the event programs)"
@@ -105,7 +87,7 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure>
     let steps = programs.len() * stacks.len() * request.collections.len() * request.runs as usize;
     let progress = context.messages.progress(Some(steps as u64));
     let plan = Plan {
-        runs: Runs { context, timeout_s: request.timeout_s },
+        runs: Runs { context, timeout_s: request.timeout_s, expect_status: request.expect_status },
         known: &known,
         stacks: &stacks,
         java,
@@ -114,35 +96,32 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure>
         shape: request.shape,
         seed,
         cpu: request.cpu,
-        expect_status: request.expect_status,
         progress: &*progress,
     };
-    let mut figures =
-        Figures { complete: true, runs: request.runs, seed, programs: vec![], published: vec![] };
-    let VisitOutcome { complete, mut failed } = visit(&programs, context.messages, |program| {
+    let visited = visit(&programs, context.messages, "no program could be measured", |program, measured| {
         let mut one = Program {
             program: program.name.clone(),
             command: program.command.clone(),
             requested_bytes: 0,
             stacks: vec![],
         };
-        let measured = plan.measure(program, &mut one);
-        if !one.stacks.is_empty() {
-            figures.programs.push(one);
-        }
-        measured.and(if context.interrupt.is_set() { Err(Failure::Interrupted) } else { Ok(()) })
+        let ended = plan.measure(program, &mut one);
+        measured.extend((!one.stacks.is_empty()).then_some(one));
+        ended.and(if context.interrupt.is_set() { Err(Failure::Interrupted) } else { Ok(()) })
     })?;
     drop(progress);
-    figures.complete = complete;
-    if figures.programs.is_empty() {
-        return Err(match figures.complete {
-            true => Failure::NothingToCompare("no program could be measured".into()),
-            false => Failure::Interrupted,
-        });
-    }
+    let mut figures = Figures {
+        complete: visited.complete,
+        runs: request.runs,
+        seed,
+        programs: visited.programs,
+        published: vec![],
+    };
     figures.compare();
-    let rows = || figures.programs.iter().flat_map(|program| &program.stacks);
-    failed |=
-        rows().any(|row| row.refused.is_some() || row.scales.iter().any(|scale| !scale.failures.is_empty()));
-    Ok(Findings { failed, figures, stacks, command: request.command })
+    let mut rows = figures.programs.iter().flat_map(|program| &program.stacks);
+    let is_bad =
+        |row: &Stack| row.refused.is_some() || row.scales.iter().any(|scale| !scale.failures.is_empty());
+    let ending = Ending::of(visited.complete, visited.failed || rows.any(is_bad));
+    let document = document::document(&figures, &stacks, shell_command(&request.command));
+    Ok(Findings { figures, document, ending })
 }

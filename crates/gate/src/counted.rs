@@ -186,13 +186,8 @@ fn one(
     );
     let traced = traced.map_err(|error| error.to_string())?;
     let outcome = outcome(&traced, subject, context);
-    let cell = Cell {
-        program: subject.program.clone(),
-        stack: stack.clone(),
-        is_baseline: shift == 0,
-        cautions: vec![],
-        follow: followed.follow.clone(),
-    };
+    let follow = followed.follow.clone();
+    let cell = Cell { follow, ..Cell::alone(subject.program, stack.clone()) };
     let remarks = remarks_of(&cell, &traced, &outcome);
     if !outcome.is_ok() || !traced.is_whole() {
         return Err(remarks.first().cloned().unwrap_or_else(|| "its trace is incomplete".into()));

@@ -461,8 +461,8 @@ impl<W: Output> Sink for Recorder<W> {
             Event::Request { begin } if self.references => self.request(begin),
             Event::Unmap { address, length } => self.unmapped(address, length),
             Event::Site { site, frames } => self.sites.define(site, frames),
-            Event::Text { what: Text::Frame, word, bytes } => self.sites.name(word, bytes),
-            Event::Text { what: Text::FrameObject, word, bytes } => self.sites.locate(word, bytes),
+            Event::Text { what: Text::Frame, word, bytes } => self.sites.codes.name(word, bytes),
+            Event::Text { what: Text::FrameObject, word, bytes } => self.sites.codes.locate(word, bytes),
             _ => {}
         }
     }

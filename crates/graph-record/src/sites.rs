@@ -5,32 +5,22 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use heaptoll_callsites::whole;
+use heaptoll_drag::sites::{Codes, KEPT};
 use heaptoll_symbols::{functions_at, memory_bytes};
 use heaptoll_trace::{Frame, Site, Sites};
-
-/// Most sites and frames kept.
-const KEPT: usize = 1 << 20;
-
-/// The code at an address: names, innermost first where functions were inlined, and where it is.
-#[derive(Debug, Default)]
-struct Code {
-    names: Vec<String>,
-    object: String,
-    offset: u64,
-}
 
 /// Collects them.
 #[derive(Debug)]
 pub(crate) struct SiteNames {
     stacks: Vec<Vec<u64>>,
-    codes: HashMap<u64, Code>,
+    pub codes: Codes,
     /// When it began: files that were changed since then may be others than those of the program.
     begun: SystemTime,
 }
 
 impl SiteNames {
     pub fn new() -> SiteNames {
-        SiteNames { stacks: Vec::new(), codes: HashMap::new(), begun: SystemTime::now() }
+        SiteNames { stacks: Vec::new(), codes: Codes::default(), begun: SystemTime::now() }
     }
 
     pub fn define(&mut self, site: u32, frames: &[u64]) {
@@ -42,26 +32,6 @@ impl SiteNames {
             self.stacks.resize(site + 1, Vec::new());
         }
         self.stacks[site] = frames.to_vec();
-    }
-
-    fn code(&mut self, frame: u64) -> Option<&mut Code> {
-        let kept = self.codes.len() < KEPT || self.codes.contains_key(&frame);
-        kept.then(|| self.codes.entry(frame).or_default())
-    }
-
-    pub fn name(&mut self, frame: u64, name: &[u8]) {
-        if let Some(code) = self.code(frame) {
-            code.names.push(String::from_utf8_lossy(name).into_owned());
-        }
-    }
-
-    pub fn locate(&mut self, frame: u64, text: &[u8]) {
-        let text = String::from_utf8_lossy(text);
-        let Some((offset, object)) = text.split_once(' ') else { return };
-        let Ok(offset) = u64::from_str_radix(offset, 16) else { return };
-        if let Some(code) = self.code(frame) {
-            (code.offset, code.object) = (offset, object.to_owned());
-        }
     }
 
     /// The table.
@@ -91,7 +61,7 @@ impl SiteNames {
 
     /// The functions of an address, innermost first. `memory` is that of each object, once it is known.
     fn frames_at<'a>(&'a self, address: u64, memory: &mut HashMap<&'a str, u64>) -> Vec<Frame> {
-        let Some(code) = self.codes.get(&address) else {
+        let Some(code) = self.codes.get(address) else {
             return vec![Frame { offset: address + 1, ..Frame::default() }];
         };
         // Offsets of a trace are return addresses; the tracer's lie within the calling instruction.

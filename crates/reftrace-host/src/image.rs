@@ -144,8 +144,14 @@ pub struct Traced<S> {
 impl<S> Traced<S> {
     /// The image that executed most instructions, which a run's figures describe.
     pub fn main(&self) -> Option<&TracedImage<S>> {
+        self.images.get(self.main_at()?)
+    }
+
+    /// Its index.
+    pub fn main_at(&self) -> Option<usize> {
         // The first of several with as many.
-        self.images.iter().rev().max_by_key(|image| image.instructions())
+        let images = self.images.iter().enumerate().rev();
+        images.max_by_key(|(_, image)| image.instructions()).map(|(at, _)| at)
     }
 
     /// What each owner executed, summed over all images.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::java::{self, JavaLog, JavaLogError};
 use heaptoll_experiment::launch::{self, Finished, Invocation};
+use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::runner::{RunError, environment_of, page_in};
 use heaptoll_experiment::serve;
 use heaptoll_launcher::Ended;
@@ -15,6 +16,7 @@ use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::SlotRecord;
 use regex_lite::Regex;
 
+use crate::preparation::preflights::{Limits, PreflightOutcome, prove};
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 
@@ -24,6 +26,8 @@ pub struct Runs<'a> {
     pub context: &'a Context<'a>,
     /// Time limit, s.
     pub timeout_s: f64,
+    /// Exit status of success.
+    pub expect_status: i32,
 }
 
 /// What is preloaded into a program.
@@ -48,6 +52,28 @@ pub struct Attempt {
 }
 
 impl Runs<'_> {
+    /// The preloads of a stack, once the preflight has proved it; or why it does not serve the program.
+    ///
+    /// # Errors
+    /// Ctrl-C, or heaptoll's own machinery failed.
+    pub fn proven(&self, program: &ProgramInfo, stack: &Manager) -> Result<Result<Set, String>, Failure> {
+        let limits = Limits {
+            whole: false,
+            longest: Duration::from_secs_f64(self.timeout_s),
+            expect_status: self.expect_status,
+            working_copy: false,
+            watch: false,
+            goes_on: false,
+        };
+        Ok(match prove(stack, &stack.name, program, self.context, limits)? {
+            PreflightOutcome::Serves(info, _) => Ok(Set {
+                preload: info.preload.iter().map(Into::into).collect(),
+                environment: stack.environment.clone(),
+            }),
+            PreflightOutcome::Refused(refusal) => Err(refusal.to_string()),
+        })
+    }
+
     /// Runs a program to its end, or a server until its load has ended.
     ///
     /// # Errors

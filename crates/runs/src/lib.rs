@@ -3,6 +3,7 @@
 
 pub mod attempt;
 pub mod cells;
+pub mod findings;
 pub mod graph;
 pub mod measurement;
 pub mod preparation;

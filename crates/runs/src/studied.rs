@@ -125,8 +125,10 @@ impl<F, P> Findings<F, P> {
     }
 }
 
-/// How a study ended that takes one program after the other.
-pub struct VisitOutcome {
+/// What a study measured that takes one program after the other.
+pub struct Visited<P> {
+    /// What there is of each program of which there is something.
+    pub programs: Vec<P>,
     /// All programs had their turn: no Ctrl-C.
     pub complete: bool,
     /// A program could not be measured, which was reported.
@@ -134,17 +136,19 @@ pub struct VisitOutcome {
 }
 
 /// Measures one program after the other, until Ctrl-C. Of several the others go on where one cannot be measured.
+/// `measure` adds what there is of a program, even where it then fails.
 ///
 /// # Errors
-/// Any other error of `measure`.
-pub fn visit(
+/// Any other error of `measure`; where there is nothing of any program, Ctrl-C, or that `nothing` was measured.
+pub fn visit<P>(
     programs: &[ProgramInfo],
     messages: &dyn Messages,
-    mut measure: impl FnMut(&ProgramInfo) -> Result<(), Failure>,
-) -> Result<VisitOutcome, Failure> {
-    let mut visited = VisitOutcome { complete: true, failed: false };
+    nothing: &str,
+    mut measure: impl FnMut(&ProgramInfo, &mut Vec<P>) -> Result<(), Failure>,
+) -> Result<Visited<P>, Failure> {
+    let mut visited = Visited { programs: vec![], complete: true, failed: false };
     for program in programs {
-        match measure(program) {
+        match measure(program, &mut visited.programs) {
             Ok(()) => {}
             Err(Failure::Interrupted) => {
                 visited.complete = false;
@@ -157,7 +161,11 @@ pub fn visit(
             Err(failure) => return Err(failure),
         }
     }
-    Ok(visited)
+    match (visited.programs.is_empty(), visited.complete) {
+        (false, _) => Ok(visited),
+        (true, true) => Err(Failure::NothingToCompare(nothing.into())),
+        (true, false) => Err(Failure::Interrupted),
+    }
 }
 
 /// Runs every program under every stack and keeps the rows. In lockstep the stacks of one subject run at once: those
@@ -419,6 +427,8 @@ pub fn between_programs(ratios: impl IntoIterator<Item = Option<Interval>>) -> O
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_command::context::Silent;
+
     use super::*;
 
     fn one(ratio: f64, pairs: u32) -> Option<Interval> {
@@ -436,6 +446,26 @@ mod tests {
         );
         assert!((found.low * found.high / 1.21 - 1.0).abs() < 1e-9);
         assert_eq!((found.pairs, found.differs), (3, false));
+    }
+
+    #[test]
+    fn what_there_is_of_each_program_is_kept_until_one_is_interrupted() {
+        let programs =
+            ["a", "b", "c"].map(|name| ProgramInfo { name: name.into(), ..ProgramInfo::default() });
+        let visited = |ends: &dyn Fn(&str) -> Result<(), Failure>, keeps: bool| {
+            visit(&programs, &Silent, "nothing", |program, kept| {
+                kept.extend(keeps.then(|| program.name.clone()));
+                ends(&program.name)
+            })
+        };
+        let lacking = |_: &str| Err(Failure::NothingToCompare("no".into()));
+        let all = visited(&lacking, true).map(|it| (it.programs.len(), it.complete, it.failed));
+        assert_eq!(all.map_err(|failure| failure.to_string()), Ok((3, true, true)));
+        let stops = |name: &str| if name == "b" { Err(Failure::Interrupted) } else { Ok(()) };
+        let first = visited(&stops, true).map(|it| (it.programs.len(), it.complete, it.failed));
+        assert_eq!(first.map_err(|failure| failure.to_string()), Ok((2, false, false)));
+        assert!(matches!(visited(&lacking, false), Err(Failure::NothingToCompare(why)) if why == "nothing"));
+        assert!(matches!(visited(&stops, false), Err(Failure::Interrupted)));
     }
 
     #[test]

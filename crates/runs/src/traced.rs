@@ -2,9 +2,10 @@
 //! on their figures.
 //!
 //! An experiment has a [`Request`] in its own, calls [`plan`], then [`execute`] with what makes a sink for a process
-//! image and what takes a finished run.
+//! image and what makes a row of a finished run. Of the rows by program it makes its findings.
 
 mod cell;
+mod document;
 mod execute;
 mod find_own;
 mod fit;
@@ -18,7 +19,8 @@ mod single;
 pub mod stored;
 
 pub use cell::{Cell, Figures, ImageSummary, JudgedRun};
-pub use execute::{Ending, execute};
+pub use document::{Shown, document, warnings_of};
+pub use execute::{Executed, Made, execute};
 pub use find_own::{OwnError, find as find_own};
 pub use fit::{NOT_MEASURABLE, fitness_of, other_path};
 pub use own::{Follow, OwnAllocator};

@@ -6,9 +6,10 @@ use heaptoll_drag::Clock;
 use heaptoll_experiments::drag::{self, Request, SCHEMA};
 
 use crate::documents::DocumentOutputs;
+use crate::exit;
 use crate::frames::FramesArguments;
 use crate::session::Session;
-use crate::traced_arguments::{TracedArguments, exit_code};
+use crate::traced_arguments::TracedArguments;
 
 /// The clock of space-time (bytes times clock).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -73,6 +74,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         frames: arguments.frames.shown(),
     };
     let found = drag::run(&request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document(), SCHEMA, &found.figures)?;
-    Ok(exit_code(found.ending, code))
+    let code = arguments.outputs.deliver(&found.document, SCHEMA, &found.figures)?;
+    Ok(exit::of_runs(found.ending, code))
 }

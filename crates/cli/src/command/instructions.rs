@@ -8,9 +8,10 @@ use heaptoll_command::failure::Failure;
 use heaptoll_experiments::instructions::{self, Request, SCHEMA};
 
 use crate::documents::DocumentOutputs;
+use crate::exit;
 use crate::session::Session;
 use crate::terminal;
-use crate::traced_arguments::{TracedArguments, exit_code};
+use crate::traced_arguments::TracedArguments;
 
 /// What malloc and free cost in instructions: exact figures that repeat, even on a noisy machine.
 ///
@@ -51,11 +52,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let session = Session::begin()?;
     let request = Request { traced: arguments.traced.request(), repeat: arguments.repetitions };
     let found = instructions::run(&request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document(), SCHEMA, &found.figures)?;
+    let code = arguments.outputs.deliver(&found.document, SCHEMA, &found.figures)?;
     if let Some(folder) = &arguments.callgrind {
-        for path in found.write_callgrind(folder)? {
-            terminal::note(&format!("wrote {}", path.display()));
+        for file in instructions::callgrind::files(&found.figures) {
+            terminal::note(&format!("wrote {}", file.write(folder)?.display()));
         }
     }
-    Ok(exit_code(found.ending, code))
+    Ok(exit::of_runs(found.ending, code))
 }

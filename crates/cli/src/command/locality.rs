@@ -12,7 +12,7 @@ use crate::documents::DocumentOutputs;
 use crate::exit;
 use crate::session::Session;
 use crate::terminal;
-use crate::traced_arguments::{TracedArguments, exit_code};
+use crate::traced_arguments::TracedArguments;
 
 mod options;
 
@@ -98,13 +98,13 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.callgrind.as_deref().map_or(Ok(()), callgrind_file::check)?;
     let session = Session::begin()?;
     let found = locality::run(&arguments.request(), &session.context())?;
-    let code = arguments.outputs.deliver(&found.document(), SCHEMA, &found.figures)?;
+    let code = arguments.outputs.deliver(&found.document, SCHEMA, &found.figures)?;
     if let Some(folder) = &arguments.callgrind {
-        for path in found.write_callgrind(folder)? {
-            terminal::note(&format!("wrote {}", path.display()));
+        for file in locality::callgrind::files(&found.figures) {
+            terminal::note(&format!("wrote {}", file.write(folder)?.display()));
         }
     }
-    Ok(exit_code(found.ending, if found.is_cut_short() { exit::TROUBLE } else { code }))
+    Ok(exit::of_runs(found.ending, code))
 }
 
 impl Arguments {

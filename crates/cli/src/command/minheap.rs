@@ -78,10 +78,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         command: own_arguments(),
     };
     let found = minheap::run(&request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document(), minheap::SCHEMA, &found.figures)?;
-    Ok(match (found.figures.complete, found.failed) {
-        (false, _) => exit::INTERRUPTED,
-        (true, true) => exit::TROUBLE,
-        (true, false) => code,
-    })
+    let code = arguments.outputs.deliver(&found.document, minheap::SCHEMA, &found.figures)?;
+    Ok(exit::of_runs(found.ending, code))
 }

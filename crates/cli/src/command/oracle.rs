@@ -88,12 +88,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         command: own_arguments(),
     };
     let found = oracle::run(&request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document(), SCHEMA, &found.figures)?;
-    Ok(match found.figures.complete {
-        false => exit::INTERRUPTED,
-        true if found.figures.programs.iter().any(|program| !program.is_good()) => exit::TROUBLE,
-        true => code,
-    })
+    let code = arguments.outputs.deliver(&found.document, SCHEMA, &found.figures)?;
+    Ok(exit::of_runs(found.ending, code))
 }
 
 /// Where stacks look for recordings whose file they do not name.

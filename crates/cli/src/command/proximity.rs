@@ -101,10 +101,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         command: own_arguments(),
     };
     let found = proximity::run(request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document(), proximity::SCHEMA, &found.figures)?;
-    Ok(match (found.figures.complete, found.failed) {
-        (false, _) => exit::INTERRUPTED,
-        (true, true) => exit::TROUBLE,
-        (true, false) => code,
-    })
+    let code = arguments.outputs.deliver(&found.document, proximity::SCHEMA, &found.figures)?;
+    Ok(exit::of_runs(found.ending, code))
 }

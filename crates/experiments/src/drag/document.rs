@@ -2,11 +2,11 @@
 
 use heaptoll_drag::{Clock, Figures as ImageFigures};
 use heaptoll_report::document::{Document, Item, Section};
-use heaptoll_report::format::shell_command;
 use heaptoll_units::{bytes, number, objects, percent};
 
 use super::figures::{Figures, Program, Row};
 use super::{charts, sections};
+use heaptoll_runs::traced::{self, Shown, warnings_of};
 
 /// Smaller differences between managers are not reported.
 const SAME: f64 = 0.001;
@@ -14,44 +14,34 @@ const SAME: f64 = 0.001;
 const STARTED: u64 = 200_000;
 
 /// The whole document.
-pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String) -> Document {
-    let several = figures.programs.len() > 1;
-    let mut warnings = Vec::new();
-    if !figures.complete {
-        warnings.push("interrupted: not all runs were made".to_owned());
-    }
-    let mut all = Vec::new();
-    for program in &figures.programs {
-        let name =
-            |text: &str| if several { format!("{}: {text}", program.program) } else { text.to_owned() };
-        for row in &program.managers {
-            let label = |text: &String| name(&format!("{}: {text}", row.manager));
-            warnings.extend(row.problem.iter().map(label));
-            warnings
-                .extend(row.warnings.iter().filter(|text| row.problem.as_ref() != Some(*text)).map(label));
-            warnings.extend(doubts(row).iter().map(label));
-        }
-        warnings.extend(differs(program, figures.clock).iter().map(|text| name(text)));
-        let prefix = if several { format!("{}: ", program.program) } else { String::new() };
-        all.extend(of_program(program, figures.clock, &prefix));
-    }
-    warnings.dedup();
-    let (title, subtitle) = match figures.programs.as_slice() {
-        [one] => (format!("When {} uses its objects", one.program), shell_command(&one.command)),
-        many => (
-            format!("When {} programs use their objects", many.len()),
-            many.iter().map(|program| program.program.as_str()).collect::<Vec<_>>().join(", "),
-        ),
+pub fn document(figures: &Figures) -> Document {
+    let title = match figures.programs.as_slice() {
+        [one] => format!("When {} uses its objects", one.program),
+        many => format!("When {} programs use their objects", many.len()),
     };
-    Document { title, subtitle, warnings, sections: all, facts, command, ..Document::default() }
+    let programs = figures.programs.iter().map(|one| Shown {
+        program: &one.program,
+        command: &one.command,
+        warnings: warnings(one, figures.clock),
+        sections: of_program(one, figures.clock),
+    });
+    traced::document(title, figures.complete, programs.collect())
 }
 
-fn of_program(program: &Program, clock: Clock, prefix: &str) -> Vec<Section> {
+fn warnings(program: &Program, clock: Clock) -> Vec<String> {
+    let of_rows = program.managers.iter().flat_map(|row| {
+        let doubts = doubts(row).into_iter().map(move |doubt| format!("{}: {doubt}", row.manager));
+        warnings_of(&row.manager, row.problem.as_ref(), &row.warnings).into_iter().chain(doubts)
+    });
+    of_rows.chain(differs(program, clock)).collect()
+}
+
+fn of_program(program: &Program, clock: Clock) -> Vec<Section> {
     let rows: Vec<(&Row, &ImageFigures)> =
         program.managers.iter().filter_map(|row| Some((row, row.figures.as_ref()?))).collect();
     let Some(&(row, figures)) = rows.first() else { return Vec::new() };
     let section = |title: &str, text: Vec<String>, items: Vec<Item>| {
-        (!items.is_empty()).then(|| Section { title: format!("{prefix}{title}"), text, items })
+        (!items.is_empty()).then(|| Section { title: title.into(), text, items })
     };
     let of =
         |title: &str| if rows.len() > 1 { format!("{title} (under {})", row.manager) } else { title.into() };

@@ -2,25 +2,33 @@
 
 use heaptoll_instruction_counts::{Figures as ImageFigures, Instructions};
 
-use super::figures::{Program, Row};
+use super::figures::{Figures, Program, Row};
 use heaptoll_command::callgrind_file::{CallgrindFile, Function};
 
-/// The file of a row; none where nothing was counted.
-pub fn file(program: &Program, row: &Row) -> Option<CallgrindFile> {
+/// A file for each program and manager of which something was counted.
+pub fn files(figures: &Figures) -> impl Iterator<Item = CallgrindFile> {
+    let programs = figures.programs.iter();
+    programs.flat_map(|program| program.managers.iter().filter_map(move |row| file(program, row)))
+}
+
+fn file(program: &Program, row: &Row) -> Option<CallgrindFile> {
     let figures = row.figures.as_ref()?;
     // What collections load in calls is not known by routine, so the sums would not close.
     let has_collector = figures.amounts.owners.collector.instructions > 0;
     let events = [("Ir", "instructions"), ("Dr", "loads"), ("Dw", "stores")];
     let counted = if has_collector { 1 } else { events.len() };
     let events = events[..counted].iter().map(|(name, title)| ((*name).to_owned(), (*title).to_owned()));
+    let (name, manager) = (program.program.clone(), row.manager.clone());
     Some(CallgrindFile {
         command: row.image.as_ref().map_or_else(|| program.command.clone(), |image| image.command.clone()),
         descriptions: vec![
-            format!("Counted: {} under {}, by heaptoll exact instructions", program.program, row.manager),
+            format!("Counted: {name} under {manager}, by heaptoll exact instructions"),
             "Functions: routines of the malloc family, with all that they call; `program` is all else".into(),
         ],
         events: events.collect(),
         functions: functions(row, figures, counted),
+        program: name,
+        manager,
     })
 }
 

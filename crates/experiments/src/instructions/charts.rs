@@ -4,13 +4,10 @@ use heaptoll_instruction_counts::{BySize, ClassFigures, Figures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
 
 use super::figures::Row;
+use super::sections::figures;
 
 /// A size class needs so many calls to be in a curve: the first few of a class do work that is done once.
 const FEWEST_CALLS: u64 = 20;
-
-fn figures<'a>(rows: &[&'a Row]) -> Vec<(&'a Row, &'a Figures)> {
-    rows.iter().filter_map(|row| Some((*row, row.figures.as_ref()?))).collect()
-}
 
 fn curves(
     rows: &[&Row],

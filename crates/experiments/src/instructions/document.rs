@@ -1,66 +1,42 @@
 //! The document of `heaptoll exact instructions`: its sentences, tables and charts.
 
 use heaptoll_report::document::{Document, Item, Section};
-use heaptoll_report::format::{count, shell_command};
+use heaptoll_report::format::count;
 
 use super::figures::{Figures, Program, Row};
 use super::{charts, check, functions, sections};
+use heaptoll_runs::traced::{self, Shown, warnings_of};
 
 /// The whole document.
-pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String) -> Document {
-    let several = figures.programs.len() > 1;
-    let mut warnings = Vec::new();
-    if !figures.complete {
-        warnings.push("interrupted: not all runs were made".to_owned());
-    }
-    let mut all = Vec::new();
-    for program in &figures.programs {
-        let name =
-            |text: &String| if several { format!("{}: {text}", program.program) } else { text.clone() };
-        warnings.extend(program.warnings.iter().map(name));
-        for row in &program.managers {
-            let label = |text: &String| name(&format!("{}: {text}", row.manager));
-            warnings.extend(row.problem.iter().map(label));
-            let more = row.warnings.iter().filter(|text| row.problem.as_ref() != Some(*text));
-            warnings.extend(more.map(label));
-        }
-        let prefix = if several { format!("{}: ", program.program) } else { String::new() };
-        all.extend(of_program(program, &prefix));
-    }
-    warnings.dedup();
-    Document {
-        title: title(figures),
-        subtitle: subtitle(figures),
-        warnings,
-        sections: all,
-        facts,
-        command,
-        ..Document::default()
-    }
-}
-
-fn title(figures: &Figures) -> String {
-    match figures.programs.as_slice() {
+pub fn document(figures: &Figures) -> Document {
+    let title = match figures.programs.as_slice() {
         [one] => format!("What malloc and free cost {}", one.program),
         many => format!("What malloc and free cost {} programs", many.len()),
-    }
+    };
+    let programs = figures.programs.iter().map(|one| Shown {
+        program: &one.program,
+        command: &one.command,
+        warnings: warnings(one),
+        sections: of_program(one),
+    });
+    let shown = traced::document(title, figures.complete, programs.collect());
+    Document { facts: vec![("runs of each".into(), figures.repeat.to_string())], ..shown }
 }
 
-fn subtitle(figures: &Figures) -> String {
-    match figures.programs.as_slice() {
-        [one] => shell_command(&one.command),
-        many => many.iter().map(|program| program.program.as_str()).collect::<Vec<_>>().join(", "),
-    }
+fn warnings(program: &Program) -> Vec<String> {
+    let rows = program.managers.iter();
+    let of_rows = rows.flat_map(|row| warnings_of(&row.manager, row.problem.as_ref(), &row.warnings));
+    program.warnings.iter().cloned().chain(of_rows).collect()
 }
 
-fn of_program(program: &Program, prefix: &str) -> Vec<Section> {
+fn of_program(program: &Program) -> Vec<Section> {
     let rows: Vec<&Row> = program.managers.iter().filter(|row| row.figures.is_some()).collect();
     if rows.is_empty() {
         return vec![];
     }
     let section = |title: &str, text: Vec<String>, items: Vec<Option<Item>>| {
         let items: Vec<Item> = items.into_iter().flatten().collect();
-        (!items.is_empty()).then(|| Section { title: format!("{prefix}{title}"), text, items })
+        (!items.is_empty()).then(|| Section { title: title.into(), text, items })
     };
     let mut shares = vec![Some(sections::shares(&rows))];
     shares.push(sections::phases(&rows));

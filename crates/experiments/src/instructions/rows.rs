@@ -1,47 +1,25 @@
 //! Runs, gathered into a row a program and manager.
 
-use std::collections::HashMap;
-
 use super::check;
 use super::figures::{Disagreement, Program, Row};
-use heaptoll_experiment::experiment::ProgramInfo;
-use heaptoll_runs::traced::{Cell, Plan};
+use heaptoll_runs::traced::Made;
 
-/// All runs made, by program and manager.
-#[derive(Debug, Default)]
-pub struct Runs {
-    made: HashMap<(String, String), Vec<Row>>,
-}
-
-fn key(cell: &Cell) -> (String, String) {
-    (cell.program.name.clone(), cell.stack.name.clone())
-}
-
-impl Runs {
-    /// Adds one.
-    pub fn add(&mut self, cell: &Cell, run: Row) {
-        self.made.entry(key(cell)).or_default().push(run);
-    }
-
-    /// The rows of every program of the plan.
-    pub fn programs(&self, plan: &Plan, cells: &[Cell]) -> Vec<Program> {
-        let made = |program: &ProgramInfo| {
-            let own = cells.iter().filter(|cell| cell.program.name == program.name);
-            own.filter_map(|cell| self.made.get(&key(cell)).cloned().and_then(gathered)).collect()
-        };
-        let refused = |manager, why| Row { manager, problem: Some(why), ..Row::default() };
-        let program = |(info, managers): (&ProgramInfo, Vec<Row>)| Program {
-            program: info.name.clone(),
-            command: info.command.clone(),
-            warnings: check::warnings(&managers),
-            managers,
-        };
-        plan.by_program(made, refused).into_iter().map(program).collect()
+/// A program: its runs, those under one manager as one row, then what was refused.
+pub fn program(made: Made<Row>) -> Program {
+    let of_cells = made.rows.chunk_by(|run, next| run.manager == next.manager);
+    let mut managers: Vec<Row> = of_cells.filter_map(gathered).collect();
+    let refused = made.refused.into_iter();
+    managers.extend(refused.map(|(manager, why)| Row { manager, problem: Some(why), ..Row::default() }));
+    Program {
+        program: made.program.name.clone(),
+        command: made.program.command.clone(),
+        warnings: check::warnings(&managers),
+        managers,
     }
 }
 
 /// One row of several runs of a cell: the first whole one, and whether the others agree with it.
-fn gathered(runs: Vec<Row>) -> Option<Row> {
+fn gathered(runs: &[Row]) -> Option<Row> {
     let made = u32::try_from(runs.len()).unwrap_or(u32::MAX);
     let shown = runs.iter().position(Row::is_whole).unwrap_or(0);
     let first = runs.get(shown)?.clone();
@@ -76,20 +54,20 @@ mod tests {
 
     #[test]
     fn one_run_neither_agrees_nor_disagrees() {
-        let row = gathered(vec![run(10)]).expect("a row");
+        let row = gathered(&[run(10)]).expect("a row");
         assert_eq!((row.runs, row.agree, row.differ_by), (1, None, None));
-        assert!(gathered(vec![]).is_none());
+        assert!(gathered(&[]).is_none());
     }
 
     #[test]
     fn runs_that_are_the_same_agree() {
-        let row = gathered(vec![run(10), run(10), run(10)]).expect("a row");
+        let row = gathered(&[run(10), run(10), run(10)]).expect("a row");
         assert_eq!((row.runs, row.agree, row.differ_by), (3, Some(true), None));
     }
 
     #[test]
     fn by_how_much_they_differ_is_kept() {
-        let row = gathered(vec![run(10), run(17), run(8)]).expect("a row");
+        let row = gathered(&[run(10), run(17), run(8)]).expect("a row");
         assert_eq!((row.agree, row.application()), (Some(false), Some(10)));
         assert_eq!(row.differ_by, Some(Disagreement { application: 9, allocation: 0 }));
     }
@@ -97,7 +75,7 @@ mod tests {
     #[test]
     fn a_run_that_failed_is_not_the_one_that_is_shown() {
         let failed = Row { problem: Some("killed".into()), ..run(3) };
-        let row = gathered(vec![failed, run(10)]).expect("a row");
+        let row = gathered(&[failed, run(10)]).expect("a row");
         assert_eq!((row.application(), row.problem.as_deref()), (Some(10), Some("killed")));
     }
 }

@@ -13,7 +13,8 @@ fn maybe(value: Option<f64>, words: fn(f64) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), words)
 }
 
-fn figures<'a>(rows: &[&'a Row]) -> Vec<(&'a Row, &'a Figures)> {
+/// The rows with figures.
+pub fn figures<'a>(rows: &[&'a Row]) -> Vec<(&'a Row, &'a Figures)> {
     rows.iter().filter_map(|row| Some((*row, row.figures.as_ref()?))).collect()
 }
 

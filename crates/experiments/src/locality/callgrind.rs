@@ -1,16 +1,24 @@
 //! The misses of a program under a manager in callgrind's format, by the code that made the reference.
 
+use heaptoll_locality::hierarchy::all;
+use heaptoll_locality::simulation::{Accessor, Split};
 use heaptoll_locality::study::Row;
 use heaptoll_units::whole_bytes;
 
-use super::figures::Program;
+use super::figures::{Figures, Program};
 use heaptoll_command::callgrind_file::{CallgrindFile, Function};
 
-/// Names of what makes references; the sweep is the collector's.
-const NAMES: [&str; 4] = ["program", "allocator", "collector", "system calls"];
+/// What makes references; the sweep is the collector's.
+const ACCESSORS: [Accessor; 4] =
+    [Accessor::Program, Accessor::Allocator, Accessor::Collector, Accessor::System];
 
-/// The file of a row.
-pub fn file(program: &Program, row: &Row) -> CallgrindFile {
+/// A file for each program and manager.
+pub fn files(figures: &Figures) -> impl Iterator<Item = CallgrindFile> {
+    let programs = figures.programs.iter();
+    programs.flat_map(|program| program.study.rows.iter().map(move |row| file(program, row)))
+}
+
+fn file(program: &Program, row: &Row) -> CallgrindFile {
     let mut events = vec![
         ("Ir".to_owned(), "instructions".to_owned()),
         ("Refs".to_owned(), "loads and stores".to_owned()),
@@ -21,45 +29,37 @@ pub fn file(program: &Program, row: &Row) -> CallgrindFile {
         events.push((format!("L{}m", level.level), title));
     }
     events.push(("Stall".to_owned(), "estimated cycles of waiting".to_owned()));
-    let functions = NAMES.iter().enumerate().map(|(at, name)| Function {
-        name: (*name).to_owned(),
-        own: figures(row, at),
+    let functions = ACCESSORS.map(|accessor| Function {
+        name: accessor.name().to_owned(),
+        own: amounts(row, accessor),
         ..Function::default()
     });
+    let (program, manager) = (program.program.clone(), row.about.manager.clone());
     CallgrindFile {
         command: row.about.main.clone(),
         descriptions: vec![
-            format!("Simulated: {} under {}, by heaptoll exact locality", program.program, row.about.manager),
+            format!("Simulated: {program} under {manager}, by heaptoll exact locality"),
             "Functions: whose code made a reference".into(),
         ],
         events,
-        functions: functions.filter(|function| function.own.iter().any(|figure| *figure > 0)).collect(),
+        functions: functions
+            .into_iter()
+            .filter(|function| function.own.iter().any(|figure| *figure > 0))
+            .collect(),
+        program,
+        manager,
     }
 }
 
-/// In the order of the events; `at` is an index of [`NAMES`].
-fn figures(row: &Row, at: usize) -> Vec<u64> {
-    let of = |split: [u64; 5]| {
-        let [program, allocator, collector, system, sweeper] = split;
-        [program, allocator, collector + sweeper, system][at]
+/// In the order of the events. Instructions in system calls are not seen.
+fn amounts(row: &Row, accessor: Accessor) -> Vec<u64> {
+    let of = |split: &Split<u64>| match accessor {
+        Accessor::Collector => split.collections(),
+        other => *split.get(other),
     };
-    let references = &row.references;
-    let mut figures = vec![
-        row.about.instructions.get(at).copied().unwrap_or(0),
-        of([
-            references.program,
-            references.allocator,
-            references.collector,
-            references.system,
-            references.sweeper,
-        ]),
-    ];
-    for level in &row.machine {
-        let by = &level.by;
-        let counts = [by.program, by.allocator, by.collector, by.system, by.sweeper];
-        figures.push(of(counts.map(|counts| counts.total())));
-    }
-    let stall = &row.stall_cycles;
-    figures.push(of([stall.program, stall.allocator, stall.collector, stall.system, stall.sweeper]));
-    figures
+    let instructions = row.about.instructions.get(accessor as usize).copied().unwrap_or(0);
+    let mut amounts = vec![instructions, of(&row.references)];
+    amounts.extend(row.machine.iter().map(|level| of(&all(&level.by))));
+    amounts.push(of(&row.stall_cycles));
+    amounts
 }

@@ -7,32 +7,26 @@ use heaptoll_units::percent;
 
 use super::figures::{Figures, Program};
 use super::sections;
+use heaptoll_runs::traced::{self, Shown};
 
 /// The whole document; tables have columns for caches of these sizes.
-pub fn document(figures: &Figures, sizes: &[u64], facts: Vec<(String, String)>, command: String) -> Document {
+pub fn document(figures: &Figures, sizes: &[u64]) -> Document {
     let names: Vec<String> = figures.programs.iter().map(|one| one.program.clone()).collect();
-    let several = figures.programs.len() > 1;
-    let sections = figures.programs.iter().flat_map(|one| {
-        let mut sections = sections::sections(&one.study, sizes);
-        if several {
-            sections
-                .iter_mut()
-                .for_each(|section| section.title = format!("{}: {}", one.program, section.title));
-        }
-        sections
+    let title = match names.len() {
+        1..=3 => format!("Locality of {}", and_list(&names)),
+        many => format!("Locality of {}", plural(many, "program")),
+    };
+    let programs = figures.programs.iter().map(|one| Shown {
+        program: &one.program,
+        command: &one.command,
+        warnings: vec![],
+        sections: sections::sections(&one.study, sizes),
     });
-    Document {
-        title: match names.len() {
-            1..=3 => format!("Locality of {}", and_list(&names)),
-            many => format!("Locality of {}", plural(many, "program")),
-        },
-        subtitle: subtitle(figures),
-        warnings: warnings(figures),
-        sections: sections.collect(),
-        facts: facts.into_iter().chain(sampled(figures)).collect(),
-        command,
-        ..Document::default()
-    }
+    let mut document = traced::document(title, figures.complete, programs.collect());
+    document.subtitle = subtitle(figures);
+    document.warnings.extend(warnings(figures));
+    document.facts = sampled(figures);
+    document
 }
 
 fn subtitle(figures: &Figures) -> String {
@@ -67,9 +61,6 @@ fn sampled(figures: &Figures) -> Vec<(String, String)> {
 
 fn warnings(figures: &Figures) -> Vec<String> {
     let mut found = Vec::new();
-    if !figures.complete {
-        found.push("interrupted: not all runs were made".to_owned());
-    }
     let several = figures.programs.len() > 1;
     for one in &figures.programs {
         let baseline = one.study.rows.first().map(|row| row.about.manager.as_str()).unwrap_or_default();

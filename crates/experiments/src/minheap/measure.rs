@@ -17,7 +17,6 @@ use heaptoll_command::context::Progress;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::attempt::{Attempt, Runs, Set};
 use heaptoll_runs::preparation::estimate::Estimate;
-use heaptoll_runs::preparation::preflights::{Limits, PreflightOutcome, prove};
 
 /// Heaps are whole pages.
 const PAGE: u64 = 4096;
@@ -52,8 +51,6 @@ pub struct Plan<'a> {
     pub tolerance: f64,
     /// Runs at either side of an edge and of each baseline.
     pub repeats: u32,
-    /// Exit status of success.
-    pub expect_status: i32,
     /// Progress.
     pub progress: &'a dyn Progress,
 }
@@ -144,7 +141,7 @@ impl Plan<'_> {
 
     /// Runs the program twice under the C library's own malloc.
     pub(super) fn expected(&self, program: &ProgramInfo) -> Result<ExpectedResult, Failure> {
-        let mut expected = ExpectedResult { status: self.expect_status, digest: None };
+        let mut expected = ExpectedResult { status: self.runs.expect_status, digest: None };
         let mut digests = Vec::new();
         for _ in 0..RIGHT_RUNS {
             let attempt = self.runs.attempt(program, &Set::default())?;
@@ -162,26 +159,6 @@ impl Plan<'_> {
         Ok(expected)
     }
 
-    /// The preloads of a stack, once the preflight has proved it; or why it does not serve the program.
-    fn proven(&self, program: &ProgramInfo, stack: &Manager) -> Result<Result<Set, String>, Failure> {
-        let limits = Limits {
-            whole: false,
-            longest: std::time::Duration::from_secs_f64(self.runs.timeout_s),
-            expect_status: self.expect_status,
-            working_copy: false,
-            watch: false,
-            goes_on: false,
-        };
-        let found = prove(stack, &stack.name, program, self.runs.context, limits)?;
-        Ok(match found {
-            PreflightOutcome::Serves(info, _) => Ok(Set {
-                preload: info.preload.iter().map(Into::into).collect(),
-                environment: stack.environment.clone(),
-            }),
-            PreflightOutcome::Refused(refusal) => Err(refusal.to_string()),
-        })
-    }
-
     fn collector(
         &self,
         program: &ProgramInfo,
@@ -189,7 +166,7 @@ impl Plan<'_> {
         stack: &Manager,
     ) -> Result<Collector, Failure> {
         self.progress.set_text(&format!("{} under {}", program.name, stack.name));
-        match self.proven(program, stack)? {
+        match self.runs.proven(program, stack)? {
             Ok(set) => self.searched(program, expected, stack, &set),
             Err(why) => Ok(Collector { failure: Some(why), ..Collector::of(stack) }),
         }
@@ -277,7 +254,7 @@ impl Plan<'_> {
             failures: vec![],
             refused: None,
         };
-        let set = match self.proven(program, &stack)? {
+        let set = match self.runs.proven(program, &stack)? {
             Ok(set) => set,
             Err(why) => {
                 row.refused = Some(why);

@@ -17,7 +17,7 @@ use super::reachability::{Both, Graph};
 use super::request::Request;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::traced::{Cell, Follow, Run, TracedRunner};
+use heaptoll_runs::traced::{Cell, Run, TracedRunner};
 
 /// The stack under which programs are recorded: the layer, which forwards, over glibc.
 fn stack(program: &ProgramInfo, graph: bool, context: &Context) -> StackInfo {
@@ -51,13 +51,7 @@ pub fn record(
 ) -> Result<OracleFile, Failure> {
     let refuse = |why: String| Failure::NothingToCompare(format!("{}: {why}", program.name));
     let executable = executable(program)?;
-    let cell = Cell {
-        program: program.clone(),
-        stack: stack(program, request.graph, context),
-        is_baseline: true,
-        cautions: vec![],
-        follow: Follow::default(),
-    };
+    let cell = Cell::alone(program, stack(program, request.graph, context));
     let runner = TracedRunner {
         copied: None,
         tracer,

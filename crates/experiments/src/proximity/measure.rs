@@ -23,7 +23,6 @@ use heaptoll_command::context::Progress;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::attempt::{Attempt, Runs, Set};
 use heaptoll_runs::preparation::estimate::Estimate;
-use heaptoll_runs::preparation::preflights::{Limits, PreflightOutcome, prove};
 
 /// The variable that names the file of events.
 const VARIABLE: &str = "HEAPTOLL_EVENTS";
@@ -50,8 +49,6 @@ pub struct Plan<'a> {
     pub seed: u64,
     /// Whether the processor time of requests is recorded.
     pub cpu: bool,
-    /// Exit status of success.
-    pub expect_status: i32,
     /// Progress.
     pub progress: &'a dyn Progress,
 }
@@ -171,7 +168,7 @@ impl Plan<'_> {
             return attempt.served_badly.clone();
         }
         match attempt.finished.ended {
-            Ended::Exit(status) if status == self.expect_status => match digest {
+            Ended::Exit(status) if status == self.runs.expect_status => match digest {
                 Some(digest) if *digest != attempt.finished.digest => Some("wrong output".into()),
                 _ => None,
             },
@@ -257,20 +254,11 @@ impl Plan<'_> {
             fastest_median_ns: None,
             refused: None,
         };
-        let limits = Limits {
-            whole: false,
-            longest: std::time::Duration::from_secs_f64(self.runs.timeout_s),
-            expect_status: self.expect_status,
-            working_copy: false,
-            watch: false,
-            goes_on: false,
-        };
-        let found = prove(stack, &stack.name, program, self.runs.context, limits)?;
-        let preload: Vec<PathBuf> = match found {
-            PreflightOutcome::Serves(info, _) => info.preload.iter().map(Into::into).collect(),
-            PreflightOutcome::Refused(refusal) => {
+        let proven = match self.runs.proven(program, stack)? {
+            Ok(set) => set,
+            Err(why) => {
                 self.progress.advance(self.collections.len() as u64 * u64::from(self.repetitions));
-                row.refused = Some(refusal.to_string());
+                row.refused = Some(why);
                 return Ok(row);
             }
         };
@@ -279,7 +267,7 @@ impl Plan<'_> {
             let every =
                 (first.0 / aimed_at.max(1)).max(if self.java { java_pauses::LEAST_PERIOD } else { 1 });
             let set = collector_options::with(self.known, stack, &selection::options(stack, every))?;
-            let set = Set { preload: preload.clone(), environment: set.environment };
+            let set = Set { preload: proven.preload.clone(), environment: set.environment };
             cells.push((Scale::new(aimed_at, every), set, vec![]));
         }
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);

@@ -21,7 +21,7 @@ use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::estimate::Estimate;
 use heaptoll_runs::traced::{
-    Cell, Follow, LIMIT_S, NOT_MEASURABLE, Run, TracedRunner, fitness_of, other_path, remarks_of,
+    Cell, LIMIT_S, NOT_MEASURABLE, Run, TracedRunner, fitness_of, other_path, remarks_of,
 };
 
 /// A traced run takes so many times the program's CPU time, with the machine's caches simulated: 45 to 85 (gawk, lua,
@@ -147,14 +147,9 @@ fn lacking(experiment: &Experiment) -> Vec<Cell> {
 }
 
 fn cell(program: &ProgramInfo, stack: &StackInfo, baseline: &str) -> Cell {
-    Cell {
-        program: program.clone(),
-        // The warnings of the preflight are under the measured table already.
-        stack: StackInfo { warnings: vec![], ..stack.clone() },
-        is_baseline: stack.name == baseline,
-        cautions: vec![],
-        follow: Follow::default(),
-    }
+    // The warnings of the preflight are under the measured table already.
+    let shown = StackInfo { warnings: vec![], ..stack.clone() };
+    Cell { is_baseline: stack.name == baseline, ..Cell::alone(program, shown) }
 }
 
 fn baseline_is_counted(experiment: &Experiment, program: &str) -> bool {
@@ -250,11 +245,8 @@ fn one(
 /// Simulated misses of the process image that executed most, and reasons to doubt them.
 fn locality(mut traced: Traced<MachineOnly>, machine: &Machine) -> (Option<LocalityFigures>, Vec<String>) {
     let images = traced.images.len();
-    let Some(main) = traced.main().map(|image| (image.image.pid, image.image.number)) else {
-        return (None, vec![]);
-    };
-    let at = traced.images.iter().position(|image| (image.image.pid, image.image.number) == main);
-    let Some(found) = at.map(|at| traced.images.swap_remove(at).sink.finish()) else { return (None, vec![]) };
+    let Some(main) = traced.main_at() else { return (None, vec![]) };
+    let found = traced.images.swap_remove(main).sink.finish();
     let mut doubts = Vec::new();
     if images > 1 {
         doubts.push(format!(

@@ -100,9 +100,10 @@ impl Heaps<'_> {
         context: &'a Context,
         progress: &'a dyn Progress,
     ) -> Result<Result<SmallestHeaps<'a>, String>, Failure> {
-        let runs = Runs { context, timeout_s: experiment.settings.timeout_s };
-        let expected = experiment.settings.expect_status;
-        match SmallestHeaps::of(program, self.known, runs, expected, progress) {
+        let settings = &experiment.settings;
+        let (timeout_s, expect_status) = (settings.timeout_s, settings.expect_status);
+        let runs = Runs { context, timeout_s, expect_status };
+        match SmallestHeaps::of(program, self.known, runs, progress) {
             Ok(searches) => Ok(Ok(searches)),
             Err(Failure::NothingToCompare(why)) => Ok(Err(why)),
             Err(other) => Err(other),

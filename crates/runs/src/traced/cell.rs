@@ -2,7 +2,7 @@
 
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_experiment::observation::{LocalityFigures, Outcome};
-use heaptoll_reftrace_host::Traced;
+use heaptoll_reftrace_host::{Traced, TracedImage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,14 @@ pub struct Cell {
     pub follow: Follow,
 }
 
+impl Cell {
+    /// Of a run that is not compared: nothing is known of its manager, and only routines of C are followed.
+    pub fn alone(program: &ProgramInfo, stack: StackInfo) -> Cell {
+        let (program, follow) = (program.clone(), Follow::default());
+        Cell { program, stack, is_baseline: true, cautions: vec![], follow }
+    }
+}
+
 /// The process image that figures are of, as in the JSON.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageSummary {
@@ -37,6 +45,8 @@ pub struct ImageSummary {
 pub struct JudgedRun<S> {
     /// The trace. Never without an image.
     pub traced: Traced<S>,
+    /// Index of the process image that figures are of: the one with the most instructions.
+    pub main: usize,
     /// How it ended, its output compared with the baseline's.
     pub outcome: Outcome,
     /// Warnings about its figures, most important first: that they are not whole, that the output differs, messages of
@@ -45,6 +55,17 @@ pub struct JudgedRun<S> {
 }
 
 impl<S> JudgedRun<S> {
+    /// The process image that figures are of.
+    pub fn main_image(&self) -> &TracedImage<S> {
+        &self.traced.images[self.main]
+    }
+
+    /// It, as in the JSON.
+    pub fn image(&self) -> ImageSummary {
+        let image = self.main_image();
+        ImageSummary { command: image.image.command.clone(), ended: image.ending.to_string() }
+    }
+
     /// Whether the figures are of a whole, good run.
     pub fn is_good(&self) -> bool {
         self.outcome.is_ok() && self.traced.is_whole()

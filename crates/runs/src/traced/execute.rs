@@ -1,47 +1,92 @@
-//! The runs of a plan, one after the other: each is traced, judged, stored and handed to the command.
+//! The runs of a plan, one after the other: each is traced, judged, stored and handed to the command, whose row of it is
+//! kept.
+
+use std::collections::BTreeMap;
 
 use heaptoll_experiment::compare::judge_outputs;
+use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::observation::{Observation, Outcome};
 use heaptoll_experiment::store::Store;
 use heaptoll_reftrace::Sink;
 use heaptoll_reftrace_host::{Image, Options, Traced};
+use heaptoll_report::document::Document;
+use heaptoll_report::format::shell_command;
 
 use super::cell::{Cell, Figures, JudgedRun};
 use super::plan::Plan;
 use super::remarks;
 use super::single::Run;
+use crate::findings::{Ending, Findings};
 use crate::preparation::experiment_file;
 use heaptoll_command::context::{Context, Messages};
 use heaptoll_command::failure::Failure;
 
-/// How the runs of a plan ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// All were made, and all are good.
-    Complete,
-    /// All were made; some are not good, or could not be kept, or a requested manager was refused.
-    Trouble,
-    /// Ctrl-C; the run that it ended is not whole.
-    Interrupted,
+/// A plan whose runs were made.
+pub struct Executed<R> {
+    /// The plan, with the rows that were stored, and what was refused since.
+    pub plan: Plan,
+    /// How its runs ended.
+    pub ending: Ending,
+    rows: BTreeMap<String, Vec<R>>,
+}
+
+/// What the runs of one program gave.
+pub struct Made<'a, R> {
+    /// The program.
+    pub program: &'a ProgramInfo,
+    /// Its baseline; empty where there is none.
+    pub baseline: &'a str,
+    /// A row a run, the baseline's first.
+    pub rows: Vec<R>,
+    /// The managers that were refused on it, with the reasons.
+    pub refused: Vec<(String, String)>,
+}
+
+impl<R> Executed<R> {
+    /// What `made` gives for each program, in the order requested.
+    pub fn programs<P>(&mut self, made: impl Fn(Made<R>) -> P) -> Vec<P> {
+        let Executed { plan, rows, .. } = self;
+        let each = |program: &ProgramInfo| {
+            let baseline =
+                plan.cells.iter().find(|cell| cell.is_baseline && cell.program.name == program.name);
+            let refused = plan.refused().iter().filter(|(name, ..)| *name == program.name);
+            made(Made {
+                program,
+                baseline: baseline.map_or("", |cell| cell.stack.name.as_str()),
+                rows: rows.remove(&program.name).unwrap_or_default(),
+                refused: refused.map(|(_, manager, why)| (manager.clone(), why.clone())).collect(),
+            })
+        };
+        plan.experiment.programs.iter().map(each).collect()
+    }
+
+    /// The findings. `facts` are the command's own about all runs; those that the document has come last.
+    pub fn findings<F>(self, figures: F, facts: Vec<(String, String)>, document: Document) -> Findings<F> {
+        let Executed { plan, ending, .. } = self;
+        let all = [plan.manager_facts(), facts, plan.tracer_facts().into(), document.facts].concat();
+        let command = shell_command(&plan.experiment.settings.repeat_command);
+        Findings { figures, document: Document { facts: all, command, ..document }, ending }
+    }
 }
 
 /// Makes the runs. `begin` gives a sink for each process image; `done` takes each traced run, the baseline of a
-/// program first, and returns the figures to store. Randomness is pinned as the plan requires, whatever the `options`.
+/// program first, and returns its row and the figures to store. Randomness is pinned as the plan requires, whatever the
+/// `options`.
 ///
 /// # Errors
 /// A program's baseline cannot be traced and nothing else was requested, or Ctrl-C before anything was traced.
-pub fn execute<S: Sink>(
-    plan: &mut Plan,
+pub fn execute<S: Sink, R>(
+    mut plan: Plan,
     context: &Context,
     options: &Options,
     mut begin: impl FnMut(&Cell, &Image) -> S,
-    mut done: impl FnMut(&Cell, JudgedRun<S>) -> Figures,
-) -> Result<Ending, Failure> {
+    mut done: impl FnMut(&Cell, JudgedRun<S>) -> (R, Figures),
+) -> Result<Executed<R>, Failure> {
     let options = Options { pin: plan.pin, ..options.clone() };
     let mut keeper = Keeper { store: None, lost: false, messages: context.messages };
     let mut ending =
         if plan.experiment.refused_what_was_named() { Ending::Trouble } else { Ending::Complete };
-    let mut runs_made = 0;
+    let mut rows: BTreeMap<String, Vec<R>> = BTreeMap::new();
     let cells = plan.cells.clone();
     for (number, cell) in cells.iter().enumerate() {
         if context.interrupt.is_set() {
@@ -53,22 +98,22 @@ pub fn execute<S: Sink>(
             Ok(run) => run,
             Err(error) if cells.len() == 1 => return Err(Failure::Refused(Box::new(error))),
             Err(error) => {
-                refuse(plan, cell, &error.to_string(), context);
+                refuse(&mut plan, cell, &error.to_string(), context);
                 ending = Ending::Trouble;
                 continue;
             }
         };
         let interrupted = row.outcome == Outcome::Interrupted && traced.stopped.is_none();
-        let mut stored = add_row(plan, cell, row);
+        let mut stored = add_row(&mut plan, cell, row);
         let mut is_good = false;
-        if !traced.images.is_empty() {
-            let run = judged(plan, cell, traced);
+        if let Some(main) = traced.main_at() {
+            let run = judged(&plan, cell, traced, main);
             is_good = run.is_good();
-            runs_made += 1;
-            let figures = done(cell, run);
-            stored = add_figures(plan, stored, figures);
+            let (row, figures) = done(cell, run);
+            rows.entry(cell.program.name.clone()).or_default().push(row);
+            stored = add_figures(&mut plan, stored, figures);
         }
-        keeper.keep(plan, stored);
+        keeper.keep(&plan, stored);
         if interrupted {
             ending = Ending::Interrupted;
             break;
@@ -77,7 +122,8 @@ pub fn execute<S: Sink>(
             ending = Ending::Trouble;
         }
     }
-    finish(plan, keeper, ending, runs_made)
+    let ending = finish(&mut plan, keeper, ending, rows.is_empty())?;
+    Ok(Executed { plan, ending, rows })
 }
 
 /// Leaves a cell out that cannot be traced.
@@ -97,10 +143,10 @@ fn add_row(plan: &mut Plan, cell: &Cell, mut row: Observation) -> Observation {
 }
 
 /// The run whose row was added last, with its outcome.
-fn judged<S>(plan: &Plan, cell: &Cell, traced: Traced<S>) -> JudgedRun<S> {
+fn judged<S>(plan: &Plan, cell: &Cell, traced: Traced<S>, main: usize) -> JudgedRun<S> {
     let outcome = plan.experiment.observations.last().map_or(Outcome::Ok, |last| last.outcome.clone());
     let remarks = remarks::of(cell, &traced, &outcome);
-    JudgedRun { traced, outcome, remarks }
+    JudgedRun { traced, main, outcome, remarks }
 }
 
 /// Adds the command's figures to the last row, and to the one to store.
@@ -119,12 +165,17 @@ fn add_figures(plan: &mut Plan, mut stored: Observation, figures: Figures) -> Ob
 ///
 /// # Errors
 /// Nothing was traced.
-fn finish(plan: &mut Plan, mut keeper: Keeper, ending: Ending, runs_made: usize) -> Result<Ending, Failure> {
-    if ending == Ending::Interrupted && runs_made == 0 {
+fn finish(
+    plan: &mut Plan,
+    mut keeper: Keeper,
+    ending: Ending,
+    nothing_traced: bool,
+) -> Result<Ending, Failure> {
+    if ending == Ending::Interrupted && nothing_traced {
         keeper.close(plan);
         return Err(Failure::Interrupted);
     }
-    if runs_made == 0 {
+    if nothing_traced {
         let reasons: Vec<String> = plan
             .refused()
             .iter()

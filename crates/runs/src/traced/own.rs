@@ -28,20 +28,10 @@ impl OwnAllocator {
         StackInfo {
             program: program.into(),
             name: self.row(),
-            preload: vec![],
-            environment: vec![],
-            version: String::new(),
             origin: format!("the allocator that {} was linked with", self.binary.display()),
             proof: format!("nothing is preloaded; {} is followed by its symbols", self.name),
             warnings: vec![format!("{}: the figures describe the allocator it was linked with", self.why)],
-            reports_statistics: false,
-            apart: None,
-            makes_files: false,
-            never_frees: false,
-            dropped_after: None,
-            block: 0,
-            heap: None,
-            own_command: None,
+            ..StackInfo::default()
         }
     }
 }

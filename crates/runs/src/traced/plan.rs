@@ -69,23 +69,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Rows by program: those that `made` gives for its runs, then one that `refused` makes of each manager that was refused.
-    pub fn by_program<R>(
-        &self,
-        made: impl Fn(&ProgramInfo) -> Vec<R>,
-        refused: impl Fn(String, String) -> R,
-    ) -> Vec<(&ProgramInfo, Vec<R>)> {
-        let rows = |program| {
-            let mut rows: Vec<R> = made(program);
-            let of_it = self.refused().iter().filter(|(name, ..)| *name == program.name);
-            rows.extend(of_it.map(|(_, stack, why)| refused(stack.clone(), why.clone())));
-            (program, rows)
-        };
-        self.experiment.programs.iter().map(rows).collect()
-    }
-
     /// The tracer, and whether randomness was pinned.
-    pub fn tracer_facts(&self) -> [(String, String); 2] {
+    pub(super) fn tracer_facts(&self) -> [(String, String); 2] {
         let pinned = if self.pin { "pinned" } else { "not pinned" };
         [
             ("traced by".into(), format!("heaptoll's tracer on Valgrind {}", self.tracer.version())),
@@ -94,7 +79,7 @@ impl Plan {
     }
 
     /// Each manager once, with its version and where it comes from.
-    pub fn manager_facts(&self) -> Vec<(String, String)> {
+    pub(super) fn manager_facts(&self) -> Vec<(String, String)> {
         let mut seen = HashSet::new();
         let each = self.experiment.stacks.iter().filter(|stack| seen.insert(&stack.name));
         each.map(|stack| {

@@ -91,7 +91,7 @@ impl Scout<'_> {
         let stack = StackInfo { own_command: own_command.cloned(), ..as_it_is(program) };
         let follow =
             Follow { symbols: self.table.lines(|_| true).into(), table: self.table.clone(), own: None };
-        let cell = Cell { program: program.clone(), stack, is_baseline: true, cautions: vec![], follow };
+        let cell = Cell { follow, ..Cell::alone(program, stack) };
         let runner = TracedRunner {
             copied: None,
             tracer: self.tracer,

@@ -48,7 +48,7 @@ fn figures(runs: Vec<(&str, ImageResult)>, sampling: Option<Sampling>) -> Figure
 }
 
 fn shown_document(figures: &Figures) -> Document {
-    document(figures, &SIZES, vec![], "heaptoll exact locality -- gawk '{ n++ }'".into())
+    document(figures, &SIZES)
 }
 
 fn tables(section: &Section) -> impl Iterator<Item = &Table> {
