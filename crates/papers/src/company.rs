@@ -15,7 +15,7 @@ use heaptoll_statistics::Interval;
 use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, over_programs, paired};
 
 use super::effect::Basis;
-use super::figures::Value;
+use heaptoll_facts::Value;
 use super::known::Known;
 use super::pairs::CellRef;
 

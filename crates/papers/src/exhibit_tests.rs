@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::bundled::all;
-use super::super::figures::Value;
+use heaptoll_facts::Value;
 use super::super::placed;
 use super::super::testing::{cells, samples};
 use super::*;

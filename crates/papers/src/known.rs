@@ -5,7 +5,7 @@ use heaptoll_statistics::student;
 use heaptoll_statistics::{FEWEST_PAIRS, median};
 
 use super::effect::Basis;
-use super::figures::Value;
+use heaptoll_facts::Value;
 
 /// The log ratio of a count to none, and by how much an interval reaches to either side at most: a factor of a
 /// million, as in `heaptoll_experiment`.

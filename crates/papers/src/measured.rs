@@ -7,7 +7,7 @@ use heaptoll_statistics::FEWEST_PAIRS;
 use super::company::{self, Series};
 use super::definition::Against;
 use super::effect::{Basis, Effect};
-use super::figures::Value;
+use heaptoll_facts::Value;
 use super::known::Known;
 use super::pairs::{CellRef, Compared};
 

@@ -37,7 +37,8 @@ fn end<'m>(all: &[&'m Measured<'_>], further: fn(f64, f64) -> f64) -> Option<(&'
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::{Absent, Value};
+    use super::super::figures::Absent;
+    use heaptoll_facts::Value;
     use super::super::testing::{cells, claiming, samples};
     use super::super::verdict::{Answer, judge};
 

@@ -3,7 +3,7 @@
 use proptest::prelude::{prop, prop_assert, proptest};
 
 use super::super::effect::Basis;
-use super::super::figures::Value;
+use heaptoll_facts::Value;
 use super::super::testing::{cells, compare, mean, samples, study, trend};
 use super::*;
 use crate::variant::numbered;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition::{Quantity, Side, Step, Study};
 use super::effect::Missing;
-use super::figures::{ALONE, AT_ONCE, Figures, Value};
+use super::figures::Figures;
+use heaptoll_experiment::facts::{ALONE, AT_ONCE};
+use heaptoll_facts::Value;
 use super::variant::numbered;
 use super::words;
 

@@ -3,7 +3,7 @@
 use heaptoll_statistics::{FEWEST_PAIRS, student};
 
 use super::effect::{Basis, Effect};
-use super::figures::Value;
+use heaptoll_facts::Value;
 use super::known::Known;
 use super::measured::{Measured, groups};
 use super::variant::numbered;

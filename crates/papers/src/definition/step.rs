@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use heaptoll_experiment::experiment::Pairing;
+use heaptoll_experiments::comparative::{self, Comparable, ReadError};
+use heaptoll_facts::Facts;
 use heaptoll_statistics::FEWEST_PAIRS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,24 +159,28 @@ impl StepKind {
     pub const fn replays(self) -> bool {
         matches!(self, StepKind::Graph)
     }
-}
 
-impl StepKind {
+    /// How its command's results are read: both are in the same order.
+    fn comparable(self) -> &'static Comparable {
+        &comparative::ALL[self as usize]
+    }
+
     /// The command's name.
-    pub const fn command(self) -> &'static str {
-        match self {
-            StepKind::Run => "run",
-            StepKind::Instructions => "exact instructions",
-            StepKind::Locality => "exact locality",
-            StepKind::Lifetimes => "trace lifetimes",
-            StepKind::Ledger => "ledger",
-            StepKind::Delay => "lab delay",
-            StepKind::Frequency => "lab frequency",
-            StepKind::Proximity => "lab proximity",
-            StepKind::Minheap => "lab minheap",
-            StepKind::Reclamation => "lab reclamation",
-            StepKind::Graph => "lab replay-graph",
-        }
+    pub fn command(self) -> &'static str {
+        self.comparable().command
+    }
+
+    /// Whether its steps measure a metric.
+    pub fn measures(self, metric: &str) -> bool {
+        self.comparable().metrics.iter().any(|known| known.is(metric))
+    }
+
+    /// Reads what its command wrote.
+    ///
+    /// # Errors
+    /// See [`Comparable::facts`].
+    pub fn facts(self, text: &str) -> Result<Facts, ReadError> {
+        self.comparable().facts(text)
     }
 
     /// The words of its name, with which a command line begins.
@@ -193,4 +199,16 @@ fn middle() -> u32 {
 
 fn quick() -> String {
     "quick".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_the_command_of_its_name() {
+        let kinds = (0..comparative::ALL.len()).map(|at| comparative::ALL[at].command.rsplit([' ', '-']).next());
+        let parsed = kinds.map(|name| serde_json::from_value::<StepKind>(name.into()).expect("a kind"));
+        assert!(parsed.enumerate().all(|(at, kind)| kind as usize == at));
+    }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::effect::{Basis, Effect};
-use crate::figures::Value;
+use heaptoll_facts::Value;
 
 /// What stands in an exhibit.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -1,0 +1,102 @@
+//! The commands whose results are facts, and what reads them.
+
+use heaptoll_command::labelled::{self, Unreadable};
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_facts::{Comparative, Facts, Metric};
+use heaptoll_report::json;
+use heaptoll_trace_reports::lifetimes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::{
+    delay, frequency, instructions, ledger, locality, minheap, proximity, reclamation, replay::graph,
+};
+
+/// A command whose results are facts.
+pub struct Comparable {
+    /// Its name.
+    pub command: &'static str,
+    /// What its facts are about.
+    pub metrics: &'static [Metric],
+    schema: &'static str,
+    read: fn(&str, &'static str) -> Result<Facts, Unreadable>,
+}
+
+/// Every one.
+pub static ALL: [Comparable; 11] = [
+    Comparable::of::<Run>("run", json::SCHEMA),
+    Comparable::of::<instructions::Figures>("exact instructions", instructions::SCHEMA),
+    Comparable::of::<locality::Figures>("exact locality", locality::SCHEMA),
+    Comparable::of::<lifetimes::Figures>("trace lifetimes", lifetimes::SCHEMA),
+    Comparable::of::<ledger::Figures>("ledger", ledger::SCHEMA),
+    Comparable::of::<delay::Delay>("lab delay", delay::SCHEMA),
+    Comparable::of::<frequency::Frequency>("lab frequency", frequency::SCHEMA),
+    Comparable::of::<proximity::Figures>("lab proximity", proximity::SCHEMA),
+    Comparable::of::<minheap::Figures>("lab minheap", minheap::SCHEMA),
+    Comparable::of::<reclamation::Reclamation>("lab reclamation", reclamation::SCHEMA),
+    Comparable::of::<graph::Figures>("lab replay-graph", graph::SCHEMA),
+];
+
+/// Of the JSON of `heaptoll run`, what facts are of.
+#[derive(Deserialize)]
+struct Run {
+    experiment: Experiment,
+}
+
+impl Comparative for Run {
+    const METRICS: &'static [Metric] = Experiment::METRICS;
+
+    fn facts(&self) -> Facts {
+        self.experiment.facts()
+    }
+}
+
+/// JSON that is not what the command writes.
+#[derive(Debug, Error)]
+#[error("the JSON of heaptoll {command}: {source}")]
+pub struct ReadError {
+    command: &'static str,
+    source: Unreadable,
+}
+
+impl Comparable {
+    const fn of<F: Comparative + DeserializeOwned>(
+        command: &'static str,
+        schema: &'static str,
+    ) -> Comparable {
+        Comparable {
+            command,
+            metrics: F::METRICS,
+            schema,
+            read: |text, schema| Ok(labelled::read::<F>(text, schema)?.facts()),
+        }
+    }
+
+    /// Reads what the command wrote.
+    ///
+    /// # Errors
+    /// It is not what the command writes, or of another version.
+    pub fn facts(&self, text: &str) -> Result<Facts, ReadError> {
+        (self.read)(text, self.schema).map_err(|source| ReadError { command: self.command, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_of_another_command_or_version_is_refused_by_name() {
+        let refused = |command: &str, text: &str| {
+            let of = ALL.iter().find(|known| known.command == command).expect("it is known");
+            of.facts(text).expect_err("it is refused").to_string()
+        };
+        let other = refused("lab delay", r#"{"schema": "heaptoll-minheap/1", "programs": []}"#);
+        assert!(other.contains("heaptoll lab delay") && other.contains("heaptoll-minheap/1"), "{other}");
+        let later = refused("lab delay", r#"{"schema": "heaptoll-delay/2", "heaptoll": "999.0.0"}"#);
+        assert!(later.contains("heaptoll-delay/2") && later.contains("heaptoll 999.0.0"), "{later}");
+        let run = refused("run", r#"{"schema": "x"}"#);
+        assert!(run.contains("heaptoll run"), "{run}");
+    }
+}
