@@ -1,6 +1,7 @@
 //! Facts: what a command that compares managers found, whatever it measured. Studies read them, and know no command.
 
 mod metric;
+mod place;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -9,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use metric::{Metric, metrics};
+pub use place::Place;
 
 /// One thing that was measured.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]

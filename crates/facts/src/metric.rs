@@ -1,5 +1,7 @@
 //! Metrics: what facts are about.
 
+use crate::Place;
+
 /// What facts are about. Its unit is part of its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
@@ -11,19 +13,26 @@ pub struct Metric {
     pub is_open: bool,
     /// Whether it counts pieces or memory, and measures no time.
     pub is_count: bool,
-    /// What it is, and what its places are.
+    /// What its places are, where it has many.
+    pub place: Place,
+    /// What it is.
     pub about: &'static str,
 }
 
 impl Metric {
     /// A metric of pieces or memory.
     pub const fn count(id: &'static str, about: &'static str) -> Metric {
-        Metric { id, beginnings: &[""], is_open: false, is_count: true, about }
+        Metric { id, beginnings: &[""], is_open: false, is_count: true, place: Place::Number, about }
     }
 
     /// A metric of time.
     pub const fn time(id: &'static str, about: &'static str) -> Metric {
         Metric { is_count: false, ..Metric::count(id, about) }
+    }
+
+    /// With such places.
+    pub const fn at(self, place: Place) -> Metric {
+        Metric { place, ..self }
     }
 
     /// One for each of these beginnings of a name.

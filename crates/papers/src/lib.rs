@@ -61,4 +61,3 @@ mod trend;
 mod variant;
 pub mod verdict;
 pub mod within;
-mod words;

@@ -8,7 +8,6 @@ use super::figures::Figures;
 use heaptoll_experiment::facts::{ALONE, AT_ONCE};
 use heaptoll_facts::Value;
 use super::variant::numbered;
-use super::words;
 
 /// A measured value with its program, manager and metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -285,7 +284,7 @@ pub(super) fn resolve<'a>(
             });
             for (at, of) in numerator {
                 let mut push = |over: Option<CellRef<'a>>, at: Option<f64>| {
-                    let place = at.map(|at| words::place(step, &quantity.metric, at)).unwrap_or_default();
+                    let place = at.map(|at| step.kind.place(&quantity.metric, at)).unwrap_or_default();
                     compared.push(Compared { of, over, program: base.clone(), at, place });
                 };
                 let Some(over) = &quantity.over else {
@@ -356,7 +355,7 @@ pub(super) fn without(
         .at
         .iter()
         .filter(|requested| none(&|one| same_place(one.at, Some(**requested))))
-        .map(|requested| words::place(step, &quantity.metric, *requested))
+        .map(|requested| step.kind.place(&quantity.metric, *requested))
         .collect();
     // Each program that is there is expected under each pair of managers that is there (at each place that is named).
     let key = |one: &Compared<'_>| {

@@ -1,14 +1,14 @@
 //! `heaptoll lab delay`: time and memory by the size of the quarantine.
 
-use heaptoll_facts::{Comparative, Facts, Metric};
+use heaptoll_facts::{Comparative, Facts, Metric, Place};
 
 use super::figures::Delay;
 
 /// Estimates with the command's own intervals.
 impl Comparative for Delay {
     const METRICS: &'static [Metric] = &[
-        Metric::time("time_ratio", "CPU time at bytes of quarantine over that at one byte"),
-        Metric::count("space_ratio", "peak resident memory at bytes of quarantine over that at one byte"),
+        Metric::time("time_ratio", "CPU time at bytes of quarantine over that at one byte").at(Place::Bytes),
+        Metric::count("space_ratio", "peak resident memory at bytes of quarantine over that at one byte").at(Place::Bytes),
         Metric::time("layer_time_ratio", "CPU time with a quarantine of one byte over that without one"),
     ];
 

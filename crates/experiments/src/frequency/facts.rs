@@ -1,7 +1,7 @@
 //! `heaptoll lab frequency`: the mutator's time by the period of collections. What the command itself keeps out of its
 //! means, a program that hardly collects, is no figure.
 
-use heaptoll_facts::{Comparative, Facts, Metric};
+use heaptoll_facts::{Comparative, Facts, Metric, Place};
 
 use super::figures::Frequency;
 use super::period::Question;
@@ -10,19 +10,18 @@ use super::period::Question;
 const SELDOM: &str =
     "at the shortest period it failed or collected too seldom to show anything about the frequency";
 
-/// Of collections, identifications and reclamations, the paper's three experiments.
-const BEGINNINGS: [&str; 3] = ["", "identifying_", "reclaiming_"];
-
 /// Estimates with the command's own intervals.
 impl Comparative for Frequency {
     const METRICS: &'static [Metric] = &[
-        Metric::time(
-            "mutator_wall_ratio",
-            "elapsed time less pauses at bytes of period over that at the shortest; `reclaiming_` at one reclamation \
-             in N collections",
-        )
-        .of(&BEGINNINGS),
-        Metric::time("mutator_cpu_ratio", "the same of CPU time less the collector's").of(&BEGINNINGS),
+        Metric::time("mutator_wall_ratio", "elapsed time less pauses at bytes of period over that at the shortest")
+            .of(&["", "identifying_"])
+            .at(Place::Bytes),
+        Metric::time("mutator_cpu_ratio", "the same of CPU time less the collector's")
+            .of(&["", "identifying_"])
+            .at(Place::Bytes),
+        Metric::time("_ratio", "the same at one reclamation in N collections")
+            .of(&["reclaiming_mutator_wall", "reclaiming_mutator_cpu"])
+            .at(Place::OneIn),
     ];
 
     fn facts(&self) -> Facts {
@@ -36,9 +35,9 @@ impl Comparative for Frequency {
             for one in &program.ratios {
                 // Collections and identifications are listed by their period, reclamations by their share of collections.
                 let (of, at) = match one.question {
-                    Question::Collections => (BEGINNINGS[0], one.period.every_bytes),
-                    Question::Identifications => (BEGINNINGS[1], one.period.every_bytes),
-                    Question::Reclamations => (BEGINNINGS[2], one.period.reclaim),
+                    Question::Collections => ("", one.period.every_bytes),
+                    Question::Identifications => ("identifying_", one.period.every_bytes),
+                    Question::Reclamations => ("reclaiming_", one.period.reclaim),
                 };
                 let at = Some(at as f64);
                 writer.ratio(&format!("{of}mutator_wall_ratio"), at, one.mutator_wall);

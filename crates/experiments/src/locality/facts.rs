@@ -2,7 +2,7 @@
 //!
 //! A run whose end was not simulated gives no facts.
 
-use heaptoll_facts::{Comparative, FactWriter, Facts, Metric};
+use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Place};
 use heaptoll_locality::study::{Point, Row, TIGHT};
 
 use super::figures::{Figures, Program};
@@ -12,21 +12,24 @@ mod causes;
 /// Exact facts. Studies derive the rate, and what is without first touches.
 impl Comparative for Figures {
     const METRICS: &'static [Metric] = &[
-        Metric::count("page_faults", "at KiB of memory"),
-        Metric::count("fault_rate", "the same of a million references"),
-        Metric::count("capacity_faults", "page faults without first touches, at KiB of memory"),
-        Metric::count("tight_faults", "page faults at a share of the pages used under the first manager"),
-        Metric::count("tight_capacity_faults", "the same without first touches"),
-        Metric::count("miss_percent", "at KiB of a direct-mapped cache"),
-        Metric::count("conflict_ratio", "its misses over those of a fully associative one"),
+        Metric::count("page_faults", "at KiB of memory").at(Place::Kib),
+        Metric::count("fault_rate", "the same of a million references").at(Place::Kib),
+        Metric::count("capacity_faults", "page faults without first touches, at KiB of memory").at(Place::Kib),
+        Metric::count("tight_faults", "page faults at a share of the pages used under the first manager")
+            .at(Place::PageShare),
+        Metric::count("tight_capacity_faults", "the same without first touches").at(Place::PageShare),
+        Metric::count("miss_percent", "at KiB of a direct-mapped cache").at(Place::Kib),
+        Metric::count("conflict_ratio", "its misses over those of a fully associative one").at(Place::Kib),
         Metric::count("references", "all"),
         Metric::count("lines_touched", "different ones"),
         Metric::count("pages_touched", "different ones"),
         Metric::count("touched_kib", "of these pages"),
-        Metric::count("_misses", "with placement, in 1000 references of the program, by cause, at KiB of a direct-mapped cache")
-            .of(&causes::CAUSES),
+        Metric::count("_misses", "with placement, in 1000 references, by cause, at KiB of a direct-mapped cache")
+            .of(&causes::CAUSES)
+            .at(Place::Kib),
         Metric::count("_more_percent", "the cause's part of what the manager misses more than the first")
-            .of(&causes::CAUSES),
+            .of(&causes::CAUSES)
+            .at(Place::Kib),
     ];
 
     fn facts(&self) -> Facts {

@@ -1,6 +1,6 @@
 //! `heaptoll lab minheap`: the smallest heaps of collectors over the footprint of mark-sweep over allocators.
 
-use heaptoll_facts::{Comparative, Facts, Metric, Value};
+use heaptoll_facts::{Comparative, Facts, Metric, Place, Value};
 
 use super::figures::{Figures, Program};
 
@@ -13,7 +13,8 @@ impl Comparative for Figures {
         )
         .open(),
         Metric::count("heap_ratio_over_", "over the footprint of mark-sweep over that allocator, at its period")
-            .open(),
+            .open()
+            .at(Place::Bytes),
     ];
 
     fn facts(&self) -> Facts {

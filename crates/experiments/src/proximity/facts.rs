@@ -1,6 +1,6 @@
 //! `heaptoll lab proximity`: how long requests take in the ranges of distance between two collections.
 
-use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Value};
+use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Place, Value};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval};
 
 use super::figures::{Figures, Scale};
@@ -17,9 +17,10 @@ impl Comparative for Figures {
             "at collections a run: mean time in the first hundredth, first tenth, second tenth and last fifth after a \
              collection over that in the middle; `spread`: the factor by which the farthest of them differs",
         )
-        .of(&BEGINNINGS),
-        Metric::time("_median_ratio", "the same of medians").of(&BEGINNINGS),
-        Metric::time("near_us", "the first tenth's median distance from the collection"),
+        .of(&BEGINNINGS)
+        .at(Place::Collections),
+        Metric::time("_median_ratio", "the same of medians").of(&BEGINNINGS).at(Place::Collections),
+        Metric::time("near_us", "the first tenth's median distance from the collection").at(Place::Collections),
     ];
 
     fn facts(&self) -> Facts {

@@ -1,6 +1,6 @@
 //! `heaptoll lab reclamation`: time and memory by when objects are freed.
 
-use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Value};
+use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Place, Value};
 use heaptoll_oracle::{FreePoint, Live};
 
 use super::figures::{Alive, Curve, Reclamation, Row};
@@ -14,11 +14,11 @@ impl Comparative for Reclamation {
     const METRICS: &'static [Metric] = &[
         Metric::time("layer_time_ratio", "CPU time of the oracle's own free over the manager alone"),
         Metric::time("_time_ratio", "CPU time over the program's own free; `delay` and `collect` at bytes")
-            .of(&POINTS),
-        Metric::count("_space_ratio", "the same of peak resident memory").of(&POINTS),
-        Metric::count("_faults_ratio", "the same of page faults, of medians").of(&POINTS),
-        Metric::count("_live_peak_ratio", "the same of most requested bytes alive").of(&POINTS),
-        Metric::count("_live_ratio", "the same of requested bytes alive on average").of(&POINTS),
+            .of(&POINTS).at(Place::Bytes),
+        Metric::count("_space_ratio", "the same of peak resident memory").of(&POINTS).at(Place::Bytes),
+        Metric::count("_faults_ratio", "the same of page faults, of medians").of(&POINTS).at(Place::Bytes),
+        Metric::count("_live_peak_ratio", "the same of most requested bytes alive").of(&POINTS).at(Place::Bytes),
+        Metric::count("_live_ratio", "the same of requested bytes alive on average").of(&POINTS).at(Place::Bytes),
     ];
 
     fn facts(&self) -> Facts {

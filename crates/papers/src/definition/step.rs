@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use heaptoll_experiment::experiment::Pairing;
 use heaptoll_experiments::comparative::{self, Comparable, ReadError};
-use heaptoll_facts::Facts;
+use heaptoll_facts::{Facts, Metric, Place};
 use heaptoll_statistics::FEWEST_PAIRS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -170,9 +170,14 @@ impl StepKind {
         self.comparable().command
     }
 
-    /// Whether its steps measure a metric.
-    pub fn measures(self, metric: &str) -> bool {
-        self.comparable().metrics.iter().any(|known| known.is(metric))
+    /// A metric of its steps.
+    pub fn metric(self, name: &str) -> Option<&'static Metric> {
+        self.comparable().metrics.iter().find(|known| known.is(name))
+    }
+
+    /// A place of a metric that has many: `at 2M`.
+    pub fn place(self, metric: &str, at: f64) -> String {
+        self.metric(metric).map_or(Place::Number, |known| known.place).words(at)
     }
 
     /// Reads what its command wrote.

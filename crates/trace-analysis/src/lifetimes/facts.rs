@@ -1,6 +1,6 @@
 //! Survival by age: `heaptoll trace lifetimes` of one recording.
 
-use heaptoll_facts::{Comparative, Facts, Metric};
+use heaptoll_facts::{Comparative, Facts, Metric, Place};
 
 use super::figures::{Clock, LifetimeFigures};
 
@@ -8,12 +8,13 @@ use super::figures::{Clock, LifetimeFigures};
 /// the curve's are.
 impl Comparative for LifetimeFigures {
     const METRICS: &'static [Metric] = &[
-        Metric::count("surviving", "share of objects, at bytes of age"),
-        Metric::count("surviving_bytes", "share of bytes, at bytes of age"),
+        Metric::count("surviving", "share of objects, at bytes of age").at(Place::Bytes),
+        Metric::count("surviving_bytes", "share of bytes, at bytes of age").at(Place::Bytes),
         Metric::count(
             "surviving_instructions",
             "share of objects, at 10^4 to 10^8 instructions, estimated from an `instructions` step",
-        ),
+        )
+        .at(Place::Instructions),
         Metric::count("objects", "all"),
         Metric::count("bytes", "all"),
         Metric::count("never_freed", "share of objects"),
