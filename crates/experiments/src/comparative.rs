@@ -19,7 +19,8 @@ pub struct Comparable {
     pub command: &'static str,
     /// What its facts are about.
     pub metrics: &'static [Metric],
-    schema: &'static str,
+    /// Name and version of its figures as JSON.
+    pub schema: &'static str,
     read: fn(&str, &'static str) -> Result<Facts, Unreadable>,
 }
 
@@ -71,6 +72,17 @@ impl Comparable {
             schema,
             read: |text, schema| Ok(labelled::read::<F>(text, schema)?.facts()),
         }
+    }
+
+    /// The command that wrote a text, by the schema that it names.
+    pub fn of_text(text: &str) -> Option<&'static Comparable> {
+        let schema = labelled::schema(text)?;
+        ALL.iter().find(|known| known.schema == schema)
+    }
+
+    /// A metric of its facts.
+    pub fn metric(&self, name: &str) -> Option<&'static Metric> {
+        self.metrics.iter().find(|known| known.is(name))
     }
 
     /// Reads what the command wrote.

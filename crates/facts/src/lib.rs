@@ -1,5 +1,6 @@
 //! Facts: what a command that compares managers found, whatever it measured. Studies read them, and know no command.
 
+mod known;
 mod metric;
 mod place;
 #[cfg(feature = "testing")]
@@ -9,6 +10,7 @@ use heaptoll_statistics::{FEWEST_PAIRS, Interval};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use known::{Basis, FINITE, Known, WIDEST};
 pub use metric::{Metric, metrics};
 pub use place::Place;
 

@@ -14,9 +14,7 @@
 use heaptoll_statistics::Interval;
 use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, over_programs, paired};
 
-use super::effect::Basis;
-use heaptoll_facts::Value;
-use super::known::Known;
+use heaptoll_facts::{Basis, Known, Value};
 use super::pairs::CellRef;
 
 /// By how much company is assumed to move any ratio, as a share, even where it is not seen to.

@@ -35,7 +35,6 @@ mod fields_page;
 pub mod figures;
 mod found;
 pub mod joined;
-mod known;
 mod means;
 mod measured;
 #[cfg(test)]

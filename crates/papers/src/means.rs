@@ -5,8 +5,8 @@ use heaptoll_units::plural;
 
 use super::company::{self, Series, SeriesInterval};
 use super::definition::Estimand;
-use super::effect::{Basis, Effect};
-use super::known::{FINITE, Known, WIDEST};
+use super::effect::Effect;
+use heaptoll_facts::{Basis, FINITE, Known, WIDEST};
 use super::measured::{MOVED, Measured, groups};
 
 /// A mean over programs.

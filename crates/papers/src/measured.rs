@@ -6,9 +6,8 @@ use heaptoll_statistics::FEWEST_PAIRS;
 
 use super::company::{self, Series};
 use super::definition::Against;
-use super::effect::{Basis, Effect};
-use heaptoll_facts::Value;
-use super::known::Known;
+use super::effect::Effect;
+use heaptoll_facts::{Basis, Known, Value};
 use super::pairs::{CellRef, Compared};
 
 /// After the words of a comparison whose interval reaches over both ways of measuring.

@@ -2,8 +2,8 @@
 //!
 //! "These look worst" claims an order, and a paper's own figures are no limit of it on other programs.
 
-use super::effect::{Basis, Effect};
-use super::known::Known;
+use super::effect::Effect;
+use heaptoll_facts::{Basis, Known};
 use super::measured::{Measured, groups};
 
 /// One effect a pair of managers: the least comparison of the programs `of` over the largest of the others. As the

@@ -2,8 +2,7 @@
 
 use proptest::prelude::{prop, prop_assert, proptest};
 
-use super::super::effect::Basis;
-use heaptoll_facts::Value;
+use heaptoll_facts::{Basis, Value};
 use super::super::testing::{cells, compare, mean, samples, study, trend};
 use super::*;
 use crate::variant::numbered;

@@ -6,7 +6,8 @@
 use heaptoll_statistics::student;
 
 use super::definition::{Rule, Test};
-use super::effect::{Basis, Effect};
+use super::effect::Effect;
+use heaptoll_facts::Basis;
 use heaptoll_experiments::comparative;
 
 /// The least difference between counts that is an order.

@@ -2,9 +2,8 @@
 
 use heaptoll_statistics::{FEWEST_PAIRS, student};
 
-use super::effect::{Basis, Effect};
-use heaptoll_facts::Value;
-use super::known::Known;
+use super::effect::Effect;
+use heaptoll_facts::{Basis, Known, Value};
 use super::measured::{Measured, groups};
 use super::variant::numbered;
 

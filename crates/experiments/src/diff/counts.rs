@@ -1,7 +1,7 @@
 //! Instruction counts compared: two files of `heaptoll exact instructions`, program by program and manager by manager, joined
 //! function by function as `heaptoll gate` joins them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::instructions::{self, Program, Row};
 pub use document::document;
@@ -31,7 +31,8 @@ pub fn is_json(path: &Path) -> bool {
 /// # Errors
 /// One cannot be read or is something else; they have no program in common; a file has no functions.
 pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
-    let [before, after] = [read(base)?, read(new)?];
+    let read = |path| super::read(path, |text| labelled::read(text, instructions::SCHEMA));
+    let [before, after]: [instructions::Figures; 2] = [read(base)?, read(new)?];
     let mut warnings: Vec<String> = [(base, &before), (new, &after)]
         .into_iter()
         .filter(|(_, figures)| !figures.complete)
@@ -53,20 +54,6 @@ pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
         )));
     }
     Ok(Figures { base: base.display().to_string(), new: new.display().to_string(), pairs, warnings })
-}
-
-fn read(path: &Path) -> Result<instructions::Figures, Failure> {
-    let refused = |why: String| Failure::Refused(Box::new(CountsError { path: path.to_owned(), why }));
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    labelled::read(&text, instructions::SCHEMA).map_err(|error| refused(error.to_string()))
-}
-
-/// A file that cannot be compared.
-#[derive(Debug, thiserror::Error)]
-#[error("{} cannot be compared: {why}", path.display())]
-struct CountsError {
-    path: PathBuf,
-    why: String,
 }
 
 /// What both have of one name; where each has one alone, these.

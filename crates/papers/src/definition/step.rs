@@ -172,7 +172,7 @@ impl StepKind {
 
     /// A metric of its steps.
     pub fn metric(self, name: &str) -> Option<&'static Metric> {
-        self.comparable().metrics.iter().find(|known| known.is(name))
+        self.comparable().metric(name)
     }
 
     /// A place of a metric that has many: `at 2M`.

@@ -4,7 +4,7 @@ use super::body::{Body, Ours, Pair, interval, ours};
 use super::originals::THE_PAPERS_OWN;
 use super::source::Source;
 use crate::definition::Step;
-use crate::effect::Basis;
+use heaptoll_facts::Basis;
 use crate::measured::measure;
 use crate::pairs::{CellRef, Compared, Index, same_place};
 use crate::variant::numbered;
