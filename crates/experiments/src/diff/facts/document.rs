@@ -5,7 +5,7 @@ use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, plural};
 use heaptoll_units::{factor, significant};
 
-use super::{Figures, Row};
+use super::figures::{Figures, Row};
 use crate::comparative::{ALL, Comparable};
 
 /// Figures that the table lists at most.
