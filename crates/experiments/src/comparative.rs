@@ -2,7 +2,7 @@
 
 use heaptoll_command::labelled::{self, Unreadable};
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_facts::{Comparative, Facts, Metric};
+use heaptoll_facts::{Comparative, Facts, Metric, Place};
 use heaptoll_report::json;
 use heaptoll_trace_reports::lifetimes;
 use serde::Deserialize;
@@ -15,8 +15,8 @@ use crate::{
 
 /// A command whose results are facts.
 pub struct Comparable {
-    /// Its name.
-    pub command: &'static str,
+    /// Its name: `lab delay`.
+    pub name: &'static str,
     /// What its facts are about.
     pub metrics: &'static [Metric],
     /// Name and version of its figures as JSON.
@@ -62,12 +62,9 @@ pub struct ReadError {
 }
 
 impl Comparable {
-    const fn of<F: Comparative + DeserializeOwned>(
-        command: &'static str,
-        schema: &'static str,
-    ) -> Comparable {
+    const fn of<F: Comparative + DeserializeOwned>(name: &'static str, schema: &'static str) -> Comparable {
         Comparable {
-            command,
+            name,
             metrics: F::METRICS,
             schema,
             read: |text, schema| Ok(labelled::read::<F>(text, schema)?.facts()),
@@ -85,12 +82,22 @@ impl Comparable {
         self.metrics.iter().find(|known| known.is(name))
     }
 
+    /// A place of a metric that has many: `at 2M`.
+    pub fn place(&self, metric: &str, at: f64) -> String {
+        self.metric(metric).map_or(Place::Number, |known| known.place).words(at)
+    }
+
+    /// The words of its name, with which a command line begins.
+    pub fn words(&self) -> Vec<String> {
+        self.name.split(' ').map(str::to_owned).collect()
+    }
+
     /// Reads what the command wrote.
     ///
     /// # Errors
     /// It is not what the command writes, or of another version.
     pub fn facts(&self, text: &str) -> Result<Facts, ReadError> {
-        (self.read)(text, self.schema).map_err(|source| ReadError { command: self.command, source })
+        (self.read)(text, self.schema).map_err(|source| ReadError { command: self.name, source })
     }
 }
 
@@ -101,7 +108,7 @@ mod tests {
     #[test]
     fn json_of_another_command_or_version_is_refused_by_name() {
         let refused = |command: &str, text: &str| {
-            let of = ALL.iter().find(|known| known.command == command).expect("it is known");
+            let of = ALL.iter().find(|known| known.name == command).expect("it is known");
             of.facts(text).expect_err("it is refused").to_string()
         };
         let other = refused("lab delay", r#"{"schema": "heaptoll-minheap/1", "programs": []}"#);

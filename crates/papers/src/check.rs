@@ -310,7 +310,7 @@ fn check_originals(step: &Step) -> Result<(), Wrong> {
 }
 
 fn check_metric(step: &Step, metric: &str) -> Result<(), Wrong> {
-    if step.kind.metric(metric).is_some() {
+    if step.kind.command().metric(metric).is_some() {
         return Ok(());
     }
     wrong("metric", format!("step {} gives no `{metric}`", step.id))

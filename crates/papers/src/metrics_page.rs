@@ -13,7 +13,7 @@ fn metric(metric: &Metric) -> String {
 }
 
 fn row(command: &Comparable) -> String {
-    let kind = command.command.rsplit([' ', '-']).next().unwrap_or_default();
+    let kind = command.name.rsplit([' ', '-']).next().unwrap_or_default();
     let metrics: Vec<String> = command.metrics.iter().map(metric).collect();
     format!("| `{kind}` | {} |\n", metrics.join(", "))
 }

@@ -284,7 +284,7 @@ pub(super) fn resolve<'a>(
             });
             for (at, of) in numerator {
                 let mut push = |over: Option<CellRef<'a>>, at: Option<f64>| {
-                    let place = at.map(|at| step.kind.place(&quantity.metric, at)).unwrap_or_default();
+                    let place = at.map(|at| step.kind.command().place(&quantity.metric, at)).unwrap_or_default();
                     compared.push(Compared { of, over, program: base.clone(), at, place });
                 };
                 let Some(over) = &quantity.over else {
@@ -355,7 +355,7 @@ pub(super) fn without(
         .at
         .iter()
         .filter(|requested| none(&|one| same_place(one.at, Some(**requested))))
-        .map(|requested| step.kind.place(&quantity.metric, *requested))
+        .map(|requested| step.kind.command().place(&quantity.metric, *requested))
         .collect();
     // Each program that is there is expected under each pair of managers that is there (at each place that is named).
     let key = |one: &Compared<'_>| {

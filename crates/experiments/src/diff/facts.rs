@@ -39,7 +39,7 @@ pub fn measure(base: &Path, new: &Path) -> Result<Option<Figures>, Failure> {
     if rows.is_empty() {
         return Err(Failure::NothingToCompare(format!("{base} and {new} have no figure in common")));
     }
-    Ok(Some(Figures { command: command.command.into(), base, new, rows, warnings }))
+    Ok(Some(Figures { command: command.name.into(), base, new, rows, warnings }))
 }
 
 /// What a result says of itself.

@@ -4,7 +4,7 @@ use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Place, Value};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval};
 
 use super::figures::{Figures, Scale};
-use super::portions::{Ratio, beginning};
+use super::portions::{Portion, Ratio, beginning};
 
 /// What the names of metrics begin with: portions, and what all of them differ by.
 const BEGINNINGS: [&str; 5] = ["first", "near", "second", "last", "spread"];
@@ -45,19 +45,18 @@ fn put(writer: &mut FactWriter, scale: &Scale) {
             writer.put("near_us", at, Value::Single(portion.distance_ns as f64 / 1e3));
         }
     }
-    let medians: Vec<&Ratio> = scale.stretches.iter().filter_map(|portion| portion.median.as_ref()).collect();
-    let means: Vec<&Ratio> = scale.stretches.iter().filter_map(|portion| portion.mean.as_ref()).collect();
-    for (metric, of) in [("spread_median_ratio", medians), ("spread_ratio", means)] {
-        if let Some(value) = spread(&of) {
-            writer.put(metric, at, value);
-        }
-    }
+    let mut spread = |metric: &str, of: fn(&Portion) -> Option<Ratio>| {
+        let ratios: Vec<Ratio> = scale.stretches.iter().filter_map(of).collect();
+        spread(&ratios).into_iter().for_each(|value| writer.put(metric, at, value));
+    };
+    spread("spread_median_ratio", |portion| portion.median);
+    spread("spread_ratio", |portion| portion.mean);
 }
 
 /// By what factor the range that is farthest from the middle differs from it, whichever way. The intervals of all
 /// ranges hold together, so it lies between the largest of their nearer ends and the largest of their farther ones,
 /// whichever range is the farthest in truth.
-fn spread(stretches: &[&Ratio]) -> Option<Value> {
+fn spread(stretches: &[Ratio]) -> Option<Value> {
     let factor = |ratio: f64| ratio.max(1.0 / ratio);
     let most = |of: &dyn Fn(&Ratio) -> f64| stretches.iter().map(|ratio| of(ratio)).reduce(f64::max);
     let value = most(&|ratio| factor(ratio.ratio))?;
@@ -77,7 +76,7 @@ mod tests {
     use heaptoll_facts::testing::{measured, number, one};
 
     use super::*;
-    use crate::proximity::{Portion, Program, Stack};
+    use crate::proximity::{Program, Stack};
 
     #[test]
     fn each_range_is_a_metric_of_means_and_of_medians() {
@@ -117,15 +116,15 @@ mod tests {
     fn the_spread_is_known_as_well_as_the_ranges_are() {
         let of = |ratio: f64, low: f64, high: f64| Ratio { ratio, low, high, differs: false, runs: 8 };
         let (open, slower, faster) = (of(1.02, 0.9, 1.3), of(1.1, 1.05, 1.15), of(0.8, 0.75, 0.9));
-        let value = spread(&[&open, &slower, &faster]);
+        let value = spread(&[open, slower, faster]);
         let Some(Value::Estimate { value, low, high }) = value else { panic!("{value:?}") };
         assert_eq!(value, 1.25, "a fifth less is a factor of 1.25");
         assert!((low - 1.0 / 0.9).abs() < 1e-12, "at least the faster one's nearer end, {low}");
         assert!((high - 1.0 / 0.75).abs() < 1e-12, "at most the farthest end, {high}");
-        let value = spread(&[&open]);
+        let value = spread(&[open]);
         assert!(matches!(value, Some(Value::Estimate { low: 1.0, .. })), "may be none at all: {value:?}");
         let few = Ratio { runs: 5, ..slower };
-        assert!(matches!(spread(&[&open, &few]), Some(Value::Single(_))));
+        assert!(matches!(spread(&[open, few]), Some(Value::Single(_))));
         assert_eq!(spread(&[]), None);
     }
 }

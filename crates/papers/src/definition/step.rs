@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use heaptoll_experiment::experiment::Pairing;
-use heaptoll_experiments::comparative::{self, Comparable, ReadError};
-use heaptoll_facts::{Facts, Metric, Place};
+use heaptoll_experiments::comparative::{self, Comparable};
 use heaptoll_statistics::FEWEST_PAIRS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -160,37 +159,9 @@ impl StepKind {
         matches!(self, StepKind::Graph)
     }
 
-    /// How its command's results are read: both are in the same order.
-    fn comparable(self) -> &'static Comparable {
+    /// Its command. Both are in the same order.
+    pub fn command(self) -> &'static Comparable {
         &comparative::ALL[self as usize]
-    }
-
-    /// The command's name.
-    pub fn command(self) -> &'static str {
-        self.comparable().command
-    }
-
-    /// A metric of its steps.
-    pub fn metric(self, name: &str) -> Option<&'static Metric> {
-        self.comparable().metric(name)
-    }
-
-    /// A place of a metric that has many: `at 2M`.
-    pub fn place(self, metric: &str, at: f64) -> String {
-        self.metric(metric).map_or(Place::Number, |known| known.place).words(at)
-    }
-
-    /// Reads what its command wrote.
-    ///
-    /// # Errors
-    /// See [`Comparable::facts`].
-    pub fn facts(self, text: &str) -> Result<Facts, ReadError> {
-        self.comparable().facts(text)
-    }
-
-    /// The words of its name, with which a command line begins.
-    pub fn words(self) -> Vec<String> {
-        self.command().split(' ').map(str::to_owned).collect()
     }
 }
 
@@ -212,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_the_command_of_its_name() {
-        let kinds = (0..comparative::ALL.len()).map(|at| comparative::ALL[at].command.rsplit([' ', '-']).next());
+        let kinds = (0..comparative::ALL.len()).map(|at| comparative::ALL[at].name.rsplit([' ', '-']).next());
         let parsed = kinds.map(|name| serde_json::from_value::<StepKind>(name.into()).expect("a kind"));
         assert!(parsed.enumerate().all(|(at, kind)| kind as usize == at));
     }

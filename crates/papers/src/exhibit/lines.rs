@@ -142,7 +142,7 @@ fn ratios(
                 bases.iter().find(|(place, _)| same_place(Some(*place), Some(*at))).map(|(_, over)| *over);
             if let Some(over) = over {
                 keys.push((number, point));
-                let place = step.kind.place(metric, *at);
+                let place = step.kind.command().place(metric, *at);
                 compared.push(Compared {
                     of: *of,
                     over: Some(over),

@@ -60,7 +60,7 @@ impl<'a> Extent<'a> {
     /// The arguments of the step's command, without the files that it writes. Not of lifetimes and ledgers, which are several.
     pub fn arguments(&self) -> Vec<String> {
         let Extent { step, planned, seed, .. } = self;
-        let mut words = step.kind.words();
+        let mut words = step.kind.command().words();
         let has = |option: &str| {
             let with_value = format!("{option}=");
             step.options.iter().any(|word| word == option || word.starts_with(&with_value))
@@ -156,7 +156,7 @@ impl<'a> Extent<'a> {
 
     /// The arguments of the step's command for its trace.
     pub fn analysis(&self, trace: &Path, json: &Path) -> Vec<String> {
-        let mut words = self.step.kind.words();
+        let mut words = self.step.kind.command().words();
         words.push(trace.display().to_string());
         words.extend(self.replay_options());
         words.extend(self.step.options.iter().cloned());
@@ -194,7 +194,7 @@ impl<'a> Extent<'a> {
             options.insert(0, ' ');
         }
         let size = &self.planned.size;
-        let command = self.step.kind.command();
+        let command = self.step.kind.command().name;
         let snapshots = if self.step.kind == StepKind::Ledger { " --ledger --collect" } else { "" };
         let children = if self.step.kind.replays() { "" } else { " --children ignore" };
         let catalog = match self.catalog {

@@ -128,7 +128,7 @@ impl Measure<'_> {
             },
             interrupted: found.ended == Some(EndCause::Interrupt),
             why,
-            cells: of_step(step, found.facts.measured),
+            cells: found.facts.measured.into_iter().map(|fact| Cell { step: step.id.clone(), fact }).collect(),
             absent: found.facts.absent,
         };
         folder.end(&ended)?;
@@ -173,7 +173,7 @@ impl Measure<'_> {
         forget(&json);
         if goes_on {
             let repetitions = extent.planned.repetitions.to_string();
-            let mut words = extent.step.kind.words();
+            let mut words = extent.step.kind.command().words();
             words.extend(["--resume".into(), text(&rows)]);
             words.extend(["-n".to_owned(), repetitions]);
             words.extend(files.iter().cloned());
@@ -188,7 +188,7 @@ impl Measure<'_> {
             files.extend(["--db".to_owned(), text(&rows)]);
         }
         let mut words = extent.arguments();
-        let at = extent.step.kind.words().len();
+        let at = extent.step.kind.command().words().len();
         words.splice(at..at, files);
         let (end, messages) = self.run(&words, folder, until, Signal::INT, poll)?;
         Ok(found(extent, &json, end, &messages))
@@ -229,7 +229,7 @@ impl Measure<'_> {
                 all.ended = Some(ended);
                 break;
             }
-            match written(&json).map(|text| extent.step.kind.facts(&text)) {
+            match written(&json).map(|text| extent.step.kind.command().facts(&text)) {
                 Some(Ok(facts)) => all.facts.measured.extend(facts.measured.into_iter().map(|fact| {
                     // The trace knows neither by the step's name; collectors that replay it are the command's.
                     let manager = if extent.step.kind.replays() { fact.manager } else { name.to_owned() };
@@ -237,7 +237,7 @@ impl Measure<'_> {
                 })),
                 Some(Err(error)) => {
                     all.warnings.push(format!("{program} under {name}: {error}"));
-                    all.facts.absent.push((program.clone(), Some(name.into()), error.to_string()));
+                    all.facts.lack(program, name, &error.to_string());
                 }
                 None => {
                     let status = end.code.map_or("a signal".into(), |code| format!("exit status {code}"));
@@ -246,7 +246,7 @@ impl Measure<'_> {
                     let words = format!("{program} under {name}: {why}");
                     all.warnings.push(words.clone());
                     all.why = Some(words);
-                    all.facts.absent.push((program.clone(), Some(name.into()), why));
+                    all.facts.lack(program, name, &why);
                 }
             }
         }
@@ -317,7 +317,7 @@ fn found(extent: &Extent, json: &Path, end: End, messages: &Logged) -> StepFigur
         });
         return found;
     };
-    match extent.step.kind.facts(&text) {
+    match extent.step.kind.command().facts(&text) {
         Ok(facts) => found.facts = facts,
         Err(error) => found.why = Some(error.to_string()),
     }
@@ -328,11 +328,6 @@ fn found(extent: &Extent, json: &Path, end: End, messages: &Logged) -> StepFigur
         found.warnings.push(format!("{program}{under}: {why}"));
     }
     found
-}
-
-/// The cells of a step.
-fn of_step(step: &Step, facts: Vec<Fact>) -> Vec<Cell> {
-    facts.into_iter().map(|fact| Cell { step: step.id.clone(), fact }).collect()
 }
 
 /// Whether a text has a name as a whole word: `release` does not have `lea`.
@@ -367,7 +362,7 @@ fn explain(extent: &Extent, found: &mut StepFigures) {
                     _ => found.why.clone().unwrap_or_else(|| "the command gave no figure of it".into()),
                 },
             };
-            found.facts.absent.push((program.clone(), Some(manager.clone()), why));
+            found.facts.lack(program, manager, &why);
         }
     }
 }

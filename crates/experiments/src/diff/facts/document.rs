@@ -13,7 +13,7 @@ const LISTED: usize = 40;
 
 /// The document. `command` repeats it.
 pub fn document(figures: &Figures, command: &str) -> Document {
-    let of = ALL.iter().find(|known| known.command == figures.command);
+    let of = ALL.iter().find(|known| known.name == figures.command);
     let changed: Vec<&Row> = figures.rows.iter().filter(|row| row.has_changed()).collect();
     let table = table(&changed[..changed.len().min(LISTED)], of);
     let section = Section {
@@ -58,8 +58,8 @@ fn table(rows: &[&Row], of: Option<&Comparable>) -> Table {
     let value = |value: &Value| Known::of(value, 1).map_or(NONE.into(), |known| significant(known.value));
     let metric = |row: &Row| of.and_then(|known| known.metric(&row.base.metric));
     let cells = |row: &&Row| {
-        let place = metric(row).zip(row.base.at).map(|(metric, at)| metric.place.words(at));
         let base = &row.base;
+        let place = of.zip(base.at).map(|(known, at)| known.place(&base.metric, at));
         let names = [base.program.clone(), base.manager.clone(), base.metric.clone(), place.unwrap_or_default()];
         names.into_iter().chain([value(&base.value), value(&row.new)]).chain(change(row)).collect()
     };
