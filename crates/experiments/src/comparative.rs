@@ -5,7 +5,6 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_facts::{Comparative, Facts, Metric, Place};
 use heaptoll_report::json;
 use heaptoll_trace_reports::lifetimes;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
@@ -26,7 +25,10 @@ pub struct Comparable {
 
 /// Every one.
 pub static ALL: [Comparable; 11] = [
-    Comparable::of::<Run>("run", json::SCHEMA),
+    Comparable {
+        read: |text, schema| Ok(labelled::read::<json::ExperimentFile>(text, schema)?.experiment.facts()),
+        ..Comparable::of::<Experiment>("run", json::SCHEMA)
+    },
     Comparable::of::<instructions::Figures>("exact instructions", instructions::SCHEMA),
     Comparable::of::<locality::Figures>("exact locality", locality::SCHEMA),
     Comparable::of::<lifetimes::Figures>("trace lifetimes", lifetimes::SCHEMA),
@@ -38,20 +40,6 @@ pub static ALL: [Comparable; 11] = [
     Comparable::of::<reclamation::Reclamation>("lab reclamation", reclamation::SCHEMA),
     Comparable::of::<graph::Figures>("lab replay-graph", graph::SCHEMA),
 ];
-
-/// Of the JSON of `heaptoll run`, what facts are of.
-#[derive(Deserialize)]
-struct Run {
-    experiment: Experiment,
-}
-
-impl Comparative for Run {
-    const METRICS: &'static [Metric] = Experiment::METRICS;
-
-    fn facts(&self) -> Facts {
-        self.experiment.facts()
-    }
-}
 
 /// JSON that is not what the command writes.
 #[derive(Debug, Error)]

@@ -16,6 +16,7 @@ mod document;
 pub mod experiments;
 pub mod facts;
 mod figures;
+mod joined;
 
 /// Name and version of the figures as JSON.
 pub const SCHEMA: &str = "heaptoll-diff/1";

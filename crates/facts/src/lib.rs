@@ -122,16 +122,11 @@ impl FactWriter<'_> {
         }
     }
 
-    /// A count that is the same on each run, where there is one.
-    pub fn exact(&mut self, metric: &str, value: Option<f64>) {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            self.put(metric, None, Value::Exact(value));
+    /// A value that is the same on each run.
+    pub fn exact(&mut self, metric: &str, at: Option<f64>, value: f64) {
+        if value.is_finite() {
+            self.put(metric, at, Value::Exact(value));
         }
-    }
-
-    /// An exact value of a metric at one of many places.
-    pub fn exact_at(&mut self, metric: &str, at: f64, value: f64) {
-        self.put(metric, Some(at), Value::Exact(value));
     }
 }
 

@@ -1,15 +1,14 @@
 //! Two results of one command compared, by the facts that both have.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use heaptoll_command::failure::Failure;
 use heaptoll_command::labelled::Unreadable;
 use heaptoll_facts::{Fact, Facts, Known, Value};
-use heaptoll_units::and_list;
 
 use crate::comparative::Comparable;
+use super::joined::joined;
 use crate::instructions;
 pub use document::document;
 pub use figures::{Figures, Row};
@@ -34,7 +33,7 @@ pub fn measure(base: &Path, new: &Path) -> Result<Option<Figures>, Failure> {
     let (before, after) = (read(base)?, read(new)?);
     let names = [base, new].map(|path| path.display().to_string());
     let mut warnings: Vec<String> = names.iter().zip([&before, &after]).flat_map(told).collect();
-    let rows = compare(before.measured, after.measured, &mut warnings);
+    let rows = compare(&before.measured, &after.measured, &mut warnings);
     let [base, new] = names;
     if rows.is_empty() {
         return Err(Failure::NothingToCompare(format!("{base} and {new} have no figure in common")));
@@ -53,50 +52,42 @@ fn told<'a>((name, facts): (&'a String, &'a Facts)) -> impl Iterator<Item = Stri
 }
 
 /// The rows of what both have.
-fn compare(mut base: Vec<Fact>, mut new: Vec<Fact>, warnings: &mut Vec<String>) -> Vec<Row> {
-    join("program", |fact| &mut fact.program, &mut base, &mut new, warnings);
-    join("manager", |fact| &mut fact.manager, &mut base, &mut new, warnings);
-    let under = |facts: &[Fact]| -> BTreeSet<String> {
-        facts.iter().map(|fact| format!("{} under {}", fact.program, fact.manager)).collect()
-    };
-    let alone: Vec<String> = under(&base).symmetric_difference(&under(&new)).cloned().collect();
-    if !alone.is_empty() {
-        warnings.push(format!("Only one file has {}.", and_list(&alone)));
+fn compare(base: &[Fact], new: &[Fact], warnings: &mut Vec<String>) -> Vec<Row> {
+    let mut both = Vec::new();
+    let by_program = [base, new].map(|facts| groups(facts, |fact| &fact.program));
+    for (base, new) in joined(&by_program[0], &by_program[1], |group| &group.0, "program", warnings) {
+        let by_manager = [base, new].map(|(_, facts)| groups(facts.iter().copied(), |fact| &fact.manager));
+        for (base, new) in joined(&by_manager[0], &by_manager[1], |group| &group.0, "manager", warnings) {
+            let other = |one: &Fact| new.1.iter().find(|new| (&one.metric, one.at) == (&new.metric, new.at));
+            both.extend(base.1.iter().filter_map(|one| Some((*one, *other(one)?))));
+        }
     }
-    let key = |fact: &Fact| {
-        let Fact { program, manager, metric, at, .. } = fact.clone();
-        (program, manager, metric, at.map(f64::to_bits))
-    };
-    let mut values: BTreeMap<_, Value> = new.into_iter().map(|fact| (key(&fact), fact.value)).collect();
-    let other = |fact: Fact| values.remove(&key(&fact)).map(|value| (fact, value));
-    let both: Vec<(Fact, Value)> = base.into_iter().filter_map(other).collect();
     let family = both.len();
     let change = |base: &Value, new: &Value| Known::of(new, family)?.over(&Known::of(base, family)?);
-    let row = |(base, new): (Fact, Value)| Row { change: change(&base.value, &new), base, new };
+    let row = |(base, new): (&Fact, &Fact)| Row {
+        change: change(&base.value, &new.value),
+        base: base.clone(),
+        new: new.value.clone(),
+    };
     let mut rows: Vec<Row> = both.into_iter().map(row).collect();
     rows.sort_by(|one, other| other.factor().total_cmp(&one.factor()));
     rows.sort_by_key(|row| Reverse(row.has_changed()));
     rows
 }
 
-/// Where each has one name alone, the new one's are called as the base's.
-fn join(
-    what: &str,
-    of: fn(&mut Fact) -> &mut String,
-    base: &mut [Fact],
-    new: &mut [Fact],
-    warnings: &mut Vec<String>,
-) {
-    let only = |facts: &mut [Fact]| {
-        let first = of(facts.first_mut()?).clone();
-        facts.iter_mut().all(|fact| *of(fact) == first).then_some(first)
-    };
-    if let (Some(base), Some(other)) = (only(base), only(new))
-        && base != other
-    {
-        warnings.push(format!("These are two {what}s: {base} and {other}."));
-        new.iter_mut().for_each(|fact| of(fact).clone_from(&base));
+/// Facts by a name, in their order.
+fn groups<'a>(
+    facts: impl IntoIterator<Item = &'a Fact>,
+    name: fn(&Fact) -> &String,
+) -> Vec<(String, Vec<&'a Fact>)> {
+    let mut all: Vec<(String, Vec<&Fact>)> = Vec::new();
+    for fact in facts {
+        match all.iter_mut().find(|(known, _)| known == name(fact)) {
+            Some((_, group)) => group.push(fact),
+            None => all.push((name(fact).clone(), vec![fact])),
+        }
     }
+    all
 }
 
 #[cfg(test)]
@@ -119,30 +110,30 @@ mod tests {
             ]
         };
         let mut warnings = Vec::new();
-        let rows =
-            compare(all(100.0, [0.9, 1.0, 1.1], 1.0), all(101.0, [1.0, 1.2, 1.3], 9.0), &mut warnings);
+        let (base, new) = (all(100.0, [0.9, 1.0, 1.1], 1.0), all(101.0, [1.0, 1.2, 1.3], 9.0));
+        let rows = compare(&base, &new, &mut warnings);
         let found: Vec<(&str, bool)> =
             rows.iter().map(|row| (row.base.metric.as_str(), row.has_changed())).collect();
         assert_eq!(found, [("objects", true), ("near_us", false), ("cpu_ratio", false)]);
         assert_eq!(rows[0].change.map(|change| change.value), Some(1.01));
         assert!(warnings.is_empty(), "{warnings:?}");
-        let rows = compare(all(1.0, [1.0, 1.0, 1.05], 1.0), all(1.0, [1.2, 1.3, 1.4], 1.0), &mut warnings);
+        let (base, new) = (all(1.0, [1.0, 1.0, 1.05], 1.0), all(1.0, [1.2, 1.3, 1.4], 1.0));
+        let rows = compare(&base, &new, &mut warnings);
         assert_eq!((rows[0].base.metric.as_str(), rows[0].has_changed()), ("cpu_ratio", true));
         assert!(!rows[1].has_changed() && !rows[2].has_changed(), "a count that is the same has not changed");
     }
 
     #[test]
-    fn what_has_one_name_is_joined_and_what_is_alone_too() {
-        let of = |names: &[(&str, &str)]| -> Vec<Fact> {
-            names.iter().map(|(program, manager)| fact(program, manager, "objects", Value::Exact(1.0))).collect()
+    fn the_only_managers_are_compared_and_others_by_their_names() {
+        let of = |managers: &[&str]| -> Vec<Fact> {
+            managers.iter().map(|manager| fact("p", manager, "objects", Value::Exact(1.0))).collect()
         };
-        let found = |base: &[(&str, &str)], new: &[(&str, &str)]| {
+        let found = |base: &[&str], new: &[&str]| {
             let mut warnings = Vec::new();
-            (compare(of(base), of(new), &mut warnings).len(), warnings)
+            (compare(&of(base), &of(new), &mut warnings).len(), warnings)
         };
-        assert_eq!(found(&[("p", "a")], &[("p", "b")]), (1, vec!["These are two managers: a and b.".into()]));
-        let left_out = vec!["Only one file has p under b and p under c.".to_owned()];
-        assert_eq!(found(&[("p", "a"), ("p", "b")], &[("p", "a"), ("p", "c")]), (1, left_out));
-        assert_eq!(found(&[("p", "a"), ("q", "a")], &[("r", "a"), ("s", "a")]).0, 0);
+        assert_eq!(found(&["a"], &["b"]), (1, vec!["These are two managers: a and b.".to_owned()]));
+        assert_eq!(found(&["a", "b"], &["a", "c"]).0, 1);
+        assert_eq!(found(&["a", "b"], &["c", "d"]).0, 0);
     }
 }

@@ -72,7 +72,8 @@ impl Comparative for Figures {
                 }
                 let mut writer = facts.of(&one.program, &row.manager);
                 if let Some(figures) = &row.figures {
-                    ALL.iter().for_each(|(metric, of)| writer.exact(metric.id, of(figures)));
+                    let known = ALL.iter().filter_map(|(metric, of)| Some((metric.id, of(figures)?)));
+                    known.for_each(|(metric, value)| writer.exact(metric, None, value));
                 }
             }
         }

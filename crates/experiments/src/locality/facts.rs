@@ -73,29 +73,29 @@ impl First<'_> {
 
 fn put(writer: &mut FactWriter, row: &Row, page_bytes: u64, first: &First) {
     let references = row.references.total();
-    writer.exact("references", Some(references as f64));
-    writer.exact("lines_touched", Some(row.lines_touched as f64));
-    writer.exact("pages_touched", Some(row.pages_touched as f64));
-    writer.exact("touched_kib", Some((row.pages_touched * page_bytes) as f64 / 1024.0));
+    writer.exact("references", None, references as f64);
+    writer.exact("lines_touched", None, row.lines_touched as f64);
+    writer.exact("pages_touched", None, row.pages_touched as f64);
+    writer.exact("touched_kib", None, (row.pages_touched * page_bytes) as f64 / 1024.0);
     // The requested ones; the others are the tight ones, and all that the first manager touches.
     let is_requested = |memory: &&Point| {
         let part = first.tight.iter().any(|(_, entries)| memory.entries == *entries);
         !part || memory.bytes.is_power_of_two()
     };
     for memory in row.memories_at.iter().filter(is_requested) {
-        writer.exact_at("page_faults", memory.bytes as f64 / 1024.0, memory.misses as f64);
+        writer.exact("page_faults", Some(memory.bytes as f64 / 1024.0), memory.misses as f64);
     }
     for (share, entries) in first.tight.iter().filter(|_| first.row.is_some()) {
         if let Some(memory) = row.memories_at.iter().find(|memory| memory.entries == *entries) {
-            writer.exact_at("tight_faults", *share, memory.misses as f64);
+            writer.exact("tight_faults", Some(*share), memory.misses as f64);
         }
     }
     for cache in row.associative.iter().filter(|cache| cache.ways == 1 && references > 0) {
-        let (at, misses) = (cache.bytes as f64 / 1024.0, cache.misses.total() as f64);
-        writer.exact_at("miss_percent", at, 100.0 * misses / references as f64);
+        let (at, misses) = (Some(cache.bytes as f64 / 1024.0), cache.misses.total() as f64);
+        writer.exact("miss_percent", at, 100.0 * misses / references as f64);
         let whole = row.fully_associative.iter().find(|point| point.bytes == cache.bytes);
         if let Some(whole) = whole.filter(|point| point.misses > 0) {
-            writer.exact_at("conflict_ratio", at, misses / whole.misses as f64);
+            writer.exact("conflict_ratio", at, misses / whole.misses as f64);
         }
     }
     causes::write(writer, row, first.row);

@@ -46,11 +46,8 @@ fn put(writer: &mut FactWriter<'_>, row: &Row, faults: Option<f64>, live: [Optio
         writer.put(&metric("faults"), at, Value::Single(own / faults));
     }
     if let [Some(live), Some(free)] = live {
-        let mut exact = |what: &str, bytes: u64, of: u64| {
-            if of > 0 {
-                writer.put(&metric(what), at, Value::Exact(bytes as f64 / of as f64));
-            }
-        };
+        let mut exact =
+            |what: &str, bytes: u64, of: u64| writer.exact(&metric(what), at, bytes as f64 / of as f64);
         exact("live_peak", live.peak_bytes, free.peak_bytes);
         exact("live", live.mean_bytes, free.mean_bytes);
     }

@@ -25,11 +25,12 @@ impl Comparative for LifetimeFigures {
         let mut facts = Facts::default();
         let program = self.subject.command.first().unwrap_or(&self.subject.exe);
         let mut writer = facts.of(program, &self.subject.manager);
-        let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-        writer.exact("objects", Some(self.all.objects as f64));
-        writer.exact("bytes", Some(self.all.bytes as f64));
-        writer.exact("never_freed", share(self.still_live.objects, self.all.objects));
-        writer.exact("never_freed_bytes", share(self.still_live.bytes, self.all.bytes));
+        let (all, live) = (self.all, self.still_live);
+        writer.exact("objects", None, all.objects as f64);
+        writer.exact("bytes", None, all.bytes as f64);
+        // Of no objects there is no share.
+        writer.exact("never_freed", None, live.objects as f64 / all.objects as f64);
+        writer.exact("never_freed_bytes", None, live.bytes as f64 / all.bytes as f64);
         for survival in self.survival.iter().filter(|survival| survival.clock == Clock::Bytes) {
             let exact = |age: u64| survival.younger.iter().any(|point| point.age == age);
             let younger = survival.younger.iter();
@@ -39,8 +40,8 @@ impl Comparative for LifetimeFigures {
             points.extend(curve.map(|point| (point.age, point.objects, point.bytes)));
             points.sort_by_key(|point| point.0);
             for (age, objects, bytes) in points {
-                writer.exact_at("surviving", age as f64, objects);
-                writer.exact_at("surviving_bytes", age as f64, bytes);
+                writer.exact("surviving", Some(age as f64), objects);
+                writer.exact("surviving_bytes", Some(age as f64), bytes);
             }
         }
         facts

@@ -15,10 +15,10 @@ pub fn write(writer: &mut FactWriter, row: &Row, first: Option<&Row>) {
     let Some(alone) = &row.alone else { return };
     for cache in alone.associative.iter().filter(|cache| cache.ways == 1) {
         let Some(parts) = parts(row, cache.sets) else { continue };
-        let at = cache.bytes as f64 / 1024.0;
+        let at = Some(cache.bytes as f64 / 1024.0);
         for (cause, misses) in CAUSES.into_iter().zip(parts) {
             let per_thousand = misses * 1000.0 / row.rate_references.max(1) as f64;
-            writer.exact_at(&format!("{cause}_misses"), at, per_thousand);
+            writer.exact(&format!("{cause}_misses"), at, per_thousand);
         }
         let Some(before) = first.filter(|first| first.about.manager != row.about.manager) else { continue };
         let Some(before) = self::parts(before, cache.sets) else { continue };
@@ -27,7 +27,7 @@ pub fn write(writer: &mut FactWriter, row: &Row, first: Option<&Row>) {
         let all: f64 = more[..CAUSES.len() - 1].iter().sum();
         if all > 0.0 {
             for (cause, more) in CAUSES.into_iter().zip(more) {
-                writer.exact_at(&format!("{cause}_more_percent"), at, 100.0 * more / all);
+                writer.exact(&format!("{cause}_more_percent"), at, 100.0 * more / all);
             }
         }
     }
