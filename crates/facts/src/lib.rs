@@ -99,6 +99,14 @@ impl Facts {
     pub fn lack(&mut self, program: &str, manager: &str, why: &str) {
         self.absent.push((program.into(), Some(manager.into()), why.into()));
     }
+
+    /// What is absent and why: `cfrac under lea: it failed`.
+    pub fn reasons(&self) -> impl Iterator<Item = String> {
+        self.absent.iter().map(|(program, manager, why)| match manager {
+            Some(manager) => format!("{program} under {manager}: {why}"),
+            None => format!("{program}: {why}"),
+        })
+    }
 }
 
 /// Writes the facts of a program under a manager.

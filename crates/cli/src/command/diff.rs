@@ -26,11 +26,11 @@ use crate::exit;
 /// Two files of `heaptoll exact instructions --json` are compared by function: which functions execute the additional
 /// instructions. docs/questions/diff.md
 ///
-/// Two JSON files of `heaptoll run`, `ledger`, `exact locality`, `trace lifetimes`, `lab delay`, `frequency`,
-/// `proximity`, `minheap`, `reclamation` or `replay-graph` are compared by figure: the second over the first, with the
+/// Two JSON files of `ledger`, `exact locality`, `trace lifetimes`, `lab delay`, `lab frequency`, `lab proximity`,
+/// `lab minheap`, `lab reclamation` or `lab replay-graph` are compared by figure: the second over the first, with the
 /// widest interval that the two allow.
 ///
-/// Two experiments of `heaptoll run` are compared where they have the same program under the same manager: the second
+/// Two experiments of `heaptoll run` (`--db` or `--json`) are compared where they have the same program under the same manager: the second
 /// over the first, by separate runs. They were not measured together, so a change of the machine between them shows
 /// as a difference. For a decision, measure both in one `heaptoll run`. Programs with another command, input or load
 /// are left out.

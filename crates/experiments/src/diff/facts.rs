@@ -7,8 +7,8 @@ use heaptoll_command::failure::Failure;
 use heaptoll_command::labelled::Unreadable;
 use heaptoll_facts::{Fact, Facts, Known, Value};
 
-use crate::comparative::Comparable;
 use super::joined::joined;
+use crate::comparative::Comparable;
 use crate::instructions;
 pub use document::document;
 pub use figures::{Figures, Row};
@@ -43,11 +43,7 @@ pub fn measure(base: &Path, new: &Path) -> Result<Option<Figures>, Failure> {
 
 /// What a result says of itself.
 fn told<'a>((name, facts): (&'a String, &'a Facts)) -> impl Iterator<Item = String> + 'a {
-    let absent = facts.absent.iter().map(|(program, manager, why)| match manager {
-        Some(manager) => format!("{program} under {manager}: {why}"),
-        None => format!("{program}: {why}"),
-    });
-    let all = absent.chain(facts.pairing.iter().chain(&facts.warnings).cloned());
+    let all = facts.reasons().chain(facts.pairing.iter().chain(&facts.warnings).cloned());
     all.map(move |text| format!("{name}: {text}"))
 }
 

@@ -323,10 +323,7 @@ fn found(extent: &Extent, json: &Path, end: End, messages: &Logged) -> StepFigur
     }
     found.warnings.extend(messages.errors.iter().cloned());
     found.warnings.append(&mut found.facts.warnings);
-    for (program, manager, why) in &found.facts.absent {
-        let under = manager.as_ref().map_or(String::new(), |manager| format!(" under {manager}"));
-        found.warnings.push(format!("{program}{under}: {why}"));
-    }
+    found.warnings.extend(found.facts.reasons());
     found
 }
 
