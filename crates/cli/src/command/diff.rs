@@ -30,10 +30,10 @@ use crate::exit;
 /// `lab minheap`, `lab reclamation` or `lab replay-graph` are compared by figure: the second over the first, with the
 /// widest interval that the two allow.
 ///
-/// Two experiments of `heaptoll run` (`--db` or `--json`) are compared where they have the same program under the same manager: the second
-/// over the first, by separate runs. They were not measured together, so a change of the machine between them shows
-/// as a difference. For a decision, measure both in one `heaptoll run`. Programs with another command, input or load
-/// are left out.
+/// Two experiments of `heaptoll run` (`--db` or `--json`) are compared where they have the same program under the same
+/// manager: the second over the first, by separate runs. They were not measured together, so a change of the machine
+/// between them shows as a difference. For a decision, measure both in one `heaptoll run`. Programs with another
+/// command, input or load are left out.
 ///
 /// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 a trace is damaged (its whole part is
 /// compared), or an output file could not be written; 2 not a trace, unreadable, or without call stacks or functions.
