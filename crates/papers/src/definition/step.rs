@@ -183,8 +183,10 @@ mod tests {
 
     #[test]
     fn every_kind_has_the_command_of_its_name() {
-        let kinds = (0..comparative::ALL.len()).map(|at| comparative::ALL[at].name.rsplit([' ', '-']).next());
-        let parsed = kinds.map(|name| serde_json::from_value::<StepKind>(name.into()).expect("a kind"));
-        assert!(parsed.enumerate().all(|(at, kind)| kind as usize == at));
+        for (at, command) in comparative::ALL.iter().enumerate() {
+            let name = command.name.rsplit([' ', '-']).next();
+            let kind: StepKind = serde_json::from_value(name.into()).expect("a kind");
+            assert_eq!(kind as usize, at, "{}", command.name);
+        }
     }
 }

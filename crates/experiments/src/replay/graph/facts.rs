@@ -15,7 +15,7 @@ impl Comparative for Figures {
         Metric::count("smallest_heap_kib", "the smallest heap in which the trace fits"),
         Metric::count("smallest_heap_ratio", "the same over the first collector's"),
         Metric::count("smallest_heap_over_live", "the same over the most requested bytes alive"),
-        Metric::time("cpu_ratio", "CPU time over the first collector's").at(Place::Heaps),
+        Metric::time("cpu_ratio", "CPU time over the first collector's, at multiples of the least heap").at(Place::Heaps),
         Metric::time("mutator_ratio", "the same of allocation, barrier and replay").at(Place::Heaps),
         Metric::time("collector_share", "the collector's part of CPU time").at(Place::Heaps),
         Metric::count("copied_kib", "what was copied").at(Place::Heaps),
