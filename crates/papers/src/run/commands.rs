@@ -75,21 +75,9 @@ impl<'a> Extent<'a> {
         {
             give("--baseline", first);
         }
-        match step.kind {
-            StepKind::Run
-            | StepKind::Delay
-            | StepKind::Frequency
-            | StepKind::Proximity
-            | StepKind::Reclamation => {
-                give("-n", &planned.repetitions.to_string());
-                give("--seed", &seed.to_string());
-            }
-            StepKind::Instructions
-            | StepKind::Locality
-            | StepKind::Lifetimes
-            | StepKind::Ledger
-            | StepKind::Graph
-            | StepKind::Minheap => {}
+        if step.kind.is_timed() && !step.kind.records() {
+            give("-n", &planned.repetitions.to_string());
+            give("--seed", &seed.to_string());
         }
         if step.kind == StepKind::Run {
             let lockstep = step.runs_in_lockstep(planned.repetitions);
