@@ -75,10 +75,9 @@ const ALL: [(Metric, Of); 17] = [
         ),
         |_| None,
     ),
-    (
-        Metric::time("figure_", "the program's own; `figure_rounds_8` is `figure_rounds` at 8").open(),
-        |_| None,
-    ),
+    (Metric::time("figure_", "the program's own; `figure_rounds_8` is `figure_rounds` at 8").open(), |_| {
+        None
+    }),
 ];
 
 fn kib(bytes: u64) -> f64 {

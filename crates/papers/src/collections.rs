@@ -7,9 +7,9 @@ use heaptoll_units::plural;
 
 use super::definition::{Claim, Step, StepKind, Study};
 use super::figures::{Cell, Figures};
+use super::pairs::{CellRef, Compared};
 use heaptoll_experiment::facts::{COLLECTIONS, HEAP_CPU_RATIO};
 use heaptoll_facts::Value;
-use super::pairs::{CellRef, Compared};
 
 /// The fewest collections in a run that count, of a claim on what a collector costs.
 const FEWEST: f64 = 10.0;

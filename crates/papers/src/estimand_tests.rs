@@ -2,10 +2,10 @@
 
 use super::super::definition::{Claim, Study};
 use super::super::figures::{Cell, Figures};
-use heaptoll_facts::{Fact, Value};
 use super::super::testing::{cells, claiming, samples};
 use super::super::verdict::{Verdict, judge};
 use super::*;
+use heaptoll_facts::{Fact, Value};
 
 const MEAN: &str = r#"
     rule = "mean"

@@ -6,8 +6,8 @@ use heaptoll_units::plural;
 use super::company::{self, Series, SeriesInterval};
 use super::definition::Estimand;
 use super::effect::Effect;
-use heaptoll_facts::{Basis, FINITE, Known, WIDEST};
 use super::measured::{MOVED, Measured, groups};
+use heaptoll_facts::{Basis, FINITE, Known, WIDEST};
 
 /// A mean over programs.
 pub(super) struct Mean {

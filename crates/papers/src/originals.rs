@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::definition::{Exhibit, Quantity, Side, Step, Study};
-use heaptoll_facts::Facts;
 use crate::results::Ran;
+use heaptoll_facts::Facts;
 
 /// The originals of a step that ran, by the kin's name.
 pub type Originals = BTreeMap<String, String>;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::definition::{Quantity, Side, Step, Study};
 use super::effect::Missing;
 use super::figures::Figures;
+use super::variant::numbered;
 use heaptoll_experiment::facts::{ALONE, AT_ONCE};
 use heaptoll_facts::Value;
-use super::variant::numbered;
 
 /// A measured value with its program, manager and metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -284,7 +284,8 @@ pub(super) fn resolve<'a>(
             });
             for (at, of) in numerator {
                 let mut push = |over: Option<CellRef<'a>>, at: Option<f64>| {
-                    let place = at.map(|at| step.kind.command().place(&quantity.metric, at)).unwrap_or_default();
+                    let place =
+                        at.map(|at| step.kind.command().place(&quantity.metric, at)).unwrap_or_default();
                     compared.push(Compared { of, over, program: base.clone(), at, place });
                 };
                 let Some(over) = &quantity.over else {

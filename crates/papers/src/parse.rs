@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use super::check::at_fault;
 use super::definition::{Fault, Quantity, Side, Step, StepKind, Study};
-use heaptoll_experiment::facts::AT_ONCE;
 use super::pairs::{of_side, requested};
 use super::variant::base;
+use heaptoll_experiment::facts::AT_ONCE;
 
 /// What is read of a file before it is known that this version can read it.
 #[derive(Deserialize)]

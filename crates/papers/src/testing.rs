@@ -3,8 +3,8 @@
 use super::definition::{Estimand, Quantity, Rule, Study};
 use super::effect::{Effect, Missing};
 use super::figures::{Cell, Figures};
-use heaptoll_facts::{Fact, Value};
 use super::outcome::by_rule;
+use heaptoll_facts::{Fact, Value};
 
 /// A study of one timed step `t` and one counted step `c`, over a set's programs, with this in its file as well.
 pub fn study(more: &str) -> Study {

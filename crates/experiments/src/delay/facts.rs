@@ -8,7 +8,8 @@ use super::figures::Delay;
 impl Comparative for Delay {
     const METRICS: &'static [Metric] = &[
         Metric::time("time_ratio", "CPU time at bytes of quarantine over that at one byte").at(Place::Bytes),
-        Metric::count("space_ratio", "peak resident memory at bytes of quarantine over that at one byte").at(Place::Bytes),
+        Metric::count("space_ratio", "peak resident memory at bytes of quarantine over that at one byte")
+            .at(Place::Bytes),
         Metric::time("layer_time_ratio", "CPU time with a quarantine of one byte over that without one"),
     ];
 
@@ -29,7 +30,7 @@ impl Comparative for Delay {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_facts::testing::{measured, interval, number, one};
+    use heaptoll_facts::testing::{interval, measured, number, one};
 
     use super::*;
     use crate::delay::{Curve, Point, Ratios};

@@ -13,9 +13,12 @@ const SELDOM: &str =
 /// Estimates with the command's own intervals.
 impl Comparative for Frequency {
     const METRICS: &'static [Metric] = &[
-        Metric::time("mutator_wall_ratio", "elapsed time less pauses at bytes of period over that at the shortest")
-            .of(&["", "identifying_"])
-            .at(Place::Bytes),
+        Metric::time(
+            "mutator_wall_ratio",
+            "elapsed time less pauses at bytes of period over that at the shortest",
+        )
+        .of(&["", "identifying_"])
+        .at(Place::Bytes),
         Metric::time("mutator_cpu_ratio", "the same of CPU time less the collector's")
             .of(&["", "identifying_"])
             .at(Place::Bytes),
@@ -50,7 +53,7 @@ impl Comparative for Frequency {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_facts::testing::{measured, interval, number, one};
+    use heaptoll_facts::testing::{interval, measured, number, one};
 
     use super::*;
     use crate::frequency::{Period, Ratio, Study};

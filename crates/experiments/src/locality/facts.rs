@@ -14,7 +14,8 @@ impl Comparative for Figures {
     const METRICS: &'static [Metric] = &[
         Metric::count("page_faults", "at KiB of memory").at(Place::Kib),
         Metric::count("fault_rate", "the same of a million references").at(Place::Kib),
-        Metric::count("capacity_faults", "page faults without first touches, at KiB of memory").at(Place::Kib),
+        Metric::count("capacity_faults", "page faults without first touches, at KiB of memory")
+            .at(Place::Kib),
         Metric::count("tight_faults", "page faults at a share of the pages used under the first manager")
             .at(Place::PageShare),
         Metric::count("tight_capacity_faults", "the same without first touches").at(Place::PageShare),
@@ -24,9 +25,12 @@ impl Comparative for Figures {
         Metric::count("lines_touched", "different ones"),
         Metric::count("pages_touched", "different ones"),
         Metric::count("touched_kib", "of these pages"),
-        Metric::count("_misses", "with placement, in 1000 references, by cause, at KiB of a direct-mapped cache")
-            .of(&causes::CAUSES)
-            .at(Place::Kib),
+        Metric::count(
+            "_misses",
+            "with placement, in 1000 references, by cause, at KiB of a direct-mapped cache",
+        )
+        .of(&causes::CAUSES)
+        .at(Place::Kib),
         Metric::count("_more_percent", "the cause's part of what the manager misses more than the first")
             .of(&causes::CAUSES)
             .at(Place::Kib),
@@ -64,7 +68,8 @@ impl First<'_> {
         let first = program.study.rows.first();
         let is_whole = |row: &&Row| row.about.manager == baseline && row.about.cut_short.is_none();
         let parts = |row: &Row| {
-            let part = |(part, of): (u64, u64)| (part as f64 / of as f64, (row.pages_touched * part / of).max(1));
+            let part =
+                |(part, of): (u64, u64)| (part as f64 / of as f64, (row.pages_touched * part / of).max(1));
             TIGHT.map(part).into_iter().chain([(1.0, row.pages_touched)]).collect()
         };
         First { row: first.filter(is_whole), tight: first.map(parts).unwrap_or_default() }
@@ -129,12 +134,8 @@ mod tests {
     fn conflicts_are_misses_that_a_cache_of_the_same_size_without_sets_has_not() {
         let mut found = locality();
         let row = &mut found.programs[0].study.rows[0];
-        row.fully_associative = vec![Point {
-            bytes: 16 << 10,
-            entries: 512,
-            misses: 197_022,
-            ..row.memories_at[0]
-        }];
+        row.fully_associative =
+            vec![Point { bytes: 16 << 10, entries: 512, misses: 197_022, ..row.memories_at[0] }];
         let facts = measured(&found);
         assert_exact(&facts, "kingsley", "conflict_ratio", Some(16.0), 2.0);
         assert_eq!(value(&facts, "bw16", "conflict_ratio", Some(16.0)), None, "nothing to compare with");

@@ -12,9 +12,12 @@ impl Comparative for Figures {
             "over the footprint of mark-sweep over that allocator, the program's frees honoured",
         )
         .open(),
-        Metric::count("heap_ratio_over_", "over the footprint of mark-sweep over that allocator, at its period")
-            .open()
-            .at(Place::Bytes),
+        Metric::count(
+            "heap_ratio_over_",
+            "over the footprint of mark-sweep over that allocator, at its period",
+        )
+        .open()
+        .at(Place::Bytes),
     ];
 
     fn facts(&self) -> Facts {

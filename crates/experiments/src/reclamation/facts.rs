@@ -14,11 +14,16 @@ impl Comparative for Reclamation {
     const METRICS: &'static [Metric] = &[
         Metric::time("layer_time_ratio", "CPU time of the oracle's own free over the manager alone"),
         Metric::time("_time_ratio", "CPU time over the program's own free; `delay` and `collect` at bytes")
-            .of(&POINTS).at(Place::Bytes),
+            .of(&POINTS)
+            .at(Place::Bytes),
         Metric::count("_space_ratio", "the same of peak resident memory").of(&POINTS).at(Place::Bytes),
         Metric::count("_faults_ratio", "the same of page faults, of medians").of(&POINTS).at(Place::Bytes),
-        Metric::count("_live_peak_ratio", "the same of most requested bytes alive").of(&POINTS).at(Place::Bytes),
-        Metric::count("_live_ratio", "the same of requested bytes alive on average").of(&POINTS).at(Place::Bytes),
+        Metric::count("_live_peak_ratio", "the same of most requested bytes alive")
+            .of(&POINTS)
+            .at(Place::Bytes),
+        Metric::count("_live_ratio", "the same of requested bytes alive on average")
+            .of(&POINTS)
+            .at(Place::Bytes),
     ];
 
     fn facts(&self) -> Facts {
@@ -78,7 +83,7 @@ fn live(found: &Reclamation, program: &str, point: FreePoint) -> Option<Live> {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_facts::testing::{assert_exact, measured, interval, number, one};
+    use heaptoll_facts::testing::{assert_exact, interval, measured, number, one};
 
     use super::*;
     use crate::reclamation::{Medians, Ratios};

@@ -4,10 +4,10 @@ use super::body::{Body, Ours, Pair, interval, ours};
 use super::originals::THE_PAPERS_OWN;
 use super::source::Source;
 use crate::definition::Step;
-use heaptoll_facts::Basis;
 use crate::measured::measure;
 use crate::pairs::{CellRef, Compared, Index, same_place};
 use crate::variant::numbered;
+use heaptoll_facts::Basis;
 
 /// A line's name and its cells by place.
 struct Curve<'a> {

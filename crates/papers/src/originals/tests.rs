@@ -10,9 +10,9 @@ use crate::bundled::all;
 use crate::definition::StepKind;
 use crate::exhibit::{self, Body};
 use crate::figures::{Absent, Cell, Figures};
-use heaptoll_facts::{Fact, Facts, Value};
 use crate::run::selection::{self, Available};
 use crate::verdict::{Answer, judge};
+use heaptoll_facts::{Fact, Facts, Value};
 
 /// A step of two kin of one original, of one that may be there in one form only, and of a program without any.
 const STUDY: &str = r#"

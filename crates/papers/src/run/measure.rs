@@ -101,7 +101,8 @@ impl Measure<'_> {
             _ => Ending::Whole,
         };
         // Stopped again before it could write: its rows are still there, and so are its figures.
-        if let Some(mut earlier) = earlier.filter(|_| ending == Ending::Cut && found.facts.measured.is_empty())
+        if let Some(mut earlier) =
+            earlier.filter(|_| ending == Ending::Cut && found.facts.measured.is_empty())
         {
             (earlier.ran.seconds, earlier.interrupted) = (seconds, found.ended == Some(EndCause::Interrupt));
             folder.end(&earlier)?;
@@ -128,7 +129,12 @@ impl Measure<'_> {
             },
             interrupted: found.ended == Some(EndCause::Interrupt),
             why,
-            cells: found.facts.measured.into_iter().map(|fact| Cell { step: step.id.clone(), fact }).collect(),
+            cells: found
+                .facts
+                .measured
+                .into_iter()
+                .map(|fact| Cell { step: step.id.clone(), fact })
+                .collect(),
             absent: found.facts.absent,
         };
         folder.end(&ended)?;

@@ -60,7 +60,8 @@ fn table(rows: &[&Row], of: Option<&Comparable>) -> Table {
     let cells = |row: &&Row| {
         let base = &row.base;
         let place = of.zip(base.at).map(|(known, at)| known.place(&base.metric, at));
-        let names = [base.program.clone(), base.manager.clone(), base.metric.clone(), place.unwrap_or_default()];
+        let names =
+            [base.program.clone(), base.manager.clone(), base.metric.clone(), place.unwrap_or_default()];
         names.into_iter().chain([value(&base.value), value(&row.new)]).chain(change(row)).collect()
     };
     let mut notes: Vec<String> = Vec::new();

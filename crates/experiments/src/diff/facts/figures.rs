@@ -34,9 +34,8 @@ pub struct Row {
 impl Row {
     /// Whether the two differ for certain.
     pub fn has_changed(&self) -> bool {
-        self.change.is_some_and(|change| {
-            change.basis != Basis::None && !(change.low..=change.high).contains(&1.0)
-        })
+        self.change
+            .is_some_and(|change| change.basis != Basis::None && !(change.low..=change.high).contains(&1.0))
     }
 
     /// By what factor, whichever way.

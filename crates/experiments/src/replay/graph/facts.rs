@@ -15,18 +15,25 @@ impl Comparative for Figures {
         Metric::count("smallest_heap_kib", "the smallest heap in which the trace fits"),
         Metric::count("smallest_heap_ratio", "the same over the first collector's"),
         Metric::count("smallest_heap_over_live", "the same over the most requested bytes alive"),
-        Metric::time("cpu_ratio", "CPU time over the first collector's, at multiples of the least heap").at(Place::Heaps),
+        Metric::time("cpu_ratio", "CPU time over the first collector's, at multiples of the least heap")
+            .at(Place::Heaps),
         Metric::time("mutator_ratio", "the same of allocation, barrier and replay").at(Place::Heaps),
         Metric::time("collector_share", "the collector's part of CPU time").at(Place::Heaps),
         Metric::count("copied_kib", "what was copied").at(Place::Heaps),
         Metric::time("longest_pause_us", "median of the longest pauses").at(Place::Heaps),
-        Metric::time("_misses_per_thousand", "misses of the program's accesses in the first and last cache and the TLB")
-            .of(&["first", "last", "tlb"])
-            .at(Place::Heaps),
+        Metric::time(
+            "_misses_per_thousand",
+            "misses of the program's accesses in the first and last cache and the TLB",
+        )
+        .of(&["first", "last", "tlb"])
+        .at(Place::Heaps),
         Metric::time("cycles_per_access", "cycles of one of the program's accesses").at(Place::Heaps),
-        Metric::time("_cycles_ratio", "cycles after a collection over the middle, by portion as in `proximity`")
-            .of(&["first", "near", "second", "last"])
-            .at(Place::Heaps),
+        Metric::time(
+            "_cycles_ratio",
+            "cycles after a collection over the middle, by portion as in `proximity`",
+        )
+        .of(&["first", "near", "second", "last"])
+        .at(Place::Heaps),
         Metric::time("_emptied_ratio", "the same where caches are empty after each collection")
             .of(&["near", "second", "last"])
             .at(Place::Heaps),
