@@ -3,6 +3,7 @@
 pub mod callgrind;
 mod curves;
 mod document;
+mod facts;
 mod figures;
 mod sections;
 mod text;

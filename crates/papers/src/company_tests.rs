@@ -1,9 +1,10 @@
 //! Made-up runs at once and alone with known answers.
 
 use super::super::definition::{Quantity, Study};
-use super::super::effect::{Basis, Effect};
+use super::super::effect::Effect;
 use super::super::figures::Figures;
 use super::super::testing::{cells, compare, mean, samples, study};
+use heaptoll_facts::Basis;
 
 const A_OVER_B: &str = "of = { managers = [\"a\"] }, over = { managers = [\"b\"] }";
 

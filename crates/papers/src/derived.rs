@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition::{Step, StepKind, Study};
-use super::figures::{Cell, Figures, Value};
+use super::figures::{Cell, Figures};
+use heaptoll_facts::{Fact, Value};
 
 /// Ages at which survival by instructions is given.
 const AGES: [f64; 5] = [1e4, 1e5, 1e6, 1e7, 1e8];
@@ -13,8 +14,8 @@ impl Figures {
     /// With the figures that follow from them and are not among them.
     pub fn with_derived(mut self, studies: &[Study]) -> Figures {
         let place = |cell: &Cell| {
-            let Cell { step, program, manager, metric, at, .. } = cell;
-            (step.clone(), program.clone(), manager.clone(), metric.clone(), at.map(f64::to_bits))
+            let Fact { program, manager, metric, at, .. } = &cell.fact;
+            (cell.step.clone(), program.clone(), manager.clone(), metric.clone(), at.map(f64::to_bits))
         };
         let mut there: BTreeSet<_> = self.cells.iter().map(place).collect();
         let mut more = of_faults(&self.cells);
@@ -23,6 +24,14 @@ impl Figures {
         more.retain(|cell| there.insert(place(cell)));
         self.cells.extend(more);
         self
+    }
+}
+
+impl Cell {
+    /// What follows from it, of the same program under the same manager.
+    fn with(&self, metric: &str, at: Option<f64>, value: Value) -> Cell {
+        let fact = Fact { metric: metric.into(), at, value, ..self.fact.clone() };
+        Cell { fact, ..self.clone() }
     }
 }
 
@@ -38,7 +47,7 @@ fn of_faults(cells: &[Cell]) -> Vec<Cell> {
     let rate = |cell: &Cell| {
         let references = references.get(&key(cell)).filter(|_| cell.metric == "page_faults")?;
         let value = Value::Exact(1e6 * exact(cell)? / references);
-        Some(Cell { metric: "fault_rate".into(), value, ..cell.clone() })
+        Some(cell.with("fault_rate", cell.at, value))
     };
     let without = |cell: &Cell| {
         let metric = match cell.metric.as_str() {
@@ -47,7 +56,7 @@ fn of_faults(cells: &[Cell]) -> Vec<Cell> {
             _ => return None,
         };
         let faults = exact(cell)? - touched.get(&key(cell))?;
-        Some(Cell { metric: metric.into(), value: Value::Exact(faults.max(0.0)), ..cell.clone() })
+        Some(cell.with(metric, cell.at, Value::Exact(faults.max(0.0))))
     };
     cells.iter().filter_map(without).chain(cells.iter().filter_map(rate)).collect()
 }
@@ -64,7 +73,7 @@ fn numbered_figures(cells: &[Cell]) -> Vec<Cell> {
     let at = |cell: &Cell| {
         let (name, number) = cell.metric.strip_prefix("figure_")?.rsplit_once('_')?;
         let at: u32 = number.parse().ok()?;
-        Some(Cell { metric: format!("figure_{name}"), at: Some(f64::from(at)), ..cell.clone() })
+        Some(cell.with(&format!("figure_{name}"), Some(f64::from(at)), cell.value.clone()))
     };
     cells.iter().filter_map(at).collect()
 }
@@ -78,22 +87,20 @@ fn surviving(study: &Study, cells: &[Cell]) -> Vec<Cell> {
     for step in of_kind(StepKind::Lifetimes) {
         let rates: Vec<&Step> =
             of_kind(StepKind::Instructions).filter(|counts| counts.size == step.size).collect();
-        let mut curves: BTreeMap<(&str, &str), Vec<(f64, f64)>> = BTreeMap::new();
+        let mut curves: BTreeMap<(&str, &str), (&Cell, Vec<(f64, f64)>)> = BTreeMap::new();
         for cell in cells.iter().filter(|cell| cell.step == step.id && cell.metric == "surviving") {
             if let (Some(at), Some(share)) = (cell.at, exact(cell)) {
-                curves.entry((&cell.program, &cell.manager)).or_default().push((at, share));
+                let of = (cell.program.as_str(), cell.manager.as_str());
+                curves.entry(of).or_insert((cell, Vec::new())).1.push((at, share));
             }
         }
-        for ((program, manager), curve) in curves {
+        for ((program, _), (cell, curve)) in curves {
             let mut of_same = rates.iter().filter(|counts| counts.run_as(program) == step.run_as(program));
             let Some(rate) = of_same.find_map(|counts| rate(&counts.id, program, cells)) else {
                 continue;
             };
             found.extend(AGES.iter().filter_map(|age| {
-                let value = between(&curve, age * rate)?;
-                let metric = "surviving_instructions".to_owned();
-                let [step, program, manager] = [&step.id, program, manager].map(str::to_owned);
-                Some(Cell { step, program, manager, metric, at: Some(*age), value })
+                Some(cell.with("surviving_instructions", Some(*age), between(&curve, age * rate)?))
             }));
         }
     }
@@ -138,7 +145,7 @@ mod tests {
 
     fn cell(step: &str, metric: &str, at: Option<f64>, value: Value) -> Cell {
         let [step, program, manager, metric] = [step, "cfrac", "a", metric].map(str::to_owned);
-        Cell { step, program, manager, metric, at, value }
+        Cell { step, fact: Fact { program, manager, metric, at, value } }
     }
 
     fn derived(cells: Vec<Cell>, studies: &[Study]) -> Vec<Cell> {
@@ -197,7 +204,7 @@ mod tests {
         let Some(Value::Estimate { value, low, high }) = at(&cells, 1e5) else { panic!("an estimate") };
         assert!((value - 0.4).abs() < 1e-9 && low == 0.3 && high == 0.5, "{value} {low} {high}");
         assert_eq!(at(&cells, 1e6), None, "beyond the last age nothing is known");
-        cells[0].value = Value::Exact(4e5);
+        cells[0].fact.value = Value::Exact(4e5);
         let Some(Value::Estimate { low, high, .. }) = at(&cells, 1e5) else { panic!("an estimate") };
         assert_eq!((low, high), (0.5, 1.0), "at a fifth of the rate it is a fifth of the age");
         let mut own = study.clone();
