@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use heaptoll_bench::Stack;
-use heaptoll_report::document::{Axis, Cell, Chart, Column, Document, Form, Grid, Item, Section, Series};
+use heaptoll_report::document::{Axis, Chart, Document, Form, Section, Series, Table};
 use heaptoll_report::{format, html};
 use serde::Serialize;
 
@@ -212,24 +212,11 @@ fn section(one: &ProgramCurves) -> Section {
         y: Axis::spread("CPU, s", all().map(|cost| cost.cpu_s)),
         series: series.collect(),
     };
-    let row = |(name, cost): (&str, &Cost)| {
-        let figures = [cost.memory_mib, cost.cpu_s].map(format::significant);
-        [name.to_owned(), cost.setting.clone()].into_iter().chain(figures).map(Cell::text).collect()
-    };
     let rows = curves.iter().flat_map(|(name, costs)| costs.iter().map(move |cost| (*name, cost)));
-    let grid = Grid {
-        columns: vec![
-            Column::text("manager"),
-            Column::text("setting"),
-            Column::figures("peak RSS, MiB"),
-            Column::figures("CPU, s"),
-        ],
-        rows: rows.map(row).collect(),
-        ..Grid::default()
-    };
-    Section {
-        title: one.program.clone(),
-        text: vec![format!("{}.", one.verdict)],
-        items: vec![Item::Chart(chart), Item::Grid(grid)],
-    }
+    let table = Table::of(rows)
+        .text("manager", |(name, _)| *name)
+        .text("setting", |(_, cost)| cost.setting.clone())
+        .figure("peak RSS, MiB", |(_, cost)| format::significant(cost.memory_mib))
+        .figure("CPU, s", |(_, cost)| format::significant(cost.cpu_s));
+    Section::new(&one.program).say(format!("{}.", one.verdict)).with(chart).with(table.parts(""))
 }

@@ -12,7 +12,6 @@ pub mod foreign;
 pub mod labelled;
 pub mod own_input;
 pub mod subject;
-pub mod tables;
 pub mod trace_source;
 pub mod version;
 pub mod writable;

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::side::Side;
-use heaptoll_report::document::{Column, Item, Section, Table};
+use heaptoll_report::document::{Columns, Item, Section, Table};
 use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,9 +40,11 @@ impl Ratios {
         }
     }
 
-    /// As cells of a table.
-    pub fn cells(&self) -> [String; 3] {
-        [self.cpu, self.wall, self.peak_rss].map(ratio_cell)
+    /// Adds their columns to a table.
+    pub fn columns<R>(table: Columns<R>, of: impl Fn(&R) -> Ratios) -> Columns<R> {
+        let table = table.figure("CPU", |row| ratio_cell(of(row).cpu));
+        let table = table.figure("time", |row| ratio_cell(of(row).wall));
+        table.figure("peak memory", |row| ratio_cell(of(row).peak_rss))
     }
 }
 
@@ -147,23 +149,8 @@ pub fn layer_section<'a>(
     text: &str,
     rows: impl Iterator<Item = (&'a str, &'a str, Ratios)>,
 ) -> Option<Section> {
-    let row = |(program, manager, ratios): (&str, &str, Ratios)| {
-        [program.to_owned(), manager.to_owned()].into_iter().chain(ratios.cells()).collect()
-    };
-    let rows: Vec<Vec<String>> = rows.map(row).collect();
-    (!rows.is_empty()).then(|| Section {
-        title: title.into(),
-        text: vec![text.into()],
-        items: vec![Item::Table(Table {
-            columns: ["program", "manager"]
-                .map(Column::text)
-                .into_iter()
-                .chain(["CPU", "time", "peak memory"].map(Column::figures))
-                .collect(),
-            rows,
-            ..Table::default()
-        })],
-    })
+    let table = Table::of(rows).text("program", |row| row.0).text("manager", |row| row.1);
+    Some(Section::new(title).say(text).with(Ratios::columns(table, |row| row.2).if_any()?))
 }
 
 /// CPU and memory by setting, a line a manager, with bands. `of` has manager and setting by index; `shown` has the title of

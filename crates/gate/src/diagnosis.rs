@@ -2,11 +2,10 @@
 
 use heaptoll_callsites::{FRAMES, short};
 use heaptoll_profiles::Measure;
-use heaptoll_report::document::{Column, Item, Part as Fold, Section, Table};
-use heaptoll_report::format::NONE;
+use heaptoll_report::document::{Columns, Item, Part as Fold, Section, Table};
 use heaptoll_units::{and_list, number, percent, plural, whole_bytes};
 
-use super::differences::{Added, Differences, Part, Row, Single, Unmatched};
+use super::differences::{Added, Differences, Part, Unmatched};
 use super::figures::{MetricFigures, Program};
 use super::metric::Metric;
 use super::sites::SiteDifferences;
@@ -270,24 +269,15 @@ impl Subject {
     fn grown(&self, found: &Differences) -> Option<Item> {
         let added = found.added();
         let shown = &added[..added.len().min(GROWN)];
-        let names = names(shown.iter().map(|added| added.part));
-        let rows: Vec<Vec<String>> =
-            shown.iter().zip(names).map(|(added, name)| self.added(added, name, found)).collect();
-        let mut table = self.table("", &["base", "new", "more", "of the difference"], rows)?;
-        table.notes.extend(self.varying(shown));
-        table.notes.extend(self.rest(found, added.len().saturating_sub(GROWN)));
-        Some(Item::Table(table))
-    }
-
-    fn added(&self, added: &Added, name: String, found: &Differences) -> Vec<String> {
-        let mut cells = self.names(added.part, name);
-        cells.extend([
-            added.base.map_or_else(|| NONE.to_owned(), self.text),
-            (self.text)(added.new),
-            (self.text)(added.more),
-            share_of(added.more, found.difference).unwrap_or_else(|| NONE.to_owned()),
-        ]);
-        cells
+        let table = self
+            .table(shown, |added| added.part)
+            .figure("base", |(added, _)| added.base.map(self.text))
+            .figure("new", |(added, _)| (self.text)(added.new))
+            .figure("more", |(added, _)| (self.text)(added.more))
+            .figure("of the difference", |(added, _)| share_of(added.more, found.difference))
+            .notes(self.varying(shown))
+            .notes(self.rest(found, added.len().saturating_sub(GROWN)));
+        table.if_any().map(Item::Table)
     }
 
     /// Which parts differ between two runs of the base, too.
@@ -327,19 +317,12 @@ impl Subject {
 
     fn shrunk(&self, found: &Differences) -> Option<Item> {
         let shown = &found.shrunk[..found.shrunk.len().min(FEW)];
-        let names = names(shown.iter().map(|row| &row.part));
-        let cells = |(row, name): (&Row, String)| {
-            let mut cells = self.names(&row.part, name);
-            cells.extend([
-                (self.text)(row.base),
-                (self.text)(row.new),
-                (self.text)(row.difference.unsigned_abs()),
-            ]);
-            cells
-        };
-        let rows = shown.iter().zip(names).map(cells).collect();
-        let title = format!("{}s that shrank", self.part);
-        self.folded(title, Vec::new(), self.table("", &["base", "new", self.fewer], rows).into_iter())
+        let table = self
+            .table(shown, |row| &row.part)
+            .figure("base", |(row, _)| (self.text)(row.base))
+            .figure("new", |(row, _)| (self.text)(row.new))
+            .figure(self.fewer, |(row, _)| (self.text)(row.difference.unsigned_abs()));
+        self.folded(format!("{}s that shrank", self.part), Vec::new(), table.if_any().into_iter())
     }
 
     /// Parts of one build only.
@@ -360,13 +343,8 @@ impl Subject {
         );
         let one = |caption: &str, unmatched: &Unmatched| {
             let shown = &unmatched.largest[..unmatched.largest.len().min(FEW)];
-            let names = names(shown.iter().map(|single| &single.part));
-            let cells = |(single, name): (&Single, String)| {
-                let mut cells = self.names(&single.part, name);
-                cells.push((self.text)(single.amount));
-                cells
-            };
-            self.table(caption, &[self.amounts], shown.iter().zip(names).map(cells).collect())
+            let table = self.table(shown, |single| &single.part).caption(caption);
+            table.figure(self.amounts, |(single, _)| (self.text)(single.amount)).if_any()
         };
         let tables = [one("only in the base", base), one("only in the new build", new)];
         let title = format!("{}s of one build only", self.part);
@@ -388,23 +366,13 @@ impl Subject {
         })
     }
 
-    /// A table of parts; none without rows.
-    fn table(&self, caption: &str, figures: &[&str], rows: Vec<Vec<String>>) -> Option<Table> {
-        let mut columns = vec![Column::sites(self.part)];
-        columns.extend(self.has_objects().then(|| Column::text("in")));
-        columns.extend(figures.iter().copied().map(Column::figures));
-        (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows, notes: vec![] })
-    }
-
-    fn has_objects(&self) -> bool {
-        self.part == INSTRUCTIONS.part || self.part == LIBRARY.part
-    }
-
-    /// The first cells of a row.
-    fn names(&self, part: &Part, name: String) -> Vec<String> {
-        let mut cells = vec![name];
-        cells.extend(self.has_objects().then(|| part.object.clone()));
-        cells
+    /// A table of what has parts, with their names.
+    fn table<'a, R>(&self, all: &'a [R], part: impl Fn(&R) -> &Part) -> Columns<(&'a R, String)> {
+        let has_objects = self.part == INSTRUCTIONS.part || self.part == LIBRARY.part;
+        let names = names(all.iter().map(&part));
+        Table::of(all.iter().zip(names))
+            .sites(self.part, |(_, name)| name.clone())
+            .when(has_objects, |table| table.text("in", |(of, _)| part(of).object.clone()))
     }
 
     fn signed(&self, amount: i64) -> String {

@@ -1,7 +1,7 @@
 //! The document of a gate: the verdict first, then what this machine can see, what changed, and how it was measured.
 
-use heaptoll_report::document::{Column, Document, Item, Section, Table};
-use heaptoll_report::format::{NONE, NOT_DECIDED, date, shell_command};
+use heaptoll_report::document::{Document, Section, Table};
+use heaptoll_report::format::{NOT_DECIDED, date, shell_command};
 use heaptoll_units::{and_list, bytes, count};
 
 use super::diagnosis;
@@ -136,55 +136,31 @@ fn change_in_words(one: &MetricFigures) -> String {
 }
 
 fn of_program(program: &Program, prefix: &str) -> Vec<Section> {
-    let section = |title: &str, text: Vec<String>, items: Vec<Item>| Section {
-        title: format!("{prefix}{title}"),
-        text,
-        items,
-    };
     let mut all = Vec::new();
-    if !program.metrics.is_empty() {
-        all.push(section("What changed", vec![], vec![Item::Table(metrics(program))]));
-    }
-    if let Some(table) = sizes(&program.sizes) {
-        all.push(section("Requests by size", vec![], vec![Item::Table(table)]));
-    }
-    let causes = diagnosis::sections(program.into());
-    all.extend(causes.into_iter().map(|cause| section(&cause.title, cause.text, cause.items)));
+    all.extend(metrics(program).map(|table| Section::new("What changed").with(table)));
+    all.extend(sizes(&program.sizes).map(|table| Section::new("Requests by size").with(table)));
+    all.extend(diagnosis::sections(program.into()));
     if !program.notes.is_empty() {
-        all.push(section("How it was measured", program.notes.clone(), vec![]));
+        all.push(Section { text: program.notes.clone(), ..Section::new("How it was measured") });
     }
+    all.iter_mut().for_each(|section| section.title.insert_str(0, prefix));
     all
 }
 
-fn metrics(program: &Program) -> Table {
-    let row = |one: &MetricFigures| {
-        vec![
-            one.metric.label().to_owned(),
-            value(one.unit, one.base),
-            value(one.unit, one.new),
-            change(&one.change),
-            one.limit.map_or_else(|| NONE.to_owned(), |limit| limit.text()),
-            word(one),
-        ]
-    };
-    let columns = vec![
-        Column::text("metric"),
-        Column::figures("base"),
-        Column::figures("new"),
-        Column::figures("change"),
-        Column::figures("limit"),
-        Column::text("verdict"),
-    ];
+fn metrics(program: &Program) -> Option<Table> {
     let measured = program.metrics.iter().any(|one| matches!(one.change, Change::Measured(_)));
     let note = "Counts are exact. Changes with an interval come from paired runs, so they may differ from the ratio of two columns; all intervals of an \
                 analysis are valid together at 95 %. A limit is broken only if the whole interval lies \
                 beyond it; a limit on a count also has a floor.";
-    Table {
-        caption: String::new(),
-        columns,
-        rows: program.metrics.iter().map(row).collect(),
-        notes: if measured { vec![note.to_owned()] } else { vec![] },
-    }
+    Table::of(&program.metrics)
+        .text("metric", |one| one.metric.label())
+        .figure("base", |one| value(one.unit, one.base))
+        .figure("new", |one| value(one.unit, one.new))
+        .figure("change", |one| change(&one.change))
+        .figure("limit", |one| one.limit.map(|limit| limit.text()))
+        .text("verdict", |one| word(one))
+        .notes(measured.then(|| note.to_owned()))
+        .if_any()
 }
 
 fn word(one: &MetricFigures) -> String {
@@ -206,9 +182,6 @@ fn sizes(all: &[SizeFigures]) -> Option<Table> {
     let moved =
         |one: &SizeFigures| (one.base_bytes.abs_diff(one.new_bytes), one.base_calls.abs_diff(one.new_calls));
     let mut rows: Vec<&SizeFigures> = all.iter().filter(|one| moved(one) != (0, 0)).collect();
-    if rows.is_empty() {
-        return None;
-    }
     rows.sort_by_key(|one| (std::cmp::Reverse(moved(one)), one.up_to));
     let left = rows.len().saturating_sub(SIZES);
     rows.truncate(SIZES);
@@ -216,22 +189,14 @@ fn sizes(all: &[SizeFigures]) -> Option<Table> {
         let sign = if new >= base { "+" } else { "-" };
         format!("{sign}{}", count(base.abs_diff(new) as f64))
     };
-    let cells = rows.into_iter().map(|one| {
-        vec![
-            one.up_to.map_or_else(|| "unknown".into(), |size| bytes(size as f64)),
-            count(one.base_calls as f64),
-            count(one.new_calls as f64),
-            signed(one.base_calls, one.new_calls),
-            signed(one.base_bytes, one.new_bytes),
-        ]
-    });
-    let columns = ["calls, base", "calls, new", "more calls", "more bytes"].map(Column::figures);
-    Some(Table {
-        caption: String::new(),
-        columns: std::iter::once(Column::figures("up to")).chain(columns).collect(),
-        rows: cells.collect(),
-        notes: if left > 0 { vec![format!("{left} more size classes change less.")] } else { vec![] },
-    })
+    Table::of(rows)
+        .figure("up to", |one| one.up_to.map_or_else(|| "unknown".into(), |size| bytes(size as f64)))
+        .figure("calls, base", |one| count(one.base_calls as f64))
+        .figure("calls, new", |one| count(one.new_calls as f64))
+        .figure("more calls", |one| signed(one.base_calls, one.new_calls))
+        .figure("more bytes", |one| signed(one.base_bytes, one.new_bytes))
+        .notes((left > 0).then(|| format!("{left} more size classes change less.")))
+        .if_any()
 }
 
 /// Machine and builds.

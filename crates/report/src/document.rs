@@ -4,18 +4,21 @@
 //! Figures come formatted in tables and plain in charts. All text may come from a user's file and is made harmless
 //! where it is shown, not here.
 
+mod cell;
 mod chart;
+mod column;
 mod flame;
-mod grid;
+mod flat;
 mod mosaic;
 mod table;
 
+pub use cell::{Cell, Effect, Intervals, Link, Ratio, Region, Tone};
 pub use chart::{Axis, Chart, Form, Role, Series};
+pub use column::{Column, Raw};
 pub use flame::{Flame, FlameBase};
-pub(crate) use grid::number;
-pub use grid::{Cell, Effect, Grid, Intervals, Link, Ratio, Region, Tone};
+pub(crate) use flat::number;
 pub use mosaic::{Key, Mosaic, Tile};
-pub use table::{Column, Raw, Table};
+pub use table::{Columns, Layout, Table};
 
 /// A whole result.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,6 +51,30 @@ pub struct Section {
     pub items: Vec<Item>,
 }
 
+impl Section {
+    /// One with a heading alone.
+    pub fn new(title: impl Into<String>) -> Section {
+        Section { title: title.into(), ..Section::default() }
+    }
+
+    /// The same with one more sentence.
+    pub fn say(mut self, sentence: impl Into<String>) -> Section {
+        self.text.push(sentence.into());
+        self
+    }
+
+    /// The same with one more table or chart.
+    pub fn with(self, item: impl Into<Item>) -> Section {
+        self.with_all([item])
+    }
+
+    /// The same with more tables and charts.
+    pub fn with_all<T: Into<Item>>(mut self, items: impl IntoIterator<Item = T>) -> Section {
+        self.items.extend(items.into_iter().map(Into::into));
+        self
+    }
+}
+
 /// The anchor of the section at this place on the page.
 pub(crate) fn section_id(at: usize) -> String {
     format!("section-{at}")
@@ -64,8 +91,6 @@ pub enum Item {
     Flame(Flame),
     /// Shown on the page.
     Mosaic(Mosaic),
-    /// A table whose cells have parts; shown everywhere.
-    Grid(Grid),
     /// How many of a whole are of each kind.
     Tally(Vec<Share>),
     /// Commands that repeat what is shown; not on the terminal.
@@ -76,6 +101,24 @@ pub enum Item {
     Warnings(Vec<String>),
     /// Raw rows, folded on the page; shown nowhere else.
     Raw(Raw),
+}
+
+impl From<Table> for Item {
+    fn from(table: Table) -> Item {
+        Item::Table(table)
+    }
+}
+
+impl<R> From<Columns<R>> for Item {
+    fn from(columns: Columns<R>) -> Item {
+        Item::Table(columns.table())
+    }
+}
+
+impl From<Chart> for Item {
+    fn from(chart: Chart) -> Item {
+        Item::Chart(chart)
+    }
 }
 
 /// A part of a section, with a heading of its own.

@@ -142,18 +142,16 @@ fn document() -> Document {
             series: vec![series("all of them, with a long name", 1.0), series("<img src=x>", 0.5)],
         })
     });
-    let column = |place: usize| Column {
-        title: format!("column {place}"),
-        figures: place > 0,
-        lines: 0,
-        ..Column::default()
-    };
-    let table = Table {
-        caption: "figures".into(),
-        columns: (0..12).map(column).collect(),
-        rows: vec![(0..12).map(|place| format!("{place},000,000,000")).collect(); 3],
-        notes: vec!["A note.".into()],
-    };
+    let table = Table::of([(); 3])
+        .caption("figures")
+        .text("column 0", |_| "0,000,000,000")
+        .each(
+            1..12,
+            |place| Column::figures(&format!("column {place}")),
+            |_, place| format!("{place},000,000,000"),
+        )
+        .note("A note.")
+        .table();
     Document {
         title: HOSTILE.into(),
         // A path is one word, and wider than a small screen.
@@ -254,12 +252,10 @@ const READER: &str = r##"<script>addEventListener("load", () => {
 fn tables_sort_and_filter_by_the_keyboard_and_links_unfold() {
     let Some(browser) = chromium_or_note() else { return };
     let sizes = ["1.5 MiB", "900 KiB", "–", "1,200", "\u{2212}3", "2 GiB", "1 KiB", "7"];
-    let rows = sizes.iter().enumerate().map(|(at, size)| vec![format!("r{at}"), (*size).to_owned()]);
-    let table = Table {
-        columns: vec![Column::text("name"), Column::figures("bytes")],
-        rows: rows.collect(),
-        ..Table::default()
-    };
+    let table = Table::of(sizes.iter().enumerate())
+        .text("name", |(at, _)| format!("r{at}"))
+        .figure("bytes", |(_, size)| **size)
+        .table();
     let inner = Part { id: "inside".into(), title: "Inside".into(), ..Part::default() };
     let outer =
         Part { items: vec![Item::Part(inner)], folded: true, title: "More".into(), ..Part::default() };

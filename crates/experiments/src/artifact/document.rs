@@ -1,7 +1,7 @@
 //! What is shown of an artifact: what of it is here, and how its verdicts fared.
 
 use heaptoll_experiment::comparison::Metric;
-use heaptoll_report::document::{Cell, Column, Document, Grid, Item, Section, Tone};
+use heaptoll_report::document::{Cell, Document, Section, Table, Tone};
 use heaptoll_report::format::{NONE, TOO_FEW, and_list, date, plural};
 
 use super::check::{Checked, FileHere, PackageHere};
@@ -57,20 +57,18 @@ fn files(checked: &Checked) -> Section {
     let mut text =
         vec![format!("{same} of {} that took part are here with the same SHA-256.", plural(all, "file"))];
     text.extend(generated_again(checked));
-    let row = |(file, here): (&super::description::OwnedFile, FileHere)| {
-        let (words, tone) = match here {
-            FileHere::Same => ("the same", Tone::Same),
-            FileHere::Differs => ("differs", Tone::More),
-            FileHere::Missing => ("missing", Tone::More),
-        };
-        let package = file.package.clone().unwrap_or_else(|| NONE.into());
-        let role = Cell::text(file.file.role.as_str());
-        vec![Cell::text(&file.file.path), role, Cell::text(package), Cell::text(words).toned(tone)]
+    let here = |here: &FileHere| match here {
+        FileHere::Same => Cell::text("the same"),
+        FileHere::Differs => Cell::text("differs").toned(Tone::More),
+        FileHere::Missing => Cell::text("missing").toned(Tone::More),
     };
-    let columns = ["file", "what it is", "package", "here"].map(Column::text).to_vec();
-    let grid = Grid { columns, rows: checked.others().map(row).collect(), wide: true, ..Grid::default() };
-    let items = if same == all { vec![] } else { vec![Item::Grid(grid)] };
-    Section { title: "Files".into(), text, items }
+    let table = Table::of(checked.others())
+        .text("file", |(file, _)| file.file.path.clone())
+        .text("what it is", |(file, _)| file.file.role.as_str())
+        .text("package", |(file, _)| file.package.clone())
+        .text("here", |(_, found)| here(found));
+    let table = (same < all).then(|| table.wide());
+    Section { text, ..Section::new("Files") }.with_all(table)
 }
 
 /// What becomes of missing inputs that heaptoll generates.
@@ -81,34 +79,35 @@ fn generated_again(checked: &Checked) -> Option<String> {
 }
 
 fn packages(checked: &Checked) -> Section {
-    let row = |found: &PackageHere| {
-        let (mirror, tone) = match &found.mirror {
+    let mirror = |found: &&PackageHere| {
+        let (text, tone) = match &found.mirror {
             OnMirror::Has => ("has it".to_owned(), Tone::Same),
             OnMirror::Lost(others) if others.is_empty() => ("no longer has it".to_owned(), Tone::More),
             OnMirror::Lost(others) => (format!("no longer has it, but {}", and_list(others)), Tone::More),
             OnMirror::Unknown => ("unknown".to_owned(), Tone::Dim),
         };
-        let here = match &found.here {
-            Some(version) if *version == found.package.version => Cell::text("the same"),
-            Some(version) => Cell::text(version).toned(Tone::More),
-            None => Cell::text("not installed").toned(Tone::More),
-        };
-        let package = &found.package;
-        vec![Cell::text(&package.name), Cell::text(&package.version), here, Cell::text(mirror).toned(tone)]
+        Cell::text(text).toned(tone)
     };
-    let columns = ["package", "version", "here", "mirror"].map(Column::text).to_vec();
-    let rows: Vec<Vec<Cell>> = checked.packages.iter().map(row).collect();
+    let here = |found: &&PackageHere| match &found.here {
+        Some(version) if *version == found.package.version => Cell::text("the same"),
+        Some(version) => Cell::text(version).toned(Tone::More),
+        None => Cell::text("not installed").toned(Tone::More),
+    };
+    let table = Table::of(&checked.packages)
+        .text("package", |found| found.package.name.clone())
+        .text("version", |found| found.package.version.clone())
+        .text("here", here)
+        .text("mirror", mirror);
     let mut text = Vec::new();
-    if rows.is_empty() {
+    if checked.packages.is_empty() {
         text.push("None of the files is of a Debian package that is known.".into());
     } else if checked.packages.iter().all(|found| found.mirror == OnMirror::Unknown) {
         text.push(
             "No package lists are here, so what a mirror has is unknown: `apt-get update` gets them.".into(),
         );
     }
-    let grid = Grid { columns, rows, wide: true, ..Grid::default() };
-    let items = if checked.packages.is_empty() { vec![] } else { vec![Item::Grid(grid)] };
-    Section { title: "Debian packages".into(), text, items }
+    let table = (!checked.packages.is_empty()).then(|| table.wide());
+    Section { text, ..Section::new("Debian packages") }.with_all(table)
 }
 
 /// How the verdicts fared; `left_out` has a sentence on each program that was not compared.
@@ -128,24 +127,17 @@ pub fn of_verdicts(found: &[Verdict], left_out: Vec<String>) -> Document {
         .filter(|(agreement, _)| count(*agreement) > 0)
         .map(|(agreement, words)| format!("{} {words}", count(agreement)))
         .collect();
-    let row = |verdict: &Verdict| {
-        let metric = if verdict.metric == Metric::Cpu { "CPU" } else { "memory" };
+    let verdict = |verdict: &&Verdict| {
         let (words, tone) = words(verdict.agreement);
-        vec![
-            Cell::text(&verdict.program),
-            Cell::text(&verdict.stack),
-            Cell::text(metric),
-            Cell::ratio(verdict.then.as_ref(), NONE),
-            Cell::ratio(verdict.now.as_ref(), "not measured"),
-            Cell::text(words).toned(tone),
-        ]
+        Cell::text(words).toned(tone)
     };
-    let mut columns = ["program", "manager", "of"].map(Column::text).to_vec();
-    columns.extend(["in the artifact", "now"].map(Column::figures));
-    columns.push(Column::text("verdict"));
-    let rows = found.iter().map(row).collect();
-    let grid = Grid { columns, rows, wide: true, ..Grid::default() };
-    let section = Section { items: vec![Item::Grid(grid)], ..Section::default() };
+    let table = Table::of(found)
+        .text("program", |verdict| verdict.program.clone())
+        .text("manager", |verdict| verdict.stack.clone())
+        .text("of", |verdict| if verdict.metric == Metric::Cpu { "CPU" } else { "memory" })
+        .figure("in the artifact", |verdict| Cell::ratio(verdict.then.as_ref(), NONE))
+        .figure("now", |verdict| Cell::ratio(verdict.now.as_ref(), "not measured"))
+        .text("verdict", verdict);
     Document {
         title: format!("{}: {}", plural(found.len(), "verdict"), and_list(&parts)),
         subtitle:
@@ -155,7 +147,7 @@ pub fn of_verdicts(found: &[Verdict], left_out: Vec<String>) -> Document {
             .into_iter()
             .map(|text| format!("left out, because it is other work: {text}"))
             .collect(),
-        sections: vec![section],
+        sections: vec![Section::default().with(table.wide())],
         ..Document::default()
     }
 }

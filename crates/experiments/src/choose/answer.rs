@@ -2,8 +2,8 @@
 
 use heaptoll_experiment::manager::{self, Manager, ManagerSource};
 use heaptoll_experiment::places::Places;
-use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::{self, NONE, and_list, changed, mib_from_bytes};
+use heaptoll_report::document::{Column, Section, Table};
+use heaptoll_report::format::{self, and_list, changed, mib_from_bytes};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval, NO_DIFFERENCE, State, TOO_FEW};
 use heaptoll_units::rounded_percent;
 
@@ -24,33 +24,22 @@ pub(super) fn section(figures: &Figures, places: &Places) -> Section {
         let choice = manager::find(&known, &figures.choice).ok();
         text.extend(choice.and_then(|choice| how_to_set(&choice, places)));
     }
-    let mut items = vec![Item::Table(fresh_runs(figures))];
-    items.extend(servers(figures).map(Item::Table));
-    Section { title: "Answer".into(), text, items }
+    Section { text, ..Section::new("Answer") }.with(fresh_runs(figures)).with_all(servers(figures))
 }
 
 fn fresh_runs(figures: &Figures) -> Table {
-    let rows = figures.finalists.iter().map(|finalist| {
-        vec![
-            finalist.stack.clone(),
-            bracketed_or_none(&finalist.cpu),
-            bracketed_or_none(&finalist.memory),
-            finalist.peak_bytes.map_or_else(|| NONE.into(), mib_from_bytes),
-            if finalist.stack == figures.choice { "chosen".into() } else { finalist.trouble.clone() },
-        ]
-    });
-    Table {
-        columns: vec![
-            Column::text("Stack"),
-            Column::figures(&format!("CPU / {}", figures.baseline)),
-            Column::figures(&format!("memory / {}", figures.baseline)),
-            Column::figures("RSS MiB"),
-            Column::text(""),
-        ],
-        rows: rows.collect(),
-        notes: notes(figures),
-        ..Table::default()
-    }
+    let baseline = &figures.baseline;
+    Table::of(&figures.finalists)
+        .text("Stack", |finalist| finalist.stack.clone())
+        .figure(&format!("CPU / {baseline}"), |finalist| bracketed(&finalist.cpu))
+        .figure(&format!("memory / {baseline}"), |finalist| bracketed(&finalist.memory))
+        .figure("RSS MiB", |finalist| finalist.peak_bytes.map(mib_from_bytes))
+        .text("", |finalist| match finalist.stack == figures.choice {
+            true => "chosen".into(),
+            false => finalist.trouble.clone(),
+        })
+        .notes(notes(figures))
+        .table()
 }
 
 fn notes(figures: &Figures) -> Vec<String> {
@@ -77,48 +66,33 @@ fn servers(figures: &Figures) -> Option<Table> {
     if !has_p99 && idle.is_empty() {
         return None;
     }
-    let mut columns = vec![Column::text("Stack")];
-    if has_p99 {
-        columns.extend([Column::figures("p99 ms"), Column::figures(&format!("p99 / {}", figures.baseline))]);
-    }
-    for memory in idle {
-        columns.push(match memory.after_s {
-            0.0 => Column::figures("MiB at the load's end"),
-            after_s => Column::figures(&format!("after {after_s} s")),
-        });
-    }
-    if !idle.is_empty() {
-        columns.push(Column::figures(&format!("idle / {}", figures.baseline)));
-    }
-    let row = |finalist: &Finalist| {
-        let mut cells = vec![finalist.stack.clone()];
-        if has_p99 {
-            cells.push(finalist.served.p99_ms.map_or_else(|| NONE.into(), heaptoll_units::significant));
-            cells.push(bracketed_or_none(&finalist.p99));
-        }
-        for at in 0..idle.len() {
-            let memory = finalist.served.idle.get(at);
-            cells.push(memory.map_or_else(|| NONE.into(), |memory| mib_from_bytes(memory.bytes)));
-        }
-        if !idle.is_empty() {
-            cells.push(bracketed_or_none(&finalist.idle));
-        }
-        cells
+    let baseline = &figures.baseline;
+    let title = |after_s| match after_s {
+        0.0 => Column::figures("MiB at the load's end"),
+        after_s => Column::figures(&format!("after {after_s} s")),
     };
-    Some(Table {
-        columns,
-        rows: figures.finalists.iter().map(row).collect(),
-        notes: vec![
-            "Medians of the fresh runs. Memory is the resident memory of all processes of the \
-                     server."
-                .into(),
-        ],
-        ..Table::default()
-    })
+    let table = Table::of(&figures.finalists)
+        .text("Stack", |finalist| finalist.stack.clone())
+        .when(has_p99, |table| {
+            let p99 = |finalist: &&Finalist| finalist.served.p99_ms.map(heaptoll_units::significant);
+            table
+                .figure("p99 ms", p99)
+                .figure(&format!("p99 / {baseline}"), |finalist| bracketed(&finalist.p99))
+        })
+        .each(
+            idle.iter().enumerate(),
+            |(_, memory)| title(memory.after_s),
+            |finalist, (at, _)| finalist.served.idle.get(*at).map(|memory| mib_from_bytes(memory.bytes)),
+        )
+        .when(!idle.is_empty(), |table| {
+            table.figure(&format!("idle / {baseline}"), |finalist| bracketed(&finalist.idle))
+        })
+        .note("Medians of the fresh runs. Memory is the resident memory of all processes of the server.");
+    Some(table.table())
 }
 
-fn bracketed_or_none(interval: &Option<Interval>) -> String {
-    interval.as_ref().map_or_else(|| NONE.into(), format::interval)
+fn bracketed(interval: &Option<Interval>) -> Option<String> {
+    interval.as_ref().map(format::interval)
 }
 
 /// What a stack costs and saves, in words: `35 % less memory (33 to 37), 4 % more CPU (2 to 6)`.
@@ -426,7 +400,6 @@ mod tests {
         let finalist = Finalist { stack: "glibc".into(), served, ..Finalist::default() };
         let figures = Figures { baseline: "glibc".into(), finalists: vec![finalist], ..Figures::default() };
         let table = servers(&figures).expect("a table");
-        assert_eq!(table.rows[0].len(), table.columns.len());
         assert_eq!(&table.rows[0][3..6], ["50.0", "49.0", "40.0"]);
         assert_eq!(table.columns[5].title, "after 10 s");
         assert!(servers(&Figures { finalists: vec![Finalist::default()], ..Figures::default() }).is_none());

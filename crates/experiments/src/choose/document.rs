@@ -2,10 +2,10 @@
 
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::places::Places;
-use heaptoll_report::document::{Column, Document, Item, Section, Table};
-use heaptoll_report::format::{NONE, and_list, mib_from_bytes, plural, ratio, shell_command};
+use heaptoll_report::document::{Document, Section, Table};
+use heaptoll_report::format::{and_list, mib_from_bytes, plural, ratio, shell_command};
 
-use super::figures::{Candidate, Figures};
+use super::figures::Figures;
 use super::score::Preference;
 use super::{answer, frontier, soak, undecided};
 
@@ -111,35 +111,18 @@ fn search(figures: &Figures) -> Section {
     if figures.candidates.is_empty() {
         return Section::default();
     }
-    let cells = |row: &Candidate| {
-        let number = |value: Option<f64>| value.map_or_else(|| NONE.into(), ratio);
-        vec![
-            row.stack.clone(),
-            row.round.to_string(),
-            row.repetitions.to_string(),
-            number(row.cpu_ratio),
-            number(row.memory_ratio),
-            row.peak_bytes.map_or_else(|| NONE.into(), mib_from_bytes),
-            row.why_out.clone().unwrap_or_default(),
-        ]
-    };
-    let table = Table {
-        columns: vec![
-            Column::text("Candidate"),
-            Column::figures("last round"),
-            Column::figures("runs"),
-            Column::figures(&format!("CPU / {}", figures.baseline)),
-            Column::figures(&format!("memory / {}", figures.baseline)),
-            Column::figures("RSS MiB"),
-            Column::text(""),
-        ],
-        rows: figures.candidates.iter().map(cells).collect(),
-        notes: vec![
+    let baseline = &figures.baseline;
+    let table = Table::of(&figures.candidates)
+        .text("Candidate", |row| row.stack.clone())
+        .figure("last round", |row| row.round.to_string())
+        .figure("runs", |row| row.repetitions.to_string())
+        .figure(&format!("CPU / {baseline}"), |row| row.cpu_ratio.map(ratio))
+        .figure(&format!("memory / {baseline}"), |row| row.memory_ratio.map(ratio))
+        .figure("RSS MiB", |row| row.peak_bytes.map(mib_from_bytes))
+        .text("", |row| row.why_out.clone().unwrap_or_default())
+        .note(
             "Search estimates: ratios of so few runs are biased towards lucky candidates. Quote the ratios of \
-             the fresh runs, not these."
-                .into(),
-        ],
-        ..Table::default()
-    };
-    Section { title: "The search".into(), text: Vec::new(), items: vec![Item::Table(table)] }
+             the fresh runs, not these.",
+        );
+    Section::new("The search").with(table)
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use heaptoll_experiment::runner::RunContext;
 use heaptoll_experiment::soak::{Soaked, soak};
-use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
-use heaptoll_report::format::{NONE, mib_from_bytes};
+use heaptoll_report::document::{Axis, Chart, Form, Section, Series, Table};
+use heaptoll_report::format::mib_from_bytes;
 use heaptoll_statistics::{Trend, median, trend};
 use heaptoll_units::{plural, significant, took};
 use schemars::JsonSchema;
@@ -125,7 +125,7 @@ pub(super) fn section(soaks: &[Soak]) -> Section {
         return Section::default();
     }
     let text = soaks.iter().map(sentence).collect();
-    Section { title: "Soak".into(), text, items: vec![Item::Table(table(soaks)), Item::Chart(chart(soaks))] }
+    Section { text, ..Section::new("Soak") }.with(table(soaks)).with(chart(soaks))
 }
 
 fn sentence(soak: &Soak) -> String {
@@ -149,33 +149,18 @@ fn sentence(soak: &Soak) -> String {
 }
 
 fn table(soaks: &[Soak]) -> Table {
-    let row = |soak: &Soak| {
-        vec![
-            soak.stack.clone(),
-            soak.loads.to_string(),
-            soak.memory.last().map_or_else(|| NONE.into(), |point| mib_from_bytes(point.1)),
-            soak.growth.as_ref().map_or_else(|| NONE.into(), Growth::text),
-            soak.p99_ms.map_or_else(|| NONE.into(), significant),
-            soak.trouble.clone(),
-        ]
-    };
-    Table {
-        columns: vec![
-            Column::text("Stack"),
-            Column::figures("loads"),
-            Column::figures("MiB at the end"),
-            Column::figures("growth, MiB an hour"),
-            Column::figures("p99 ms"),
-            Column::text(""),
-        ],
-        rows: soaks.iter().map(row).collect(),
-        notes: vec![
+    Table::of(soaks)
+        .text("Stack", |soak| soak.stack.clone())
+        .figure("loads", |soak| soak.loads.to_string())
+        .figure("MiB at the end", |soak| soak.memory.last().map(|point| mib_from_bytes(point.1)))
+        .figure("growth, MiB an hour", |soak| soak.growth.as_ref().map(Growth::text))
+        .figure("p99 ms", |soak| soak.p99_ms.map(significant))
+        .text("", |soak| soak.trouble.clone())
+        .note(
             "All servers ran together, loaded in turns. Growth is the median slope between all pairs of \
-             points of the second half, with its 95 % interval."
-                .into(),
-        ],
-        ..Table::default()
-    }
+             points of the second half, with its 95 % interval.",
+        )
+        .table()
 }
 
 fn chart(soaks: &[Soak]) -> Chart {

@@ -1,6 +1,6 @@
 //! The paper's figures compared with ours.
 
-use heaptoll_report::document::{Column, Item, Section, Table};
+use heaptoll_report::document::{Section, Table};
 use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,51 +67,30 @@ fn measured(found: &Delay, published: &Overhead, manager: &str) -> Option<Ratios
 
 /// The section; nothing where no figures can be compared.
 pub fn section(found: &Delay) -> Option<Section> {
-    let all = published_pairs(found);
-    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    (!rows.is_empty()).then(|| Section {
-        title: "Compared with Sareen and Blackburn (2022)".into(),
-        text: vec![
-            "The paper measured a Ryzen 9 5950X with the quarantine built into the allocator, versions of \
-             2022, and its own inputs, without intervals. The paper's mean is over its programs, ours over \
-             the programs here. The paper agrees if its mean lies in our interval over programs. Its time is \
-             elapsed time; ours is CPU, which other work on the machine disturbs less."
-                .into(),
-        ],
-        items: vec![Item::Table(Table {
-            columns: vec![
-                Column::text("program"),
-                Column::text("manager"),
-                Column::figures("quarantine"),
-                Column::text("of"),
-                Column::figures("theirs"),
-                Column::figures("ours"),
-                Column::text(""),
-            ],
-            rows,
-            ..Table::default()
-        })],
-    })
-}
-
-fn row(one: &PublishedPair) -> Vec<String> {
-    let PublishedPair { published, ours_manager, ours } = one;
-    let program =
-        published.program.clone().unwrap_or_else(|| format!("mean, the paper's of {}", published.suite));
-    let of = match published.quantity {
+    let program = |one: &PublishedPair| {
+        let suite = || format!("mean, the paper's of {}", one.published.suite);
+        one.published.program.clone().unwrap_or_else(suite)
+    };
+    let of = |one: &PublishedPair| match one.published.quantity {
         Quantity::Time => "time (ours: CPU)",
         Quantity::Space => "peak memory",
         Quantity::LayerTime => "time vs no quarantine (ours: CPU)",
     };
-    vec![
-        program,
-        ours_manager.clone(),
-        size_label(published.size_bytes),
-        of.into(),
-        format!("{:.3}", published.ratio()),
-        ratio_cell(*ours),
-        verdict(published, *ours).into(),
-    ]
+    let table = Table::of(published_pairs(found))
+        .text("program", program)
+        .text("manager", |one| one.ours_manager.clone())
+        .figure("quarantine", |one| size_label(one.published.size_bytes))
+        .text("of", of)
+        .figure("theirs", |one| format!("{:.3}", one.published.ratio()))
+        .figure("ours", |one| ratio_cell(one.ours))
+        .text("", |one| verdict(&one.published, one.ours));
+    let section = Section::new("Compared with Sareen and Blackburn (2022)").say(
+        "The paper measured a Ryzen 9 5950X with the quarantine built into the allocator, versions of \
+         2022, and its own inputs, without intervals. The paper's mean is over its programs, ours over \
+         the programs here. The paper agrees if its mean lies in our interval over programs. Its time is \
+         elapsed time; ours is CPU, which other work on the machine disturbs less.",
+    );
+    Some(section.with(table.if_any()?))
 }
 
 /// Whether their figure lies within our interval.

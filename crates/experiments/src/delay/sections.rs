@@ -1,10 +1,10 @@
 //! Tables and charts of the study of delays.
 
-use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::{NONE, mib_from_bytes, mib_from_kib, seconds};
+use heaptoll_report::document::{Item, Section, Table};
+use heaptoll_report::format::{mib_from_bytes, mib_from_kib, seconds};
 
 use super::comparison::NO_DELAY;
-use super::figures::{Curve, Delay, Mean, Medians};
+use super::figures::{Curve, Delay, Mean, Point};
 use crate::layered::{self, Ratios, layer_section};
 use heaptoll_runs::studied::{ratio_cell, size_label};
 
@@ -35,34 +35,18 @@ fn mean<'a>(found: &'a Delay, manager: &str, size: Option<u64>) -> Option<&'a Me
 }
 
 fn means(found: &Delay) -> Table {
-    let rows = found.means.iter().filter_map(|mean| {
-        let size = mean.size_bytes?;
-        Some(vec![
-            mean.manager.clone(),
-            size_label(size),
-            mean.programs.to_string(),
-            ratio_cell(mean.ratios.cpu),
-            ratio_cell(mean.between_programs.cpu),
-            ratio_cell(mean.ratios.wall),
-            ratio_cell(mean.ratios.peak_rss),
-            ratio_cell(mean.between_programs.peak_rss),
-        ])
-    });
-    Table {
-        caption: "Geometric means over programs, ratios to a quarantine of 1 byte".into(),
-        columns: vec![
-            Column::text("manager"),
-            Column::figures("quarantine"),
-            Column::figures("programs"),
-            Column::figures("CPU"),
-            Column::figures("CPU, other programs"),
-            Column::figures("time"),
-            Column::figures("peak memory"),
-            Column::figures("memory, other programs"),
-        ],
-        rows: rows.collect(),
-        notes: vec![OTHER_PROGRAMS.into()],
-    }
+    Table::of(found.means.iter().filter_map(|mean| Some((mean, mean.size_bytes?))))
+        .caption("Geometric means over programs, ratios to a quarantine of 1 byte")
+        .text("manager", |(mean, _)| mean.manager.clone())
+        .figure("quarantine", |(_, size)| size_label(*size))
+        .figure("programs", |(mean, _)| mean.programs.to_string())
+        .figure("CPU", |(mean, _)| ratio_cell(mean.ratios.cpu))
+        .figure("CPU, other programs", |(mean, _)| ratio_cell(mean.between_programs.cpu))
+        .figure("time", |(mean, _)| ratio_cell(mean.ratios.wall))
+        .figure("peak memory", |(mean, _)| ratio_cell(mean.ratios.peak_rss))
+        .figure("memory, other programs", |(mean, _)| ratio_cell(mean.between_programs.peak_rss))
+        .note(OTHER_PROGRAMS)
+        .table()
 }
 
 /// What the quarantine of one byte costs over the manager without it.
@@ -82,46 +66,27 @@ pub fn layer(found: &Delay) -> Option<Section> {
 /// One program: every manager and size.
 pub fn program(found: &Delay, name: &str) -> Option<Section> {
     let curves: Vec<&Curve> = found.curves.iter().filter(|curve| curve.program == name).collect();
-    let mut rows = Vec::new();
-    for curve in &curves {
-        for point in &curve.points {
-            let figure = |of: fn(&Medians) -> String| point.medians.as_ref().map_or_else(|| NONE.into(), of);
-            let ratio = |interval| match point.size_bytes {
-                NO_DELAY => "1".into(),
-                _ => ratio_cell(interval),
-            };
-            rows.push(vec![
-                curve.manager.clone(),
-                size_label(point.size_bytes),
-                figure(|medians| seconds(medians.cpu_s)),
-                ratio(point.over_no_delay.cpu),
-                ratio(point.over_no_delay.wall),
-                figure(|medians| mib_from_kib(medians.peak_rss_kib)),
-                ratio(point.over_no_delay.peak_rss),
-                figure(|medians| medians.held_high_bytes.map_or_else(|| NONE.into(), mib_from_bytes)),
-            ]);
-        }
-    }
+    let ratio = |point: &Point, interval| match point.size_bytes {
+        NO_DELAY => "1".into(),
+        _ => ratio_cell(interval),
+    };
+    let points =
+        curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (&curve.manager, point)));
+    let table = Table::of(points)
+        .text("manager", |(manager, _)| manager.as_str())
+        .figure("quarantine", |(_, point)| size_label(point.size_bytes))
+        .figure("CPU, s", |(_, point)| point.medians.map(|medians| seconds(medians.cpu_s)))
+        .figure("vs 1 B", |(_, point)| ratio(point, point.over_no_delay.cpu))
+        .figure("time vs 1 B", |(_, point)| ratio(point, point.over_no_delay.wall))
+        .figure("peak MiB", |(_, point)| point.medians.map(|medians| mib_from_kib(medians.peak_rss_kib)))
+        .figure("vs 1 B", |(_, point)| ratio(point, point.over_no_delay.peak_rss))
+        .figure("delayed MiB", |(_, point)| point.medians?.held_high_bytes.map(mib_from_bytes));
     let of = |manager: &str, bytes: u64| {
         let curve = curves.iter().find(|curve| curve.manager == manager)?;
         Some(curve.points.iter().find(|point| point.size_bytes == bytes)?.over_no_delay)
     };
-    let mut items = vec![Item::Table(Table {
-        columns: vec![
-            Column::text("manager"),
-            Column::figures("quarantine"),
-            Column::figures("CPU, s"),
-            Column::figures("vs 1 B"),
-            Column::figures("time vs 1 B"),
-            Column::figures("peak MiB"),
-            Column::figures("vs 1 B"),
-            Column::figures("delayed MiB"),
-        ],
-        rows,
-        ..Table::default()
-    })];
-    items.extend(charts(found, name, &of));
-    (!curves.is_empty()).then(|| Section { title: name.into(), text: vec![], items })
+    let section = Section::new(name).with(table).with_all(charts(found, name, &of));
+    (!curves.is_empty()).then_some(section)
 }
 
 /// CPU and memory by size; `of` has the ratios of a manager at a size.

@@ -2,8 +2,8 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use heaptoll_report::document::{Column, Document, Item, Section, Table};
-use heaptoll_report::format::{NONE, count, plural, seconds};
+use heaptoll_report::document::{Document, Section, Table};
+use heaptoll_report::format::{count, plural, seconds};
 use heaptoll_units::{percent, three_digits, whole_bytes};
 
 use super::figures::{Figures, Recording};
@@ -96,15 +96,14 @@ pub fn document(figures: &Figures, command: &str) -> Document {
         }
         None => {}
     }
-    first.items.push(Item::Table(totals(figures)));
-    first.items.extend(figures.sites.stacks.as_ref().map(|stacks| site_flame(stacks, SIDES)));
-    let mut sections = vec![first];
+    let flame = figures.sites.stacks.as_ref().map(|stacks| site_flame(stacks, SIDES));
+    let mut sections = vec![first.with(totals(figures)).with_all(flame)];
     for measure in compared(figures) {
         let differences = (measure.of)(figures);
-        let items: Vec<Item> = table(measure, differences).map(Item::Table).into_iter().collect();
         let text: Vec<String> = undecided(differences).into_iter().collect();
-        if !items.is_empty() || !text.is_empty() {
-            sections.push(Section { title: measure.title.into(), text, items });
+        let section = Section { text, ..Section::new(measure.title) }.with_all(table(measure, differences));
+        if !section.items.is_empty() || !section.text.is_empty() {
+            sections.push(section);
         }
     }
     Document {
@@ -275,33 +274,18 @@ fn grown(base: u64, new: u64) -> String {
 
 fn totals(figures: &Figures) -> Table {
     let is_sampled = compared(figures).any(|measure| (measure.of)(figures).interval.is_some());
-    let rows = compared(figures).map(|measure| {
-        let all = (measure.of)(figures);
-        let change = if all.base == 0 { NONE.into() } else { grown(all.base, all.new) };
-        let mut cells = vec![
-            measure.title.into(),
-            measure.amount(all.base),
-            measure.amount(all.new),
-            measure.signed(all.difference),
-        ];
-        let interval = || all.interval.map_or_else(|| NONE.to_owned(), |ends| measure.interval(ends));
-        cells.extend(is_sampled.then(interval));
-        cells.extend([
-            change,
-            plural((all.only_base.parts) as usize, "site"),
-            plural((all.only_new.parts) as usize, "site"),
-        ]);
-        cells
-    });
-    let mut columns = vec![
-        Column::text("All call sites"),
-        Column::figures("from"),
-        Column::figures("to"),
-        Column::figures("difference"),
-    ];
-    columns.extend(is_sampled.then(|| Column::figures("95 % interval")));
-    columns.extend([Column::figures("%"), Column::optional("only in from"), Column::optional("only in to")]);
-    Table { columns, rows: rows.collect(), ..Table::default() }
+    Table::of(compared(figures).map(|measure| (measure, (measure.of)(figures))))
+        .text("All call sites", |(measure, _)| measure.title)
+        .figure("from", |(measure, all)| measure.amount(all.base))
+        .figure("to", |(measure, all)| measure.amount(all.new))
+        .figure("difference", |(measure, all)| measure.signed(all.difference))
+        .when(is_sampled, |table| {
+            table.figure("95 % interval", |(measure, all)| all.interval.map(|ends| measure.interval(ends)))
+        })
+        .figure("%", |(_, all)| (all.base > 0).then(|| grown(all.base, all.new)))
+        .optional("only in from", |(_, all)| plural((all.only_base.parts) as usize, "site"))
+        .optional("only in to", |(_, all)| plural((all.only_new.parts) as usize, "site"))
+        .table()
 }
 
 /// A call site that a table lists; an amount is `None` where the recording has it not.
@@ -357,46 +341,29 @@ fn table(measure: &Measure, differences: &Differences) -> Option<Table> {
     let base = differences.base.saturating_sub(sum(|site| site.base));
     let new = differences.new.saturating_sub(sum(|site| site.new));
     let share = |difference: i64| match differences.difference {
-        0 => NONE.to_owned(),
-        all => signed_share(difference as f64 / all as f64),
+        0 => None,
+        all => Some(signed_share(difference as f64 / all as f64)),
     };
-    let amount =
-        |amount: Option<u64>| amount.map_or_else(|| NONE.to_owned(), |amount| measure.amount(amount));
     // Tables of exact recordings have no intervals.
     let is_sampled = listed.iter().any(|site| site.interval.is_some());
-    let with_interval = |mut cells: Vec<String>, shown: Option<[i64; 2]>, share: String| {
-        cells
-            .extend(is_sampled.then(|| shown.map_or_else(|| NONE.to_owned(), |ends| measure.interval(ends))));
-        cells.push(share);
-        cells
-    };
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for site in &listed {
-        let cells =
-            vec![site.name.clone(), amount(site.base), amount(site.new), measure.signed(site.difference)];
-        rows.push(with_interval(cells, site.interval, share(site.difference)));
-    }
-    if rows.is_empty() {
-        return None;
-    }
-    if base > 0 || new > 0 {
-        let cells = vec![
-            "all other call sites".into(),
-            measure.amount(base),
-            measure.amount(new),
-            measure.signed(less(new, base)),
-        ];
-        rows.push(with_interval(cells, None, NONE.into()));
-    }
-    let mut columns = vec![
-        Column::sites("Call site"),
-        Column::figures("from"),
-        Column::figures("to"),
-        Column::figures("difference"),
-    ];
-    columns.extend(is_sampled.then(|| Column::figures("95 % interval")));
-    columns.push(Column::figures("% of all"));
-    Some(Table { columns, rows, ..Table::default() })
+    let others = (!listed.is_empty() && (base > 0 || new > 0)).then(|| Listed {
+        name: "all other call sites".into(),
+        base: Some(base),
+        new: Some(new),
+        difference: less(new, base),
+        interval: None,
+    });
+    let shares = listed.iter().map(|site| share(site.difference)).chain([None]);
+    Table::of(listed.iter().chain(&others).zip(shares))
+        .sites("Call site", |(site, _)| site.name.clone())
+        .figure("from", |(site, _)| site.base.map(|amount| measure.amount(amount)))
+        .figure("to", |(site, _)| site.new.map(|amount| measure.amount(amount)))
+        .figure("difference", |(site, _)| measure.signed(site.difference))
+        .when(is_sampled, |table| {
+            table.figure("95 % interval", |(site, _)| site.interval.map(|ends| measure.interval(ends)))
+        })
+        .figure("% of all", |(_, share)| share.clone())
+        .if_any()
 }
 
 /// The name of a site, with the one that it had before where they were joined by their innermost functions.
@@ -411,6 +378,8 @@ fn name(part: &Part) -> String {
 mod tests {
     use super::*;
     use heaptoll_gate::differences::Amounts;
+    use heaptoll_report::document::Item;
+    use heaptoll_report::format::NONE;
 
     fn part(name: &str) -> Part {
         Part { name: name.into(), ..Part::default() }
@@ -439,10 +408,9 @@ mod tests {
             "{text:?}"
         );
         let Item::Table(table) = &document.sections[1].items[0] else { panic!("no table") };
-        let names: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
+        let names: Vec<&str> = table.rows.iter().map(|row| row[0].text.as_str()).collect();
         assert_eq!(names, ["parse < main", "fresh < main", "gone < main", "all other call sites"]);
         assert_eq!(table.rows[2][1..4], ["24 B", NONE, "−24 B"]);
-        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
         assert_eq!(document.sections.len(), 2, "figures that no site has are left out");
     }
 
@@ -452,7 +420,7 @@ mod tests {
         let differences =
             Differences::new([(part("up"), Amounts::Both(0, 150)), (part("down"), Amounts::Both(50, 0))]);
         let table = table(&MEASURES[0], &differences).unwrap();
-        let shares: Vec<&str> = table.rows.iter().map(|row| row[4].as_str()).collect();
+        let shares: Vec<&str> = table.rows.iter().map(|row| row[4].text.as_str()).collect();
         assert_eq!(shares, ["150 %", "−50.0 %"]);
     }
 
@@ -473,7 +441,7 @@ mod tests {
         );
         assert!(text.contains("; set grew most, by 260; total: "), "{text}");
         let Item::Table(table) = &document.sections[1].items[0] else { panic!("no table") };
-        let names: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
+        let names: Vec<&str> = table.rows.iter().map(|row| row[0].text.as_str()).collect();
         assert_eq!(names, ["realloc", "set", "all other call sites"]);
         assert_eq!(table.rows[2][1..4], ["50", "100", "+50"]);
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use heaptoll_callsites::Rows;
 use heaptoll_profiles::{Frame, Measure, Profile, Unit};
-use heaptoll_report::document::{Column, Document, Flame, Item, Section, Table};
+use heaptoll_report::document::{Document, Flame, Item, Section, Table};
 use heaptoll_report::format::{plural, printable, seconds, shell_command};
 use heaptoll_report::{ReportError, files, html};
 use heaptoll_units::{number, percent, whole_bytes};
@@ -116,19 +116,11 @@ fn table(profile: &Profile, measure: Measure) -> Table {
     let mut named: Vec<(u64, String)> =
         sums.into_iter().enumerate().map(|(row, value)| (value, printable(&rows.name(row)))).collect();
     named.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let rows = named
-        .into_iter()
-        .take(ROWS)
-        .map(|(value, name)| vec![name, amount(measure.unit(), value), percent(value as f64 / total as f64)]);
-    Table {
-        columns: vec![
-            Column::sites("Call stack"),
-            Column::figures(measure.title()),
-            Column::figures("of all"),
-        ],
-        rows: rows.collect(),
-        ..Table::default()
-    }
+    Table::of(named.into_iter().take(ROWS))
+        .sites("Call stack", |(_, name)| name.clone())
+        .figure(measure.title(), |(value, _)| amount(measure.unit(), *value))
+        .figure("of all", |(value, _)| percent(*value as f64 / total as f64))
+        .table()
 }
 
 #[cfg(test)]
@@ -154,7 +146,8 @@ mod tests {
             builder.stack(&stack, &[bytes]);
         }
         let table = table(&builder.finish(), Measure::AllocatedBytes);
-        let cells: Vec<_> = table.rows.iter().map(|row| (row[0].as_str(), row[1].as_str())).collect();
+        let cells: Vec<_> =
+            table.rows.iter().map(|row| (row[0].text.as_str(), row[1].text.as_str())).collect();
         assert_eq!(cells, [("make<Session> (x.cc:3) < main", "9 B"), ("make<Conn> (x.cc:3) < main", "5 B")]);
     }
 }

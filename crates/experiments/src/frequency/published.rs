@@ -1,6 +1,6 @@
 //! The paper's findings compared with ours.
 
-use heaptoll_report::document::{Column, Item, Section, Table};
+use heaptoll_report::document::{Section, Table};
 use heaptoll_report::format::{and_list, plural};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,45 +64,24 @@ pub fn published_pairs(found: &Frequency) -> Vec<PublishedPair> {
 
 /// The section; nothing where no figures can be compared.
 pub fn section(found: &Frequency) -> Option<Section> {
-    let all = published_pairs(found);
-    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    (!rows.is_empty()).then(|| Section {
-        title: "Compared with Sareen and Blackburn (2022)".into(),
-        text: vec![
-            "The paper's programs are from DaCapo, on a virtual machine whose mark-sweep collector takes \
-             its blocks from mimalloc. There fop, batik and jython gained, zxing lost, and the others \
-             changed little. Ours are C and C++ programs under a conservative collector."
-                .into(),
-        ],
-        items: vec![Item::Table(Table {
-            columns: vec![
-                Column::text("collector"),
-                Column::text("counted"),
-                Column::figures("theirs gain"),
-                Column::text("ours gain"),
-                Column::text("ours lose"),
-            ],
-            rows,
-            ..Table::default()
-        })],
-    })
-}
-
-fn row(one: &PublishedPair) -> Vec<String> {
-    let named = |names: &[String]| match names.len() {
+    let named = |one: &PublishedPair, names: &[String]| match names.len() {
         0 => format!("none of {}", plural(one.of_programs as usize, "program")),
         some => format!("{some} of {} ({})", plural(one.of_programs as usize, "program"), and_list(names)),
     };
-    vec![
-        one.collector.clone(),
-        format!(
-            "more than {} % between {} and {}",
-            one.published.beyond_percent,
-            size_label(one.published.over_every_bytes),
-            size_label(one.published.every_bytes)
-        ),
-        one.published.programs.to_string(),
-        named(&one.gaining),
-        named(&one.losing),
-    ]
+    let counted = |published: &Gain| {
+        let [from, to] = [published.over_every_bytes, published.every_bytes].map(size_label);
+        format!("more than {} % between {from} and {to}", published.beyond_percent)
+    };
+    let table = Table::of(published_pairs(found))
+        .text("collector", |one| one.collector.clone())
+        .text("counted", |one| counted(&one.published))
+        .figure("theirs gain", |one| one.published.programs.to_string())
+        .text("ours gain", |one| named(one, &one.gaining))
+        .text("ours lose", |one| named(one, &one.losing));
+    let section = Section::new("Compared with Sareen and Blackburn (2022)").say(
+        "The paper's programs are from DaCapo, on a virtual machine whose mark-sweep collector takes \
+         its blocks from mimalloc. There fop, batik and jython gained, zxing lost, and the others \
+         changed little. Ours are C and C++ programs under a conservative collector.",
+    );
+    Some(section.with(table.if_any()?))
 }

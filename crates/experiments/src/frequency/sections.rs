@@ -1,11 +1,11 @@
 //! Tables and charts of the study of collections' frequency.
 
-use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::{NONE, and_list, count, mib_from_kib, seconds};
+use heaptoll_report::document::{Item, Section, Table};
+use heaptoll_report::format::{and_list, count, mib_from_kib, seconds};
 use heaptoll_units::ordinal;
 
 use super::comparison::FEWEST_COLLECTIONS;
-use super::figures::{Frequency, Medians, Ratio, Study};
+use super::figures::{Frequency, Ratio, Study};
 use super::period::{Period, Question};
 use crate::sweep::{Lines, lines};
 use heaptoll_runs::studied::{ratio_cell, size_label};
@@ -58,47 +58,27 @@ pub fn findings(found: &Frequency, verdicts: Vec<String>) -> Section {
          exclude start-up. All intervals of a table are valid together at 95 %."
             .into(),
     );
-    let rows: Vec<Vec<String>> = found
-        .means
-        .iter()
-        .map(|mean| {
-            let Ratio { question, period, over, .. } = mean.ratio;
-            vec![
-                mean.collector.clone(),
-                question_label(question).into(),
-                format!("{} over {}", period_label(question, period), period_label(question, over)),
-                mean.programs.to_string(),
-                ratio_cell(mean.ratio.mutator_cpu),
-                ratio_cell(mean.between_programs),
-                ratio_cell(mean.ratio.mutator_wall),
-                ratio_cell(mean.ratio.wall),
-                ratio_cell(mean.ratio.peak_rss),
-            ]
-        })
-        .collect();
-    let table = Table {
-        caption: "Geometric means over programs".into(),
-        columns: vec![
-            Column::text("collector"),
-            Column::text("varied"),
-            Column::text("compared"),
-            Column::figures("programs"),
-            Column::figures("mutator CPU"),
-            Column::figures("other programs"),
-            Column::figures("mutator time"),
-            Column::figures("time with pauses"),
-            Column::figures("peak memory"),
-        ],
-        rows,
-        notes: vec![
+    let compared = |ratio: &Ratio| {
+        let [period, over] = [ratio.period, ratio.over].map(|period| period_label(ratio.question, period));
+        format!("{period} over {over}")
+    };
+    let table = Table::of(&found.means)
+        .caption("Geometric means over programs")
+        .text("collector", |mean| mean.collector.clone())
+        .text("varied", |mean| question_label(mean.ratio.question))
+        .text("compared", |mean| compared(&mean.ratio))
+        .figure("programs", |mean| mean.programs.to_string())
+        .figure("mutator CPU", |mean| ratio_cell(mean.ratio.mutator_cpu))
+        .figure("other programs", |mean| ratio_cell(mean.between_programs))
+        .figure("mutator time", |mean| ratio_cell(mean.ratio.mutator_wall))
+        .figure("time with pauses", |mean| ratio_cell(mean.ratio.wall))
+        .figure("peak memory", |mean| ratio_cell(mean.ratio.peak_rss))
+        .note(
             "Intervals are over repetitions of these programs. \"Other programs\": the programs are a sample \
              of their kind (Student's t on their logarithms, each at 95 % by itself). It shows the mutator's \
-             CPU, or its time if the collector reports no CPU."
-                .into(),
-        ],
-    };
-    let items = if found.means.is_empty() { vec![] } else { vec![Item::Table(table)] };
-    Section { title: "What frequency costs".into(), text, items }
+             CPU, or its time if the collector reports no CPU.",
+        );
+    Section { text, ..Section::new("What frequency costs") }.with_all(table.if_any())
 }
 
 fn question_label(question: Question) -> &'static str {
@@ -147,43 +127,19 @@ pub fn question(found: &Frequency, question: Question) -> Option<Section> {
             ),
         ),
     };
-    let rows = studies.iter().flat_map(|(study, ratios)| {
-        ratios.iter().map(|ratio| {
-            let few = if study.often_enough { "" } else { "too few collections" };
-            vec![
-                study.program.clone(),
-                study.collector.clone(),
-                period_label(question, ratio.period),
-                ratio_cell(ratio.mutator_cpu),
-                ratio_cell(ratio.mutator_wall),
-                ratio_cell(ratio.wall),
-                ratio_cell(ratio.peak_rss),
-                few.into(),
-            ]
-        })
-    });
-    let mut items = vec![Item::Table(Table {
-        columns: vec![
-            Column::text("program"),
-            Column::text("collector"),
-            Column::figures(if question == Question::Reclamations {
-                "reclaimed at"
-            } else {
-                "collected every"
-            }),
-            Column::figures("mutator CPU"),
-            Column::figures("mutator time"),
-            Column::figures("time with pauses"),
-            Column::figures("peak memory"),
-            Column::text(""),
-        ],
-        rows: rows.collect(),
-        ..Table::default()
-    })];
-    for collector in &found.collectors {
-        items.extend(chart(title, collector, question, &studies));
-    }
-    Some(Section { title: title.into(), text: vec![text], items })
+    let period = if question == Question::Reclamations { "reclaimed at" } else { "collected every" };
+    let rows = studies.iter().flat_map(|(study, ratios)| ratios.iter().map(move |ratio| (study, ratio)));
+    let table = Table::of(rows)
+        .text("program", |(study, _)| study.program.clone())
+        .text("collector", |(study, _)| study.collector.clone())
+        .figure(period, |(_, ratio)| period_label(question, ratio.period))
+        .figure("mutator CPU", |(_, ratio)| ratio_cell(ratio.mutator_cpu))
+        .figure("mutator time", |(_, ratio)| ratio_cell(ratio.mutator_wall))
+        .figure("time with pauses", |(_, ratio)| ratio_cell(ratio.wall))
+        .figure("peak memory", |(_, ratio)| ratio_cell(ratio.peak_rss))
+        .text("", |(study, _)| if study.often_enough { "" } else { "too few collections" });
+    let charts = found.collectors.iter().flat_map(|collector| chart(title, collector, question, &studies));
+    Some(Section::new(title).say(text).with(table).with_all(charts))
 }
 
 /// The mutator by period, one line a program.
@@ -215,46 +171,18 @@ fn chart(title: &str, collector: &str, question: Question, studies: &[(&Study, V
 
 /// Medians of every stack.
 pub fn settings(found: &Frequency) -> Section {
-    let mut rows = Vec::new();
-    for study in &found.programs {
-        for setting in &study.settings {
-            let of = |figure: &dyn Fn(&Medians) -> Option<String>| {
-                setting.medians.as_ref().and_then(figure).unwrap_or_else(|| NONE.into())
-            };
-            rows.push(vec![
-                study.program.clone(),
-                study.collector.clone(),
-                size_label(setting.period.every_bytes),
-                setting.period.reclaim.to_string(),
-                setting.good.to_string(),
-                of(&|medians| Some(count(medians.collections))),
-                of(&|medians| Some(seconds(medians.wall_s))),
-                of(&|medians| Some(seconds(medians.pauses_s))),
-                of(&|medians| medians.mutator_wall_s.map(seconds)),
-                of(&|medians| medians.mutator_cpu_s.map(seconds)),
-                of(&|medians| Some(mib_from_kib(medians.peak_rss_kib))),
-            ]);
-        }
-    }
-    Section {
-        title: "What was measured".into(),
-        text: vec!["Medians of good runs.".into()],
-        items: vec![Item::Table(Table {
-            columns: vec![
-                Column::text("program"),
-                Column::text("collector"),
-                Column::figures("every"),
-                Column::figures("reclaim"),
-                Column::figures("runs"),
-                Column::figures("collections"),
-                Column::figures("time, s"),
-                Column::figures("pauses, s"),
-                Column::figures("mutator, s"),
-                Column::figures("mutator CPU, s"),
-                Column::figures("peak MiB"),
-            ],
-            rows,
-            ..Table::default()
-        })],
-    }
+    let settings = found.programs.iter().flat_map(|study| study.settings.iter().map(move |one| (study, one)));
+    let table = Table::of(settings)
+        .text("program", |(study, _)| study.program.clone())
+        .text("collector", |(study, _)| study.collector.clone())
+        .figure("every", |(_, setting)| size_label(setting.period.every_bytes))
+        .figure("reclaim", |(_, setting)| setting.period.reclaim.to_string())
+        .figure("runs", |(_, setting)| setting.good.to_string())
+        .figure("collections", |(_, setting)| setting.medians.map(|medians| count(medians.collections)))
+        .figure("time, s", |(_, setting)| setting.medians.map(|medians| seconds(medians.wall_s)))
+        .figure("pauses, s", |(_, setting)| setting.medians.map(|medians| seconds(medians.pauses_s)))
+        .figure("mutator, s", |(_, setting)| setting.medians?.mutator_wall_s.map(seconds))
+        .figure("mutator CPU, s", |(_, setting)| setting.medians?.mutator_cpu_s.map(seconds))
+        .figure("peak MiB", |(_, setting)| setting.medians.map(|medians| mib_from_kib(medians.peak_rss_kib)));
+    Section::new("What was measured").say("Medians of good runs.").with(table)
 }

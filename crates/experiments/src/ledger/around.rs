@@ -1,7 +1,7 @@
 //! What was freed around the survivors: on the pages that a call site's live blocks hold, whose blocks had been there.
 
 use heaptoll_ledger::Picture;
-use heaptoll_report::document::{Column, Table};
+use heaptoll_report::document::Table;
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{kib, part, per_hundred};
 
@@ -79,20 +79,12 @@ fn sentence(group: &Group, call_sites: &CallSites) -> String {
 }
 
 fn table(picture: &Picture, groups: &[Group], call_sites: &CallSites) -> Table {
-    let columns = vec![
-        Column::sites("Call site of the live blocks"),
-        Column::sites("Freed around them: call site"),
-        Column::figures("KiB"),
-        Column::figures("%"),
-    ];
     let mut rows = Vec::new();
     for group in groups {
         let mut name = call_sites.name(group.row);
         let mut line = |freed: String, bytes: u64| {
             if bytes > 0 {
-                let scaled = kib(bytes.saturating_mul(picture.followed_one_in.max(1)));
-                let share = per_hundred(bytes, group.held_bytes);
-                rows.push(vec![std::mem::take(&mut name), freed, scaled, share]);
+                rows.push((std::mem::take(&mut name), freed, bytes, group.held_bytes));
             }
         };
         group.freed.iter().for_each(|(row, bytes)| line(call_sites.name(*row), *bytes));
@@ -103,9 +95,15 @@ fn table(picture: &Picture, groups: &[Group], call_sites: &CallSites) -> Table {
         0 | 1 => String::new(),
         many => format!(" Estimated from one page in {many}, chosen by its address."),
     };
-    let notes = vec![format!(
-        "Free bytes that the call site pins, by the call site of the last block freed there. No freed block \
-         recorded: never used, between blocks, or the manager's own.{sample}"
-    )];
-    Table { columns, rows, notes, ..Table::default() }
+    let scale = picture.followed_one_in.max(1);
+    Table::of(rows)
+        .sites("Call site of the live blocks", |(name, ..)| name.clone())
+        .sites("Freed around them: call site", |(_, freed, ..)| freed.clone())
+        .figure("KiB", |(.., bytes, _)| kib(bytes.saturating_mul(scale)))
+        .figure("%", |(.., bytes, held)| per_hundred(*bytes, *held))
+        .note(format!(
+            "Free bytes that the call site pins, by the call site of the last block freed there. No freed block \
+             recorded: never used, between blocks, or the manager's own.{sample}"
+        ))
+        .table()
 }

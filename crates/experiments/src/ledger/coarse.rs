@@ -1,8 +1,8 @@
 //! The document of the coarse ledger, of a trace that has samples of the resident set only.
 
 use heaptoll_ledger::Point;
-use heaptoll_report::document::{Chart, Column, Document, Form, Item, Section, Series, Table};
-use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
+use heaptoll_report::document::{Chart, Document, Form, Section, Series, Table};
+use heaptoll_report::format::{mib_from_bytes, seconds};
 use heaptoll_units::{MIB, kib};
 
 use super::over_time::{axis, spread};
@@ -24,35 +24,19 @@ pub fn document(points: &[Point], manager: &str, subject: &str, was_requested: b
     };
     let Some(peak) = points.iter().max_by_key(|point| point.rss_bytes) else { return document };
     let shown = spread(points.len(), points.iter().position(|point| point == peak));
-    let titles = ["Time s", "Resident KiB", "Live KiB", "Internal KiB", "Rest KiB"];
-    let rows = shown.iter().map(|&at| {
-        let point = &points[at];
-        let rest = match point.rest_bytes() {
-            rest if rest >= 0 => kib(rest as u64),
-            // More is live than is resident.
-            _ => NONE.into(),
-        };
-        vec![
-            seconds(point.time_ns as f64 / 1e9),
-            kib(point.rss_bytes),
-            kib(point.live_bytes),
-            kib(point.internal_bytes),
-            rest,
-        ]
-    });
-    let table = Table {
-        columns: titles.iter().map(|&title| Column::figures(title)).collect(),
-        rows: rows.collect(),
-        notes: vec![
+    let table = Table::of(shown.into_iter().map(|at| &points[at]))
+        .figure("Time s", |point| seconds(point.time_ns as f64 / 1e9))
+        .figure("Resident KiB", |point| kib(point.rss_bytes))
+        .figure("Live KiB", |point| kib(point.live_bytes))
+        .figure("Internal KiB", |point| kib(point.internal_bytes))
+        // None where more is live than is resident.
+        .figure("Rest KiB", |point| u64::try_from(point.rest_bytes()).ok().map(kib))
+        .note(
             "Live: requested and not freed, resident or not. Internal: bytes of these blocks that were not \
              requested. Rest: RSS less both, with fragmentation, caches, metadata, code, stacks and the \
-             recorder's own rings."
-                .into(),
-            "–: more is live than resident, because the program has not touched all that it requested."
-                .into(),
-        ],
-        ..Table::default()
-    };
+             recorder's own rings.",
+        )
+        .note("–: more is live than resident, because the program has not touched all that it requested.");
     let over = |value: fn(&Point) -> f64| {
         points.iter().map(|point| (point.time_ns as f64 / 1e9, value(point) / MIB)).collect()
     };
@@ -80,15 +64,12 @@ pub fn document(points: &[Point], manager: &str, subject: &str, was_requested: b
             },
         ],
     };
-    document.sections.push(Section {
-        title: "Over time".into(),
-        text: vec![format!(
-            "At its peak the process had {} MiB in memory, while {} MiB were live.",
-            mib_from_bytes(peak.rss_bytes as f64),
-            mib_from_bytes(peak.live_bytes as f64)
-        )],
-        items: vec![Item::Table(table), Item::Chart(chart)],
-    });
+    let text = format!(
+        "At its peak the process had {} MiB in memory, while {} MiB were live.",
+        mib_from_bytes(peak.rss_bytes as f64),
+        mib_from_bytes(peak.live_bytes as f64)
+    );
+    document.sections.push(Section::new("Over time").say(text).with(table).with(chart));
     document
 }
 

@@ -1,31 +1,25 @@
 //! The section on what a collector keeps beyond the live bytes.
 
 use heaptoll_ledger::{Amount, Census, Ledger, Snapshot, Source, Term};
-use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
+use heaptoll_report::document::{Section, Table};
+use heaptoll_report::format::{mib_from_bytes, seconds};
 use heaptoll_units::kib;
 
 /// The parts of a collector's memory that Detlefs, Dosser and Zorn could not separate.
 pub fn collector(ledger: &Ledger, peak: &Snapshot) -> Section {
     let snapshot = reported(ledger, peak).unwrap_or(peak);
     let census = snapshot.census.filter(is_of_manager);
-    let columns = vec![
-        Column::text("Source"),
-        Column::figures("Resident KiB"),
-        Column::figures("KiB"),
-        Column::text("Source"),
-    ];
-    let table = Table {
-        caption: String::new(),
-        columns,
-        rows: sources(snapshot, census.as_ref()),
-        notes: notes(census.as_ref()),
+    let kib = |term: &Option<Term>, value: fn(Amount) -> u64| {
+        term.map(|term| heaptoll_units::kib(value(snapshot.amount(term))))
     };
-    Section {
-        title: format!("What {} keeps beyond live memory", ledger.manager),
-        text: caveats(snapshot, peak, census.as_ref()),
-        items: vec![Item::Table(table)],
-    }
+    let table = Table::of(sources(census.as_ref()))
+        .text("Source", |(source, ..)| *source)
+        .figure("Resident KiB", |(_, term, _)| kib(term, |amount| amount.resident))
+        .figure("KiB", |(_, term, _)| kib(term, |amount| amount.total()))
+        .text("Source", |(.., known)| *known)
+        .notes(notes(census.as_ref()));
+    let title = format!("What {} keeps beyond live memory", ledger.manager);
+    Section { text: caveats(snapshot, peak, census.as_ref()), ..Section::new(title) }.with(table)
 }
 
 /// Whether the manager itself counted.
@@ -74,40 +68,30 @@ fn caveats(snapshot: &Snapshot, peak: &Snapshot, census: Option<&Census>) -> Vec
     text
 }
 
-/// A row a source: what it keeps, resident and in all, and by what it is known.
-fn sources(snapshot: &Snapshot, census: Option<&Census>) -> Vec<Vec<String>> {
-    let row = |source: &str, term: Option<Term>, known: &str| {
-        let amount = term.map(|term| snapshot.amount(term));
-        let cell = |value: fn(Amount) -> u64| amount.map_or(NONE.into(), |amount| kib(value(amount)));
-        vec![
-            source.to_owned(),
-            cell(|amount| amount.resident),
-            cell(|amount| amount.total()),
-            known.to_owned(),
-        ]
-    };
+/// Each source: what it keeps, if that is known, and by what.
+fn sources(census: Option<&Census>) -> [(&'static str, Option<Term>, &'static str); 5] {
     let measured = census.is_some_and(is_measured);
     let after = |term| measured.then_some(term);
     let known = |term| census.is_some().then_some(term);
     let black = census.and_then(|census| census.blacklisted_bytes).map(|_| Term::Blacklisted);
-    vec![
-        row(
+    [
+        (
             "headroom between collections",
             after(Term::Headroom),
             "live for the manager before a forced collection, minus live after it",
         ),
-        row(
+        (
             "kept by ambiguous words, or freed and still reachable",
             after(Term::Held),
             "live for the manager after it, minus live in the record",
         ),
-        row(
+        (
             "dead, not split",
             known(Term::Dead).filter(|_| !measured),
             "live for the manager, minus live in the record",
         ),
-        row("expansion granularity", known(Term::Unused), "the manager's census: mapped, never carved"),
-        row("black-listed", black, "the manager's own count"),
+        ("expansion granularity", known(Term::Unused), "the manager's census: mapped, never carved"),
+        ("black-listed", black, "the manager's own count"),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! The document of the ledger: sentences, tables and a chart.
 
 use heaptoll_ledger::{Ledger, Snapshot, Source};
-use heaptoll_report::document::{Column, Document, Item, Section, Table};
+use heaptoll_report::document::{Column, Document, Section, Table};
 use heaptoll_report::format::{count, mib_from_bytes, plural, seconds};
 use heaptoll_units::kib;
 
@@ -33,22 +33,16 @@ pub fn document(ledger: &Ledger, subject: &str, most: &Peak) -> Document {
             )
             .chain([most.sentences(ledger)])
             .collect(),
-        items: vec![Item::Table(sum(top))],
+        items: vec![sum(top).into()],
     });
     let fullest_name = format!("most live of {}", plural(snapshots.len(), "snapshot"));
     let named = named([(fullest, &fullest_name), (peak, "shown above"), (snapshots.len() - 1, "last")]);
     if named.len() > 1 {
-        document.sections.push(Section {
-            title: "The peak and other snapshots".into(),
-            text: Vec::new(),
-            items: vec![Item::Table(side_by_side(snapshots, &named))],
-        });
+        let section = Section::new("The peak and other snapshots");
+        document.sections.push(section.with(side_by_side(snapshots, &named)));
     }
-    document.sections.push(Section {
-        title: "Over time".into(),
-        text: Vec::new(),
-        items: vec![Item::Table(over_time(ledger, peak)), Item::Chart(chart(snapshots))],
-    });
+    let section = Section::new("Over time").with(over_time(ledger, peak)).with(chart(snapshots));
+    document.sections.push(section);
     if ledger.collector {
         document.sections.push(collector(ledger, top));
     }
@@ -82,20 +76,22 @@ fn named(snapshots: [(usize, &str); 3]) -> Vec<(usize, String)> {
 }
 
 fn side_by_side(snapshots: &[Snapshot], named: &[(usize, String)]) -> Table {
-    let mut columns = vec![Column::text("Resident KiB")];
-    columns.extend(named.iter().map(|(_, name)| Column::figures(name)));
-    let row = |name: &str, value: &dyn Fn(&Snapshot) -> String| {
-        let cells = named.iter().map(|&(at, _)| value(&snapshots[at]));
-        std::iter::once(name.to_owned()).chain(cells).collect::<Vec<_>>()
-    };
-    let mut rows = vec![row("after s", &|snapshot| seconds(snapshot.time_ns as f64 / 1e9))];
-    for group in shown(snapshots) {
-        rows.push(row(group.name, &|snapshot| kib(group.amount(snapshot).resident)));
-    }
-    rows.push(row("resident set", &|snapshot| kib(snapshot.rss_bytes)));
-    rows.push(row("live blocks", &|snapshot| count(snapshot.live_blocks as f64)));
-    rows.push(row("requested in them, resident or not", &|snapshot| kib(snapshot.live_bytes)));
-    Table { columns, rows, ..Table::default() }
+    type Row = (&'static str, Box<dyn Fn(&Snapshot) -> String>);
+    let row = |name, value: fn(&Snapshot) -> String| -> Row { (name, Box::new(value)) };
+    let groups = shown(snapshots).map(|group| -> Row {
+        (group.name, Box::new(move |one: &Snapshot| kib(group.amount(one).resident)))
+    });
+    let rows = std::iter::once(row("after s", |snapshot| seconds(snapshot.time_ns as f64 / 1e9)))
+        .chain(groups)
+        .chain([
+            row("resident set", |snapshot| kib(snapshot.rss_bytes)),
+            row("live blocks", |snapshot| count(snapshot.live_blocks as f64)),
+            row("requested in them, resident or not", |snapshot| kib(snapshot.live_bytes)),
+        ]);
+    Table::of(rows)
+        .text("Resident KiB", |(name, _)| *name)
+        .each(named, |(_, name)| Column::figures(name), |(_, value), (at, _)| value(&snapshots[*at]))
+        .table()
 }
 
 fn warnings(ledger: &Ledger) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Who holds the live memory: the call sites that allocated the live blocks.
 
 use heaptoll_ledger::{LiveHolder, LiveHolders, Snapshot, Term};
-use heaptoll_report::document::{Column, Item, Section, Table};
+use heaptoll_report::document::{Section, Table};
 use heaptoll_report::format::{count, plural, seconds};
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{kib, per_hundred, whole_bytes};
@@ -35,9 +35,8 @@ pub fn shown(snapshot: &Snapshot, call_sites: &mut CallSites) -> Option<Shown> {
         whole_bytes(snapshot.live_bytes),
         plural(snapshot.live_blocks as usize, "block")
     );
-    let table = Item::Table(table(&rows, &holders.others, snapshot.live_bytes));
-    let section =
-        Section { title: "Who allocated the live memory".into(), text: vec![text], items: vec![table] };
+    let table = table(&rows, &holders.others, snapshot.live_bytes);
+    let section = Section::new("Who allocated the live memory").say(text).with(table);
     let is_notable = snapshot.amount(Term::Live).resident >= snapshot.rss_bytes / NOTABLE;
     Some(Shown { sentence: is_notable.then(|| sentence(&rows, snapshot)), section })
 }
@@ -55,25 +54,16 @@ fn sentence(rows: &[(String, LiveHolder)], snapshot: &Snapshot) -> String {
 }
 
 fn table(rows: &[(String, LiveHolder)], others: &LiveHolder, live_bytes: u64) -> Table {
-    let columns = vec![
-        Column::sites("Call site of the live blocks"),
-        Column::figures("Live KiB"),
-        Column::figures("%"),
-        Column::figures("Blocks"),
-    ];
-    let cells = |name: &str, holder: &LiveHolder| {
-        let share = per_hundred(holder.bytes, live_bytes);
-        vec![name.to_owned(), kib(holder.bytes), share, count(holder.blocks as f64)]
-    };
-    let mut lines: Vec<Vec<String>> =
-        rows.iter().take(ROWS).map(|(name, holder)| cells(name, holder)).collect();
-    let mut others = *others;
-    rows.iter().skip(ROWS).for_each(|(_, holder)| others.add(holder));
-    if others.bytes > 0 {
-        lines.push(cells("all other call sites", &others));
-    }
-    let notes = vec!["Live: requested and not freed, resident or not.".into()];
-    Table { columns, rows: lines, notes, ..Table::default() }
+    let mut others = ("all other call sites".to_owned(), *others);
+    rows.iter().skip(ROWS).for_each(|(_, holder)| others.1.add(holder));
+    let others = Some(others).filter(|(_, holder)| holder.bytes > 0);
+    Table::of(rows.iter().take(ROWS).chain(&others))
+        .sites("Call site of the live blocks", |(name, _)| name.clone())
+        .figure("Live KiB", |(_, holder)| kib(holder.bytes))
+        .figure("%", |(_, holder)| per_hundred(holder.bytes, live_bytes))
+        .figure("Blocks", |(_, holder)| count(holder.blocks as f64))
+        .note("Live: requested and not freed, resident or not.")
+        .table()
 }
 
 #[cfg(test)]
@@ -82,6 +72,7 @@ mod tests {
     use heaptoll_trace::{Frame, Site, Sites};
 
     use super::*;
+    use heaptoll_report::document::Item;
 
     #[test]
     fn the_sentence_names_the_five_call_sites_that_hold_most() {
@@ -109,7 +100,6 @@ mod tests {
         assert!(sentence.ends_with(held), "{sentence}");
         let Item::Table(table) = &found.section.items[0] else { panic!("no table") };
         assert_eq!(table.rows.len(), 8, "seven and the others");
-        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
         let unknown = Snapshot {
             holders: Some(LiveHolders { sites: vec![holder(0)], ..LiveHolders::default() }),
             ..snapshot

@@ -1,7 +1,7 @@
 //! Who mapped the memory that is not the heap's.
 
 use heaptoll_ledger::{Mapper, Snapshot, Term};
-use heaptoll_report::document::{Column, Section};
+use heaptoll_report::document::{Section, Table};
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::kib;
 
@@ -25,14 +25,12 @@ pub fn shown(snapshot: &Snapshot, term: Term, call_sites: &mut CallSites) -> Opt
     }
     let named = rows.iter().map(|(name, mapper)| (name.clone(), mapper.resident));
     let sentence = share::sentence((snapshot, term), what, "Who called mmap", named);
-    let lines = rows.iter().map(|(name, mapper)| vec![name.clone(), kib(mapper.resident), kib(mapper.bytes)]);
-    let columns = vec![
-        Column::sites("Call site of mmap"),
-        Column::figures("Resident KiB"),
-        Column::figures("Mapped KiB"),
-    ];
-    let note = "Parts of mappings of 256 KiB and more that are still mapped and contain no heap.";
-    Some((sentence, share::section(&format!("Who mapped {what}"), columns, lines.collect(), note)))
+    let table = Table::of(&rows)
+        .sites("Call site of mmap", |(name, _)| name.clone())
+        .figure("Resident KiB", |(_, mapper)| kib(mapper.resident))
+        .figure("Mapped KiB", |(_, mapper)| kib(mapper.bytes))
+        .note("Parts of mappings of 256 KiB and more that are still mapped and contain no heap.");
+    Some((sentence, Section::new(format!("Who mapped {what}")).with(table)))
 }
 
 /// The call sites by row; stacks that read alike are one.

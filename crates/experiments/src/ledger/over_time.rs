@@ -5,7 +5,7 @@ use heaptoll_report::document::{Axis, Chart, Column, Form, Series, Table};
 use heaptoll_report::format::{plural, seconds};
 use heaptoll_units::{MIB, kib};
 
-use super::groups::{Group, shown};
+use super::groups::shown;
 
 /// Rows of the table over time, at most.
 const ROWS: usize = 12;
@@ -29,21 +29,18 @@ pub fn spread(many: usize, also: Option<usize>) -> Vec<usize> {
 /// The table, with the snapshot at the peak.
 pub fn over_time(ledger: &Ledger, peak: usize) -> Table {
     let snapshots = &ledger.snapshots;
-    let groups: Vec<&Group> = shown(snapshots).collect();
-    let mut columns = vec![Column::figures("Time s"), Column::figures("RSS KiB")];
-    columns.extend(groups.iter().map(|group| Column::figures(group.name)));
-    let rows = spread(snapshots.len(), Some(peak)).into_iter().map(|at| {
-        let snapshot = &snapshots[at];
-        let mut cells = vec![seconds(snapshot.time_ns as f64 / 1e9), kib(snapshot.rss_bytes)];
-        cells.extend(groups.iter().map(|group| kib(group.amount(snapshot).resident)));
-        cells
-    });
-    let notes = vec![format!(
-        "Resident KiB; {} of {}.",
-        spread(snapshots.len(), Some(peak)).len(),
-        plural(snapshots.len(), "snapshot")
-    )];
-    Table { columns, rows: rows.collect(), notes, ..Table::default() }
+    let shown_at = spread(snapshots.len(), Some(peak));
+    let note = format!("Resident KiB; {} of {}.", shown_at.len(), plural(snapshots.len(), "snapshot"));
+    Table::of(shown_at.into_iter().map(|at| &snapshots[at]))
+        .figure("Time s", |snapshot| seconds(snapshot.time_ns as f64 / 1e9))
+        .figure("RSS KiB", |snapshot| kib(snapshot.rss_bytes))
+        .each(
+            shown(snapshots),
+            |group| Column::figures(group.name),
+            |snapshot, group| kib(group.amount(snapshot).resident),
+        )
+        .note(note)
+        .table()
 }
 
 /// The chart.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use heaptoll_ledger::{Ledger, Pin, Pins, STEP, Snapshot};
 use heaptoll_profiles::{Builder, Frame, Measure};
-use heaptoll_report::document::{Chart, Column, Flame, Form, Item, Section, Series, Table};
-use heaptoll_report::format::{NONE, count, plural, seconds};
+use heaptoll_report::document::{Chart, Flame, Form, Item, Section, Series, Table};
+use heaptoll_report::format::{count, plural, seconds};
 use heaptoll_trace::Sites;
 use heaptoll_trace_analysis::profile::Frames;
 use heaptoll_trace_analysis::stacks::CallSites;
@@ -122,45 +122,26 @@ fn summary(snapshot: &Snapshot, pins: &Pins) -> String {
 }
 
 fn table(rows: &[Row], pins: &Pins) -> Table {
-    let columns = vec![
-        Column::sites("Call site of the live blocks"),
-        Column::figures("Pins KiB"),
-        Column::figures("%"),
-        Column::figures("alone KiB"),
-        Column::optional("pages alone"),
-        Column::optional("pages shared"),
-        Column::figures("Blocks"),
-        Column::figures("KiB in them"),
-        Column::optional("allocated since, KiB"),
-    ];
-    let cells = |name: &str, pin: &Pin| {
-        let age = if pin.blocks == 0 { NONE.into() } else { kib(pin.mean_age_bytes()) };
-        vec![
-            name.to_owned(),
-            kib(pin.bytes()),
-            per_hundred(pin.bytes(), pins.bytes).to_string(),
-            kib(pin.alone_bytes),
-            count(pin.alone_pages as f64),
-            count(pin.shared_pages as f64),
-            count(pin.blocks as f64),
-            kib(pin.block_bytes),
-            age,
-        ]
-    };
-    let mut lines: Vec<Vec<String>> = rows.iter().take(ROWS).map(|row| cells(&row.name, &row.pin)).collect();
     let mut others = pins.others;
     rows.iter().skip(ROWS).for_each(|row| others.add(&row.pin));
-    if others.bytes() > 0 {
-        lines.push(cells("all other call sites", &others));
-    }
-    let notes = vec![
-        "Pins: free bytes on pages with a live block of this call site. Call sites on the same page share \
-         its free bytes equally. Alone: on pages where one call stack has the only live blocks, which would be empty \
-         without them. Allocated since: bytes that the program allocated after these blocks, on average \
-         (their age)."
-            .into(),
-    ];
-    Table { columns, rows: lines, notes, ..Table::default() }
+    let others = (others.bytes() > 0).then_some(("all other call sites", &others));
+    Table::of(rows.iter().take(ROWS).map(|row| (row.name.as_str(), &row.pin)).chain(others))
+        .sites("Call site of the live blocks", |(name, _)| *name)
+        .figure("Pins KiB", |(_, pin)| kib(pin.bytes()))
+        .figure("%", |(_, pin)| per_hundred(pin.bytes(), pins.bytes))
+        .figure("alone KiB", |(_, pin)| kib(pin.alone_bytes))
+        .optional("pages alone", |(_, pin)| count(pin.alone_pages as f64))
+        .optional("pages shared", |(_, pin)| count(pin.shared_pages as f64))
+        .figure("Blocks", |(_, pin)| count(pin.blocks as f64))
+        .figure("KiB in them", |(_, pin)| kib(pin.block_bytes))
+        .optional("allocated since, KiB", |(_, pin)| (pin.blocks > 0).then(|| kib(pin.mean_age_bytes())))
+        .note(
+            "Pins: free bytes on pages with a live block of this call site. Call sites on the same page share \
+             its free bytes equally. Alone: on pages where one call stack has the only live blocks, which would be empty \
+             without them. Allocated since: bytes that the program allocated after these blocks, on average \
+             (their age).",
+        )
+        .table()
 }
 
 /// What the sites that hold most at the worst time hold over the run.
@@ -271,12 +252,11 @@ mod tests {
         assert!(sentence.contains("causes 54.5 % of it"), "{sentence}");
         let Item::Table(table) = &shown.section.items[0] else { panic!("no table") };
         assert_eq!(table.rows.len(), 2);
-        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
         let Item::Chart(chart) = &shown.section.items[1] else { panic!("no chart") };
         assert_eq!(chart.series.len(), 3);
         let at_worst: f64 = chart.series.iter().map(|series| series.points[1].1 * MIB).sum();
         assert!((at_worst - 220.0).abs() < 1e-6, "{at_worst}");
-        assert!(!printable(&table.rows[1][0]).contains('\n'));
+        assert!(!printable(&table.rows[1][0].text).contains('\n'));
     }
 
     /// A container that was being destroyed seemed to pin pages, by another figure in each run.

@@ -1,7 +1,6 @@
 //! The share that one kind of memory has of the resident set, and who it belongs to.
 
 use heaptoll_ledger::{Snapshot, Term};
-use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::plural;
 use heaptoll_units::{part, whole_bytes};
 
@@ -52,12 +51,6 @@ pub fn stacks(snapshot: &Snapshot) -> Option<String> {
     (resident > 0 && resident >= snapshot.rss_bytes / NOTABLE).then(|| {
         format!("{} of RSS are stacks: {}{of}.", part(resident, snapshot.whole()), whole_bytes(resident))
     })
-}
-
-/// A section of one table.
-pub fn section(title: &str, columns: Vec<Column>, rows: Vec<Vec<String>>, note: &str) -> Section {
-    let table = Table { columns, rows, notes: vec![note.into()], ..Table::default() };
-    Section { title: title.into(), text: Vec::new(), items: vec![Item::Table(table)] }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which variables the static data is.
 
 use heaptoll_ledger::{Ledger, Snapshot, StaticVariable, Term};
-use heaptoll_report::document::{Column, Section};
+use heaptoll_report::document::{Section, Table};
 use heaptoll_units::kib;
 
 use super::share;
@@ -21,17 +21,13 @@ pub fn shown(ledger: &Ledger, snapshot: &Snapshot) -> Option<(String, Section)> 
         (format!("{} of {file}", variable.name), variable.resident)
     });
     let sentence = share::sentence((snapshot, Term::StaticData), "static data", "The largest", named);
-    let rows = variables.iter().map(|variable| {
-        vec![variable.name.clone(), variable.file.clone(), kib(variable.resident), kib(variable.bytes)]
-    });
-    let columns = vec![
-        Column::text("Variable"),
-        Column::text("File"),
-        Column::figures("Resident KiB"),
-        Column::figures("KiB"),
-    ];
-    let note = "Variables of stripped files have no names, and are missing.";
-    Some((sentence, share::section("The largest variables of static data", columns, rows.collect(), note)))
+    let table = Table::of(variables)
+        .text("Variable", |variable| variable.name.clone())
+        .text("File", |variable| variable.file.clone())
+        .figure("Resident KiB", |variable| kib(variable.resident))
+        .figure("KiB", |variable| kib(variable.bytes))
+        .note("Variables of stripped files have no names, and are missing.");
+    Some((sentence, Section::new("The largest variables of static data").with(table)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The sum of a snapshot: its lines by group, which make its resident set.
 
 use heaptoll_ledger::{Amount, How, Snapshot, Term};
-use heaptoll_report::document::{Column, Table};
+use heaptoll_report::document::Table;
 use heaptoll_report::format::count;
 use heaptoll_units::{kib, per_hundred};
 
@@ -31,13 +31,8 @@ pub fn sum(snapshot: &Snapshot) -> Table {
     };
     let swapped = snapshot.sum().swapped > 0;
     let row = |name: String, terms: &[Term], amount: Amount, how: &str| {
-        let mut cells =
-            vec![name, count(resident(terms) as f64), per_hundred(amount.resident, snapshot.whole())];
-        if swapped {
-            cells.push(kib(amount.swapped));
-        }
-        cells.extend([kib(amount.absent), how.into()]);
-        cells
+        let (resident, share) = (resident(terms), per_hundred(amount.resident, snapshot.whole()));
+        [name, count(resident as f64), share, kib(amount.swapped), kib(amount.absent), how.into()]
     };
     let mut rows = Vec::new();
     for group in &GROUPS {
@@ -61,34 +56,28 @@ pub fn sum(snapshot: &Snapshot) -> Table {
         }
     }
     if snapshot.difference_bytes != 0 {
-        let mut cells = vec!["pages that came or went meanwhile".to_owned()];
-        cells.push(count(snapshot.difference_bytes as f64 / heaptoll_units::KIB));
-        cells.resize(if swapped { 6 } else { 5 }, String::new());
-        rows.push(cells);
+        let difference = count(snapshot.difference_bytes as f64 / heaptoll_units::KIB);
+        let cells = ["pages that came or went meanwhile", &difference, "", "", "", ""];
+        rows.push(cells.map(str::to_owned));
     }
     let all = snapshot.sum();
-    let mut total = vec!["resident set".to_owned(), kib(snapshot.rss_bytes), per_hundred(1, 1)];
-    if swapped {
-        total.push(kib(all.swapped));
-    }
-    total.extend([kib(all.absent), String::new()]);
-    rows.push(total);
-    let mut columns =
-        vec![Column::text("Where"), Column::figures("Resident KiB"), Column::figures("% of RSS")];
-    if swapped {
-        columns.push(Column::figures("Swapped KiB"));
-    }
-    columns.extend([Column::figures("Not resident KiB"), Column::text("Source")]);
-    let mut notes = vec![
-        "Not resident: mapped, but without a page (never touched, or given back).".to_owned(),
-        "Pages: counted byte by byte from the live blocks and the pages of the process. Reported: the \
-         manager's own figure; unknown parts count as resident like the memory around them."
-            .into(),
-    ];
-    if snapshot.no_pagemap.is_some() {
-        notes.push("Estimate: from the resident bytes of each mapping, live blocks first.".into());
-    }
-    Table { caption: String::new(), columns, rows, notes }
+    let (resident, whole) = (kib(snapshot.rss_bytes), per_hundred(1, 1));
+    rows.push(["resident set".into(), resident, whole, kib(all.swapped), kib(all.absent), String::new()]);
+    let estimate = "Estimate: from the resident bytes of each mapping, live blocks first.";
+    Table::of(rows)
+        .text("Where", |row| row[0].clone())
+        .figure("Resident KiB", |row| row[1].clone())
+        .figure("% of RSS", |row| row[2].clone())
+        .when(swapped, |table| table.figure("Swapped KiB", |row| row[3].clone()))
+        .figure("Not resident KiB", |row| row[4].clone())
+        .text("Source", |row| row[5].clone())
+        .note("Not resident: mapped, but without a page (never touched, or given back).")
+        .note(
+            "Pages: counted byte by byte from the live blocks and the pages of the process. Reported: the \
+             manager's own figure; unknown parts count as resident like the memory around them.",
+        )
+        .notes(snapshot.no_pagemap.as_ref().map(|_| estimate.to_owned()))
+        .table()
 }
 
 fn how(how: How) -> &'static str {

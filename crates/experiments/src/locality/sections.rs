@@ -1,10 +1,11 @@
 //! The tables of `heaptoll exact locality`, with the charts that belong to them.
 
+use heaptoll_locality::over_time::Sample;
 use heaptoll_locality::placement::Parts;
 use heaptoll_locality::simulation::Accessor;
-use heaptoll_locality::study::{Cause, Point, Row, Study, TIGHT, tight};
-use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::{NONE, count};
+use heaptoll_locality::study::{Cause, Point, Row, Study, TIGHT, Window, tight};
+use heaptoll_report::document::{Column, Columns, Section, Table};
+use heaptoll_report::format::count;
 use heaptoll_units::{about, percent, size_text, small, whole_bytes};
 
 use super::curves;
@@ -20,39 +21,13 @@ pub fn sections(study: &Study, sizes: &[u64]) -> Vec<Section> {
     all
 }
 
-fn columns(first: &str, figures: impl IntoIterator<Item = String>) -> Vec<Column> {
-    std::iter::once(Column::text(first))
-        .chain(figures.into_iter().map(|title| Column::figures(&title)))
-        .collect()
-}
-
-fn rows(study: &Study, cells: impl Fn(&Row) -> Vec<String>) -> Vec<Vec<String>> {
-    let named = |row: &Row| std::iter::once(row.about.manager.clone()).chain(cells(row)).collect();
-    study.rows.iter().map(named).collect()
+fn managers(study: &Study) -> Columns<&Row> {
+    Table::of(&study.rows).text("manager", |row| row.about.manager.clone())
 }
 
 /// References by accessor, and the memory they touch.
 fn references(study: &Study) -> Section {
     let collectors = study.rows.iter().any(|row| row.references.collections() > 0);
-    let mut titles = vec!["program's M", "allocator's M"];
-    if collectors {
-        titles.push("collector's M");
-    }
-    titles.extend(["system calls' M", "lines touched", "pages touched", "program's instructions M"]);
-    let cells = |row: &Row| {
-        let made = &row.references;
-        let mut cells = vec![millions(made.program), millions(made.allocator)];
-        if collectors {
-            cells.push(millions(made.collections()));
-        }
-        cells.extend([
-            millions(made.system),
-            whole_bytes(row.lines_touched * study.line_bytes),
-            whole_bytes(row.pages_touched * study.page_bytes),
-            millions(row.about.instructions[0]),
-        ]);
-        cells
-    };
     let others: Vec<String> = study
         .rows
         .iter()
@@ -67,16 +42,16 @@ fn references(study: &Study) -> Section {
             )
         })
         .collect();
-    Section {
-        title: "References to memory".into(),
-        text: vec![],
-        items: vec![Item::Table(Table {
-            caption: "Data references by accessor, millions, and what they touch".into(),
-            columns: columns("manager", titles.into_iter().map(String::from)),
-            rows: rows(study, cells),
-            notes: others,
-        })],
-    }
+    let table = managers(study)
+        .caption("Data references by accessor, millions, and what they touch")
+        .figure("program's M", |row| millions(row.references.program))
+        .figure("allocator's M", |row| millions(row.references.allocator))
+        .when(collectors, |table| table.figure("collector's M", |row| millions(row.references.collections())))
+        .figure("system calls' M", |row| millions(row.references.system))
+        .figure("lines touched", |row| whole_bytes(row.lines_touched * study.line_bytes))
+        .figure("pages touched", |row| whole_bytes(row.pages_touched * study.page_bytes))
+        .figure("program's instructions M", |row| millions(row.about.instructions[0]));
+    Section::new("References to memory").with(table.notes(others))
 }
 
 /// The machine's caches, level by level.
@@ -85,26 +60,9 @@ fn machine(study: &Study) -> Section {
     let total = |row: &Row| row.stall_cycles.total();
     let names: Vec<String> =
         study.machine.levels.iter().map(|one| format!("{}/{}", size_text(one.bytes), one.ways)).collect();
-    let titles = names.iter().cloned().chain(
-        ["stall cycles M", "vs baseline", "program's", "allocator's", "collector's"].map(String::from),
-    );
-    let cells = |row: &Row| {
-        let stalls = &row.stall_cycles;
-        let share = |cycles: u64| match total(row) {
-            0 => NONE.to_owned(),
-            all => percent(cycles as f64 / all as f64),
-        };
-        row.machine
-            .iter()
-            .map(|level| small(row.per_thousand(level.misses)))
-            .chain([
-                millions(total(row)),
-                over(total(row), total(baseline)),
-                share(stalls.program + stalls.system),
-                share(stalls.allocator),
-                share(stalls.collections()),
-            ])
-            .collect()
+    let share = |row: &Row, cycles: u64| match total(row) {
+        0 => None,
+        all => Some(percent(cycles as f64 / all as f64)),
     };
     let waits: Vec<String> = study
         .machine
@@ -116,21 +74,26 @@ fn machine(study: &Study) -> Section {
             None => format!("{cycles} for memory"),
         })
         .collect();
-    Section {
-        title: format!("Caches {}", study.machine),
-        text: machine_sentences(study),
-        items: vec![Item::Table(Table {
-            caption: "Misses of each level per 1000 references of the program, and what they cost".into(),
-            columns: columns("manager", titles),
-            rows: rows(study, cells),
-            notes: vec![format!(
-                "Stall cycles are an estimate: each reference waits its turn, {}; hits of the first level \
-                 wait for nothing. Real machines overlap waiting, prefetch, and hide stores. System calls \
-                 count as the program's.",
-                waits.join(", ")
-            )],
-        })],
-    }
+    let table = managers(study)
+        .caption("Misses of each level per 1000 references of the program, and what they cost")
+        .each(
+            names.iter().enumerate(),
+            |(_, name)| Column::figures(name),
+            |row, (at, _)| row.machine.get(*at).map(|level| small(row.per_thousand(level.misses))),
+        )
+        .figure("stall cycles M", |row| millions(total(row)))
+        .figure("vs baseline", |row| over(total(row), total(baseline)))
+        .figure("program's", |row| share(row, row.stall_cycles.program + row.stall_cycles.system))
+        .figure("allocator's", |row| share(row, row.stall_cycles.allocator))
+        .figure("collector's", |row| share(row, row.stall_cycles.collections()))
+        .note(format!(
+            "Stall cycles are an estimate: each reference waits its turn, {}; hits of the first level \
+             wait for nothing. Real machines overlap waiting, prefetch, and hide stores. System calls \
+             count as the program's.",
+            waits.join(", ")
+        ));
+    let title = format!("Caches {}", study.machine);
+    Section { text: machine_sentences(study), ..Section::new(title) }.with(table)
 }
 
 fn machine_sentences(study: &Study) -> Vec<String> {
@@ -167,41 +130,43 @@ fn causes(study: &Study) -> Option<Section> {
             false => signed_rate(per(row, value)),
         };
         let all = at(baseline)?;
-        let Parts { placement, pollution, allocator, collector } = all.parts;
-        let mut lines =
-            vec![vec![baseline.about.manager.clone(), plain(baseline, all.parts.total()), "baseline".into()]];
-        lines[0].extend([placement, pollution, allocator, collector].map(|part| plain(baseline, part)));
-        for row in others {
-            let Some(Cause { parts, more: Some(more), .. }) = at(row) else { continue };
-            let mut line =
-                vec![row.about.manager.clone(), plain(row, parts.total()), signed(row, more.total())];
-            let more = [more.placement, more.pollution, more.allocator, more.collector];
-            line.extend(more.map(|part| signed(row, part)));
-            lines.push(line);
-        }
-        Some(Item::Table(Table {
-            caption: title,
-            columns: columns(
-                "manager",
-                ["all", "more", "= placement", "+ pollution", "+ allocator", "+ collector"].map(String::from),
-            ),
-            rows: lines,
-            notes: vec![],
-        }))
+        // The baseline's row has the number of misses, the others the difference.
+        let first = (baseline, all.parts, None);
+        let rows = others.iter().filter_map(|row| {
+            let Cause { parts, more, .. } = at(row)?;
+            Some((row, parts, Some(more?)))
+        });
+        let part = |row: &Row, own: &Parts, more: &Option<Parts>, of: fn(&Parts) -> i64| match more {
+            None => plain(row, of(own)),
+            Some(more) => signed(row, of(more)),
+        };
+        let table = Table::of(std::iter::once(first).chain(rows))
+            .caption(title)
+            .text("manager", |(row, ..)| row.about.manager.clone())
+            .figure("all", |(row, own, _)| plain(row, own.total()))
+            .figure("more", |(row, _, more)| match more {
+                None => "baseline".into(),
+                Some(more) => signed(row, more.total()),
+            })
+            .figure("= placement", |(row, own, more)| part(row, own, more, |one| one.placement))
+            .figure("+ pollution", |(row, own, more)| part(row, own, more, |one| one.pollution))
+            .figure("+ allocator", |(row, own, more)| part(row, own, more, |one| one.allocator))
+            .figure("+ collector", |(row, own, more)| part(row, own, more, |one| one.collector));
+        Some(table.table())
     };
     let level = |row: &Row, at: usize| row.placement.as_ref()?.machine.get(at).cloned();
     let parts = |row: &Row, at: usize| level(row, at).map(|cause| cause.parts);
-    let mut items: Vec<Item> = Vec::new();
+    let mut tables = Vec::new();
     for (at, cause) in first.machine.iter().enumerate() {
         // Once all is in a cache, those beyond it see the same first touches.
         if at > 0 && study.rows.iter().all(|row| parts(row, at) == parts(row, at - 1)) {
             continue;
         }
         let title = format!("{}: misses per 1000 references of the program", cause.cache);
-        items.extend(table(title, false, &|row| level(row, at)));
+        tables.extend(table(title, false, &|row| level(row, at)));
     }
     let title = "Estimated stall cycles per 1000 references of the program";
-    items.extend(table(title.into(), false, &|row| Some(row.placement.as_ref()?.stall_cycles.clone())));
+    tables.extend(table(title.into(), false, &|row| Some(row.placement.as_ref()?.stall_cycles.clone())));
     // The other memories are in the JSON.
     let half = TIGHT.iter().position(|(part, of)| part * 2 == *of);
     if let Some((at, cause)) = half.and_then(|at| Some((at, first.memories.get(at)?))) {
@@ -210,9 +175,8 @@ fn causes(study: &Study) -> Option<Section> {
             baseline.about.manager,
             about(cause.bytes)
         );
-        items.extend(table(title, true, &|row| row.placement.as_ref()?.memories.get(at).cloned()));
+        tables.extend(table(title, true, &|row| row.placement.as_ref()?.memories.get(at).cloned()));
     }
-    items.extend(curves::placement(study).into_iter().map(Item::Chart));
     let mut text = vec![
         "The program makes the same references under every manager; only their addresses differ. Placement: \
          misses of its own references, simulated alone. Pollution: extra misses from sharing the cache with \
@@ -221,7 +185,8 @@ fn causes(study: &Study) -> Option<Section> {
             .to_owned(),
     ];
     text.extend(others.iter().filter_map(|row| cause_sentence(baseline, row)));
-    Some(Section { title: "Placement and the manager's own work, separately".into(), text, items })
+    let section = Section { text, ..Section::new("Placement and the manager's own work, separately") };
+    Some(section.with_all(tables).with_all(curves::placement(study)))
 }
 
 /// One manager against the baseline, by the waiting that its misses cause.
@@ -261,31 +226,38 @@ fn estimated(row: &Row, point: &Point) -> String {
     format!("{value} ±{}", small(off(point.low).max(off(point.high))))
 }
 
-fn sizes_of(points: &[Point]) -> Vec<String> {
-    points.iter().map(|point| size_text(point.bytes)).collect()
+fn size(point: &Point) -> String {
+    size_text(point.bytes)
+}
+
+/// A column for each point of a curve.
+fn along<R>(
+    table: Columns<R>,
+    points: Option<&Vec<Point>>,
+    title: impl Fn(&Point) -> String,
+    cell: impl Fn(&R, usize) -> Option<String>,
+) -> Columns<R> {
+    let points = points.into_iter().flatten().enumerate();
+    table.each(points, |(_, point)| Column::figures(&title(point)), |row, (at, _)| cell(row, *at))
 }
 
 /// The curve of all sizes.
 fn fully_associative(study: &Study) -> Section {
-    let cells = |row: &Row| row.caches_at.iter().map(|point| estimated(row, point)).collect();
-    let titles = study.rows.first().map_or(vec![], |row| sizes_of(&row.caches_at));
-    let mut notes = vec![];
-    let sampled = study.rows.iter().filter(|row| row.exact_up_to_bytes.is_some());
-    if let Some(exact) = sampled.filter_map(|row| row.exact_up_to_bytes).min() {
-        notes.push(format!(
+    let exact = study.rows.iter().filter_map(|row| row.exact_up_to_bytes).min();
+    let note = exact.map(|exact| {
+        format!(
             "Up to {} every line is counted. Beyond, misses are estimated from a sample of the lines, ± the \
              further end of their 95 % interval.",
             size_text(exact)
-        ));
-    }
-    let mut items = vec![Item::Table(Table {
-        caption: format!("Misses per 1000 references of the program, lines of {} bytes", study.line_bytes),
-        columns: columns("manager", titles),
-        rows: rows(study, cells),
-        notes,
-    })];
-    items.extend(curves::fully_associative(study).map(Item::Chart));
-    Section { title: "Fully associative caches of every size".into(), text: vec![], items }
+        )
+    });
+    let caption = format!("Misses per 1000 references of the program, lines of {} bytes", study.line_bytes);
+    let points = study.rows.first().map(|row| &row.caches_at);
+    let table = along(managers(study).caption(caption).notes(note), points, size, |row, at| {
+        Some(estimated(row, row.caches_at.get(at)?))
+    });
+    let charts = curves::fully_associative(study);
+    Section::new("Fully associative caches of every size").with(table).with_all(charts)
 }
 
 /// Caches with sets.
@@ -293,30 +265,21 @@ fn associative(study: &Study, sizes: &[u64]) -> Section {
     let table = |ways: u32, caption: &str| {
         let have = |bytes: &u64| study.rows.iter().any(|row| row.associative(*bytes, ways).is_some());
         let sizes: Vec<u64> = sizes.iter().copied().filter(have).collect();
-        let cells = |row: &Row| {
-            let cell = |bytes: &u64| match row.associative(*bytes, ways) {
-                Some(cache) => small(row.per_thousand(cache.misses.total())),
-                None => NONE.to_owned(),
-            };
-            sizes.iter().map(cell).collect()
-        };
-        (!sizes.is_empty()).then(|| {
-            Item::Table(Table {
-                caption: caption.into(),
-                columns: columns("manager", sizes.iter().map(|bytes| size_text(*bytes))),
-                rows: rows(study, cells),
-                notes: vec![],
-            })
-        })
+        let shown = managers(study).caption(caption).each(
+            &sizes,
+            |bytes| Column::figures(&size_text(**bytes)),
+            |row, bytes| {
+                let cache = row.associative(**bytes, ways)?;
+                Some(small(row.per_thousand(cache.misses.total())))
+            },
+        );
+        (!sizes.is_empty()).then(|| shown.table())
     };
-    let mut items: Vec<Item> =
-        [table(1, "Direct-mapped: misses per 1000 references of the program"), table(8, "8 ways")]
-            .into_iter()
-            .flatten()
-            .collect();
-    items.extend(curves::direct_mapped(study).map(Item::Chart));
-    items.extend(curves::ways(study).map(Item::Chart));
-    Section { title: "Set-associative caches".into(), text: vec![], items }
+    Section::new("Set-associative caches")
+        .with_all(table(1, "Direct-mapped: misses per 1000 references of the program"))
+        .with_all(table(8, "8 ways"))
+        .with_all(curves::direct_mapped(study))
+        .with_all(curves::ways(study))
 }
 
 /// Page faults and TLBs.
@@ -329,35 +292,25 @@ fn memories(study: &Study) -> Section {
         Some((_, (part, of))) => format!("{} ({part}/{of})", about(point.bytes)),
         None => size_text(point.bytes),
     };
-    let faults = |row: &Row| row.memories_at.iter().map(|point| count(point.misses as f64)).collect();
-    let tlb = |row: &Row| row.tlbs_at.iter().map(|point| small(row.per_thousand(point.misses))).collect();
-    let mut items = vec![
-        Item::Table(Table {
-            caption: format!("Page faults, pages of {}", whole_bytes(study.page_bytes)),
-            columns: columns("manager", baseline.memories_at.iter().map(title)),
-            rows: rows(study, faults),
-            notes: vec![format!(
-                "All memory of the process, with the least recently used page replaced. In brackets: the \
-                 part of the memory touched under {}, {}.",
-                baseline.about.manager,
-                whole_bytes(touched * study.page_bytes)
-            )],
-        }),
-        Item::Table(Table {
-            caption: "TLB misses per 1000 references of the program, by entries".into(),
-            columns: columns(
-                "manager",
-                baseline
-                    .tlbs_at
-                    .iter()
-                    .map(|point| format!("{} ({})", point.entries, size_text(point.bytes))),
-            ),
-            rows: rows(study, tlb),
-            notes: vec!["In brackets: the memory that the entries reach.".into()],
-        }),
-    ];
-    items.extend(curves::memories(study).map(Item::Chart));
-    Section { title: "Memory and TLB of every size".into(), text: memory_sentences(study), items }
+    let caption = format!("Page faults, pages of {}", whole_bytes(study.page_bytes));
+    let faults = managers(study).caption(caption).note(format!(
+        "All memory of the process, with the least recently used page replaced. In brackets: the \
+         part of the memory touched under {}, {}.",
+        baseline.about.manager,
+        whole_bytes(touched * study.page_bytes)
+    ));
+    let faults = along(faults, Some(&baseline.memories_at), title, |row, at| {
+        Some(count(row.memories_at.get(at)?.misses as f64))
+    });
+    let tlb = managers(study)
+        .caption("TLB misses per 1000 references of the program, by entries")
+        .note("In brackets: the memory that the entries reach.");
+    let entries = |point: &Point| format!("{} ({})", point.entries, size_text(point.bytes));
+    let tlb = along(tlb, Some(&baseline.tlbs_at), entries, |row, at| {
+        Some(small(row.per_thousand(row.tlbs_at.get(at)?.misses)))
+    });
+    let section = Section { text: memory_sentences(study), ..Section::new("Memory and TLB of every size") };
+    section.with(faults).with(tlb).with_all(curves::memories(study))
 }
 
 /// Managers whose faults are of another order of magnitude.
@@ -386,53 +339,38 @@ fn memory_sentences(study: &Study) -> Vec<String> {
 /// Working sets.
 fn over_time(study: &Study) -> Option<Section> {
     let window = study.rows.iter().find_map(|row| Some(row.over_time.as_ref()?.window))?;
-    let cells = |row: &Row| {
-        let samples = row.over_time.as_ref().map(|scale| &scale.samples[..]).unwrap_or_default();
-        let most = |of: fn(&heaptoll_locality::over_time::Sample) -> u64| samples.iter().map(of).max();
-        let mean = row.windows.iter().find(|one| one.window == window);
-        let bytes = |value: Option<f64>| value.map_or(NONE.to_owned(), heaptoll_units::bytes);
-        let (line, page) = (study.line_bytes as f64, study.page_bytes as f64);
-        vec![
-            bytes(mean.map(|one| one.mean_lines * line)),
-            bytes(most(|one| one.lines).map(|lines| lines as f64 * line)),
-            bytes(mean.map(|one| one.mean_pages * page)),
-            bytes(most(|one| one.pages).map(|pages| pages as f64 * page)),
-            bytes(most(|one| one.program_pages).map(|pages| pages as f64 * page)),
-        ]
+    let most = |row: &Row, of: fn(&Sample) -> u64, bytes: u64| {
+        let most = row.over_time.as_ref()?.samples.iter().map(of).max()?;
+        Some(heaptoll_units::bytes(most as f64 * bytes as f64))
     };
-    let titles = ["lines, mean", "lines, most", "pages, mean", "pages, most", "program's pages, most"];
-    let mut items = vec![Item::Table(Table {
-        caption: format!("Memory touched within {} references of the program", count(window as f64)),
-        columns: columns("manager", titles.map(String::from)),
-        rows: rows(study, cells),
-        notes: vec![],
-    })];
-    items.extend(curves::over_time(study).into_iter().map(Item::Chart));
-    Some(Section { title: "Working sets over the run".into(), text: vec![], items })
+    let mean = |row: &Row, of: fn(&Window) -> f64, bytes: u64| {
+        let mean = row.windows.iter().find(|one| one.window == window)?;
+        Some(heaptoll_units::bytes(of(mean) * bytes as f64))
+    };
+    let (line, page) = (study.line_bytes, study.page_bytes);
+    let table = managers(study)
+        .caption(format!("Memory touched within {} references of the program", count(window as f64)))
+        .figure("lines, mean", |row| mean(row, |one| one.mean_lines, line))
+        .figure("lines, most", |row| most(row, |one| one.lines, line))
+        .figure("pages, mean", |row| mean(row, |one| one.mean_pages, page))
+        .figure("pages, most", |row| most(row, |one| one.pages, page))
+        .figure("program's pages, most", |row| most(row, |one| one.program_pages, page));
+    Some(Section::new("Working sets over the run").with(table).with_all(curves::over_time(study)))
 }
 
 /// Misses by accessor, and a chart of them for each manager.
 fn by_owner(study: &Study) -> Section {
-    let titles = study.rows.first().map_or(vec![], |row| sizes_of(&row.caches_at));
-    let of = |row: &Row| {
-        let made = Accessor::ALL.into_iter().filter(|accessor| *row.references.get(*accessor) > 0);
-        let line = |accessor: Accessor| {
-            let cells = row.caches_at.iter().map(|point| small(row.per_thousand(*point.by.get(accessor))));
-            [row.about.manager.clone(), accessor.name().into()]
-                .into_iter()
-                .chain(cells)
-                .collect::<Vec<String>>()
-        };
-        made.map(line).collect::<Vec<Vec<String>>>()
-    };
-    let mut columns = columns("manager", titles);
-    columns.insert(1, Column::text("references of"));
-    let mut items = vec![Item::Table(Table {
-        caption: "Fully associative: misses per 1000 references of the program".into(),
-        columns,
-        rows: study.rows.iter().flat_map(of).collect(),
-        notes: vec![],
-    })];
-    items.extend(study.rows.iter().filter_map(curves::by_owner).map(Item::Chart));
-    Section { title: "Whose misses they are".into(), text: vec![], items }
+    let rows = study.rows.iter().flat_map(|row| {
+        let made = Accessor::ALL.into_iter().filter(move |accessor| *row.references.get(*accessor) > 0);
+        made.map(move |accessor| (row, accessor))
+    });
+    let table = Table::of(rows)
+        .caption("Fully associative: misses per 1000 references of the program")
+        .text("manager", |(row, _)| row.about.manager.clone())
+        .text("references of", |(_, accessor)| accessor.name());
+    let points = study.rows.first().map(|row| &row.caches_at);
+    let table = along(table, points, size, |(row, accessor), at| {
+        Some(small(row.per_thousand(*row.caches_at.get(at)?.by.get(*accessor))))
+    });
+    Section::new("Whose misses they are").with(table).with_all(study.rows.iter().filter_map(curves::by_owner))
 }

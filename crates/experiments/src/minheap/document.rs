@@ -2,18 +2,17 @@
 
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::Manager;
-use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
-use heaptoll_report::format::{NONE, count, ratio};
+use heaptoll_report::document::{Axis, Chart, Column, Columns, Document, Form, Section, Series, Table};
+use heaptoll_report::format::{count, ratio};
 use heaptoll_units::kib;
 
-use super::figures::{Baseline, Collector, Figures, Program};
+use super::figures::{Baseline, Collector, Figures, MeanOver, Over, Program};
 use super::overheads::{Mean, Overhead};
 use super::search::{End, Tried};
 
 /// Headings of baselines: their stacks, but for the part that all share.
-fn baseline_title(baseline: &str) -> String {
-    let short = baseline.strip_prefix("sweep,").unwrap_or(baseline);
-    short.to_owned()
+fn baseline_title(baseline: &str) -> &str {
+    baseline.strip_prefix("sweep,").unwrap_or(baseline)
 }
 
 /// The document.
@@ -161,75 +160,52 @@ fn collector_stacks(programs: &[Program]) -> Vec<String> {
     all
 }
 
-fn ratio_columns(baselines: &[String]) -> Vec<Column> {
-    std::iter::once(Column::text("collector"))
-        .chain(baselines.iter().map(|baseline| Column::figures(&baseline_title(baseline))))
-        .collect()
+/// A row a collector, with a column for each baseline.
+fn over_baselines<R>(
+    table: Columns<R>,
+    baselines: &[String],
+    cell: impl Fn(&R, &str) -> Option<String>,
+) -> Columns<R> {
+    table.each(baselines, |baseline| Column::figures(baseline_title(baseline)), |row, one| cell(row, one))
 }
 
 fn over_programs(figures: &Figures) -> Section {
     let baselines = baseline_stacks(&figures.programs);
-    let row = |collector: &String| {
-        let of = |baseline: &String| {
-            let found =
-                figures.means.iter().find(|one| one.collector == *collector && one.baseline == *baseline);
-            found.map_or(NONE.to_owned(), |one| match one.mean.programs {
-                n if n == figures.programs.len() => mean(&one.mean),
-                n => format!("{} [{n}]", mean(&one.mean)),
-            })
-        };
-        std::iter::once(collector.clone()).chain(baselines.iter().map(of)).collect::<Vec<String>>()
-    };
     let collectors = collector_stacks(&figures.programs);
-    let table = Table {
-        caption: "Smallest heap divided by the baseline's footprint, geometric mean over programs".into(),
-        columns: ratio_columns(&baselines),
-        rows: collectors.iter().map(row).collect(),
-        notes: vec![
-            "In brackets: 95 % interval over programs (Student's t on logarithms). In square brackets: how \
-             many programs have both, if not all do."
-                .into(),
-        ],
+    let of = |collector: &&String, baseline: &str| {
+        let is = |one: &&MeanOver| one.collector == **collector && one.baseline == baseline;
+        let found = &figures.means.iter().find(is)?.mean;
+        Some(match found.programs {
+            n if n == figures.programs.len() => mean(found),
+            n => format!("{} [{n}]", mean(found)),
+        })
     };
-    let mut items = vec![Item::Table(table)];
-    items.extend(baselines.first().map(|baseline| Item::Chart(bars(figures, &collectors, baseline))));
-    Section { title: "Over all programs".into(), text: vec![], items }
+    let table = Table::of(&collectors)
+        .caption("Smallest heap divided by the baseline's footprint, geometric mean over programs")
+        .text("collector", |collector| collector.as_str());
+    let table = over_baselines(table, &baselines, of).note(
+        "In brackets: 95 % interval over programs (Student's t on logarithms). In square brackets: how \
+         many programs have both, if not all do.",
+    );
+    let chart = baselines.first().map(|baseline| bars(figures, &collectors, baseline));
+    Section::new("Over all programs").with(table).with_all(chart)
 }
 
 /// The paper's means compared with ours; nothing where none of its baselines was run.
 fn published_section(figures: &Figures) -> Option<Section> {
-    let row = |one: &super::figures::PublishedPair| {
-        vec![
-            one.ours.baseline.clone(),
-            one.published.collector.clone(),
-            ratio(one.published.ratio()),
-            one.ours.collector.clone(),
-            mean(&one.ours.mean),
-            one.ours.mean.programs.to_string(),
-        ]
-    };
-    let columns = vec![
-        Column::text("vs footprint of"),
-        Column::text("theirs"),
-        Column::figures("ratio"),
-        Column::text("ours"),
-        Column::figures("ratio"),
-        Column::figures("programs"),
-    ];
-    (!figures.published.is_empty()).then(|| Section {
-        title: "Compared with Sareen and Blackburn (2022)".into(),
-        text: vec![
-            "The paper's figure is a geometric mean over programs of DaCapo on a virtual machine for Java, \
-             without an interval. That collector may move blocks and knows where pointers are. Ours are C \
-             and C++ programs under conservative collectors that move nothing."
-                .into(),
-        ],
-        items: vec![Item::Table(Table {
-            columns,
-            rows: figures.published.iter().map(row).collect(),
-            ..Table::default()
-        })],
-    })
+    let table = Table::of(&figures.published)
+        .text("vs footprint of", |one| one.ours.baseline.clone())
+        .text("theirs", |one| one.published.collector.clone())
+        .figure("ratio", |one| ratio(one.published.ratio()))
+        .text("ours", |one| one.ours.collector.clone())
+        .figure("ratio", |one| mean(&one.ours.mean))
+        .figure("programs", |one| one.ours.mean.programs.to_string());
+    let section = Section::new("Compared with Sareen and Blackburn (2022)").say(
+        "The paper's figure is a geometric mean over programs of DaCapo on a virtual machine for Java, \
+         without an interval. That collector may move blocks and knows where pointers are. Ours are C \
+         and C++ programs under conservative collectors that move nothing.",
+    );
+    Some(section.with(table.if_any()?))
 }
 
 fn bars(figures: &Figures, collectors: &[String], baseline: &str) -> Chart {
@@ -263,106 +239,69 @@ fn bars(figures: &Figures, collectors: &[String], baseline: &str) -> Chart {
 }
 
 fn section(program: &Program, figures: &Figures) -> Section {
-    let mut items = vec![smallest_heaps(program, figures)];
-    items.extend(footprints(program));
-    items.extend(overheads(program));
-    Section {
-        title: program.program.clone(),
-        text: vec![],
-        items: items.into_iter().map(Item::Table).collect(),
-    }
+    let section = Section::new(&program.program).with(smallest_heaps(program, figures));
+    section.with_all(footprints(program)).with_all(overheads(program))
 }
 
 /// The edge that each collector's search found, and its runs.
 fn smallest_heaps(program: &Program, figures: &Figures) -> Table {
-    let row = |row: &Collector| {
-        let (heap, failed_at) = match row.edge() {
-            Some((heap, failed_at)) => (kib(heap), kib(failed_at)),
-            None => (NONE.to_owned(), NONE.to_owned()),
-        };
-        let answer = row.search.as_ref();
-        let sum = |of: fn(&Tried) -> u32| answer.map_or(0, |answer| answer.tried.iter().map(of).sum::<u32>());
-        vec![
-            row.stack.clone(),
-            heap,
-            failed_at,
-            row.unlimited_used_high_bytes.map_or(NONE.to_owned(), kib),
-            sum(|tried| tried.done).to_string(),
-            sum(|tried| tried.out_of_memory).to_string(),
-            sum(|tried| tried.other.len() as u32).to_string(),
-            row.edge().map_or(NONE.to_owned(), |_| count(row.collections as f64)),
-        ]
+    let sum = |row: &Collector, of: fn(&Tried) -> u32| {
+        let tried = row.search.iter().flat_map(|answer| &answer.tried);
+        tried.map(of).sum::<u32>().to_string()
     };
-    let titles = [
-        "smallest heap, KiB",
-        "failed at, KiB",
-        "used without limit, KiB",
-        "done",
-        "out of memory",
-        "other",
-        "collections",
-    ];
-    Table {
-        caption: "Smallest heaps".into(),
-        columns: std::iter::once(Column::text("collector")).chain(titles.map(Column::figures)).collect(),
-        rows: program.collectors.iter().map(row).collect(),
-        notes: vec![format!(
+    Table::of(&program.collectors)
+        .caption("Smallest heaps")
+        .text("collector", |row| row.stack.clone())
+        .figure("smallest heap, KiB", |row| row.edge().map(|(heap, _)| kib(heap)))
+        .figure("failed at, KiB", |row| row.edge().map(|(_, failed_at)| kib(failed_at)))
+        .figure("used without limit, KiB", |row| row.unlimited_used_high_bytes.map(kib))
+        .figure("done", |row| sum(row, |tried| tried.done))
+        .figure("out of memory", |row| sum(row, |tried| tried.out_of_memory))
+        .figure("other", |row| sum(row, |tried| tried.other.len() as u32))
+        .figure("collections", |row| row.edge().map(|_| count(row.collections as f64)))
+        .note(format!(
             "Found within {} % (at least one page); both sides of the edge ran {} times. Collections: of the \
              last run in the smallest heap.",
             ratio(figures.tolerance * 100.0),
             figures.repeats
-        )],
-    }
+        ))
+        .table()
 }
 
 /// The footprints of the baselines, where there are some.
 fn footprints(program: &Program) -> Option<Table> {
-    let row = |row: &Baseline| {
-        let range = match (row.used_high_bytes.iter().min(), row.used_high_bytes.iter().max()) {
-            (Some(least), Some(most)) if least == most => kib(*least),
-            (Some(least), Some(most)) => format!("{}–{}", kib(*least), kib(*most)),
-            _ => NONE.to_owned(),
-        };
-        vec![row.stack.clone(), range, row.used_high_bytes.len().to_string(), count(row.collections as f64)]
+    let range = |row: &Baseline| {
+        let (least, most) = (row.used_high_bytes.iter().min()?, row.used_high_bytes.iter().max()?);
+        Some(if least == most { kib(*least) } else { format!("{}–{}", kib(*least), kib(*most)) })
     };
-    (!program.baselines.is_empty()).then(|| Table {
-        caption: "Footprints of the baselines".into(),
-        columns: vec![
-            Column::text("stack"),
-            Column::figures("used pages, KiB"),
-            Column::figures("runs"),
-            Column::figures("collections"),
-        ],
-        rows: program.baselines.iter().map(row).collect(),
-        notes: vec![
+    Table::of(&program.baselines)
+        .caption("Footprints of the baselines")
+        .text("stack", |row| row.stack.clone())
+        .figure("used pages, KiB", |row| range(row))
+        .figure("runs", |row| row.used_high_bytes.len().to_string())
+        .figure("collections", |row| count(row.collections as f64))
+        .note(
             "The most pages that have a live block at any moment. With free=honour, the program's own frees \
-             count, and collections only take what it leaks."
-                .into(),
-        ],
-    })
+             count, and collections only take what it leaks.",
+        )
+        .if_any()
 }
 
 /// Each collector's smallest heap over each baseline's footprint, where there are some.
 fn overheads(program: &Program) -> Option<Table> {
     let baselines = baseline_stacks(std::slice::from_ref(program));
-    let row = |row: &Collector| {
-        let of = |baseline: &String| {
-            let found =
-                program.overheads.iter().find(|one| one.collector == row.stack && one.baseline == *baseline);
-            found.map_or(NONE.to_owned(), |one| over(&one.overhead))
-        };
-        std::iter::once(row.stack.clone()).chain(baselines.iter().map(of)).collect::<Vec<String>>()
+    let of = |row: &&Collector, baseline: &str| {
+        let is = |one: &&Over| one.collector == row.stack && one.baseline == baseline;
+        program.overheads.iter().find(is).map(|one| over(&one.overhead))
     };
-    (!program.overheads.is_empty()).then(|| Table {
-        caption: "Smallest heap over footprint".into(),
-        columns: ratio_columns(&baselines),
-        rows: program.collectors.iter().map(row).collect(),
-        notes: vec![
-            "Of the median run. In brackets: from the largest heap that failed over the largest footprint, \
-             to the smallest heap over the smallest."
-                .into(),
-        ],
-    })
+    let table = Table::of(&program.collectors)
+        .caption("Smallest heap over footprint")
+        .text("collector", |row| row.stack.clone());
+    let table = over_baselines(table, &baselines, of).note(
+        "Of the median run. In brackets: from the largest heap that failed over the largest footprint, \
+         to the smallest heap over the smallest.",
+    );
+    (!program.overheads.is_empty()).then(|| table.table())
 }
 
 fn facts(figures: &Figures, collectors: &[Manager], allocators: &[Manager]) -> Vec<(String, String)> {

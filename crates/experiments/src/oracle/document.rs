@@ -1,12 +1,11 @@
 //! The document: what was recorded, what is alive by point of reclamation, and what the checks showed.
 
 use heaptoll_oracle::{Amount, Unreachable};
-use heaptoll_report::document::{Document, Item, Section};
-use heaptoll_report::format::{NONE, shell_command};
+use heaptoll_report::document::{Document, Section, Table};
+use heaptoll_report::format::shell_command;
 use heaptoll_units::{number, percent, whole_bytes};
 
 use super::figures::{Figures, Program};
-use heaptoll_command::tables::table;
 
 /// The whole document.
 pub fn document(figures: &Figures, command: String) -> Document {
@@ -52,33 +51,23 @@ fn problem(program: &Program) -> Option<String> {
 }
 
 fn recorded(programs: &[Program]) -> Section {
-    let row = |program: &Program| {
-        let proof = match &program.proof {
-            None => "not tried".to_owned(),
-            Some(proof) if proof.fails.is_none() => format!("yes, by {}", proof.how),
-            Some(_) => "no".into(),
-        };
-        vec![
-            program.program.clone(),
-            number(program.allocations),
-            whole_bytes(program.allocated_bytes),
-            number(program.resized),
-            number(program.never_freed),
-            if program.sequence.differs.is_none() { "yes".into() } else { "no".into() },
-            proof,
-            program.file.clone().unwrap_or_else(|| NONE.into()),
-        ]
+    let proof = |program: &Program| match &program.proof {
+        None => "not tried".to_owned(),
+        Some(proof) if proof.fails.is_none() => format!("yes, by {}", proof.how),
+        Some(_) => "no".into(),
     };
-    let columns = [
-        "program",
-        "allocations",
-        "allocated",
-        "of them reallocs",
-        "never freed",
-        "native runs the same",
-        "early frees safe",
-        "file",
-    ];
+    let table = Table::of(programs)
+        .text("program", |program| program.program.clone())
+        .figure("allocations", |program| number(program.allocations))
+        .figure("allocated", |program| whole_bytes(program.allocated_bytes))
+        .figure("of them reallocs", |program| number(program.resized))
+        .figure("never freed", |program| number(program.never_freed))
+        .figure("native runs the same", |program| match program.sequence.differs {
+            None => "yes",
+            Some(_) => "no",
+        })
+        .figure("early frees safe", |program| proof(program))
+        .figure("file", |program| program.file.clone());
     let good: Vec<&Program> = programs.iter().filter(|program| program.file.is_some()).collect();
     let mut text = Vec::new();
     if let Some(program) = good.first()
@@ -93,42 +82,27 @@ fn recorded(programs: &[Program]) -> Section {
             )
         ));
     }
-    let table = table("", &columns, programs.iter().map(row).collect());
-    Section { title: "Recordings".into(), text, items: vec![Item::Table(table)] }
+    Section { text, ..Section::new("Recordings") }.with(table)
 }
 
 fn alive(programs: &[Program]) -> Section {
-    let row = |program: &Program| {
-        let of_free =
-            |live: u64, free: u64| if free == 0 { NONE.into() } else { percent(live as f64 / free as f64) };
-        vec![
-            program.program.clone(),
-            whole_bytes(program.live_last_use.peak_bytes),
-            whole_bytes(program.live_free.peak_bytes),
-            whole_bytes(program.live_never.peak_bytes),
-            of_free(program.live_last_use.peak_bytes, program.live_free.peak_bytes),
-            whole_bytes(program.live_last_use.mean_bytes),
-            whole_bytes(program.live_free.mean_bytes),
-            of_free(program.live_last_use.mean_bytes, program.live_free.mean_bytes),
-        ]
-    };
-    let columns = [
-        "program",
-        "peak, last use",
-        "peak, free",
-        "peak, never",
-        "last use of free",
-        "mean, last use",
-        "mean, free",
-        "last use of free",
-    ];
-    let text = vec![
-        "Requested bytes alive if objects are freed at their last use, when the program frees them, or \
-         never. Means are over the bytes allocated."
-            .into(),
-    ];
-    let table = table("", &columns, programs.iter().map(row).collect());
-    Section { title: "Requested bytes alive".into(), text, items: vec![Item::Table(table)] }
+    let of_free = |live: u64, free: u64| (free > 0).then(|| percent(live as f64 / free as f64));
+    let table = Table::of(programs)
+        .text("program", |program| program.program.clone())
+        .figure("peak, last use", |program| whole_bytes(program.live_last_use.peak_bytes))
+        .figure("peak, free", |program| whole_bytes(program.live_free.peak_bytes))
+        .figure("peak, never", |program| whole_bytes(program.live_never.peak_bytes))
+        .figure("last use of free", |program| {
+            of_free(program.live_last_use.peak_bytes, program.live_free.peak_bytes)
+        })
+        .figure("mean, last use", |program| whole_bytes(program.live_last_use.mean_bytes))
+        .figure("mean, free", |program| whole_bytes(program.live_free.mean_bytes))
+        .figure("last use of free", |program| {
+            of_free(program.live_last_use.mean_bytes, program.live_free.mean_bytes)
+        });
+    let text = "Requested bytes alive if objects are freed at their last use, when the program frees them, or \
+                never. Means are over the bytes allocated.";
+    Section::new("Requested bytes alive").say(text).with(table)
 }
 
 /// Points of unreachability compared with the program's own frees, where they were recorded.
@@ -136,65 +110,33 @@ fn unreachable(programs: &[Program]) -> Option<Section> {
     let recorded: Vec<(&Program, &Unreachable)> =
         programs.iter().filter_map(|program| Some((program, program.unreachable.as_ref()?))).collect();
     let amount = |amount: Amount| format!("{} ({})", number(amount.objects), whole_bytes(amount.bytes));
-    let counts = |(program, found): &(&Program, &Unreachable)| {
-        let counted = [
-            found.before_free,
-            found.at_free,
-            found.after_free,
-            found.not_known,
-            found.lost,
-            found.kept,
-            found.hidden,
-        ];
-        let head = [program.program.clone(), number(found.root_points)];
-        head.into_iter().chain(counted.map(amount)).collect()
-    };
-    let live = |(program, found): &(&Program, &Unreachable)| {
-        let lives = [program.live_last_use, found.live, program.live_free, program.live_never];
-        let peaks = lives.map(|live| whole_bytes(live.peak_bytes));
-        let means = lives.map(|live| whole_bytes(live.mean_bytes));
-        std::iter::once(program.program.clone()).chain(peaks).chain(means).collect()
-    };
-    let of_counts = [
-        "program",
-        "root points",
-        "before the free",
-        "at it",
-        "after it",
-        "not known",
-        "never freed, unreachable",
-        "never freed, kept",
-        "hidden pointers",
-    ];
-    let of_live = [
-        "program",
-        "peak, last use",
-        "peak, unreachable",
-        "peak, free",
-        "peak, never",
-        "mean, last use",
-        "mean, unreachable",
-        "mean, free",
-        "mean, never",
-    ];
-    let text = vec![
+    let counts = Table::of(&recorded)
+        .caption("Objects (and bytes) that become unreachable")
+        .text("program", |(program, _)| program.program.clone())
+        .figure("root points", |(_, found)| number(found.root_points))
+        .figure("before the free", |(_, found)| amount(found.before_free))
+        .figure("at it", |(_, found)| amount(found.at_free))
+        .figure("after it", |(_, found)| amount(found.after_free))
+        .figure("not known", |(_, found)| amount(found.not_known))
+        .figure("never freed, unreachable", |(_, found)| amount(found.lost))
+        .figure("never freed, kept", |(_, found)| amount(found.kept))
+        .figure("hidden pointers", |(_, found)| amount(found.hidden));
+    let live = Table::of(&recorded)
+        .caption("Requested bytes alive")
+        .text("program", |(program, _)| program.program.clone())
+        .figure("peak, last use", |(program, _)| whole_bytes(program.live_last_use.peak_bytes))
+        .figure("peak, unreachable", |(_, found)| whole_bytes(found.live.peak_bytes))
+        .figure("peak, free", |(program, _)| whole_bytes(program.live_free.peak_bytes))
+        .figure("peak, never", |(program, _)| whole_bytes(program.live_never.peak_bytes))
+        .figure("mean, last use", |(program, _)| whole_bytes(program.live_last_use.mean_bytes))
+        .figure("mean, unreachable", |(_, found)| whole_bytes(found.live.mean_bytes))
+        .figure("mean, free", |(program, _)| whole_bytes(program.live_free.mean_bytes))
+        .figure("mean, never", |(program, _)| whole_bytes(program.live_never.mean_bytes));
+    let section = Section::new("When objects cannot be reached any more").say(
         "Objects by the first root point at which they are unreachable and no longer used, compared with the \
          program's own free. At it: at the first root point after the free; after it: still reachable there. \
          Not known: freed after the last root point. Hidden pointers: objects that were unreachable at a \
-         root point and were used later; they are kept until then."
-            .into(),
-    ];
-    let items = vec![
-        Item::Table(table(
-            "Objects (and bytes) that become unreachable",
-            &of_counts,
-            recorded.iter().map(counts).collect(),
-        )),
-        Item::Table(table("Requested bytes alive", &of_live, recorded.iter().map(live).collect())),
-    ];
-    (!recorded.is_empty()).then(|| Section {
-        title: "When objects cannot be reached any more".into(),
-        text,
-        items,
-    })
+         root point and were used later; they are kept until then.",
+    );
+    (!recorded.is_empty()).then(|| section.with(counts).with(live))
 }

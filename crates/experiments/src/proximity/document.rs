@@ -2,12 +2,12 @@
 
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::Manager;
-use heaptoll_report::document::{Column, Document, Item, Section, Table};
-use heaptoll_report::format::{NONE, count, percent_off, significant};
+use heaptoll_report::document::{Column, Document, Section, Table};
+use heaptoll_report::format::{count, percent_off, significant};
 use heaptoll_units::{about, factor, part};
 
 use super::charts::charts;
-use super::figures::{Figures, Program, PublishedPair, Scale, Stack};
+use super::figures::{Figures, Program, Scale, Stack};
 use super::groups::Group;
 use super::portions::{PORTIONS, Portion, Ratio};
 
@@ -85,78 +85,58 @@ fn scales(program: &Program) -> impl Iterator<Item = (&Stack, &Scale)> {
 }
 
 fn section(program: &Program) -> Section {
-    let mut items = vec![
-        Item::Table(runs(program)),
-        Item::Table(over_middle("Mean time, ratio to the middle", program, |one| one.mean)),
-        Item::Table(over_middle("Median time, ratio to the middle", program, |one| one.median)),
-    ];
-    if scales(program).flat_map(|(_, scale)| &scale.stretches).any(|one| one.cpu_mean.is_some()) {
-        items.push(Item::Table(over_middle("Mean processor time, ratio to the middle", program, |one| {
-            one.cpu_mean
-        })));
-        items.push(Item::Table(over_middle("Median processor time, ratio to the middle", program, |one| {
-            one.cpu_median
-        })));
-    }
-    items.extend(charts(program).into_iter().map(Item::Chart));
-    Section { title: program.program.clone(), text: sentences(program), items }
+    let has_cpu = scales(program).flat_map(|(_, scale)| &scale.stretches).any(|one| one.cpu_mean.is_some());
+    let over = |figure: &str, of: fn(&Portion) -> Option<Ratio>| {
+        over_middle(&format!("{figure}, ratio to the middle"), program, of)
+    };
+    let cpu = has_cpu.then(|| {
+        [over("Mean processor time", |one| one.cpu_mean), over("Median processor time", |one| one.cpu_median)]
+    });
+    Section { text: sentences(program), ..Section::new(&program.program) }
+        .with(runs(program))
+        .with(over("Mean time", |one| one.mean))
+        .with(over("Median time", |one| one.median))
+        .with_all(cpu.into_iter().flatten())
+        .with_all(charts(program))
 }
 
 /// The runs of each collector with each number of collections.
 fn runs(program: &Program) -> Table {
-    let titles = [
-        "aimed at",
-        "collections",
-        "every",
-        "requests",
-        "interrupted",
-        "mean, µs",
-        "median, µs",
-        "99 of 100 within, µs",
-        "capped",
-        "farthest, µs",
-        "survivor bias from, µs",
-    ];
-    Table {
-        caption: "Runs".into(),
-        columns: std::iter::once(Column::text("collector")).chain(titles.map(Column::figures)).collect(),
-        rows: scales(program).map(|(stack, scale)| run_cells(stack, scale)).collect(),
-        notes: vec![
+    let whole = |scale: &Scale, of: fn(&Group) -> f64| {
+        let sum: f64 = scale.grouped.groups.iter().map(|group| of(group) * group.requests as f64).sum();
+        (scale.requests > 0).then(|| micro(sum / scale.requests as f64))
+    };
+    let biased = |scale: &Scale| Some(survivor_bias(scale, scale.grouped.biased_from_ns?));
+    Table::of(scales(program))
+        .caption("Runs")
+        .text("collector", |(stack, _)| stack.stack.clone())
+        .figure("aimed at", |(_, scale)| scale.aimed_at.to_string())
+        .figure("collections", |(_, scale)| middle(&scale.collections).map(|median| count(median as f64)))
+        .figure("every", |(_, scale)| about(scale.every))
+        .figure("requests", |(_, scale)| count(scale.requests as f64))
+        .figure("interrupted", |(_, scale)| part(scale.interrupted, scale.requests + scale.interrupted))
+        .figure("mean, µs", |(_, scale)| whole(scale, |group| group.mean_ns))
+        .figure("median, µs", |(_, scale)| whole(scale, |group| group.median_ns))
+        .figure("99 of 100 within, µs", |(_, scale)| micro(scale.grouped.long_ns as f64))
+        .figure("capped", |(_, scale)| count(scale.grouped.capped as f64))
+        .figure("farthest, µs", |(_, scale)| {
+            scale.grouped.groups.last().map(|group| micro(group.to_ns as f64))
+        })
+        .figure("survivor bias from, µs", |(_, scale)| biased(scale))
+        .note(
             "Collections: of the median run. Requests: of all runs, without those that a collection \
              interrupted (or that began during one) and those before the first. Median: the mean of the \
-             groups' medians."
-                .into(),
+             groups' medians.",
+        )
+        .note(
             "Capped: requests that took several times as long as 99 of 100 do (--cap), because the system \
-             held them up. Means count them at that limit."
-                .into(),
+             held them up. Means count them at that limit.",
+        )
+        .note(
             "Survivor bias: from this distance on, more than one request in 20 had less time until the next \
-             collection than a long one takes. In brackets: the share of the requests there."
-                .into(),
-        ],
-    }
-}
-
-fn run_cells(stack: &Stack, scale: &Scale) -> Vec<String> {
-    let groups = &scale.grouped.groups;
-    let all = scale.requests + scale.interrupted;
-    let whole = |of: fn(&Group) -> f64| {
-        let sum: f64 = groups.iter().map(|group| of(group) * group.requests as f64).sum();
-        if scale.requests == 0 { NONE.to_owned() } else { micro(sum / scale.requests as f64) }
-    };
-    vec![
-        stack.stack.clone(),
-        scale.aimed_at.to_string(),
-        middle(&scale.collections).map_or(NONE.into(), |median| count(median as f64)),
-        about(scale.every),
-        count(scale.requests as f64),
-        part(scale.interrupted, all),
-        whole(|group| group.mean_ns),
-        whole(|group| group.median_ns),
-        micro(scale.grouped.long_ns as f64),
-        count(scale.grouped.capped as f64),
-        groups.last().map_or(NONE.into(), |group| micro(group.to_ns as f64)),
-        scale.grouped.biased_from_ns.map_or(NONE.into(), |from_ns| survivor_bias(scale, from_ns)),
-    ]
+             collection than a long one takes. In brackets: the share of the requests there.",
+        )
+        .table()
 }
 
 /// The distance from which survivors bias the figures, and the share of the requests there.
@@ -168,72 +148,39 @@ fn survivor_bias(scale: &Scale, from_ns: u64) -> String {
 
 /// A figure of each range of distances over that of the middle.
 fn over_middle(caption: &str, program: &Program, of: fn(&Portion) -> Option<Ratio>) -> Table {
-    let row = |(stack, scale): (&Stack, &Scale)| {
-        let cell = |(name, _, _): &(&str, f64, f64)| {
-            let found = scale.stretches.iter().find(|one| one.name == *name);
-            found.and_then(of).map_or(NONE.to_owned(), interval)
-        };
-        [stack.stack.clone(), scale.aimed_at.to_string()]
-            .into_iter()
-            .chain(PORTIONS.iter().map(cell))
-            .collect::<Vec<String>>()
+    let cell = |scale: &Scale, name: &str| {
+        scale.stretches.iter().find(|one| one.name == name).and_then(of).map(interval)
     };
-    Table {
-        caption: caption.into(),
-        columns: [Column::text("collector"), Column::figures("aimed at")]
-            .into_iter()
-            .chain(PORTIONS.iter().map(|(name, _, _)| Column::figures(name)))
-            .collect(),
-        rows: scales(program).map(row).collect(),
-        notes: vec![
+    Table::of(scales(program))
+        .caption(caption)
+        .text("collector", |(stack, _)| stack.stack.clone())
+        .figure("aimed at", |(_, scale)| scale.aimed_at.to_string())
+        .each(PORTIONS, |(name, ..)| Column::figures(name), |(_, scale), (name, ..)| cell(scale, name))
+        .note(
             "Places are ranks between two collections, without the last request before each; the middle is \
              from 20 to 80 %. Ratios are paired within runs. The 95 % intervals of these tables are valid \
-             together; *: a difference is claimed."
-                .into(),
-        ],
-    }
+             together; *: a difference is claimed.",
+        )
+        .table()
 }
 
 /// The paper's figures compared with ours; nothing where none can be.
 fn published_section(figures: &Figures) -> Option<Section> {
     let with_cpu = figures.published.iter().any(|one| one.ours_cpu.is_some());
-    let row = |one: &PublishedPair| {
-        let PublishedPair { published, program, stack, ours_of, ours, ours_cpu } = one;
-        vec![
-            program.clone(),
-            stack.clone(),
-            ours_of.clone(),
-            format!("{}–{} %", published.low_percent, published.high_percent),
-            format!("{}, {}", published.collectors, published.machine),
-            interval(*ours),
-        ]
-        .into_iter()
-        .chain(with_cpu.then(|| ours_cpu.map_or(NONE.to_owned(), interval)))
-        .collect()
-    };
-    let columns = [
-        Column::text("program"),
-        Column::text("collector"),
-        Column::text("requests"),
-        Column::figures("theirs"),
-        Column::text("of"),
-        Column::figures("ours, mean vs the middle"),
-    ];
-    let columns = columns.into_iter().chain(with_cpu.then(|| Column::figures("of processor time"))).collect();
-    (!figures.published.is_empty()).then(|| Section {
-        title: "Compared with Sareen and Blackburn (2022)".into(),
-        text: vec![
-            "The paper's requests are queries of Lucene, about 150 µs each, under five collectors of a \
-             virtual machine for Java. The paper compares with the fastest group, we compare with the \
-             middle. If its figure is the largest change anywhere, ours is the largest that is claimed."
-                .into(),
-        ],
-        items: vec![Item::Table(Table {
-            columns,
-            rows: figures.published.iter().map(row).collect(),
-            ..Table::default()
-        })],
-    })
+    let table = Table::of(&figures.published)
+        .text("program", |one| one.program.clone())
+        .text("collector", |one| one.stack.clone())
+        .text("requests", |one| one.ours_of.clone())
+        .figure("theirs", |one| format!("{}–{} %", one.published.low_percent, one.published.high_percent))
+        .text("of", |one| format!("{}, {}", one.published.collectors, one.published.machine))
+        .figure("ours, mean vs the middle", |one| interval(one.ours))
+        .when(with_cpu, |table| table.figure("of processor time", |one| one.ours_cpu.map(interval)));
+    let section = Section::new("Compared with Sareen and Blackburn (2022)").say(
+        "The paper's requests are queries of Lucene, about 150 µs each, under five collectors of a \
+         virtual machine for Java. The paper compares with the fastest group, we compare with the \
+         middle. If its figure is the largest change anywhere, ours is the largest that is claimed.",
+    );
+    Some(section.with(table.if_any()?))
 }
 
 fn interval(one: Ratio) -> String {

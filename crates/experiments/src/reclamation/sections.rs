@@ -1,14 +1,13 @@
 //! Tables and charts of the study of reclamation.
 
 use heaptoll_oracle::FreePoint;
-use heaptoll_report::document::{Item, Section};
+use heaptoll_report::document::{Item, Section, Table};
 use heaptoll_report::format::{NONE, mib_from_kib, seconds};
 use heaptoll_units::{figure, number, percent, whole_bytes};
 
-use super::figures::{Alive, Curve, Medians, Reclamation};
+use super::figures::{Alive, Curve, Reclamation};
 use super::part::point_label;
 use crate::layered::{self, Ratios, layer_section};
-use heaptoll_command::tables::{table, table_item};
 use heaptoll_runs::studied::ratio_cell;
 
 /// The section to read first: means over programs, where there are several.
@@ -19,22 +18,22 @@ pub fn findings(found: &Reclamation, verdicts: Vec<String>) -> Section {
          manager, within a repetition. All intervals of a table are valid together at 95 %."
             .into(),
     );
-    let rows = found.means.iter().filter_map(|mean| {
-        let mut row = vec![mean.manager.clone(), point_label(mean.point?), mean.programs.to_string()];
-        row.extend(mean.ratios.cells());
-        Some(row)
-    });
-    let columns = ["manager", "objects are freed", "programs", "CPU", "time", "peak memory"];
-    let caption = "Geometric means over programs, ratios to the program's own free";
-    let mut items: Vec<Item> = table_item(caption, &columns, rows.collect()).into_iter().collect();
+    let means = Table::of(found.means.iter().filter_map(|mean| Some((mean, mean.point?))))
+        .caption("Geometric means over programs, ratios to the program's own free")
+        .text("manager", |(mean, _)| mean.manager.clone())
+        .figure("objects are freed", |(_, point)| point_label(*point))
+        .figure("programs", |(mean, _)| mean.programs.to_string());
+    let means = Ratios::columns(means, |(mean, _)| mean.ratios).if_any();
+    let mut section =
+        Section { text, ..Section::new("What it costs to free earlier or later") }.with_all(means);
     if !found.means.is_empty() {
         let of = |manager: &str, point: FreePoint| {
             let mean = found.means.iter().find(|mean| mean.manager == manager && mean.point == Some(point));
             mean.map(|mean| mean.ratios)
         };
-        items.extend(charts(found, "geometric mean over programs", &of));
+        section = section.with_all(charts(found, "geometric mean over programs", &of));
     }
-    Section { title: "What it costs to free earlier or later".into(), text, items }
+    section
 }
 
 /// Bytes over others: a share, or from ten times as many on a factor.
@@ -52,27 +51,15 @@ pub fn alive(found: &Reclamation) -> Option<Section> {
         let of_free = |one: &&Alive| one.program == program && one.point == FreePoint::Free;
         found.alive.iter().find(of_free).map_or(0, |one| one.live.peak_bytes)
     };
-    let rows: Vec<Vec<String>> = found
-        .alive
-        .iter()
-        .map(|one| {
-            vec![
-                one.program.clone(),
-                point_label(one.point),
-                whole_bytes(one.live.peak_bytes),
-                share(one.live.peak_bytes, free(&one.program)),
-                whole_bytes(one.live.mean_bytes),
-            ]
-        })
-        .collect();
-    let columns = ["program", "objects are freed", "peak", "% of free", "mean"];
-    let text = vec![
-        "Bytes that the program asked for, of objects that are not freed yet. They are counted in the \
-         recording, so they are exact, and the same over every manager."
-            .into(),
-    ];
-    let items = vec![Item::Table(table("", &columns, rows))];
-    (!found.alive.is_empty()).then(|| Section { title: "Requested bytes alive".into(), text, items })
+    let table = Table::of(&found.alive)
+        .text("program", |one| one.program.clone())
+        .figure("objects are freed", |one| point_label(one.point))
+        .figure("peak", |one| whole_bytes(one.live.peak_bytes))
+        .figure("% of free", |one| share(one.live.peak_bytes, free(&one.program)))
+        .figure("mean", |one| whole_bytes(one.live.mean_bytes));
+    let text = "Bytes that the program asked for, of objects that are not freed yet. They are counted in the \
+                recording, so they are exact, and the same over every manager.";
+    Some(Section::new("Requested bytes alive").say(text).with(table.if_any()?))
 }
 
 /// What the layer costs over the manager alone.
@@ -92,28 +79,22 @@ pub fn layer(found: &Reclamation) -> Option<Section> {
 /// One program: every manager and point.
 pub fn program(found: &Reclamation, name: &str) -> Option<Section> {
     let curves: Vec<&Curve> = found.curves.iter().filter(|curve| curve.program == name).collect();
-    let mut rows = Vec::new();
-    for (curve, row) in curves.iter().flat_map(|curve| curve.rows.iter().map(move |row| (curve, row))) {
-        let figure = |of: fn(&Medians) -> String| row.medians.as_ref().map_or_else(|| NONE.into(), of);
-        let ratio = |interval| if row.point == FreePoint::Free { "1".into() } else { ratio_cell(interval) };
-        rows.push(vec![
-            curve.manager.clone(),
-            point_label(row.point),
-            figure(|medians| seconds(medians.cpu_s)),
-            ratio(row.over_free.cpu),
-            figure(|medians| mib_from_kib(medians.peak_rss_kib)),
-            ratio(row.over_free.peak_rss),
-            figure(|medians| number(medians.minor_faults as u64)),
-        ]);
-    }
-    let columns = ["manager", "objects are freed", "CPU s", "vs free", "peak MiB", "vs free", "faults"];
+    let ratio = |point, interval| if point == FreePoint::Free { "1".into() } else { ratio_cell(interval) };
+    let rows = curves.iter().flat_map(|curve| curve.rows.iter().map(move |row| (&curve.manager, row)));
+    let table = Table::of(rows)
+        .text("manager", |(manager, _)| manager.as_str())
+        .figure("objects are freed", |(_, row)| point_label(row.point))
+        .figure("CPU s", |(_, row)| row.medians.map(|medians| seconds(medians.cpu_s)))
+        .figure("vs free", |(_, row)| ratio(row.point, row.over_free.cpu))
+        .figure("peak MiB", |(_, row)| row.medians.map(|medians| mib_from_kib(medians.peak_rss_kib)))
+        .figure("vs free", |(_, row)| ratio(row.point, row.over_free.peak_rss))
+        .figure("faults", |(_, row)| row.medians.map(|medians| number(medians.minor_faults as u64)));
     let of = |manager: &str, point: FreePoint| {
         let curve = curves.iter().find(|curve| curve.manager == manager)?;
         Some(curve.rows.iter().find(|row| row.point == point)?.over_free)
     };
-    let mut items = vec![Item::Table(table("", &columns, rows))];
-    items.extend(charts(found, name, &of));
-    (!curves.is_empty()).then(|| Section { title: name.into(), text: vec![], items })
+    let section = Section::new(name).with(table).with_all(charts(found, name, &of));
+    (!curves.is_empty()).then_some(section)
 }
 
 /// CPU and memory by point; `of` has the ratios of a manager at a point.

@@ -2,39 +2,23 @@
 
 use crate::budget::whole_s;
 use crate::definition::{Step, Study};
-use heaptoll_report::document::{Column, Document, Item, Section, Table};
+use heaptoll_report::document::{Document, Section, Table};
 
 /// The longest part of a run, minutes: as long as a machine is likely to be left alone.
 const LONGEST_PART: f64 = 100.0;
 
 /// The list.
 pub fn list(studies: &[Study]) -> Document {
-    let overview = Table {
-        columns: vec![
-            Column::text("study"),
-            Column::figures("steps"),
-            Column::figures("tables and figures"),
-            Column::figures("claims of the paper"),
-            Column::figures("of ours"),
-            Column::figures("minutes, about"),
-            Column::text("of"),
-        ],
-        rows: studies
-            .iter()
-            .map(|study| {
-                let ours = study.claims.iter().filter(|claim| claim.ours).count();
-                let of_paper = study.claims.len() - ours;
-                let counts = [study.steps.len(), study.exhibits.len(), of_paper, ours];
-                let mut row = vec![study.name.clone()];
-                row.extend(counts.map(|count| count.to_string()));
-                row.push(format!("{:.0}", minutes(&study.steps)));
-                row.push(study.source.clone());
-                row
-            })
-            .collect(),
-        ..Table::default()
-    };
-    let mut sections = vec![Section { items: vec![Item::Table(overview)], ..Section::default() }];
+    let ours = |study: &Study| study.claims.iter().filter(|claim| claim.ours).count();
+    let overview = Table::of(studies)
+        .text("study", |study| study.name.clone())
+        .figure("steps", |study| study.steps.len().to_string())
+        .figure("tables and figures", |study| study.exhibits.len().to_string())
+        .figure("claims of the paper", |study| (study.claims.len() - ours(study)).to_string())
+        .figure("of ours", |study| ours(study).to_string())
+        .figure("minutes, about", |study| format!("{:.0}", minutes(&study.steps)))
+        .text("of", |study| study.source.clone());
+    let mut sections = vec![Section::default().with(overview)];
     sections.extend(studies.iter().filter(|study| !study.steps.is_empty()).map(steps));
     Document { title: "Studies".into(), sections, ..Document::default() }
 }
@@ -67,34 +51,15 @@ fn commands(study: &Study) -> Vec<String> {
 }
 
 fn steps(study: &Study) -> Section {
-    let table = Table {
-        columns: vec![
-            Column::text("step"),
-            Column::text("command"),
-            Column::text("inputs"),
-            Column::figures("programs"),
-            Column::figures("managers"),
-            Column::figures("repetitions"),
-            Column::figures("minutes, about"),
-        ],
-        rows: study
-            .steps
-            .iter()
-            .map(|step| {
-                vec![
-                    step.id.clone(),
-                    step.kind.command().name.to_owned(),
-                    step.size.clone(),
-                    step.programs.len().to_string(),
-                    step.managers.len().to_string(),
-                    step.repetitions().to_string(),
-                    format!("{:.1}", minutes([step])),
-                ]
-            })
-            .collect(),
-        ..Table::default()
-    };
-    Section { title: study.title.clone(), text: commands(study), items: vec![Item::Table(table)] }
+    let table = Table::of(&study.steps)
+        .text("step", |step| step.id.clone())
+        .text("command", |step| step.kind.command().name.to_owned())
+        .text("inputs", |step| step.size.clone())
+        .figure("programs", |step| step.programs.len().to_string())
+        .figure("managers", |step| step.managers.len().to_string())
+        .figure("repetitions", |step| step.repetitions().to_string())
+        .figure("minutes, about", |step| format!("{:.1}", minutes([*step])));
+    Section { text: commands(study), ..Section::new(&study.title) }.with(table)
 }
 
 #[cfg(test)]

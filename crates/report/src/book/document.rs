@@ -2,7 +2,7 @@
 
 use super::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Sentence, Standing, Step, Test};
 use crate::document::{
-    Cell, Column, Document, Grid, Intervals, Item, Link, Part, Section, Share, Table, Tone,
+    Cell, Column, Document, Effect, Intervals, Item, Link, Part, Section, Share, Table, Tone,
 };
 use crate::format::{NOT_DECIDED, and_list, plural};
 
@@ -28,7 +28,7 @@ impl Book {
     /// The abstracts of its papers, a sentence a row.
     pub fn abstracts(&self) -> Document {
         let of_paper = |paper: &PaperSection| {
-            let items = vec![Item::Grid(summary(paper)?)];
+            let items = vec![Item::Table(summary(paper)?)];
             Some(Section { title: paper.title.clone(), items, ..Section::default() })
         };
         let sections = self.papers.iter().filter_map(of_paper).collect();
@@ -137,30 +137,29 @@ fn place(claim: &Claim) -> String {
 }
 
 fn verdicts_of(paper: &PaperSection) -> Item {
-    let row = |claim: &Claim| {
+    let words = |claim: &&Claim| {
+        let to_claim = Link { id: anchor(paper, &claim.id), text: String::new() };
+        Cell { range: place(claim), links: vec![to_claim], ..Cell::text(&claim.words) }
+    };
+    let reason = |claim: &&Claim| {
         // The test that decided the claim.
         let decided = claim.tests.iter().find(|test| test.answer == claim.answer && !test.effects.is_empty());
-        let to_claim = Link { id: anchor(paper, &claim.id), text: String::new() };
         let see =
             exhibits(claim, paper).map(|one| Link { id: anchor(paper, &one.id), text: short(&one.title) });
-        vec![
-            Cell { tone: tone(claim.standing()), ..Cell::text(claim.answer.label()) },
-            Cell { range: place(claim), links: vec![to_claim], ..Cell::text(&claim.words) },
-            Cell { intervals: decided.map(intervals), links: see.collect(), ..Cell::text(&claim.reason) },
-        ]
+        Cell { intervals: decided.map(intervals), links: see.collect(), ..Cell::text(&claim.reason) }
     };
-    let grid = Grid {
-        columns: ["Today", "The claim", "What decided"].map(Column::text).into(),
-        rows: paper.claims.iter().map(row).collect(),
-        ..Grid::default()
-    };
+    let table = Table::of(&paper.claims)
+        .text("Today", |claim| Cell::text(claim.answer.label()).toned(tone(claim.standing())))
+        .text("The claim", words)
+        .text("What decided", reason)
+        .parts("");
+    let items = vec![Item::Table(table)];
     let items = match summary(paper) {
-        None => vec![Item::Grid(grid)],
+        None => items,
         Some(summary) => {
             let (title, option) = ("Claim by claim".into(), "--html".into());
-            let items = vec![Item::Grid(grid)];
             vec![
-                Item::Grid(summary),
+                Item::Table(summary),
                 Item::Part(Part { title, option, items, folded: true, ..Part::default() }),
             ]
         }
@@ -169,32 +168,36 @@ fn verdicts_of(paper: &PaperSection) -> Item {
 }
 
 /// The abstract sentence by sentence, with what its claims say today; none where the study has no sentences of it.
-fn summary(paper: &PaperSection) -> Option<Grid> {
-    let row = |sentence: &Sentence| {
-        let claims: Vec<&Claim> =
-            paper.claims.iter().filter(|claim| sentence.claims.contains(&claim.id)).collect();
+fn summary(paper: &PaperSection) -> Option<Table> {
+    let of = |sentence: &Sentence| -> Vec<&Claim> {
+        paper.claims.iter().filter(|claim| sentence.claims.contains(&claim.id)).collect()
+    };
+    let today = |sentence: &&Sentence| {
+        let claims = of(sentence);
         let first = claims.first().map(|claim| claim.standing());
         let all_one = first.filter(|first| claims.iter().all(|claim| claim.standing() == *first));
-        let links = claims
-            .iter()
-            .map(|claim| Link { id: anchor(paper, &claim.id), text: claim.answer.label().into() });
-        // One figure: that of the first claim that is decided, else of the first that has any.
-        let measured = claims.iter().filter(|claim| claim.answer != Answer::NotMeasured);
-        let shown = measured.min_by_key(|claim| claim.answer == Answer::Undecided);
         let today = match all_one.and_then(|all| STANDINGS.iter().find(|(standing, _)| *standing == all)) {
             Some((_, name)) => (*name).to_owned(),
             None => standings(claims.iter().copied()),
         };
-        vec![
-            Cell::text(&sentence.words),
-            Cell { tone: all_one.map_or(Tone::Same, tone), ..Cell::text(today) },
-            Cell { links: links.collect(), ..Cell::text(shown.map_or("", |claim| figures(claim))) },
-            Cell::text(&sentence.since),
-        ]
+        Cell::text(today).toned(all_one.map_or(Tone::Same, tone))
     };
-    let columns = ["The paper found", "Today", "One figure", "Since"].map(Column::text).into();
-    let rows: Vec<Vec<Cell>> = paper.summary.iter().map(row).collect();
-    (!rows.is_empty()).then(|| Grid { columns, rows, ..Grid::default() })
+    // One figure: that of the first claim that is decided, else of the first that has any.
+    let figure = |sentence: &&Sentence| {
+        let claims = of(sentence);
+        let links = claims
+            .iter()
+            .map(|claim| Link { id: anchor(paper, &claim.id), text: claim.answer.label().into() });
+        let measured = claims.iter().filter(|claim| claim.answer != Answer::NotMeasured);
+        let shown = measured.min_by_key(|claim| claim.answer == Answer::Undecided);
+        Cell { links: links.collect(), ..Cell::text(shown.map_or("", |claim| figures(claim))) }
+    };
+    let table = Table::of(&paper.summary)
+        .text("The paper found", |sentence| Cell::text(&sentence.words))
+        .text("Today", today)
+        .text("One figure", figure)
+        .text("Since", |sentence| Cell::text(&sentence.since));
+    (!paper.summary.is_empty()).then(|| table.parts(""))
 }
 
 /// The figure of a claim's reason, without what stands after it.
@@ -209,10 +212,11 @@ fn intervals(test: &Test) -> Intervals {
 fn paper_section(paper: &PaperSection) -> Section {
     let mut items = Vec::new();
     if !paper.names.is_empty() {
-        let rows =
-            paper.names.iter().map(|(kind, theirs, ours)| vec![kind.clone(), theirs.clone(), ours.clone()]);
-        let columns = ["", "The paper", "Here"].map(Column::text).into();
-        let table = Table { columns, rows: rows.collect(), ..Table::default() };
+        let table = Table::of(&paper.names)
+            .text("", |(kind, ..)| kind.clone())
+            .text("The paper", |(_, theirs, _)| theirs.clone())
+            .text("Here", |(.., ours)| ours.clone())
+            .table();
         items.push(folded("Substitutes".into(), vec![], vec![Item::Table(table)]));
     }
     items.extend(paper.claims.iter().map(|claim| claim_part(claim, paper)));
@@ -241,17 +245,20 @@ fn test_part(test: &Test, claim: &Claim) -> Item {
     let reason = (test.reason != claim.reason && !test.reason.is_empty()).then(|| test.reason.clone());
     let detectable = Some(test.detectable.clone());
     let detectable = detectable.filter(|text| test.answer != Answer::NotMeasured && !text.is_empty());
-    let rows = test.effects.iter().chain(&test.others).map(|effect| {
-        let drawn = Intervals { region: test.region, effects: vec![effect.clone()] };
-        let value = Cell { range: effect.range.clone(), intervals: Some(drawn), ..Cell::text(&effect.text) };
-        vec![Cell::text(&effect.words), value, Cell::text(&effect.basis)]
-    });
-    let columns = vec![Column::text("Comparison"), Column::figures("Effect"), Column::text("Over")];
-    let grid = Grid { columns, rows: rows.collect(), one_scale: true, ..Grid::default() };
+    let value = |effect: &&Effect| {
+        let drawn = Intervals { region: test.region, effects: vec![(*effect).clone()] };
+        Cell { range: effect.range.clone(), intervals: Some(drawn), ..Cell::text(&effect.text) }
+    };
+    let table = Table::of(test.effects.iter().chain(&test.others))
+        .text("Comparison", |effect| effect.words.clone())
+        .figure("Effect", value)
+        .text("Over", |effect| effect.basis.clone())
+        .parts("");
+    let table = Table { one_scale: true, ..table };
     Item::Part(Part {
         title: format!("{} {}", test.words, test.answer.label()),
         text: reason.into_iter().chain(detectable).collect(),
-        items: (!test.effects.is_empty()).then_some(Item::Grid(grid)).into_iter().collect(),
+        items: (!test.effects.is_empty()).then_some(Item::Table(table)).into_iter().collect(),
         ..Part::default()
     })
 }
@@ -260,7 +267,7 @@ fn exhibit_part(exhibit: &Exhibit, paper: &PaperSection) -> Item {
     let mut text = exhibit.text.clone();
     let mut items: Vec<Item> = exhibit.chart.iter().cloned().map(Item::Chart).collect();
     if !exhibit.table.rows.is_empty() {
-        items.push(Item::Grid(grid(&exhibit.table, &exhibit.notes)));
+        items.push(Item::Table(values(&exhibit.table, &exhibit.notes)));
     } else {
         text.extend(exhibit.notes.iter().cloned());
         if exhibit.chart.is_none() {
@@ -285,11 +292,7 @@ fn exhibit_part(exhibit: &Exhibit, paper: &PaperSection) -> Item {
 }
 
 /// The values of an exhibit. Rows without any value are named in a note.
-fn grid(table: &Pairs, notes: &[String]) -> Grid {
-    let mut columns: Vec<Column> = table.columns.iter().map(|title| Column::figures(title)).collect();
-    if let Some(name) = columns.first_mut() {
-        name.figures = false;
-    }
+fn values(table: &Pairs, notes: &[String]) -> Table {
     let mut left_out: Vec<(String, Vec<String>)> = Vec::new();
     let mut rows = Vec::new();
     for (name, cells) in &table.rows {
@@ -298,18 +301,21 @@ fn grid(table: &Pairs, notes: &[String]) -> Grid {
                 Some((_, names)) => names.push(name.clone()),
                 None => left_out.push((why.to_owned(), vec![name.clone()])),
             },
-            None => rows.push(std::iter::once(Cell::text(name)).chain(cells.iter().map(cell)).collect()),
+            None => rows.push((name, cells)),
         }
     }
     let has_ratio = table.rows.iter().flat_map(|(_, cells)| cells).any(|cell| cell.ratio.is_some());
     let left_out = left_out.iter().map(|(why, names)| format!("{}: {why}.", and_list(names)));
-    Grid {
-        columns,
-        rows,
-        baseline: if has_ratio { table.baseline.clone() } else { String::new() },
-        notes: left_out.chain(notes.iter().cloned()).collect(),
-        ..Grid::default()
-    }
+    let mut titles = table.columns.iter();
+    Table::of(rows)
+        .text(titles.next().map_or("", String::as_str), |(name, _)| Cell::text(*name))
+        .each(
+            titles.enumerate(),
+            |(_, title)| Column::figures(title),
+            |(_, cells), (at, _)| cells.get(*at).map_or_else(Cell::default, cell),
+        )
+        .notes(left_out.chain(notes.iter().cloned()))
+        .parts(if has_ratio { &table.baseline } else { "" })
 }
 
 /// Why a row has no value at all, where one reason is enough.
@@ -330,18 +336,16 @@ fn cell(pair: &Pair) -> Cell {
 }
 
 fn steps_section(steps: &[Step]) -> Section {
-    let row = |step: &Step| {
+    let cost = |step: &&Step| {
         let cost = [&step.ending, &step.precision].into_iter().filter(|text| !text.is_empty());
-        let cost = cost.cloned().collect::<Vec<_>>().join("; ");
-        vec![step.name.clone(), step.extent.clone(), step.took.clone(), cost]
+        cost.cloned().collect::<Vec<_>>().join("; ")
     };
-    let columns = vec![
-        Column::text("Step"),
-        Column::text("Extent"),
-        Column::figures("Took"),
-        Column::text("What it costs"),
-    ];
-    let table = Table { columns, rows: steps.iter().map(row).collect(), ..Table::default() };
+    let table = Table::of(steps)
+        .text("Step", |step| step.name.clone())
+        .text("Extent", |step| step.extent.clone())
+        .figure("Took", |step| step.took.clone())
+        .text("What it costs", cost)
+        .table();
     let each = steps.iter().map(|step| {
         let title = match step.warnings.len() {
             0 => format!("{}: command", step.name),

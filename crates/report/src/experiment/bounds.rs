@@ -1,11 +1,11 @@
 //! Lower bounds of overhead, of a program and over programs.
 
-use heaptoll_experiment::comparison::{Comparison, OverallBound, ProgramBounds};
+use heaptoll_experiment::comparison::{Comparison, ProgramBounds};
 use heaptoll_statistics::Interval;
 
-use super::bound_text::{self, Bound, StackBounds};
+use super::bound_text::{self, Bound};
 use super::parts::Extras;
-use crate::document::{Cell, Column, Grid, Item, Part, Tone};
+use crate::document::{Cell, Item, Part, Table, Tone};
 use crate::format::NONE;
 
 const OPTION: &str = "--bounds";
@@ -18,34 +18,27 @@ pub(super) fn part(comparison: &Comparison, program: &str, extras: Extras) -> Op
     }
     Some(Part {
         title: "Lower bounds of overhead".into(),
-        items: vec![Item::Grid(grid(found))],
+        items: vec![Item::Table(table(found))],
         folded: !extras.bounds,
         option: OPTION.into(),
         ..Part::default()
     })
 }
 
-fn grid(found: &ProgramBounds) -> Grid {
+fn table(found: &ProgramBounds) -> Table {
     // These baselines were not chosen: no side of 1 is the better one.
     let cell = |bound: &Bound| match bound {
         Bound::Of(interval) => Cell::ratio(Some(interval), "").toned(Tone::Same),
         Bound::Words(words) => Cell::text(*words).toned(Tone::Dim),
     };
-    let row = |line: &StackBounds| {
-        vec![Cell::text(line.stack), cell(&line.wall), cell(&line.cpu), Cell::text(&line.taken)]
-    };
-    Grid {
-        columns: vec![
-            Column::text("lower bound of overhead"),
-            Column::figures("time"),
-            Column::figures("CPU"),
-            Column::text("subtracted"),
-        ],
-        rows: bound_text::lines(found).iter().map(row).collect(),
-        wide: true,
-        notes: std::iter::once(bound_text::sentence(found)).chain(found.notes.iter().cloned()).collect(),
-        ..Grid::default()
-    }
+    Table::of(bound_text::lines(found))
+        .text("lower bound of overhead", |line| line.stack)
+        .figure("time", |line| cell(&line.wall))
+        .figure("CPU", |line| cell(&line.cpu))
+        .text("subtracted", |line| line.taken.clone())
+        .note(bound_text::sentence(found))
+        .notes(found.notes.iter().cloned())
+        .wide()
 }
 
 /// Geometric means of lower bounds; none with one program.
@@ -54,20 +47,11 @@ pub(super) fn overall(comparison: &Comparison, extras: Extras) -> Option<Part> {
         return None;
     }
     let cell = |interval: &Option<Interval>| Cell::ratio(interval.as_ref(), NONE).toned(Tone::Same);
-    let row = |row: &OverallBound| {
-        vec![Cell::text(&row.stack), Cell::text(row.programs.to_string()), cell(&row.wall), cell(&row.cpu)]
-    };
-    let grid = Grid {
-        columns: vec![
-            Column::text("manager"),
-            Column::figures("programs"),
-            Column::figures("time"),
-            Column::figures("CPU"),
-        ],
-        rows: comparison.lower_bounds.overall.iter().map(row).collect(),
-        wide: true,
-        ..Grid::default()
-    };
+    let table = Table::of(&comparison.lower_bounds.overall)
+        .text("manager", |row| row.stack.clone())
+        .figure("programs", |row| row.programs.to_string())
+        .figure("time", |row| cell(&row.wall))
+        .figure("CPU", |row| cell(&row.cpu));
     Some(Part {
         title: "overall: lower bounds of overhead, geometric means over programs".into(),
         text: vec![
@@ -75,7 +59,7 @@ pub(super) fn overall(comparison: &Comparison, extras: Extras) -> Option<Part> {
              are subtracted."
                 .into(),
         ],
-        items: vec![Item::Grid(grid)],
+        items: vec![Item::Table(table.wide())],
         folded: !extras.bounds,
         option: OPTION.into(),
         ..Part::default()

@@ -2,28 +2,35 @@
 
 use heaptoll_experiment::comparison::{Comparison, ExactRow, ExactTable};
 
-use super::exact_text;
+use super::exact_text::{self, cell};
 use super::parts::name;
-use crate::document::{Cell, Column, Grid, Item, Part};
+use crate::document::{Cell, Column, Item, Part, Table};
 use crate::format::NONE;
 
 /// The table, the sentences on what disagrees, and what was left out.
 pub(super) fn part(comparison: &Comparison, table: &ExactTable) -> Part {
-    let row = |row: &ExactRow| {
+    let cpu = |row: &&ExactRow| {
         let words = if row.stack == comparison.baseline { "baseline" } else { NONE };
-        let counts = exact_text::cells(table, row).into_iter().map(Cell::text);
-        let cpu = Cell::ratio(row.cpu.as_ref(), words);
-        std::iter::once(name(&row.stack, &comparison.baseline)).chain(counts).chain([cpu]).collect()
+        Cell::ratio(row.cpu.as_ref(), words)
     };
-    let mut notes = exact_text::disagreements(table);
-    notes.extend(table.notes.iter().cloned());
-    let mut columns = vec![Column::text("exact counts")];
-    if exact_text::has_rows(table) {
-        notes.push(exact_text::sentence(table));
-        columns.extend(exact_text::headings(table).iter().map(|heading| Column::figures(heading)));
-        columns.push(Column::figures("CPU ratio, measured"));
-    }
-    let rows = table.rows.iter().map(row).collect();
-    let grid = Grid { columns, rows, wide: true, notes, ..Grid::default() };
-    Part { title: "Exact counts".into(), items: vec![Item::Grid(grid)], ..Part::default() }
+    let caches = table.rows.first().into_iter().flat_map(|row| &row.misses).enumerate();
+    let has_pages = table.rows.iter().any(|row| row.pages.is_some());
+    let shown = Table::of(&table.rows)
+        .text("exact counts", |row| name(&row.stack, &comparison.baseline))
+        .notes(exact_text::disagreements(table))
+        .notes(table.notes.iter().cloned())
+        .when(exact_text::has_rows(table), |shown| {
+            shown
+                .figure("instructions", |row| cell(Some(&row.instructions)))
+                .each(
+                    caches,
+                    |(_, cache)| Column::figures(&cache.cache),
+                    |row, (at, _)| cell(row.misses.get(*at).map(|cache| &cache.misses)),
+                )
+                .when(has_pages, |shown| shown.figure("pages", |row| cell(row.pages.as_ref())))
+                .figure("faults", |row| cell(row.faults.as_ref()))
+                .figure("CPU ratio, measured", cpu)
+                .note(exact_text::sentence(table))
+        });
+    Part { title: "Exact counts".into(), items: vec![Item::Table(shown.wide())], ..Part::default() }
 }

@@ -1,41 +1,12 @@
 //! Text and figures of exact counts, the same in the terminal and on the page.
 
-use heaptoll_experiment::comparison::{Counted, ExactRow, ExactTable};
+use heaptoll_experiment::comparison::{Counted, ExactTable};
 
 use crate::format::{self, NONE};
-
-/// Headings of the figures, between the stack's name and the CPU ratio.
-pub fn headings(table: &ExactTable) -> Vec<String> {
-    let mut headings = vec!["instructions".to_owned()];
-    if let Some(row) = table.rows.first() {
-        headings.extend(row.misses.iter().map(|cache| cache.cache.clone()));
-    }
-    if has_pages(table) {
-        headings.push("pages".into());
-    }
-    headings.push("faults".into());
-    headings
-}
-
-/// As many cells: the baseline's counts, the others' ratios to it.
-pub fn cells(table: &ExactTable, row: &ExactRow) -> Vec<String> {
-    let caches = table.rows.first().map_or(0, |row| row.misses.len());
-    let mut cells = vec![cell(Some(&row.instructions))];
-    cells.extend((0..caches).map(|at| cell(row.misses.get(at).map(|cache| &cache.misses))));
-    if has_pages(table) {
-        cells.push(cell(row.pages.as_ref()));
-    }
-    cells.push(cell(row.faults.as_ref()));
-    cells
-}
 
 /// Whether there are figures to show; else only notes.
 pub fn has_rows(table: &ExactTable) -> bool {
     !table.rows.is_empty()
-}
-
-fn has_pages(table: &ExactTable) -> bool {
-    table.rows.iter().any(|row| row.pages.is_some())
 }
 
 /// A sentence for each stack whose counts and time disagree.
@@ -64,7 +35,8 @@ pub fn sentence(table: &ExactTable) -> String {
     )
 }
 
-fn cell(counted: Option<&Counted>) -> String {
+/// A cell: the baseline's count, the others' ratio to it.
+pub fn cell(counted: Option<&Counted>) -> String {
     match counted {
         None => NONE.into(),
         Some(Counted { ratio: Some(ratio), .. }) => heaptoll_units::factor(*ratio),

@@ -5,60 +5,65 @@ use std::collections::HashMap;
 use heaptoll_experiment::comparison::{Comparison, Figure, Metric, ProgramTable, Row};
 use heaptoll_experiment::observation::MemoryTrack;
 
-use crate::document::{Cell, Column, Grid, Tone};
+use crate::document::{Cell, Columns, Table, Tone};
 use crate::format::{self, NONE, TOO_FEW};
 
 /// CPU, memory and verdict, and what a narrow terminal does without. Where memory falls before the end, what is left then.
-pub(super) fn grid(
+pub(super) fn table(
     comparison: &Comparison,
-    table: &ProgramTable,
+    program: &ProgramTable,
     tracks: &[MemoryTrack],
-    mut notes: Vec<String>,
-) -> Grid {
-    let mut columns = vec![
-        Column::text("manager"),
-        Column::optional("CPU s"),
-        Column::figures("CPU ratio"),
-        Column::figures("RSS MiB"),
-        Column::figures("memory ratio"),
-    ];
+    notes: Vec<String>,
+) -> Table {
+    const LEFT: &str = "left: resident in the last tenth of the run that was sampled. If it is near the peak, the \
+                        manager retains what the program has freed.";
     // Only managers that keep the statistics page report it.
-    let heap = table.rows.iter().any(|row| row.heap_high_water_bytes.is_some());
-    if heap {
-        columns.push(Column::optional("heap MiB"));
-    }
-    let left = left(&table.program, tracks);
-    if left.is_some() {
-        columns.push(Column::figures("left MiB"));
-        notes.push(
-            "left: resident in the last tenth of the run that was sampled. If it is near the peak, the \
-             manager retains what the program has freed."
-                .to_owned(),
-        );
-    }
-    columns.extend([Column::optional("faults"), Column::optional("start ms"), Column::text("verdict")]);
-    let rows = table.rows.iter().map(|row| cells(comparison, row, heap, left.as_ref())).collect();
-    Grid { columns, rows, wide: true, notes, ..Grid::default() }
+    let heap = program.rows.iter().any(|row| row.heap_high_water_bytes.is_some());
+    let left = left(&program.program, tracks);
+    let left_kib = |row: &&Row| left.as_ref()?.get(row.stack.as_str()).copied();
+    costs(comparison, program, |row, metric| ratio(comparison, row, metric))
+        .when(heap, |table| {
+            table.optional("heap MiB", |row| row.heap_high_water_bytes.map(format::mib_from_bytes))
+        })
+        .when(left.is_some(), |table| {
+            table.figure("left MiB", |row| left_kib(row).map(|kib| format::mib_from_kib(kib as f64)))
+        })
+        .optional("faults", |row| (row.good > 0).then(|| format::count(row.minor_faults)))
+        .optional("start ms", |row| row.startup_cpu_s.map(format::milliseconds))
+        .text("verdict", |row| verdict(row))
+        .notes(notes)
+        .notes(left.as_ref().map(|_| LEFT.to_owned()))
+        .wide()
 }
 
-/// Names, CPU time and memory alone: the first columns. Where pairs are too few for an interval, medians give a first guess.
-pub(super) fn brief(comparison: &Comparison, table: &ProgramTable) -> Grid {
-    const BRIEF: usize = 5;
-    let mut grid = grid(comparison, table, &[], vec![]);
-    grid.columns.truncate(BRIEF);
-    let baseline = table.rows.iter().find(|row| row.stack == comparison.baseline);
-    for (cells, row) in grid.rows.iter_mut().zip(&table.rows) {
-        cells.truncate(BRIEF);
-        for (at, metric) in [(2, Metric::Cpu), (4, Metric::PeakRss)] {
-            let figures = (row.figures.get(&metric), baseline.and_then(|row| row.figures.get(&metric)));
-            if let (Some(own @ Figure { ratio: None, .. }), Some(base)) = figures
-                && row.stack != comparison.baseline
-            {
-                cells[at] = Cell::text(format!("about {:.2}", own.median / base.median)).toned(Tone::Dim);
+/// Names, CPU time and memory alone. Where pairs are too few for an interval, medians give a first guess.
+pub(super) fn brief(comparison: &Comparison, program: &ProgramTable) -> Table {
+    let baseline = program.rows.iter().find(|row| row.stack == comparison.baseline);
+    let guess = |row: &Row, metric: Metric| {
+        let figures = (row.figures.get(&metric), baseline.and_then(|row| row.figures.get(&metric)));
+        match figures {
+            (Some(own @ Figure { ratio: None, .. }), Some(base)) if row.stack != comparison.baseline => {
+                Cell::text(format!("about {:.2}", own.median / base.median)).toned(Tone::Dim)
             }
+            _ => ratio(comparison, row, metric),
         }
-    }
-    grid
+    };
+    costs(comparison, program, guess).wide()
+}
+
+/// The first columns: names, CPU time and memory, with their ratios.
+fn costs<'a>(
+    comparison: &Comparison,
+    program: &'a ProgramTable,
+    ratio: impl Fn(&Row, Metric) -> Cell,
+) -> Columns<&'a Row> {
+    let median = |row: &Row, metric| Some(format::median(metric, row.figures.get(&metric)?));
+    Table::of(&program.rows)
+        .text("manager", |row| name(comparison, row))
+        .optional("CPU s", |row| median(row, Metric::Cpu))
+        .figure("CPU ratio", |row| ratio(row, Metric::Cpu))
+        .figure("RSS MiB", |row| median(row, Metric::PeakRss))
+        .figure("memory ratio", |row| ratio(row, Metric::PeakRss))
 }
 
 /// By stack: KiB that are left when a program ends. None where no stack has much less then than at its peak.
@@ -90,10 +95,9 @@ fn last_tenth_kib(track: &MemoryTrack) -> Option<u64> {
     (last.len() >= FEWEST).then(|| last[last.len() / 2])
 }
 
-fn cells(comparison: &Comparison, row: &Row, heap: bool, left: Option<&HashMap<&str, u64>>) -> Vec<Cell> {
-    let is_baseline = row.stack == comparison.baseline;
-    let mut cells = vec![Cell {
-        tone: match is_baseline {
+fn name(comparison: &Comparison, row: &Row) -> Cell {
+    Cell {
+        tone: match row.stack == comparison.baseline {
             true => Tone::Strong,
             false if row.good == 0 => Tone::More,
             false => Tone::Same,
@@ -101,34 +105,27 @@ fn cells(comparison: &Comparison, row: &Row, heap: bool, left: Option<&HashMap<&
         marks: row.marks.clone(),
         tag: if row.on_frontier { "frontier".into() } else { String::new() },
         ..Cell::text(&row.stack)
-    }];
-    for metric in [Metric::Cpu, Metric::PeakRss] {
-        let figure = row.figures.get(&metric);
-        let words = match (is_baseline, figure) {
-            (true, _) => "baseline",
-            (_, None) => NONE,
-            _ => TOO_FEW,
-        };
-        cells.push(Cell::text(figure.map_or(NONE.into(), |figure| format::median(metric, figure))));
-        cells.push(Cell::ratio(figure.and_then(|figure| figure.ratio.as_ref()), words));
     }
-    if heap {
-        cells.push(Cell::text(row.heap_high_water_bytes.map_or(NONE.into(), format::mib_from_bytes)));
-    }
-    if let Some(left) = left {
-        let kib = left.get(row.stack.as_str());
-        cells.push(Cell::text(kib.map_or(NONE.into(), |kib| format::mib_from_kib(*kib as f64))));
-    }
-    cells.push(Cell::text(if row.good == 0 { NONE.to_owned() } else { format::count(row.minor_faults) }));
-    cells.push(Cell::text(row.startup_cpu_s.map_or(NONE.into(), format::milliseconds)));
+}
+
+fn ratio(comparison: &Comparison, row: &Row, metric: Metric) -> Cell {
+    let figure = row.figures.get(&metric);
+    let words = match (row.stack == comparison.baseline, figure) {
+        (true, _) => "baseline",
+        (_, None) => NONE,
+        _ => TOO_FEW,
+    };
+    Cell::ratio(figure.and_then(|figure| figure.ratio.as_ref()), words)
+}
+
+fn verdict(row: &Row) -> Cell {
     let claims = |metric| row.figures.get(&metric).and_then(|f| f.ratio).is_some_and(|ratio| ratio.differs);
     let tone = match row.good {
         0 => Tone::More,
         _ if claims(Metric::Cpu) || claims(Metric::PeakRss) => Tone::Same,
         _ => Tone::Dim,
     };
-    cells.push(Cell::text(&row.verdict).toned(tone));
-    cells
+    Cell::text(&row.verdict).toned(tone)
 }
 
 #[cfg(test)]

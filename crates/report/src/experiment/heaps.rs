@@ -6,7 +6,7 @@ use heaptoll_units::{count, kib};
 use super::heap_charts::{Plotted, charts};
 use super::heap_text::lead;
 use super::parts::name;
-use crate::document::{Cell, Column, Grid, Item, Part, Tone};
+use crate::document::{Cell, Item, Part, Table, Tone};
 use crate::format::{self, NONE, TOO_FEW, plural};
 
 /// The heading of what a program's stacks cost at equal memory.
@@ -46,67 +46,56 @@ pub(super) fn part(comparison: &Comparison, program: &str) -> Option<Part> {
     text.push(format!("Smallest heap, KiB: {}.", smallest.collect::<Vec<_>>().join(", ")));
     let plotted = Plotted { curves: &found.curves, points: &found.points, baseline: &comparison.baseline };
     let items = charts(&plotted).into_iter().map(Item::Chart);
-    let grid = Item::Grid(grid(comparison, found));
-    Some(Part { title: TITLE.into(), text, items: items.chain([grid]).collect(), ..Part::default() })
+    let table = Item::Table(table(comparison, found));
+    Some(Part { title: TITLE.into(), text, items: items.chain([table]).collect(), ..Part::default() })
+}
+
+/// A collector in a heap, or a stack at its own memory.
+struct Row<'a> {
+    costs: &'a Costs,
+    limited: Option<(&'a HeapCurve, &'a HeapPoint)>,
+    /// Where there is no ratio.
+    words: &'static str,
 }
 
 /// Each collector in each heap, then the stacks at their own memory.
-fn grid(comparison: &Comparison, found: &ProgramHeaps) -> Grid {
+fn table(comparison: &Comparison, found: &ProgramHeaps) -> Table {
     let heaps = found.curves.iter().flat_map(|curve| curve.heaps.iter().map(move |heap| (curve, heap)));
-    let mut rows: Vec<Vec<Cell>> = heaps.map(|(curve, heap)| limited(curve, heap)).collect();
-    let points = found.points.iter().map(|costs| {
-        let heading = [name(&costs.stack, &comparison.baseline), Cell::text("its own"), Cell::text(NONE)];
-        let words = if costs.stack == comparison.baseline { "baseline" } else { TOO_FEW };
-        heading.into_iter().chain(figures(costs, words)).collect()
+    let heaps = heaps.map(|(curve, heap)| Row {
+        costs: &heap.costs,
+        limited: Some((curve, heap)),
+        words: if heap.fits { TOO_FEW } else { "does not fit" },
     });
-    rows.extend(points);
-    Grid {
-        columns: vec![
-            Column::text("at equal memory"),
-            Column::figures("heap"),
-            Column::figures("heap KiB"),
-            Column::figures("CPU s"),
-            Column::figures("CPU ratio"),
-            Column::figures("RSS KiB"),
-            Column::optional("memory ratio"),
-            Column::figures("overhead at least"),
-        ],
-        rows,
-        wide: true,
-        notes: notes(comparison, found),
-        ..Grid::default()
-    }
-}
-
-fn limited(curve: &HeapCurve, heap: &HeapPoint) -> Vec<Cell> {
-    let heading = [
-        Cell::text(&curve.collector),
-        Cell::text(format!("{}x", heap.factor)),
-        Cell::text(heap.heap_bytes.map_or(NONE.to_owned(), kib)),
-    ];
-    let words = if heap.fits { TOO_FEW } else { "does not fit" };
-    let mut cells: Vec<Cell> = heading.into_iter().chain(figures(&heap.costs, words)).collect();
-    if !heap.fits {
-        cells[1].marks = vec!["does not fit each time".into()];
-    }
-    cells
-}
-
-/// CPU, memory and the bound; `words` where there is no ratio.
-fn figures(costs: &Costs, words: &str) -> Vec<Cell> {
-    let bound = match &costs.overhead {
-        Some(bound) => Cell::ratio(Some(bound), NONE),
-        None if costs.is_least => Cell::text("1, the least"),
-        None => Cell::text(NONE),
+    let points = found.points.iter().map(|costs| Row {
+        costs,
+        limited: None,
+        words: if costs.stack == comparison.baseline { "baseline" } else { TOO_FEW },
+    });
+    let factor = |row: &Row| {
+        let Some((_, heap)) = row.limited else { return Cell::text("its own") };
+        let marks = (!heap.fits).then(|| "does not fit each time".to_owned());
+        Cell { marks: marks.into_iter().collect(), ..Cell::text(format!("{}x", heap.factor)) }
     };
-    vec![
-        Cell::text(costs.cpu_s.map_or(NONE.to_owned(), format::seconds)),
-        Cell::ratio(costs.cpu.as_ref(), words),
-        Cell::text(costs.peak_rss_kib.map_or(NONE.to_owned(), count)),
-        Cell::ratio(costs.peak_rss.as_ref(), if costs.cpu_s.is_some() { words } else { NONE }),
+    let bound = |row: &Row| match &row.costs.overhead {
+        None if row.costs.is_least => Cell::text("1, the least"),
         // No stack is chosen to be compared with, so no side of 1 is the better one.
-        bound.toned(Tone::Same),
-    ]
+        bound => Cell::ratio(bound.as_ref(), NONE).toned(Tone::Same),
+    };
+    let missing = |row: &Row| if row.costs.cpu_s.is_some() { row.words } else { NONE };
+    Table::of(heaps.chain(points))
+        .text("at equal memory", |row| match row.limited {
+            Some((curve, _)) => Cell::text(&curve.collector),
+            None => name(&row.costs.stack, &comparison.baseline),
+        })
+        .figure("heap", factor)
+        .figure("heap KiB", |row| row.limited.and_then(|(_, heap)| heap.heap_bytes).map(kib))
+        .figure("CPU s", |row| row.costs.cpu_s.map(format::seconds))
+        .figure("CPU ratio", |row| Cell::ratio(row.costs.cpu.as_ref(), row.words))
+        .figure("RSS KiB", |row| row.costs.peak_rss_kib.map(count))
+        .optional("memory ratio", |row| Cell::ratio(row.costs.peak_rss.as_ref(), missing(row)))
+        .figure("overhead at least", bound)
+        .notes(notes(comparison, found))
+        .wide()
 }
 
 fn notes(comparison: &Comparison, found: &ProgramHeaps) -> Vec<String> {
@@ -133,36 +122,20 @@ pub(super) fn overall(comparison: &Comparison) -> Option<Part> {
     if curves.is_empty() {
         return None;
     }
-    let row = |curve: &HeapCurve, heap: &HeapPoint| {
-        let missing = if heap.fits { NONE } else { "does not fit" };
-        let bound = heap.costs.overhead.as_ref();
-        vec![
-            Cell::text(&curve.collector),
-            Cell::text(format!("{}x", heap.factor)),
-            Cell::text(heap.programs.to_string()),
-            Cell::ratio(heap.costs.cpu.as_ref(), missing),
-            Cell::ratio(heap.costs.peak_rss.as_ref(), missing),
-            Cell::ratio(bound, NONE).toned(Tone::Same),
-        ]
-    };
-    let rows = curves.iter().flat_map(|curve| curve.heaps.iter().map(move |heap| row(curve, heap)));
-    let grid = Grid {
-        columns: vec![
-            Column::text("collector"),
-            Column::figures("heap"),
-            Column::figures("programs"),
-            Column::figures("CPU ratio"),
-            Column::figures("memory ratio"),
-            Column::figures("overhead at least"),
-        ],
-        rows: rows.collect(),
-        wide: true,
-        notes: vec![format!(
+    let missing = |heap: &HeapPoint| if heap.fits { NONE } else { "does not fit" };
+    let table = Table::of(curves.iter().flat_map(|curve| curve.heaps.iter().map(move |heap| (curve, heap))))
+        .text("collector", |(curve, _)| curve.collector.clone())
+        .figure("heap", |(_, heap)| format!("{}x", heap.factor))
+        .figure("programs", |(_, heap)| heap.programs.to_string())
+        .figure("CPU ratio", |(_, heap)| Cell::ratio(heap.costs.cpu.as_ref(), missing(heap)))
+        .figure("memory ratio", |(_, heap)| Cell::ratio(heap.costs.peak_rss.as_ref(), missing(heap)))
+        .figure("overhead at least", |(_, heap)| {
+            Cell::ratio(heap.costs.overhead.as_ref(), NONE).toned(Tone::Same)
+        })
+        .note(format!(
             "heap: in multiples of each program's smallest; ratios are to {}, geometric means over programs",
             comparison.baseline
-        )],
-        ..Grid::default()
-    };
+        ));
     let means: Vec<Costs> = comparison
         .overall
         .iter()
@@ -177,7 +150,7 @@ pub(super) fn overall(comparison: &Comparison) -> Option<Part> {
     let items = charts(&plotted).into_iter().map(Item::Chart);
     Some(Part {
         title: format!("overall: at equal memory, means over {}", plural(comparison.tables.len(), "program")),
-        items: items.chain([Item::Grid(grid)]).collect(),
+        items: items.chain([Item::Table(table.wide())]).collect(),
         ..Part::default()
     })
 }

@@ -5,7 +5,7 @@ use heaptoll_experiment::cell::Value;
 use heaptoll_experiment::columns::headed;
 use heaptoll_experiment::observation::Observation;
 
-use crate::document::{Cell, Column, Grid, Raw, Tone};
+use crate::document::{Cell, Column, Raw, Table, Tone};
 use crate::format::{self, NONE, plural};
 
 /// What the tables call CPU: a server's is counted from ready to stopped.
@@ -112,7 +112,7 @@ fn text(cell: Value) -> String {
 }
 
 /// Those that did not end well, of one stack with the same ending and output in one row; none without any.
-pub(super) fn bad(rows: &[&Observation]) -> Option<Grid> {
+pub(super) fn bad(rows: &[&Observation]) -> Option<Table> {
     let mut groups: Vec<(&Observation, Vec<u32>)> = Vec::new();
     for row in rows.iter().filter(|row| !row.outcome.is_ok()) {
         let alike = |first: &Observation| {
@@ -123,28 +123,14 @@ pub(super) fn bad(rows: &[&Observation]) -> Option<Grid> {
             None => groups.push((row, vec![row.order])),
         }
     }
-    let row = |(row, orders): &(&Observation, Vec<u32>)| {
-        let orders: Vec<String> = orders.iter().map(u32::to_string).collect();
-        vec![
-            Cell::text(&row.stack),
-            Cell::text(row.outcome.to_string()).toned(Tone::More),
-            Cell::text(format::and_list(&orders)),
-            Cell::text(row.stderr_tail.trim_end()),
-        ]
-    };
-    let columns = vec![
-        Column::text("stack"),
-        Column::text("outcome"),
-        Column::text("invocations"),
-        Column::code("end of standard error"),
-    ];
-    (!groups.is_empty()).then(|| Grid {
-        caption: plural(groups.iter().map(|(_, orders)| orders.len()).sum(), "invocation"),
-        columns,
-        rows: groups.iter().map(row).collect(),
-        wide: true,
-        ..Grid::default()
-    })
+    let listed = |orders: &[u32]| format::and_list(&orders.iter().map(u32::to_string).collect::<Vec<_>>());
+    let table = Table::of(&groups)
+        .caption(plural(groups.iter().map(|(_, orders)| orders.len()).sum(), "invocation"))
+        .text("stack", |(row, _)| row.stack.clone())
+        .text("outcome", |(row, _)| Cell::text(row.outcome.to_string()).toned(Tone::More))
+        .text("invocations", |(_, orders)| listed(orders))
+        .column(Column::code("end of standard error"), |(row, _)| row.stderr_tail.trim_end().to_owned());
+    (!groups.is_empty()).then(|| table.wide())
 }
 
 #[cfg(test)]

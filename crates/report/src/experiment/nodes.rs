@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use heaptoll_experiment::comparison::{Metric, NodeRatio, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
 
-use crate::document::{Cell, Column, Grid, Item, Part};
+use crate::document::{Cell, Item, Part, Table};
 use crate::format::{self, NONE, TOO_FEW, and_list, plural};
 
 /// With more nodes the table is unfolded on demand; those that disagree are named in any case.
@@ -27,33 +27,28 @@ pub(super) fn part(table: &ProgramTable) -> Option<Part> {
         for stack in table.rows.iter().map(|row| &row.stack) {
             let of = |metric| of_place.get(&((*node).to_owned(), stack.clone(), metric)).copied();
             if let Some(cpu) = of(Metric::Cpu).or(of(Metric::PeakRss)) {
-                rows.push(row(cpu, of(Metric::Cpu), of(Metric::PeakRss)));
+                rows.push((cpu, of(Metric::Cpu), of(Metric::PeakRss)));
             }
         }
     }
-    let columns = vec![
-        Column::text("node"),
-        Column::text("manager"),
-        Column::figures("CPU ratio"),
-        Column::figures("vs other nodes"),
-        Column::figures("memory ratio"),
-        Column::optional("vs other nodes"),
-    ];
+    let own = |one: Option<&NodeRatio>| Cell::ratio(one.and_then(|one| one.ratio.as_ref()), TOO_FEW);
+    let over = |one: Option<&NodeRatio>| Cell::ratio(one.and_then(|one| one.over_others.as_ref()), NONE);
     let note = "A node's own intervals use Student's t; all intervals of this table are valid together. If a \
                 ratio vs other nodes does not contain 1, the node disagrees: do not use the pooled ratio.";
-    let grid = Grid { columns, rows, wide: true, notes: vec![note.into()], ..Grid::default() };
+    let table = Table::of(rows)
+        .text("node", |(of, ..)| of.node.clone())
+        .text("manager", |(of, ..)| of.stack.clone())
+        .figure("CPU ratio", |(_, cpu, _)| own(*cpu))
+        .figure("vs other nodes", |(_, cpu, _)| over(*cpu))
+        .figure("memory ratio", |(.., memory)| own(*memory))
+        .optional("vs other nodes", |(.., memory)| over(*memory))
+        .note(note);
     Some(Part {
         title: "By node".into(),
-        items: vec![Item::Grid(grid)],
+        items: vec![Item::Table(table.wide())],
         folded: nodes.len() > FEW,
         ..Part::default()
     })
-}
-
-fn row(of: &NodeRatio, cpu: Option<&NodeRatio>, memory: Option<&NodeRatio>) -> Vec<Cell> {
-    let own = |one: Option<&NodeRatio>| Cell::ratio(one.and_then(|one| one.ratio.as_ref()), TOO_FEW);
-    let over = |one: Option<&NodeRatio>| Cell::ratio(one.and_then(|one| one.over_others.as_ref()), NONE);
-    vec![Cell::text(&of.node), Cell::text(&of.stack), own(cpu), over(cpu), own(memory), over(memory)]
 }
 
 /// A sentence on each ratio in which a node disagrees with the others.
@@ -135,7 +130,7 @@ mod tests {
         let stack = table.rows[0].stack.clone();
         table.nodes = vec![ratio("n1", &stack, 1.0, false), ratio("n2", &stack, 0.89, true)];
         let Some(Part { items, folded: false, .. }) = part(table) else { panic!("no table") };
-        assert!(matches!(&items[..], [Item::Grid(grid)] if grid.rows.len() == 2));
+        assert!(matches!(&items[..], [Item::Table(table)] if table.rows.len() == 2));
         let found = disagreements(table, "glibc");
         assert!(found.len() == 1 && found[0].starts_with("n2 disagrees: "), "{found:?}");
     }

@@ -6,7 +6,7 @@ use heaptoll_statistics::Interval;
 
 use super::parts::{Extras, name};
 use super::{bounds, charts, heaps};
-use crate::document::{Cell, Column, Grid, Item, Link, Part, Section, section_id};
+use crate::document::{Cell, Column, Item, Link, Part, Section, Table, section_id};
 use crate::format::{self, NONE, TOO_FEW};
 
 /// The section; none with one program.
@@ -15,30 +15,15 @@ pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extra
     if comparison.overall.is_empty() && bounds.is_none() {
         return None;
     }
-    let row = |row: &OverallRow| {
-        let words = if row.stack == comparison.baseline { "baseline" } else { TOO_FEW };
-        vec![
-            name(&row.stack, &comparison.baseline),
-            Cell::text(row.programs.to_string()),
-            Cell::ratio(row.cpu.as_ref(), words),
-            Cell::ratio(row.peak_rss.as_ref(), words),
-            Cell::text(verdict(comparison, row)),
-        ]
-    };
-    let means = Grid {
-        columns: vec![
-            Column::text("manager"),
-            Column::figures("programs"),
-            Column::figures("CPU ratio"),
-            Column::figures("memory ratio"),
-            Column::text("verdict"),
-        ],
-        rows: comparison.overall.iter().map(row).collect(),
-        wide: true,
-        ..Grid::default()
-    };
+    let words = |row: &OverallRow| if row.stack == comparison.baseline { "baseline" } else { TOO_FEW };
+    let means = Table::of(&comparison.overall)
+        .text("manager", |row| name(&row.stack, &comparison.baseline))
+        .figure("programs", |row| row.programs.to_string())
+        .figure("CPU ratio", |row| Cell::ratio(row.cpu.as_ref(), words(row)))
+        .figure("memory ratio", |row| Cell::ratio(row.peak_rss.as_ref(), words(row)))
+        .text("verdict", |row| verdict(comparison, row));
     let mut items: Vec<Item> = charts::overall(comparison, palette).into_iter().map(Item::Chart).collect();
-    items.push(Item::Grid(means));
+    items.push(Item::Table(means.wide()));
     items.extend(heaps::overall(comparison).map(Item::Part));
     let matrices = [("CPU ratio", Metric::Cpu), ("Peak memory ratio", Metric::PeakRss)];
     let before = BEFORE + extras.sections_before;
@@ -58,20 +43,17 @@ fn matrix(title: &str, metric: Metric, comparison: &Comparison, palette: &[Strin
         let row = table.rows.iter().find(|row| row.stack == stack);
         Cell::ratio(row.and_then(|row| row.figures.get(&metric)?.ratio.as_ref()), NONE)
     };
-    let row = |(at, table): (usize, &ProgramTable)| {
+    let program = |(at, table): &(usize, &ProgramTable)| {
         let link = Link { id: section_id(before + at), text: String::new() };
-        let program = Cell { links: vec![link], ..Cell::text(&table.program) };
-        std::iter::once(program).chain(stacks.iter().map(|stack| cell(table, stack))).collect()
+        Cell { links: vec![link], ..Cell::text(&table.program) }
     };
-    let headings = stacks.iter().map(|stack| Column::figures(stack));
-    let grid = Grid {
-        columns: std::iter::once(Column::text("program")).chain(headings).collect(),
-        rows: comparison.tables.iter().enumerate().map(row).collect(),
-        wide: true,
-        ..Grid::default()
-    };
+    let table = Table::of(comparison.tables.iter().enumerate()).text("program", program).each(
+        stacks,
+        |stack| Column::figures(stack),
+        |(_, table), stack| cell(table, stack),
+    );
     let title = format!("{title}, by program");
-    Part { title, items: vec![Item::Grid(grid)], folded: true, ..Part::default() }
+    Part { title, items: vec![Item::Table(table.wide())], folded: true, ..Part::default() }
 }
 
 /// The claims of one row in words.

@@ -5,7 +5,7 @@ use heaptoll_experiment::comparison::Metric;
 use heaptoll_statistics::Interval;
 
 use super::charts::{ratio_series, ratios};
-use crate::document::{Cell, Chart, Column, Document, Grid, Item, Section};
+use crate::document::{Cell, Chart, Document, Item, Section, Table};
 use crate::format::{self, NO_DIFFERENCE, TOO_FEW, plural, significant};
 
 /// What CPU seconds are of, where the experiment's own table has others.
@@ -19,7 +19,7 @@ pub fn pair(a: &str, b: &str, rows: &[Across]) -> Document {
     let charts = charts.into_iter().filter(|chart| !chart.series.is_empty());
     let section = Section {
         text: metrics.iter().filter_map(|(metric, title)| sentence(b, rows, *metric, title)).collect(),
-        items: charts.map(Item::Chart).chain(std::iter::once(Item::Grid(grid(a, b, rows)))).collect(),
+        items: charts.map(Item::Chart).chain(std::iter::once(Item::Table(table(a, b, rows)))).collect(),
         ..Section::default()
     };
     Document {
@@ -93,38 +93,30 @@ fn chart(title: &str, a: &str, rows: &[Across], metric: Metric) -> Chart {
 }
 
 /// Every figure in its label's unit.
-fn grid(a: &str, b: &str, rows: &[Across]) -> Grid {
-    let mut last = ("", "");
-    let mut cells = Vec::new();
-    for row in rows {
-        // A name is written once, so that the eye finds where the next begins.
-        let program = if last.0 == row.program { "" } else { row.program.as_str() };
-        let stack = if last == (&row.program, &row.stack) { "" } else { row.stack.as_str() };
-        let (label, scale) = match row.metric {
-            Metric::PeakRss => ("peak RSS MiB", 1.0 / 1024.0),
-            _ if row.alone => ("CPU s alone", 1.0),
-            _ => ("CPU s", 1.0),
-        };
-        cells.push(vec![
-            Cell::text(program),
-            Cell::text(stack),
-            Cell::text(label),
-            Cell::text(significant(row.a_median * scale)),
-            Cell::text(significant(row.b_median * scale)),
-            Cell::ratio(row.ratio.as_ref(), TOO_FEW),
-            Cell::text(across_verdict(row.metric, row.ratio)),
-        ]);
-        last = (&row.program, &row.stack);
-    }
-    let mut columns = ["program", "stack", "metric"].map(Column::text).to_vec();
-    columns.extend([
-        Column::figures(a),
-        Column::figures(b),
-        Column::figures("B to A"),
-        Column::text("verdict"),
-    ]);
-    let notes = rows.iter().any(|row| row.alone).then(|| ALONE.to_owned()).into_iter().collect();
-    Grid { columns, rows: cells, wide: true, notes, ..Grid::default() }
+fn table(a: &str, b: &str, rows: &[Across]) -> Table {
+    let unit = |row: &Across| match row.metric {
+        Metric::PeakRss => ("peak RSS MiB", 1.0 / 1024.0),
+        _ if row.alone => ("CPU s alone", 1.0),
+        _ => ("CPU s", 1.0),
+    };
+    // A name is written once, so that the eye finds where the next begins.
+    let before = std::iter::once(("", "")).chain(rows.iter().map(|row| (&*row.program, &*row.stack)));
+    Table::of(rows.iter().zip(before))
+        .text(
+            "program",
+            |(row, (program, _))| if row.program == *program { "" } else { row.program.as_str() },
+        )
+        .text(
+            "stack",
+            |(row, last)| if *last == (&row.program, &row.stack) { "" } else { row.stack.as_str() },
+        )
+        .text("metric", |(row, _)| unit(row).0)
+        .figure(a, |(row, _)| significant(row.a_median * unit(row).1))
+        .figure(b, |(row, _)| significant(row.b_median * unit(row).1))
+        .figure("B to A", |(row, _)| Cell::ratio(row.ratio.as_ref(), TOO_FEW))
+        .text("verdict", |(row, _)| across_verdict(row.metric, row.ratio))
+        .notes(rows.iter().any(|row| row.alone).then(|| ALONE.to_owned()))
+        .wide()
 }
 
 #[cfg(test)]
@@ -147,9 +139,9 @@ mod tests {
 
     #[test]
     fn cpu_seconds_of_other_runs_than_the_experiments_own_table_has_are_named() {
-        let grid_of =
-            |alone| grid("a", "b", &[Across { alone, ..row("gawk", "glibc", Metric::Cpu, 1.0, false) }]);
-        let (same, others) = (grid_of(false), grid_of(true));
+        let table_of =
+            |alone| table("a", "b", &[Across { alone, ..row("gawk", "glibc", Metric::Cpu, 1.0, false) }]);
+        let (same, others) = (table_of(false), table_of(true));
         assert_eq!((same.rows[0][2].text.as_str(), same.notes.len()), ("CPU s", 0));
         assert_eq!((others.rows[0][2].text.as_str(), others.notes), ("CPU s alone", vec![ALONE.to_owned()]));
     }
@@ -201,6 +193,6 @@ mod tests {
         let alone = Across { ratio: None, ..row("gawk", "glibc", Metric::Cpu, 1.0, false) };
         let document = pair("old", "new", &[alone]);
         assert!(document.sections[0].text.is_empty());
-        assert!(matches!(document.sections[0].items[..], [Item::Grid(_)]));
+        assert!(matches!(document.sections[0].items[..], [Item::Table(_)]));
     }
 }

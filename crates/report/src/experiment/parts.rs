@@ -1,6 +1,6 @@
 //! What several sections of an experiment share.
 
-use crate::document::{Cell, Grid, Item, Part, Tone};
+use crate::document::{Cell, Item, Part, Table, Tone};
 use crate::format;
 
 /// What a document of an experiment has besides costs and verdicts.
@@ -24,9 +24,9 @@ pub(super) fn name(stack: &str, baseline: &str) -> Cell {
     Cell::text(stack).toned(tone)
 }
 
-/// A grid that is unfolded on demand.
-pub(super) fn folded(title: &str, grid: Grid) -> Item {
-    Item::Part(Part { title: title.into(), items: vec![Item::Grid(grid)], folded: true, ..Part::default() })
+/// A table that is unfolded on demand.
+pub(super) fn folded(title: &str, table: Table) -> Item {
+    Item::Part(Part { title: title.into(), items: vec![Item::Table(table)], folded: true, ..Part::default() })
 }
 
 /// Pinned variables in shell syntax.

@@ -11,7 +11,7 @@ use heaptoll_experiment::observation::{Observation, Outcome};
 
 use super::parts::{Extras, environment, folded};
 use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, nodes, peaks};
-use crate::document::{Cell, Column, Form, Grid, Item, Part, Section};
+use crate::document::{Cell, Column, Form, Item, Part, Section, Table};
 use crate::format::{self, and_list, plural};
 
 /// The section of a program, whose rows are in the experiment.
@@ -35,25 +35,24 @@ pub fn section(
         items.push(Item::Warnings(vec!["No row was measured.".into()]));
         items.push(Item::Warnings(warnings));
     } else {
-        let mut grid = figures::grid(comparison, table, &experiment.tracks, notes(experiment, table));
+        let mut figures = figures::table(comparison, table, &experiment.tracks, notes(experiment, table));
         let space = if extras.explain { usize::MAX } else { NOTES.saturating_sub(warnings.len()).max(1) };
-        let more = grid.notes.split_off(space.min(grid.notes.len()));
-        items.extend([Item::Grid(grid), Item::Warnings(warnings)]);
+        let more = figures.notes.split_off(space.min(figures.notes.len()));
+        items.extend([Item::Table(figures), Item::Warnings(warnings)]);
         items.extend((!more.is_empty()).then(|| more_notes(more)));
     }
     items.extend(nodes::part(table).map(Item::Part));
-    items.extend(more::load(table, &comparison.baseline).map(Item::Grid));
+    items.extend(more::load(table, &comparison.baseline).map(Item::Table));
     items.extend(heaps::part(comparison, &table.program).map(Item::Part));
     items.extend(others.into_iter().map(Item::Chart));
     items.extend(table.exact.as_ref().map(|found| Item::Part(exact::part(comparison, found))));
     items.extend(collections::part(table, extras).map(Item::Part));
     items.extend(bounds::part(comparison, &table.program, extras).map(Item::Part));
-    items.extend(invocations::bad(&rows).map(|grid| folded("What went wrong", grid)));
-    items.push(folded("More figures", more::grid(table, &rows)));
+    items.extend(invocations::bad(&rows).map(|table| folded("What went wrong", table)));
+    items.push(folded("More figures", more::figures(table, &rows)));
     items.push(folded("What the preflight proved", proofs(experiment, table)));
-    items.extend(
-        peaks::grid(experiment, table).map(|grid| folded("Peak memory, measured in three ways", grid)),
-    );
+    let peaks = peaks::table(experiment, table);
+    items.extend(peaks.map(|peaks| folded("Peak memory, measured in three ways", peaks)));
     items.extend(info.map(|info| folded("How it is run", how(info))));
     if extras.invocations {
         items.push(Item::Raw(invocations::raw(&shown)));
@@ -65,7 +64,7 @@ pub fn section(
 pub fn brief(experiment: &Experiment, comparison: &Comparison, table: &ProgramTable) -> Section {
     let mut found = warnings(experiment, table);
     found.extend(preflight_warnings(experiment, &table.program));
-    let items = vec![Item::Grid(figures::brief(comparison, table)), Item::Warnings(found)];
+    let items = vec![Item::Table(figures::brief(comparison, table)), Item::Warnings(found)];
     Section { title: table.program.clone(), text: vec![], items }
 }
 
@@ -203,17 +202,16 @@ fn preflight_warnings(experiment: &Experiment, program: &str) -> Vec<String> {
 }
 
 /// What the preflight proved of every stack.
-fn proofs(experiment: &Experiment, table: &ProgramTable) -> Grid {
+fn proofs(experiment: &Experiment, table: &ProgramTable) -> Table {
     let stacks = experiment.stacks.iter().filter(|stack| stack.program == table.program);
-    let row = |stack: &StackInfo| {
-        vec![Cell::text(&stack.name), Cell { marks: stack.warnings.clone(), ..Cell::text(&stack.proof) }]
-    };
-    let columns = vec![Column::text("stack"), Column::text("proof")];
-    Grid { columns, rows: stacks.map(row).collect(), wide: true, ..Grid::default() }
+    Table::of(stacks)
+        .text("stack", |stack| stack.name.clone())
+        .text("proof", |stack| Cell { marks: stack.warnings.clone(), ..Cell::text(&stack.proof) })
+        .wide()
 }
 
 /// Command, input, environment and load, as far as there are any.
-fn how(info: &ProgramInfo) -> Grid {
+fn how(info: &ProgramInfo) -> Table {
     let mut facts = vec![("command", format::shell_command(&info.command))];
     facts.extend(info.stdin.as_ref().map(|stdin| ("standard input", kept_input::shown(stdin))));
     if !info.environment.is_empty() {
@@ -222,6 +220,5 @@ fn how(info: &ProgramInfo) -> Grid {
     facts.extend(info.serve.as_ref().map(|serve| ("load", format::shell_command(&serve.load))));
     facts
         .extend(info.expected_digest.as_ref().map(|digest| ("expected output", format!("SHA-256 {digest}"))));
-    let rows = facts.into_iter().map(|(name, text)| vec![Cell::text(name), Cell::text(text)]).collect();
-    Grid { columns: vec![Column::text(""), Column::code("")], rows, wide: true, ..Grid::default() }
+    Table::of(facts).text("", |(name, _)| *name).column(Column::code(""), |(_, text)| text.clone()).wide()
 }

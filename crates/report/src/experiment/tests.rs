@@ -3,7 +3,7 @@ use heaptoll_experiment::observation::{Observation, Outcome, Phase};
 use heaptoll_statistics::Interval;
 
 use super::*;
-use crate::document::Form;
+use crate::document::{Form, Layout};
 use crate::html;
 use crate::terminal::{Style, render_document};
 use crate::testing::{HOSTILE, Shape, experiment, heaps};
@@ -289,7 +289,7 @@ fn a_table_has_the_two_notes_that_change_its_reading_most_and_all_on_request() {
         let (mut under, mut warned, mut folded) = (vec![], vec![], vec![]);
         for item in section.items {
             match item {
-                Item::Grid(grid) if grid.wide => under.extend(grid.notes),
+                Item::Table(table) if table.layout == Layout::Wide => under.extend(table.notes),
                 Item::Warnings(warnings) => warned.extend(warnings),
                 Item::Part(part) if part.option == "--explain" && part.folded => folded.extend(part.text),
                 _ => {}
@@ -309,7 +309,7 @@ fn a_table_has_the_two_notes_that_change_its_reading_most_and_all_on_request() {
     let section = program_section(&made, &comparison, &comparison.tables[0], Extras::default());
     let crashes = section.items.iter().map(|item| match item {
         Item::Warnings(warnings) => warnings.len(),
-        Item::Grid(grid) if grid.wide => 100 * grid.notes.len(),
+        Item::Table(table) if table.layout == Layout::Wide => 100 * table.notes.len(),
         _ => 0,
     });
     let named = comparison.tables[0].rows.len();
@@ -485,9 +485,9 @@ fn the_allocator_that_the_program_links_is_named_at_the_top() {
 fn ratios_sort_as_numbers() {
     let (made, comparison) = experiment(Shape::Suite);
     let shown = document(&made, &comparison, ALL);
-    let grids = shown.sections.iter().flat_map(|section| &section.items);
-    let grids = grids.filter_map(|item| if let Item::Grid(grid) = item { Some(grid) } else { None });
-    let columns = grids.flat_map(|grid| &grid.columns).filter(|column| column.title.ends_with(" ratio"));
+    let tables = shown.sections.iter().flat_map(|section| &section.items);
+    let tables = tables.filter_map(|item| if let Item::Table(table) = item { Some(table) } else { None });
+    let columns = tables.flat_map(|table| &table.columns).filter(|column| column.title.ends_with(" ratio"));
     let numeric: Vec<bool> = columns.map(|column| column.figures).collect();
     assert!(numeric.len() >= 4 && numeric.iter().all(|numeric| *numeric), "{numeric:?}");
 }
@@ -622,9 +622,9 @@ fn of_too_few_repetitions_no_table_sentence_or_chart_has_a_verdict() {
         let mut verdicts = Vec::new();
         for item in shown.sections.iter().flat_map(|section| &section.items) {
             match item {
-                Item::Grid(grid) => {
-                    let at = grid.columns.iter().position(|column| column.title == "verdict");
-                    let cells = at.map(|at| grid.rows.iter().map(move |row| row[at].text.clone()));
+                Item::Table(table) => {
+                    let at = table.columns.iter().position(|column| column.title == "verdict");
+                    let cells = at.map(|at| table.rows.iter().map(move |row| row[at].text.clone()));
                     verdicts.extend(cells.into_iter().flatten());
                 }
                 Item::Chart(chart) if chart.form == Form::Ratios => {

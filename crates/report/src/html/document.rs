@@ -141,7 +141,7 @@ fn any(items: &[Item], is: fn(&Item) -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Column, Form, Table};
+    use crate::document::{Form, Table};
     use crate::testing::chart;
 
     fn document(items: Vec<Item>) -> Document {
@@ -157,12 +157,8 @@ mod tests {
 
     #[test]
     fn a_page_holds_tables_and_charts_and_no_markup_of_others() {
-        let table = Table {
-            caption: "by kind".into(),
-            columns: vec![Column::text("kind"), Column::figures("calls")],
-            rows: vec![vec!["<img>".into(), "1,200".into()]],
-            notes: vec!["a note".into()],
-        };
+        let table = Table::of(["<img>"]).caption("by kind").note("a note");
+        let table = table.text("kind", |name| *name).figure("calls", |_| "1,200").table();
         let forms = [Form::Lines, Form::Steps, Form::Stacked, Form::Bars];
         let charts = forms.iter().map(|form| Item::Chart(chart(*form, false)));
         let page = render(&document(charts.chain([Item::Table(table)]).collect())).expect("a page");

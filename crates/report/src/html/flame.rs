@@ -10,7 +10,8 @@ mod tree;
 use askama::Template;
 use heaptoll_units::number;
 
-use super::table::table_view;
+use super::palette::Palette;
+use super::table;
 use super::views::encode;
 use crate::ReportError;
 use crate::document::Flame;
@@ -66,7 +67,7 @@ pub(super) fn write(flame: &Flame, id: String, out: &mut String) -> Result<(), R
         caption: printable(&flame.caption),
         left_out: left_out(&tree.left_out),
         packed: packed::base64(&packed::pack(&tree, first, sides.as_ref())?)?,
-        paths: table_view(&table).render().map_err(encode)?,
+        paths: table::view(&table, &Palette::default()).render().map_err(encode)?,
         sides,
     };
     view.render_into(out).map_err(encode)

@@ -5,9 +5,8 @@ use askama::Template;
 use super::chart_registry::ChartRegistry;
 use super::drawing::{self, Key};
 use super::flame;
-use super::grid;
 use super::mosaic;
-use super::table::table_view;
+use super::table;
 use super::views::{class, encode, links, texts};
 use crate::ReportError;
 use crate::document::{Item, Part, Raw, Share};
@@ -112,8 +111,7 @@ fn write_item(
     out: &mut String,
 ) -> Result<(), ReportError> {
     let written = match item {
-        Item::Table(table) => table_view(table).render_into(out),
-        Item::Grid(grid) => grid::view(grid, &registry.palette).render_into(out),
+        Item::Table(table) => table::view(table, &registry.palette).render_into(out),
         Item::Chart(_) => return write_charts(std::slice::from_ref(item), registry, out),
         Item::Flame(flame) => return flame::write(flame, registry.flame(), out),
         Item::Mosaic(mosaic) => return mosaic::write(mosaic, registry.mosaic(), out),

@@ -4,7 +4,6 @@ mod chart_registry;
 pub mod document;
 mod drawing;
 mod flame;
-mod grid;
 mod items;
 mod mosaic;
 mod palette;

@@ -101,8 +101,7 @@ impl Blocks {
     fn items(&mut self, items: &[Item], level: usize) {
         for item in items {
             match item {
-                Item::Table(table) => self.table(table),
-                Item::Grid(grid) => self.table(&grid.flat()),
+                Item::Table(table) => self.table(&table.flat()),
                 Item::Tally(shares) => self.paragraph(&tally(shares)),
                 Item::Commands(commands) => commands.iter().for_each(|command| self.code(command)),
                 Item::Part(part) if part.folded => {
@@ -151,7 +150,7 @@ impl Blocks {
         lines.extend(table.rows.iter().map(|cells| {
             row(cells.iter().enumerate().map(|(at, cell)| {
                 let is_code = table.columns.get(at).is_some_and(|column| column.lines > 0);
-                if is_code { text::code_cell(cell) } else { text::inline(cell) }
+                if is_code { text::code_cell(&cell.text) } else { text::inline(&cell.text) }
             }))
         }));
         if !table.columns.is_empty() {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::*;
-use crate::document::{Axis, Column, Form, Grid, Share};
+use crate::document::{Axis, Column, Form, Share};
 use crate::testing::HOSTILE;
 
 /// The texts of a document, one a block or a cell, in the order of the file.
@@ -118,7 +118,11 @@ fn table() -> impl Strategy<Value = Table> {
             column.prop_map(|(title, figures, lines)| Column { title, figures, lines, ..Column::default() });
         let rows = prop::collection::vec(prop::collection::vec(text(), width), height);
         let whole = (text(), prop::collection::vec(column, width), rows, prop::collection::vec(text(), 0..3));
-        whole.prop_map(|(caption, columns, rows, notes)| Table { caption, columns, rows, notes })
+        whole.prop_map(|(caption, columns, rows, notes)| {
+            let table = Table::of(rows).caption(caption).notes(notes);
+            let each = columns.into_iter().enumerate();
+            table.each(each, |(_, column)| column.clone(), |row, (at, _)| row[*at].clone()).table()
+        })
     })
 }
 
@@ -167,7 +171,7 @@ fn item_texts(item: &Item) -> Vec<String> {
         Item::Table(table) => {
             let mut all = vec![table.caption.clone()];
             all.extend(table.columns.iter().map(|column| column.title.clone()));
-            all.extend(table.rows.iter().flatten().cloned());
+            all.extend(table.rows.iter().flatten().map(|cell| cell.text.clone()));
             all.extend(table.notes.iter().cloned());
             all
         }
@@ -203,12 +207,8 @@ fn section(items: Vec<Item>) -> Document {
 }
 
 fn sites(rows: usize) -> Table {
-    Table {
-        caption: "by site".into(),
-        columns: vec![Column::sites("site"), Column::figures("calls")],
-        rows: vec![vec!["f(a|b) `x` < main".into(), "1,200".into()]; rows],
-        notes: vec!["counted".into()],
-    }
+    let table = Table::of(vec![("f(a|b) `x` < main", "1,200"); rows]).caption("by site").note("counted");
+    table.sites("site", |row| row.0).figure("calls", |row| row.1).table()
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn charts_are_named_and_shares_counted() {
     let share = |name: &str, count| Share { name: name.into(), count, ..Share::default() };
     let shares = vec![share("agree", 2), share("undecided", 0), share("not measured", 1)];
     let written =
-        render(&section(vec![Item::Tally(shares), Item::Chart(chart), Item::Grid(Grid::default())]));
+        render(&section(vec![Item::Tally(shares), Item::Chart(chart), Item::Table(Table::default())]));
     assert!(
         written.contains("\n2 agree, 1 not measured\n\nCharts on the page (--html): Live bytes.\n"),
         "{written}"

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::style::{Style, Tone};
+use super::style::Style;
+use super::table::render;
+use crate::document::{Cell, Table, Tone};
 use crate::format::NONE;
 
 /// One manager of `heaptoll managers`.
@@ -73,72 +75,52 @@ pub struct ProgramRow {
     pub pools: Option<String>,
 }
 
+fn tone(usable: bool) -> Tone {
+    if usable { Tone::Less } else { Tone::More }
+}
+
 /// `heaptoll managers`: name, group, version, origin, the preflight's result and what it is.
 pub fn managers_table(rows: &[ManagerRow], style: &Style) -> String {
-    let mut table = style.table(&["manager", "group", "version", "origin", "preflight", "about"]);
-    for row in rows {
-        let tone = match row.usable {
-            Some(true) => Tone::Good,
-            Some(false) => Tone::Bad,
-            None => Tone::Dim,
-        };
-        table.row([
-            style.cell(&row.name, Tone::Plain),
-            style.cell(or_none(&row.group), Tone::Plain),
-            style.cell(or_none(&row.version), Tone::Plain),
-            style.cell(or_none(&row.origin), Tone::Plain),
-            style.cell(or_none(&row.status), tone),
-            style.cell(or_none(&row.about), Tone::Plain),
-        ]);
-    }
-    style.lines(&table)
+    let table = Table::of(rows)
+        .text("manager", |row| row.name.as_str())
+        .text("group", |row| or_none(&row.group))
+        .text("version", |row| or_none(&row.version))
+        .text("origin", |row| or_none(&row.origin))
+        .text("preflight", |row| Cell::text(or_none(&row.status)).toned(row.usable.map_or(Tone::Dim, tone)))
+        .text("about", |row| or_none(&row.about));
+    render(&table.table(), style)
 }
 
 /// The layers of `heaptoll managers`: how each is written, its options, the preflight's result and what it does.
 pub fn layers_table(rows: &[LayerRow], style: &Style) -> String {
-    let mut table = style.table(&["layer", "options", "preflight", "about"]);
-    for row in rows {
-        let tone = if row.usable { Tone::Good } else { Tone::Bad };
-        table.row([
-            style.cell(&row.pattern, Tone::Plain),
-            style.cell(or_none(&row.options.join(", ")), Tone::Plain),
-            style.cell(or_none(&row.status), tone),
-            style.cell(&row.about, Tone::Plain),
-        ]);
-    }
-    style.lines(&table)
+    let table = Table::of(rows)
+        .text("layer", |row| row.pattern.as_str())
+        .text("options", |row| or_none(&row.options.join(", ")).to_owned())
+        .text("preflight", |row| Cell::text(or_none(&row.status)).toned(tone(row.usable)))
+        .text("about", |row| row.about.as_str());
+    render(&table.table(), style)
 }
 
 /// The options of `heaptoll managers`: which managers have which.
 pub fn options_table(rows: &[OptionsRow], style: &Style) -> String {
-    let mut table = style.table(&["managers with options", "options"]);
-    for OptionsRow { managers, options } in rows {
-        table.row([
-            style.cell(&managers.join(", "), Tone::Plain),
-            style.cell(&options.join(", "), Tone::Plain),
-        ]);
-    }
-    style.lines(&table)
+    let table = Table::of(rows)
+        .text("managers with options", |row| row.managers.join(", "))
+        .text("options", |row| row.options.join(", "));
+    render(&table.table(), style)
 }
 
 /// `heaptoll programs`: name, package, whether it is there, variants and what it is.
 pub fn programs_table(rows: &[ProgramRow], style: &Style) -> String {
-    let mut table =
-        style.table(&["program", "package", "installed", "live MiB", "threads", "variants", "about"]);
-    for row in rows {
-        let (installed, tone) = if row.installed { ("yes", Tone::Good) } else { ("no", Tone::Bad) };
-        let variants = row.variants.join(", ");
-        table.row([
-            style.cell(&row.name, Tone::Plain),
-            style.cell(or_none(&row.package), Tone::Plain),
-            style.cell(installed, tone),
-            style.cell(&row.live_mib.map_or(NONE.into(), |live| format!("{live:.1}")), Tone::Plain),
-            style.cell(&row.allocating_threads.map_or(NONE.into(), |count| count.to_string()), Tone::Plain),
-            style.cell(or_none(&variants), Tone::Plain),
-            style.cell(&row.about, Tone::Plain),
-        ]);
-    }
-    style.lines(&table)
+    let installed = |is| Cell::text(if is { "yes" } else { "no" }).toned(tone(is));
+    let table = Table::of(rows)
+        .text("program", |row| row.name.as_str())
+        .text("package", |row| or_none(&row.package))
+        .text("installed", |row| installed(row.installed))
+        .text("live MiB", |row| row.live_mib.map(|live| format!("{live:.1}")))
+        .text("threads", |row| row.allocating_threads.map(|count| count.to_string()))
+        .text("variants", |row| or_none(&row.variants.join(", ")).to_owned())
+        .text("about", |row| row.about.as_str());
+    render(&table.table(), style)
 }
 
 fn or_none(text: &str) -> &str {

@@ -1,15 +1,12 @@
 //! A [`Document`] in the terminal: its sentences and tables. Charts are for the page; the tables hold their figures.
 
-use super::fit::{fit, heading, is_too_narrow, limits};
-use super::grid;
 use super::style::{Style, Tone};
-use crate::document::{Cell, Document, Grid, Item, Part, Section, Table, tally};
+use super::table;
+use crate::document::{Document, Item, Part, Section, tally};
 use crate::format::and_list;
 
 /// The option of parts that the page alone unfolds.
 const PAGE: &str = "--html";
-/// Characters of a row's name in a table that is not made a list.
-const SHORT_NAME: usize = 8;
 
 /// Renders a document.
 pub fn render_document(document: &Document, style: &Style) -> String {
@@ -97,8 +94,7 @@ fn render_items(items: &[Item], style: &Style, out: &mut String) {
     let mut is_first = true;
     for item in items {
         let (drawn, is_apart) = match item {
-            Item::Table(table) => (render_table(table, style, &|_, _| Tone::Plain), false),
-            Item::Grid(grid) => (render_grid(grid, style), false),
+            Item::Table(table) => (table::render(table, style), false),
             Item::Tally(shares) => (style.paragraph("", &tally(shares), Tone::Bold), false),
             Item::Warnings(warnings) => {
                 warnings.iter().for_each(|warning| *out += &style.paragraph("!", warning, Tone::Bad));
@@ -126,90 +122,18 @@ fn render_part(part: &Part, style: &Style) -> String {
     out
 }
 
-fn render_grid(grid: &Grid, style: &Style) -> String {
-    if grid.wide {
-        let notes = grid.notes.iter().map(|note| style.paragraph("-", note, Tone::Dim));
-        let caption = style.paragraph("", &grid.caption, Tone::Dim);
-        let caption = if grid.caption.is_empty() { String::new() } else { caption };
-        return caption + &grid::render(grid, style) + &notes.collect::<String>();
-    }
-    let flat = grid.flat();
-    // Where parts have columns of their own a place in the one is not one in the other.
-    let same = flat.columns.len() == grid.columns.len();
-    if style.width.is_some_and(|width| figures_need(&flat) > usize::from(width)) {
-        return list(&flat, style)
-            + &flat.notes.iter().map(|note| style.paragraph("-", note, Tone::Dim)).collect::<String>();
-    }
-    let cell = |row: usize, at: usize| grid.rows.get(row).and_then(|row| row.get(at)).filter(|_| same);
-    render_table(&flat, style, &|row, at| cell(row, at).map_or(Tone::Plain, Cell::tone))
-}
-
-/// Characters that whole figures need in columns, with a short name in front of them.
-fn figures_need(table: &Table) -> usize {
-    let figures = table.columns.iter().enumerate().filter(|(_, column)| column.figures);
-    let widest = |at: usize| {
-        table.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    SHORT_NAME + figures.map(|(at, _)| 2 + widest(at)).sum::<usize>()
-}
-
-/// Tone of the cell in a row and a column.
-type ToneOf<'a> = &'a dyn Fn(usize, usize) -> Tone;
-
-fn render_table(table: &Table, style: &Style, tone: ToneOf) -> String {
-    let mut out = String::new();
-    if !table.caption.is_empty() {
-        out += &style.paragraph("", &table.caption, Tone::Dim);
-    }
-    out += &if is_too_narrow(table, style) { list(table, style) } else { columns(table, style, tone) };
-    for note in &table.notes {
-        out += &style.paragraph("-", note, Tone::Dim);
-    }
-    out
-}
-
-/// Rows one under the other: the name, and its figures in a sentence.
-fn list(table: &Table, style: &Style) -> String {
-    let mut out = String::new();
-    for row in &table.rows {
-        let Some((name, figures)) = row.split_first() else { continue };
-        out += &style.paragraph("", name, Tone::Plain);
-        let titles = table.columns.iter().skip(1).map(|column| &column.title);
-        let figures: Vec<String> =
-            titles.zip(figures).map(|(title, figure)| format!("{title}: {figure}")).collect();
-        out += &style.paragraph(" ", &figures.join(", "), Tone::Dim);
-    }
-    out
-}
-
-fn columns(table: &Table, style: &Style, tone: ToneOf) -> String {
-    let headings: Vec<String> = (0..table.columns.len()).map(|at| heading(table, at, style)).collect();
-    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    let mut drawn = style.table(&headings);
-    let limits: Vec<_> = (0..table.columns.len()).map(|at| limits(table, at, style)).collect();
-    for (number, row) in table.rows.iter().enumerate() {
-        drawn.row(row.iter().enumerate().map(|(at, cell)| match limits.get(at).copied().flatten() {
-            Some(limits) => style.cell(&fit(cell, limits), tone(number, at)),
-            None => style.cell(cell, tone(number, at)),
-        }));
-    }
-    drawn.figures((0..table.columns.len()).filter(|&at| table.columns[at].figures));
-    style.lines(&drawn)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Cell, Column, Share};
+    use crate::document::{Cell, Column, Share, Table};
 
     fn document() -> Document {
-        let column = |title: &str, figures| Column { title: title.into(), figures, ..Column::default() };
-        let table = Table {
-            caption: "by kind".into(),
-            columns: vec![column("kind", false), column("calls", true)],
-            rows: vec![vec!["malloc".into(), "1,200".into()], vec!["free\u{1b}[2J".into(), "7".into()]],
-            notes: vec!["counted by the recorder".into()],
-        };
+        let table = Table::of([("malloc", "1,200"), ("free\u{1b}[2J", "7")])
+            .caption("by kind")
+            .text("kind", |row| row.0)
+            .figure("calls", |row| row.1)
+            .note("counted by the recorder")
+            .table();
         let section = Section {
             title: "Calls".into(),
             text: vec!["Most are plain.".into()],
@@ -256,16 +180,13 @@ mod tests {
     #[test]
     fn a_long_name_has_lines_of_its_own_where_figures_leave_it_none() {
         let mut document = document();
-        let figures = ["stacks", "objects", "bytes", "never freed"].map(Column::figures);
-        document.sections[0].items = vec![Item::Table(Table {
-            columns: std::iter::once(Column::sites("site")).chain(figures).collect(),
-            rows: vec![
-                ["rs::Store::add (rs.rs:6) < rs::main", "4", "40 070", "1.14 MiB", "0 B"]
-                    .map(String::from)
-                    .into(),
-            ],
-            ..Table::default()
-        })];
+        let figures = [("stacks", "4"), ("objects", "40 070"), ("bytes", "1.14 MiB"), ("never freed", "0 B")];
+        let table = Table::of(["rs::Store::add (rs.rs:6) < rs::main"]).sites("site", |name| *name).each(
+            figures,
+            |(title, _)| Column::figures(title),
+            |_, (_, figure)| *figure,
+        );
+        document.sections[0].items = vec![Item::Table(table.table())];
         let render =
             |width| render_document(&document, &Style { color: false, width: Some(width), unicode: true });
         let narrow = render(40);
@@ -289,14 +210,11 @@ mod tests {
     fn a_poor_terminal_shows_every_value_in_plain_ascii() {
         let value =
             |text: &str| Cell { range: "(1.1–1.3)".into(), published: "9.9".into(), ..Cell::text(text) };
-        let grid = Grid {
-            columns: [Column::text("program"), Column::figures("time"), Column::figures("space")].into(),
-            rows: vec![vec![Cell::text("gawk"), value("1.25"), value("1.75")]],
-            ..Grid::default()
-        };
+        let table = Table::of(["gawk"]).text("program", |name| *name);
+        let table = table.figure("time", |_| value("1.25")).figure("space", |_| value("1.75")).parts("");
         let share = Share { name: "undecided".into(), count: 3, ..Share::default() };
         let mut document = document();
-        let part = Part { title: "Part · one".into(), items: vec![Item::Grid(grid)], ..Part::default() };
+        let part = Part { title: "Part · one".into(), items: vec![Item::Table(table)], ..Part::default() };
         document.sections[0].items.extend([Item::Tally(vec![share]), Item::Part(part)]);
         let style = Style { color: false, width: Some(40), unicode: false };
         let text = render_document(&document, &style);
@@ -309,9 +227,9 @@ mod tests {
 
     #[test]
     fn colour_is_used_only_where_it_is_wanted() {
-        let cell = Cell { tone: crate::document::Tone::Less, ..Cell::text("holds") };
-        let grid = Grid { columns: vec![Column::text("Today")], rows: vec![vec![cell]], ..Grid::default() };
-        let section = Section { items: vec![Item::Grid(grid)], ..Section::default() };
+        let cell = |_: &()| Cell::text("holds").toned(crate::document::Tone::Less);
+        let table = Table::of([()]).text("Today", cell).parts("");
+        let section = Section { items: vec![Item::Table(table)], ..Section::default() };
         let document = Document { sections: vec![section], ..Document::default() };
         let drawn = |color| render_document(&document, &Style { color, width: Some(40), unicode: true });
         assert!(drawn(true).contains('\u{1b}') && !drawn(false).contains('\u{1b}'));

@@ -45,7 +45,7 @@ pub(super) fn heading(table: &Table, at: usize, style: &Style) -> String {
 /// Characters that a column needs: its widest cell, or the longest word of its heading.
 fn narrowest(table: &Table, at: usize) -> usize {
     let title = table.columns.get(at).map_or("", |column| &column.title);
-    let cells = table.rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
+    let cells = table.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.as_str());
     cells.chain(title.split(' ')).map(|text| text.chars().count()).max().unwrap_or(0)
 }
 
@@ -81,7 +81,6 @@ fn break_before(text: &[char], width: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Column;
 
     #[test]
     fn a_long_name_takes_its_lines_and_no_more() {
@@ -99,11 +98,8 @@ mod tests {
 
     #[test]
     fn figures_leave_a_name_what_the_terminal_has() {
-        let table = Table {
-            columns: vec![Column::sites("site"), Column::figures("bytes at the peak"), Column::figures("n")],
-            rows: vec![vec!["x".into(), "1.00 MiB".into(), "7".into()]],
-            ..Table::default()
-        };
+        let table = Table::of(["x"]).sites("site", |name| *name);
+        let table = table.figure("bytes at the peak", |_| "1.00 MiB").figure("n", |_| "7").table();
         let style = |width| Style { color: false, width, unicode: true };
         assert_eq!(limits(&table, 0, &style(Some(100))), Some((100 - 10 - 3 - 2, 2)));
         assert_eq!(limits(&table, 0, &style(None)), Some((UNBOUNDED, 1)));

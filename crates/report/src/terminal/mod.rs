@@ -3,8 +3,8 @@
 mod catalog;
 mod document;
 mod fit;
-mod grid;
 mod style;
+mod table;
 
 pub use catalog::{
     LayerRow, ManagerRow, OptionsRow, ProgramRow, layers_table, managers_table, options_table, programs_table,

@@ -1,12 +1,11 @@
 //! The document of a sampled profile: call sites, each with its error bar.
 
 use heaptoll_profiles::{Measure, Profile};
-use heaptoll_report::document::{Document, Flame, Item, Section};
+use heaptoll_report::document::{Document, Flame, Item, Section, Table};
 use heaptoll_report::format::{printable, shell_command};
 use heaptoll_units::{bytes, number, size_text};
 
 use super::figures::{Estimated, Figures, Row, Value};
-use heaptoll_command::tables::site_table;
 
 /// Rows listed of a table.
 const LISTED: usize = 20;
@@ -31,7 +30,7 @@ fn interval(value: Value, counted: Counted) -> String {
     }
 }
 
-fn table(figures: &Figures, counted: Counted, of: impl Fn(&Row) -> Estimated) -> Option<Item> {
+fn table(figures: &Figures, counted: Counted, of: impl Fn(&Row) -> Estimated) -> Option<Table> {
     let mut rows: Vec<(&Row, Estimated)> =
         figures.rows.iter().map(|row| (row, of(row))).filter(|(_, sums)| sums.samples > 0).collect();
     rows.sort_by(|a, b| b.1.bytes.estimate.total_cmp(&a.1.bytes.estimate));
@@ -41,20 +40,17 @@ fn table(figures: &Figures, counted: Counted, of: impl Fn(&Row) -> Estimated) ->
         true => format!("the {} with the most bytes of {}", rows.len(), number(all as u64)),
         false => String::new(),
     };
-    let cells = rows.into_iter().map(|(row, sums)| {
-        vec![
-            row.name.clone(),
-            bytes(sums.bytes.estimate),
-            interval(sums.bytes, counted),
-            number(sums.objects.estimate.round() as u64),
-            number(sums.samples),
-        ]
-    });
-    let columns = ["call site", "bytes", "95 % interval", "objects", "samples"];
-    site_table(&caption, &columns, cells.collect())
+    Table::of(rows)
+        .caption(caption)
+        .sites("call site", |(row, _)| row.name.clone())
+        .figure("bytes", |(_, sums)| bytes(sums.bytes.estimate))
+        .figure("95 % interval", |(_, sums)| interval(sums.bytes, counted))
+        .figure("objects", |(_, sums)| number(sums.objects.estimate.round() as u64))
+        .figure("samples", |(_, sums)| number(sums.samples))
+        .if_any()
 }
 
-fn section(title: &str, sums: Estimated, counted: Counted, item: Option<Item>) -> Section {
+fn section(title: &str, sums: Estimated, counted: Counted, table: Option<Table>) -> Section {
     let text = match sums.samples {
         0 => "Nothing was sampled.".to_owned(),
         samples => format!(
@@ -65,7 +61,7 @@ fn section(title: &str, sums: Estimated, counted: Counted, item: Option<Item>) -
             if samples == 1 { "" } else { "s" }
         ),
     };
-    Section { title: title.to_owned(), text: vec![text], items: item.into_iter().collect() }
+    Section::new(title).say(text).with_all(table)
 }
 
 fn warnings(figures: &Figures) -> Vec<String> {

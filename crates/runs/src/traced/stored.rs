@@ -2,8 +2,8 @@
 
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{ByOwner, ExactFigures, Observation, Phase};
-use heaptoll_report::document::{Column, Document, Item, Section, Table};
-use heaptoll_report::format::{NONE, date, left_out, mib_from_bytes, shell_command};
+use heaptoll_report::document::{Document, Section, Table};
+use heaptoll_report::format::{date, left_out, mib_from_bytes, shell_command};
 use heaptoll_units::number;
 
 /// Whether all runs of the file are traced ones: it then holds nothing to be compared by time.
@@ -24,13 +24,9 @@ pub fn document(experiment: &Experiment) -> Option<Document> {
     };
     let sections = experiment.programs.iter().filter_map(|program| {
         let rows = of(&program.name);
-        let items: Vec<Item> =
-            [counts(&rows), caches(&rows)].into_iter().flatten().map(Item::Table).collect();
-        (!items.is_empty()).then(|| Section {
-            title: program.name.clone(),
-            text: vec![shell_command(&program.command)],
-            items,
-        })
+        let section = Section::new(&program.name).say(shell_command(&program.command));
+        let section = section.with_all(counts(&rows)).with_all(caches(&rows));
+        (!section.items.is_empty()).then_some(section)
     });
     let mut warnings: Vec<String> = rows.iter().filter_map(|row| doubt(row)).collect();
     warnings.extend(left_out(experiment));
@@ -63,64 +59,44 @@ fn counts(rows: &[&Observation]) -> Option<Table> {
     let exact: Vec<(&str, ExactFigures)> =
         rows.iter().filter_map(|row| Some((row.stack.as_str(), row.exact?))).collect();
     let collects = exact.iter().any(|(_, figures)| figures.instructions.collector > 0);
-    let mut columns: Vec<Column> = vec![Column::text("manager")];
-    columns.extend(["application", "allocation"].map(Column::figures));
-    if collects {
-        columns.push(Column::figures("collection"));
-    }
-    columns.extend(["loads", "stores", "allocations", "frees", "heap MiB"].map(Column::figures));
-    let rows = exact.iter().map(|(manager, figures)| {
-        let mut cells = vec![(*manager).to_string()];
-        cells.push(number(figures.instructions.program));
-        cells.push(number(figures.instructions.allocator));
-        if collects {
-            cells.push(number(figures.instructions.collector));
-        }
-        cells.push(number(sum(figures.loads)));
-        cells.push(number(sum(figures.stores)));
-        cells.push(number(figures.allocations));
-        cells.push(number(figures.frees));
-        cells.push(figures.heap_high_water_bytes.map_or(NONE.into(), |bytes| mib_from_bytes(bytes as f64)));
-        cells
-    });
-    (!exact.is_empty()).then(|| Table {
-        caption: "instructions, references and calls".into(),
-        columns,
-        rows: rows.collect(),
-        notes: vec![
+    Table::of(exact)
+        .caption("instructions, references and calls")
+        .text("manager", |(manager, _)| *manager)
+        .figure("application", |(_, figures)| number(figures.instructions.program))
+        .figure("allocation", |(_, figures)| number(figures.instructions.allocator))
+        .when(collects, |table| {
+            table.figure("collection", |(_, figures)| number(figures.instructions.collector))
+        })
+        .figure("loads", |(_, figures)| number(sum(figures.loads)))
+        .figure("stores", |(_, figures)| number(sum(figures.stores)))
+        .figure("allocations", |(_, figures)| number(figures.allocations))
+        .figure("frees", |(_, figures)| number(figures.frees))
+        .figure("heap MiB", |(_, figures)| {
+            figures.heap_high_water_bytes.map(|bytes| mib_from_bytes(bytes as f64))
+        })
+        .note(
             "All processes of a run together. Application, allocation and collection are instructions; loads and \
-             stores cover all three."
-                .into(),
-        ],
-    })
+             stores cover all three.",
+        )
+        .if_any()
 }
 
 /// Misses of the caches that were named.
 fn caches(rows: &[&Observation]) -> Option<Table> {
-    let figures: Vec<_> =
-        rows.iter().filter_map(|row| Some((row.stack.as_str(), row.locality.as_ref()?))).collect();
-    let cells = figures.iter().flat_map(|(manager, locality)| {
-        locality.caches.iter().map(|cache| {
-            let misses = cache.misses;
-            vec![
-                (*manager).to_string(),
-                cache.cache.clone(),
-                number(sum(locality.references)),
-                number(sum(misses)),
-                number(misses.program),
-                number(misses.allocator + misses.collector),
-            ]
-        })
+    let figures = rows.iter().filter_map(|row| Some((&row.stack, row.locality.as_ref()?)));
+    let caches = figures.flat_map(|(manager, locality)| {
+        locality.caches.iter().map(move |cache| (manager, sum(locality.references), cache))
     });
-    let rows: Vec<Vec<String>> = cells.collect();
-    let mut columns = ["manager", "cache"].map(Column::text).to_vec();
-    columns.extend(["references", "misses", "the program's", "the manager's"].map(Column::figures));
-    (!rows.is_empty()).then(|| Table {
-        caption: "misses of simulated caches".into(),
-        columns,
-        rows,
-        notes: vec!["For the process that executed most.".into()],
-    })
+    Table::of(caches)
+        .caption("misses of simulated caches")
+        .text("manager", |(manager, ..)| manager.as_str())
+        .text("cache", |(.., cache)| cache.cache.as_str())
+        .figure("references", |(_, references, _)| number(*references))
+        .figure("misses", |(.., cache)| number(sum(cache.misses)))
+        .figure("the program's", |(.., cache)| number(cache.misses.program))
+        .figure("the manager's", |(.., cache)| number(cache.misses.allocator + cache.misses.collector))
+        .note("For the process that executed most.")
+        .if_any()
 }
 
 fn sum(figure: ByOwner) -> u64 {

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
+use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Section, Series, Table};
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::bound::{BoundFigures, RECTANGLES_MAX};
 use heaptoll_units::{factor, mib, number, percent, time_ns, whole_bytes};
 
 use heaptoll_command::subject;
-use heaptoll_command::tables::table;
 
 /// The whole document.
 pub fn document(figures: &BoundFigures, trace: &Path) -> Document {
@@ -68,21 +67,14 @@ fn bounds(figures: &BoundFigures) -> Section {
             &format!("the largest heap of {}", manager(figures)),
         ));
     }
-    let columns = ["", "bytes", "in bytes", "of the lower bound", ""];
-    let mut table = table("", &columns, rows);
-    // The remark is text.
-    if let Some(remark) = table.columns.last_mut() {
-        remark.figures = false;
-    }
-    Section {
-        title: "What was possible".into(),
-        text: verdict(figures),
-        items: vec![Item::Table(table), Item::Chart(curve(figures))],
-    }
+    let mut columns = Column::headings(["", "bytes", "in bytes", "of the lower bound", ""]);
+    columns[4] = Column::text("");
+    let section = Section { text: verdict(figures), ..Section::new("What was possible") };
+    section.with(Table::listed(columns, rows)).with(curve(figures))
 }
 
-fn row(name: &str, bytes: u64, figures: &BoundFigures, remark: &str) -> Vec<String> {
-    vec![name.to_owned(), whole_bytes(bytes), number(bytes), times(bytes, figures), remark.to_owned()]
+fn row(name: &str, bytes: u64, figures: &BoundFigures, remark: &str) -> [String; 5] {
+    [name.to_owned(), whole_bytes(bytes), number(bytes), times(bytes, figures), remark.to_owned()]
 }
 
 fn manager(figures: &BoundFigures) -> &str {
@@ -228,14 +220,11 @@ fn curve(figures: &BoundFigures) -> Chart {
 
 /// All packings.
 fn packings(figures: &BoundFigures) -> Section {
-    let rows = figures.packings.iter().map(|packing| {
-        vec![
-            packing.rule.clone(),
-            whole_bytes(packing.heap_bytes),
-            number(packing.heap_bytes),
-            factor(packing.factor),
-        ]
-    });
+    let table = Table::of(&figures.packings)
+        .text("rule", |packing| packing.rule.clone())
+        .figure("heap", |packing| whole_bytes(packing.heap_bytes))
+        .figure("in bytes", |packing| number(packing.heap_bytes))
+        .figure("of the lower bound", |packing| factor(packing.factor));
     let mut text = vec![
         "Each packing gives every block an address, so that no two live blocks overlap. First fit and best fit do \
          not know the future; the others know when each block is freed."
@@ -247,15 +236,7 @@ fn packings(figures: &BoundFigures) -> Section {
             number(RECTANGLES_MAX)
         ));
     }
-    Section {
-        title: "Packings".into(),
-        text,
-        items: vec![Item::Table(table(
-            "",
-            &["rule", "heap", "in bytes", "of the lower bound"],
-            rows.collect(),
-        ))],
-    }
+    Section { text, ..Section::new("Packings") }.with(table)
 }
 
 #[cfg(test)]
@@ -318,16 +299,5 @@ mod tests {
                 && verdict_text.contains("heaptoll ledger"),
             "{verdict_text}"
         );
-    }
-
-    #[test]
-    fn rows_have_as_many_cells_as_columns() {
-        for section in document(&figures(1010, Some(1200)), Path::new("x")).sections {
-            for item in section.items {
-                if let Item::Table(table) = item {
-                    assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
-                }
-            }
-        }
     }
 }

@@ -1,31 +1,24 @@
 //! Its sections.
 
-use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
-use heaptoll_report::format::NONE;
+use heaptoll_report::document::{Axis, Chart, Columns, Form, Section, Series, Table};
 use heaptoll_trace_analysis::graph::conservatism::{
-    Cause, CauseFigures, Count, Distance, InteriorRule, Level, PointFigures,
+    Cause, Count, Distance, InteriorRule, Level, PointFigures,
 };
 use heaptoll_units::{bytes, mib, number, part, percent, whole_bytes};
 
-use heaptoll_command::tables::table;
 use heaptoll_trace_analysis::graph::conservatism::ConservatismFigures as Figures;
 
 /// What an amount is, on the average and at most.
-fn level(name: &str, level: &Level) -> Vec<String> {
-    let mut row = vec![name.to_owned(), bytes(level.mean_bytes), percent(level.of_live)];
-    row.extend(peak(level));
-    row
+fn level<R>(table: Columns<R>, of: impl Fn(&R) -> &Level) -> Columns<R> {
+    let table = table.figure("mean", |row| bytes(of(row).mean_bytes));
+    peak(table.figure("of live", |row| percent(of(row).of_live)), of)
 }
 
-fn peak(level: &Level) -> [String; 2] {
-    match level.peak_bytes {
-        0 => [NONE.to_owned(), NONE.to_owned()],
-        most => [whole_bytes(most), part(most, level.peak_live_bytes)],
-    }
+fn peak<R>(table: Columns<R>, of: impl Fn(&R) -> &Level) -> Columns<R> {
+    let text = |row: &R, text: fn(&Level) -> String| Some(of(row)).filter(|of| of.peak_bytes > 0).map(text);
+    let table = table.figure("peak", |row| text(row, |level| whole_bytes(level.peak_bytes)));
+    table.figure("of live then", |row| text(row, |level| part(level.peak_bytes, level.peak_live_bytes)))
 }
-
-/// The columns of [`level`].
-const LEVEL: [&str; 5] = ["", "mean", "of live", "peak", "of live then"];
 
 /// The part of the bytes used later that may be unreachable, so that figures of what is reachable hold.
 const HIDDEN: f64 = 0.1;
@@ -55,35 +48,31 @@ pub fn no_points() -> Section {
 
 /// The bounds: what is used, what pointers lead to, what is reachable, and what is between.
 pub fn levels(figures: &Figures) -> Section {
-    let rows = vec![
-        level("not freed", &figures.live),
-        level("reachable", &figures.reachable),
-        level("used later", &figures.used),
-        level("used later, or reachable from such objects", &figures.required),
-        level("used later, not reachable", &figures.hidden),
-        level("kept by conservatism, at least", &figures.at_least),
-        level("kept by conservatism, at most", &figures.at_most),
+    let rows = [
+        ("not freed", &figures.live),
+        ("reachable", &figures.reachable),
+        ("used later", &figures.used),
+        ("used later, or reachable from such objects", &figures.required),
+        ("used later, not reachable", &figures.hidden),
+        ("kept by conservatism, at least", &figures.at_least),
+        ("kept by conservatism, at most", &figures.at_most),
     ];
-    let mut levels = table("", &LEVEL, rows);
-    levels.notes.push(
+    let levels = level(Table::of(rows).text("", |row| row.0), |row| row.1).note(
         "Lower bound: unreachable at an earlier root point, not touched since, and reachable again. Upper bound: \
-         also everything that is unreachable from objects used later."
-            .to_owned(),
+         also everything that is unreachable from objects used later.",
     );
     let series = |name: &str, bytes: fn(&PointFigures) -> u64| Series {
         name: name.to_owned(),
         points: figures.points.iter().map(|point| (mib(point.clock_bytes), mib(bytes(point)))).collect(),
         ..Series::default()
     };
-    let chart = |title: &str, series| {
-        Item::Chart(Chart {
-            title: title.to_owned(),
-            caption: String::new(),
-            form: Form::Steps,
-            x: Axis { title: "bytes allocated, MiB".to_owned(), ..Axis::default() },
-            y: Axis { title: "MiB".to_owned(), ..Axis::default() },
-            series,
-        })
+    let chart = |title: &str, series| Chart {
+        title: title.to_owned(),
+        caption: String::new(),
+        form: Form::Steps,
+        x: Axis { title: "bytes allocated, MiB".to_owned(), ..Axis::default() },
+        y: Axis { title: "MiB".to_owned(), ..Axis::default() },
+        series,
     };
     let heap = vec![
         series("not freed", |point| point.live_bytes),
@@ -105,15 +94,8 @@ pub fn levels(figures: &Figures) -> Section {
         pointers in the trace."
             .to_owned(),
     };
-    Section {
-        title: String::new(),
-        text: vec![text],
-        items: vec![
-            Item::Table(levels),
-            chart("The heap at root points", heap),
-            chart("Kept by conservatism", price),
-        ],
-    }
+    let charts = [chart("The heap at root points", heap), chart("Kept by conservatism", price)];
+    Section::default().say(text).with(levels).with_all(charts)
 }
 
 fn cause_name(cause: Cause) -> &'static str {
@@ -130,94 +112,62 @@ fn cause_name(cause: Cause) -> &'static str {
 
 /// What is never touched again, by what leads to it.
 pub fn causes(figures: &Figures) -> Section {
-    let row = |cause: &CauseFigures| {
-        let kept = &cause.kept;
-        let mut row = level(cause_name(cause.cause), kept);
-        row.push(bytes(cause.again.mean_bytes));
-        row.push(cause.until_free.mean_bytes.map_or_else(|| NONE.to_owned(), bytes));
-        row.push(if kept.peak_bytes == 0 { NONE.to_owned() } else { percent(cause.until_free.never_freed) });
-        row
-    };
-    let mut columns = LEVEL.to_vec();
-    columns[0] = "led to by";
-    columns.extend(["reached again", "until the free", "never freed"]);
-    let mut causes = table("", &columns, figures.causes.iter().map(row).collect());
-    causes.notes.push(
+    let causes = Table::of(&figures.causes).text("led to by", |cause| cause_name(cause.cause));
+    let causes = level(causes, |cause| &cause.kept)
+        .figure("reached again", |cause| bytes(cause.again.mean_bytes))
+        .figure("until the free", |cause| cause.until_free.mean_bytes.map(bytes))
+        .figure("never freed", |cause| {
+            (cause.kept.peak_bytes > 0).then(|| percent(cause.until_free.never_freed))
+        });
+    Section::new("Reachable, and never touched again").with(causes.note(
         "Reached again: the mean of objects that were unreachable before. Until the free: bytes allocated from the \
-         root point to the program's free. A collector with exact roots keeps the first row too, if the words are pointers."
-            .to_owned(),
-    );
-    Section {
-        title: "Reachable, and never touched again".into(),
-        text: Vec::new(),
-        items: vec![Item::Table(causes)],
-    }
+         root point to the program's free. A collector with exact roots keeps the first row too, if the words are pointers.",
+    ))
 }
 
 /// What interior pointers keep.
 pub fn interior(figures: &Figures) -> Section {
-    let rows = figures.interior.iter().map(|found| {
-        let name = match found.rule {
-            InteriorRule::OnStacks => "registers and stacks",
-            InteriorRule::Nowhere => "none",
-        };
-        let mut row = level(name, &found.unused);
-        row.push(bytes(found.used.mean_bytes));
-        row.extend(peak(&found.used));
-        row
-    });
-    let mut columns = LEVEL.to_vec();
-    columns[0] = "interior pointers count in";
-    columns.extend(["used later", "peak", "of live then"]);
+    let name = |rule| match rule {
+        InteriorRule::OnStacks => "registers and stacks",
+        InteriorRule::Nowhere => "none",
+    };
+    let table = Table::of(&figures.interior).text("interior pointers count in", |found| name(found.rule));
+    let table = level(table, |found| &found.unused);
+    let table = table.figure("used later", |found| bytes(found.used.mean_bytes));
     let text = "Reachable objects that a collector frees if it accepts interior pointers in fewer places. If a freed \
-    object is used later, such a collector breaks the program."
-        .to_owned();
-    Section {
-        title: "Interior pointers".into(),
-        text: vec![text],
-        items: vec![Item::Table(table("", &columns, rows.collect()))],
-    }
+    object is used later, such a collector breaks the program.";
+    Section::new("Interior pointers").say(text).with(peak(table, |found| &found.used))
 }
 
 /// Unreachability and the program's own free.
 pub fn ends(figures: &Figures) -> Section {
     let ends = &figures.ends;
-    let row = |name: &str, count: Count, of: Count, by: Option<&Distance>| {
-        let mut row = vec![
-            name.to_owned(),
-            number(count.objects),
-            part(count.objects, of.objects),
-            whole_bytes(count.bytes),
-            part(count.bytes, of.bytes),
-        ];
-        row.extend(match by.filter(|_| count.objects > 0) {
-            Some(by) => {
-                [bytes(by.mean_bytes), whole_bytes(by.median_bytes), whole_bytes(by.percentile_90_bytes)]
-            }
-            None => [String::new(), String::new(), String::new()],
-        });
-        row
-    };
     let (all, freed) = (Count { objects: figures.objects, bytes: figures.bytes }, ends.freed);
-    let rows = vec![
-        row("freed", freed, all, None),
-        row("  unreachable before the free", ends.before, freed, Some(&ends.before_by)),
-        row("  words lead to it at the free", ends.pointed, freed, None),
-        row("  reachable at the last root point", ends.undecided, freed, Some(&ends.undecided_within)),
-        row("  not live at any root point", ends.between, freed, None),
-        row("ended by realloc, or unseen", ends.otherwise, all, None),
-        row("never freed", ends.never_freed, all, None),
-        row("  unreachable at the end", ends.lost, ends.never_freed, None),
+    let rows = [
+        ("freed", freed, all, None),
+        ("  unreachable before the free", ends.before, freed, Some(&ends.before_by)),
+        ("  words lead to it at the free", ends.pointed, freed, None),
+        ("  reachable at the last root point", ends.undecided, freed, Some(&ends.undecided_within)),
+        ("  not live at any root point", ends.between, freed, None),
+        ("ended by realloc, or unseen", ends.otherwise, all, None),
+        ("never freed", ends.never_freed, all, None),
+        ("  unreachable at the end", ends.lost, ends.never_freed, None),
     ];
-    let columns = ["objects", "objects", "of these", "bytes", "of these", "by, mean", "median", "90 %"];
+    let by = |row: &(&str, Count, Count, Option<&Distance>), figure: fn(&Distance) -> String| {
+        row.3.filter(|_| row.1.objects > 0).map(figure).unwrap_or_default()
+    };
+    let table = Table::of(rows)
+        .text("objects", |row| row.0)
+        .figure("objects", |row| number(row.1.objects))
+        .figure("of these", |row| part(row.1.objects, row.2.objects))
+        .figure("bytes", |row| whole_bytes(row.1.bytes))
+        .figure("of these", |row| part(row.1.bytes, row.2.bytes))
+        .figure("by, mean", |row| by(row, |by| bytes(by.mean_bytes)))
+        .figure("median", |row| by(row, |by| whole_bytes(by.median_bytes)))
+        .figure("90 %", |row| by(row, |by| whole_bytes(by.percentile_90_bytes)));
     let text = "An object became unreachable before the free if no word led to it at an earlier root point; the \
-    bytes allocated in between are the least distance. It became unreachable after the free if words of other objects still led to it. Objects reachable at the last root point became unreachable in the shown interval, or after the free."
-        .to_owned();
-    Section {
-        title: "Unreachability and the program's own free".into(),
-        text: vec![text],
-        items: vec![Item::Table(table("", &columns, rows))],
-    }
+    bytes allocated in between are the least distance. It became unreachable after the free if words of other objects still led to it. Objects reachable at the last root point became unreachable in the shown interval, or after the free.";
+    Section::new("Unreachability and the program's own free").say(text).with(table)
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! The process images of a command: which of them are requested, which is shown, and what each lost.
 
-use heaptoll_report::document::Section;
-use heaptoll_report::format::{NONE, printable};
+use heaptoll_report::document::{Section, Table};
+use heaptoll_report::format::printable;
 use heaptoll_trace_analysis::leaks::LeakFigures as Figures;
 use heaptoll_units::whole_bytes;
-
-use heaptoll_command::tables::table_item;
 
 /// Images listed.
 const LISTED: usize = 20;
@@ -35,18 +33,17 @@ pub fn section(all: &[&Figures]) -> Option<Section> {
     }
     let mut sorted = all.to_vec();
     sorted.sort_by_key(|figures| std::cmp::Reverse(weight(figures)));
-    let rows = sorted.iter().take(LISTED).map(|figures| {
-        let [lost, possible, never_freed] = weight(figures).map(whole_bytes);
-        let judged = |text| if figures.judged_at_bytes.is_some() { text } else { NONE.to_owned() };
-        let program = printable(figures.subject.program());
-        vec![program, figures.subject.pid.to_string(), judged(lost), judged(possible), never_freed]
-    });
-    let columns = ["program", "process", "definitely and indirectly lost", "possibly lost", "never freed"];
+    let of = |figures: &Figures, at: usize| whole_bytes(weight(figures)[at]);
+    let judged = |figures: &Figures, at: usize| figures.judged_at_bytes.map(|_| of(figures, at));
     let caption =
         if all.len() > LISTED { format!("the worst {LISTED} of {}", all.len()) } else { String::new() };
-    Some(Section {
-        title: "Process images".to_owned(),
-        text: vec!["`--process` with a program or a process number shows another one.".to_owned()],
-        items: table_item(&caption, &columns, rows.collect()).into_iter().collect(),
-    })
+    let table = Table::of(sorted.into_iter().take(LISTED))
+        .caption(caption)
+        .text("program", |figures| printable(figures.subject.program()))
+        .figure("process", |figures| figures.subject.pid.to_string())
+        .figure("definitely and indirectly lost", |figures| judged(figures, 0))
+        .figure("possibly lost", |figures| judged(figures, 1))
+        .figure("never freed", |figures| of(figures, 2));
+    let text = "`--process` with a program or a process number shows another one.";
+    Some(Section::new("Process images").say(text).with(table))
 }

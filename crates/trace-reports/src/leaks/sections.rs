@@ -1,12 +1,9 @@
 //! Its sections.
 
-use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
-use heaptoll_report::format::NONE;
+use heaptoll_report::document::{Axis, Chart, Columns, Form, Item, Section, Series, Table};
 use heaptoll_trace_analysis::Sum;
 use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures as Figures, SiteLeaks, Slope};
 use heaptoll_units::{bytes, mib, number, part, percent, whole_bytes};
-
-use heaptoll_command::tables::{site_table, table_item};
 
 /// Rows listed of a table.
 const LISTED: usize = 20;
@@ -29,57 +26,50 @@ pub fn hints(figures: &Figures) -> Vec<String> {
     hints
 }
 
-fn cells(name: &str, sum: Sum, of: Sum) -> Vec<String> {
-    vec![name.to_owned(), number(sum.objects), whole_bytes(sum.bytes), part(sum.bytes, of.bytes)]
-}
-
 /// The sums by kind.
 pub fn kinds(figures: &Figures) -> Vec<Item> {
-    let (kinds, all) = (&figures.kinds, figures.allocated);
+    let kinds = &figures.kinds;
     let mut rows = Vec::new();
     if figures.judged_at_bytes.is_some() {
-        rows.push(cells("definitely lost", kinds.definite, all));
-        rows.push(cells("indirectly lost", kinds.indirect, all));
-        rows.push(cells("possibly lost", kinds.possible, all));
-        rows.push(cells("reachable", kinds.reachable, all));
-        rows.push(cells("  of these, not accessed in the second half of the run", kinds.idle, all));
-        rows.push(cells("    of these, never accessed", kinds.untouched, all));
+        rows.push(("definitely lost", kinds.definite));
+        rows.push(("indirectly lost", kinds.indirect));
+        rows.push(("possibly lost", kinds.possible));
+        rows.push(("reachable", kinds.reachable));
+        rows.push(("  of these, not accessed in the second half of the run", kinds.idle));
+        rows.push(("    of these, never accessed", kinds.untouched));
         if kinds.unjudged.objects > 0 {
-            rows.push(cells("of unknown kind", kinds.unjudged, all));
+            rows.push(("of unknown kind", kinds.unjudged));
         }
     } else {
-        rows.push(cells("never freed", kinds.never_freed(), all));
+        rows.push(("never freed", kinds.never_freed()));
     }
     if !figures.kept.is_empty() {
-        rows.push(cells("kept by the C library", figures.kept_by_library(), all));
+        rows.push(("kept by the C library", figures.kept_by_library()));
     }
     if kinds.freed_after_exit.objects > 0 {
         let name = match figures.judged_at_bytes {
             Some(_) => "  of all these, freed after exit",
             None => "live when exit began, freed after exit",
         };
-        rows.push(cells(name, kinds.freed_after_exit, all));
+        rows.push((name, kinds.freed_after_exit));
     }
     if figures.freed_last.objects > 0 {
-        rows.push(cells("freed at the end of the run", figures.freed_last, all));
+        rows.push(("freed at the end of the run", figures.freed_last));
     }
     if figures.suppressed.stacks > 0 {
         let suppressed = &figures.suppressed.kinds;
-        rows.push(cells("suppressed", suppressed.never_freed(), all));
+        rows.push(("suppressed", suppressed.never_freed()));
         if figures.judged_at_bytes.is_some() {
-            rows.push(cells("  of these, definitely lost", suppressed.definite, all));
+            rows.push(("  of these, definitely lost", suppressed.definite));
         }
     }
-    table_item("", &["", "objects", "bytes", "of the bytes allocated"], rows).into_iter().collect()
+    let share = |row: &(&str, Sum)| part(row.1.bytes, figures.allocated.bytes);
+    let table = sums(Table::of(rows).text("", |row| row.0), |row| row.1);
+    table.figure("of the bytes allocated", share).if_any().map(Item::Table).into_iter().collect()
 }
 
 /// The rows that have something of a kind, most bytes first, and a table of those listed.
-fn listed(
-    figures: &Figures,
-    columns: &[&str],
-    of: impl Fn(&SiteLeaks) -> Sum,
-    more: impl Fn(&SiteLeaks) -> Vec<String>,
-) -> Option<Item> {
+fn listed(figures: &Figures, of: impl Fn(&SiteLeaks) -> Sum) -> Columns<&SiteLeaks> {
     let mut rows: Vec<(&SiteLeaks, Sum)> =
         figures.rows.iter().map(|row| (row, of(row))).filter(|(_, sum)| sum.objects > 0).collect();
     rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.bytes));
@@ -96,79 +86,65 @@ fn listed(
         ),
         false => String::new(),
     };
-    let cells = rows.into_iter().map(|(row, _)| {
-        let mut cells = vec![row.name.clone()];
-        cells.extend(more(row));
-        cells
-    });
-    let columns: Vec<&str> = ["call site"].into_iter().chain(columns.iter().copied()).collect();
-    site_table(&caption, &columns, cells.collect())
+    Table::of(rows.into_iter().map(|(row, _)| row))
+        .caption(caption)
+        .sites("call site", |row| row.name.clone())
 }
 
-fn section(title: &str, text: &str, item: Option<Item>) -> Option<Section> {
+fn section<R>(title: &str, text: &str, table: Columns<R>) -> Option<Section> {
     let text = if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
-    item.map(|item| Section { title: title.to_owned(), text, items: vec![item] })
+    table.if_any().map(|table| Section { text, ..Section::new(title) }.with(table))
 }
 
-fn sum(sum: Sum) -> [String; 2] {
-    [number(sum.objects), whole_bytes(sum.bytes)]
+/// Adds the columns of a sum.
+fn sums<R>(table: Columns<R>, of: impl Fn(&R) -> Sum) -> Columns<R> {
+    let table = table.figure("objects", |row| number(of(row).objects));
+    table.figure("bytes", |row| whole_bytes(of(row).bytes))
 }
 
 /// What is definitely lost, with what is lost through it.
 pub fn definite(figures: &Figures) -> Option<Section> {
     let lost = |row: &SiteLeaks| if row.kinds.definite.objects > 0 { row.lost() } else { Sum::default() };
-    let more = |row: &SiteLeaks| [sum(row.kinds.definite), sum(row.led)].concat();
-    let item = listed(
-        figures,
-        &["objects", "bytes", "objects lost through them", "bytes lost through them"],
-        lost,
-        more,
-    );
+    let table = sums(listed(figures, lost), |row| row.kinds.definite)
+        .figure("objects lost through them", |row| number(row.led.objects))
+        .figure("bytes lost through them", |row| whole_bytes(row.led.bytes));
     let text = "No pointer leads to these from registers, stacks, static data or live objects. If the source stores one, the \
                 compiler may have removed a variable that is never read: compare with -O0. A pointer that is stored in \
                 another form, such as with bits in its upper half, does not count.";
-    section("Definitely lost", text, item)
+    section("Definitely lost", text, table)
+}
+
+fn of_kind(figures: &Figures, of: fn(&Kinds) -> Sum) -> Columns<&SiteLeaks> {
+    sums(listed(figures, |row| of(&row.kinds)), |row| of(&row.kinds))
 }
 
 /// What is possibly lost.
 pub fn possible(figures: &Figures) -> Option<Section> {
-    let item = listed(
-        figures,
-        &["objects", "bytes"],
-        |row| row.kinds.possible,
-        |row| sum(row.kinds.possible).to_vec(),
-    );
     let text = "Only interior pointers lead to these, none to their starts.";
-    section("Possibly lost", text, item)
+    section("Possibly lost", text, of_kind(figures, |kinds| kinds.possible))
 }
 
 /// What is reachable and not touched any more.
 pub fn idle(figures: &Figures) -> Option<Section> {
-    let more = |row: &SiteLeaks| {
-        let share = row.idle_share.map_or_else(|| NONE.to_owned(), percent);
-        [sum(row.kinds.idle).as_slice(), &[whole_bytes(row.kinds.untouched.bytes), share]].concat()
-    };
-    let columns = ["objects", "bytes", "never touched", "of the run untouched"];
-    let item = listed(figures, &columns, |row| row.kinds.idle, more);
-    section("Reachable, and not touched in the second half of the run", "", item)
+    let table = of_kind(figures, |kinds| kinds.idle)
+        .figure("never touched", |row| whole_bytes(row.kinds.untouched.bytes))
+        .figure("of the run untouched", |row| row.idle_share.map(percent));
+    section("Reachable, and not touched in the second half of the run", "", table)
 }
 
 /// All that is reachable.
 pub fn reachable(figures: &Figures) -> Option<Section> {
-    let of = |row: &SiteLeaks| row.kinds.reachable;
-    let item = listed(figures, &["objects", "bytes"], of, |row| sum(of(row)).to_vec());
-    section("Reachable at the end", "", item)
+    section("Reachable at the end", "", of_kind(figures, |kinds| kinds.reachable))
 }
 
 /// What was freed at the end of the run, where that is the larger part of what was live before.
 pub fn freed_last(figures: &Figures) -> Option<Section> {
-    let sites = &figures.freed_last_sites;
     if figures.freed_last.bytes <= figures.kinds.live_at_exit().bytes {
         return None;
     }
-    let rows = sites.iter().map(|site| [vec![site.name.clone()], sum(site.freed).to_vec()].concat());
+    let table = Table::of(&figures.freed_last_sites).sites("call site", |site| site.name.clone());
     let text = "The program freed these before it ended. A cache or list that only grows is here if the run is short.";
-    section("Freed at the end", text, site_table("", &["call site", "objects", "bytes"], rows.collect()))
+    section("Freed at the end", text, sums(table, |site| site.freed))
 }
 
 /// Of the kinds of a row, what was never freed and has no kind.
@@ -178,44 +154,36 @@ pub fn of_no_kind(figures: &Figures) -> fn(&Kinds) -> Sum {
 
 /// What was never freed and has no kind.
 pub fn unjudged(figures: &Figures) -> Option<Section> {
-    let of = of_no_kind(figures);
-    let item =
-        listed(figures, &["objects", "bytes"], |row| of(&row.kinds), |row| sum(of(&row.kinds)).to_vec());
-    section("Never freed", "", item)
+    section("Never freed", "", of_kind(figures, of_no_kind(figures)))
 }
 
 /// What the C library keeps for itself.
 pub fn kept(figures: &Figures) -> Option<Section> {
-    let rows = figures
-        .kept
-        .iter()
-        .take(LISTED)
-        .map(|site| [[site.caller.clone(), site.name.clone()], sum(site.kinds.never_freed())].concat());
-    let columns = ["function", "for", "objects", "bytes"];
+    let table = Table::of(figures.kept.iter().take(LISTED)).text("function", |site| site.caller.clone());
+    let table = table.figure("for", |site| site.name.clone());
     let text = "The C library allocated these for itself, and no program can free them. They are not leaks.";
-    section("Kept by the C library", text, table_item("", &columns, rows.collect()))
+    section("Kept by the C library", text, sums(table, |site| site.kinds.never_freed()))
 }
 
 /// What grows over the whole run.
 pub fn growing(figures: &Figures) -> Option<Section> {
     let has_time = figures.growing.iter().any(|one| one.rise.per_s.is_some());
-    let mut columns =
-        vec!["call site", "live before the last frees", "growth a MiB allocated", "95 % interval"];
-    if has_time {
-        columns.extend(["growth a second", "95 % interval"]);
-    }
-    let rows = figures.growing.iter().take(LISTED).map(|one| {
-        let mut cells = vec![one.name.clone(), whole_bytes(one.at_end.bytes)];
-        cells.extend(slope(Some(&one.rise.per_mib)));
-        if has_time {
-            cells.extend(slope(one.rise.per_s.as_ref()));
-        }
-        cells
-    });
     let caption = match figures.growing.len() > LISTED {
         true => format!("the {LISTED} steepest of {}", figures.growing.len()),
         false => String::new(),
     };
+    let value = |slope: &Slope| bytes(slope.value);
+    let ends = |slope: &Slope| format!("{} to {}", bytes(slope.low), bytes(slope.high));
+    let table = Table::of(figures.growing.iter().take(LISTED))
+        .caption(caption)
+        .sites("call site", |one| one.name.clone())
+        .figure("live before the last frees", |one| whole_bytes(one.at_end.bytes))
+        .figure("growth a MiB allocated", |one| value(&one.rise.per_mib))
+        .figure("95 % interval", |one| ends(&one.rise.per_mib))
+        .when(has_time, |table| {
+            let table = table.figure("growth a second", |one| one.rise.per_s.as_ref().map(value));
+            table.figure("95 % interval", |one| one.rise.per_s.as_ref().map(ends))
+        });
     let had = figures.growing.iter().fold(Sum::default(), |sum, one| sum.plus(one.at_end));
     // Some of what was freed last may be of others.
     let (title, text) = match figures.freed_last.bytes > had.bytes / 2 {
@@ -230,8 +198,7 @@ pub fn growing(figures: &Figures) -> Option<Section> {
              a longer run shows where growth ends.",
         ),
     };
-    let mut found = section(title, text, site_table(&caption, &columns, rows.collect()))?;
-    found.items.push(Item::Chart(Chart {
+    Some(section(title, text, table)?.with(Chart {
         title: "Live bytes of growing sites".to_owned(),
         caption:
             "Each point is the minimum of a sixtieth of the run, in time or in bytes allocated. Objects that \
@@ -241,14 +208,7 @@ pub fn growing(figures: &Figures) -> Option<Section> {
         x: Axis::even("part of the run, %"),
         y: Axis::even("MiB"),
         series: figures.growing.iter().take(CURVES).map(curve).collect(),
-    }));
-    Some(found)
-}
-
-fn slope(slope: Option<&Slope>) -> [String; 2] {
-    slope.map_or([NONE.to_owned(), NONE.to_owned()], |slope| {
-        [bytes(slope.value), format!("{} to {}", bytes(slope.low), bytes(slope.high))]
-    })
+    }))
 }
 
 fn curve(one: &Growing) -> Series {

@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use heaptoll_profiles::{Measure, Profile};
-use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
-use heaptoll_report::format::{NONE, shell_command};
+use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Section, Series, Table};
+use heaptoll_report::format::shell_command;
 use heaptoll_trace_analysis::lifetimes::{By, Clock, CurvePoint, GroupFigures, LifetimeFigures, Survival};
 use heaptoll_units::{bytes, number, objects, part, percent, time_ns, whole_bytes};
 
 use super::verdict;
 use heaptoll_command::call_stacks::flame;
 use heaptoll_command::subject;
-use heaptoll_command::tables::{site_table, table, table_item};
 
 /// Groups and sites listed.
 const LISTED: usize = 20;
@@ -20,7 +19,7 @@ const CURVES: usize = 8;
 
 /// The whole document; with a profile, its flame graph is on the page.
 pub fn document(figures: &LifetimeFigures, profile: Option<Profile>, trace: &Path) -> Document {
-    let by_bytes = figures.survival.iter().find(|survival| survival.clock == Clock::Bytes);
+    let by_bytes = in_bytes(&figures.survival);
     let ages = by_bytes.filter(|_| figures.all.objects > 0).map(|survival| {
         format!("{} Ages are bytes that the program allocates meanwhile.", quantiles(figures, survival))
     });
@@ -92,18 +91,19 @@ fn end(figures: &LifetimeFigures, clock: Clock) -> f64 {
 
 /// Shares and curves of all objects.
 fn survival(figures: &LifetimeFigures) -> Section {
-    let mut items = Vec::new();
+    let mut section = Section::new("Ages");
     for survival in &figures.survival {
         let end = end(figures, survival.clock);
         // Beyond the whole run nothing changes any more.
         let shown = survival.younger.iter().scan(0.0, |before, younger| {
             (std::mem::replace(before, younger.age as f64) < end).then_some(younger)
         });
-        let rows = shown.map(|younger| {
-            vec![age(survival.clock, younger.age as f64), percent(younger.objects), percent(younger.bytes)]
-        });
-        let caption = format!("freed before this age, in {}", clock_label(survival.clock));
-        let mut shares = table(&caption, &["age", "of objects", "of bytes"], rows.collect());
+        let mut shares = Table::of(shown)
+            .caption(format!("freed before this age, in {}", clock_label(survival.clock)))
+            .text("age", |younger| age(survival.clock, younger.age as f64))
+            .figure("of objects", |younger| percent(younger.objects))
+            .figure("of bytes", |younger| percent(younger.bytes))
+            .table();
         if survival.clock != Clock::Bytes {
             shares.notes.push(quantiles(figures, survival));
         }
@@ -113,7 +113,7 @@ fn survival(figures: &LifetimeFigures) -> Section {
                 time_ns(figures.time_resolution_ns as f64)
             ));
         }
-        items.push(Item::Table(shares));
+        section = section.with(shares);
     }
     for survival in &figures.survival {
         let ages = (resolution(figures, survival.clock), end(figures, survival.clock));
@@ -121,9 +121,9 @@ fn survival(figures: &LifetimeFigures) -> Section {
             series("objects", survival, ages, |point| point.objects),
             series("bytes", survival, ages, |point| point.bytes),
         ];
-        items.push(Item::Chart(curves(survival.clock, "Survival", series)));
+        section = section.with(curves(survival.clock, "Survival", series));
     }
-    Section { title: "Ages".into(), text: Vec::new(), items }
+    section
 }
 
 /// Ages below this are not distinguished.
@@ -201,6 +201,10 @@ fn curves(clock: Clock, title: &str, series: Vec<Series>) -> Chart {
     }
 }
 
+fn in_bytes(survival: &[Survival]) -> Option<&Survival> {
+    survival.iter().find(|survival| survival.clock == Clock::Bytes)
+}
+
 /// Ages by size, call site or thread.
 fn groups(figures: &LifetimeFigures) -> Section {
     let (title, column) = match figures.by {
@@ -208,130 +212,85 @@ fn groups(figures: &LifetimeFigures) -> Section {
         By::Site => ("By call site", "site"),
         By::Thread => ("By thread", "thread"),
     };
-    let row = |group: &GroupFigures, name: String| {
-        let bytes = group.survival.iter().find(|survival| survival.clock == Clock::Bytes);
-        let quantile = |found: fn(&Survival) -> Option<u64>| {
-            bytes.and_then(found).map_or_else(|| "never".to_owned(), |found| age(Clock::Bytes, found as f64))
-        };
-        let beyond = |age: u64| {
-            let younger = bytes.and_then(|survival| survival.younger_than(age));
-            younger.map_or_else(|| NONE.to_owned(), |younger| percent(1.0 - younger.objects))
-        };
-        vec![
-            name,
-            number(group.all.objects),
-            whole_bytes(group.all.bytes),
-            quantile(|survival| survival.median_age),
-            quantile(|survival| survival.age_90),
-            beyond(100 << 10),
-            beyond(1 << 20),
-            part(group.still_live.objects, group.all.objects),
-        ]
+    let quantile = |group: &GroupFigures, found: fn(&Survival) -> Option<u64>| {
+        let found = in_bytes(&group.survival).and_then(found);
+        found.map_or_else(|| "never".to_owned(), |found| age(Clock::Bytes, found as f64))
+    };
+    let beyond = |group: &GroupFigures, age: u64| {
+        let younger = in_bytes(&group.survival).and_then(|survival| survival.younger_than(age));
+        younger.map(|younger| percent(1.0 - younger.objects))
     };
     let all = figures.groups.len() as u64 + figures.other_groups_count;
     // Size classes are few, and all of them are listed.
     let listed = if figures.by == By::Size { figures.groups.len() } else { LISTED.min(figures.groups.len()) };
-    let mut rows: Vec<Vec<String>> =
-        figures.groups[..listed].iter().map(|group| row(group, group.name.clone())).collect();
-    if let Some(group) = &figures.other_groups
-        && listed == figures.groups.len()
-    {
-        rows.push(row(group, format!("{} others", number(figures.other_groups_count))));
-    }
+    let others = figures.other_groups.as_ref().filter(|_| listed == figures.groups.len());
+    let others = others.map(|group| (group, format!("{} others", number(figures.other_groups_count))));
+    let named = figures.groups[..listed].iter().map(|group| (group, group.name.clone()));
+    let rows: Vec<(&GroupFigures, String)> = named.chain(others).collect();
     let caption = match all.saturating_sub(rows.len() as u64) {
         0 => String::new(),
         _ => format!("the {listed} with the most bytes of {}", number(all)),
     };
-    let columns = [
-        column,
-        "objects",
-        "bytes",
-        "median age",
-        "90 % end before",
-        "beyond 100 KiB",
-        "beyond 1 MiB",
-        "never freed",
-    ];
-    let made = if figures.by == By::Site { site_table } else { table_item };
-    let mut items: Vec<Item> = made(&caption, &columns, rows).into_iter().collect();
-    if let Some(Item::Table(table)) = items.first_mut() {
-        table.notes.push("Ages are bytes allocated; shares refer to the group's objects.".to_owned());
-    }
+    let column = if figures.by == By::Site { Column::sites(column) } else { Column::text(column) };
+    let table = Table::of(rows)
+        .caption(caption)
+        .column(column, |(_, name)| name.clone())
+        .figure("objects", |(group, _)| number(group.all.objects))
+        .figure("bytes", |(group, _)| whole_bytes(group.all.bytes))
+        .figure("median age", |(group, _)| quantile(group, |survival| survival.median_age))
+        .figure("90 % end before", |(group, _)| quantile(group, |survival| survival.age_90))
+        .figure("beyond 100 KiB", |(group, _)| beyond(group, 100 << 10))
+        .figure("beyond 1 MiB", |(group, _)| beyond(group, 1 << 20))
+        .figure("never freed", |(group, _)| part(group.still_live.objects, group.all.objects))
+        .note("Ages are bytes allocated; shares refer to the group's objects.");
     let mut largest: Vec<&GroupFigures> = figures.groups.iter().collect();
     largest.sort_by_key(|group| std::cmp::Reverse(group.all.bytes));
     largest.truncate(CURVES);
     let series = largest.iter().filter_map(|group| {
-        let survival = group.survival.iter().find(|survival| survival.clock == Clock::Bytes)?;
+        let survival = in_bytes(&group.survival)?;
         Some(series(&group.name, survival, (1, figures.clock_bytes as f64), |point| point.objects))
     });
-    items.push(Item::Chart(curves(
-        Clock::Bytes,
-        &format!("Survival of objects {}", title.to_lowercase()),
-        series.collect(),
-    )));
-    Section { title: title.to_owned(), text: Vec::new(), items }
+    let of = format!("Survival of objects {}", title.to_lowercase());
+    let curves = curves(Clock::Bytes, &of, series.collect());
+    Section::new(title).with_all(table.if_any()).with(curves)
 }
 
 /// The table of what a generational collector would see.
 fn nurseries(figures: &LifetimeFigures) -> Section {
-    let share = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), percent);
-    let rows = figures.nurseries.iter().map(|nursery| {
-        let promoted = nursery.promoted_per_collection_bytes.map_or_else(|| NONE.to_owned(), bytes);
-        let per_mib =
-            nursery.survival_bytes.map_or_else(|| NONE.to_owned(), |share| bytes(share * 1_048_576.0));
-        vec![
-            whole_bytes(nursery.nursery_bytes),
-            number(nursery.collections),
-            share(nursery.survival_objects),
-            share(nursery.survival_bytes),
-            promoted,
-            per_mib,
-            whole_bytes(nursery.large.bytes),
-        ]
-    });
-    let columns = [
-        "nursery",
-        "collections",
-        "objects survive",
-        "bytes survive",
-        "promoted per collection",
-        "promoted per MiB",
-        "too large for it",
-    ];
-    let mut survive = table("", &columns, rows.collect());
-    survive.notes.push(
+    let survive = Table::of(&figures.nurseries)
+        .text("nursery", |nursery| whole_bytes(nursery.nursery_bytes))
+        .figure("collections", |nursery| number(nursery.collections))
+        .figure("objects survive", |nursery| nursery.survival_objects.map(percent))
+        .figure("bytes survive", |nursery| nursery.survival_bytes.map(percent))
+        .figure("promoted per collection", |nursery| nursery.promoted_per_collection_bytes.map(bytes))
+        .figure("promoted per MiB", |nursery| nursery.survival_bytes.map(|share| bytes(share * 1_048_576.0)))
+        .figure("too large for it", |nursery| whole_bytes(nursery.large.bytes));
+    Section::new("Nurseries").with(survive.note(
         "Allocation fills the nursery; objects alive when it is full survive and are promoted. The last nursery, which \
          the run does not fill, is left out. Objects end here when the program frees them; for a collector they end \
-         somewhat earlier or later."
-            .to_owned(),
-    );
-    Section { title: "Nurseries".into(), text: Vec::new(), items: vec![Item::Table(survive)] }
+         somewhat earlier or later.",
+    ))
 }
 
 /// Where objects come from that live long or are never freed.
 fn call_stacks(profile: Profile) -> Section {
-    let items = vec![flame(profile, Measure::LifetimeNs)];
-    Section { title: "Call stacks".into(), text: Vec::new(), items }
+    Section::new("Call stacks").with(flame(profile, Measure::LifetimeNs))
 }
 
 /// Never-freed objects by call site.
 fn never_freed(figures: &LifetimeFigures) -> Option<Section> {
-    let rows = figures.still_live_by_site.iter().take(LISTED).map(|left| {
-        vec![
-            left.name.clone(),
-            number(left.stacks),
-            number(left.held.objects),
-            whole_bytes(left.held.bytes),
-            part(left.held.bytes, figures.still_live.bytes),
-        ]
-    });
     let caption = match figures.still_live_by_site.len() {
         all if all > LISTED => format!("the {LISTED} sites with the most bytes of {}", number(all as u64)),
         _ => String::new(),
     };
-    let columns = ["site", "stacks", "objects", "bytes", "of all never freed"];
-    let item = site_table(&caption, &columns, rows.collect())?;
-    Some(Section { title: "Still live at exit".into(), text: Vec::new(), items: vec![item] })
+    let table = Table::of(figures.still_live_by_site.iter().take(LISTED))
+        .caption(caption)
+        .sites("site", |left| left.name.clone())
+        .figure("stacks", |left| number(left.stacks))
+        .figure("objects", |left| number(left.held.objects))
+        .figure("bytes", |left| whole_bytes(left.held.bytes))
+        .figure("of all never freed", |left| part(left.held.bytes, figures.still_live.bytes));
+    Some(Section::new("Still live at exit").with(table.if_any()?))
 }
 
 #[cfg(test)]

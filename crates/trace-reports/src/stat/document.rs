@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heaptoll_profiles::{Measure, Profile};
-use heaptoll_report::document::{Document, Item, Section};
+use heaptoll_report::document::{Columns, Document, Section, Table};
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::stat::StatFigures;
 use heaptoll_units::{bytes, number, objects, part, percent, rate, time_ns, whole_bytes};
@@ -11,7 +11,6 @@ use heaptoll_units::{bytes, number, objects, part, percent, rate, time_ns, whole
 use super::sections;
 use heaptoll_command::call_stacks::flame;
 use heaptoll_command::subject;
-use heaptoll_command::tables::table;
 
 /// The whole document; with a profile, its flame graph is on the page.
 pub fn document(figures: &StatFigures, profile: Option<Profile>, trace: &Path) -> Document {
@@ -52,24 +51,25 @@ pub fn document(figures: &StatFigures, profile: Option<Profile>, trace: &Path) -
 fn overview(figures: &StatFigures) -> Section {
     let all =
         [objects_and_bytes(figures), kept_and_temporary(figures), rates(figures), cross_thread(figures)];
-    let rows =
-        all.into_iter().flatten().map(|(name, value, more)| vec![name.to_owned(), value, more]).collect();
-    let mut overview = table("", &["", "", ""], rows);
-    overview.columns[2].figures = false;
-    if figures.internal.unknown > 0 {
-        overview.notes.push(format!(
+    let unknown = (figures.internal.unknown > 0).then(|| {
+        format!(
             "The usable size of {} blocks is unknown: it is assumed equal to the requested size.",
             number(figures.internal.unknown)
-        ));
-    }
-    if figures.rates.objects_per_cpu_s.is_some() {
-        overview.notes.push("CPU and wall time belong to the recorded run, with the recorder.".to_owned());
-    }
-    Section { title: String::new(), text: Vec::new(), items: vec![Item::Table(overview)] }
+        )
+    });
+    let times = figures.rates.objects_per_cpu_s;
+    let times = times.map(|_| "CPU and wall time belong to the recorded run, with the recorder.".to_owned());
+    let overview = lines(all.into_iter().flatten());
+    Section::default().with(overview.notes(unknown).notes(times))
 }
 
 /// A line of the overview: what, its figure, and more about it.
-type Line = (&'static str, String, String);
+pub(super) type Line = (&'static str, String, String);
+
+/// The table of such lines.
+pub(super) fn lines(all: impl IntoIterator<Item = Line>) -> Columns<Line> {
+    Table::of(all).text("", |line| line.0).figure("", |line| line.1.clone()).text("", |line| line.2.clone())
+}
 
 fn objects_and_bytes(figures: &StatFigures) -> Vec<Line> {
     let peak = &figures.peak;

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
+use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Section, Series, Table};
 use heaptoll_report::format::{NONE, printable, shell_command};
 use heaptoll_trace::Memory;
 use heaptoll_trace::graph::{Batch, Reader};
@@ -11,9 +11,9 @@ use heaptoll_trace_analysis::graph::{EACH_OBJECT, GraphFigures, GraphHeap, RootP
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{figure, mib, number, part, percent, whole_bytes};
 
+use super::document::lines;
 use super::request::Request;
 use heaptoll_command::failure::Failure;
-use heaptoll_command::tables::{site_table, table};
 use heaptoll_command::trace_source;
 
 pub use heaptoll_trace_analysis::graph::GraphFigures as Figures;
@@ -91,17 +91,17 @@ fn overview(figures: &GraphFigures) -> Section {
     let all = roots.register + roots.stack + roots.in_static + roots.mapping;
     let count = figures.points.len() as u64;
     let each = |of: u64| if count == 0 { NONE.to_owned() } else { figure(of as f64 / count as f64) };
-    let row = |name: &str, value: String, more: String| vec![name.to_owned(), value, more];
+    let row = |name: &'static str, value: String| (name, value, String::new());
     let mut rows = vec![
-        row(
+        (
             "objects",
             number(figures.objects),
             format!("{}; each realloc makes another", whole_bytes(figures.bytes)),
         ),
-        row("most bytes alive", whole_bytes(figures.max_live_bytes), String::new()),
-        row("edges stored", number(figures.edges_stored), String::new()),
-        row("edges overwritten by a non-pointer", number(figures.edges_cleared), String::new()),
-        row(
+        row("most bytes alive", whole_bytes(figures.max_live_bytes)),
+        row("edges stored", number(figures.edges_stored)),
+        row("edges overwritten by a non-pointer", number(figures.edges_cleared)),
+        (
             "most edges at a time",
             number(figures.max_edges),
             format!(
@@ -109,12 +109,12 @@ fn overview(figures: &GraphFigures) -> Section {
                 part(8 * figures.max_edges, figures.bytes_at_max_edges)
             ),
         ),
-        row("root points", number(count), format!("{} roots each", each(all))),
-        row("  in registers", each(roots.register), String::new()),
-        row("  on stacks", each(roots.stack), String::new()),
-        row("  in static data", each(roots.in_static), String::new()),
-        row("  in other mappings", each(roots.mapping), String::new()),
-        row(
+        ("root points", number(count), format!("{} roots each", each(all))),
+        row("  in registers", each(roots.register)),
+        row("  on stacks", each(roots.stack)),
+        row("  in static data", each(roots.in_static)),
+        row("  in other mappings", each(roots.mapping)),
+        (
             "objects reachable only by hidden pointers",
             number(figures.hidden.objects),
             format!(
@@ -126,29 +126,21 @@ fn overview(figures: &GraphFigures) -> Section {
         row(
             "bytes an event, before compression",
             figure(figures.plain_bytes as f64 / figures.events.max(1) as f64),
-            String::new(),
         ),
     ];
     if figures.references {
         let stores = format!("{} of them stores", part(figures.stores, figures.accesses));
-        rows.push(row("loads and stores", number(figures.accesses), stores));
+        rows.push(("loads and stores", number(figures.accesses), stores));
         let within = format!(
             "{} of the loads and stores happen in them",
             part(figures.request_accesses, figures.accesses)
         );
-        rows.push(row(
-            "requests",
-            number(figures.requests),
-            if figures.requests > 0 { within } else { String::new() },
-        ));
+        let within = if figures.requests > 0 { within } else { String::new() };
+        rows.push(("requests", number(figures.requests), within));
     }
-    let mut overview = table("", &["", "", ""], rows);
-    overview.columns[2].figures = false;
-    overview.notes.push(
-        "Hidden pointers: objects that were unreachable at a root point, but that the program touched later."
-            .to_owned(),
-    );
-    Section { title: String::new(), text: Vec::new(), items: vec![Item::Table(overview)] }
+    Section::default().with(lines(rows).note(
+        "Hidden pointers: objects that were unreachable at a root point, but that the program touched later.",
+    ))
 }
 
 /// What is live, reachable and still used at root points.
@@ -159,19 +151,16 @@ fn points(figures: &GraphFigures) -> Option<Section> {
     }
     let step = all.len().div_ceil(SHOWN);
     let rows = all.iter().enumerate().filter(|(at, _)| at % step == step - 1 || at + 1 == all.len());
-    let rows = rows.map(|(_, point)| {
-        vec![
-            whole_bytes(point.clock_bytes),
-            whole_bytes(point.live_bytes),
-            whole_bytes(point.reachable_bytes),
-            part(point.reachable_bytes, point.live_bytes),
-            whole_bytes(point.used_bytes),
-            part(point.used_bytes, point.live_bytes),
-        ]
-    });
-    let columns = ["bytes allocated", "not freed", "reachable", "of that", "used later", "of that"];
     let caption =
         if step > 1 { format!("one in {step} of {} root points", all.len()) } else { String::new() };
+    let table = Table::of(rows.map(|(_, point)| point))
+        .caption(caption)
+        .text("bytes allocated", |point| whole_bytes(point.clock_bytes))
+        .figure("not freed", |point| whole_bytes(point.live_bytes))
+        .figure("reachable", |point| whole_bytes(point.reachable_bytes))
+        .figure("of that", |point| part(point.reachable_bytes, point.live_bytes))
+        .figure("used later", |point| whole_bytes(point.used_bytes))
+        .figure("of that", |point| part(point.used_bytes, point.live_bytes));
     let series = |name: &str, bytes: fn(&RootPoint) -> u64| Series {
         name: name.to_owned(),
         points: all.iter().map(|point| (mib(point.clock_bytes), mib(bytes(point)))).collect(),
@@ -189,28 +178,20 @@ fn points(figures: &GraphFigures) -> Option<Section> {
             series("used later", |point| point.used_bytes),
         ],
     };
-    Some(Section {
-        title: "Root points".into(),
-        text: Vec::new(),
-        items: vec![Item::Table(table(&caption, &columns, rows.collect())), Item::Chart(chart)],
-    })
+    Some(Section::new("Root points").with(table).with(chart))
 }
 
 /// Who allocates, and whose objects are held by hidden pointers, when the trace has call stacks.
 fn sites(figures: &GraphFigures) -> Option<Section> {
-    let rows = figures.call_sites.iter().take(SITES_SHOWN).map(|site| {
-        vec![
-            site.name.clone(),
-            number(site.objects),
-            whole_bytes(site.bytes),
-            part(site.bytes, figures.bytes),
-            number(site.hidden_objects),
-            whole_bytes(site.hidden_bytes),
-        ]
-    });
-    let columns = ["site", "objects", "bytes", "of all", "hidden", "their bytes"];
-    let table = site_table("by bytes allocated", &columns, rows.collect())?;
-    Some(Section { title: "Call sites".into(), text: Vec::new(), items: vec![table] })
+    let table = Table::of(figures.call_sites.iter().take(SITES_SHOWN))
+        .caption("by bytes allocated")
+        .sites("site", |site| site.name.clone())
+        .figure("objects", |site| number(site.objects))
+        .figure("bytes", |site| whole_bytes(site.bytes))
+        .figure("of all", |site| part(site.bytes, figures.bytes))
+        .figure("hidden", |site| number(site.hidden_objects))
+        .figure("their bytes", |site| whole_bytes(site.hidden_bytes));
+    Some(Section::new("Call sites").with(table.if_any()?))
 }
 
 /// How far the bounds of bounds are apart.
@@ -220,9 +201,9 @@ fn bounds(figures: &GraphFigures) -> Section {
         if bounds.lifetime == 0 { NONE.to_owned() } else { percent(area as f64 / bounds.lifetime as f64) }
     };
     let row = |name: &str, objects: u64, bytes: String, area: String| {
-        vec![name.to_owned(), number(objects), part(objects, bounds.objects), bytes, area]
+        [name.to_owned(), number(objects), part(objects, bounds.objects), bytes, area]
     };
-    let rows = vec![
+    let rows = [
         row("freed", bounds.objects, whole_bytes(bounds.bytes), share(bounds.lifetime)),
         row("after the last touch", bounds.objects, String::new(), share(bounds.unused)),
         row(
@@ -239,14 +220,8 @@ fn bounds(figures: &GraphFigures) -> Section {
         ),
         row("between two root points", bounds.between_points, String::new(), String::new()),
     ];
-    let columns = ["objects", "objects", "of all", "bytes", "of their space-time"];
-    let text =
-        "An object dies between its last touch and its free. It became unreachable before the free if no \
-    pointer led to it at an earlier root point. Otherwise it stayed reachable until the free or longer."
-            .to_owned();
-    Section {
-        title: "Bounds of lifetimes".into(),
-        text: vec![text],
-        items: vec![Item::Table(table("", &columns, rows))],
-    }
+    let columns = Column::headings(["objects", "objects", "of all", "bytes", "of their space-time"]);
+    let text = "An object dies between its last touch and its free. It became unreachable before the free if no \
+    pointer led to it at an earlier root point. Otherwise it stayed reachable until the free or longer.";
+    Section::new("Bounds of lifetimes").say(text).with(Table::listed(columns, rows))
 }

@@ -1,12 +1,10 @@
 //! The sections of `heaptoll trace stat` below its first table.
 
-use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
+use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::plural;
 use heaptoll_trace::EventKind;
 use heaptoll_trace_analysis::stat::{CallSiteFigures, Point, StatFigures};
-use heaptoll_units::{bytes, number, objects, part, percent, time_ns, whole_bytes};
-
-use heaptoll_command::tables::{site_table, table, table_item};
+use heaptoll_units::{number, objects, part, percent, time_ns, whole_bytes};
 
 /// Threads listed.
 const THREADS: usize = 16;
@@ -31,18 +29,14 @@ fn kind_name(kind: EventKind) -> &'static str {
 
 /// Counts and bytes by kind.
 pub fn calls(figures: &StatFigures) -> Option<Section> {
-    let rows = figures.kinds.iter().map(|kind| {
-        let mean = if kind.calls > 0 { bytes(kind.bytes as f64 / kind.calls as f64) } else { String::new() };
-        vec![
-            kind_name(kind.kind).to_owned(),
-            number(kind.calls),
-            part(kind.calls, figures.events),
-            whole_bytes(kind.bytes),
-            mean,
-        ]
-    });
-    let item = table_item("", &["call", "calls", "of all", "bytes", "mean"], rows.collect())?;
-    Some(Section { title: "Calls".into(), text: Vec::new(), items: vec![item] })
+    let mean = |bytes: u64, calls: u64| heaptoll_units::bytes(bytes as f64 / calls as f64);
+    let table = Table::of(&figures.kinds)
+        .text("call", |kind| kind_name(kind.kind))
+        .figure("calls", |kind| number(kind.calls))
+        .figure("of all", |kind| part(kind.calls, figures.events))
+        .figure("bytes", |kind| whole_bytes(kind.bytes))
+        .figure("mean", |kind| if kind.calls > 0 { mean(kind.bytes, kind.calls) } else { String::new() });
+    Some(Section::new("Calls").with(table.if_any()?))
 }
 
 /// The size histogram.
@@ -53,38 +47,28 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
         false if up_to <= 1024 => format!("{from} to {up_to} B"),
         false => format!("to {}", whole_bytes(up_to)),
     };
-    let powers = sizes.powers.iter().map(|row| {
-        vec![
-            range(row.from, row.up_to),
-            number(row.objects),
-            part(row.objects, figures.objects),
-            percent(row.cumulative_objects),
-            whole_bytes(row.bytes),
-            percent(row.cumulative_bytes),
-        ]
-    });
-    let columns = ["size", "objects", "of all", "cumulative", "bytes", "cumulative"];
-    let powers =
-        table_item("by powers of two, as requested when the object is made", &columns, powers.collect())?;
-    let commonest = sizes.commonest.iter().map(|size| {
-        vec![
-            format!("{} B", number(size.size)),
-            number(size.objects),
-            percent(size.share),
-            percent(size.cumulative),
-        ]
-    });
-    let caption =
-        format!("the {} commonest of {} different sizes", sizes.commonest.len(), number(sizes.distinct));
-    let mut items = vec![powers];
-    let mut commonest = table(&caption, &["size", "objects", "of all", "cumulative"], commonest.collect());
-    if sizes.not_distinguished > 0 {
-        commonest.notes.push(format!(
-            "The exact sizes of {} were not kept, because there are too many different ones.",
-            objects(sizes.not_distinguished)
-        ));
-    }
-    items.push(Item::Table(commonest));
+    let powers = Table::of(&sizes.powers)
+        .caption("by powers of two, as requested when the object is made")
+        .text("size", |row| range(row.from, row.up_to))
+        .figure("objects", |row| number(row.objects))
+        .figure("of all", |row| part(row.objects, figures.objects))
+        .figure("cumulative", |row| percent(row.cumulative_objects))
+        .figure("bytes", |row| whole_bytes(row.bytes))
+        .figure("cumulative", |row| percent(row.cumulative_bytes))
+        .if_any()?;
+    let kinds = number(sizes.distinct);
+    let commonest = Table::of(&sizes.commonest)
+        .caption(format!("the {} commonest of {kinds} different sizes", sizes.commonest.len()))
+        .text("size", |size| format!("{} B", number(size.size)))
+        .figure("objects", |size| number(size.objects))
+        .figure("of all", |size| percent(size.share))
+        .figure("cumulative", |size| percent(size.cumulative))
+        .notes((sizes.not_distinguished > 0).then(|| {
+            format!(
+                "The exact sizes of {} were not kept, because there are too many different ones.",
+                objects(sizes.not_distinguished)
+            )
+        }));
     let names = sizes.powers.iter().map(|row| whole_bytes(row.up_to)).collect();
     let bars = |name: &str, value: fn(&heaptoll_trace_analysis::stat::SizeRow) -> u64, whole: u64| Series {
         name: name.to_owned(),
@@ -97,7 +81,7 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
         ..Series::default()
     };
     let requested_bytes: u64 = sizes.powers.iter().map(|row| row.bytes).sum();
-    items.push(Item::Chart(Chart {
+    let chart = Chart {
         title: "Sizes".into(),
         caption:
             "Share of objects and of bytes by size; a bar covers sizes from half of its label to the label."
@@ -109,8 +93,8 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
             bars("objects", |row| row.objects, figures.objects),
             bars("bytes", |row| row.bytes, requested_bytes),
         ],
-    }));
-    Some(Section { title: "Sizes".into(), text: Vec::new(), items })
+    };
+    Some(Section::new("Sizes").with(powers).with(commonest).with(chart))
 }
 
 fn share(part: u64, whole: u64) -> f64 {
@@ -142,24 +126,21 @@ pub fn reallocs(figures: &StatFigures) -> Option<Section> {
             number(reallocs.longest_chain)
         ),
     ];
-    let factors = reallocs.factors.iter().filter(|row| row.calls > 0);
-    let factors = factors.map(|row| vec![row.factor.clone(), number(row.calls), of_calls(row.calls)]);
-    let chains = reallocs.chains.iter().map(|row| {
-        let times = match row.from == row.up_to {
+    let factors = Table::of(reallocs.factors.iter().filter(|row| row.calls > 0))
+        .caption("new size by old size")
+        .text("factor", |row| row.factor.clone())
+        .figure("calls", |row| number(row.calls))
+        .figure("of all", |row| of_calls(row.calls));
+    let chains = Table::of(&reallocs.chains)
+        .caption("how often the same object is resized")
+        .text("times", |row| match row.from == row.up_to {
             true => number(row.from),
             false => format!("{} to {}", number(row.from), number(row.up_to)),
-        };
-        vec![times, number(row.objects), part(row.objects, reallocs.resized_objects)]
-    });
-    let items = [
-        table_item("new size by old size", &["factor", "calls", "of all"], factors.collect()),
-        table_item(
-            "how often the same object is resized",
-            &["times", "objects", "of resized"],
-            chains.collect(),
-        ),
-    ];
-    Some(Section { title: "Realloc".into(), text, items: items.into_iter().flatten().collect() })
+        })
+        .figure("objects", |row| number(row.objects))
+        .figure("of resized", |row| part(row.objects, reallocs.resized_objects));
+    let section = Section { text, ..Section::new("Realloc") };
+    Some(section.with_all(factors.if_any()).with_all(chains.if_any()))
 }
 
 /// Allocations and frees by thread; nothing for a single thread.
@@ -169,17 +150,6 @@ pub fn threads(figures: &StatFigures) -> Option<Section> {
     }
     let mut threads: Vec<_> = figures.threads.iter().collect();
     threads.sort_by_key(|thread| std::cmp::Reverse(thread.objects + thread.resizes + thread.frees));
-    let rows = threads.iter().take(THREADS).map(|thread| {
-        vec![
-            thread.thread.to_string(),
-            number(thread.objects),
-            whole_bytes(thread.bytes),
-            number(thread.resizes),
-            number(thread.frees),
-            part(thread.frees_of_others, thread.frees),
-        ]
-    });
-    let columns = ["thread", "objects", "bytes", "resizes", "frees", "of others' objects"];
     let caption = match threads.len().saturating_sub(THREADS) {
         0 => String::new(),
         more => format!("the {THREADS} busiest; {} more", number(more as u64)),
@@ -189,25 +159,32 @@ pub fn threads(figures: &StatFigures) -> Option<Section> {
         number(threads.len() as u64),
         part(figures.cross_thread_frees, figures.frees)
     );
-    let item = table_item(&caption, &columns, rows.collect());
-    Some(Section { title: "Threads".into(), text: vec![text], items: item.into_iter().collect() })
+    let table = Table::of(threads.into_iter().take(THREADS))
+        .caption(caption)
+        .text("thread", |thread| thread.thread.to_string())
+        .figure("objects", |thread| number(thread.objects))
+        .figure("bytes", |thread| whole_bytes(thread.bytes))
+        .figure("resizes", |thread| number(thread.resizes))
+        .figure("frees", |thread| number(thread.frees))
+        .figure("of others' objects", |thread| part(thread.frees_of_others, thread.frees));
+    Some(Section::new("Threads").say(text).with(table))
 }
 
 /// How long calls took, when the trace has that.
 pub fn latencies(figures: &StatFigures) -> Option<Section> {
     let first = figures.latencies.first()?;
-    let mut columns = vec!["call".to_owned(), "calls".into(), "mean".into()];
-    columns.extend(first.percentiles.iter().map(|(percentile, _)| format!("{percentile} %")));
-    columns.push("longest".into());
-    let rows = figures.latencies.iter().map(|latency| {
-        let mut row = vec![latency.call.name().to_owned(), number(latency.calls), time_ns(latency.mean_ns)];
-        row.extend(latency.percentiles.iter().map(|&(_, ns)| time_ns(ns as f64)));
-        row.push(time_ns(latency.max_ns as f64));
-        row
-    });
-    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let item = table_item("percentiles of the time in the manager", &columns, rows.collect())?;
-    Some(Section { title: "Latency".into(), text: Vec::new(), items: vec![item] })
+    let table = Table::of(&figures.latencies)
+        .caption("percentiles of the time in the manager")
+        .text("call", |latency| latency.call.name())
+        .figure("calls", |latency| number(latency.calls))
+        .figure("mean", |latency| time_ns(latency.mean_ns))
+        .each(
+            first.percentiles.iter().enumerate(),
+            |(_, (percentile, _))| Column::figures(&format!("{percentile} %")),
+            |latency, (at, _)| time_ns(latency.percentiles[*at].1 as f64),
+        )
+        .figure("longest", |latency| time_ns(latency.max_ns as f64));
+    Some(Section::new("Latency").with(table))
 }
 
 /// Call sites that allocate, when the trace has call stacks.
@@ -216,19 +193,16 @@ pub fn sites(figures: &StatFigures, flame: Option<Item>) -> Option<Section> {
         let mut sites: Vec<&CallSiteFigures> =
             figures.call_sites.iter().filter(|site| key(site) > 0).collect();
         sites.sort_by_key(|site| std::cmp::Reverse(key(site)));
-        let rows = sites.iter().take(SITES).map(|site| {
-            vec![
-                site.name.clone(),
-                number(site.stacks),
-                number(site.objects),
-                whole_bytes(site.bytes),
-                part(site.bytes, figures.bytes),
-                whole_bytes(site.at_peak.bytes),
-                whole_bytes(site.at_exit.bytes),
-            ]
-        });
-        let columns = ["site", "stacks", "objects", "bytes", "of all", "at the peak", "never freed"];
-        site_table(caption, &columns, rows.collect())
+        let table = Table::of(sites.into_iter().take(SITES))
+            .caption(caption)
+            .sites("site", |site| site.name.clone())
+            .figure("stacks", |site| number(site.stacks))
+            .figure("objects", |site| number(site.objects))
+            .figure("bytes", |site| whole_bytes(site.bytes))
+            .figure("of all", |site| part(site.bytes, figures.bytes))
+            .figure("at the peak", |site| whole_bytes(site.at_peak.bytes))
+            .figure("never freed", |site| whole_bytes(site.at_exit.bytes));
+        table.if_any().map(Item::Table)
     };
     let items = [
         flame,
@@ -256,15 +230,13 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
     let clock = |point: &Point| point.clock_bytes as f64 / MIB;
     let seconds = |point: &Point| point.time_ns as f64 / 1e9;
     let live = |point: &Point| point.live_bytes as f64 / MIB;
-    let chart = |title: &str, x: &str, y: &str, caption: &str, series| {
-        Item::Chart(Chart {
-            title: title.to_owned(),
-            caption: caption.to_owned(),
-            form: Form::Steps,
-            x: Axis { title: x.to_owned(), ..Axis::default() },
-            y: Axis { title: y.to_owned(), ..Axis::default() },
-            series,
-        })
+    let chart = |title: &str, x: &str, y: &str, caption: &str, series| Chart {
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        form: Form::Steps,
+        x: Axis { title: x.to_owned(), ..Axis::default() },
+        y: Axis { title: y.to_owned(), ..Axis::default() },
+        series,
     };
     let envelope = "Each point is the maximum of a range of events.";
     let mut by_time = vec![series("live bytes", &|point| (seconds(point), live(point)))];
@@ -272,7 +244,7 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
         let resident = figures.resident.iter().map(|&(ns, kib)| (ns as f64 / 1e9, kib as f64 / 1024.0));
         by_time.push(Series { name: "resident set".into(), points: resident.collect(), ..Series::default() });
     }
-    let items = vec![
+    let charts = [
         chart(
             "Live bytes by bytes allocated",
             "bytes allocated, MiB",
@@ -308,7 +280,7 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
         let samples = plural(figures.resident.len(), "sample");
         format!("At least {} was resident (largest of {samples}).", whole_bytes(resident))
     }));
-    Some(Section { title: "Over the run".into(), text, items })
+    Some(Section { text, ..Section::new("Over the run") }.with_all(charts))
 }
 
 #[cfg(test)]

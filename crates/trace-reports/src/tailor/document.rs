@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use heaptoll_report::document::{Document, Item, Section};
-use heaptoll_report::format::{NONE, shell_command};
+use heaptoll_report::document::{Document, Section, Table};
+use heaptoll_report::format::shell_command;
 use heaptoll_units::{number, part, whole_bytes};
 
-use super::figures::{ClassFigures, Figures};
+use super::figures::Figures;
 use super::sentences;
 use heaptoll_command::subject;
-use heaptoll_command::tables::table;
 
 /// The whole document.
 pub fn document(figures: &Figures, trace: &Path) -> Document {
@@ -38,38 +37,21 @@ pub fn document(figures: &Figures, trace: &Path) -> Document {
 }
 
 fn classes(figures: &Figures) -> Option<Section> {
-    let row = |class: &ClassFigures| {
-        vec![
-            whole_bytes(class.block_bytes),
-            number(class.requests),
-            part(class.requests, figures.requests),
-            part(class.short_lives, class.exact_requests),
-            number(class.peak_blocks),
-            whole_bytes(class.peak_blocks * class.block_bytes),
-            whole_bytes(class.chunk_bytes),
-            if class.populate_bytes == 0 { NONE.to_owned() } else { whole_bytes(class.populate_bytes) },
-        ]
-    };
-    let columns = [
-        "class",
-        "requests",
-        "of all",
-        "short lives",
-        "most live",
-        "their bytes",
-        "chunk",
-        "mapped together",
-    ];
-    let mut all = table("", &columns, figures.classes.iter().map(row).collect());
-    all.notes.push(
-        "Short lives: freed or resized before 32 KiB are allocated. Pages of large classes are mapped in groups."
-            .to_owned(),
-    );
-    (!figures.classes.is_empty()).then(|| Section {
-        title: "Classes".into(),
-        text: Vec::new(),
-        items: vec![Item::Table(all)],
-    })
+    let table = Table::of(&figures.classes)
+        .text("class", |class| whole_bytes(class.block_bytes))
+        .figure("requests", |class| number(class.requests))
+        .figure("of all", |class| part(class.requests, figures.requests))
+        .figure("short lives", |class| part(class.short_lives, class.exact_requests))
+        .figure("most live", |class| number(class.peak_blocks))
+        .figure("their bytes", |class| whole_bytes(class.peak_blocks * class.block_bytes))
+        .figure("chunk", |class| whole_bytes(class.chunk_bytes))
+        .figure("mapped together", |class| {
+            (class.populate_bytes > 0).then(|| whole_bytes(class.populate_bytes))
+        })
+        .note(
+            "Short lives: freed or resized before 32 KiB are allocated. Pages of large classes are mapped in groups.",
+        );
+    Some(Section::new("Classes").with(table.if_any()?))
 }
 
 /// Which files were written, and what compares the allocator.

@@ -1,10 +1,10 @@
 //! The document of two instruction counts: for each program a sentence, its functions, and its routines of the malloc
 //! family.
 
-use heaptoll_report::document::{Column, Document, Item, Section, Table};
+use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_units::{number, percent};
 
-use super::figures::{Figures, Pair, Routine};
+use super::figures::{Figures, Pair};
 use heaptoll_gate::diagnosis::{Causes, place, sections};
 use heaptoll_gate::metric::Metric;
 
@@ -70,28 +70,13 @@ fn routines(pair: &Pair) -> Option<Section> {
         };
         format!("{sign}{}", number(new.abs_diff(base)))
     };
-    let row = |one: &Routine| {
-        vec![
-            one.routine.clone(),
-            number(one.base_calls),
-            number(one.new_calls),
-            signed(one.base_calls, one.new_calls),
-            number(one.base_instructions),
-            number(one.new_instructions),
-            signed(one.base_instructions, one.new_instructions),
-        ]
-    };
-    let figures =
-        ["calls, base", "calls, new", "more calls", "instructions, base", "instructions, new", "more"];
-    let columns = std::iter::once(Column::text("routine")).chain(figures.map(Column::figures));
-    let table = Table {
-        columns: columns.collect(),
-        rows: pair.routines.iter().map(row).collect(),
-        ..Table::default()
-    };
-    (!table.rows.is_empty()).then(|| Section {
-        title: "Routines of the malloc family".into(),
-        text: vec![],
-        items: vec![Item::Table(table)],
-    })
+    let table = Table::of(&pair.routines)
+        .text("routine", |one| one.routine.clone())
+        .figure("calls, base", |one| number(one.base_calls))
+        .figure("calls, new", |one| number(one.new_calls))
+        .figure("more calls", |one| signed(one.base_calls, one.new_calls))
+        .figure("instructions, base", |one| number(one.base_instructions))
+        .figure("instructions, new", |one| number(one.new_instructions))
+        .figure("more", |one| signed(one.base_instructions, one.new_instructions));
+    Some(Section::new("Routines of the malloc family").with(table.if_any()?))
 }

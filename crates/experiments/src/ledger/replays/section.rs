@@ -3,7 +3,7 @@
 use heaptoll_ledger::{Pins, Snapshot, Term};
 use heaptoll_replay::job::Touch;
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
-use heaptoll_report::format::{NONE, seconds};
+use heaptoll_report::format::seconds;
 use heaptoll_trace::Sites;
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{MIB, kib, number, per_hundred, whole_bytes};
@@ -41,25 +41,37 @@ pub fn section(replays: &Replays, recorded: &Recorded) -> Section {
     // The columns are the call sites that hold most in the recorded run, or under the first manager.
     let first = all.first().map(|pins| rows(pins, &mut call_sites)).unwrap_or_default();
     let columns: Vec<&Row> = first.iter().filter(|row| row.pin.site != 0).take(SITES).collect();
-    let mut lines = Vec::new();
-    if let (Some(snapshot), Some(pins)) = (at_point, recorded_pins) {
-        lines.push(recorded_line(recorded.manager, snapshot, pins, &columns, &mut call_sites));
-    }
-    lines.extend(replays.managers.iter().map(|one| line(one, replays.events, &columns, &mut call_sites)));
+    let line =
+        at_point.zip(recorded_pins).map(|(snapshot, pins)| recorded_line(recorded.manager, snapshot, pins));
+    let lines = line.into_iter().chain(replays.managers.iter().map(|one| line_of(one, replays.events)));
+    let figure = |line: &Line, of: fn(&Figures) -> u64| line.figures.as_ref().map(|found| kib(of(found)));
+    let table = Table::of(lines)
+        .text("Manager", |line| line.manager.clone())
+        .figure("Resident KiB", |line| figure(line, |found| found.resident))
+        .figure("live KiB", |line| figure(line, |found| found.live))
+        .figure("external KiB", |line| figure(line, |found| found.external))
+        .figure("%", |line| line.figures.as_ref().map(|found| per_hundred(found.external, found.resident)))
+        .figure("no live block KiB", |line| figure(line, |found| found.empty))
+        .optional("most external KiB", |line| figure(line, |found| found.most))
+        .each(
+            &columns,
+            |site| Column::figures(&format!("pinned by {}, KiB", innermost(&site.name))),
+            |line, site| {
+                line.figures.as_ref()?;
+                line.pins.map(|pins| kib(held(pins, site, &mut call_sites)))
+            },
+        )
+        .notes(notes(replays));
     let was = at_point.zip(recorded_pins).map(|(snapshot, _)| (recorded.manager, snapshot));
     let text = std::iter::once(introduction(replays, at_point))
         .chain(sentence(replays, columns.first().copied(), was, &mut call_sites))
         .collect();
-    let table = Table { columns: headings(&columns), rows: lines, notes: notes(replays), ..Table::default() };
-    let mut items = vec![Item::Table(table)];
-    items.extend(chart(replays, recorded));
     let failed =
         replays.managers.iter().filter_map(|one| Some(format!("{}: {}", one.name, one.failed.as_ref()?)));
     let failed: Vec<String> = failed.collect();
-    if !failed.is_empty() {
-        items.push(Item::Warnings(failed));
-    }
-    Section { title: "The same program under other managers".into(), text, items }
+    let failed = (!failed.is_empty()).then_some(Item::Warnings(failed));
+    let section = Section { text, ..Section::new("The same program under other managers") };
+    section.with(table).with_all(chart(replays, recorded)).with_all(failed)
 }
 
 fn introduction(replays: &Replays, snapshot: Option<&Snapshot>) -> String {
@@ -128,66 +140,48 @@ fn held(pins: &Pins, row: &Row, call_sites: &mut CallSites) -> u64 {
     pins.sites.iter().filter(|pin| call_sites.row(pin.site) == row.row).map(|pin| pin.bytes()).sum()
 }
 
-fn headings(sites: &[&Row]) -> Vec<Column> {
-    let mut columns = vec![
-        Column::text("Manager"),
-        Column::figures("Resident KiB"),
-        Column::figures("live KiB"),
-        Column::figures("external KiB"),
-        Column::figures("%"),
-        Column::figures("no live block KiB"),
-        Column::optional("most external KiB"),
-    ];
-    columns
-        .extend(sites.iter().map(|row| Column::figures(&format!("pinned by {}, KiB", innermost(&row.name)))));
-    columns
-}
-
 /// The first frame of a call site.
 fn innermost(name: &str) -> &str {
     name.split_once(" < ").map_or(name, |(first, _)| first)
 }
 
-fn recorded_line(
-    manager: &str,
-    snapshot: &Snapshot,
-    pins: &Pins,
-    sites: &[&Row],
-    call_sites: &mut CallSites,
-) -> Vec<String> {
-    let heap = heap(snapshot);
-    let mut cells = vec![
-        format!("{manager}, as recorded"),
-        kib(heap),
-        kib(snapshot.live_bytes),
-        kib(pins.bytes),
-        per_hundred(pins.bytes, heap),
-        kib(empty(snapshot)),
-        kib(pins.bytes),
-    ];
-    cells.extend(sites.iter().map(|row| kib(held(pins, row, call_sites))));
-    cells
+/// A manager at the point.
+struct Line<'a> {
+    manager: String,
+    /// None where its replay did not come to it.
+    figures: Option<Figures>,
+    pins: Option<&'a Pins>,
 }
 
-fn line(manager: &ReplayedManager, events: u64, sites: &[&Row], call_sites: &mut CallSites) -> Vec<String> {
-    let Some(point) = manager.at(events) else {
-        let mut cells = vec![manager.name.clone()];
-        cells.resize(headings(sites).len(), NONE.into());
-        return cells;
+/// Bytes.
+struct Figures {
+    resident: u64,
+    live: u64,
+    external: u64,
+    empty: u64,
+    most: u64,
+}
+
+fn recorded_line<'a>(manager: &str, snapshot: &Snapshot, pins: &'a Pins) -> Line<'a> {
+    let figures = Figures {
+        resident: heap(snapshot),
+        live: snapshot.live_bytes,
+        external: pins.bytes,
+        empty: empty(snapshot),
+        most: pins.bytes,
     };
-    let most = manager.points.iter().map(|point| point.external_bytes).max().unwrap_or_default();
-    let mut cells = vec![
-        manager.name.clone(),
-        kib(point.resident_bytes),
-        kib(point.live_bytes),
-        kib(point.external_bytes),
-        per_hundred(point.external_bytes, point.resident_bytes),
-        kib(point.empty_bytes),
-        kib(most),
-    ];
-    let pins = manager.pins.as_ref();
-    cells.extend(sites.iter().map(|row| pins.map_or(NONE.into(), |pins| kib(held(pins, row, call_sites)))));
-    cells
+    Line { manager: format!("{manager}, as recorded"), figures: Some(figures), pins: Some(pins) }
+}
+
+fn line_of(manager: &ReplayedManager, events: u64) -> Line<'_> {
+    let figures = manager.at(events).map(|point| Figures {
+        resident: point.resident_bytes,
+        live: point.live_bytes,
+        external: point.external_bytes,
+        empty: point.empty_bytes,
+        most: manager.points.iter().map(|point| point.external_bytes).max().unwrap_or_default(),
+    });
+    Line { manager: manager.name.clone(), figures, pins: manager.pins.as_ref() }
 }
 
 fn notes(replays: &Replays) -> Vec<String> {

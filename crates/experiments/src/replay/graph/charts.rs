@@ -1,60 +1,52 @@
 //! CPU of each plan over the size of the heap, and charts of it, of copies and of pauses.
 
-use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series, Table};
-use heaptoll_report::format::{NONE, seconds};
+use heaptoll_report::document::{Axis, Chart, Column, Form, Section, Series, Table};
+use heaptoll_report::format::seconds;
 use heaptoll_units::{MIB, mib};
 
-use super::figures::{Ending, Figures, Heap, Row, Spent};
+use super::figures::{Ending, Figures, Row, Spent};
 use super::sections::size_text;
-use heaptoll_command::tables::table;
 
 /// Charts over heaps; nothing below two heaps.
 pub fn over_heaps(found: &Figures) -> Option<Section> {
     let chart = |title: &str, y: &str, figure: fn(&Spent) -> f64| {
         let series = series(found, figure);
-        (!series.is_empty()).then(|| {
-            Item::Chart(Chart {
-                title: title.into(),
-                caption: "By size of the heap; a plan begins at the first heap that fits the program.".into(),
-                form: Form::Joined,
-                x: Axis::even("heap, MiB"),
-                y: Axis::spread(y, series.iter().flat_map(|one| one.points.iter().map(|point| point.1))),
-                series,
-            })
+        (!series.is_empty()).then(|| Chart {
+            title: title.into(),
+            caption: "By size of the heap; a plan begins at the first heap that fits the program.".into(),
+            form: Form::Joined,
+            x: Axis::even("heap, MiB"),
+            y: Axis::spread(y, series.iter().flat_map(|one| one.points.iter().map(|point| point.1))),
+            series,
         })
     };
-    let items: Vec<Item> = [
-        Some(Item::Table(cpu(found))),
+    let charts = [
         chart("CPU", "CPU s", |spent| spent.cpu_s),
         chart("Collector's CPU", "CPU s", |spent| spent.collector_cpu_s),
         chart("Copied", "MiB", |spent| spent.copied_bytes / MIB),
         chart("Longest pause", "ms", |spent| spent.longest_pause_ns / 1e6),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    ];
     let is_measured = found.heaps.iter().flat_map(|heap| &heap.rows).any(|row| row.spent.is_some());
-    (found.heaps.len() > 1 && is_measured).then(|| Section {
-        title: "Over the size of the heap".into(),
-        text: vec![],
-        items,
-    })
+    let section = Section::new("Over the size of the heap").with(cpu(found));
+    (found.heaps.len() > 1 && is_measured).then(|| section.with_all(charts.into_iter().flatten()))
 }
 
 /// CPU of each plan in each heap.
 fn cpu(found: &Figures) -> Table {
     let cell = |row: &Row| match (row.spent, row.ending) {
-        (Some(spent), _) => seconds(spent.cpu_s),
-        (None, Ending::DoesNotFit { .. }) => "does not fit".into(),
-        _ => NONE.into(),
+        (Some(spent), _) => Some(seconds(spent.cpu_s)),
+        (None, Ending::DoesNotFit { .. }) => Some("does not fit".into()),
+        _ => None,
     };
-    let row = |plan: &str| {
-        let in_heap = |heap: &Heap| heap.rows.iter().find(|row| row.plan == plan).map_or(NONE.into(), cell);
-        std::iter::once(plan.to_owned()).chain(found.heaps.iter().map(in_heap)).collect()
-    };
-    let sizes: Vec<String> = found.heaps.iter().map(|heap| size_text(heap.size)).collect();
-    let titles: Vec<&str> = std::iter::once("plan").chain(sizes.iter().map(String::as_str)).collect();
-    table("CPU s", &titles, found.plans.iter().map(|plan| row(&plan.plan)).collect())
+    Table::of(&found.plans)
+        .caption("CPU s")
+        .text("plan", |plan| plan.plan.clone())
+        .each(
+            &found.heaps,
+            |heap| Column::figures(&size_text(heap.size)),
+            |plan, heap| heap.rows.iter().find(|row| row.plan == plan.plan).and_then(cell),
+        )
+        .table()
 }
 
 fn series(found: &Figures, figure: fn(&Spent) -> f64) -> Vec<Series> {

@@ -1,52 +1,39 @@
 //! The tables of a replay of a trace with pointers.
 
-use heaptoll_report::document::{Column, Item, Section, Table};
-use heaptoll_report::format::{self, NONE, count, interval, mib_from_bytes, milliseconds, ratio, seconds};
+use heaptoll_report::document::{Section, Table};
+use heaptoll_report::format::{self, count, interval, mib_from_bytes, milliseconds, ratio, seconds};
+use heaptoll_statistics::Interval;
 use heaptoll_units::{bytes, part};
 
-use super::figures::{Ending, Figures, Heap, PlanRow, Row, Spent};
+use super::figures::{Ending, Figures, Heap, PlanRow, Row, Smallest, Spent};
 use super::plans::rest_of_heap;
 use super::request::{HeapBase, HeapSize};
 
-fn columns(text: &str, figures: &[&str]) -> Vec<Column> {
-    std::iter::once(Column::text(text)).chain(figures.iter().map(|title| Column::figures(title))).collect()
-}
-
 /// The smallest heap of each plan; nothing where none was searched.
 pub fn smallest(found: &Figures) -> Option<Section> {
-    let row = |row: &PlanRow| {
-        let smallest = row.smallest.as_ref()?;
+    let heap = |smallest: &Smallest| {
         let at_most = if smallest.search.failed_otherwise.is_empty() { "" } else { "at most " };
         let heap = smallest.search.heap.map(|heap| format!("{at_most}{}", bytes(heap as f64)));
-        let failed = Some(smallest.search.failed_at).filter(|heap| *heap > 0);
-        let over_live =
-            row.smallest_bytes().map(|heap| heap as f64 / found.prepared.most_live_bytes.max(1) as f64);
-        Some(vec![
-            row.plan.clone(),
-            heap.unwrap_or_else(|| "none found".into()),
-            smallest.over_least.map_or(NONE.into(), ratio),
-            over_live.map_or(NONE.into(), ratio),
-            failed.map_or(NONE.into(), |heap| bytes(heap as f64)),
-            count(smallest.search.tried.len() as f64),
-        ])
+        heap.unwrap_or_else(|| "none found".into())
     };
-    let rows: Vec<Vec<String>> = found.plans.iter().filter_map(row).collect();
-    let table = Table {
-        caption: String::new(),
-        columns: columns("plan", &["smallest", "vs least", "/ live", "too small", "heaps tried"]),
-        rows,
-        notes: vec![
+    let over_live = |row: &PlanRow| {
+        row.smallest_bytes().map(|heap| ratio(heap as f64 / found.prepared.most_live_bytes.max(1) as f64))
+    };
+    let table = Table::of(found.plans.iter().filter_map(|row| Some((row, row.smallest.as_ref()?))))
+        .text("plan", |(row, _)| row.plan.clone())
+        .figure("smallest", |(_, smallest)| heap(smallest))
+        .figure("vs least", |(_, smallest)| smallest.over_least.map(ratio))
+        .figure("/ live", |(row, _)| over_live(row))
+        .figure("too small", |(_, smallest)| {
+            Some(smallest.search.failed_at).filter(|heap| *heap > 0).map(|heap| bytes(heap as f64))
+        })
+        .figure("heaps tried", |(_, smallest)| count(smallest.search.tried.len() as f64))
+        .note(
             "Vs least: ratio to the least of these plans. / live: divided by the most bytes that the program \
              had not freed, as requested. A heap is what MMTk counts as pages in use: objects, what is lost \
-             between them, and what a plan reserves to copy into."
-                .into(),
-        ],
-    };
-    (!table.rows.is_empty()).then(|| Section {
-        title: "Smallest heaps".into(),
-        text: vec![],
-        items: vec![Item::Table(table)],
-    })
+             between them, and what a plan reserves to copy into.",
+        );
+    Some(Section::new("Smallest heaps").with(table.if_any()?))
 }
 
 /// A heap as requested: `1.5x`, `16.0 MiB`.
@@ -79,53 +66,37 @@ pub fn heap(found: &Figures, heap: &Heap, is_first: bool) -> Option<Section> {
         let is_measured = |row: &Row| row.plan == first.plan && row.spent.is_some();
         !heap.rows.iter().any(is_measured)
     });
-    (!heap.rows.is_empty()).then(|| Section {
-        title: heading(found, heap.size),
-        text: without
-            .map(|first| format!("No ratios: they are to {}, which has no figures here.", first.plan))
-            .into_iter()
-            .chain(detectable(heap))
-            .collect(),
-        items: tables.map(Item::Table).into(),
-    })
+    let without =
+        without.map(|first| format!("No ratios: they are to {}, which has no figures here.", first.plan));
+    let text = without.into_iter().chain(detectable(heap)).collect();
+    let section = Section { text, ..Section::new(heading(found, heap.size)) };
+    (!heap.rows.is_empty()).then(|| section.with_all(tables))
 }
 
 fn time(found: &Figures, heap: &Heap) -> Table {
-    let row = |row: &Row| {
-        let spent =
-            |cell: fn(&Spent) -> f64| row.spent.as_ref().map_or(NONE.into(), |spent| seconds(cell(spent)));
-        let is_first = found.plans.first().is_some_and(|first| first.plan == row.plan);
-        let ratio = |ratio: Option<_>| match ratio {
-            Some(found) => interval(&found),
-            None if is_first && row.spent.is_some() => "1".into(),
-            None => NONE.into(),
-        };
-        vec![
-            row.plan.clone(),
-            row.heap_bytes.map_or("no limit".into(), |heap| bytes(heap as f64)),
-            spent(|spent| spent.cpu_s),
-            ratio(row.cpu_ratio),
-            spent(|spent| spent.mutator_cpu_s),
-            ratio(row.mutator_ratio),
-            spent(|spent| spent.collector_cpu_s),
-            verdict(row, is_first),
-        ]
+    let spent = |row: &Row, of: fn(&Spent) -> f64| row.spent.as_ref().map(|spent| seconds(of(spent)));
+    let is_first = |row: &Row| found.plans.first().is_some_and(|first| first.plan == row.plan);
+    let ratio = |row: &Row, ratio: Option<Interval>| match ratio {
+        Some(found) => Some(interval(&found)),
+        None => (is_first(row) && row.spent.is_some()).then(|| "1".to_owned()),
     };
-    let mut columns =
-        columns("plan", &["heap", "CPU s", "CPU ratio", "mutator s", "mutator ratio", "collector s"]);
-    columns.push(Column::text("verdict"));
-    Table {
-        caption: "CPU".into(),
-        columns,
-        rows: heap.rows.iter().map(row).collect(),
-        notes: vec![
+    Table::of(&heap.rows)
+        .caption("CPU")
+        .text("plan", |row| row.plan.clone())
+        .figure("heap", |row| row.heap_bytes.map_or("no limit".into(), |heap| bytes(heap as f64)))
+        .figure("CPU s", |row| spent(row, |spent| spent.cpu_s))
+        .figure("CPU ratio", |row| ratio(row, row.cpu_ratio))
+        .figure("mutator s", |row| spent(row, |spent| spent.mutator_cpu_s))
+        .figure("mutator ratio", |row| ratio(row, row.mutator_ratio))
+        .figure("collector s", |row| spent(row, |spent| spent.collector_cpu_s))
+        .text("verdict", |row| verdict(row, is_first(row)))
+        .note(
             "Mutator: allocation, stores through the plan's barrier, and the replay's own work, which is the \
              same under each plan. The program's other work is not replayed, so a real program would have \
              smaller ratios. Collector: without the replay's table, which stands in place of stacks and \
-             static data. Compare plans only with each other, not with malloc and free."
-                .into(),
-        ],
-    }
+             static data. Compare plans only with each other, not with malloc and free.",
+        )
+        .table()
 }
 
 /// The smallest difference of CPU that these runs could have shown of each plan.
@@ -136,56 +107,41 @@ fn detectable(heap: &Heap) -> Option<String> {
 }
 
 fn collections(found: &Figures, heap: &Heap) -> Table {
-    let row = |row: &Row| {
-        let spent = |cell: &dyn Fn(&Spent) -> String| row.spent.as_ref().map_or(NONE.into(), cell);
-        let pause = |cell: fn(&Spent) -> f64| {
-            spent(&|spent| {
-                let collects = spent.full_collections + spent.nursery_collections > 0.0;
-                if collects { milliseconds(cell(spent) / 1e9) } else { NONE.into() }
-            })
-        };
-        let mut cells = vec![
-            row.plan.clone(),
-            spent(&|spent| count(spent.full_collections)),
-            spent(&|spent| count(spent.nursery_collections)),
-            spent(&|spent| mib_from_bytes(spent.copied_bytes)),
-            pause(|spent| spent.median_pause_ns),
-            pause(|spent| spent.longest_pause_ns),
-            spent(&|spent| count(spent.hidden)),
-            spent(&|spent| count(spent.lost_edges)),
-        ];
-        if found.checked {
-            cells.push(row.checked.as_ref().map_or(NONE.into(), |checked| {
-                if checked.collections == 0 {
-                    NONE.into()
-                } else {
-                    part(checked.beyond_bytes, checked.reached_bytes)
-                }
-            }));
-        }
-        cells
+    let spent = |row: &Row, cell: fn(&Spent) -> String| row.spent.as_ref().map(cell);
+    let pause = |row: &Row, of: fn(&Spent) -> f64| {
+        let collects = |spent: &&Spent| spent.full_collections + spent.nursery_collections > 0.0;
+        row.spent.as_ref().filter(collects).map(|spent| milliseconds(of(spent) / 1e9))
     };
-    let mut titles =
-        vec!["full", "partial", "copied MiB", "median pause ms", "longest ms", "hidden", "lost edges"];
-    let mut notes = vec![
-        "Partial: collections of a nursery. own:counting has no nursery; there it means reconciliations of \
-         its zero count table."
-            .to_owned(),
-        "Hidden: objects, over all collections, that roots do not reach and that the program still touches; \
-         they are kept. Lost edges: stores of pointers to objects that were collected after their last \
-         touch."
-            .to_owned(),
-    ];
-    if found.checked {
-        titles.push("beyond reach");
-        notes.push(
-            "Beyond reach: bytes in the heap after a collection that the trace does not reach, divided by \
-             those that it reaches. Means are over all collections of the run with checks."
-                .to_owned(),
-        );
-    }
-    let columns = columns("plan", &titles);
-    Table { caption: "Collections".into(), columns, rows: heap.rows.iter().map(row).collect(), notes }
+    let beyond = |row: &Row| {
+        let checked = row.checked.as_ref().filter(|checked| checked.collections > 0);
+        checked.map(|checked| part(checked.beyond_bytes, checked.reached_bytes))
+    };
+    Table::of(&heap.rows)
+        .caption("Collections")
+        .text("plan", |row| row.plan.clone())
+        .figure("full", |row| spent(row, |spent| count(spent.full_collections)))
+        .figure("partial", |row| spent(row, |spent| count(spent.nursery_collections)))
+        .figure("copied MiB", |row| spent(row, |spent| mib_from_bytes(spent.copied_bytes)))
+        .figure("median pause ms", |row| pause(row, |spent| spent.median_pause_ns))
+        .figure("longest ms", |row| pause(row, |spent| spent.longest_pause_ns))
+        .figure("hidden", |row| spent(row, |spent| count(spent.hidden)))
+        .figure("lost edges", |row| spent(row, |spent| count(spent.lost_edges)))
+        .note(
+            "Partial: collections of a nursery. own:counting has no nursery; there it means reconciliations of \
+             its zero count table.",
+        )
+        .note(
+            "Hidden: objects, over all collections, that roots do not reach and that the program still touches; \
+             they are kept. Lost edges: stores of pointers to objects that were collected after their last \
+             touch.",
+        )
+        .when(found.checked, |table| {
+            table.figure("beyond reach", |row| beyond(row)).note(
+                "Beyond reach: bytes in the heap after a collection that the trace does not reach, divided by \
+                 those that it reaches. Means are over all collections of the run with checks.",
+            )
+        })
+        .table()
 }
 
 /// What the runs of a plan show, in words.

@@ -208,9 +208,9 @@ fn rows_without_any_value_are_named_in_a_note() {
         ],
         ..Pairs::default()
     };
-    let grid = grid(&table, &[]);
-    assert_eq!(grid.notes, ["make and lua: left out."]);
-    let names: Vec<&str> = grid.rows.iter().map(|row| row[0].text.as_str()).collect();
+    let shown = values(&table, &[]);
+    assert_eq!(shown.notes, ["make and lua: left out."]);
+    let names: Vec<&str> = shown.rows.iter().map(|row| row[0].text.as_str()).collect();
     assert_eq!(names, ["perl", "gawk"]);
 }
 

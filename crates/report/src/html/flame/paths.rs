@@ -4,10 +4,12 @@ use heaptoll_units::{number, part, plural};
 
 use super::functions::Functions;
 use super::tree::{NONE, Tree};
-use crate::document::{Column, Table};
+use crate::document::Table;
 
 /// Rows.
 const ROWS: usize = 20;
+/// The first heading.
+const STACK: &str = "call stack, innermost function first";
 /// Functions of a stack that are shown.
 const FRAMES: usize = 8;
 
@@ -20,22 +22,14 @@ pub fn table(tree: &Tree, column: usize) -> Table {
     let stacks = nodes.len();
     nodes.sort_by_key(|node| std::cmp::Reverse(own(node)));
     nodes.truncate(ROWS);
-    let row = |node: &usize| vec![path(tree, *node), number(own(node)), part(own(node), total)];
-    Table {
-        caption: format!(
-            "the {} largest of {}, by {}",
-            nodes.len(),
-            plural(stacks, "call stack"),
-            measure.title()
-        ),
-        columns: vec![
-            Column::text("call stack, innermost function first"),
-            Column::figures(measure.title()),
-            Column::figures("of all"),
-        ],
-        rows: nodes.iter().map(row).collect(),
-        notes: vec![format!("Together: {}.", number(total))],
-    }
+    let (listed, stacks, title) = (nodes.len(), plural(stacks, "call stack"), measure.title());
+    Table::of(nodes)
+        .caption(format!("the {listed} largest of {stacks}, by {title}"))
+        .text(STACK, |node| path(tree, *node))
+        .figure(title, |node| number(own(node)))
+        .figure("of all", |node| part(own(node), total))
+        .note(format!("Together: {}.", number(total)))
+        .table()
 }
 
 /// The stacks that changed most by the measure at this index. `sides`: names of the base and of the tree's own.
@@ -58,28 +52,20 @@ pub fn changes(tree: &Tree, column: usize, sides: &[String; 2]) -> Table {
         };
         [number(base), number(own), format!("{sign}{}", number(own.abs_diff(base)))]
     };
-    let row = |node: &usize| std::iter::once(path(tree, *node)).chain(cells(both(*node))).collect();
     let total = (0..tree.nodes.len()).fold([0_u64; 2], |sum, node| {
         let [base, own] = both(node);
         [sum[0].saturating_add(base), sum[1].saturating_add(own)]
     });
     let [base, own, difference] = cells(total);
-    Table {
-        caption: format!(
-            "the {} that changed most of {} that changed, by {}",
-            nodes.len(),
-            plural(stacks, "call stack"),
-            measure.title()
-        ),
-        columns: vec![
-            Column::text("call stack, innermost function first"),
-            Column::figures(&sides[0]),
-            Column::figures(&sides[1]),
-            Column::figures("difference"),
-        ],
-        rows: nodes.iter().map(row).collect(),
-        notes: vec![format!("All together: {base}, then {own}: {difference}.")],
-    }
+    let (listed, stacks, title) = (nodes.len(), plural(stacks, "call stack"), measure.title());
+    Table::of(nodes)
+        .caption(format!("the {listed} that changed most of {stacks} that changed, by {title}"))
+        .text(STACK, |node| path(tree, *node))
+        .figure(&sides[0], |node| cells(both(*node))[0].clone())
+        .figure(&sides[1], |node| cells(both(*node))[1].clone())
+        .figure("difference", |node| cells(both(*node))[2].clone())
+        .note(format!("All together: {base}, then {own}: {difference}."))
+        .table()
 }
 
 /// `f < g < main`, abridged in the middle.

@@ -281,7 +281,7 @@ fn a_comparison_lists_what_changed_most() {
     );
     let table = paths::changes(&Tree::new(&flame(own, Some(base)), CALLS), 1, &["old".into(), "new".into()]);
     let rows: Vec<Vec<&str>> =
-        table.rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+        table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
     assert_eq!(rows, [["f1 < f0", "100", "500", "+400"], ["f3 < f0", "50", "0", "\u{2212}50"]]);
     assert_eq!(table.notes, ["All together: 220, then 570: +350."]);
     assert!(table.caption.starts_with("the 2 that changed most of 2 call stacks that changed"));
