@@ -43,6 +43,15 @@ pub fn of_trace(code: u8, is_whole: bool) -> u8 {
     if code == 0 && !is_whole { TROUBLE } else { code }
 }
 
+/// The exit status of a command that has shown the figures of runs, otherwise ending with `code`.
+pub fn of_runs(complete: bool, failed: bool, code: u8) -> u8 {
+    match complete {
+        false => INTERRUPTED,
+        true if failed => TROUBLE,
+        true => code,
+    }
+}
+
 /// The exit status of a command that failed.
 pub fn code(failure: &Failure) -> u8 {
     match failure {

@@ -37,14 +37,10 @@ impl ReplayArguments {
 
 /// The exit status of a replay.
 pub fn status(complete: bool, has_trouble: bool, code: u8) -> u8 {
-    match complete {
-        false => {
-            terminal::note("interrupted: the tables show the runs until then");
-            exit::INTERRUPTED
-        }
-        true if has_trouble => exit::TROUBLE,
-        true => code,
+    if !complete {
+        terminal::note("interrupted: the tables show the runs until then");
     }
+    exit::of_runs(complete, has_trouble, code)
 }
 
 /// The command that repeats it.

@@ -16,8 +16,7 @@ mod document;
 pub mod experiments;
 mod figures;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-diff/1";
+schemars::labelled!(Figures, "heaptoll-diff/1");
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,8 +22,7 @@ use heaptoll_runs::traced::{self, Cell, Ending, ImageSummary, JudgedRun, Plan, e
 
 pub use figures::{Disagreement, Figures, FunctionFigures, ImageTotals, Program, Row};
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-instructions/1";
+schemars::labelled!(Figures, "heaptoll-instructions/1");
 
 /// What to count.
 #[derive(Debug, Clone)]

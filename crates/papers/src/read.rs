@@ -49,32 +49,18 @@ pub enum ReadError {
 /// # Errors
 /// It is not what the command writes, or of another version.
 pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
-    let refuse = |source| ReadError::Figures { command: step.kind.command(), source };
-    match step.kind {
-        StepKind::Run => Ok(run::reading(&heaptoll_report::json::read(text.as_bytes())?.0, step)),
-        StepKind::Instructions => labelled::read(text, heaptoll_experiments::instructions::SCHEMA)
-            .map(|figures| instructions::reading(&figures, step))
-            .map_err(refuse),
-        StepKind::Locality => labelled::read(text, heaptoll_experiments::locality::SCHEMA)
-            .map(|figures| locality::reading(&figures, step))
-            .map_err(refuse),
-        StepKind::Lifetimes | StepKind::Ledger | StepKind::Graph => Ok(Reading::default()),
-        StepKind::Delay => labelled::read(text, heaptoll_experiments::delay::SCHEMA)
-            .map(|figures| delay::reading(&figures, step))
-            .map_err(refuse),
-        StepKind::Frequency => labelled::read(text, heaptoll_experiments::frequency::SCHEMA)
-            .map(|figures| frequency::reading(&figures, step))
-            .map_err(refuse),
-        StepKind::Proximity => labelled::read(text, heaptoll_experiments::proximity::SCHEMA)
-            .map(|figures| proximity::reading(&figures, step))
-            .map_err(refuse),
-        StepKind::Reclamation => labelled::read(text, heaptoll_experiments::reclamation::SCHEMA)
-            .map(|figures| reclamation::reading(&figures, step))
-            .map_err(refuse),
-        StepKind::Minheap => labelled::read(text, heaptoll_experiments::minheap::SCHEMA)
-            .map(|figures| minheap::reading(&figures, step))
-            .map_err(refuse),
-    }
+    let found = match step.kind {
+        StepKind::Run => return Ok(run::reading(&heaptoll_report::json::read(text.as_bytes())?.0, step)),
+        StepKind::Lifetimes | StepKind::Ledger | StepKind::Graph => return Ok(Reading::default()),
+        StepKind::Instructions => labelled::read(text).map(|figures| instructions::reading(&figures, step)),
+        StepKind::Locality => labelled::read(text).map(|figures| locality::reading(&figures, step)),
+        StepKind::Delay => labelled::read(text).map(|figures| delay::reading(&figures, step)),
+        StepKind::Frequency => labelled::read(text).map(|figures| frequency::reading(&figures, step)),
+        StepKind::Proximity => labelled::read(text).map(|figures| proximity::reading(&figures, step)),
+        StepKind::Reclamation => labelled::read(text).map(|figures| reclamation::reading(&figures, step)),
+        StepKind::Minheap => labelled::read(text).map(|figures| minheap::reading(&figures, step)),
+    };
+    found.map_err(|source| ReadError::Figures { command: step.kind.command(), source })
 }
 
 /// Reads what `heaptoll trace lifetimes`, `ledger` or `lab replay-graph` wrote of the recording of a program under a manager.
@@ -83,12 +69,11 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
 /// It is not what the command writes, or of another version.
 pub fn recording(text: &str, step: &Step, program: &str, manager: &str) -> Result<Reading, ReadError> {
     let found = match step.kind {
-        StepKind::Ledger => labelled::read(text, heaptoll_experiments::ledger::SCHEMA)
-            .map(|figures| ledger::reading(&figures, step, program, manager)),
-        StepKind::Graph => labelled::read(text, heaptoll_experiments::replay::graph::SCHEMA)
-            .map(|figures| graph::reading(&figures, step, program)),
-        _ => labelled::read(text, heaptoll_trace_reports::lifetimes::SCHEMA)
-            .map(|figures| lifetimes::reading(&figures, step, program, manager)),
+        StepKind::Ledger => {
+            labelled::read(text).map(|figures| ledger::reading(&figures, step, program, manager))
+        }
+        StepKind::Graph => labelled::read(text).map(|figures| graph::reading(&figures, step, program)),
+        _ => labelled::read(text).map(|figures| lifetimes::reading(&figures, step, program, manager)),
     };
     found.map_err(|source| ReadError::Figures { command: step.kind.command(), source })
 }

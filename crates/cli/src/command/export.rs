@@ -12,6 +12,7 @@ use heaptoll_experiments::export::{dataset, parquet};
 use heaptoll_report::format::plural;
 
 use crate::duration::two_times;
+use crate::entry::Command;
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
@@ -174,35 +175,37 @@ impl Arguments {
     }
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    if let Some(folder) = &arguments.parquet_dir {
-        return write_dataset(&arguments.trace, folder);
-    }
-    arguments.check()?;
-    let (trace, output) = (arguments.trace.clone(), arguments.output.clone());
-    let (force, memory_limit_bytes) = (arguments.force, arguments.memory.limit_bytes());
-    let messages = TerminalMessages::default();
-    let window = arguments.between.unwrap_or_default();
-    let choice = arguments.choice();
-    // A page shows what a profile of any format has.
-    let format = arguments.to.format().unwrap_or(Format::Folded);
-    let request = profile::Request { trace, output, force, memory_limit_bytes, format, window, choice };
-    let is_whole = match arguments.to {
-        #[cfg(not(feature = "full"))]
-        ToArg::Parquet => return Err(crate::full::left_out("--to parquet")),
-        #[cfg(feature = "full")]
-        ToArg::Parquet => {
-            let profile::Request { trace, output, .. } = request;
-            parquet::run(&parquet::Request { trace, output, force, memory_limit_bytes }, &messages)?
+impl Command for Arguments {
+    const NAME: &'static str = "trace export";
+    const FORMER: Option<&'static str> = Some("export");
+    const FIRST: &'static [&'static str] = &["to", "between", "at"];
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        if let Some(folder) = &arguments.parquet_dir {
+            return write_dataset(&arguments.trace, folder);
         }
-        ToArg::Html => page::run(&request, &messages)?,
-        _ => profile::run(&request, &messages)?,
-    };
-    Ok(if is_whole { 0 } else { TROUBLE })
+        arguments.check()?;
+        let (trace, output) = (arguments.trace.clone(), arguments.output.clone());
+        let (force, memory_limit_bytes) = (arguments.force, arguments.memory.limit_bytes());
+        let messages = TerminalMessages::default();
+        let window = arguments.between.unwrap_or_default();
+        let choice = arguments.choice();
+        // A page shows what a profile of any format has.
+        let format = arguments.to.format().unwrap_or(Format::Folded);
+        let request = profile::Request { trace, output, force, memory_limit_bytes, format, window, choice };
+        let is_whole = match arguments.to {
+            #[cfg(not(feature = "full"))]
+            ToArg::Parquet => return Err(crate::full::left_out("--to parquet")),
+            #[cfg(feature = "full")]
+            ToArg::Parquet => {
+                let profile::Request { trace, output, .. } = request;
+                parquet::run(&parquet::Request { trace, output, force, memory_limit_bytes }, &messages)?
+            }
+            ToArg::Html => page::run(&request, &messages)?,
+            _ => profile::run(&request, &messages)?,
+        };
+        Ok(if is_whole { 0 } else { TROUBLE })
+    }
 }
 
 #[cfg(not(feature = "full"))]

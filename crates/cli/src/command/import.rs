@@ -7,6 +7,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign::{Kind, ProfileKind};
 use heaptoll_experiments::import::{self, Request};
 
+use crate::entry::Command;
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
@@ -66,18 +67,19 @@ pub struct Arguments {
     memory: MemoryArguments,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let request = Request {
-        file: arguments.file.clone(),
-        from: arguments.from.map(FromArg::kind),
-        output: arguments.output.clone(),
-        force: arguments.force,
-        memory_limit_bytes: arguments.memory.limit_bytes(),
-    };
-    let is_whole = import::run(&request, &TerminalMessages::default())?;
-    Ok(if is_whole { 0 } else { TROUBLE })
+impl Command for Arguments {
+    const NAME: &'static str = "trace import";
+    const FORMER: Option<&'static str> = Some("import");
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let request = Request {
+            file: arguments.file.clone(),
+            from: arguments.from.map(FromArg::kind),
+            output: arguments.output.clone(),
+            force: arguments.force,
+            memory_limit_bytes: arguments.memory.limit_bytes(),
+        };
+        let is_whole = import::run(&request, &TerminalMessages::default())?;
+        Ok(if is_whole { 0 } else { TROUBLE })
+    }
 }

@@ -16,6 +16,7 @@ use heaptoll_trace_reports::leaks::{self, Fault, Figures, Request, Suppressions,
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
+use crate::entry::{Command, writes};
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
 use crate::outputs::own_arguments;
@@ -98,22 +99,23 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let suppressions =
-        Suppressions::read(&arguments.suppress).map_err(|error| Failure::Refused(Box::new(error)))?;
-    let request = Request {
-        frames: arguments.frames.shown(),
-        memory_limit_bytes: arguments.memory.limit_bytes(),
-        suppressions,
-    };
-    match &arguments.trace {
-        Some(trace) => of_trace(trace, arguments, &request),
-        None => of_command(arguments, &request),
+impl Command for Arguments {
+    const NAME: &'static str = "leaks";
+    const FIRST: &'static [&'static str] = &["fail_on", "suppress"];
+    writes!(of: Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let suppressions =
+            Suppressions::read(&arguments.suppress).map_err(|error| Failure::Refused(Box::new(error)))?;
+        let request = Request {
+            frames: arguments.frames.shown(),
+            memory_limit_bytes: arguments.memory.limit_bytes(),
+            suppressions,
+        };
+        match &arguments.trace {
+            Some(trace) => of_trace(trace, arguments, &request),
+            None => of_command(arguments, &request),
+        }
     }
 }
 
@@ -256,7 +258,7 @@ fn show(all: &[Image], again: &str, arguments: &Arguments) -> Result<Answer, Fai
     let each: Vec<&Figures> = all.iter().map(|(_, figures)| figures).collect();
     let document = leaks::document(figures, &each, trace, again);
     Ok(Answer {
-        shown: arguments.outputs.deliver(&document, leaks::SCHEMA, figures)?,
+        shown: arguments.outputs.deliver(&document, figures)?,
         found: judged(&wanted, arguments)?,
         is_whole: figures.subject.is_whole(),
     })

@@ -7,6 +7,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_trace_reports::lifetimes::{self, By, Request};
 
 use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
 use crate::exit;
 use crate::frames::FramesArguments;
 use crate::hints;
@@ -50,25 +51,26 @@ pub struct Arguments {
     outputs: DocumentOutputs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let request = Request {
-        by: match arguments.by {
-            ByArg::Size => By::Size,
-            ByArg::Site => By::Site,
-            ByArg::Thread => By::Thread,
-        },
-        frames: arguments.frames.shown(),
-        memory_limit_bytes: arguments.memory.limit_bytes(),
-        stacks: arguments.outputs.pages.html.is_some(),
-    };
-    hints::longest_trace("trace lifetimes", &arguments.trace);
-    let (figures, profile) = lifetimes::measure(&arguments.trace, request)?;
-    let document = lifetimes::document(&figures, profile, &arguments.trace);
-    let code = arguments.outputs.deliver(&document, lifetimes::SCHEMA, &figures)?;
-    Ok(exit::of_trace(code, figures.subject.is_whole()))
+impl Command for Arguments {
+    const NAME: &'static str = "trace lifetimes";
+    const FORMER: Option<&'static str> = Some("lifetimes");
+    writes!(of: lifetimes::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let request = Request {
+            by: match arguments.by {
+                ByArg::Size => By::Size,
+                ByArg::Site => By::Site,
+                ByArg::Thread => By::Thread,
+            },
+            frames: arguments.frames.shown(),
+            memory_limit_bytes: arguments.memory.limit_bytes(),
+            stacks: arguments.outputs.pages.html.is_some(),
+        };
+        hints::longest_trace(Self::NAME, &arguments.trace);
+        let (figures, profile) = lifetimes::measure(&arguments.trace, request)?;
+        let document = lifetimes::document(&figures, profile, &arguments.trace);
+        let code = arguments.outputs.deliver(&document, &figures)?;
+        Ok(exit::of_trace(code, figures.subject.is_whole()))
+    }
 }

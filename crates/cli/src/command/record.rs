@@ -10,11 +10,13 @@ use heaptoll_experiment::places::Places;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
+use crate::entry::{Command, writes};
 use crate::memory::bytes;
 use crate::outputs::{Pages, own_arguments};
 use crate::recording::EndArguments;
 use crate::session::Session;
 use crate::workload_args::SizeArg;
+use crate::written_files::TextFile;
 use crate::{exit, recording, terminal};
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::graph;
@@ -151,10 +153,10 @@ pub struct Arguments {
     socket: Option<PathBuf>,
     /// With --sample, write the figures as JSON
     #[arg(long, value_name = "FILE", requires = "sample")]
-    json: Option<PathBuf>,
+    json: Option<TextFile>,
     /// With --sample, write a self-contained HTML page with a flame graph
     #[arg(long, value_name = "FILE", requires = "sample")]
-    html: Option<PathBuf>,
+    html: Option<TextFile>,
     /// With --sample, frames of the program's own code that a call site is shown by
     #[arg(long, value_name = "N", requires = "sample", default_value_t = heaptoll_callsites::FRAMES as u8,
         value_parser = clap::value_parser!(u8).range(1..))]
@@ -182,38 +184,40 @@ enum Action {
     Attach(attach::Arguments),
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    if let Some(Action::Attach(arguments)) = &arguments.action {
-        return attach::run(arguments);
+impl Command for Arguments {
+    const NAME: &'static str = "record";
+    const FIRST: &'static [&'static str] = &["sites", "ledger", "graph", "sample"];
+    writes!(of: sampled::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        if let Some(Action::Attach(arguments)) = &arguments.action {
+            return attach::run(arguments);
+        }
+        if arguments.graph {
+            return record_graph(arguments);
+        }
+        if let Some(mean_bytes) = arguments.sample {
+            return record_samples(arguments, mean_bytes);
+        }
+        let places = Places::find()?;
+        let request = Request {
+            program: program(arguments),
+            manager: arguments.manager.clone(),
+            output: arguments.output.clone(),
+            force: arguments.force,
+            options: RecordingOptions {
+                sites: arguments.sites,
+                latency: arguments.latency,
+                event_time: arguments.time == TimeArg::Event,
+                ledger: arguments.ledger,
+                collect: arguments.collect,
+                children: children(arguments),
+                stop: None,
+            },
+            is_temporary: arguments.brief,
+        };
+        recording::record(&request, None, &places, &arguments.end)
     }
-    if arguments.graph {
-        return record_graph(arguments);
-    }
-    if let Some(mean_bytes) = arguments.sample {
-        return record_samples(arguments, mean_bytes);
-    }
-    let places = Places::find()?;
-    let request = Request {
-        program: program(arguments),
-        manager: arguments.manager.clone(),
-        output: arguments.output.clone(),
-        force: arguments.force,
-        options: RecordingOptions {
-            sites: arguments.sites,
-            latency: arguments.latency,
-            event_time: arguments.time == TimeArg::Event,
-            ledger: arguments.ledger,
-            collect: arguments.collect,
-            children: children(arguments),
-            stop: None,
-        },
-        is_temporary: arguments.brief,
-    };
-    recording::record(&request, None, &places, &arguments.end)
 }
 
 fn program(arguments: &Arguments) -> ProgramChoice {
@@ -238,7 +242,6 @@ fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure>
     let places = Places::find()?;
     let pages = Pages { html: arguments.html.clone(), ..Pages::default() };
     let outputs = DocumentOutputs { pages, json: arguments.json.clone() };
-    outputs.check()?;
     let request = sampled::Request {
         program: program(arguments),
         manager: arguments.manager.clone(),
@@ -254,7 +257,7 @@ fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure>
     };
     let (outcome, mut code) = recording::sample(&request, &places, &arguments.end)?;
     if let Some((figures, document)) = &outcome.shown {
-        code = code.max(outputs.deliver_to_errors(document, sampled::SCHEMA, figures));
+        code = code.max(outputs.deliver_to_errors(document, figures));
     }
     Ok(code)
 }

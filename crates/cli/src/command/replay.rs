@@ -7,6 +7,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_experiments::replay::{self, Order, Request, Touch};
 use heaptoll_runs::preparation::baseline;
 
+use crate::entry::{Command, writes};
 use crate::replays::{ReplayArguments, again, status};
 use crate::session::Session;
 use crate::touch_arg::TouchArg;
@@ -64,17 +65,19 @@ pub struct Arguments {
     replay: ReplayArguments,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.replay.outputs.check()?;
-    let session = Session::begin()?;
-    let replayed = replay::run(&request(arguments), &session.context())?;
-    let document = replayed.document(&again(replayed.figures.seed));
-    let code = arguments.replay.outputs.deliver(&document, replay::SCHEMA, &replayed.figures)?;
-    Ok(status(replayed.figures.complete, replayed.has_trouble(), code))
+impl Command for Arguments {
+    const NAME: &'static str = "trace replay";
+    const FORMER: Option<&'static str> = Some("replay");
+    const FIRST: &'static [&'static str] = &["scale"];
+    writes!(of: replay::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let replayed = replay::run(&request(arguments), &session.context())?;
+        let document = replayed.document(&again(replayed.figures.seed));
+        let code = arguments.replay.outputs.deliver(&document, &replayed.figures)?;
+        Ok(status(replayed.figures.complete, replayed.has_trouble(), code))
+    }
 }
 
 fn request(arguments: &Arguments) -> Request {

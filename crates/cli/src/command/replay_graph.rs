@@ -8,6 +8,7 @@ use heaptoll_experiments::minheap::tolerance;
 use heaptoll_experiments::replay::graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
 use heaptoll_experiments::simulated_machine;
 
+use crate::entry::{Command, writes};
 use crate::memory;
 use crate::replays::{ReplayArguments, again, status};
 use crate::session::Session;
@@ -95,31 +96,33 @@ fn size(text: &str) -> Result<HeapSize, String> {
     }
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.replay.outputs.check()?;
-    let session = Session::begin()?;
-    let request = Request {
-        trace: arguments.trace.clone(),
-        plans: arguments.manager.clone(),
-        heaps: arguments.heaps()?,
-        base: arguments.base(),
-        tolerance: arguments.tolerance,
-        check: arguments.check,
-        misses: arguments.misses()?,
-        runs: arguments.replay.runs,
-        seed: arguments.replay.seed,
-        collector_threads: arguments.collector_threads,
-        timeout: arguments.replay.timeout(),
-        memory_limit_bytes: arguments.replay.memory.limit_bytes(),
-    };
-    let replayed = graph::run(&request, &session.context())?;
-    let document = replayed.document(&again(replayed.figures.seed));
-    let code = arguments.replay.outputs.deliver(&document, graph::SCHEMA, &replayed.figures)?;
-    Ok(status(replayed.figures.complete, replayed.has_trouble(), code))
+impl Command for Arguments {
+    const NAME: &'static str = "lab replay-graph";
+    const FORMER: Option<&'static str> = Some("replay --graph");
+    const FIRST: &'static [&'static str] = &["heap", "check", "misses"];
+    writes!(of: graph::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let request = Request {
+            trace: arguments.trace.clone(),
+            plans: arguments.manager.clone(),
+            heaps: arguments.heaps()?,
+            base: arguments.base(),
+            tolerance: arguments.tolerance,
+            check: arguments.check,
+            misses: arguments.misses()?,
+            runs: arguments.replay.runs,
+            seed: arguments.replay.seed,
+            collector_threads: arguments.collector_threads,
+            timeout: arguments.replay.timeout(),
+            memory_limit_bytes: arguments.replay.memory.limit_bytes(),
+        };
+        let replayed = graph::run(&request, &session.context())?;
+        let document = replayed.document(&again(replayed.figures.seed));
+        let code = arguments.replay.outputs.deliver(&document, &replayed.figures)?;
+        Ok(status(replayed.figures.complete, replayed.has_trouble(), code))
+    }
 }
 
 impl Arguments {

@@ -14,8 +14,7 @@ use heaptoll_gate::functions::{self, Of};
 mod document;
 mod figures;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-diff-instructions/1";
+schemars::labelled!(Figures, "heaptoll-diff-instructions/1");
 
 /// Whether a file begins as JSON does, as a trace does not, and is no profile of another tool.
 pub fn is_json(path: &Path) -> bool {
@@ -58,7 +57,7 @@ pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
 fn read(path: &Path) -> Result<instructions::Figures, Failure> {
     let refused = |why: String| Failure::Refused(Box::new(CountsError { path: path.to_owned(), why }));
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    labelled::read(&text, instructions::SCHEMA).map_err(|error| refused(error.to_string()))
+    labelled::read(&text).map_err(|error| refused(error.to_string()))
 }
 
 /// A file that cannot be compared.

@@ -7,8 +7,7 @@ use heaptoll_experiment::compare::Across;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-diff-experiments/1";
+schemars::labelled!(Figures, "heaptoll-diff-experiments/1");
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
