@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Command;
 use clap::error::ErrorKind;
-use clap::{Command, CommandFactory};
 use heaptoll_catalog::Catalog;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::{java, manager};
 use heaptoll_experiments::replay::graph;
 
-use crate::Cli;
+use crate::definitions;
 use commands::{Shown, of_help, of_markdown};
 
 #[path = "../tests/documented/commands.rs"]
@@ -34,7 +34,7 @@ fn shown() -> Vec<Shown> {
             of_markdown(&path.strip_prefix(ROOT).unwrap_or(&path).to_string_lossy(), &text)
         })
         .collect();
-    of_helps(&Cli::command(), &mut all);
+    of_helps(&definitions(), &mut all);
     all
 }
 
@@ -70,7 +70,7 @@ fn every_command_that_is_shown_is_one_that_heaptoll_takes() {
         }
         let line = std::iter::once("heaptoll").chain(words.iter().map(String::as_str));
         // A command that is only named lacks what it needs, and that is no mistake.
-        let Err(error) = Cli::command().try_get_matches_from(line).map(drop) else { continue };
+        let Err(error) = definitions().try_get_matches_from(line).map(drop) else { continue };
         let is_named = error.kind() == ErrorKind::MissingRequiredArgument;
         // A placeholder in the position of a value.
         let is_value =

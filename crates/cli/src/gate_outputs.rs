@@ -1,44 +1,34 @@
 //! The files that a gate writes for other tools: JUnit, Bencher, github-action-benchmark, the summary of a step on GitHub.
-//! Checked before anything is measured; one that fails does not keep the others from being written.
+//! One that fails does not keep the others from being written.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
-use heaptoll_command::failure::Failure;
 use heaptoll_gate::figures::Figures;
 #[cfg(feature = "full")]
 use heaptoll_gate::junit;
 use heaptoll_gate::{action_benchmark, bencher, step_summary};
 use heaptoll_report::document::Document;
 
-use crate::outputs::{all_writable, text_written};
-use crate::{full, terminal};
+use crate::outputs::text_written;
+use crate::terminal;
+use crate::written_files::TextFile;
 
 /// Files for other tools.
 #[derive(Debug, Args, Default)]
 pub struct GateOutputs {
     /// Write the verdicts as JUnit XML, one test case per metric and program
     #[arg(long, value_name = "FILE")]
-    pub junit: Option<PathBuf>,
+    pub junit: Option<TextFile>,
     /// Write the new build's figures in Bencher's metric format (`bencher run --adapter json --file FILE`)
     #[arg(long, value_name = "FILE")]
-    pub bencher: Option<PathBuf>,
+    pub bencher: Option<TextFile>,
     /// Write the new build's figures for github-action-benchmark (`tool: customSmallerIsBetter`)
     #[arg(long, value_name = "FILE")]
-    pub github_benchmark: Option<PathBuf>,
+    pub github_benchmark: Option<TextFile>,
 }
 
 impl GateOutputs {
-    /// Refuses files that could not be written at the end, before time is spent.
-    ///
-    /// # Errors
-    /// A folder that does not exist or does not let us write.
-    pub fn check(&self) -> Result<(), Failure> {
-        full::required("--junit", self.junit.is_some())?;
-        let paths = [&self.junit, &self.bencher, &self.github_benchmark];
-        all_writable(paths.into_iter().flatten().map(PathBuf::as_path))
-    }
-
     /// Writes every requested file, and the summary of the step where GitHub's runner names its file; returns whether
     /// all requested ones were written. `is_strict`: what could not be decided is an error.
     #[cfg_attr(not(feature = "full"), expect(unused_variables, reason = "JUnit alone takes all"))]

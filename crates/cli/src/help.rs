@@ -2,6 +2,8 @@
 
 use clap::{Arg, Command};
 
+use crate::written_files::is_text;
+
 /// The headings: what runs, how it is measured, what is shown and written.
 const PROGRAM: &str = "Program";
 const MEASUREMENT: &str = "Measurement";
@@ -39,24 +41,17 @@ const OF_PROGRAM: &[&str] = &[
     "burst",
 ];
 
-/// The options that say what is shown and written.
+/// The options that say what is shown and written, besides those of text files.
 const OF_OUTPUT: &[&str] = &[
     "at",
-    "bencher",
     "between",
     "bounds",
     "by_program",
     "callgrind",
     "collections",
-    "csv",
     "db",
     "force",
     "frames",
-    "github_benchmark",
-    "html",
-    "json",
-    "junit",
-    "markdown",
     "output",
     "parquet",
     "parquet_dir",
@@ -68,31 +63,6 @@ const OF_OUTPUT: &[&str] = &[
 
 /// The most options that `-h` shows.
 const FEW: usize = 6;
-
-/// What `-h` shows first of commands with more options than that; [`COMMON`] fills up.
-const FIRST: &[(&str, &[&str])] = &[
-    ("run", &["heaps", "exact"]),
-    ("gate", &["base", "new", "command", "base_ref", "limit", "strict"]),
-    ("choose", &["prefer", "memory_limit", "serve"]),
-    ("report", &["bounds"]),
-    ("record", &["sites", "ledger", "graph", "sample"]),
-    ("leaks", &["fail_on", "suppress"]),
-    ("ledger", &["exact"]),
-    ("replay", &["scale"]),
-    ("export", &["to", "between", "at"]),
-    ("instructions", &["callgrind"]),
-    ("locality", &["cache", "sizes"]),
-    ("drag", &["sites", "clock"]),
-    ("study", &["list", "budget", "quick", "only"]),
-    ("delay", &["sizes"]),
-    ("frequency", &["every"]),
-    ("proximity", &["collections"]),
-    ("reclamation", &["points"]),
-    ("oracle", &["graph"]),
-    ("minheap", &["tolerance"]),
-    ("replay-graph", &["heap", "check", "misses"]),
-    ("plan", &["shard_time", "class"]),
-];
 
 /// What most commands have and most people use.
 const COMMON: [&str; 12] = [
@@ -110,15 +80,15 @@ const COMMON: [&str; 12] = [
     "timeout",
 ];
 
-/// The commands with their options under the headings, and those of `-h` chosen.
-pub fn arranged(command: Command) -> Command {
-    let few = few(&command);
+/// A command with its options under the headings, and those of `-h` chosen: `first`, and [`COMMON`] fills up.
+pub fn arranged(command: Command, first: &[&str]) -> Command {
+    let few = few(&command, first);
     let measures = command.get_arguments().any(|argument| OF_PROGRAM.contains(&id(argument)));
     let arranged_one = |argument: &Arg| {
         let heading = match id(argument) {
             _ if argument.is_positional() => return argument.clone(),
             name if OF_PROGRAM.contains(&name) => Some(PROGRAM),
-            name if OF_OUTPUT.contains(&name) => Some(OUTPUT),
+            name if OF_OUTPUT.contains(&name) || is_text(argument) => Some(OUTPUT),
             _ => measures.then_some(MEASUREMENT),
         };
         let is_left_out = !few.iter().any(|shown| shown == id(argument));
@@ -130,7 +100,9 @@ pub fn arranged(command: Command) -> Command {
         HEADINGS.iter().position(|heading| Some(*heading) == argument.get_help_heading())
     });
     let mut sorted = sorted.into_iter();
-    command.mut_args(|argument| sorted.next().unwrap_or(argument)).mut_subcommands(arranged)
+    command
+        .mut_args(|argument| sorted.next().unwrap_or(argument))
+        .mut_subcommands(|inner| arranged(inner, first))
 }
 
 fn id(argument: &Arg) -> &str {
@@ -143,13 +115,11 @@ fn is_listed(argument: &&Arg) -> bool {
 }
 
 /// The options of `-h`, by their names in the code.
-fn few(command: &Command) -> Vec<String> {
+fn few(command: &Command, first: &[&str]) -> Vec<String> {
     let options: Vec<&str> = command.get_arguments().filter(is_listed).map(id).collect();
     if options.len() <= FEW {
         return options.into_iter().map(str::to_owned).collect();
     }
-    let first =
-        FIRST.iter().find(|(name, _)| *name == command.get_name()).map_or(&[][..], |(_, first)| first);
     let rest = COMMON.iter().chain(&options).filter(|name| !first.contains(name));
     let mut few: Vec<String> = Vec::new();
     for name in first.iter().chain(rest).filter(|name| options.contains(name)) {
@@ -163,6 +133,7 @@ fn few(command: &Command) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry;
 
     /// The commands below this one that the help lists.
     fn below(command: &Command) -> Vec<Command> {
@@ -196,10 +167,11 @@ mod tests {
         let commands = below(&crate::cli());
         let has =
             |command: &Command, name: &str| command.get_arguments().any(|argument| id(argument) == name);
-        for (of, names) in FIRST {
-            let command = commands.iter().find(|command| command.get_name() == *of).expect(of);
-            for name in *names {
-                assert!(has(command, name), "{of}: {name}");
+        for entry in registry::all() {
+            let own = (entry.define)(Command::new(entry.name));
+            let all = below(&own).into_iter().chain([own]).collect::<Vec<_>>();
+            for name in entry.first {
+                assert!(all.iter().any(|command| has(command, name)), "{}: {name}", entry.name);
             }
         }
         for name in OF_PROGRAM.iter().chain(OF_OUTPUT).chain(&COMMON) {

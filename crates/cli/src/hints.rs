@@ -1,16 +1,14 @@
-//! Hints for command lines that are refused: what the user most likely meant.
+//! Hints for command lines that are refused: what the user most likely meant by a word.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use clap::Command;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use heaptoll_command::failure::Failure;
 use heaptoll_report::format::{plural, shell_command};
 use heaptoll_runs::siblings;
 
-use crate::{surface, terminal};
+use crate::terminal;
 
 /// Adds to a failure how a program is measured, where one was given in place of a trace.
 pub fn with_dashes(failure: Failure, command: &str, trace: &Path) -> Failure {
@@ -29,7 +27,7 @@ pub fn is_program(path: &Path) -> bool {
 }
 
 /// Whether a shell would find a program of this name.
-fn is_found(program: &Path) -> bool {
+pub fn is_found(program: &Path) -> bool {
     if program.components().count() > 1 {
         return is_program(program);
     }
@@ -55,54 +53,9 @@ pub fn longest_trace(command: &str, trace: &Path) {
     }
 }
 
-/// The words with `--` in front of the program, where that is what was left out, or with the command before it; or what
-/// need not be turned on.
-pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -> Option<String> {
-    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && words.get(1).is_some_and(|first| first == word.as_str())
-    {
-        return match is_found(Path::new(word)) {
-            true => {
-                Some(format!("to measure a program: heaptoll run -- {}", shell_command(&texts(&words[1..]))))
-            }
-            false => surface::nearest(cli, word),
-        };
-    }
-    if error.kind() != ErrorKind::UnknownArgument {
-        return None;
-    }
-    let names = surface::name(cli, words);
-    let command = names.iter().try_fold(cli, |at, name| at.find_subcommand(name))?;
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
-    if let Some(off) = word.strip_prefix("--").and_then(|name| turned_off_by(command, name)) {
-        return Some(format!("it does that where --{off} is not given: leave {word} out"));
-    }
-    if !command.get_positionals().any(clap::Arg::is_last_set) {
-        return None;
-    }
-    let at = words.iter().position(|one| one == word.as_str()).filter(|_| !word.starts_with('-'))?;
-    let (before, command) =
-        words.split_at(if takes_trace(&names.join(" "), at, words) { at - 1 } else { at });
-    let all = [vec!["heaptoll".into()], texts(before.get(1..)?), vec!["--".into()], texts(command)].concat();
-    Some(format!("the program to measure goes after `--`: {}", shell_command(&all)))
-}
-
 /// Words of a command line as text.
 pub fn texts(words: &[OsString]) -> Vec<String> {
     words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-}
-
-/// The option that turns off what an option of this name, or its beginning, would turn on.
-fn turned_off_by<'a>(command: &'a Command, name: &str) -> Option<&'a str> {
-    let mut longs = command.get_arguments().filter_map(clap::Arg::get_long);
-    longs.find(|long| !name.is_empty() && long.strip_prefix("no-").is_some_and(|what| what.starts_with(name)))
-}
-
-/// `ledger` and `leaks` take a trace without `--`: what they took for one is the program, and the refused
-/// word its first argument.
-fn takes_trace(command: &str, refused: usize, words: &[OsString]) -> bool {
-    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
-    matches!(command, "ledger" | "leaks") && refused > 2 && !is_option(&words[refused - 1])
 }
 
 /// What answers an attempt to attach to a process that runs: a number in place of a trace or a program, or `--pid`.
@@ -128,15 +81,7 @@ pub fn no_attaching(words: &[OsString]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    fn hint(line: &str) -> Option<String> {
-        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let error = crate::Cli::try_parse_from(&words).expect_err("it is refused");
-        left_out_dashes(&error, &crate::cli(), &words)
-    }
 
     #[test]
     fn the_number_of_a_process_is_answered_with_the_sampler_that_sleeps() {
@@ -157,24 +102,5 @@ mod tests {
         {
             assert_eq!(answer(&format!("heaptoll {line}")), None, "{line}");
         }
-    }
-
-    #[test]
-    fn a_program_without_dashes_in_front_is_answered_with_them() {
-        let message = hint("heaptoll run ./rs").expect("a hint");
-        assert_eq!(message, "the program to measure goes after `--`: heaptoll run -- ./rs");
-        for (typed, meant) in [
-            ("record -o t ls /", "record -o t -- ls /"),
-            ("run -n 3 sort words.txt", "run -n 3 -- sort words.txt"),
-            ("ledger ./requests 8000", "ledger -- ./requests 8000"),
-        ] {
-            let message = hint(&format!("heaptoll {typed}")).expect(typed);
-            assert!(message.ends_with(&format!(": heaptoll {meant}")), "{message}");
-        }
-        assert_eq!(hint("heaptoll run --no-such-option"), None);
-        assert!(
-            hint("heaptoll ledger --site").is_some_and(|message| message.contains("--no-sites is not given"))
-        );
-        assert_eq!(hint("heaptoll managers ls"), None);
     }
 }

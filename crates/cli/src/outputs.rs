@@ -1,5 +1,5 @@
-//! The files that a user can request: HTML, Markdown, JSON, CSV, Parquet. Checked before anything is measured, written at the
-//! end; one that fails does not keep the others from being written.
+//! The files that a user can request: HTML, Markdown, JSON, CSV, Parquet. One that fails does not
+//! keep the others from being written.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,27 +12,22 @@ use heaptoll_report::document::Document;
 use heaptoll_report::parquet;
 use heaptoll_report::{ReportError, csv, files, html, json, markdown};
 
-use crate::{full, standard_output, terminal};
+use crate::written_files::TextFile;
+use crate::{standard_output, terminal};
 use heaptoll_command::failure::Failure;
-use heaptoll_command::writable;
 
 /// Files that show a document.
-#[derive(Debug, Args, Default)]
+#[derive(Debug, Clone, Args, Default)]
 pub struct Pages {
     /// Write a self-contained HTML page; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    pub html: Option<TextFile>,
     /// Write the sentences and tables as Markdown, for a pull request; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    pub markdown: Option<TextFile>,
 }
 
 impl Pages {
-    /// Those that are requested.
-    pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        [&self.html, &self.markdown].into_iter().flatten().map(PathBuf::as_path)
-    }
-
     /// Writes every requested file; returns whether all were written.
     pub fn write(&self, document: &Document) -> bool {
         let page = text_written(&self.html, || html::document::render(document));
@@ -41,23 +36,13 @@ impl Pages {
     }
 }
 
-/// Refuses files that could not be written at the end.
-///
-/// # Errors
-/// A folder that does not exist or does not let us write; a path that is a folder.
-pub fn all_writable<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
-    paths.filter(|path| !standard_output::is_meant(path)).try_for_each(|path| {
-        writable::check(path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))
-    })
-}
-
 /// Writes a file where one is requested, and prints a note or the error; `-` is standard output. Returns whether nothing
 /// failed.
 pub fn written(
-    path: &Option<PathBuf>,
+    path: &Option<impl AsRef<Path>>,
     write: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,
 ) -> bool {
-    let Some(path) = path else { return true };
+    let Some(path) = path.as_ref().map(AsRef::as_ref) else { return true };
     if !standard_output::is_meant(path) {
         return reported(path, files::write_atomically(path, |out| write(out)));
     }
@@ -72,7 +57,7 @@ pub fn written(
 }
 
 /// The same of a text.
-pub fn text_written(path: &Option<PathBuf>, text: impl FnOnce() -> Result<String, ReportError>) -> bool {
+pub fn text_written(path: &Option<TextFile>, text: impl FnOnce() -> Result<String, ReportError>) -> bool {
     written(path, |out| {
         out.write_all(text()?.as_bytes()).map_err(|source| ReportError::Stream { form: "file", source })
     })
@@ -88,51 +73,38 @@ fn reported(path: &Path, result: Result<(), ReportError>) -> bool {
 }
 
 /// Output files of an experiment.
-#[derive(Debug, Args, Default)]
+#[derive(Debug, Clone, Args, Default)]
 pub struct Outputs {
     #[command(flatten)]
     pub pages: Pages,
     /// Write everything as JSON (docs/reference/json-schema.md); `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    pub json: Option<TextFile>,
     /// Write CSV, one line per run; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
+    pub csv: Option<TextFile>,
     /// Write Parquet, one row per run
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
 }
 
 impl Outputs {
-    fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.pages
-            .paths()
-            .chain([&self.json, &self.csv, &self.parquet].into_iter().flatten().map(PathBuf::as_path))
-    }
-
     /// Whether a file with all rows is requested.
     pub fn have_figures(&self) -> bool {
         self.json.is_some() || self.csv.is_some() || self.parquet.is_some()
     }
 
-    /// Makes the paths absolute, so that a change of the current folder does not move the files.
-    pub fn make_absolute(&mut self) {
-        let pages = &mut self.pages;
-        let all = [&mut pages.html, &mut pages.markdown, &mut self.json, &mut self.csv, &mut self.parquet];
-        for path in all.into_iter().flatten().filter(|path| !standard_output::is_meant(path)) {
+    /// The same with absolute paths, so that a change of the current folder does not move the files.
+    pub fn absolute(&self) -> Outputs {
+        let mut all = self.clone();
+        let texts = [&mut all.pages.html, &mut all.pages.markdown, &mut all.json, &mut all.csv];
+        let paths = texts.into_iter().flatten().map(|file| &mut file.0).chain(&mut all.parquet);
+        for path in paths.filter(|path| !standard_output::is_meant(path)) {
             if let Ok(absolute) = std::path::absolute(&*path) {
                 *path = absolute;
             }
         }
-    }
-
-    /// Refuses files that could not be written at the end, before time is spent on measuring.
-    ///
-    /// # Errors
-    /// A folder that does not exist or does not let us write; a path that is a folder; a form that this build leaves out.
-    pub fn check(&self) -> Result<(), Failure> {
-        full::required("--parquet", self.parquet.is_some())?;
-        all_writable(self.paths())
+        all
     }
 
     /// Writes every requested file; returns whether all were written. `document` shows the experiment.

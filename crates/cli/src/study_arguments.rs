@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
+use heaptoll_command::labelled::Labelled;
 use heaptoll_experiment::runner::Ending;
 use heaptoll_report::format::shell_path;
 use heaptoll_runs::studied::{Findings, Request};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
@@ -74,18 +76,17 @@ impl StudyArguments {
     }
 }
 
-/// Delivers a study's document and returns the command's exit status; `study` is the command's name, `schema` its figures'.
+/// Delivers a study's document and returns the command's exit status; `study` is the command's name.
 ///
 /// # Errors
 /// Standard output is full.
-pub fn deliver<F: Serialize, P: Serialize>(
+pub fn deliver<F: Labelled, P: Serialize + DeserializeOwned>(
     found: &Findings<F, P>,
     outputs: &DocumentOutputs,
     study: &str,
-    schema: &str,
 ) -> Result<u8, Failure> {
     let Findings { outcome, document, figures } = found;
-    let code = outputs.deliver(document, schema, figures)?;
+    let code = outputs.deliver(document, figures)?;
     let path = shell_path(&outcome.path);
     match outcome.ending {
         Ending::Interrupted => {

@@ -1,89 +1,59 @@
-//! The words of the command line: five groups of them, as the help prints them, and the names that commands had before.
+//! The words of the command line: five groups of them, as the help prints them, the names that commands had before, and what
+//! refused words may mean.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use heaptoll_report::format::shell_command;
+
+use crate::command::LISTED;
+use crate::entry::Entry;
+use crate::hints::{is_found, texts};
+use crate::registry;
 
 /// From what likeness on, of 0 to 1, a name is offered.
 const LIKE: f64 = 0.85;
 
-/// The groups of commands, and the commands of each.
-const GROUPS: [(&str, &[&str]); 5] = [
-    ("Compare", &["run", "gate", "choose", "report", "diff"]),
-    ("Record", &["record", "leaks", "ledger", "trace"]),
-    ("Count exactly, under Valgrind", &["exact"]),
-    ("Lists", &["managers", "programs"]),
-    ("Laboratory", &["lab"]),
-];
+/// The name that `record attach`, a part of a command, had before.
+const ATTACH: (&str, &str) = ("sample", "record attach");
 
-/// The commands that had other names before, and what each is now.
-const RENAMED: [(&str, &[&str]); 25] = [
-    ("artifact", &["lab", "artifact"]),
-    ("bound", &["trace", "bound"]),
-    ("compare", &["diff"]),
-    ("conservatism", &["lab", "conservatism"]),
-    ("delay", &["lab", "delay"]),
-    ("drag", &["exact", "drag"]),
-    ("export", &["trace", "export"]),
-    ("frequency", &["lab", "frequency"]),
-    ("import", &["trace", "import"]),
-    ("instructions", &["exact", "instructions"]),
-    ("lifetimes", &["trace", "lifetimes"]),
-    ("locality", &["exact", "locality"]),
-    ("merge", &["lab", "shards", "merge"]),
-    ("minheap", &["lab", "minheap"]),
-    ("oracle", &["lab", "oracle"]),
-    ("plan", &["lab", "shards", "plan"]),
-    ("proximity", &["lab", "proximity"]),
-    ("reclamation", &["lab", "reclamation"]),
-    ("replay", &["trace", "replay"]),
-    ("sample", &["record", "attach"]),
-    ("stat", &["trace", "stat"]),
-    ("study", &["lab", "study"]),
-    ("tailor", &["lab", "tailor"]),
-    ("work", &["lab", "shards", "work"]),
-    REPLAY_GRAPH,
-];
-
-/// What the old command became where `--graph` followed it.
-const REPLAY_GRAPH: (&str, &[&str]) = ("replay --graph", &["lab", "replay-graph"]);
+/// The names that commands had before, and what each is now.
+fn former() -> impl Iterator<Item = (&'static str, &'static str)> {
+    registry::all().filter_map(|entry| Some((entry.former?, entry.name))).chain([ATTACH])
+}
 
 /// The words with the present name of their command, and the old name where that is what they had.
 pub fn present(words: Vec<OsString>) -> (Vec<OsString>, Option<&'static str>) {
-    let found = words.get(1).and_then(|word| RENAMED.iter().find(|(old, _)| word == *old));
-    let Some((mut old, mut new)) = found.copied() else { return (words, None) };
     let is_graph = |word: &OsString| word == "--graph";
-    let options = words.iter().take_while(|word| *word != "--");
-    let has_graph = old == "replay" && options.clone().any(is_graph);
-    if has_graph {
-        (old, new) = REPLAY_GRAPH;
-    }
+    let first = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+    let has_graph = first == "replay" && words.iter().take_while(|word| *word != "--").any(is_graph);
+    let typed = if has_graph { "replay --graph" } else { first };
+    let Some((old, new)) = former().find(|(old, _)| *old == typed) else { return (words, None) };
     let rest = words[2..].iter().filter(|word| !(has_graph && is_graph(word))).cloned();
-    let all = words[..1].iter().cloned().chain(new.iter().map(OsString::from)).chain(rest);
+    let all = words[..1].iter().cloned().chain(new.split(' ').map(OsString::from)).chain(rest);
     (all.collect(), Some(old))
 }
 
 /// The sentence about an old name.
 pub fn renamed(old: &str) -> Option<String> {
-    let (_, new) = RENAMED.iter().find(|(name, _)| *name == old)?;
-    Some(format!("`heaptoll {old}` is now `heaptoll {}`", new.join(" ")))
+    let (_, new) = former().find(|(name, _)| *name == old)?;
+    Some(format!("`heaptoll {old}` is now `heaptoll {new}`"))
 }
 
-/// The whole name of a command: `trace stat`. It ends where a word names no command.
-pub fn name(command: &Command, words: &[OsString]) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut at = command;
+/// The command that the words begin with.
+fn named<'a>(mut command: &'a Command, words: &[OsString]) -> &'a Command {
     for word in words.iter().skip(1) {
-        let Some(inner) = at.find_subcommand(word) else { break };
-        names.push(inner.get_name().to_owned());
-        at = inner;
+        let Some(inner) = command.find_subcommand(word) else { break };
+        command = inner;
     }
-    names
+    command
 }
 
 /// What a word that is no command may mean: the command with the nearest name, of those within groups and the old ones too.
-pub fn nearest(command: &Command, word: &str) -> Option<String> {
-    let old = RENAMED.iter().map(|(old, new)| ((*old).to_owned(), new.join(" ")));
+fn nearest(command: &Command, word: &str) -> Option<String> {
+    let old = former().map(|(old, new)| (old.to_owned(), new.to_owned()));
     let near = |name: &str| strsim::jaro_winkler(word, name);
     let all = within(command, "").into_iter().chain(old).map(|(name, whole)| (near(&name), whole));
     let (likeness, whole) = all.max_by(|one, other| one.0.total_cmp(&other.0))?;
@@ -101,17 +71,63 @@ fn within(command: &Command, around: &str) -> Vec<(String, String)> {
     all.collect()
 }
 
+/// The words with `--` in front of the program, where that is what was left out, or with the command before it; or what
+/// need not be turned on.
+pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -> Option<String> {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && words.get(1).is_some_and(|first| first == word.as_str())
+    {
+        return match is_found(Path::new(word)) {
+            true => {
+                Some(format!("to measure a program: heaptoll run -- {}", shell_command(&texts(&words[1..]))))
+            }
+            false => nearest(cli, word),
+        };
+    }
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let command = named(cli, words);
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    if let Some(off) = word.strip_prefix("--").and_then(|name| turned_off_by(command, name)) {
+        return Some(format!("it does that where --{off} is not given: leave {word} out"));
+    }
+    if !command.get_positionals().any(clap::Arg::is_last_set) {
+        return None;
+    }
+    let at = words.iter().position(|one| one == word.as_str()).filter(|_| !word.starts_with('-'))?;
+    let (before, command) = words.split_at(if takes_trace(command, at, words) { at - 1 } else { at });
+    let all = [vec!["heaptoll".into()], texts(before.get(1..)?), vec!["--".into()], texts(command)].concat();
+    Some(format!("the program to measure goes after `--`: {}", shell_command(&all)))
+}
+
+/// The option that turns off what an option of this name, or its beginning, would turn on.
+fn turned_off_by<'a>(command: &'a Command, name: &str) -> Option<&'a str> {
+    let mut longs = command.get_arguments().filter_map(clap::Arg::get_long);
+    longs.find(|long| !name.is_empty() && long.strip_prefix("no-").is_some_and(|what| what.starts_with(name)))
+}
+
+/// Some commands take a trace without `--`: what they took for one is the program, and the refused word its first
+/// argument.
+fn takes_trace(command: &Command, refused: usize, words: &[OsString]) -> bool {
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let takes_one = command.get_positionals().any(|one| !one.is_last_set());
+    takes_one && refused > 2 && !is_option(&words[refused - 1])
+}
+
 /// The whole command line's help: what heaptoll is for, what is asked most, and the groups.
 pub fn help(command: &Command) -> String {
     let about = |name: &str| {
         let found = command.find_subcommand(name).and_then(Command::get_about);
         found.map(|about| about.to_string()).unwrap_or_default()
     };
-    let group = |(title, names): &(&str, &[&str])| {
+    let group = |(title, entries): &(&str, &[Entry])| {
+        let mut names: Vec<&str> = entries.iter().filter_map(|entry| entry.name.split(' ').next()).collect();
+        names.dedup();
         let lines = names.iter().map(|name| format!("  {name:<9} {}\n", about(name)));
         format!("{title}:\n{}", lines.collect::<String>())
     };
-    let groups: Vec<String> = GROUPS.iter().map(group).collect();
+    let groups: Vec<String> = LISTED.iter().map(group).collect();
     format!(
         "What does memory management cost this program, and what would another manager cost?\n\n{QUESTIONS}\n{}\n\
          `heaptoll COMMAND -h` shows the options that most people need, `--help` all of them.\n",
@@ -128,30 +144,16 @@ const QUESTIONS: &str = "  Which allocator is best for my program?    heaptoll r
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-    use crate::Cli;
+    use crate::definitions;
 
     fn words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
     }
 
     #[test]
-    fn every_listed_command_is_in_one_group_and_every_group_has_commands_that_are() {
-        let cli = Cli::command();
-        let listed = cli.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
-        let mut listed: Vec<&str> = listed.collect();
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        listed.sort_unstable();
-        grouped.sort_unstable();
-        assert_eq!(listed, grouped);
-        assert_eq!(grouped.len(), 13);
-    }
-
-    #[test]
     fn the_help_is_one_screen() {
-        let help = help(&Cli::command());
+        let help = help(&definitions());
         assert!(help.lines().count() <= 40, "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
     }
@@ -166,23 +168,23 @@ mod tests {
             command.get_subcommands().for_each(|inner| shorts(inner, found));
         }
         let mut found = vec![];
-        shorts(&Cli::command(), &mut found);
+        shorts(&definitions(), &mut found);
         assert!(found.len() > 5 && found.iter().all(|short| *short == Some('f')), "{found:?}");
     }
 
     #[test]
     fn every_old_name_leads_to_a_command() {
-        for (old, new) in RENAMED {
+        for (old, new) in former() {
             let (line, found) = present(words(&format!("heaptoll {old}")));
             assert_eq!(found, Some(old));
-            assert_eq!(name(&Cli::command(), &line), new, "{old}");
-            assert!(renamed(old).is_some_and(|text| text.contains(&new.join(" "))));
+            assert_eq!(new.split(' ').next_back(), Some(named(&definitions(), &line).get_name()), "{old}");
+            assert!(renamed(old).is_some_and(|text| text.contains(new)));
         }
     }
 
     #[test]
     fn a_word_that_is_no_command_is_answered_with_the_nearest_one_wherever_it_is() {
-        let near = |word: &str| nearest(&Cli::command(), word);
+        let near = |word: &str| nearest(&definitions(), word);
         for (word, whole) in [
             ("lifetime", "trace lifetimes"),
             ("stats", "trace stat"),
@@ -211,5 +213,30 @@ mod tests {
         assert_eq!(line, words("heaptoll lab replay-graph t -n 6"));
         let (line, _) = present(words("heaptoll stat t --json j"));
         assert_eq!(line, words("heaptoll trace stat t --json j"));
+    }
+
+    fn hint(line: &str) -> Option<String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let error = crate::cli().try_get_matches_from(&words).expect_err("it is refused");
+        left_out_dashes(&error, &crate::cli(), &words)
+    }
+
+    #[test]
+    fn a_program_without_dashes_in_front_is_answered_with_them() {
+        let message = hint("heaptoll run ./rs").expect("a hint");
+        assert_eq!(message, "the program to measure goes after `--`: heaptoll run -- ./rs");
+        for (typed, meant) in [
+            ("record -o t ls /", "record -o t -- ls /"),
+            ("run -n 3 sort words.txt", "run -n 3 -- sort words.txt"),
+            ("ledger ./requests 8000", "ledger -- ./requests 8000"),
+        ] {
+            let message = hint(&format!("heaptoll {typed}")).expect(typed);
+            assert!(message.ends_with(&format!(": heaptoll {meant}")), "{message}");
+        }
+        assert_eq!(hint("heaptoll run --no-such-option"), None);
+        assert!(
+            hint("heaptoll ledger --site").is_some_and(|message| message.contains("--no-sites is not given"))
+        );
+        assert_eq!(hint("heaptoll managers ls"), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use heaptoll_report::format::printable;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+pub use schemars::Labelled;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -20,10 +20,10 @@ pub struct Envelope<F> {
     pub figures: F,
 }
 
-impl<F> Envelope<F> {
+impl<'a, F: Labelled> Envelope<&'a F> {
     /// Figures as this version of heaptoll writes them.
-    pub fn new(schema: &str, figures: F) -> Envelope<F> {
-        Envelope { schema: schema.to_owned(), heaptoll: env!("CARGO_PKG_VERSION").to_owned(), figures }
+    pub fn new(figures: &'a F) -> Envelope<&'a F> {
+        Envelope { schema: F::SCHEMA.to_owned(), heaptoll: env!("CARGO_PKG_VERSION").to_owned(), figures }
     }
 }
 
@@ -85,11 +85,12 @@ pub fn schema(text: &str) -> Option<String> {
     serde_json::from_str::<Label>(text).ok()?.schema
 }
 
-/// Reads what was written with this schema; fields that a later version added are skipped.
+/// Reads what was written with the type's schema; fields that a later version added are skipped.
 ///
 /// # Errors
 /// It is no JSON, has another schema, or lacks a field.
-pub fn read<T: DeserializeOwned>(text: &str, schema: &'static str) -> Result<T, Unreadable> {
+pub fn read<T: Labelled>(text: &str) -> Result<T, Unreadable> {
+    let schema = T::SCHEMA;
     let label: Label = serde_json::from_str(text).map_err(Unreadable::NoJson)?;
     let writer = label.heaptoll.unwrap_or_default();
     match label.schema {
@@ -105,22 +106,22 @@ pub fn read<T: DeserializeOwned>(text: &str, schema: &'static str) -> Result<T, 
 mod tests {
     use super::*;
 
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Serialize, Deserialize)]
     struct Figures {
         objects: u64,
     }
 
-    const OURS: &str = "heaptoll-made/1";
+    schemars::labelled!(Figures, "heaptoll-made/1");
 
     fn refused(text: &str) -> String {
-        read::<Figures>(text, OURS).expect_err("it is refused").to_string()
+        read::<Figures>(text).expect_err("it is refused").to_string()
     }
 
     #[test]
     fn fields_of_a_later_minor_version_are_skipped() {
         let text =
             r#"{"schema": "heaptoll-made/1", "heaptoll": "999.0.0", "objects": 7, "new": {"field": []}}"#;
-        assert_eq!(read::<Figures>(text, OURS).expect("it is read").objects, 7);
+        assert_eq!(read::<Figures>(text).expect("it is read").objects, 7);
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub mod failure;
 pub mod foreign;
 pub mod labelled;
 pub mod own_input;
+#[cfg(feature = "schemas")]
+pub mod schema;
 pub mod subject;
 pub mod trace_source;
 pub mod version;

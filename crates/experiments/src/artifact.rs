@@ -14,5 +14,4 @@ pub mod verdicts;
 pub use description::Description;
 pub use error::ArtifactError;
 
-/// Format and version of `artifact.json`, as its schema is called.
-pub const TAG: &str = "heaptoll-artifact/1";
+schemars::labelled!(Description, "heaptoll-artifact/1");

@@ -43,8 +43,7 @@ pub use search::timed_runs;
 pub use servers::{IdleMemory, Served};
 pub use soak::{Growth, Soak};
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-choose/1";
+schemars::labelled!(Figures, "heaptoll-choose/1");
 /// What was found.
 pub struct Findings {
     /// The figures.

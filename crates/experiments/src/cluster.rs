@@ -20,5 +20,4 @@ pub use error::ClusterError;
 pub use machine_class::MachineClass;
 pub use plan::Plan;
 
-/// Format and version of a plan, as its schema is called.
-pub const TAG: &str = "heaptoll-plan/1";
+schemars::labelled!(Plan, "heaptoll-plan/1");

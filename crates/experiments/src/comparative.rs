@@ -5,7 +5,7 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_facts::{Comparative, Facts, Metric, Place};
 use heaptoll_report::json;
 use heaptoll_trace_reports::lifetimes;
-use serde::de::DeserializeOwned;
+use schemars::Labelled;
 use thiserror::Error;
 
 use crate::{
@@ -20,25 +20,27 @@ pub struct Comparable {
     pub metrics: &'static [Metric],
     /// Name and version of its figures as JSON.
     pub schema: &'static str,
-    read: fn(&str, &'static str) -> Result<Facts, Unreadable>,
+    read: fn(&str) -> Result<Facts, Unreadable>,
 }
 
 /// Every one.
 pub static ALL: [Comparable; 11] = [
     Comparable {
-        read: |text, schema| Ok(labelled::read::<json::ExperimentFile>(text, schema)?.experiment.facts()),
-        ..Comparable::of::<Experiment>("run", json::SCHEMA)
+        name: "run",
+        metrics: Experiment::METRICS,
+        schema: json::ExperimentFile::SCHEMA,
+        read: |text| Ok(labelled::read::<json::ExperimentFile>(text)?.experiment.facts()),
     },
-    Comparable::of::<instructions::Figures>("exact instructions", instructions::SCHEMA),
-    Comparable::of::<locality::Figures>("exact locality", locality::SCHEMA),
-    Comparable::of::<lifetimes::Figures>("trace lifetimes", lifetimes::SCHEMA),
-    Comparable::of::<ledger::Figures>("ledger", ledger::SCHEMA),
-    Comparable::of::<delay::Delay>("lab delay", delay::SCHEMA),
-    Comparable::of::<frequency::Frequency>("lab frequency", frequency::SCHEMA),
-    Comparable::of::<proximity::Figures>("lab proximity", proximity::SCHEMA),
-    Comparable::of::<minheap::Figures>("lab minheap", minheap::SCHEMA),
-    Comparable::of::<reclamation::Reclamation>("lab reclamation", reclamation::SCHEMA),
-    Comparable::of::<graph::Figures>("lab replay-graph", graph::SCHEMA),
+    Comparable::of::<instructions::Figures>("exact instructions"),
+    Comparable::of::<locality::Figures>("exact locality"),
+    Comparable::of::<lifetimes::Figures>("trace lifetimes"),
+    Comparable::of::<ledger::Figures>("ledger"),
+    Comparable::of::<delay::Delay>("lab delay"),
+    Comparable::of::<frequency::Frequency>("lab frequency"),
+    Comparable::of::<proximity::Figures>("lab proximity"),
+    Comparable::of::<minheap::Figures>("lab minheap"),
+    Comparable::of::<reclamation::Reclamation>("lab reclamation"),
+    Comparable::of::<graph::Figures>("lab replay-graph"),
 ];
 
 /// JSON that is not what the command writes.
@@ -50,12 +52,12 @@ pub struct ReadError {
 }
 
 impl Comparable {
-    const fn of<F: Comparative + DeserializeOwned>(name: &'static str, schema: &'static str) -> Comparable {
+    const fn of<F: Comparative + Labelled>(name: &'static str) -> Comparable {
         Comparable {
             name,
             metrics: F::METRICS,
-            schema,
-            read: |text, schema| Ok(labelled::read::<F>(text, schema)?.facts()),
+            schema: F::SCHEMA,
+            read: |text| Ok(labelled::read::<F>(text)?.facts()),
         }
     }
 
@@ -85,7 +87,7 @@ impl Comparable {
     /// # Errors
     /// It is not what the command writes, or of another version.
     pub fn facts(&self, text: &str) -> Result<Facts, ReadError> {
-        (self.read)(text, self.schema).map_err(|source| ReadError { command: self.name, source })
+        (self.read)(text).map_err(|source| ReadError { command: self.name, source })
     }
 }
 

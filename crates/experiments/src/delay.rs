@@ -23,8 +23,7 @@ pub use figures::{Curve, Delay, Mean, Medians, Point};
 pub use published::PublishedPair;
 pub use published_overhead::{Overhead, Quantity};
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-delay/1";
+schemars::labelled!(Delay, "heaptoll-delay/1");
 /// The managers of the paper, by their names here.
 const PAPERS: [&str; 3] = ["tcmalloc", "mimalloc3", "snmalloc"];
 

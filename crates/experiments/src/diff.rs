@@ -18,8 +18,7 @@ pub mod facts;
 mod figures;
 mod joined;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-diff/1";
+schemars::labelled!(Figures, "heaptoll-diff/1");
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,8 +16,7 @@ use heaptoll_runs::traced::{self, Cell, JudgedRun, Made, execute, plan};
 
 pub use figures::{Figures, ImageTotals, Program, Row};
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-drag/1";
+schemars::labelled!(Figures, "heaptoll-drag/1");
 /// Frames recorded of a call site.
 const FRAMES: u32 = 12;
 

@@ -25,8 +25,7 @@ pub use period::{Period, Question};
 pub use published::PublishedPair;
 pub use published_gain::Gain;
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-frequency/1";
+schemars::labelled!(Frequency, "heaptoll-frequency/1");
 /// The paper's own: mark and sweep over mimalloc.
 const PAPERS: &str = "sweep/mimalloc3";
 

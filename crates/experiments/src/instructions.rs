@@ -20,8 +20,7 @@ use heaptoll_runs::traced::{self, Cell, JudgedRun, execute, plan};
 
 pub use figures::{Disagreement, Figures, FunctionFigures, ImageTotals, Program, Row};
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-instructions/1";
+schemars::labelled!(Figures, "heaptoll-instructions/1");
 
 /// What to count.
 #[derive(Debug, Clone)]

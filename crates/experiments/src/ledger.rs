@@ -42,8 +42,7 @@ mod stays;
 mod sum;
 mod trace_parts;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-ledger/1";
+schemars::labelled!(Figures, "heaptoll-ledger/1");
 
 /// What is requested of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -30,8 +30,6 @@ pub mod reclamation;
 pub mod replay;
 pub mod run;
 pub mod same_work;
-#[cfg(feature = "schemas")]
-pub mod schema;
 pub mod sealed;
 pub mod simulated_machine;
 mod sweep;

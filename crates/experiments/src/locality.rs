@@ -27,8 +27,7 @@ use heaptoll_runs::traced::{self, Cell, Made, execute, plan};
 
 pub use figures::{Figures, Program, SamplingFigures};
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-locality/1";
+schemars::labelled!(Figures, "heaptoll-locality/1");
 /// Set counts that are simulated, as powers of two: with lines of 64 bytes direct-mapped caches of 2 KiB to 1 MiB, and
 /// such of 8 ways of 16 KiB to 8 MiB.
 const SETS: std::ops::RangeInclusive<u32> = 5..=14;

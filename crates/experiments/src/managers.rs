@@ -15,8 +15,7 @@ use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::preflights::{Limits, PreflightOutcome, prove};
 
-/// Schema of [`Figures`].
-pub const SCHEMA: &str = "heaptoll-managers/1";
+schemars::labelled!(Figures, "heaptoll-managers/1");
 
 /// What there is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

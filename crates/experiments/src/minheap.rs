@@ -29,8 +29,7 @@ pub use search::{Answer, End, Outcome, Question, Search, Step, Tried};
 pub use selection::{Periods, is_searched, tolerance};
 pub use smallest::SmallestHeaps;
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-minheap/1";
+schemars::labelled!(Figures, "heaptoll-minheap/1");
 
 /// What to search.
 #[derive(Debug, Clone)]

@@ -30,8 +30,7 @@ pub use native::{NativeRun, check_of};
 pub use request::Request;
 use unchecked::Unchecked;
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-oracle/1";
+schemars::labelled!(Figures, "heaptoll-oracle/1");
 /// What the file's name must end with, so that a stack's name shows where it ends.
 pub const ENDING: &str = ".oracle";
 

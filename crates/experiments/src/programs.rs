@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::workload::{catalog, catalog_places};
 
-/// Schema of [`Figures`].
-pub const SCHEMA: &str = "heaptoll-programs/1";
+schemars::labelled!(Figures, "heaptoll-programs/1");
 
 /// The catalog.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -32,8 +32,7 @@ pub use portions::{Portion, Ratio, Series};
 pub(crate) use portions::{beginning, portions, series};
 pub use published_nearness::Nearness;
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-proximity/1";
+schemars::labelled!(Figures, "heaptoll-proximity/1");
 
 /// What to run.
 #[derive(Debug, Clone)]

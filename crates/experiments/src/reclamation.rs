@@ -24,8 +24,7 @@ pub use figures::{Alive, Curve, Mean, Medians, Reclamation, Row};
 pub use part::{point_label, point_of, stack_word};
 pub use request::Request;
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-reclamation/1";
+schemars::labelled!(Reclamation, "heaptoll-reclamation/1");
 /// Managers that are held fixed, by their names here.
 const MANAGERS: [&str; 3] = ["glibc", "mimalloc3", "tithe-explicit"];
 

@@ -29,9 +29,6 @@ mod sections;
 pub(crate) mod trace_file;
 mod verdict;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-replay/1";
-
 /// What to replay under which managers, and how.
 #[derive(Debug, Clone)]
 pub struct Request {

@@ -61,8 +61,7 @@ use request::Request;
 use side::{BuiltSide, Sameness};
 use worktrees::Trees;
 
-/// The schema of the figures' JSON.
-pub const SCHEMA: &str = "heaptoll-gate/1";
+schemars::labelled!(Figures, "heaptoll-gate/1");
 
 /// What a gate found.
 pub struct Findings {

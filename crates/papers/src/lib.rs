@@ -30,8 +30,6 @@ mod derived;
 pub mod effect;
 pub mod estimand;
 pub mod exhibit;
-#[cfg(test)]
-mod fields_page;
 pub mod figures;
 mod found;
 pub mod joined;
@@ -50,8 +48,6 @@ mod placed;
 mod region;
 pub mod results;
 pub mod run;
-#[cfg(feature = "schemas")]
-pub mod schema;
 mod sets;
 pub mod stored;
 #[cfg(test)]

@@ -13,8 +13,7 @@ use super::exhibit::Shown;
 use super::figures::{Absent, Figures};
 use super::verdict::{Answer, Verdict};
 
-/// Name and version of its JSON.
-pub const SCHEMA: &str = "heaptoll-study/1";
+schemars::labelled!(Results, "heaptoll-study/1");
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]

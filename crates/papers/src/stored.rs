@@ -7,7 +7,7 @@ use std::path::Path;
 use thiserror::Error;
 use xz4rust::XzReader;
 
-use crate::results::{Results, SCHEMA};
+use crate::results::Results;
 use heaptoll_command::labelled::{self, Unreadable};
 
 /// Results that cannot be read.
@@ -44,7 +44,7 @@ fn text(path: &Path) -> io::Result<String> {
 pub fn results(path: &Path) -> Result<Results, StoredError> {
     let error = |why| StoredError { path: path.display().to_string(), why };
     let text = text(path).map_err(|why| error(why.into()))?;
-    labelled::read(&text, SCHEMA).map_err(|why| error(why.into()))
+    labelled::read(&text).map_err(|why| error(why.into()))
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use crate::job::{Checkpoint, Latencies, Pass, Percentiles, Repetition, Touch};
 use crate::program::{Facts, Order};
 use crate::study::{Request, Run, Study, Subject};
 
+schemars::labelled!(Findings, "heaptoll-replay/1");
+
 /// The figures of a replay.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {

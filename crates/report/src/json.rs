@@ -12,6 +12,7 @@ use crate::ReportError;
 
 /// The schema this version writes and reads.
 pub const SCHEMA: &str = "heaptoll.experiment/1";
+schemars::labelled!(ExperimentFile, SCHEMA);
 
 /// What such a file holds, for who writes and who reads it. It is written of borrowed parts: there may be a million
 /// rows.

@@ -16,7 +16,7 @@ use heaptoll_scratch::Scratch;
 use heaptoll_units::limits;
 
 use crate::record::{ProgramChoice, manager_of, program};
-pub use figures::{Estimated, Figures, Row, SCHEMA, Value};
+pub use figures::{Estimated, Figures, Row, Value};
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::writable;

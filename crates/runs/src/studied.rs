@@ -13,7 +13,8 @@ use heaptoll_experiment::runner::Ending;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{self, NONE, date, shell_command};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval, student};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Labelled};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::measurement::{StopReason, measure, measure_unless};
@@ -80,6 +81,10 @@ pub struct Figures<F, P> {
     pub published: Vec<P>,
     /// Stacks that were refused, runs that failed, an early end.
     pub warnings: Vec<String>,
+}
+
+impl<F: Labelled, P: Serialize + DeserializeOwned> Labelled for Figures<F, P> {
+    const SCHEMA: &'static str = F::SCHEMA;
 }
 
 /// What a study found, and the document that shows it.

@@ -68,6 +68,8 @@ pub enum BoundError {
     Changed,
 }
 
+schemars::labelled!(BoundFigures, "heaptoll-bound/1");
+
 /// The bounds of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BoundFigures {

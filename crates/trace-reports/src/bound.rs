@@ -12,9 +12,6 @@ use heaptoll_command::trace_source;
 
 mod document;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-bound/1";
-
 /// What is requested of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {

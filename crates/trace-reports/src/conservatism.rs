@@ -19,9 +19,6 @@ use heaptoll_command::trace_source;
 mod document;
 mod sections;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-conservatism/1";
-
 /// There is no space for the first pass's table.
 #[derive(Debug, Error)]
 #[error(

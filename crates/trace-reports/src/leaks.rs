@@ -25,9 +25,6 @@ mod sections;
 mod sentence;
 mod suppressions;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-leaks/1";
-
 /// What is requested of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Request {

@@ -18,9 +18,6 @@ use heaptoll_command::trace_source;
 mod document;
 mod verdict;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-lifetimes/1";
-
 /// What is requested of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {

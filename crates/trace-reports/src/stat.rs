@@ -21,9 +21,6 @@ pub mod graph;
 mod request;
 mod sections;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-stat/1";
-
 /// Sums up a trace; `-` is standard input. Damage is a warning among the figures. The profile is there where it was
 /// requested and the trace has call stacks.
 ///

@@ -23,8 +23,7 @@ mod document;
 mod figures;
 mod sentences;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-tailor/1";
+schemars::labelled!(Figures, "heaptoll-tailor/1");
 /// Fewest allocations of a trace that an allocator is made from. A class that serves a ten-thousandth of the requests
 /// (the rarest that there are) has then served one.
 pub const LEAST_ALLOCATIONS: u64 = 10_000;

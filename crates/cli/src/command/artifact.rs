@@ -11,6 +11,7 @@ use heaptoll_experiments::artifact::{ArtifactError, Description, check, document
 use heaptoll_report::format::{plural, shell_path};
 use heaptoll_report::terminal::render_document;
 
+use crate::entry::{Command, writes};
 use crate::{exit, terminal};
 
 /// Make a folder from which others can measure an experiment again.
@@ -45,20 +46,22 @@ pub struct Arguments {
     verdicts: Option<PathBuf>,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    match (&arguments.check, &arguments.verdicts, &arguments.experiment, &arguments.output) {
-        (Some(folder), ..) => checked(folder),
-        (_, Some(folder), Some(experiment), _) => compared(folder, experiment),
-        (_, _, Some(experiment), Some(folder)) => {
-            let (experiment, folder) = (experiment.clone(), folder.clone());
-            let plan = arguments.plan.clone();
-            made(&Request { experiment, plan, folder })
+impl Command for Arguments {
+    const NAME: &'static str = "lab artifact";
+    const FORMER: Option<&'static str> = Some("artifact");
+    writes!(of_format: Description);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        match (&arguments.check, &arguments.verdicts, &arguments.experiment, &arguments.output) {
+            (Some(folder), ..) => checked(folder),
+            (_, Some(folder), Some(experiment), _) => compared(folder, experiment),
+            (_, _, Some(experiment), Some(folder)) => {
+                let (experiment, folder) = (experiment.clone(), folder.clone());
+                let plan = arguments.plan.clone();
+                made(&Request { experiment, plan, folder })
+            }
+            _ => Err(Failure::Usage("name an experiment and a folder (-o)".into())),
         }
-        _ => Err(Failure::Usage("name an experiment and a folder (-o)".into())),
     }
 }
 

@@ -7,6 +7,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_trace_reports::bound::{self, Request};
 
 use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
 use crate::exit;
 use crate::hints;
 use crate::memory::MemoryArguments;
@@ -35,17 +36,20 @@ pub struct Arguments {
     outputs: DocumentOutputs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let request =
-        Request { small_blocks_of_8: arguments.small_8, memory_limit_bytes: arguments.memory.limit_bytes() };
-    hints::longest_trace("trace bound", &arguments.trace);
-    let figures = bound::measure(&arguments.trace, request)?;
-    let document = bound::document(&figures, &arguments.trace);
-    let code = arguments.outputs.deliver(&document, bound::SCHEMA, &figures)?;
-    Ok(exit::of_trace(code, figures.subject.is_whole()))
+impl Command for Arguments {
+    const NAME: &'static str = "trace bound";
+    const FORMER: Option<&'static str> = Some("bound");
+    writes!(of: bound::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let request = Request {
+            small_blocks_of_8: arguments.small_8,
+            memory_limit_bytes: arguments.memory.limit_bytes(),
+        };
+        hints::longest_trace(Self::NAME, &arguments.trace);
+        let figures = bound::measure(&arguments.trace, request)?;
+        let document = bound::document(&figures, &arguments.trace);
+        let code = arguments.outputs.deliver(&document, &figures)?;
+        Ok(exit::of_trace(code, figures.subject.is_whole()))
+    }
 }

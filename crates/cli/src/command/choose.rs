@@ -10,6 +10,7 @@ use heaptoll_runs::workload::{AfterLoad, Workload};
 
 use crate::documents::DocumentOutputs;
 use crate::duration::{duration, latency_ms, positive_seconds};
+use crate::entry::{Command, writes};
 use crate::memory::bytes;
 use crate::outputs::own_arguments;
 use crate::precision::precision;
@@ -136,20 +137,21 @@ impl Arguments {
     }
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let session = Session::begin()?;
-    let context = session.context();
-    let found = choose::run(&arguments.request(), &context)?;
-    let document = found.document(&context);
-    let code = arguments.outputs.deliver(&document, choose::SCHEMA, &found.figures)?;
-    terminal::note(&format!(
-        "the fresh runs in other forms: heaptoll report {}",
-        shell_path(found.run.store.path())
-    ));
-    Ok(if found.complete { code } else { exit::INTERRUPTED })
+impl Command for Arguments {
+    const NAME: &'static str = "choose";
+    const FIRST: &'static [&'static str] = &["prefer", "memory_limit", "serve"];
+    writes!(of: choose::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let context = session.context();
+        let found = choose::run(&arguments.request(), &context)?;
+        let document = found.document(&context);
+        let code = arguments.outputs.deliver(&document, &found.figures)?;
+        terminal::note(&format!(
+            "the fresh runs in other forms: heaptoll report {}",
+            shell_path(found.run.store.path())
+        ));
+        Ok(if found.complete { code } else { exit::INTERRUPTED })
+    }
 }

@@ -7,6 +7,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_trace_reports::conservatism;
 
 use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
 use crate::exit;
 use crate::memory::MemoryArguments;
 
@@ -33,14 +34,15 @@ pub struct Arguments {
     outputs: DocumentOutputs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let figures = conservatism::measure(&arguments.trace, arguments.memory.limit_bytes())?;
-    let document = conservatism::document(&figures, &arguments.trace);
-    let code = arguments.outputs.deliver(&document, conservatism::SCHEMA, &figures)?;
-    Ok(exit::of_trace(code, !figures.is_damaged))
+impl Command for Arguments {
+    const NAME: &'static str = "lab conservatism";
+    const FORMER: Option<&'static str> = Some("conservatism");
+    writes!(of: conservatism::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let figures = conservatism::measure(&arguments.trace, arguments.memory.limit_bytes())?;
+        let document = conservatism::document(&figures, &arguments.trace);
+        let code = arguments.outputs.deliver(&document, &figures)?;
+        Ok(exit::of_trace(code, !figures.is_damaged))
+    }
 }

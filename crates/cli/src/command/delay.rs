@@ -6,6 +6,7 @@ use heaptoll_experiments::delay;
 use heaptoll_experiments::delay::NO_DELAY;
 use heaptoll_units::size;
 
+use crate::entry::{Command, writes};
 use crate::session::Session;
 use crate::study_arguments::{StudyArguments, deliver};
 
@@ -42,20 +43,22 @@ fn quarantine(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "give sizes of 1B or more, such as 4K or 2M".into())
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.study.outputs.check()?;
-    let session = Session::begin()?;
-    let request = delay::Request {
-        manager: arguments.manager.clone(),
-        sizes_bytes: arguments.sizes.clone(),
-        study: arguments.study.request(),
-    };
-    let result = delay::run(&request, &session.context())?;
-    deliver(&result, &arguments.study.outputs, "lab delay", delay::SCHEMA)
+impl Command for Arguments {
+    const NAME: &'static str = "lab delay";
+    const FORMER: Option<&'static str> = Some("delay");
+    const FIRST: &'static [&'static str] = &["sizes"];
+    writes!(of: delay::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let request = delay::Request {
+            manager: arguments.manager.clone(),
+            sizes_bytes: arguments.sizes.clone(),
+            study: arguments.study.request(),
+        };
+        let result = delay::run(&request, &session.context())?;
+        deliver(&result, &arguments.study.outputs, Self::NAME)
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
 use heaptoll_drag::Clock;
-use heaptoll_experiments::drag::{self, Request, SCHEMA};
+use heaptoll_experiments::drag::{self, Request};
 
 use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
 use crate::exit;
 use crate::frames::FramesArguments;
 use crate::session::Session;
@@ -56,24 +57,26 @@ pub struct Arguments {
     outputs: DocumentOutputs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let session = Session::begin()?;
-    let request = Request {
-        traced: arguments.traced.request(),
-        clock: match arguments.clock {
-            ClockArg::Instructions => Clock::Instructions,
-            ClockArg::Bytes => Clock::Bytes,
-        },
-        sites: arguments.sites,
-        pointers: arguments.pointers,
-        frames: arguments.frames.shown(),
-    };
-    let found = drag::run(&request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document, SCHEMA, &found.figures)?;
-    Ok(exit::of_runs(found.ending, code))
+impl Command for Arguments {
+    const NAME: &'static str = "exact drag";
+    const FORMER: Option<&'static str> = Some("drag");
+    const FIRST: &'static [&'static str] = &["sites", "clock"];
+    writes!(of: drag::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let request = Request {
+            traced: arguments.traced.request(),
+            clock: match arguments.clock {
+                ClockArg::Instructions => Clock::Instructions,
+                ClockArg::Bytes => Clock::Bytes,
+            },
+            sites: arguments.sites,
+            pointers: arguments.pointers,
+            frames: arguments.frames.shown(),
+        };
+        let found = drag::run(&request, &session.context())?;
+        let code = arguments.outputs.deliver(&found.document, &found.figures)?;
+        Ok(exit::of_runs(found.ending, code))
+    }
 }

@@ -5,6 +5,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_experiments::frequency;
 use heaptoll_units::size;
 
+use crate::entry::{Command, writes};
 use crate::session::Session;
 use crate::study_arguments::{StudyArguments, deliver};
 
@@ -43,19 +44,21 @@ fn period(text: &str) -> Result<u64, String> {
     size(text).filter(|bytes| *bytes > 0).ok_or_else(|| "give sizes above 0, such as 64K or 8M".into())
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.study.outputs.check()?;
-    let session = Session::begin()?;
-    let request = frequency::Request {
-        manager: arguments.manager.clone(),
-        every_bytes: arguments.every.clone(),
-        reclaim: arguments.reclaim.clone(),
-        study: arguments.study.request(),
-    };
-    let result = frequency::run(&request, &session.context())?;
-    deliver(&result, &arguments.study.outputs, "lab frequency", frequency::SCHEMA)
+impl Command for Arguments {
+    const NAME: &'static str = "lab frequency";
+    const FORMER: Option<&'static str> = Some("frequency");
+    const FIRST: &'static [&'static str] = &["every"];
+    writes!(of: frequency::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let request = frequency::Request {
+            manager: arguments.manager.clone(),
+            every_bytes: arguments.every.clone(),
+            reclaim: arguments.reclaim.clone(),
+            study: arguments.study.request(),
+        };
+        let result = frequency::run(&request, &session.context())?;
+        deliver(&result, &arguments.study.outputs, Self::NAME)
+    }
 }

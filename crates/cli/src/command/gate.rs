@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_gate::SCHEMA;
 use heaptoll_gate::figures::{Figures, Verdict};
 
 use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
 use crate::gate_outputs::GateOutputs;
 use crate::gate_programs::ProgramArguments;
 use crate::session::Session;
@@ -59,27 +59,28 @@ pub struct Arguments {
     gate_outputs: GateOutputs,
 }
 
-/// Runs the command. What fails before there is a verdict is printed here, for its exit status is the gate's own.
-///
-/// # Errors
-/// Signals cannot be caught.
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let code = match gated(arguments) {
-        Ok(code) => code,
-        Err(failure) => {
-            terminal::error(&failure.to_string());
-            match exit::code(&failure) {
-                exit::INTERRUPTED => exit::INTERRUPTED,
-                _ => exit::REFUSED,
+impl Command for Arguments {
+    const NAME: &'static str = "gate";
+    const FIRST: &'static [&'static str] = &["base", "new", "command", "base_ref", "limit", "strict"];
+    writes!(of: Figures);
+
+    /// What fails before there is a verdict is printed here, for its exit status is the gate's own.
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let code = match gated(arguments) {
+            Ok(code) => code,
+            Err(failure) => {
+                terminal::error(&failure.to_string());
+                match exit::code(&failure) {
+                    exit::INTERRUPTED => exit::INTERRUPTED,
+                    _ => exit::REFUSED,
+                }
             }
-        }
-    };
-    Ok(if arguments.bisect { of_bisect(code) } else { code })
+        };
+        Ok(if arguments.bisect { of_bisect(code) } else { code })
+    }
 }
 
 fn gated(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    arguments.gate_outputs.check()?;
     let found = match &arguments.merged {
         Some(path) => heaptoll_gate::sharded::decide(path)?,
         None => {
@@ -90,7 +91,7 @@ fn gated(arguments: &Arguments) -> Result<u8, Failure> {
     let document = found.document();
     let written = arguments.gate_outputs.write(&found.figures, &document, arguments.strict);
     let code = status(&found.figures, arguments.strict || arguments.bisect);
-    let delivered = arguments.outputs.deliver(&document, SCHEMA, &found.figures);
+    let delivered = arguments.outputs.deliver(&document, &found.figures);
     // What could not be written leaves no good verdict, and does not take a bad one back.
     match delivered {
         Err(failure) if code == 0 => Err(failure),

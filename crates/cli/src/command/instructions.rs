@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::callgrind_file;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::instructions::{self, Request, SCHEMA};
+use heaptoll_experiments::instructions::{self, Request};
 
 use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
 use crate::exit;
 use crate::session::Session;
 use crate::terminal;
@@ -42,21 +43,23 @@ pub struct Arguments {
     outputs: DocumentOutputs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    arguments.callgrind.as_deref().map_or(Ok(()), callgrind_file::check)?;
-    let session = Session::begin()?;
-    let request = Request { traced: arguments.traced.request(), repeat: arguments.repetitions };
-    let found = instructions::run(&request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document, SCHEMA, &found.figures)?;
-    if let Some(folder) = &arguments.callgrind {
-        for file in instructions::callgrind::files(&found.figures) {
-            terminal::note(&format!("wrote {}", file.write(folder)?.display()));
+impl Command for Arguments {
+    const NAME: &'static str = "exact instructions";
+    const FORMER: Option<&'static str> = Some("instructions");
+    const FIRST: &'static [&'static str] = &["callgrind"];
+    writes!(of: instructions::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        arguments.callgrind.as_deref().map_or(Ok(()), callgrind_file::check)?;
+        let session = Session::begin()?;
+        let request = Request { traced: arguments.traced.request(), repeat: arguments.repetitions };
+        let found = instructions::run(&request, &session.context())?;
+        let code = arguments.outputs.deliver(&found.document, &found.figures)?;
+        if let Some(folder) = &arguments.callgrind {
+            for file in instructions::callgrind::files(&found.figures) {
+                terminal::note(&format!("wrote {}", file.write(folder)?.display()));
+            }
         }
+        Ok(exit::of_runs(found.ending, code))
     }
-    Ok(exit::of_runs(found.ending, code))
 }

@@ -8,16 +8,19 @@ use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::ledger::{self, LivePeak, ReplayRequest, Request};
+use heaptoll_experiments::replay::Touch;
 use heaptoll_report::format::shell_command;
 use heaptoll_runs::record::{self, ProgramChoice, RecordingOptions};
 use heaptoll_runs::standard_input::StandardInput;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
+use crate::entry::{Command, writes};
 use crate::memory::MemoryArguments;
 use crate::recording::{EndArguments, record, scratch_for_trace};
+use crate::replays::TOUCHES;
 use crate::session::Session;
-use crate::touch_arg::TouchArg;
+use crate::value_words::words;
 use crate::workload_args::SizeArg;
 use crate::{exit, hints, outputs, terminal};
 
@@ -50,8 +53,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// What a replay does with blocks: `write` writes each in full when it is allocated
-    #[arg(long, value_enum, value_name = "HOW", default_value = "write", requires_all = ["trace", "manager"])]
-    touch: TouchArg,
+    #[arg(long, value_name = "HOW", value_parser = words(&TOUCHES), default_value = "write", requires_all = ["trace", "manager"])]
+    touch: Touch,
     /// Seconds after which a replay is killed and marked
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds, requires_all = ["trace", "manager"])]
     timeout: f64,
@@ -88,70 +91,71 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    if let Some(trace) = &arguments.trace {
-        hints::longest_trace("ledger", trace);
-        let shown = match arguments.manager.is_empty() {
-            true => show(trace, &ledger::command(trace), None, arguments),
-            false => compare(trace, arguments),
+impl Command for Arguments {
+    const NAME: &'static str = "ledger";
+    const FIRST: &'static [&'static str] = &["exact"];
+    writes!(of: ledger::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        if let Some(trace) = &arguments.trace {
+            hints::longest_trace(Self::NAME, trace);
+            let shown = match arguments.manager.is_empty() {
+                true => show(trace, &ledger::command(trace), None, arguments),
+                false => compare(trace, arguments),
+            };
+            return shown.map_err(|failure| hints::with_dashes(failure, "ledger", trace));
+        }
+        if arguments.manager.len() > 1 {
+            return Err(Failure::Usage(
+                "a program runs over one manager: record it with `heaptoll record --ledger --sites`, then compare with \
+                 `heaptoll ledger TRACE -m ONE -m ANOTHER`"
+                    .into(),
+            ));
+        }
+        let scratch = scratch_for_trace()?;
+        let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("trace"));
+        let session = arguments.exact.then(Session::begin).transpose()?;
+        // Both runs read it from its beginning.
+        let stdin = match &session {
+            Some(session) if arguments.program.is_none() => {
+                Some(StandardInput::Own.path(&session.context())?.unwrap_or_else(|| "/dev/null".into()))
+            }
+            _ => None,
         };
-        return shown.map_err(|failure| hints::with_dashes(failure, "ledger", trace));
-    }
-    if arguments.manager.len() > 1 {
-        return Err(Failure::Usage(
-            "a program runs over one manager: record it with `heaptoll record --ledger --sites`, then compare with \
-             `heaptoll ledger TRACE -m ONE -m ANOTHER`"
-                .into(),
-        ));
-    }
-    let scratch = scratch_for_trace()?;
-    let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("trace"));
-    let session = arguments.exact.then(Session::begin).transpose()?;
-    // Both runs read it from its beginning.
-    let stdin = match &session {
-        Some(session) if arguments.program.is_none() => {
-            Some(StandardInput::Own.path(&session.context())?.unwrap_or_else(|| "/dev/null".into()))
+        let places = Places::find()?;
+        let mut request = recording(arguments, &first, stdin.as_deref());
+        let mut first_run = None;
+        if arguments.exact {
+            let earlier = scratch.path().join("first-run");
+            let earlier_request =
+                record::Request { is_temporary: true, ..recording(arguments, &earlier, stdin.as_deref()) };
+            let nowhere = Some(Path::new("/dev/null"));
+            if record(&earlier_request, nowhere, &places, &arguments.end)? == exit::INTERRUPTED {
+                show(&ledger::largest(&earlier).0, &again(arguments), None, arguments)?;
+                return Ok(exit::INTERRUPTED);
+            }
+            first_run = ledger::live_peak(&ledger::largest(&earlier).0);
+            request.options.stop =
+                first_run.map(|peak| record::StopPoint { image: peak.image, events: peak.events });
         }
-        _ => None,
-    };
-    let places = Places::find()?;
-    let mut request = recording(arguments, &first, stdin.as_deref());
-    let mut first_run = None;
-    if arguments.exact {
-        let earlier = scratch.path().join("first-run");
-        let earlier_request =
-            record::Request { is_temporary: true, ..recording(arguments, &earlier, stdin.as_deref()) };
-        let nowhere = Some(Path::new("/dev/null"));
-        if record(&earlier_request, nowhere, &places, &arguments.end)? == exit::INTERRUPTED {
-            show(&ledger::largest(&earlier).0, &again(arguments), None, arguments)?;
-            return Ok(exit::INTERRUPTED);
+        let elsewhere = terminal::is_output_reserved().then_some(Path::new("/dev/stderr"));
+        let status = record(&request, elsewhere, &places, &arguments.end)?;
+        let (trace, images) = ledger::largest(&first);
+        if images > 1 {
+            let others = arguments.output.as_ref().map_or("`-o FILE` keeps", |_| "the files above are");
+            terminal::note(&format!(
+                "of this command's {images} process images, {} had the most resident memory: the ledger shows it; {others} \
+                 the traces of all",
+                ledger::process(&trace)
+            ));
         }
-        first_run = ledger::live_peak(&ledger::largest(&earlier).0);
-        request.options.stop =
-            first_run.map(|peak| record::StopPoint { image: peak.image, events: peak.events });
+        let shown = show(&trace, &again(arguments), first_run, arguments)?;
+        Ok(match status {
+            0 => shown,
+            exit::INTERRUPTED => exit::INTERRUPTED,
+            _ => exit::TROUBLE,
+        })
     }
-    let elsewhere = terminal::is_output_reserved().then_some(Path::new("/dev/stderr"));
-    let status = record(&request, elsewhere, &places, &arguments.end)?;
-    let (trace, images) = ledger::largest(&first);
-    if images > 1 {
-        let others = arguments.output.as_ref().map_or("`-o FILE` keeps", |_| "the files above are");
-        terminal::note(&format!(
-            "of this command's {images} process images, {} had the most resident memory: the ledger shows it; {others} \
-             the traces of all",
-            ledger::process(&trace)
-        ));
-    }
-    let shown = show(&trace, &again(arguments), first_run, arguments)?;
-    Ok(match status {
-        0 => shown,
-        exit::INTERRUPTED => exit::INTERRUPTED,
-        _ => exit::TROUBLE,
-    })
 }
 
 /// What is recorded for the ledger, into this trace.
@@ -205,7 +209,7 @@ fn compare(trace: &Path, arguments: &Arguments) -> Result<u8, Failure> {
     let mut found = ledger::measure(trace, Request { memory_limit_bytes, first_run: None })?;
     let request = ReplayRequest {
         manager: arguments.manager.clone(),
-        touch: arguments.touch.into(),
+        touch: arguments.touch,
         timeout: Duration::from_secs_f64(arguments.timeout),
         memory_limit_bytes,
     };
@@ -215,7 +219,7 @@ fn compare(trace: &Path, arguments: &Arguments) -> Result<u8, Failure> {
         *first = "heaptoll".into();
     }
     let document = found.document(&shell_command(&words));
-    let code = arguments.outputs.deliver(&document, ledger::SCHEMA, &found.figures)?;
+    let code = arguments.outputs.deliver(&document, &found.figures)?;
     Ok(exit::of_trace(code, found.is_whole() && !found.has_failed_replay()))
 }
 
@@ -230,8 +234,8 @@ fn show(
     let found = ledger::measure(trace, request)?;
     let document = found.document(command);
     let code = match &arguments.trace {
-        Some(_) => arguments.outputs.deliver(&document, ledger::SCHEMA, &found.figures)?,
-        None => arguments.outputs.deliver_to_errors(&document, ledger::SCHEMA, &found.figures),
+        Some(_) => arguments.outputs.deliver(&document, &found.figures)?,
+        None => arguments.outputs.deliver_to_errors(&document, &found.figures),
     };
     Ok(exit::of_trace(code, found.is_whole()))
 }

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use heaptoll_command::callgrind_file;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::locality::{self, Alone, Request, SCHEMA};
+use heaptoll_experiments::locality::{self, Alone, Request};
 
 use self::options::{SamplingArg, Sizes};
 use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
 use crate::exit;
 use crate::session::Session;
 use crate::terminal;
@@ -89,22 +90,24 @@ pub struct Arguments {
     outputs: DocumentOutputs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    arguments.callgrind.as_deref().map_or(Ok(()), callgrind_file::check)?;
-    let session = Session::begin()?;
-    let found = locality::run(&arguments.request(), &session.context())?;
-    let code = arguments.outputs.deliver(&found.document, SCHEMA, &found.figures)?;
-    if let Some(folder) = &arguments.callgrind {
-        for file in locality::callgrind::files(&found.figures) {
-            terminal::note(&format!("wrote {}", file.write(folder)?.display()));
+impl Command for Arguments {
+    const NAME: &'static str = "exact locality";
+    const FORMER: Option<&'static str> = Some("locality");
+    const FIRST: &'static [&'static str] = &["cache", "sizes"];
+    writes!(of: locality::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        arguments.callgrind.as_deref().map_or(Ok(()), callgrind_file::check)?;
+        let session = Session::begin()?;
+        let found = locality::run(&arguments.request(), &session.context())?;
+        let code = arguments.outputs.deliver(&found.document, &found.figures)?;
+        if let Some(folder) = &arguments.callgrind {
+            for file in locality::callgrind::files(&found.figures) {
+                terminal::note(&format!("wrote {}", file.write(folder)?.display()));
+            }
         }
+        Ok(exit::of_runs(found.ending, code))
     }
-    Ok(exit::of_runs(found.ending, code))
 }
 
 impl Arguments {

@@ -11,6 +11,7 @@ use heaptoll_experiments::{added_managers, managers};
 use heaptoll_report::terminal::{layers_table, managers_table, options_table};
 
 use crate::documents::ListOutput;
+use crate::entry::{Command, writes};
 use crate::messages::TerminalMessages;
 use crate::{exit, terminal};
 
@@ -70,34 +71,36 @@ struct AddArguments {
     from: Option<String>,
 }
 
-/// Runs the command. Exit status 1 when a manager named with `-m` does not pass.
-///
-/// # Errors
-/// heaptoll's own files or the named objects are missing.
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    if let Some(Action::Add(arguments)) = &arguments.action {
-        return add(arguments, &Places::find()?);
-    }
-    arguments.output.check()?;
-    let (places, interrupt, messages) = (Places::find()?, Interrupt::default(), TerminalMessages::default());
-    let context = Context {
-        places: &places,
-        interrupt: &interrupt,
-        own_input: &OwnInput::default(),
-        messages: &messages,
-    };
-    let found = managers::find(&arguments.extra, &context)?;
-    let style = terminal::style();
-    let mut text = managers_table(&found.managers, &style);
-    if !found.options.is_empty() {
+impl Command for Arguments {
+    const NAME: &'static str = "managers";
+    writes!(of: managers::Figures);
+
+    /// Exit status 1 when a manager named with `-m` does not pass.
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        if let Some(Action::Add(arguments)) = &arguments.action {
+            return add(arguments, &Places::find()?);
+        }
+        let (places, interrupt, messages) =
+            (Places::find()?, Interrupt::default(), TerminalMessages::default());
+        let context = Context {
+            places: &places,
+            interrupt: &interrupt,
+            own_input: &OwnInput::default(),
+            messages: &messages,
+        };
+        let found = managers::find(&arguments.extra, &context)?;
+        let style = terminal::style();
+        let mut text = managers_table(&found.managers, &style);
+        if !found.options.is_empty() {
+            text.push('\n');
+            text.push_str(&options_table(&found.options, &style));
+        }
         text.push('\n');
-        text.push_str(&options_table(&found.options, &style));
+        text.push_str(&layers_table(&found.layers, &style));
+        text.push_str(&left_out(&places));
+        let written = arguments.output.deliver(&text, &found)?;
+        Ok(if found.named_pass && written { 0 } else { exit::TROUBLE })
     }
-    text.push('\n');
-    text.push_str(&layers_table(&found.layers, &style));
-    text.push_str(&left_out(&places));
-    let written = arguments.output.deliver(&text, managers::SCHEMA, &found)?;
-    Ok(if found.named_pass && written { 0 } else { exit::TROUBLE })
 }
 
 fn add(arguments: &AddArguments, places: &Places) -> Result<u8, Failure> {

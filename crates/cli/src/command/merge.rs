@@ -7,6 +7,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_experiments::cluster::merge::{Merged, Request, merge};
 use heaptoll_report::format::{and_list, plural, shell_path};
 
+use crate::entry::Command;
 use crate::{exit, terminal};
 
 /// As many numbers of missing shards are printed.
@@ -36,41 +37,42 @@ pub struct Arguments {
     class: Option<String>,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    if arguments.output.exists() {
-        let path = arguments.output.display();
-        return Err(Failure::Usage(format!("{path} exists; give the merged experiment another name")));
-    }
-    let request = Request {
-        output: arguments.output.clone(),
-        shards: arguments.shards.clone(),
-        class: arguments.class.clone(),
-    };
-    let merged = merge(&request).map_err(|error| Failure::Refused(Box::new(error)))?;
-    for (number, kept, other) in &merged.twice {
+impl Command for Arguments {
+    const NAME: &'static str = "lab shards merge";
+    const FORMER: Option<&'static str> = Some("merge");
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        if arguments.output.exists() {
+            let path = arguments.output.display();
+            return Err(Failure::Usage(format!("{path} exists; give the merged experiment another name")));
+        }
+        let request = Request {
+            output: arguments.output.clone(),
+            shards: arguments.shards.clone(),
+            class: arguments.class.clone(),
+        };
+        let merged = merge(&request).map_err(|error| Failure::Refused(Box::new(error)))?;
+        for (number, kept, other) in &merged.twice {
+            terminal::note(&format!(
+                "shard {number} is there twice: {} is taken, {} is not",
+                kept.display(),
+                other.display()
+            ));
+        }
+        if let Some(class) = arguments.class.as_ref().filter(|_| merged.left_out > 0) {
+            let others = plural(merged.left_out, "shard");
+            terminal::note(&format!("{others} of other classes than {class} left out"));
+        }
         terminal::note(&format!(
-            "shard {number} is there twice: {} is taken, {} is not",
-            kept.display(),
-            other.display()
+            "merged {} of {} in {}; {}{}",
+            plural(merged.rows as usize, "row"),
+            plural(merged.experiment.settings.shards.len(), "shard"),
+            arguments.output.display(),
+            next(&merged),
+            shell_path(&arguments.output)
         ));
+        Ok(missing(&merged))
     }
-    if let Some(class) = arguments.class.as_ref().filter(|_| merged.left_out > 0) {
-        let others = plural(merged.left_out, "shard");
-        terminal::note(&format!("{others} of other classes than {class} left out"));
-    }
-    terminal::note(&format!(
-        "merged {} of {} in {}; {}{}",
-        plural(merged.rows as usize, "row"),
-        plural(merged.experiment.settings.shards.len(), "shard"),
-        arguments.output.display(),
-        next(&merged),
-        shell_path(&arguments.output)
-    ));
-    Ok(missing(&merged))
 }
 
 /// What shows it, up to the file's name.

@@ -6,6 +6,7 @@ use heaptoll_experiments::minheap::{self, Periods, tolerance};
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
+use crate::entry::{Command, writes};
 use crate::exit;
 use crate::outputs::own_arguments;
 use crate::session::Session;
@@ -59,25 +60,27 @@ pub struct Arguments {
     workload: WorkloadArgs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let session = Session::begin()?;
-    let request = minheap::Request {
-        workload: arguments.workload.workload(),
-        manager: arguments.manager.clone(),
-        baseline: arguments.baseline.clone(),
-        every_bytes: arguments.every.0.clone(),
-        tolerance: arguments.tolerance,
-        repeats: arguments.repetitions,
-        timeout_s: arguments.timeout,
-        expect_status: arguments.expect_status,
-        command: own_arguments(),
-    };
-    let found = minheap::run(&request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document, minheap::SCHEMA, &found.figures)?;
-    Ok(exit::of_runs(found.ending, code))
+impl Command for Arguments {
+    const NAME: &'static str = "lab minheap";
+    const FORMER: Option<&'static str> = Some("minheap");
+    const FIRST: &'static [&'static str] = &["tolerance"];
+    writes!(of: minheap::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let request = minheap::Request {
+            workload: arguments.workload.workload(),
+            manager: arguments.manager.clone(),
+            baseline: arguments.baseline.clone(),
+            every_bytes: arguments.every.0.clone(),
+            tolerance: arguments.tolerance,
+            repeats: arguments.repetitions,
+            timeout_s: arguments.timeout,
+            expect_status: arguments.expect_status,
+            command: own_arguments(),
+        };
+        let found = minheap::run(&request, &session.context())?;
+        let code = arguments.outputs.deliver(&found.document, &found.figures)?;
+        Ok(exit::of_runs(found.ending, code))
+    }
 }

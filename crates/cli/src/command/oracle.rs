@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::oracle::{self, Request, SCHEMA};
+use heaptoll_experiments::oracle::{self, Request};
 use heaptoll_runs::traced::LIMIT_S;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
+use crate::entry::{Command, writes};
 use crate::exit;
 use crate::outputs::own_arguments;
 use crate::session::Session;
@@ -66,30 +67,32 @@ pub struct Arguments {
     outputs: DocumentOutputs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let session = Session::begin()?;
-    let output = match &arguments.output {
-        Some(file) => file.clone(),
-        None => default_folder()?,
-    };
-    let request = Request {
-        workload: arguments.programs.workload(SizeArg::Demo),
-        output,
-        force: arguments.force || arguments.output.is_none(),
-        graph: arguments.graph,
-        prove: !arguments.no_proof,
-        timeout_s: arguments.timeout,
-        expect_status: arguments.expect_status,
-        command: own_arguments(),
-    };
-    let found = oracle::run(&request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document, SCHEMA, &found.figures)?;
-    Ok(exit::of_runs(found.ending, code))
+impl Command for Arguments {
+    const NAME: &'static str = "lab oracle";
+    const FORMER: Option<&'static str> = Some("oracle");
+    const FIRST: &'static [&'static str] = &["graph"];
+    writes!(of: oracle::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let output = match &arguments.output {
+            Some(file) => file.clone(),
+            None => default_folder()?,
+        };
+        let request = Request {
+            workload: arguments.programs.workload(SizeArg::Demo),
+            output,
+            force: arguments.force || arguments.output.is_none(),
+            graph: arguments.graph,
+            prove: !arguments.no_proof,
+            timeout_s: arguments.timeout,
+            expect_status: arguments.expect_status,
+            command: own_arguments(),
+        };
+        let found = oracle::run(&request, &session.context())?;
+        let code = arguments.outputs.deliver(&found.document, &found.figures)?;
+        Ok(exit::of_runs(found.ending, code))
+    }
 }
 
 /// Where stacks look for recordings whose file they do not name.

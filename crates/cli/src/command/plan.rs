@@ -11,12 +11,13 @@ use heaptoll_report::format::{and_list, plural, shell_path};
 use heaptoll_units::took;
 
 use crate::duration::duration;
+use crate::entry::{Command, writes};
 use crate::gate_programs::ProgramArguments;
-use crate::outputs::all_writable;
 use crate::run_settings::RunSettings;
 use crate::session::Session;
 use crate::terminal;
 use crate::workload_args::WorkloadArgs;
+use crate::written_files::writable;
 
 /// Cut an experiment into shards that many machines measure.
 ///
@@ -112,32 +113,38 @@ struct GateArguments {
     programs: ProgramArguments,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    if let Some(What::Gate(gate)) = &arguments.what {
-        return plan_gate(gate);
+impl Command for Arguments {
+    const NAME: &'static str = "lab shards plan";
+    const FORMER: Option<&'static str> = Some("plan");
+    const FIRST: &'static [&'static str] =
+        &["base", "new", "command", "base_ref", "limit", "repetitions", "shard_time", "class"];
+    writes!(of_format: Plan);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        if let Some(What::Gate(gate)) = &arguments.what {
+            return plan_gate(gate);
+        }
+        let output = arguments
+            .output
+            .as_ref()
+            .ok_or_else(|| Failure::Usage("no plan to write: give -o FILE".into()))?;
+        writable(output)?;
+        if arguments.machine {
+            return write_class(output);
+        }
+        let classes = arguments.cut.classes()?;
+        let session = Session::begin()?;
+        let request = planning::Request {
+            run: arguments.settings.request(&arguments.workload, arguments.repetitions),
+            shard_s: arguments.cut.shard_time,
+            classes,
+        };
+        keep(&planning::plan(&request, &session.context())?, output)
     }
-    let output =
-        arguments.output.as_ref().ok_or_else(|| Failure::Usage("no plan to write: give -o FILE".into()))?;
-    all_writable(std::iter::once(output.as_path()))?;
-    if arguments.machine {
-        return write_class(output);
-    }
-    let classes = arguments.cut.classes()?;
-    let session = Session::begin()?;
-    let request = planning::Request {
-        run: arguments.settings.request(&arguments.workload, arguments.repetitions),
-        shard_s: arguments.cut.shard_time,
-        classes,
-    };
-    keep(&planning::plan(&request, &session.context())?, output)
 }
 
 fn plan_gate(arguments: &GateArguments) -> Result<u8, Failure> {
-    all_writable(std::iter::once(arguments.output.as_path()))?;
+    writable(&arguments.output)?;
     let (classes, gate) = (arguments.cut.classes()?, arguments.programs.request()?);
     let session = Session::begin()?;
     let (repetitions, shard_s) = (arguments.repetitions, arguments.cut.shard_time);

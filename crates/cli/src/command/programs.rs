@@ -9,6 +9,7 @@ use heaptoll_experiments::{originals, programs};
 use heaptoll_report::terminal::programs_table;
 
 use crate::documents::ListOutput;
+use crate::entry::{Command, writes};
 use crate::messages::TerminalMessages;
 use crate::{exit, terminal};
 
@@ -81,20 +82,20 @@ fn digest(text: &str) -> Result<String, String> {
     is_digest.then(|| text.to_ascii_lowercase()).ok_or_else(|| "give 64 hexadecimal digits".into())
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// A catalog that cannot be read; programs of which none can be added.
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let places = Places::find()?;
-    match &arguments.action {
-        Some(Action::Add(arguments)) => add(arguments, &places),
-        None => {
-            arguments.output.check()?;
-            let found = programs::list(arguments.catalog.as_deref(), &places)?;
-            let table = programs_table(&found.programs, &terminal::style()) + &found.sets_text();
-            let written = arguments.output.deliver(&table, programs::SCHEMA, &found)?;
-            Ok(if written { 0 } else { exit::TROUBLE })
+impl Command for Arguments {
+    const NAME: &'static str = "programs";
+    writes!(of: programs::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let places = Places::find()?;
+        match &arguments.action {
+            Some(Action::Add(arguments)) => add(arguments, &places),
+            None => {
+                let found = programs::list(arguments.catalog.as_deref(), &places)?;
+                let table = programs_table(&found.programs, &terminal::style()) + &found.sets_text();
+                let written = arguments.output.deliver(&table, &found)?;
+                Ok(if written { 0 } else { exit::TROUBLE })
+            }
         }
     }
 }

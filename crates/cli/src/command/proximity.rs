@@ -7,6 +7,7 @@ use heaptoll_experiments::proximity::Shape;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
+use crate::entry::{Command, writes};
 use crate::exit;
 use crate::outputs::own_arguments;
 use crate::session::Session;
@@ -77,30 +78,32 @@ fn times(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|times| *times >= 1.0).ok_or_else(|| "give a number from 1, or inf".into())
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let session = Session::begin()?;
-    let request = proximity::Request {
-        workload: arguments.workload.workload(),
-        manager: arguments.manager.clone(),
-        collections: arguments.collections.clone(),
-        runs: arguments.repetitions,
-        shape: Shape {
-            groups: arguments.groups as usize,
-            fewest: arguments.fewest as usize,
-            cap: arguments.cap,
-        },
-        seed: arguments.seed,
-        cpu: arguments.cpu,
-        timeout_s: arguments.timeout,
-        expect_status: arguments.expect_status,
-        command: own_arguments(),
-    };
-    let found = proximity::run(request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document, proximity::SCHEMA, &found.figures)?;
-    Ok(exit::of_runs(found.ending, code))
+impl Command for Arguments {
+    const NAME: &'static str = "lab proximity";
+    const FORMER: Option<&'static str> = Some("proximity");
+    const FIRST: &'static [&'static str] = &["collections"];
+    writes!(of: proximity::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let request = proximity::Request {
+            workload: arguments.workload.workload(),
+            manager: arguments.manager.clone(),
+            collections: arguments.collections.clone(),
+            runs: arguments.repetitions,
+            shape: Shape {
+                groups: arguments.groups as usize,
+                fewest: arguments.fewest as usize,
+                cap: arguments.cap,
+            },
+            seed: arguments.seed,
+            cpu: arguments.cpu,
+            timeout_s: arguments.timeout,
+            expect_status: arguments.expect_status,
+            command: own_arguments(),
+        };
+        let found = proximity::run(request, &session.context())?;
+        let code = arguments.outputs.deliver(&found.document, &found.figures)?;
+        Ok(exit::of_runs(found.ending, code))
+    }
 }

@@ -8,6 +8,7 @@ use heaptoll_experiment::places::Places;
 use heaptoll_experiments::reclamation::{self, point_of};
 use heaptoll_oracle::FreePoint;
 
+use crate::entry::{Command, writes};
 use crate::session::Session;
 use crate::study_arguments::{StudyArguments, deliver};
 
@@ -59,30 +60,32 @@ fn point(text: &str) -> Result<FreePoint, String> {
     point_of(text).ok_or_else(|| "give last-use, unreachable, free, delay:SIZE, collect:SIZE or never".into())
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.study.outputs.check()?;
-    let session = Session::begin()?;
-    let folder = arguments.oracles.clone().unwrap_or_else(Places::oracles);
-    let oracles = std::path::absolute(&folder)
-        .ok()
-        .filter(|path| path.to_str().is_some_and(|text| !text.contains([',', '\n'])))
-        .ok_or_else(|| {
-            let folder = folder.display();
-            Failure::Usage(format!(
-                "--oracles {folder}: a path that has a comma or is not UTF-8 cannot be part of a stack's name"
-            ))
-        })?;
-    let request = reclamation::Request {
-        manager: arguments.manager.clone(),
-        points: if arguments.points.is_empty() { DEFAULT.to_vec() } else { arguments.points.clone() },
-        adds_unreachable: arguments.points.is_empty(),
-        oracles,
-        study: arguments.study.request(),
-    };
-    let result = reclamation::run(&request, &session.context())?;
-    deliver(&result, &arguments.study.outputs, "lab reclamation", reclamation::SCHEMA)
+impl Command for Arguments {
+    const NAME: &'static str = "lab reclamation";
+    const FORMER: Option<&'static str> = Some("reclamation");
+    const FIRST: &'static [&'static str] = &["points"];
+    writes!(of: reclamation::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let folder = arguments.oracles.clone().unwrap_or_else(Places::oracles);
+        let oracles = std::path::absolute(&folder)
+            .ok()
+            .filter(|path| path.to_str().is_some_and(|text| !text.contains([',', '\n'])))
+            .ok_or_else(|| {
+                let folder = folder.display();
+                Failure::Usage(format!(
+                    "--oracles {folder}: a path that has a comma or is not UTF-8 cannot be part of a stack's name"
+                ))
+            })?;
+        let request = reclamation::Request {
+            manager: arguments.manager.clone(),
+            points: if arguments.points.is_empty() { DEFAULT.to_vec() } else { arguments.points.clone() },
+            adds_unreachable: arguments.points.is_empty(),
+            oracles,
+            study: arguments.study.request(),
+        };
+        let result = reclamation::run(&request, &session.context())?;
+        deliver(&result, &arguments.study.outputs, Self::NAME)
+    }
 }

@@ -5,16 +5,19 @@ mod attach;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Subcommand};
 use heaptoll_experiment::places::Places;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
+use crate::entry::{Command, writes};
 use crate::memory::bytes;
 use crate::outputs::{Pages, own_arguments};
 use crate::recording::EndArguments;
 use crate::session::Session;
+use crate::value_words::words;
 use crate::workload_args::SizeArg;
+use crate::written_files::TextFile;
 use crate::{exit, recording, terminal};
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::graph;
@@ -28,23 +31,19 @@ use heaptoll_runs::workload::Workload;
 /// If it contains a number, random numbers are equal in each run.
 const SEED: &str = "HEAPTOLL_SAMPLE_SEED";
 
-/// When events get a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TimeArg {
-    /// About every millisecond
-    Batch,
-    /// Each event: slower, and a larger trace
-    Event,
-}
+/// When events get a time: whether each has one.
+const TIMES: [(bool, &str, &str); 2] =
+    [(false, "batch", "About every millisecond"), (true, "event", "Each event: slower, and a larger trace")];
 
 /// Processes that the program starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ChildrenArg {
-    /// Each process gets its own trace: FILE.children/PID.heaptoll, and PID.2.heaptoll after an exec
-    Files,
-    /// Only the first process is recorded, until an exec
-    Ignore,
-}
+const CHILDREN: [(Children, &str, &str); 2] = [
+    (
+        Children::Files,
+        "files",
+        "Each process gets its own trace: FILE.children/PID.heaptoll, and PID.2.heaptoll after an exec",
+    ),
+    (Children::Ignore, "ignore", "Only the first process is recorded, until an exec"),
+];
 
 /// Record every allocation of a program into a trace for other commands.
 ///
@@ -101,8 +100,8 @@ pub struct Arguments {
     #[arg(long)]
     latency: bool,
     /// When events get a time
-    #[arg(long, value_enum, default_value = "batch", value_name = "WHEN")]
-    time: TimeArg,
+    #[arg(long, action = ArgAction::Set, value_parser = words(&TIMES), default_value = "batch", value_name = "WHEN")]
+    time: bool,
     /// Take snapshots of the memory for `heaptoll ledger FILE`: 40 to 80 in a long run, fewer in a short one; each
     /// stops the program
     #[arg(long)]
@@ -111,8 +110,8 @@ pub struct Arguments {
     #[arg(long, requires = "ledger")]
     collect: bool,
     /// How to treat processes that the program starts
-    #[arg(long, value_enum, default_value = "files", value_name = "HOW")]
-    children: ChildrenArg,
+    #[arg(long, value_parser = words(&CHILDREN), default_value = "files", value_name = "HOW")]
+    children: Children,
     #[command(flatten)]
     end: EndArguments,
     /// Record pointers between objects, roots, and each object's last touch, under the tracer; some tens of times
@@ -151,10 +150,10 @@ pub struct Arguments {
     socket: Option<PathBuf>,
     /// With --sample, write the figures as JSON
     #[arg(long, value_name = "FILE", requires = "sample")]
-    json: Option<PathBuf>,
+    json: Option<TextFile>,
     /// With --sample, write a self-contained HTML page with a flame graph
     #[arg(long, value_name = "FILE", requires = "sample")]
-    html: Option<PathBuf>,
+    html: Option<TextFile>,
     /// With --sample, frames of the program's own code that a call site is shown by
     #[arg(long, value_name = "N", requires = "sample", default_value_t = heaptoll_callsites::FRAMES as u8,
         value_parser = clap::value_parser!(u8).range(1..))]
@@ -182,38 +181,40 @@ enum Action {
     Attach(attach::Arguments),
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    if let Some(Action::Attach(arguments)) = &arguments.action {
-        return attach::run(arguments);
+impl Command for Arguments {
+    const NAME: &'static str = "record";
+    const FIRST: &'static [&'static str] = &["sites", "ledger", "graph", "sample"];
+    writes!(of: sampled::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        if let Some(Action::Attach(arguments)) = &arguments.action {
+            return attach::run(arguments);
+        }
+        if arguments.graph {
+            return record_graph(arguments);
+        }
+        if let Some(mean_bytes) = arguments.sample {
+            return record_samples(arguments, mean_bytes);
+        }
+        let places = Places::find()?;
+        let request = Request {
+            program: program(arguments),
+            manager: arguments.manager.clone(),
+            output: arguments.output.clone(),
+            force: arguments.force,
+            options: RecordingOptions {
+                sites: arguments.sites,
+                latency: arguments.latency,
+                event_time: arguments.time,
+                ledger: arguments.ledger,
+                collect: arguments.collect,
+                children: arguments.children,
+                stop: None,
+            },
+            is_temporary: arguments.brief,
+        };
+        recording::record(&request, None, &places, &arguments.end)
     }
-    if arguments.graph {
-        return record_graph(arguments);
-    }
-    if let Some(mean_bytes) = arguments.sample {
-        return record_samples(arguments, mean_bytes);
-    }
-    let places = Places::find()?;
-    let request = Request {
-        program: program(arguments),
-        manager: arguments.manager.clone(),
-        output: arguments.output.clone(),
-        force: arguments.force,
-        options: RecordingOptions {
-            sites: arguments.sites,
-            latency: arguments.latency,
-            event_time: arguments.time == TimeArg::Event,
-            ledger: arguments.ledger,
-            collect: arguments.collect,
-            children: children(arguments),
-            stop: None,
-        },
-        is_temporary: arguments.brief,
-    };
-    recording::record(&request, None, &places, &arguments.end)
 }
 
 fn program(arguments: &Arguments) -> ProgramChoice {
@@ -226,19 +227,11 @@ fn program(arguments: &Arguments) -> ProgramChoice {
     }
 }
 
-fn children(arguments: &Arguments) -> Children {
-    match arguments.children {
-        ChildrenArg::Files => Children::Files,
-        ChildrenArg::Ignore => Children::Ignore,
-    }
-}
-
 /// Under the sampling layer instead of the recording layer.
 fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure> {
     let places = Places::find()?;
     let pages = Pages { html: arguments.html.clone(), ..Pages::default() };
     let outputs = DocumentOutputs { pages, json: arguments.json.clone() };
-    outputs.check()?;
     let request = sampled::Request {
         program: program(arguments),
         manager: arguments.manager.clone(),
@@ -248,13 +241,13 @@ fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure>
         seed: seed()?,
         dormant: arguments.dormant,
         socket: arguments.socket.clone(),
-        children: children(arguments),
+        children: arguments.children,
         frames: arguments.frames.into(),
         style: terminal::style(),
     };
     let (outcome, mut code) = recording::sample(&request, &places, &arguments.end)?;
     if let Some((figures, document)) = &outcome.shown {
-        code = code.max(outputs.deliver_to_errors(document, sampled::SCHEMA, figures));
+        code = code.max(outputs.deliver_to_errors(document, figures));
     }
     Ok(code)
 }

@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiments::minheap::tolerance;
 use heaptoll_experiments::replay::graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
 use heaptoll_experiments::simulated_machine;
 
+use crate::entry::{Command, writes};
 use crate::memory;
 use crate::replays::{ReplayArguments, again, status};
 use crate::session::Session;
+use crate::value_words::words;
 
 /// The least heap, bytes: a page.
 const PAGE: u64 = 4096;
@@ -39,8 +41,8 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size, default_value = "1.5x,2x,3x")]
     heap: Vec<HeapSize>,
     /// The smallest heap that multiples refer to
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = BaseArg::Least)]
-    multiple_of: BaseArg,
+    #[arg(long, value_name = "WHICH", value_parser = words(&BASES), default_value = "least")]
+    multiple_of: HeapBase,
     /// Compare each collection with the trace, in one more run per collector and heap; a lost or changed object that
     /// is still needed ends the run
     #[arg(long)]
@@ -72,14 +74,11 @@ pub struct Arguments {
     replay: ReplayArguments,
 }
 
-/// The smallest heap that multiples refer to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BaseArg {
-    /// The smallest of all collectors, to compare them at equal memory
-    Least,
-    /// Each collector's own
-    Own,
-}
+/// The smallest heaps that multiples may refer to.
+const BASES: [(HeapBase, &str, &str); 2] = [
+    (HeapBase::Least, "least", "The smallest of all collectors, to compare them at equal memory"),
+    (HeapBase::Own, "own", "Each collector's own"),
+];
 
 fn size(text: &str) -> Result<HeapSize, String> {
     let wrong = "give multiples of the smallest heap from 1x, such as 1.5x, or sizes from 4K with K, M or G, such as \
@@ -95,31 +94,33 @@ fn size(text: &str) -> Result<HeapSize, String> {
     }
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.replay.outputs.check()?;
-    let session = Session::begin()?;
-    let request = Request {
-        trace: arguments.trace.clone(),
-        plans: arguments.manager.clone(),
-        heaps: arguments.heaps()?,
-        base: arguments.base(),
-        tolerance: arguments.tolerance,
-        check: arguments.check,
-        misses: arguments.misses()?,
-        runs: arguments.replay.runs,
-        seed: arguments.replay.seed,
-        collector_threads: arguments.collector_threads,
-        timeout: arguments.replay.timeout(),
-        memory_limit_bytes: arguments.replay.memory.limit_bytes(),
-    };
-    let replayed = graph::run(&request, &session.context())?;
-    let document = replayed.document(&again(replayed.figures.seed));
-    let code = arguments.replay.outputs.deliver(&document, graph::SCHEMA, &replayed.figures)?;
-    Ok(status(replayed.figures.complete, replayed.has_trouble(), code))
+impl Command for Arguments {
+    const NAME: &'static str = "lab replay-graph";
+    const FORMER: Option<&'static str> = Some("replay --graph");
+    const FIRST: &'static [&'static str] = &["heap", "check", "misses"];
+    writes!(of: graph::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let request = Request {
+            trace: arguments.trace.clone(),
+            plans: arguments.manager.clone(),
+            heaps: arguments.heaps()?,
+            base: arguments.multiple_of,
+            tolerance: arguments.tolerance,
+            check: arguments.check,
+            misses: arguments.misses()?,
+            runs: arguments.replay.runs,
+            seed: arguments.replay.seed,
+            collector_threads: arguments.collector_threads,
+            timeout: arguments.replay.timeout(),
+            memory_limit_bytes: arguments.replay.memory.limit_bytes(),
+        };
+        let replayed = graph::run(&request, &session.context())?;
+        let document = replayed.document(&again(replayed.figures.seed));
+        let code = arguments.replay.outputs.deliver(&document, &replayed.figures)?;
+        Ok(status(replayed.figures.complete, replayed.has_trouble(), code))
+    }
 }
 
 impl Arguments {
@@ -154,14 +155,6 @@ impl Arguments {
         let (machine, origin) = simulated_machine::choose(self.cache.as_deref(), self.latency.as_deref())
             .map_err(Failure::Usage)?;
         Ok(Some(Question { machine, origin, collections: self.collections }))
-    }
-
-    /// What they are multiples of.
-    fn base(&self) -> HeapBase {
-        match self.multiple_of {
-            BaseArg::Least => HeapBase::Least,
-            BaseArg::Own => HeapBase::Own,
-        }
     }
 }
 

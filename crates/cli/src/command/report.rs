@@ -10,6 +10,7 @@ use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::experiment::{self, Extras};
 use heaptoll_report::terminal::render_document;
 
+use crate::entry::Command;
 use crate::exit;
 use crate::extras::ExtraTables;
 use crate::one_class::one_class;
@@ -35,46 +36,46 @@ pub struct Arguments {
     outputs: Outputs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// A file that cannot be read, outputs that cannot be written.
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let db = &arguments.db;
-    arguments.outputs.check()?;
-    let reader = Reader::open(db)?;
-    let is_sharded = !reader.description()?.settings.shards.is_empty();
-    if is_sharded && arguments.instructions.is_none() && !arguments.outputs.have_figures() {
-        return show_sharded(&reader, arguments);
+impl Command for Arguments {
+    const NAME: &'static str = "report";
+    const FIRST: &'static [&'static str] = &["bounds"];
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let db = &arguments.db;
+        let reader = Reader::open(db)?;
+        let is_sharded = !reader.description()?.settings.shards.is_empty();
+        if is_sharded && arguments.instructions.is_none() && !arguments.outputs.have_figures() {
+            return show_sharded(&reader, arguments);
+        }
+        let mut experiment = reader.whole()?;
+        one_class(&experiment, db)?;
+        if is_sharded {
+            experiment = experiment.into_classes().swap_remove(0).1;
+        }
+        if let Some(path) = &arguments.instructions {
+            add_traced(&mut experiment, &Store::read(path)?, path)?;
+        }
+        judge_outputs(&mut experiment);
+        let comparison = compare(&experiment);
+        // Runs for the exact counts of `run --exact` are shown with what was measured, not apart from it.
+        let apart = !experiment.settings.exact || stored::is_all(&experiment);
+        let traced = apart.then(|| stored::document(&experiment)).flatten();
+        // Exact counts are requested for the bounds.
+        let extras = Extras {
+            bounds: arguments.extras.bounds || arguments.instructions.is_some(),
+            invocations: arguments.outputs.pages.html.is_some(),
+            ..(&arguments.extras).into()
+        };
+        let document = match traced {
+            // Of runs that are all traced there is nothing to compare by time.
+            Some(traced) if stored::is_all(&experiment) => traced,
+            traced => with_traced(experiment::document(&experiment, &comparison, extras), traced),
+        };
+        let printed = terminal::print(&render_document(&document, &terminal::style()));
+        let written = arguments.outputs.write(&experiment, &comparison, &document);
+        printed?;
+        Ok(if written { 0 } else { exit::TROUBLE })
     }
-    let mut experiment = reader.whole()?;
-    one_class(&experiment, db)?;
-    if is_sharded {
-        experiment = experiment.into_classes().swap_remove(0).1;
-    }
-    if let Some(path) = &arguments.instructions {
-        add_traced(&mut experiment, &Store::read(path)?, path)?;
-    }
-    judge_outputs(&mut experiment);
-    let comparison = compare(&experiment);
-    // Runs for the exact counts of `run --exact` are shown with what was measured, not apart from it.
-    let apart = !experiment.settings.exact || stored::is_all(&experiment);
-    let traced = apart.then(|| stored::document(&experiment)).flatten();
-    // Exact counts are requested for the bounds.
-    let extras = Extras {
-        bounds: arguments.extras.bounds || arguments.instructions.is_some(),
-        invocations: arguments.outputs.pages.html.is_some(),
-        ..(&arguments.extras).into()
-    };
-    let document = match traced {
-        // Of runs that are all traced there is nothing to compare by time.
-        Some(traced) if stored::is_all(&experiment) => traced,
-        traced => with_traced(experiment::document(&experiment, &comparison, extras), traced),
-    };
-    let printed = terminal::print(&render_document(&document, &terminal::style()));
-    let written = arguments.outputs.write(&experiment, &comparison, &document);
-    printed?;
-    Ok(if written { 0 } else { exit::TROUBLE })
 }
 
 /// An experiment that was measured in shards, of which there may be a million rows: without all of them in memory.

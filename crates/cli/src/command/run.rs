@@ -10,6 +10,8 @@ use heaptoll_report::experiment::{self, Extras, advised_repetitions};
 use heaptoll_report::format::shell_path;
 use heaptoll_report::terminal::render_document;
 
+use crate::entry::{Command, writes};
+use crate::outputs::Outputs;
 use crate::session::Session;
 use crate::{exit, terminal};
 
@@ -17,31 +19,32 @@ mod arguments;
 
 pub use arguments::Arguments;
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let session = Session::begin()?;
-    let context = session.context();
-    let mut run = match &arguments.resume {
-        Some(path) => {
-            // Output files are named from where the command was given.
-            let (path, repetitions, exact) = (path.clone(), arguments.repetitions, arguments.exact);
-            arguments.outputs.make_absolute();
-            Run::resume(&path, repetitions, exact, &context)?
-        }
-        None => Run::begin(&arguments.request(), &context)?,
-    };
-    terminal::note(&format!("every row is kept in {}", run.store.path().display()));
-    let ended = run.measure(&context);
-    show(arguments, &run.experiment, &run.store, ended)
+impl Command for Arguments {
+    const NAME: &'static str = "run";
+    const FIRST: &'static [&'static str] = &["heaps", "exact"];
+    writes!(of_file: heaptoll_report::json::ExperimentFile);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let context = session.context();
+        let (mut run, outputs) = match &arguments.resume {
+            Some(path) => {
+                // Output files are named from where the command was given.
+                let outputs = arguments.outputs.absolute();
+                (Run::resume(path, arguments.repetitions, arguments.exact, &context)?, outputs)
+            }
+            None => (Run::begin(&arguments.request(), &context)?, arguments.outputs.clone()),
+        };
+        terminal::note(&format!("every row is kept in {}", run.store.path().display()));
+        let ended = run.measure(&context);
+        show(arguments, &outputs, &run.experiment, &run.store, ended)
+    }
 }
 
 /// Prints and writes whatever there is, and reports how it ended.
 fn show(
-    arguments: Arguments,
+    arguments: &Arguments,
+    outputs: &Outputs,
     experiment: &Experiment,
     store: &Store,
     ended: Result<Ending, Failure>,
@@ -51,8 +54,7 @@ fn show(
     let mut code = 0;
     let mut printed = Ok(());
     if measured || ended.is_ok() {
-        let extras =
-            Extras { invocations: arguments.outputs.pages.html.is_some(), ..(&arguments.extras).into() };
+        let extras = Extras { invocations: outputs.pages.html.is_some(), ..(&arguments.extras).into() };
         let document = experiment::document(experiment, &comparison, extras);
         let rest;
         let printable = match arguments.by_program {
@@ -64,7 +66,7 @@ fn show(
         };
         printed = terminal::print(&render_document(printable, &terminal::style()));
         // A full standard output is no reason to lose the files.
-        if !arguments.outputs.write(experiment, &comparison, &document) {
+        if !outputs.write(experiment, &comparison, &document) {
             code = exit::TROUBLE;
         }
     }

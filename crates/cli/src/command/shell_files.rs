@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Arg, Args, Command, ValueHint};
 use clap_complete::Shell;
 use heaptoll_command::failure::Failure;
 use thiserror::Error;
 
-use crate::Cli;
+use crate::written_files::is_text;
+use crate::{definitions, entry};
 
 /// Write man pages and the completions of bash, zsh and fish below DIR, as a `share` folder has them.
 #[derive(Debug, Args)]
@@ -35,13 +36,13 @@ struct CannotWrite {
     source: io::Error,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// A file cannot be written.
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    write(&arguments.folder).map_err(|error| Failure::Refused(Box::new(error)))?;
-    Ok(0)
+impl entry::Command for Arguments {
+    const NAME: &'static str = "shell-files";
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        write(&arguments.folder).map_err(|error| Failure::Refused(Box::new(error)))?;
+        Ok(0)
+    }
 }
 
 fn write(share: &Path) -> Result<(), CannotWrite> {
@@ -53,7 +54,7 @@ fn write(share: &Path) -> Result<(), CannotWrite> {
     let man = share.join(MAN);
     let failed = |source| CannotWrite { path: man.clone(), source };
     fs::create_dir_all(&man).map_err(failed)?;
-    clap_mangen::generate_to(Cli::command(), &man).map_err(failed)
+    clap_mangen::generate_to(definitions(), &man).map_err(failed)
 }
 
 fn put(path: &Path, text: &[u8]) -> Result<(), CannotWrite> {
@@ -64,10 +65,16 @@ fn put(path: &Path, text: &[u8]) -> Result<(), CannotWrite> {
 
 /// The commands that the help lists: completions offer no others. (Man pages leave hidden ones out themselves.)
 fn listed() -> Command {
-    let all = Cli::command();
+    let all = definitions();
     let kept = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let version = crate::version::version();
-    Command::new("heaptoll").version(version).propagate_version(true).subcommands(kept)
+    with_paths(Command::new("heaptoll").version(version).propagate_version(true).subcommands(kept))
+}
+
+/// Has text files completed as paths: clap knows those by their type alone.
+fn with_paths(command: Command) -> Command {
+    let hinted = |one: Arg| if is_text(&one) { one.value_hint(ValueHint::AnyPath) } else { one };
+    command.mut_args(hinted).mut_subcommands(with_paths)
 }
 
 #[cfg(test)]

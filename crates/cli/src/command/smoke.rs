@@ -6,6 +6,7 @@ use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_preflight::smoke::Expected;
 
+use crate::entry::Command;
 use crate::exit;
 
 /// Allocate in every way and check that OBJECT serves the calls.
@@ -21,14 +22,18 @@ pub struct Arguments {
     library_operators: bool,
 }
 
-/// Runs the command. What does not hold goes to standard error as it is, which the caller reports.
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let expected = Expected { overflow: !arguments.no_overflow, operators: !arguments.library_operators };
-    match heaptoll_preflight::smoke::run(&arguments.object, expected) {
-        Ok(()) => Ok(0),
-        Err(problem) => {
-            eprintln!("{problem}");
-            Ok(exit::TROUBLE)
+impl Command for Arguments {
+    const NAME: &'static str = heaptoll_preflight::smoke::WORD;
+
+    /// What does not hold goes to standard error as it is, which the caller reports.
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let expected = Expected { overflow: !arguments.no_overflow, operators: !arguments.library_operators };
+        match heaptoll_preflight::smoke::run(&arguments.object, expected) {
+            Ok(()) => Ok(0),
+            Err(problem) => {
+                eprintln!("{problem}");
+                Ok(exit::TROUBLE)
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_trace_reports::stat::{self, OfEitherKind, Request};
 
 use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
 use crate::exit;
 use crate::frames::FramesArguments;
 use crate::hints;
@@ -39,28 +40,29 @@ pub struct Arguments {
     outputs: DocumentOutputs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let request = Request {
-        frames: arguments.frames.shown(),
-        memory_limit_bytes: arguments.memory.limit_bytes(),
-        stacks: arguments.outputs.pages.html.is_some(),
-    };
-    hints::longest_trace("trace stat", &arguments.trace);
-    match stat::of_either_kind(&arguments.trace, request)? {
-        OfEitherKind::Graph(figures) => {
-            let document = stat::graph::document(&figures, &arguments.trace);
-            let code = arguments.outputs.deliver(&document, stat::graph::SCHEMA, &figures)?;
-            Ok(exit::of_trace(code, !figures.is_damaged))
-        }
-        OfEitherKind::Plain(figures, profile) => {
-            let document = stat::document(&figures, profile.map(|profile| *profile), &arguments.trace);
-            let code = arguments.outputs.deliver(&document, stat::SCHEMA, &figures)?;
-            Ok(exit::of_trace(code, figures.subject.is_whole()))
+impl Command for Arguments {
+    const NAME: &'static str = "trace stat";
+    const FORMER: Option<&'static str> = Some("stat");
+    writes!(of: stat::Figures, stat::graph::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let request = Request {
+            frames: arguments.frames.shown(),
+            memory_limit_bytes: arguments.memory.limit_bytes(),
+            stacks: arguments.outputs.pages.html.is_some(),
+        };
+        hints::longest_trace(Self::NAME, &arguments.trace);
+        match stat::of_either_kind(&arguments.trace, request)? {
+            OfEitherKind::Graph(figures) => {
+                let document = stat::graph::document(&figures, &arguments.trace);
+                let code = arguments.outputs.deliver(&document, &*figures)?;
+                Ok(exit::of_trace(code, !figures.is_damaged))
+            }
+            OfEitherKind::Plain(figures, profile) => {
+                let document = stat::document(&figures, profile.map(|profile| *profile), &arguments.trace);
+                let code = arguments.outputs.deliver(&document, &*figures)?;
+                Ok(exit::of_trace(code, figures.subject.is_whole()))
+            }
         }
     }
 }

@@ -5,15 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_command::own_input::OwnInput;
-use heaptoll_experiment::places::Places;
 use heaptoll_papers::bundled::all;
 use heaptoll_papers::definition::Study;
 use heaptoll_papers::page::book::book;
 use heaptoll_papers::page::list::list;
-use heaptoll_papers::results::{Results, SCHEMA};
+use heaptoll_papers::results::Results;
 use heaptoll_papers::run::folder::Folder;
 use heaptoll_papers::run::plan::Plan;
 use heaptoll_papers::run::selection::studies;
@@ -24,10 +21,11 @@ use heaptoll_report::format::shell_path;
 use heaptoll_report::terminal::render_document;
 
 use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
 use crate::exit;
-use crate::messages::TerminalMessages;
 use crate::outputs::Pages;
-use crate::{interrupt, terminal, version};
+use crate::written_files::TextFile;
+use crate::{session, terminal, version};
 
 /// Repeat a paper: measure its tables and figures, with its managers and today's, and decide whether each claim holds.
 ///
@@ -105,42 +103,37 @@ impl Arguments {
     }
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    if arguments.list {
-        let studies = arguments.repeated(all().map_err(refused)?);
-        return terminal::print(&render_document(&list(&studies), &terminal::style())).map(|()| 0);
-    }
-    arguments.outputs.check()?;
-    if let [first, others @ ..] = &arguments.from[..] {
-        let stored = whole(first, others)?;
-        let results = match arguments.judge_again {
-            true => stored.judged_again(&all().map_err(refused)?),
-            false => stored,
+impl Command for Arguments {
+    const NAME: &'static str = "lab study";
+    const FORMER: Option<&'static str> = Some("study");
+    const FIRST: &'static [&'static str] = &["list", "budget", "quick", "only"];
+    writes!(of: Results);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        if arguments.list {
+            let studies = arguments.repeated(all().map_err(refused)?);
+            return terminal::print(&render_document(&list(&studies), &terminal::style())).map(|()| 0);
+        }
+        if let [first, others @ ..] = &arguments.from[..] {
+            let stored = whole(first, others)?;
+            let results = match arguments.judge_again {
+                true => stored.judged_again(&all().map_err(refused)?),
+                false => stored,
+            };
+            return deliver(&arguments.outputs, &results, None);
+        }
+        let surroundings = session::Session::begin()?;
+        let context = surroundings.context();
+        let session = match &arguments.resume {
+            Some(path) => Session::resume(&context, path, arguments.budget)?,
+            None => Session::begin(&context, plan(arguments)?, arguments.keep.as_deref())?,
         };
-        return deliver(&arguments.outputs, &results, None);
+        let heaptoll = std::env::current_exe()
+            .map_err(|error| Failure::Usage(format!("cannot find heaptoll itself: {error}")))?;
+        let outcome = session.run(&context, &heaptoll, version::commit());
+        let code = deliver(&arguments.outputs, &outcome.results, Some(session.folder()))?;
+        status(outcome, session.folder(), code)
     }
-    let places = Places::find()?;
-    let interrupt = interrupt::watch()?;
-    let messages = TerminalMessages::default();
-    let context = Context {
-        places: &places,
-        interrupt: &interrupt,
-        own_input: &OwnInput::default(),
-        messages: &messages,
-    };
-    let session = match &arguments.resume {
-        Some(path) => Session::resume(&context, path, arguments.budget)?,
-        None => Session::begin(&context, plan(arguments)?, arguments.keep.as_deref())?,
-    };
-    let heaptoll = std::env::current_exe()
-        .map_err(|error| Failure::Usage(format!("cannot find heaptoll itself: {error}")))?;
-    let outcome = session.run(&context, &heaptoll, version::commit());
-    let code = deliver(&arguments.outputs, &outcome.results, Some(session.folder()))?;
-    status(outcome, session.folder(), code)
 }
 
 /// Stored results; those of several parts joined.
@@ -180,9 +173,9 @@ fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Folder>
     let document = book.document();
     let mut code = 0;
     if let Some(folder) = folder {
-        let pages = Pages { html: Some(folder.page()), ..Pages::default() };
-        let kept = DocumentOutputs { pages, json: Some(folder.results()) };
-        code = kept.write(&document, SCHEMA, results);
+        let pages = Pages { html: Some(TextFile(folder.page())), ..Pages::default() };
+        let kept = DocumentOutputs { pages, json: Some(TextFile(folder.results())) };
+        code = kept.write(&document, results);
     }
     // The page has several papers in full, the terminal only their verdicts. So it has where there is nothing else to
     // show.
@@ -190,7 +183,7 @@ fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Folder>
     let nothing = verdicts.peek().is_some() && verdicts.all(|verdict| verdict.answer == Answer::NotMeasured);
     let short = results.papers.len() > 1 || outputs.pages.html.is_some() || nothing;
     let front = short.then(|| book.front());
-    Ok(outputs.deliver_with(front.as_ref().unwrap_or(&document), &document, SCHEMA, results)?.max(code))
+    Ok(outputs.deliver_with(front.as_ref().unwrap_or(&document), &document, results)?.max(code))
 }
 
 /// The exit status, that of its outputs being `code`; prints how a study that was stopped goes on.

@@ -7,6 +7,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_trace_reports::tailor::{self, Request};
 
 use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
 use crate::memory::MemoryArguments;
 
 /// Make an allocator for one program from its trace.
@@ -43,19 +44,20 @@ pub struct Arguments {
     outputs: DocumentOutputs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    arguments.outputs.check()?;
-    let request = Request {
-        object: arguments.output.clone(),
-        source: arguments.source.clone(),
-        force: arguments.force,
-        memory_limit_bytes: arguments.memory.limit_bytes(),
-    };
-    let figures = tailor::make(&arguments.trace, &request)?;
-    let document = tailor::document(&figures, &arguments.trace);
-    arguments.outputs.deliver(&document, tailor::SCHEMA, &figures)
+impl Command for Arguments {
+    const NAME: &'static str = "lab tailor";
+    const FORMER: Option<&'static str> = Some("tailor");
+    writes!(of: tailor::Figures);
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let request = Request {
+            object: arguments.output.clone(),
+            source: arguments.source.clone(),
+            force: arguments.force,
+            memory_limit_bytes: arguments.memory.limit_bytes(),
+        };
+        let figures = tailor::make(&arguments.trace, &request)?;
+        let document = tailor::document(&figures, &arguments.trace);
+        arguments.outputs.deliver(&document, &figures)
+    }
 }

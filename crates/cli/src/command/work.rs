@@ -7,6 +7,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_experiments::cluster::work::{Request, Worked, work};
 use heaptoll_report::format::{plural, shell_path};
 
+use crate::entry::Command;
 use crate::session::Session;
 use crate::{exit, terminal};
 
@@ -38,37 +39,39 @@ pub struct Arguments {
     node: Option<String>,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// See [`Failure`].
-pub fn run(arguments: Arguments) -> Result<u8, Failure> {
-    let session = Session::begin()?;
-    let number = arguments.shard;
-    let request = Request {
-        plan: arguments.plan,
-        shard: number,
-        folder: arguments.output,
-        scratch: arguments.scratch,
-        node: arguments.node,
-    };
-    let (text, code) = match work(&request, &session.context())? {
-        Worked::Measured { path, rows, failed } => {
-            let failed = if failed > 0 { format!(", {failed} of them failed runs") } else { String::new() };
-            let what = if rows == 0 { "counts of both builds".to_owned() } else { plural(rows, "row") };
-            (format!("shard {number}: {what}{failed}, in {}", shell_path(&path)), 0)
-        }
-        Worked::WasThere(path) => {
-            (format!("shard {number} is there: {}; nothing to do", shell_path(&path)), 0)
-        }
-        Worked::WasFirst(path) => {
-            let text = "was also measured elsewhere; that file stays, and these rows are discarded";
-            (format!("shard {number} {text}: {}", shell_path(&path)), 0)
-        }
-        Worked::Interrupted => {
-            (format!("shard {number} was interrupted; its rows are discarded"), exit::INTERRUPTED)
-        }
-    };
-    terminal::note(&text);
-    Ok(code)
+impl Command for Arguments {
+    const NAME: &'static str = "lab shards work";
+    const FORMER: Option<&'static str> = Some("work");
+
+    fn run(arguments: &Self) -> Result<u8, Failure> {
+        let session = Session::begin()?;
+        let number = arguments.shard;
+        let request = Request {
+            plan: arguments.plan.clone(),
+            shard: number,
+            folder: arguments.output.clone(),
+            scratch: arguments.scratch.clone(),
+            node: arguments.node.clone(),
+        };
+        let (text, code) = match work(&request, &session.context())? {
+            Worked::Measured { path, rows, failed } => {
+                let failed =
+                    if failed > 0 { format!(", {failed} of them failed runs") } else { String::new() };
+                let what = if rows == 0 { "counts of both builds".to_owned() } else { plural(rows, "row") };
+                (format!("shard {number}: {what}{failed}, in {}", shell_path(&path)), 0)
+            }
+            Worked::WasThere(path) => {
+                (format!("shard {number} is there: {}; nothing to do", shell_path(&path)), 0)
+            }
+            Worked::WasFirst(path) => {
+                let text = "was also measured elsewhere; that file stays, and these rows are discarded";
+                (format!("shard {number} {text}: {}", shell_path(&path)), 0)
+            }
+            Worked::Interrupted => {
+                (format!("shard {number} was interrupted; its rows are discarded"), exit::INTERRUPTED)
+            }
+        };
+        terminal::note(&text);
+        Ok(code)
+    }
 }

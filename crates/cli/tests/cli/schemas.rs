@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use heaptoll_experiments::schema::CommandSchema;
-use heaptoll_papers::schema::all;
+use heaptoll_command::schema::CommandSchema;
 use serde_json::Value;
 
 fn schemas() -> &'static HashMap<&'static str, (CommandSchema, Value)> {
     static SCHEMAS: OnceLock<HashMap<&'static str, (CommandSchema, Value)>> = OnceLock::new();
-    SCHEMAS.get_or_init(|| all().map(|command| (command.tag, (command, command.schema()))).collect())
+    let all = || heaptoll::schemas().into_iter().map(|command| (command.tag, (command, command.schema())));
+    SCHEMAS.get_or_init(|| all().collect())
 }
 
 /// A JSON Schema with the keywords that schemars writes for heaptoll's types. (A validator of all keywords takes 16 CPU
@@ -125,7 +125,7 @@ pub fn validate(name: &str, text: &str) {
     let tag = json["schema"].as_str().map(str::to_owned).or_else(of_format);
     let tag = tag.unwrap_or_else(|| panic!("{name} names no schema"));
     let Some((command, root)) = schemas().get(tag.as_str()) else {
-        panic!("{name}: no schema {tag} in heaptoll_papers::schema");
+        panic!("{name}: no command states that it writes {tag}");
     };
     let mut wrong = Vec::new();
     Schema { root }.check(root, &json, "", &mut wrong);

@@ -16,8 +16,7 @@ use super::joined::joined;
 mod document;
 mod figures;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-diff-instructions/1";
+schemars::labelled!(Figures, "heaptoll-diff-instructions/1");
 
 /// Whether a file begins as JSON does, as a trace does not, and is no profile of another tool.
 pub fn is_json(path: &Path) -> bool {
@@ -33,7 +32,7 @@ pub fn is_json(path: &Path) -> bool {
 /// # Errors
 /// One cannot be read or is something else; they have no program in common; a file has no functions.
 pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
-    let read = |path| super::read(path, |text| labelled::read(text, instructions::SCHEMA));
+    let read = |path| super::read(path, |text| labelled::read::<instructions::Figures>(text));
     let [before, after]: [instructions::Figures; 2] = [read(base)?, read(new)?];
     let mut warnings: Vec<String> = [(base, &before), (new, &after)]
         .into_iter()

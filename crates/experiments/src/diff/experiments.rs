@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::is_json;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-diff-experiments/1";
+schemars::labelled!(Figures, "heaptoll-diff-experiments/1");
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
@@ -44,7 +43,7 @@ pub fn is_experiment(path: &Path) -> bool {
 /// It cannot be read, or is something else.
 pub fn read(path: &Path) -> Result<Experiment, Failure> {
     if is_json(path) {
-        let file = super::read(path, |text| labelled::read::<ExperimentFile>(text, json::SCHEMA))?;
+        let file = super::read(path, |text| labelled::read::<ExperimentFile>(text))?;
         return Ok(file.experiment);
     }
     Ok(Store::read(path)?)

@@ -16,8 +16,7 @@ pub use figures::{Figures, Row};
 mod document;
 mod figures;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-diff-facts/1";
+schemars::labelled!(Figures, "heaptoll-diff-facts/1");
 
 /// Compares two files of one command; none where the first is of no command whose results are facts. Counts of
 /// instructions are compared by function.
@@ -26,7 +25,7 @@ pub const SCHEMA: &str = "heaptoll-diff-facts/1";
 /// One cannot be read, or is of another command; they have nothing in common.
 pub fn measure(base: &Path, new: &Path) -> Result<Option<Figures>, Failure> {
     let command = super::read(base, |text| Ok::<_, Unreadable>(Comparable::of_text(text)))?;
-    let Some(command) = command.filter(|known| known.schema != instructions::SCHEMA) else {
+    let Some(command) = command.filter(|known| known.schema != instructions::Figures::SCHEMA) else {
         return Ok(None);
     };
     let read = |path: &Path| super::read(path, |text| command.facts(text));

@@ -37,8 +37,7 @@ pub use misses::{Misses, Portion, Question, Requests, SimulatedMachine};
 pub use plans::{is_known, is_plan};
 pub use request::{HeapBase, HeapSize, MOST_HEAPS, Request};
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-replay-graph/1";
+schemars::labelled!(Figures, "heaptoll-replay-graph/1");
 
 /// What was found.
 pub struct GraphReplayed {

@@ -6,7 +6,7 @@ use heaptoll_command::failure::Failure;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use super::plan::{Plan, SCHEMA};
+use super::plan::Plan;
 use crate::budget::Planned;
 use crate::definition::Study;
 use crate::figures::Cell;
@@ -128,7 +128,7 @@ impl Folder {
         let name = || file.display().to_string();
         let text =
             std::fs::read_to_string(&file).map_err(|source| KeepError::Read { path: name(), source })?;
-        let plan = labelled::read(&text, SCHEMA)
+        let plan = labelled::read(&text)
             .map_err(|error| KeepError::Foreign { path: name(), detail: error.to_string() })?;
         let lock = lock(&path)?;
         Ok((Folder { path, _lock: lock }, plan))

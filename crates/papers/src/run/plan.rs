@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use heaptoll_command::clock;
+use heaptoll_command::labelled::Labelled;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Length;
 use crate::definition::Study;
 use heaptoll_command::version;
 
-/// Name and version of the format in which a folder keeps it.
-pub const SCHEMA: &str = "heaptoll-study-kept/1";
+schemars::labelled!(Plan, "heaptoll-study-kept/1");
 
 /// The studies and how much of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ impl Plan {
     pub fn of(studies: Vec<Study>) -> Plan {
         let begun = clock::now();
         Plan {
-            schema: SCHEMA.into(),
+            schema: Plan::SCHEMA.into(),
             heaptoll: version::OURS.into(),
             begun_unix_s: begun.as_secs_f64(),
             command: vec![],

@@ -8,8 +8,7 @@ use heaptoll_record::sampling::{Estimate, NamedProcess, largest_unseen};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Name and version of the JSON.
-pub const SCHEMA: &str = "heaptoll-sample/1";
+schemars::labelled!(Figures, "heaptoll-sample/1");
 
 /// An estimate with its 95 % interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -70,6 +70,8 @@ pub struct DeathBounds {
     pub between_points: u64,
 }
 
+schemars::labelled!(GraphFigures, "heaptoll-graph/1");
+
 /// All figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphFigures {

@@ -157,6 +157,8 @@ impl LeakFigures {
     }
 }
 
+schemars::labelled!(LeakFigures, "heaptoll-leaks/1");
+
 /// All figures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeakFigures {

@@ -14,6 +14,8 @@ use crate::sum::Sum;
 /// Curves keep a point when the fraction fell by this much since the last.
 const STEP: f64 = 0.0005;
 
+schemars::labelled!(LifetimeFigures, "heaptoll-lifetimes/1");
+
 /// Everything that `heaptoll trace lifetimes` reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LifetimeFigures {

@@ -14,6 +14,8 @@ pub use super::timeline::Point;
 use crate::subject::Subject;
 use crate::sum::Sum;
 
+schemars::labelled!(StatFigures, "heaptoll-stat/1");
+
 /// Everything that `heaptoll trace stat` reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatFigures {

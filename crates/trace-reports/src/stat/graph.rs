@@ -18,8 +18,6 @@ use heaptoll_command::trace_source;
 
 pub use heaptoll_trace_analysis::graph::GraphFigures as Figures;
 
-/// Name and version of the figures as JSON.
-pub const SCHEMA: &str = "heaptoll-graph/1";
 /// Root points in the table.
 const SHOWN: usize = 12;
 /// Call sites in the table.

@@ -166,6 +166,8 @@ pub struct PointFigures {
     pub at_most_bytes: u64,
 }
 
+schemars::labelled!(ConservatismFigures, "heaptoll-conservatism/1");
+
 /// All figures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConservatismFigures {
