@@ -6,6 +6,7 @@ use std::path::Path;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::labelled::Unreadable;
 use heaptoll_facts::{Fact, Facts, Known, Value};
+use schemars::Labelled;
 
 use super::joined::joined;
 use crate::comparative::Comparable;

@@ -1,7 +1,7 @@
 //! The document of two results of one command: the figures that changed, and what they are.
 
 use heaptoll_facts::{Basis, Known, Value, WIDEST};
-use heaptoll_report::document::{Column, Document, Item, Section, Table};
+use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_report::format::{NONE, plural};
 use heaptoll_units::{factor, significant};
 
@@ -16,11 +16,8 @@ pub fn document(figures: &Figures, command: &str) -> Document {
     let of = ALL.iter().find(|known| known.name == figures.command);
     let changed: Vec<&Row> = figures.rows.iter().filter(|row| row.has_changed()).collect();
     let table = table(&changed[..changed.len().min(LISTED)], of);
-    let section = Section {
-        title: "What changed".into(),
-        text: text(figures, changed.len()),
-        items: (!changed.is_empty()).then_some(Item::Table(table)).into_iter().collect(),
-    };
+    let section =
+        Section { text: text(figures, changed.len()), ..Section::new("What changed") }.with_all(table);
     Document {
         title: format!("What changed between two results of heaptoll {}", figures.command),
         subtitle: format!("from {} to {}", figures.base, figures.new),
@@ -54,27 +51,29 @@ fn text(figures: &Figures, changed: usize) -> Vec<String> {
     text
 }
 
-fn table(rows: &[&Row], of: Option<&Comparable>) -> Table {
+fn table(rows: &[&Row], of: Option<&Comparable>) -> Option<Table> {
     let value = |value: &Value| Known::of(value, 1).map_or(NONE.into(), |known| significant(known.value));
-    let metric = |row: &Row| of.and_then(|known| known.metric(&row.base.metric));
-    let cells = |row: &&Row| {
-        let base = &row.base;
-        let place = of.zip(base.at).map(|(known, at)| known.place(&base.metric, at));
-        let names =
-            [base.program.clone(), base.manager.clone(), base.metric.clone(), place.unwrap_or_default()];
-        names.into_iter().chain([value(&base.value), value(&row.new)]).chain(change(row)).collect()
-    };
     let mut notes: Vec<String> = Vec::new();
-    for (name, known) in rows.iter().filter_map(|row| Some((&row.base.metric, metric(row)?))) {
-        let note = format!("{name}: {}.", known.about);
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
+    for row in rows {
+        let known = of.and_then(|known| known.metric(&row.base.metric));
+        let note = known.map(|known| format!("{}: {}.", row.base.metric, known.about));
+        notes.extend(note.filter(|note| !notes.contains(note)));
     }
-    let text = ["program", "manager", "figure", "place"].map(Column::text);
-    let numbers = ["base", "new", "new / base", "95 % interval"].map(Column::figures);
-    let columns = text.into_iter().chain(numbers).collect();
-    Table { columns, rows: rows.iter().map(cells).collect(), notes, ..Table::default() }
+    let place = |row: &&Row| {
+        let place = of.zip(row.base.at).map(|(known, at)| known.place(&row.base.metric, at));
+        place.unwrap_or_default()
+    };
+    Table::of(rows.iter().copied())
+        .text("program", |row| row.base.program.clone())
+        .text("manager", |row| row.base.manager.clone())
+        .text("figure", |row| row.base.metric.clone())
+        .text("place", place)
+        .figure("base", |row| value(&row.base.value))
+        .figure("new", |row| value(&row.new))
+        .figure("new / base", |row| change(row)[0].clone())
+        .figure("95 % interval", |row| change(row)[1].clone())
+        .notes(notes)
+        .if_any()
 }
 
 /// The ratio and its interval.
