@@ -1,14 +1,22 @@
-//! What both replays share: of traces under managers, and of graphs under collectors.
+//! What replays share: of traces under managers, and of graphs under collectors.
 
 use std::time::Duration;
 
 use clap::Args;
+use heaptoll_experiments::replay::Touch;
 use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::MemoryArguments;
 use crate::{exit, outputs, terminal};
+
+/// Accesses to blocks in addition to the calls, as an option.
+pub const TOUCHES: [(Touch, &str, &str); 3] = [
+    (Touch::None, "none", "Nothing"),
+    (Touch::Write, "write", "Write each in full when it is allocated"),
+    (Touch::All, "all", "Also read and compare each before it is freed"),
+];
 
 /// The arguments of both.
 #[derive(Debug, Args)]

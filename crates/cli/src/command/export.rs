@@ -18,6 +18,7 @@ use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
 #[cfg(feature = "full")]
 use crate::terminal;
+use crate::value_words::words;
 
 /// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -43,26 +44,18 @@ enum ToArg {
 }
 
 /// When live objects are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum AtArg {
-    /// At the end: what was never freed
-    End,
-    /// When the program had most bytes alive
-    Peak,
-}
+const INSTANTS: [(Instant, &str, &str); 2] = [
+    (Instant::End, "end", "At the end: what was never freed"),
+    (Instant::Peak, "peak", "When the program had most bytes alive"),
+];
 
 /// The figure, in formats that have one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ValueArg {
-    /// Bytes allocated
-    AllocatedBytes,
-    /// Objects allocated
-    AllocatedObjects,
-    /// Bytes alive at the time of --at
-    LiveBytes,
-    /// Objects alive at the time of --at
-    LiveObjects,
-}
+const COUNTS: [(Count, &str, &str); 4] = [
+    (Count::AllocatedBytes, "allocated-bytes", "Bytes allocated"),
+    (Count::AllocatedObjects, "allocated-objects", "Objects allocated"),
+    (Count::LiveBytes, "live-bytes", "Bytes alive at the time of --at"),
+    (Count::LiveObjects, "live-objects", "Objects alive at the time of --at"),
+];
 
 /// Write a trace for other tools: events as Parquet, call stacks for profile viewers.
 ///
@@ -105,12 +98,12 @@ pub struct Arguments {
     #[arg(long, value_name = "FROM,TO", value_parser = window)]
     between: Option<Window>,
     /// When live objects are counted, in formats with one such figure [default: end]
-    #[arg(long, value_enum, value_name = "WHEN")]
-    at: Option<AtArg>,
+    #[arg(long, value_name = "WHEN", value_parser = words(&INSTANTS))]
+    at: Option<Instant>,
     /// The figure of a format that has one (folded), or the first one shown (speedscope) [default: allocated-bytes;
     /// live-bytes with --at]
-    #[arg(long, value_enum, value_name = "FIGURE")]
-    value: Option<ValueArg>,
+    #[arg(long, value_name = "FIGURE", value_parser = words(&COUNTS))]
+    value: Option<Count>,
     #[command(flatten)]
     memory: MemoryArguments,
 }
@@ -160,18 +153,8 @@ impl Arguments {
     }
 
     fn choice(&self) -> Choice {
-        let instant = match self.at {
-            None | Some(AtArg::End) => Instant::End,
-            Some(AtArg::Peak) => Instant::Peak,
-        };
-        let count = match self.value {
-            None if self.at.is_some() => Count::LiveBytes,
-            None | Some(ValueArg::AllocatedBytes) => Count::AllocatedBytes,
-            Some(ValueArg::AllocatedObjects) => Count::AllocatedObjects,
-            Some(ValueArg::LiveBytes) => Count::LiveBytes,
-            Some(ValueArg::LiveObjects) => Count::LiveObjects,
-        };
-        Choice { instant, count }
+        let usual = if self.at.is_some() { Count::LiveBytes } else { Count::AllocatedBytes };
+        Choice { instant: self.at.unwrap_or(Instant::End), count: self.value.unwrap_or(usual) }
     }
 }
 

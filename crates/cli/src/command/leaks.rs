@@ -22,21 +22,21 @@ use crate::memory::MemoryArguments;
 use crate::outputs::own_arguments;
 use crate::recording::scratch_for_trace;
 use crate::session::Session;
+use crate::value_words::words;
 use crate::workload_args::SizeArg;
 use crate::{exit, hints, terminal};
 
-/// The kind of leak that makes the command fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FaultArg {
-    /// Objects that no pointer leads to
-    Definite,
-    /// Objects that only interior pointers lead to
-    Possible,
-    /// Call sites whose live bytes rise over the whole run, or all live bytes together
-    Growing,
-    /// Anything that is not freed at the end
-    NeverFreed,
-}
+/// The kinds of leak that make the command fail.
+const FAULTS: [(Fault, &str, &str); 4] = [
+    (Fault::Definite, "definite", "Objects that no pointer leads to"),
+    (Fault::Possible, "possible", "Objects that only interior pointers lead to"),
+    (
+        Fault::Growing,
+        "growing",
+        "Call sites whose live bytes rise over the whole run, or all live bytes together",
+    ),
+    (Fault::NeverFreed, "never-freed", "Anything that is not freed at the end"),
+];
 
 /// What leaks: lost objects, reachable ones that are no longer touched, and growth.
 ///
@@ -59,8 +59,8 @@ pub struct Arguments {
     #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"])]
     trace: Option<PathBuf>,
     /// Exit with status 1 on such a leak; may be given several times
-    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
-    fail_on: Vec<FaultArg>,
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = words(&FAULTS))]
+    fail_on: Vec<Fault>,
     /// A file of known leaks: lines `function PATTERN` or `object PATTERN`, `*` for any text. Call stacks with such a
     /// frame are left out and summed up; may be given several times
     #[arg(long, value_name = "FILE")]
@@ -273,24 +273,20 @@ fn judged(images: &[&Image], arguments: &Arguments) -> Result<u8, Failure> {
         undecided.push("the trace has no objects; was the program recorded?".to_owned());
     }
     for (trace, figures) in images {
-        for argument in &arguments.fail_on {
-            let fault = match argument {
-                FaultArg::Definite => Fault::Definite,
-                FaultArg::Possible => Fault::Possible,
-                FaultArg::Growing => Fault::Growing,
-                FaultArg::NeverFreed => Fault::NeverFreed,
-            };
+        for fault in &arguments.fail_on {
             match fault.judge(figures, trace)? {
-                Verdict::Found if found.contains(argument) => {}
-                Verdict::Found => found.push(*argument),
+                Verdict::Found if found.contains(fault) => {}
+                Verdict::Found => found.push(*fault),
                 Verdict::None => {}
                 Verdict::Undecided(why) => undecided.push(why),
             }
         }
     }
     if !found.is_empty() {
-        let names = found.iter().filter_map(FaultArg::to_possible_value);
-        let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
+        let name = |fault: &Fault| {
+            FAULTS.iter().find(|(known, ..)| known == fault).map(|(_, word, _)| (*word).to_owned())
+        };
+        let names: Vec<String> = found.iter().filter_map(name).collect();
         terminal::error(&format!("status {} by --fail-on: {}", exit::TROUBLE, and_list(&names)));
         return Ok(exit::TROUBLE);
     }

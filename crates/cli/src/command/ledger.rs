@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::ledger::{self, LivePeak, ReplayRequest, Request};
+use heaptoll_experiments::replay::Touch;
 use heaptoll_report::format::shell_command;
 use heaptoll_runs::record::{self, ProgramChoice, RecordingOptions};
 use heaptoll_runs::standard_input::StandardInput;
@@ -17,8 +18,9 @@ use crate::duration::positive_seconds;
 use crate::entry::{Command, writes};
 use crate::memory::MemoryArguments;
 use crate::recording::{EndArguments, record, scratch_for_trace};
+use crate::replays::TOUCHES;
 use crate::session::Session;
-use crate::touch_arg::TouchArg;
+use crate::value_words::words;
 use crate::workload_args::SizeArg;
 use crate::{exit, hints, outputs, terminal};
 
@@ -51,8 +53,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// What a replay does with blocks: `write` writes each in full when it is allocated
-    #[arg(long, value_enum, value_name = "HOW", default_value = "write", requires_all = ["trace", "manager"])]
-    touch: TouchArg,
+    #[arg(long, value_name = "HOW", value_parser = words(&TOUCHES), default_value = "write", requires_all = ["trace", "manager"])]
+    touch: Touch,
     /// Seconds after which a replay is killed and marked
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds, requires_all = ["trace", "manager"])]
     timeout: f64,
@@ -207,7 +209,7 @@ fn compare(trace: &Path, arguments: &Arguments) -> Result<u8, Failure> {
     let mut found = ledger::measure(trace, Request { memory_limit_bytes, first_run: None })?;
     let request = ReplayRequest {
         manager: arguments.manager.clone(),
-        touch: arguments.touch.into(),
+        touch: arguments.touch,
         timeout: Duration::from_secs_f64(arguments.timeout),
         memory_limit_bytes,
     };

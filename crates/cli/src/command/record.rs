@@ -5,7 +5,7 @@ mod attach;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Subcommand};
 use heaptoll_experiment::places::Places;
 
 use crate::documents::DocumentOutputs;
@@ -15,6 +15,7 @@ use crate::memory::bytes;
 use crate::outputs::{Pages, own_arguments};
 use crate::recording::EndArguments;
 use crate::session::Session;
+use crate::value_words::words;
 use crate::workload_args::SizeArg;
 use crate::written_files::TextFile;
 use crate::{exit, recording, terminal};
@@ -30,23 +31,19 @@ use heaptoll_runs::workload::Workload;
 /// If it contains a number, random numbers are equal in each run.
 const SEED: &str = "HEAPTOLL_SAMPLE_SEED";
 
-/// When events get a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TimeArg {
-    /// About every millisecond
-    Batch,
-    /// Each event: slower, and a larger trace
-    Event,
-}
+/// When events get a time: whether each has one.
+const TIMES: [(bool, &str, &str); 2] =
+    [(false, "batch", "About every millisecond"), (true, "event", "Each event: slower, and a larger trace")];
 
 /// Processes that the program starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ChildrenArg {
-    /// Each process gets its own trace: FILE.children/PID.heaptoll, and PID.2.heaptoll after an exec
-    Files,
-    /// Only the first process is recorded, until an exec
-    Ignore,
-}
+const CHILDREN: [(Children, &str, &str); 2] = [
+    (
+        Children::Files,
+        "files",
+        "Each process gets its own trace: FILE.children/PID.heaptoll, and PID.2.heaptoll after an exec",
+    ),
+    (Children::Ignore, "ignore", "Only the first process is recorded, until an exec"),
+];
 
 /// Record every allocation of a program into a trace for other commands.
 ///
@@ -103,8 +100,8 @@ pub struct Arguments {
     #[arg(long)]
     latency: bool,
     /// When events get a time
-    #[arg(long, value_enum, default_value = "batch", value_name = "WHEN")]
-    time: TimeArg,
+    #[arg(long, action = ArgAction::Set, value_parser = words(&TIMES), default_value = "batch", value_name = "WHEN")]
+    time: bool,
     /// Take snapshots of the memory for `heaptoll ledger FILE`: 40 to 80 in a long run, fewer in a short one; each
     /// stops the program
     #[arg(long)]
@@ -113,8 +110,8 @@ pub struct Arguments {
     #[arg(long, requires = "ledger")]
     collect: bool,
     /// How to treat processes that the program starts
-    #[arg(long, value_enum, default_value = "files", value_name = "HOW")]
-    children: ChildrenArg,
+    #[arg(long, value_parser = words(&CHILDREN), default_value = "files", value_name = "HOW")]
+    children: Children,
     #[command(flatten)]
     end: EndArguments,
     /// Record pointers between objects, roots, and each object's last touch, under the tracer; some tens of times
@@ -208,10 +205,10 @@ impl Command for Arguments {
             options: RecordingOptions {
                 sites: arguments.sites,
                 latency: arguments.latency,
-                event_time: arguments.time == TimeArg::Event,
+                event_time: arguments.time,
                 ledger: arguments.ledger,
                 collect: arguments.collect,
-                children: children(arguments),
+                children: arguments.children,
                 stop: None,
             },
             is_temporary: arguments.brief,
@@ -230,13 +227,6 @@ fn program(arguments: &Arguments) -> ProgramChoice {
     }
 }
 
-fn children(arguments: &Arguments) -> Children {
-    match arguments.children {
-        ChildrenArg::Files => Children::Files,
-        ChildrenArg::Ignore => Children::Ignore,
-    }
-}
-
 /// Under the sampling layer instead of the recording layer.
 fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure> {
     let places = Places::find()?;
@@ -251,7 +241,7 @@ fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure>
         seed: seed()?,
         dormant: arguments.dormant,
         socket: arguments.socket.clone(),
-        children: children(arguments),
+        children: arguments.children,
         frames: arguments.frames.into(),
         style: terminal::style(),
     };

@@ -2,24 +2,20 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::sampled::{self, Command, exchange};
 
 use crate::terminal;
+use crate::value_words::words;
 
-/// The request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ActionArg {
-    /// Sample from now on, in all processes of the program
-    Start,
-    /// Stop sampling; sampled blocks are still followed to their free
-    Stop,
-    /// Write the profile so far, and show its call sites
-    Dump,
-    /// Whether it samples, and how many samples there are
-    Status,
-}
+/// The requests.
+const ACTIONS: [(Command, &str, &str); 4] = [
+    (Command::Start, "start", "Sample from now on, in all processes of the program"),
+    (Command::Stop, "stop", "Stop sampling; sampled blocks are still followed to their free"),
+    (Command::Dump, "dump", "Write the profile so far, and show its call sites"),
+    (Command::Status, "status", "Whether it samples, and how many samples there are"),
+];
 
 /// Start, fetch or stop the heap profile of a running program.
 ///
@@ -41,8 +37,8 @@ pub struct Arguments {
     #[arg(value_name = "SOCKET")]
     socket: PathBuf,
     /// What to do
-    #[arg(value_enum, value_name = "ACTION")]
-    action: ActionArg,
+    #[arg(value_name = "ACTION", value_parser = words(&ACTIONS))]
+    action: Command,
     /// The profile that `dump` writes, in pprof's format
     #[arg(short, long, value_name = "FILE", required_if_eq("action", "dump"))]
     output: Option<PathBuf>,
@@ -56,14 +52,8 @@ pub struct Arguments {
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let command = match arguments.action {
-        ActionArg::Start => Command::Start,
-        ActionArg::Stop => Command::Stop,
-        ActionArg::Dump => Command::Dump,
-        ActionArg::Status => Command::Status,
-    };
     match &arguments.output {
-        Some(_) if command != Command::Dump => {
+        Some(_) if arguments.action != Command::Dump => {
             return Err(Failure::Usage(
                 "-o names the profile of `dump`; the other actions write none".into(),
             ));
@@ -71,7 +61,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         Some(output) => sampled::check_output(output, arguments.force)?,
         None => {}
     }
-    let answer = exchange(&arguments.socket, command).map_err(|error| Failure::Refused(Box::new(error)))?;
+    let answer =
+        exchange(&arguments.socket, arguments.action).map_err(|error| Failure::Refused(Box::new(error)))?;
     let text = answer.text.trim_end();
     match &arguments.output {
         Some(output) => {
