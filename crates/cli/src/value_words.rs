@@ -9,6 +9,6 @@ pub fn words<T: Copy + Send + Sync + 'static>(
     let known = table.iter().map(|(_, word, help)| PossibleValue::new(*word).help(*help));
     PossibleValuesParser::new(known).try_map(|given| {
         let found = table.iter().find(|(_, word, _)| *word == given);
-        found.map(|(value, ..)| *value).ok_or("it is no such word")
+        found.map(|(value, ..)| *value).ok_or("there is no such word")
     })
 }
