@@ -87,20 +87,23 @@ fn surviving(study: &Study, cells: &[Cell]) -> Vec<Cell> {
     for step in of_kind(StepKind::Lifetimes) {
         let rates: Vec<&Step> =
             of_kind(StepKind::Instructions).filter(|counts| counts.size == step.size).collect();
-        let mut curves: BTreeMap<(&str, &str), (&Cell, Vec<(f64, f64)>)> = BTreeMap::new();
+        let mut curves: BTreeMap<(&str, &str), Vec<(f64, f64)>> = BTreeMap::new();
         for cell in cells.iter().filter(|cell| cell.step == step.id && cell.metric == "surviving") {
             if let (Some(at), Some(share)) = (cell.at, exact(cell)) {
-                let of = (cell.program.as_str(), cell.manager.as_str());
-                curves.entry(of).or_insert((cell, Vec::new())).1.push((at, share));
+                curves.entry((&cell.program, &cell.manager)).or_default().push((at, share));
             }
         }
-        for ((program, _), (cell, curve)) in curves {
+        for ((program, manager), curve) in curves {
             let mut of_same = rates.iter().filter(|counts| counts.run_as(program) == step.run_as(program));
             let Some(rate) = of_same.find_map(|counts| rate(&counts.id, program, cells)) else {
                 continue;
             };
             found.extend(AGES.iter().filter_map(|age| {
-                Some(cell.with("surviving_instructions", Some(*age), between(&curve, age * rate)?))
+                let value = between(&curve, age * rate)?;
+                let [program, manager, metric] =
+                    [program, manager, "surviving_instructions"].map(str::to_owned);
+                let fact = Fact { program, manager, metric, at: Some(*age), value };
+                Some(Cell { step: step.id.clone(), fact })
             }));
         }
     }
@@ -198,7 +201,7 @@ mod tests {
         ];
         let of = |study: &Study, cells: &[Cell], age: f64| {
             let all = derived(cells.to_vec(), std::slice::from_ref(study));
-            all.into_iter().find(|cell| cell.at == Some(age)).map(|cell| cell.value)
+            all.into_iter().find(|cell| cell.at == Some(age)).map(|cell| cell.fact.value)
         };
         let at = |cells: &[Cell], age: f64| of(&study, cells, age);
         let Some(Value::Estimate { value, low, high }) = at(&cells, 1e5) else { panic!("an estimate") };

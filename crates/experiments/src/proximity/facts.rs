@@ -58,7 +58,7 @@ fn put(writer: &mut FactWriter, scale: &Scale) {
 /// whichever range is the farthest in truth.
 fn spread(stretches: &[Ratio]) -> Option<Value> {
     let factor = |ratio: f64| ratio.max(1.0 / ratio);
-    let most = |of: &dyn Fn(&Ratio) -> f64| stretches.iter().map(|ratio| of(ratio)).reduce(f64::max);
+    let most = |of: &dyn Fn(&Ratio) -> f64| stretches.iter().map(of).reduce(f64::max);
     let value = most(&|ratio| factor(ratio.ratio))?;
     if stretches.iter().any(|ratio| (ratio.runs as usize) < FEWEST_PAIRS) {
         return Some(Value::Single(value));
