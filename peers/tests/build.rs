@@ -168,6 +168,8 @@ fn bdw_is_one_object_in_two_modes_and_collects_in_both() {
         assert_eq!(description["object"].as_str(), Some("bdw.so"));
         assert_eq!(description["environment"]["BDW_FREES"].as_str(), Some(frees));
         assert_eq!(description["group"].as_str(), Some("collectors"));
+        assert_eq!(description["options"]["heap"]["values"]["size"].as_integer(), Some(65536));
+        assert_eq!(description["options"]["markers"]["variable"].as_str(), Some("GC_MARKERS"));
     }
     let again = builder(&out, &["bdw"]).output().unwrap();
     assert!(output_text(&again).contains("up to date"), "{}", output_text(&again));

@@ -243,3 +243,43 @@ fn made(folder: &Path, ending: &str) -> std::io::Result<Vec<PathBuf>> {
     files.sort();
     Ok(files)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::managers::recipe::ManagerRecipe;
+    use crate::recipe::Dialect;
+
+    #[test]
+    fn a_stamp_changes_with_whatever_changes_the_object() {
+        let folder = tempfile::tempdir().expect("made");
+        let here = folder.path();
+        let recipe = "name = 'one'\nversion = '1'\nsource = { crate = 'a' }\nsources = ['a.c']\n\
+                      headers = ['../../a.h']\n[managers.one]\nabout = 'a'\n";
+        let files = [
+            ("recipes/one/recipe.toml", recipe),
+            ("recipes/one/own.c", ""),
+            ("recipes/common/shared.c", ""),
+            ("a.h", ""),
+        ];
+        for (name, text) in files {
+            fs::create_dir_all(here.join(name).parent().expect("a folder")).expect("made");
+            fs::write(here.join(name), text).expect("written");
+        }
+        let compilers = Compilers::find(&[], Dialect::Today, here).expect("compilers");
+        let stamp = |version: &str| {
+            let recipes = ManagerRecipe::peers(&here.join("recipes")).expect("a recipe");
+            let of_crate = |_: &str| Some((version.to_owned(), here.to_owned()));
+            let sources = Sources::installed(&recipes[0], &of_crate).expect("sources");
+            let object = recipes[0].objects().next().expect("an object");
+            ObjectBuild::new(object, &sources, &compilers, here).expect("a build").stamp
+        };
+        let mut last = stamp("1");
+        assert!(last.is_some() && last == stamp("1") && last != stamp("2"));
+        for (name, text) in files {
+            fs::write(here.join(name), format!("{text}\n")).expect("written");
+            assert_ne!(stamp("1"), last, "{name}");
+            last = stamp("1");
+        }
+    }
+}
