@@ -9,6 +9,7 @@ mod search;
 mod selection;
 mod smallest;
 
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiment::java;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::Document;
@@ -45,14 +46,8 @@ pub struct Request {
     pub every_bytes: Vec<u64>,
     /// An answer may be too large by this share (one page at least).
     pub tolerance: f64,
-    /// Runs at either side of the edge, and of each baseline.
-    pub repeats: u32,
-    /// Time limit of a run, s.
-    pub timeout_s: f64,
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// The words of the command that began it; empty where none did.
-    pub command: Vec<String>,
+    /// How runs are made; so many at either side of the edge, and of each baseline.
+    pub protocol: Protocol,
 }
 
 /// What was found.
@@ -78,6 +73,7 @@ impl Findings {
 /// # Errors
 /// The request cannot be carried out, nothing completed without a limit, or Ctrl-C before a program was finished.
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+    let protocol = &request.protocol;
     request.workload.require(false)?;
     let known = java::known(context.places)?;
     stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
@@ -94,21 +90,20 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let cells = programs.len() * (collectors.len() + allocators.len() * (request.every_bytes.len() + 1));
     let progress = context.messages.progress(Some(cells as u64));
     let plan = Plan {
-        runs: Runs { context, timeout_s: request.timeout_s },
+        runs: Runs { context, protocol },
         known: &known,
         collectors: &collectors,
         allocators: &allocators,
         every: &request.every_bytes,
         tolerance: request.tolerance,
-        repeats: request.repeats,
-        expect_status: request.expect_status,
+        repeats: protocol.repetitions,
         progress: &*progress,
     };
     let mut figures = Figures {
         complete: true,
         tolerance: request.tolerance,
-        repeats: request.repeats,
-        timeout_s: request.timeout_s,
+        repeats: protocol.repetitions,
+        timeout_s: protocol.timeout_s,
         programs: vec![],
         means: vec![],
         published: vec![],
@@ -131,5 +126,5 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     }
     figures.compare();
     failed |= figures.lacks_an_answer();
-    Ok(Findings { figures, failed, collectors, allocators, command: request.command.clone() })
+    Ok(Findings { figures, failed, collectors, allocators, command: protocol.repeat_command.clone() })
 }

@@ -73,7 +73,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
             Failure::Interrupted
         });
     }
-    Ok(Findings { figures, command: request.command.clone() })
+    Ok(Findings { figures, command: request.protocol.repeat_command.clone() })
 }
 
 /// The file of each program.
@@ -144,7 +144,7 @@ fn check(
     recorded: &OracleFile,
     context: &Context,
 ) -> Result<Program, Failure> {
-    let native = native::Native { program, file, recorded, timeout_s: request.timeout_s, context };
+    let native = native::Native { program, file, recorded, timeout: request.protocol.timeout(), context };
     let sequence = native.sequence()?;
     let proof = match request.prove && sequence.differs.is_none() {
         true => Some(native.proof()?),

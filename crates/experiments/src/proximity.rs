@@ -11,13 +11,13 @@ mod portions;
 mod published_nearness;
 mod selection;
 
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiment::java;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
 
 use self::measure::Plan;
-use heaptoll_command::clock;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::attempt::Runs;
@@ -44,20 +44,12 @@ pub struct Request {
     pub manager: Vec<String>,
     /// Numbers of collections in a run.
     pub collections: Vec<u64>,
-    /// Runs of each.
-    pub runs: u32,
     /// How requests are grouped.
     pub shape: Shape,
-    /// Seed of the order; from the clock without one.
-    pub seed: Option<u64>,
     /// Whether the processor time of requests is recorded too.
     pub cpu: bool,
-    /// Time limit of a run, s.
-    pub timeout_s: f64,
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// The words of the command that began it; empty where none did.
-    pub command: Vec<String>,
+    /// How runs are made; the seed is of their order.
+    pub protocol: Protocol,
 }
 
 /// What was found.
@@ -101,24 +93,21 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure>
     request.collections.sort_unstable();
     request.collections.dedup();
     let programs = request.workload.resolve(context)?;
-    let seed = request.seed.unwrap_or_else(clock::seed);
-    let steps = programs.len() * stacks.len() * request.collections.len() * request.runs as usize;
+    let protocol = request.protocol;
+    let (runs, seed) = (protocol.repetitions, protocol.seed);
+    let steps = programs.len() * stacks.len() * request.collections.len() * runs as usize;
     let progress = context.messages.progress(Some(steps as u64));
     let plan = Plan {
-        runs: Runs { context, timeout_s: request.timeout_s },
+        runs: Runs { context, protocol: &protocol },
         known: &known,
         stacks: &stacks,
         java,
         collections: &request.collections,
-        repetitions: request.runs,
         shape: request.shape,
-        seed,
         cpu: request.cpu,
-        expect_status: request.expect_status,
         progress: &*progress,
     };
-    let mut figures =
-        Figures { complete: true, runs: request.runs, seed, programs: vec![], published: vec![] };
+    let mut figures = Figures { complete: true, runs, seed, programs: vec![], published: vec![] };
     let VisitOutcome { complete, mut failed } = visit(&programs, context.messages, |program| {
         let mut one = Program {
             program: program.name.clone(),
@@ -144,5 +133,5 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings, Failure>
     let rows = || figures.programs.iter().flat_map(|program| &program.stacks);
     failed |=
         rows().any(|row| row.refused.is_some() || row.scales.iter().any(|scale| !scale.failures.is_empty()));
-    Ok(Findings { failed, figures, stacks, command: request.command })
+    Ok(Findings { failed, figures, stacks, command: protocol.repeat_command })
 }

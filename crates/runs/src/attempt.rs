@@ -2,9 +2,8 @@
 //! run. Nothing is timed here.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::experiment::{ProgramInfo, Protocol};
 use heaptoll_experiment::java::{self, JavaLog, JavaLogError};
 use heaptoll_experiment::launch::{self, Finished, Invocation};
 use heaptoll_experiment::runner::{RunError, environment_of, page_in};
@@ -22,8 +21,8 @@ use heaptoll_command::failure::Failure;
 pub struct Runs<'a> {
     /// The installation, and Ctrl-C.
     pub context: &'a Context<'a>,
-    /// Time limit, s.
-    pub timeout_s: f64,
+    /// How they are made.
+    pub protocol: &'a Protocol,
 }
 
 /// What is preloaded into a program.
@@ -72,7 +71,7 @@ impl Runs<'_> {
         let mut environment = environment_of(program, scratch.path());
         environment.extend(java::in_folder(&set.environment, scratch.path()));
         environment.push(variable);
-        let timeout = Duration::from_secs_f64(self.timeout_s);
+        let timeout = self.protocol.timeout();
         let invocation = Invocation {
             command: program.command_in(scratch.path()),
             environment,

@@ -15,6 +15,7 @@ use crate::duration::two_times;
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
+use crate::one_of::{Word, one_of};
 #[cfg(feature = "full")]
 use crate::terminal;
 
@@ -42,26 +43,18 @@ enum ToArg {
 }
 
 /// When live objects are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum AtArg {
-    /// At the end: what was never freed
-    End,
-    /// When the program had most bytes alive
-    Peak,
-}
+const INSTANTS: [Word<Instant>; 2] = [
+    ("end", Instant::End, "At the end: what was never freed"),
+    ("peak", Instant::Peak, "When the program had most bytes alive"),
+];
 
 /// The figure, in formats that have one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ValueArg {
-    /// Bytes allocated
-    AllocatedBytes,
-    /// Objects allocated
-    AllocatedObjects,
-    /// Bytes alive at the time of --at
-    LiveBytes,
-    /// Objects alive at the time of --at
-    LiveObjects,
-}
+const COUNTS: [Word<Count>; 4] = [
+    ("allocated-bytes", Count::AllocatedBytes, "Bytes allocated"),
+    ("allocated-objects", Count::AllocatedObjects, "Objects allocated"),
+    ("live-bytes", Count::LiveBytes, "Bytes alive at the time of --at"),
+    ("live-objects", Count::LiveObjects, "Objects alive at the time of --at"),
+];
 
 /// Write a trace for other tools: events as Parquet, call stacks for profile viewers.
 ///
@@ -104,12 +97,12 @@ pub struct Arguments {
     #[arg(long, value_name = "FROM,TO", value_parser = window)]
     between: Option<Window>,
     /// When live objects are counted, in formats with one such figure [default: end]
-    #[arg(long, value_enum, value_name = "WHEN")]
-    at: Option<AtArg>,
+    #[arg(long, value_name = "WHEN", value_parser = one_of(&INSTANTS))]
+    at: Option<Instant>,
     /// The figure of a format that has one (folded), or the first one shown (speedscope) [default: allocated-bytes;
     /// live-bytes with --at]
-    #[arg(long, value_enum, value_name = "FIGURE")]
-    value: Option<ValueArg>,
+    #[arg(long, value_name = "FIGURE", value_parser = one_of(&COUNTS))]
+    value: Option<Count>,
     #[command(flatten)]
     memory: MemoryArguments,
 }
@@ -159,18 +152,8 @@ impl Arguments {
     }
 
     fn choice(&self) -> Choice {
-        let instant = match self.at {
-            None | Some(AtArg::End) => Instant::End,
-            Some(AtArg::Peak) => Instant::Peak,
-        };
-        let count = match self.value {
-            None if self.at.is_some() => Count::LiveBytes,
-            None | Some(ValueArg::AllocatedBytes) => Count::AllocatedBytes,
-            Some(ValueArg::AllocatedObjects) => Count::AllocatedObjects,
-            Some(ValueArg::LiveBytes) => Count::LiveBytes,
-            Some(ValueArg::LiveObjects) => Count::LiveObjects,
-        };
-        Choice { instant, count }
+        let usual = if self.at.is_some() { Count::LiveBytes } else { Count::AllocatedBytes };
+        Choice { instant: self.at.unwrap_or(Instant::End), count: self.value.unwrap_or(usual) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign::{Kind, ProfileKind};
 use heaptoll_experiments::import::{self, Request};
@@ -10,30 +10,27 @@ use heaptoll_experiments::import::{self, Request};
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
+use crate::one_of::{Word, one_of};
 
 /// The kind of a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FromArg {
-    /// heaptrack, raw or interpreted, plain or packed by gzip or zstd
-    Heaptrack,
-    /// A heap profile of Valgrind's DHAT or of the Rust crate: refused, with what reads it
-    Dhat,
-    /// A heap profile of Go and others: refused, with what reads it
-    Pprof,
-    /// A heap profile as jemalloc or gperftools write it: refused, with what reads it
-    HeapText,
-}
-
-impl FromArg {
-    fn kind(self) -> Kind {
-        match self {
-            FromArg::Heaptrack => Kind::Heaptrack,
-            FromArg::Dhat => Kind::Profile(ProfileKind::Dhat),
-            FromArg::Pprof => Kind::Profile(ProfileKind::Pprof),
-            FromArg::HeapText => Kind::Profile(ProfileKind::HeapText),
-        }
-    }
-}
+const KINDS: [Word<Kind>; 4] = [
+    ("heaptrack", Kind::Heaptrack, "heaptrack, raw or interpreted, plain or packed by gzip or zstd"),
+    (
+        "dhat",
+        Kind::Profile(ProfileKind::Dhat),
+        "A heap profile of Valgrind's DHAT or of the Rust crate: refused, with what reads it",
+    ),
+    (
+        "pprof",
+        Kind::Profile(ProfileKind::Pprof),
+        "A heap profile of Go and others: refused, with what reads it",
+    ),
+    (
+        "heap-text",
+        Kind::Profile(ProfileKind::HeapText),
+        "A heap profile as jemalloc or gperftools write it: refused, with what reads it",
+    ),
+];
 
 /// Make a trace from a recording of heaptrack.
 ///
@@ -54,8 +51,8 @@ pub struct Arguments {
     /// The recording; `-` is standard input
     file: PathBuf,
     /// The kind of recording [default: found from its contents]
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    from: Option<FromArg>,
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&KINDS))]
+    from: Option<Kind>,
     /// The trace to write [default: NAME.heaptoll in the current folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -73,7 +70,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let request = Request {
         file: arguments.file.clone(),
-        from: arguments.from.map(FromArg::kind),
+        from: arguments.from,
         output: arguments.output.clone(),
         force: arguments.force,
         memory_limit_bytes: arguments.memory.limit_bytes(),

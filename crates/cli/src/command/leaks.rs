@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_report::format::{and_list, shell_command};
 use heaptoll_runs::graph;
 use heaptoll_runs::preparation::baseline::DEFAULT;
@@ -18,24 +20,24 @@ use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
+use crate::one_of::{Word, one_of};
 use crate::outputs::own_arguments;
 use crate::recording::scratch_for_trace;
 use crate::session::Session;
-use crate::workload_args::SizeArg;
+use crate::workload_args::SIZES;
 use crate::{exit, hints, terminal};
 
 /// The kind of leak that makes the command fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FaultArg {
-    /// Objects that no pointer leads to
-    Definite,
-    /// Objects that only interior pointers lead to
-    Possible,
-    /// Call sites whose live bytes rise over the whole run, or all live bytes together
-    Growing,
-    /// Anything that is not freed at the end
-    NeverFreed,
-}
+const FAULTS: [Word<Fault>; 4] = [
+    ("definite", Fault::Definite, "Objects that no pointer leads to"),
+    ("possible", Fault::Possible, "Objects that only interior pointers lead to"),
+    (
+        "growing",
+        Fault::Growing,
+        "Call sites whose live bytes rise over the whole run, or all live bytes together",
+    ),
+    ("never-freed", Fault::NeverFreed, "Anything that is not freed at the end"),
+];
 
 /// What leaks: lost objects, reachable ones that are no longer touched, and growth.
 ///
@@ -58,13 +60,14 @@ pub struct Arguments {
     #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"])]
     trace: Option<PathBuf>,
     /// Exit with status 1 on such a leak; may be given several times
-    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
-    fail_on: Vec<FaultArg>,
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = one_of(&FAULTS))]
+    fail_on: Vec<Fault>,
     /// A file of known leaks: lines `function PATTERN` or `object PATTERN`, `*` for any text. Call stacks with such a
     /// frame are left out and summed up; may be given several times
     #[arg(long, value_name = "FILE")]
     suppress: Vec<PathBuf>,
-    /// The manager to run over, by name (`heaptoll managers`) or path [default: the program's own]
+    /// The manager to run over, by name (`heaptoll managers`) or path; layers go in front
+    /// (`quarantine=2M/mimalloc`), options after (`tithe,heap=32M`) [default: the program's own]
     #[arg(short, long, value_name = "MANAGER", conflicts_with = "trace")]
     manager: Option<String>,
     /// Keep the trace; traces of other processes go to FILE.children [default: a temporary file]
@@ -73,7 +76,7 @@ pub struct Arguments {
     /// Overwrite the trace when it exists
     #[arg(short, long, requires = "output")]
     force: bool,
-    /// Seconds after which the run is ended
+    /// Seconds after which a run is ended and marked
     #[arg(long, value_name = "T", default_value_t = LIMIT_S, conflicts_with = "trace", allow_negative_numbers = true,
         value_parser = positive_seconds)]
     timeout: f64,
@@ -85,8 +88,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
     program: Option<String>,
     /// Input size of the catalog program [default: quick]
-    #[arg(long, value_enum, value_name = "SIZE", requires = "program")]
-    size: Option<SizeArg>,
+    #[arg(long, value_name = "SIZE", requires = "program", value_parser = one_of(&SIZES))]
+    size: Option<Size>,
     #[command(flatten)]
     frames: FramesArguments,
     #[command(flatten)]
@@ -172,24 +175,21 @@ fn recording(arguments: &Arguments, trace: &Path) -> graph::Request {
         traced: traced::Request {
             workload: Workload {
                 program: arguments.program.iter().cloned().collect(),
-                all: false,
-                set: None,
-                size: arguments.size.unwrap_or(SizeArg::Quick).into(),
-                catalog: None,
+                size: arguments.size.unwrap_or(Size::Quick),
                 stdin: StandardInput::file_or_own(None),
-                serve: None,
-                after_load: None,
-                command: arguments.command.clone(),
+                ..Workload::of_command(&arguments.command)
             },
             baseline: manager.clone().unwrap_or_else(|| DEFAULT.into()),
             manager: manager.into_iter().collect(),
-            timeout_s: arguments.timeout,
-            expect_status: 0,
+            protocol: Protocol {
+                timeout_s: arguments.timeout,
+                repeat_command: own_arguments(),
+                ..Protocol::default()
+            },
             pin: true,
             is_stored: false,
             db: None,
             allocator_symbols: None,
-            command: own_arguments(),
         },
         output: trace.to_owned(),
         force: arguments.force,
@@ -211,7 +211,7 @@ fn again(arguments: &Arguments) -> String {
     option("-m", arguments.manager.clone());
     option("--process", arguments.process.clone());
     option("--program", arguments.program.clone());
-    option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
+    option("--size", arguments.size.map(|size| size.name().into()));
     for file in &arguments.suppress {
         option("--suppress", Some(file.display().to_string()));
     }
@@ -271,24 +271,20 @@ fn judged(images: &[&Image], arguments: &Arguments) -> Result<u8, Failure> {
         undecided.push("the trace has no objects; was the program recorded?".to_owned());
     }
     for (trace, figures) in images {
-        for argument in &arguments.fail_on {
-            let fault = match argument {
-                FaultArg::Definite => Fault::Definite,
-                FaultArg::Possible => Fault::Possible,
-                FaultArg::Growing => Fault::Growing,
-                FaultArg::NeverFreed => Fault::NeverFreed,
-            };
+        for fault in &arguments.fail_on {
             match fault.judge(figures, trace)? {
-                Verdict::Found if found.contains(argument) => {}
-                Verdict::Found => found.push(*argument),
+                Verdict::Found if found.contains(fault) => {}
+                Verdict::Found => found.push(*fault),
                 Verdict::None => {}
                 Verdict::Undecided(why) => undecided.push(why),
             }
         }
     }
     if !found.is_empty() {
-        let names = found.iter().filter_map(FaultArg::to_possible_value);
-        let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
+        let name = |fault: &Fault| {
+            FAULTS.iter().find(|(_, one, _)| one == fault).map(|(name, ..)| (*name).to_owned())
+        };
+        let names: Vec<String> = found.iter().filter_map(name).collect();
         terminal::error(&format!("status {} by --fail-on: {}", exit::TROUBLE, and_list(&names)));
         return Ok(exit::TROUBLE);
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_trace_reports::lifetimes::{self, By, Request};
 
@@ -11,17 +11,14 @@ use crate::exit;
 use crate::frames::FramesArguments;
 use crate::hints;
 use crate::memory::MemoryArguments;
+use crate::one_of::{Word, one_of};
 
 /// The groups of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ByArg {
-    /// The power of two above the object's last size
-    Size,
-    /// The call stack that made it (record with --sites)
-    Site,
-    /// The thread that made it
-    Thread,
-}
+const GROUPS: [Word<By>; 3] = [
+    ("size", By::Size, "The power of two above the object's last size"),
+    ("site", By::Site, "The call stack that made it (record with --sites)"),
+    ("thread", By::Thread, "The thread that made it"),
+];
 
 /// How long the objects of a trace live, and whether generations would pay.
 ///
@@ -40,8 +37,8 @@ pub struct Arguments {
     /// A trace made by `heaptoll record`; `-` is standard input
     trace: PathBuf,
     /// How the second table groups objects
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ByArg::Size)]
-    by: ByArg,
+    #[arg(long, value_name = "WHAT", default_value = "size", value_parser = one_of(&GROUPS))]
+    by: By,
     #[command(flatten)]
     frames: FramesArguments,
     #[command(flatten)]
@@ -57,11 +54,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let request = Request {
-        by: match arguments.by {
-            ByArg::Size => By::Size,
-            ByArg::Site => By::Site,
-            ByArg::Thread => By::Thread,
-        },
+        by: arguments.by,
         frames: arguments.frames.shown(),
         memory_limit_bytes: arguments.memory.limit_bytes(),
         stacks: arguments.outputs.pages.html.is_some(),

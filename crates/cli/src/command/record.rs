@@ -6,15 +6,18 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use heaptoll_catalog::Size;
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiment::places::Places;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::bytes;
+use crate::one_of::{Word, one_of};
 use crate::outputs::{Pages, own_arguments};
 use crate::recording::EndArguments;
 use crate::session::Session;
-use crate::workload_args::SizeArg;
+use crate::workload_args::SIZES;
 use crate::{exit, recording, terminal};
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::graph;
@@ -38,13 +41,14 @@ pub enum TimeArg {
 }
 
 /// Processes that the program starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ChildrenArg {
-    /// Each process gets its own trace: FILE.children/PID.heaptoll, and PID.2.heaptoll after an exec
-    Files,
-    /// Only the first process is recorded, until an exec
-    Ignore,
-}
+const CHILDREN: [Word<Children>; 2] = [
+    (
+        "files",
+        Children::Files,
+        "Each process gets its own trace: FILE.children/PID.heaptoll, and PID.2.heaptoll after an exec",
+    ),
+    ("ignore", Children::Ignore, "Only the first process is recorded, until an exec"),
+];
 
 /// Record every allocation of a program into a trace for other commands.
 ///
@@ -93,7 +97,7 @@ pub struct Arguments {
     /// Record the call stack of each call
     #[arg(long)]
     sites: bool,
-    /// The manager to record over, by name (`heaptoll managers`) or path; layers go in front
+    /// The manager to run over, by name (`heaptoll managers`) or path; layers go in front
     /// (`quarantine=2M/mimalloc`), options after (`tithe,heap=32M`) [default: the program's own]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Option<String>,
@@ -111,8 +115,8 @@ pub struct Arguments {
     #[arg(long, requires = "ledger")]
     collect: bool,
     /// How to treat processes that the program starts
-    #[arg(long, value_enum, default_value = "files", value_name = "HOW")]
-    children: ChildrenArg,
+    #[arg(long, default_value = "files", value_name = "HOW", value_parser = one_of(&CHILDREN))]
+    children: Children,
     #[command(flatten)]
     end: EndArguments,
     /// Record pointers between objects, roots, and each object's last touch, under the tracer; some tens of times
@@ -163,8 +167,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     program: Option<String>,
     /// Input size of the catalog program
-    #[arg(long, value_enum, default_value = "full", value_name = "SIZE", requires = "program")]
-    size: SizeArg,
+    #[arg(long, default_value = "full", value_name = "SIZE", requires = "program", value_parser = one_of(&SIZES))]
+    size: Size,
     /// A folder with your own catalog entries (docs/reference/program-format.md)
     #[arg(long, value_name = "DIR", requires = "program")]
     catalog: Option<PathBuf>,
@@ -208,7 +212,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             event_time: arguments.time == TimeArg::Event,
             ledger: arguments.ledger,
             collect: arguments.collect,
-            children: children(arguments),
+            children: arguments.children,
             stop: None,
         },
         is_temporary: arguments.brief,
@@ -220,16 +224,9 @@ fn program(arguments: &Arguments) -> ProgramChoice {
     ProgramChoice {
         command: arguments.command.clone(),
         name: arguments.program.clone(),
-        size: arguments.size.into(),
+        size: arguments.size,
         catalog: arguments.catalog.clone(),
         stdin: None,
-    }
-}
-
-fn children(arguments: &Arguments) -> Children {
-    match arguments.children {
-        ChildrenArg::Files => Children::Files,
-        ChildrenArg::Ignore => Children::Ignore,
     }
 }
 
@@ -248,7 +245,7 @@ fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure>
         seed: seed()?,
         dormant: arguments.dormant,
         socket: arguments.socket.clone(),
-        children: children(arguments),
+        children: arguments.children,
         frames: arguments.frames.into(),
         style: terminal::style(),
     };
@@ -288,24 +285,23 @@ fn record_graph(arguments: &Arguments) -> Result<u8, Failure> {
         traced: traced::Request {
             workload: Workload {
                 program: arguments.program.iter().cloned().collect(),
-                all: false,
-                set: None,
-                size: arguments.size.into(),
+                size: arguments.size,
                 catalog: arguments.catalog.clone(),
                 stdin: StandardInput::file_or_own(None),
-                serve: None,
-                after_load: None,
-                command: arguments.command.clone(),
+                ..Workload::of_command(&arguments.command)
             },
             baseline: manager.clone().unwrap_or_else(|| DEFAULT.into()),
             manager: manager.into_iter().collect(),
-            timeout_s: arguments.timeout,
-            expect_status: arguments.expect_status,
+            protocol: Protocol {
+                timeout_s: arguments.timeout,
+                expect_status: arguments.expect_status,
+                repeat_command: own_arguments(),
+                ..Protocol::default()
+            },
             pin: true,
             is_stored: false,
             db: None,
             allocator_symbols: arguments.allocator_symbols.clone(),
-            command: own_arguments(),
         },
         output: output.unwrap_or_else(|| PathBuf::from(format!("{}.graph", name.unwrap_or_default()))),
         force: arguments.force,

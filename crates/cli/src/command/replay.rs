@@ -2,23 +2,24 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiments::replay::{self, Order, Request, Touch};
 use heaptoll_runs::preparation::baseline;
 
-use crate::replays::{ReplayArguments, again, status};
+use crate::one_of::{Word, one_of};
+use crate::replays::{ReplayArguments, TOUCHES, again, status};
 use crate::session::Session;
-use crate::touch_arg::TouchArg;
 
 /// Order of a trace's threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OrderArg {
-    /// As recorded: one call at a time, whichever thread makes it
-    Exact,
-    /// Each thread as fast as possible; only the calls for one object keep their order
-    PerThread,
-}
+const ORDERS: [Word<Order>; 2] = [
+    ("exact", Order::Exact, "As recorded: one call at a time, whichever thread makes it"),
+    (
+        "per-thread",
+        Order::PerThread,
+        "Each thread as fast as possible; only the calls for one object keep their order",
+    ),
+];
 
 /// Replay a trace under other managers: what would each have done with exactly these calls?
 ///
@@ -49,11 +50,11 @@ pub struct Arguments {
     #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
     baseline: String,
     /// Order of threads [default: per-thread for times, exact for memory]
-    #[arg(long, value_enum, value_name = "ORDER")]
-    order: Option<OrderArg>,
+    #[arg(long, value_name = "ORDER", value_parser = one_of(&ORDERS))]
+    order: Option<Order>,
     /// Accesses to blocks [default: none for times, write for memory]
-    #[arg(long, value_enum, value_name = "HOW")]
-    touch: Option<TouchArg>,
+    #[arg(long, value_name = "HOW", value_parser = one_of(&TOUCHES))]
+    touch: Option<Touch>,
     /// Replay the whole trace N times in the same process, for the long run
     #[arg(long = "loop", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repetitions: u32,
@@ -82,11 +83,8 @@ fn request(arguments: &Arguments) -> Request {
         trace: arguments.trace.clone(),
         manager: arguments.manager.clone(),
         baseline: arguments.baseline.clone(),
-        order: arguments.order.map(|word| match word {
-            OrderArg::Exact => Order::Exact,
-            OrderArg::PerThread => Order::PerThread,
-        }),
-        touch: arguments.touch.map(Touch::from),
+        order: arguments.order,
+        touch: arguments.touch,
         repetitions: arguments.repetitions,
         copies: arguments.scale,
         runs: arguments.replay.runs,

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiments::minheap::tolerance;
 use heaptoll_experiments::replay::graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
 use heaptoll_experiments::simulated_machine;
 
 use crate::memory;
+use crate::one_of::{Word, one_of};
 use crate::replays::{ReplayArguments, again, status};
 use crate::session::Session;
 
@@ -39,8 +40,8 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size, default_value = "1.5x,2x,3x")]
     heap: Vec<HeapSize>,
     /// The smallest heap that multiples refer to
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = BaseArg::Least)]
-    multiple_of: BaseArg,
+    #[arg(long, value_name = "WHICH", default_value = "least", value_parser = one_of(&BASES))]
+    multiple_of: HeapBase,
     /// Compare each collection with the trace, in one more run per collector and heap; a lost or changed object that
     /// is still needed ends the run
     #[arg(long)]
@@ -73,13 +74,10 @@ pub struct Arguments {
 }
 
 /// The smallest heap that multiples refer to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BaseArg {
-    /// The smallest of all collectors, to compare them at equal memory
-    Least,
-    /// Each collector's own
-    Own,
-}
+const BASES: [Word<HeapBase>; 2] = [
+    ("least", HeapBase::Least, "The smallest of all collectors, to compare them at equal memory"),
+    ("own", HeapBase::Own, "Each collector's own"),
+];
 
 fn size(text: &str) -> Result<HeapSize, String> {
     let wrong = "give multiples of the smallest heap from 1x, such as 1.5x, or sizes from 4K with K, M or G, such as \
@@ -106,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         trace: arguments.trace.clone(),
         plans: arguments.manager.clone(),
         heaps: arguments.heaps()?,
-        base: arguments.base(),
+        base: arguments.multiple_of,
         tolerance: arguments.tolerance,
         check: arguments.check,
         misses: arguments.misses()?,
@@ -154,14 +152,6 @@ impl Arguments {
         let (machine, origin) = simulated_machine::choose(self.cache.as_deref(), self.latency.as_deref())
             .map_err(Failure::Usage)?;
         Ok(Some(Question { machine, origin, collections: self.collections }))
-    }
-
-    /// What they are multiples of.
-    fn base(&self) -> HeapBase {
-        match self.multiple_of {
-            BaseArg::Least => HeapBase::Least,
-            BaseArg::Own => HeapBase::Own,
-        }
     }
 }
 

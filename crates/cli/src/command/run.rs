@@ -28,7 +28,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     let mut run = match &arguments.resume {
         Some(path) => {
             // Output files are named from where the command was given.
-            let (path, repetitions, exact) = (path.clone(), arguments.repetitions, arguments.exact);
+            let (path, repetitions, exact) = (path.clone(), arguments.paired.repetitions, arguments.exact);
             arguments.outputs.make_absolute();
             Run::resume(&path, repetitions, exact, &context)?
         }

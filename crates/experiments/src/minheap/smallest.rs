@@ -30,7 +30,6 @@ impl<'a> SmallestHeaps<'a> {
         program: &'a ProgramInfo,
         known: &'a [Manager],
         runs: Runs<'a>,
-        expect_status: i32,
         progress: &'a dyn Progress,
     ) -> Result<SmallestHeaps<'a>, Failure> {
         let plan = Plan {
@@ -41,7 +40,6 @@ impl<'a> SmallestHeaps<'a> {
             every: &[],
             tolerance: TOLERANCE,
             repeats: REPEATS,
-            expect_status,
             progress,
         };
         let expected = plan.expected(program)?;

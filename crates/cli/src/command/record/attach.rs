@@ -2,24 +2,20 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::sampled::{self, Command, exchange};
 
+use crate::one_of::{Word, one_of};
 use crate::terminal;
 
 /// The request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ActionArg {
-    /// Sample from now on, in all processes of the program
-    Start,
-    /// Stop sampling; sampled blocks are still followed to their free
-    Stop,
-    /// Write the profile so far, and show its call sites
-    Dump,
-    /// Whether it samples, and how many samples there are
-    Status,
-}
+const ACTIONS: [Word<Command>; 4] = [
+    ("start", Command::Start, "Sample from now on, in all processes of the program"),
+    ("stop", Command::Stop, "Stop sampling; sampled blocks are still followed to their free"),
+    ("dump", Command::Dump, "Write the profile so far, and show its call sites"),
+    ("status", Command::Status, "Whether it samples, and how many samples there are"),
+];
 
 /// Start, fetch or stop the heap profile of a running program.
 ///
@@ -41,8 +37,8 @@ pub struct Arguments {
     #[arg(value_name = "SOCKET")]
     socket: PathBuf,
     /// What to do
-    #[arg(value_enum, value_name = "ACTION")]
-    action: ActionArg,
+    #[arg(value_name = "ACTION", value_parser = one_of(&ACTIONS))]
+    action: Command,
     /// The profile that `dump` writes, in pprof's format
     #[arg(short, long, value_name = "FILE", required_if_eq("action", "dump"))]
     output: Option<PathBuf>,
@@ -56,12 +52,7 @@ pub struct Arguments {
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let command = match arguments.action {
-        ActionArg::Start => Command::Start,
-        ActionArg::Stop => Command::Stop,
-        ActionArg::Dump => Command::Dump,
-        ActionArg::Status => Command::Status,
-    };
+    let command = arguments.action;
     match &arguments.output {
         Some(_) if command != Command::Dump => {
             return Err(Failure::Usage(
