@@ -34,15 +34,6 @@ impl Thp {
     pub fn parse(text: &str) -> Option<Thp> {
         [Thp::System, Thp::Always, Thp::Madvise, Thp::Never].into_iter().find(|thp| thp.as_str() == text)
     }
-
-    /// Whether a process can have this where the system is set to `system`: it can only have less.
-    pub fn is_allowed_where(self, system: &str) -> bool {
-        match self {
-            Thp::Always => system == "always",
-            Thp::Madvise => system != "never",
-            Thp::System | Thp::Never => true,
-        }
-    }
 }
 
 /// What to run and how.
@@ -195,16 +186,6 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_process_can_have_huge_pages_only_where_the_system_has_them() {
-        let allowed =
-            |system| [Thp::Always, Thp::Madvise, Thp::Never].map(|word| word.is_allowed_where(system));
-        assert_eq!(allowed("always"), [true, true, true]);
-        assert_eq!(allowed("madvise"), [false, true, true]);
-        assert_eq!(allowed("never"), [false, false, true]);
-        assert!(Thp::System.is_allowed_where("never"));
-    }
 
     #[test]
     fn an_order_survives_the_argument_list() {

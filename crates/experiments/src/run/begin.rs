@@ -59,7 +59,7 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
         heaps::check(request, &managers, &programs)?;
     }
     let (thp, requested) = (machine::read().thp, &protocol.thp);
-    if !Thp::parse(requested).unwrap_or_default().is_allowed_where(&thp) {
+    if !can_have(Thp::parse(requested).unwrap_or_default(), &thp) {
         return Err(Failure::Usage(format!(
             "--thp {requested}: this system's setting is `{thp}`, and a process cannot exceed it; echo \
              {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
@@ -79,6 +79,15 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
     )?;
     nothing_left(&experiment, !request.manager.is_empty() && managers.len() == 1)?;
     Ok(experiment)
+}
+
+/// Whether a process can have these huge pages where the system is set to `system`: it can only have less.
+fn can_have(thp: Thp, system: &str) -> bool {
+    match thp {
+        Thp::Always => system == "always",
+        Thp::Madvise => system != "never",
+        Thp::System | Thp::Never => true,
+    }
 }
 
 /// Refuses programs for one block that are not run, or not in lockstep.
@@ -134,4 +143,18 @@ fn nothing_left(experiment: &Experiment, only_baseline_requested: bool) -> Resul
         .map(|(program, stack, reason)| format!("  {stack} on {program}: {reason}"))
         .collect();
     Err(Failure::NothingToCompare(format!("no manager is left to compare:\n{}", reasons.join("\n"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_can_have_huge_pages_only_where_the_system_has_them() {
+        let allowed = |system| [Thp::Always, Thp::Madvise, Thp::Never].map(|word| can_have(word, system));
+        assert_eq!(allowed("always"), [true, true, true]);
+        assert_eq!(allowed("madvise"), [false, true, true]);
+        assert_eq!(allowed("never"), [false, false, true]);
+        assert!(can_have(Thp::System, "never"));
+    }
 }
