@@ -10,8 +10,10 @@ pub mod fastpath;
 use std::path::PathBuf;
 
 use heaptoll_catalog::Prepared;
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol, StackInfo};
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
 use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::plan;
 use heaptoll_experiment::plan::{self, Cell};
 use heaptoll_experiment::runner::{self, Progress, RunContext, RunError};
 use heaptoll_experiment::store::Store;
@@ -50,7 +52,7 @@ pub fn run(
     program: &Prepared,
     stacks: &[Stack],
     baseline: Option<&str>,
-    settings: Settings,
+    settings: Protocol,
     context: &RunContext,
     progress: &mut dyn Progress,
 ) -> Result<Experiment, RunError> {
@@ -63,7 +65,7 @@ pub fn run(
 }
 
 /// The experiment before its first row.
-fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settings: Settings) -> Experiment {
+fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settings: Protocol) -> Experiment {
     let stack = |stack: &Stack| StackInfo {
         program: program.name.clone(),
         name: stack.name.clone(),

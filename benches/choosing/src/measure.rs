@@ -6,7 +6,7 @@ use heaptoll_catalog::Size;
 use heaptoll_command::context::Context;
 use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::comparison::{Comparison, Metric};
-use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::experiment::{Experiment, Protocol};
 use heaptoll_experiment::runner::Ending;
 use heaptoll_experiments::choose::{self, Preference, Request, difference, timed_runs};
 use heaptoll_experiments::run::{self, Run};
@@ -117,12 +117,12 @@ pub fn again(before: &Measured, effort: &Effort, context: &Context) -> Result<Me
 }
 
 fn request(program: &str, effort: &Effort, folder: &Path) -> Request {
+    let usual = run::Request::of(Workload::of_catalog(&[program], effort.size), &[]);
     Request {
         run: run::Request {
-            repetitions: Some(effort.repetitions),
-            seed: Some(effort.seed),
+            protocol: Protocol { repetitions: effort.repetitions, seed: effort.seed, ..usual.protocol },
             db: Some(folder.join("choose.db")),
-            ..run::Request::of(Workload::of_catalog(&[program], effort.size), &[])
+            ..usual
         },
         manager: effort.managers.clone(),
         settings: true,
@@ -177,8 +177,7 @@ fn loss(
     let fresh = run::Request {
         baseline: Some(best.into()),
         manager: vec![best.into(), choice.into()],
-        repetitions: Some(effort.fresh),
-        seed: Some(effort.seed + 1),
+        protocol: Protocol { repetitions: effort.fresh, seed: effort.seed + 1, ..request.protocol.clone() },
         db: Some(folder.path().join("fresh.db")),
         ..request.clone()
     };

@@ -7,7 +7,7 @@ use heaptoll_bench::Stack;
 use heaptoll_catalog::{Catalog, Prepared, Size};
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::{CollectionFigures, Metric, Row};
-use heaptoll_experiment::experiment::{Experiment, Settings, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, Protocol, StackInfo};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::{self, Manager};
@@ -192,12 +192,12 @@ impl Installation {
     /// What stops an experiment; a stack that fails has marks and no figures.
     pub fn measure(&self, program: &Prepared, stacks: &[Stack]) -> Result<ProgramFigures, Error> {
         eprintln!("{} under {}", program.name, count(stacks.len()));
-        let settings = Settings {
+        let settings = Protocol {
             repetitions: self.effort.repetitions,
             warmup: 1,
             seed: self.effort.seed,
             timeout_s: self.effort.timeout.into(),
-            ..Settings::default()
+            ..Protocol::default()
         };
         let context = RunContext {
             launcher: self.places.launcher(),

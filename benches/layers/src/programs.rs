@@ -5,6 +5,7 @@ use heaptoll_bench::{NoProgress, Stack};
 use heaptoll_catalog::{Catalog, Size};
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::{Metric, Row};
+use heaptoll_experiment::experiment::{Experiment, Protocol, StackInfo};
 use heaptoll_experiment::experiment::{Experiment, Settings};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::manager::{self, Manager};
@@ -72,12 +73,12 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
         }
         eprintln!("{name} under 3 stacks");
         let prepared = program.prepare(size, &folders)?;
-        let settings = Settings {
+        let settings = Protocol {
             repetitions: effort.repetitions,
             warmup: 1,
             seed: effort.seed,
             timeout_s: 600.0,
-            ..Settings::default()
+            ..Protocol::default()
         };
         let context = RunContext {
             launcher: places.launcher(),

@@ -3,6 +3,7 @@
 use heaptoll_bench::NoProgress;
 pub use heaptoll_bench::Stack;
 use heaptoll_catalog::{Catalog, Prepared, Size};
+use heaptoll_experiment::experiment::{Experiment, Pairing, Protocol, StackInfo};
 use heaptoll_experiment::experiment::{Experiment, Pairing, Settings};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
@@ -49,7 +50,7 @@ pub fn sliced(
     slice_s: Option<f64>,
 ) -> Result<Experiment, BenchError> {
     let settings =
-        Settings { repetitions, warmup: 1, seed, timeout_s: 120.0, pairing, slice_s, ..Settings::default() };
+        Protocol { repetitions, warmup: 1, seed, timeout_s: 120.0, pairing, slice_s, ..Protocol::default() };
     let context = RunContext {
         launcher: places.launcher(),
         start_layer: places.start_layer(),

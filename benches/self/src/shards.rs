@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptoll_experiment::experiment::{Experiment, Machine, ProgramInfo, Settings, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, Machine, ProgramInfo, Protocol, StackInfo};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::launch::{self, Invocation};
 use heaptoll_experiment::observation::Observation;
@@ -164,11 +164,11 @@ fn experiment(size: &Size) -> Experiment {
     Experiment {
         heaptoll_version: env!("CARGO_PKG_VERSION").into(),
         created_unix_s: 1.0,
-        settings: Settings {
+        settings: Protocol {
             repetitions: size.repetitions * size.classes,
             seed: 7,
             timeout_s: 600.0,
-            ..Settings::default()
+            ..Protocol::default()
         },
         machine: Machine::default(),
         baseline: manager(0),

@@ -12,8 +12,8 @@ use heaptoll_gate::request::{Entry, Refs, Request, SideRequest};
 use heaptoll_report::format::shell_command;
 use heaptoll_runs::standard_input::StandardInput;
 
-use crate::duration::{duration, positive_seconds};
-use crate::outputs::own_arguments;
+use crate::duration::duration;
+use crate::protocol_arguments::Seeded;
 use crate::{hints, terminal};
 
 /// Programs, their builds and limits.
@@ -69,19 +69,10 @@ pub struct ProgramArguments {
     /// theirs]
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
-    /// Exit status of a good run [default: 0, or the file's]
-    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(i32).range(0..=255))]
-    expect_status: Option<i32>,
-    /// Seconds after which a run is ended
-    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
-    timeout: f64,
     /// A file that names further allocators inside programs, besides share/heaptoll/allocator-symbols.toml
     /// (docs/questions/own-allocators.md)
     #[arg(long, value_name = "FILE")]
     allocator_symbols: Option<PathBuf>,
-    /// Seed of all random choices [default: from the clock]
-    #[arg(long, value_name = "S")]
-    seed: Option<u64>,
     /// Arguments of both sides (after --base and --new), or the command of both
     #[arg(last = true, value_name = "ARGS")]
     arguments: Vec<OsString>,
@@ -92,11 +83,11 @@ fn usage(error: impl std::fmt::Display) -> Failure {
 }
 
 impl ProgramArguments {
-    /// What to gate, as the library takes it.
+    /// What to gate in so many repetitions, as the library takes it.
     ///
     /// # Errors
     /// Nothing is named, or what is named cannot be used.
-    pub fn request(&self) -> Result<Request, Failure> {
+    pub fn request(&self, seeded: &Seeded, repetitions: u32) -> Result<Request, Failure> {
         let mut programs = match self.of_command_line()? {
             Some(program) => vec![program],
             None => self.of_file()?,
@@ -106,7 +97,7 @@ impl ProgramArguments {
                 program.limits.set_word(word).map_err(|error| usage(format!("--limit {word}: {error}")))?;
             }
             program.outputs_differ |= self.outputs_differ;
-            program.expect_status = self.expect_status.unwrap_or(program.expect_status);
+            program.expect_status = seeded.limits.expect_status.unwrap_or(program.expect_status);
             program.base.manager = self.manager(&self.base_manager, &self.new_manager);
             program.new.manager = self.manager(&self.new_manager, &self.base_manager);
         }
@@ -118,10 +109,8 @@ impl ProgramArguments {
                 build: self.build.clone(),
             }),
             budget_s: self.budget,
-            seed: self.seed,
-            timeout_s: self.timeout,
+            protocol: seeded.protocol(repetitions),
             allocator_symbols: self.allocator_symbols.clone(),
-            command: own_arguments(),
         })
     }
 

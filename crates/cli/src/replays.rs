@@ -10,13 +10,14 @@ use heaptoll_runs::findings::Ending;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::MemoryArguments;
+use crate::one_of::Word;
 use crate::{exit, outputs, terminal};
 
-/// Accesses to blocks in addition to the calls, as an option.
-pub const TOUCHES: [(Touch, &str, &str); 3] = [
-    (Touch::None, "none", "Nothing"),
-    (Touch::Write, "write", "Write each in full when it is allocated"),
-    (Touch::All, "all", "Also read and compare each before it is freed"),
+/// Accesses to blocks in addition to the calls.
+pub const TOUCHES: [Word<Touch>; 3] = [
+    ("none", Touch::None, "Nothing"),
+    ("write", Touch::Write, "Write each in full when it is allocated"),
+    ("all", Touch::All, "Also read and compare each before it is freed"),
 ];
 
 /// The arguments of both.
@@ -25,10 +26,10 @@ pub struct ReplayArguments {
     /// Runs under each manager; below 6 no difference can be claimed
     #[arg(short = 'n', long = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
-    /// Seed of the order of runs [default: from the clock, printed]
+    /// Seed of all random choices [default: from the clock, printed]
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
-    /// Seconds after which a run is killed and marked
+    /// Seconds after which a run is ended and marked
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
     #[command(flatten)]

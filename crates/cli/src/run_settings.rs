@@ -1,35 +1,26 @@
 //! How a program is run under managers: what `heaptoll run` and `heaptoll lab shards plan` have in common.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::duration::{positive_seconds, slice};
+use crate::duration::slice;
 use crate::factors::{self, Factors};
 use crate::memory::bytes;
-use crate::outputs::own_arguments;
-use crate::pairing_arg::PairingArg;
+use crate::one_of::{Word, one_of};
+use crate::protocol_arguments::Paired;
 use crate::workload_args::WorkloadArgs;
-use heaptoll_experiments::run::{Request, Thp};
+use heaptoll_experiment::experiment::Protocol;
+use heaptoll_experiments::run::Request;
 
 /// Transparent huge pages of the measured processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ThpArg {
-    /// Everywhere (only if the system's setting is `always`)
-    Always,
-    /// If the program or the manager asks for them (not if the system's setting is `never`)
-    Madvise,
-    /// Nowhere
-    Never,
-}
-
-impl From<ThpArg> for Thp {
-    fn from(requested: ThpArg) -> Thp {
-        match requested {
-            ThpArg::Always => Thp::Always,
-            ThpArg::Madvise => Thp::Madvise,
-            ThpArg::Never => Thp::Never,
-        }
-    }
-}
+const THP: [Word<&str>; 3] = [
+    ("always", "always", "Everywhere (only if the system's setting is `always`)"),
+    (
+        "madvise",
+        "madvise",
+        "If the program or the manager asks for them (not if the system's setting is `never`)",
+    ),
+    ("never", "never", "Nowhere"),
+];
 
 /// How it is run.
 #[derive(Debug, Args)]
@@ -49,23 +40,6 @@ pub struct RunSettings {
     #[arg(long, value_name = "FACTORS", num_args = 0..=1, require_equals = true,
         default_missing_value = factors::DEFAULT, conflicts_with_all = ["serve", "working_copy"])]
     pub heaps: Option<Factors>,
-    /// Repetitions before the timed ones, not compared; the first gives memory over time. Lockstep adds one of its own
-    #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
-    pub warmup: u32,
-    /// Seed of all random choices [default: from the clock, printed]
-    #[arg(long, value_name = "S")]
-    pub seed: Option<u64>,
-    /// Seconds after which an invocation is killed and marked
-    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true,
-        value_parser = positive_seconds)]
-    pub timeout: f64,
-    /// Exit status of a good run
-    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
-    pub expect_status: i32,
-    /// How runs are paired: `lockstep` runs all managers together on one processor if the program allows it,
-    /// `interleaved` one after another
-    #[arg(long, value_enum, value_name = "HOW", default_value = "lockstep")]
-    pub pairing: PairingArg,
     /// Time slice of managers in lockstep, from .1ms to 100ms, on Linux 6.12 and later [default: the kernel's own]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     pub slice: Option<f64>,
@@ -77,28 +51,24 @@ pub struct RunSettings {
     #[arg(long, conflicts_with = "serve")]
     pub working_copy: bool,
     /// Transparent huge pages of the measured processes [default: as the system has them]
-    #[arg(long, value_enum, value_name = "WHEN")]
-    pub thp: Option<ThpArg>,
+    #[arg(long, value_name = "WHEN", value_parser = one_of(&THP))]
+    pub thp: Option<&'static str>,
 }
 
 impl RunSettings {
-    /// What to run, as the library takes it: so many repetitions of these programs.
-    pub fn request(&self, workload: &WorkloadArgs, repetitions: Option<u32>) -> Request {
+    /// What to run, as the library takes it: the repetitions of these programs.
+    pub fn request(&self, workload: &WorkloadArgs, paired: &Paired) -> Request {
         Request {
             manager: self.manager.clone(),
             baseline: self.baseline.clone(),
             heaps: self.heaps.as_ref().map(|factors| factors.0.clone()),
-            repetitions,
-            warmup: self.warmup,
-            seed: self.seed,
-            timeout_s: self.timeout,
-            expect_status: self.expect_status,
-            pairing: self.pairing.into(),
-            slice_s: self.slice,
-            at_once_bytes: self.memory_at_once,
-            working_copy: self.working_copy,
-            thp: self.thp.map(Thp::from),
-            command: own_arguments(),
+            protocol: Protocol {
+                slice_s: self.slice,
+                at_once_bytes: self.memory_at_once,
+                working_copy: self.working_copy,
+                thp: self.thp.unwrap_or_default().to_owned(),
+                ..paired.protocol()
+            },
             ..Request::of(workload.workload(), &[])
         }
     }

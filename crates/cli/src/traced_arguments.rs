@@ -3,15 +3,19 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll_catalog::Size;
 use heaptoll_runs::preparation::baseline::DEFAULT;
-use heaptoll_runs::traced::{LIMIT_S, Request};
+use heaptoll_runs::traced::Request;
 
-use crate::duration::positive_seconds;
-use crate::outputs::own_arguments;
-use crate::workload_args::{Programs, SizeArg};
+use crate::protocol_arguments::Limits;
+use crate::workload_args::Programs;
+
+/// [`heaptoll_runs::traced::LIMIT_S`] as an option has it.
+pub const LIMIT: &str = "3600";
 
 /// What to run under which managers.
 #[derive(Debug, Args)]
+#[command(mut_arg("timeout", |arg| arg.default_value(LIMIT)))]
 pub struct TracedArguments {
     /// A manager by name (`heaptoll managers`) or path, or a group: modern, historic, collectors, all. Layers go in
     /// front (`quarantine=2M/mimalloc`), options after (`tithe,heap=32M`). May be given several times [default: the
@@ -21,12 +25,8 @@ pub struct TracedArguments {
     /// The manager that the others are compared with; run first
     #[arg(long, value_name = "MANAGER", default_value = DEFAULT)]
     pub baseline: String,
-    /// Seconds after which a run is ended; its trace until then is shown and marked
-    #[arg(long, value_name = "T", default_value_t = LIMIT_S, allow_negative_numbers = true, value_parser = positive_seconds)]
-    pub timeout: f64,
-    /// Exit status of a good run
-    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
-    pub expect_status: i32,
+    #[command(flatten)]
+    limits: Limits,
     /// Keep the program's randomness: runs then differ as they do natively
     #[arg(long)]
     pub no_pin: bool,
@@ -45,16 +45,14 @@ impl TracedArguments {
     /// What to run, as the library takes it.
     pub fn request(&self) -> Request {
         Request {
-            workload: self.programs.workload(SizeArg::Demo),
+            workload: self.programs.workload(Size::Demo),
             manager: self.manager.clone(),
             baseline: self.baseline.clone(),
-            timeout_s: self.timeout,
-            expect_status: self.expect_status,
+            protocol: self.limits.protocol(),
             pin: !self.no_pin,
             is_stored: true,
             db: self.db.clone(),
             allocator_symbols: self.allocator_symbols.clone(),
-            command: own_arguments(),
         }
     }
 }

@@ -3,34 +3,20 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_catalog::Size;
 use heaptoll_runs::standard_input::StandardInput;
 use heaptoll_runs::workload::{Server, Workload};
 
-/// Sizes of a catalog program's input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SizeArg {
-    /// About 10 ms a run, for slow commands; not every program has it
-    Tiny,
-    /// About 0.1 s a run, to try things out
-    Quick,
-    /// About 0.4 s a run
-    Demo,
-    /// 1 to 4 s a run, for measuring
-    Full,
-}
+use crate::one_of::{Word, one_of};
 
-impl From<SizeArg> for Size {
-    fn from(word: SizeArg) -> Size {
-        match word {
-            SizeArg::Tiny => Size::Tiny,
-            SizeArg::Quick => Size::Quick,
-            SizeArg::Demo => Size::Demo,
-            SizeArg::Full => Size::Full,
-        }
-    }
-}
+/// Sizes of a catalog program's input.
+pub const SIZES: [Word<Size>; 4] = [
+    ("tiny", Size::Tiny, "About 10 ms a run, for slow commands; not every program has it"),
+    ("quick", Size::Quick, "About 0.1 s a run, to try things out"),
+    ("demo", Size::Demo, "About 0.4 s a run"),
+    ("full", Size::Full, "1 to 4 s a run, for measuring"),
+];
 
 /// Programs to run: of the catalog, or a command.
 #[derive(Debug, Args)]
@@ -45,8 +31,8 @@ pub struct Programs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "program", "all"])]
     pub set: Option<String>,
     /// Input size of catalog programs [default: full; under the tracer demo]
-    #[arg(long, value_enum, value_name = "SIZE")]
-    pub size: Option<SizeArg>,
+    #[arg(long, value_name = "SIZE", value_parser = one_of(&SIZES))]
+    pub size: Option<Size>,
     /// Same as --size quick
     #[arg(long, conflicts_with = "size")]
     pub quick: bool,
@@ -63,17 +49,15 @@ pub struct Programs {
 
 impl Programs {
     /// The programs, as the library takes them; inputs are of this size where none was named.
-    pub fn workload(&self, usual: SizeArg) -> Workload {
+    pub fn workload(&self, usual: Size) -> Workload {
         Workload {
             program: self.program.clone(),
             all: self.all,
             set: self.set.clone(),
-            size: if self.quick { Size::Quick } else { self.size.unwrap_or(usual).into() },
+            size: if self.quick { Size::Quick } else { self.size.unwrap_or(usual) },
             catalog: self.catalog.clone(),
             stdin: StandardInput::file_or_own(self.stdin.clone()),
-            serve: None,
-            after_load: None,
-            command: self.command.clone(),
+            ..Workload::of_command(&self.command)
         }
     }
 }
@@ -120,7 +104,7 @@ impl WorkloadArgs {
                 figures: self.server.figures.clone(),
                 stop: self.server.stop.clone(),
             }),
-            ..self.programs.workload(SizeArg::Full)
+            ..self.programs.workload(Size::Full)
         }
     }
 }

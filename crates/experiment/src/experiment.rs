@@ -1,6 +1,7 @@
 //! Everything one experiment file holds besides its rows: what was compared, how, and on which machine.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use heaptoll_statistics::ALPHA;
 use schemars::JsonSchema;
@@ -12,6 +13,8 @@ use crate::observation::{MemoryTrack, Observation, Phase};
 
 /// Family-wise level of an experiment that decides itself when it has enough ([`crate::precision`]).
 pub const STOPPED_ALPHA: f64 = 0.04;
+/// Timed repetitions where no number is given, as in Sareen and Blackburn 2022, §7.1.
+pub const REPETITIONS: u32 = 10;
 
 /// The machine an experiment ran on; stored because no figure means anything without it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -240,9 +243,9 @@ pub struct Shard {
     pub own_cost: Option<(f64, i64)>,
 }
 
-/// The requested settings of an experiment.
+/// How an experiment is made: what options of the command line set, what the runner reads, and what is stored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Settings {
+pub struct Protocol {
     /// Timed repetitions requested; rounds, of programs whose stacks take turns.
     pub repetitions: u32,
     /// Warm-up repetitions.
@@ -251,7 +254,7 @@ pub struct Settings {
     pub seed: u64,
     /// Time limit of one invocation, seconds.
     pub timeout_s: f64,
-    /// `always`, `madvise`, `never`, or empty for the system's own.
+    /// Transparent huge pages: `always`, `madvise`, `never`, or empty for the system's own.
     pub thp: String,
     /// Exit status that counts as success.
     #[serde(default)]
@@ -281,6 +284,10 @@ pub struct Settings {
     /// Time slice of programs in lockstep, seconds; `None` for the kernel's own.
     #[serde(default)]
     pub slice_s: Option<f64>,
+    /// Memory that runs in lockstep may take together, bytes; `None` for half of what is available. It decides how
+    /// stacks take turns, which is stored.
+    #[serde(skip)]
+    pub at_once_bytes: Option<u64>,
     /// Whether each program also runs once under each stack and the tracer, for exact counts.
     #[serde(default)]
     pub exact: bool,
@@ -296,8 +303,15 @@ pub struct Settings {
     /// measured in one place.
     #[serde(default)]
     pub shards: Vec<Shard>,
-    /// The heaptoll command that repeats the experiment, each argument.
+    /// The heaptoll command that repeats the experiment, each argument; empty where none began it.
     pub repeat_command: Vec<String>,
+}
+
+impl Protocol {
+    /// Time limit of one invocation.
+    pub fn timeout(&self) -> Duration {
+        Duration::try_from_secs_f64(self.timeout_s).unwrap_or(Duration::MAX)
+    }
 }
 
 /// A whole experiment, as read back from its file.
@@ -307,8 +321,8 @@ pub struct Experiment {
     pub heaptoll_version: String,
     /// Unix time of its beginning, seconds.
     pub created_unix_s: f64,
-    /// Its requested settings.
-    pub settings: Settings,
+    /// How it is made.
+    pub settings: Protocol,
     /// Where it ran.
     pub machine: Machine,
     /// Name of the baseline stack (the one ratios are taken to).

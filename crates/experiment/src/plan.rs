@@ -18,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 
 use std::collections::HashMap;
 
-use crate::experiment::{Experiment, Pairing, Settings};
+use crate::experiment::{Experiment, Pairing, Protocol};
 use crate::observation::{Outcome, Phase};
 use crate::shards::Part;
 
@@ -57,7 +57,7 @@ fn repetition(stacks: usize, phases: &[Phase], number: u32, seed: u64) -> Vec<Ce
 /// The warm-ups from this number on. The first that is watched gives memory over time, and stacks that run at once are
 /// warmed up at once after it: together they take memory, huge pages above all, that nothing has used just before.
 fn warm_ups(experiment: &Experiment, first: u32, is_watched: bool) -> impl Iterator<Item = Cell> {
-    let Settings { warmup, seed, .. } = experiment.settings;
+    let Protocol { warmup, seed, .. } = experiment.settings;
     (first..first + warmup).flat_map(move |number| {
         let both = is_watched && number == first;
         let watched = both.then(|| repetition(experiment.stacks.len(), &[Phase::Profile], number, seed));

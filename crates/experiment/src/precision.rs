@@ -7,12 +7,23 @@
 //! claim (simulated below).
 
 use crate::comparison::{Comparison, Metric};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Protocol};
 
 /// Repetitions before the first interim analysis: fewer estimate their own spread poorly.
 pub const FIRST_ANALYSIS: u32 = 8;
 /// Repetitions at most.
 pub const MOST: u32 = 400;
+
+impl Protocol {
+    /// The same until intervals have this half-width, or this time has passed; as it is where neither is given.
+    pub fn until(self, precision: Option<f64>, budget_s: Option<f64>) -> Protocol {
+        match precision.or(budget_s.map(|_| 0.0)) {
+            None => self,
+            // With a budget alone no interval is narrow enough.
+            precision => Protocol { repetitions: FIRST_ANALYSIS, precision, budget_s, ..self },
+        }
+    }
+}
 
 /// An interval that is wider than wanted.
 #[derive(Debug, Clone, PartialEq)]

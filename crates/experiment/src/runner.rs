@@ -323,7 +323,7 @@ pub(crate) fn prepare(
         preload,
         directory,
         stdin: program.stdin.as_ref().map(PathBuf::from),
-        timeout: Duration::try_from_secs_f64(experiment.settings.timeout_s).unwrap_or(Duration::MAX),
+        timeout: experiment.settings.timeout(),
         thp: Thp::parse(&experiment.settings.thp).unwrap_or_default(),
         counters: experiment.machine.no_hardware_counters.is_none(),
         follow: false,

@@ -1,11 +1,11 @@
 //! Made-up experiments for the tests of this crate.
 
-use crate::experiment::{Experiment, Machine, ProgramInfo, Settings, StackInfo};
+use crate::experiment::{Experiment, Machine, ProgramInfo, Protocol, StackInfo};
 use crate::observation::{Counters, Observation};
 
 /// An experiment of one program, `prog`, under the named stacks; the first is the baseline. No rows.
 pub fn experiment(stacks: &[&str]) -> Experiment {
-    let settings = Settings { repetitions: 8, seed: 1, timeout_s: 60.0, ..Settings::default() };
+    let settings = Protocol { repetitions: 8, seed: 1, timeout_s: 60.0, ..Protocol::default() };
     let (name, command) = ("prog".to_owned(), vec!["prog".to_owned()]);
     let program = ProgramInfo { name, command, ..ProgramInfo::default() };
     Experiment {

@@ -2,7 +2,7 @@
 //!
 //! A process of its own, since a limit on file sizes holds for a whole process.
 
-use heaptoll_experiment::experiment::{Experiment, Settings};
+use heaptoll_experiment::experiment::{Experiment, Protocol};
 use heaptoll_experiment::observation::{MemoryTrack, Observation};
 use heaptoll_experiment::store::{Store, StoreError};
 
@@ -17,7 +17,7 @@ fn limit_file_size(bytes: u64) {
 }
 
 fn experiment() -> Experiment {
-    Experiment::begun(Settings::default(), "glibc".into(), vec![])
+    Experiment::begun(Protocol::default(), "glibc".into(), vec![])
 }
 
 fn row(order: u32) -> Observation {

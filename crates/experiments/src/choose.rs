@@ -29,11 +29,9 @@ use heaptoll_report::document::Document;
 use heaptoll_statistics::Interval;
 
 use crate::run::Run;
-use heaptoll_command::clock;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::experiment_file;
-use heaptoll_runs::preparation::repeat_command::repeating;
 
 pub use difference::difference;
 pub use figures::{Candidate, Figures, Finalist};
@@ -71,12 +69,8 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     request.run.workload.require(false)?;
     experiment_file::check(request.run.db.as_deref())?;
     requirements::check(request, context)?;
-    let request = &seeded(request.clone());
     let searched = search::search(request, candidates(request, context)?, context)?;
-    let mut fresh = request.run.clone();
-    fresh.manager =
-        std::iter::once(fresh.baseline().to_owned()).chain(searched.finalists.iter().cloned()).collect();
-    fresh.repetitions.get_or_insert(REPETITIONS);
+    let fresh = request.runs_of(&searched.finalists);
     context.messages.note(&format!(
         "the search made {} runs besides warm-ups; now fresh runs of {}",
         searched.runs,
@@ -90,15 +84,6 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
         figures.soak = soak::run(request, &run, context)?;
     }
     Ok(Findings { figures, run, complete })
-}
-
-/// With one seed, which its command names, and one baseline for the search and the fresh runs.
-fn seeded(mut request: Request) -> Request {
-    request.run.baseline = Some(request.run.baseline().to_owned());
-    let seed = request.run.seed.unwrap_or_else(clock::seed);
-    let given = request.run.seed.replace(seed).is_some();
-    request.run.command = repeating(request.run.command, seed, given);
-    request
 }
 
 fn figures(

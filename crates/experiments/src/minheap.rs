@@ -10,6 +10,7 @@ mod search;
 mod selection;
 mod smallest;
 
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiment::java;
 use heaptoll_report::format::shell_command;
 
@@ -44,14 +45,8 @@ pub struct Request {
     pub every_bytes: Vec<u64>,
     /// An answer may be too large by this share (one page at least).
     pub tolerance: f64,
-    /// Runs at either side of the edge, and of each baseline.
-    pub repeats: u32,
-    /// Time limit of a run, s.
-    pub timeout_s: f64,
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// The words of the command that began it; empty where none did.
-    pub command: Vec<String>,
+    /// How runs are made; so many at either side of the edge, and of each baseline.
+    pub protocol: Protocol,
 }
 
 /// Searches the smallest heap of every program under every collector. Nothing is kept in a file.
@@ -59,6 +54,7 @@ pub struct Request {
 /// # Errors
 /// The request cannot be carried out, nothing completed without a limit, or Ctrl-C before a program was finished.
 pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
+    let protocol = &request.protocol;
     request.workload.require(false)?;
     let known = java::known(context.places)?;
     stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
@@ -75,13 +71,13 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Fa
     let cells = programs.len() * (collectors.len() + allocators.len() * (request.every_bytes.len() + 1));
     let progress = context.messages.progress(Some(cells as u64));
     let plan = Plan {
-        runs: Runs { context, timeout_s: request.timeout_s, expect_status: request.expect_status },
+        runs: Runs { context, protocol },
         known: &known,
         collectors: &collectors,
         allocators: &allocators,
         every: &request.every_bytes,
         tolerance: request.tolerance,
-        repeats: request.repeats,
+        repeats: protocol.repetitions,
         progress: &*progress,
     };
     let nothing = "no program completed without a limit";
@@ -95,14 +91,15 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Fa
     let mut figures = Figures {
         complete: visited.complete,
         tolerance: request.tolerance,
-        repeats: request.repeats,
-        timeout_s: request.timeout_s,
+        repeats: protocol.repetitions,
+        timeout_s: protocol.timeout_s,
         programs: visited.programs,
         means: vec![],
         published: vec![],
     };
     figures.compare();
     let ending = Ending::of(visited.complete, visited.failed || figures.lacks_an_answer());
-    let document = document::document(&figures, &collectors, &allocators, shell_command(&request.command));
+    let again = shell_command(&protocol.repeat_command);
+    let document = document::document(&figures, &collectors, &allocators, again);
     Ok(Findings { figures, document, ending })
 }

@@ -51,7 +51,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Fa
     })?;
     let ending = Ending::of(visited.complete, visited.programs.iter().any(|program| !program.is_good()));
     let figures = Figures { complete: visited.complete, programs: visited.programs };
-    let document = document::document(&figures, shell_command(&request.command));
+    let document = document::document(&figures, shell_command(&request.protocol.repeat_command));
     Ok(Findings { figures, document, ending })
 }
 
@@ -123,7 +123,7 @@ fn check(
     recorded: &OracleFile,
     context: &Context,
 ) -> Result<Program, Failure> {
-    let native = native::Native { program, file, recorded, timeout_s: request.timeout_s, context };
+    let native = native::Native { program, file, recorded, timeout: request.protocol.timeout(), context };
     let sequence = native.sequence()?;
     let proof = match request.prove && sequence.differs.is_none() {
         true => Some(native.proof()?),

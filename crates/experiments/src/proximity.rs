@@ -12,11 +12,11 @@ mod portions;
 mod published_nearness;
 mod selection;
 
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiment::java;
 use heaptoll_report::format::shell_command;
 
 use self::measure::Plan;
-use heaptoll_command::clock;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::attempt::Runs;
@@ -43,20 +43,12 @@ pub struct Request {
     pub manager: Vec<String>,
     /// Numbers of collections in a run.
     pub collections: Vec<u64>,
-    /// Runs of each.
-    pub runs: u32,
     /// How requests are grouped.
     pub shape: Shape,
-    /// Seed of the order; from the clock without one.
-    pub seed: Option<u64>,
     /// Whether the processor time of requests is recorded too.
     pub cpu: bool,
-    /// Time limit of a run, s.
-    pub timeout_s: f64,
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// The words of the command that began it; empty where none did.
-    pub command: Vec<String>,
+    /// How runs are made; the seed is of their order.
+    pub protocol: Protocol,
 }
 
 /// Runs every program under every collector at every number of collections. Nothing is kept in a file.
@@ -83,18 +75,17 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings<Figures>,
     request.collections.sort_unstable();
     request.collections.dedup();
     let programs = request.workload.resolve(context)?;
-    let seed = request.seed.unwrap_or_else(clock::seed);
-    let steps = programs.len() * stacks.len() * request.collections.len() * request.runs as usize;
+    let protocol = request.protocol;
+    let (runs, seed) = (protocol.repetitions, protocol.seed);
+    let steps = programs.len() * stacks.len() * request.collections.len() * runs as usize;
     let progress = context.messages.progress(Some(steps as u64));
     let plan = Plan {
-        runs: Runs { context, timeout_s: request.timeout_s, expect_status: request.expect_status },
+        runs: Runs { context, protocol: &protocol },
         known: &known,
         stacks: &stacks,
         java,
         collections: &request.collections,
-        repetitions: request.runs,
         shape: request.shape,
-        seed,
         cpu: request.cpu,
         progress: &*progress,
     };
@@ -110,18 +101,13 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings<Figures>,
         ended.and(if context.interrupt.is_set() { Err(Failure::Interrupted) } else { Ok(()) })
     })?;
     drop(progress);
-    let mut figures = Figures {
-        complete: visited.complete,
-        runs: request.runs,
-        seed,
-        programs: visited.programs,
-        published: vec![],
-    };
+    let complete = visited.complete;
+    let mut figures = Figures { complete, runs, seed, programs: visited.programs, published: vec![] };
     figures.compare();
     let mut rows = figures.programs.iter().flat_map(|program| &program.stacks);
     let is_bad =
         |row: &Stack| row.refused.is_some() || row.scales.iter().any(|scale| !scale.failures.is_empty());
     let ending = Ending::of(visited.complete, visited.failed || rows.any(is_bad));
-    let document = document::document(&figures, &stacks, shell_command(&request.command));
+    let document = document::document(&figures, &stacks, shell_command(&protocol.repeat_command));
     Ok(Findings { figures, document, ending })
 }

@@ -5,7 +5,6 @@ mod exact;
 mod goal;
 mod heaps;
 mod request;
-mod thp;
 
 use std::path::Path;
 
@@ -21,8 +20,7 @@ use heaptoll_runs::preparation::resume::{go_where_it_began, resume};
 
 pub use begin::describe;
 pub use heaps::FACTORS;
-pub use request::{REPETITIONS, Request};
-pub use thp::Thp;
+pub use request::Request;
 
 /// An experiment that was begun and is not measured yet, or not wholly.
 pub struct Run {
@@ -41,7 +39,7 @@ impl Run {
     /// The request cannot be carried out, or Ctrl-C.
     pub fn begin(request: &Request, context: &Context) -> Result<Run, Failure> {
         // What cannot be counted is refused before anything is measured.
-        let tracer = request.exact.then(|| exact::tracer(context.places)).transpose()?;
+        let tracer = request.protocol.exact.then(|| exact::tracer(context.places)).transpose()?;
         let (store, experiment) = begin::begin(request, context)?;
         Run { experiment, store, tracer, by_program: request.by_program }.with_exact_counts(context)
     }

@@ -1,7 +1,7 @@
 //! Made-up experiments for the tests of this crate. Rows are written as JSON, so that fields which no test is about
 //! take their defaults.
 
-use heaptoll_experiment::experiment::{Experiment, Machine, ProgramInfo, Settings, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, Machine, ProgramInfo, Protocol, StackInfo};
 use heaptoll_experiment::observation::{Collections, Observation};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
         ..StackInfo::default()
     };
     let of = |name: &&str| stacks.iter().map(|own| stack(name, own)).collect::<Vec<_>>();
-    let settings = Settings { repetitions, seed: 1, timeout_s: 60.0, ..Settings::default() };
+    let settings = Protocol { repetitions, seed: 1, timeout_s: 60.0, ..Protocol::default() };
     let baseline = stacks.first().cloned().unwrap_or_default();
     Experiment {
         heaptoll_version: "0".into(),

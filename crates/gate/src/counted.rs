@@ -9,7 +9,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_experiment::launch::Invocation;
 use heaptoll_experiment::observation::Outcome;
 use heaptoll_experiment::runner::environment_of;
@@ -24,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::followed::Followed;
 use super::metric::Metric;
+use super::subject::Subject;
 use heaptoll_command::context::Context;
 use heaptoll_runs::preparation::pairing;
 use heaptoll_runs::traced::{Cell, LIMIT_S, half_seen, remarks_of};
@@ -72,27 +72,10 @@ pub struct Counted {
     pub tracer: String,
 }
 
-/// What is traced.
-pub struct Subject<'a> {
-    /// The program.
-    pub program: &'a ProgramInfo,
-    /// Its base and its new build.
-    pub stacks: [&'a StackInfo; 2],
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// Time limit of an untraced run, s.
-    pub timeout_s: f64,
-    /// Wall time of an untraced run, s.
-    pub run_s: f64,
-    /// Memory that a run takes, bytes.
-    pub together_bytes: u64,
-    /// What is followed in each.
-    pub followed: &'a [Followed; 2],
-}
-
 /// Makes the three runs; `meanwhile` runs on this thread while they do.
 pub fn count<T>(
     subject: &Subject,
+    followed: &[Followed; 2],
     tracer: &Tracer,
     context: &Context,
     meanwhile: impl FnOnce() -> T,
@@ -106,7 +89,7 @@ pub fn count<T>(
         while let Some((at, (stack, shift))) =
             next.lock().ok().and_then(|mut jobs| (!jobs.is_empty()).then(|| jobs.remove(0)))
         {
-            let found = one(subject, *stack, *shift, tracer, context, &instructions);
+            let found = one(subject, (*stack, &followed[*stack]), *shift, tracer, context, &instructions);
             if let Ok(mut place) = results[at].lock() {
                 *place = found;
             }
@@ -148,13 +131,13 @@ fn at_once(together_bytes: u64) -> usize {
 
 fn one(
     subject: &Subject,
-    side: usize,
+    (side, followed): (usize, &Followed),
     shift: u32,
     tracer: &Tracer,
     context: &Context,
     instructions: &AtomicU64,
 ) -> Result<Counts, String> {
-    let (stack, followed) = (subject.stacks[side], &subject.followed[side]);
+    let stack = subject.stacks[side];
     let scratch = Scratch::make().map_err(|error| format!("no scratch folder can be made: {error}"))?;
     let mut environment = environment_of(subject.program, scratch.path());
     environment.extend(stack.environment.iter().cloned());
@@ -200,13 +183,14 @@ fn one(
 /// The time limit of a traced run, s: what the slowest programs under it take, so that one that waits for something there
 /// does not hold the gate up.
 fn limit_s(subject: &Subject) -> f64 {
-    subject.timeout_s.max(LEAST_LIMIT_S + SLOWDOWN * subject.run_s).min(LIMIT_S.max(subject.timeout_s))
+    let timeout_s = subject.protocol.timeout_s;
+    timeout_s.max(LEAST_LIMIT_S + SLOWDOWN * subject.run_s).min(LIMIT_S.max(timeout_s))
 }
 
 fn outcome(traced: &Traced<Requests>, subject: &Subject, context: &Context) -> Outcome {
     match traced.finished.ended {
         _ if context.interrupt.is_set() => Outcome::Interrupted,
-        Ended::Exit(status) if status == subject.expect_status => Outcome::Ok,
+        Ended::Exit(status) if status == subject.protocol.expect_status => Outcome::Ok,
         Ended::Exit(status) => Outcome::Exit(status),
         Ended::Signal(number) => Outcome::Signal(number),
         Ended::Timeout => Outcome::Timeout(limit_s(subject)),

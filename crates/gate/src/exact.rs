@@ -1,11 +1,8 @@
 //! What does not depend on how often a program runs: the counts of traced runs, the recordings, and the functions, sizes
 //! and call sites in which they differ. A shard of a gate is this alone, so it is a form of JSON.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_instruction_counts::SizeClass;
 use heaptoll_reftrace_host::Tracer;
 use heaptoll_reftrace_host::allocator_symbols::Table;
@@ -21,31 +18,12 @@ use super::metric::Metric;
 use super::recorded::{self, Recordings};
 use super::sites::SiteDifferences;
 use super::stack_pair::StackPair;
+use super::subject::Subject;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 
 /// A program whose processes hold less than this together, in memory that is no file's, has no heap to speak of.
 const NO_HEAP_BYTES: u64 = 1 << 20;
-
-/// What is counted.
-pub struct Subject<'a> {
-    /// The program.
-    pub program: &'a ProgramInfo,
-    /// Its base and its new build.
-    pub stacks: [&'a StackInfo; 2],
-    /// The manager of each that was named.
-    pub managers: [Option<&'a String>; 2],
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// Time limit of an untraced run, s.
-    pub timeout_s: f64,
-    /// Wall time of an untraced run, s.
-    pub run_s: f64,
-    /// Memory that a run takes, bytes.
-    pub together_bytes: u64,
-    /// Where recordings go.
-    pub folder: &'a Path,
-}
 
 /// What was counted of both builds.
 #[derive(Serialize, Deserialize)]
@@ -77,31 +55,13 @@ pub fn count(
     table: &Arc<Table>,
     context: &Context,
 ) -> Result<Exact, Failure> {
-    let runs = recorded::Runs {
-        program: subject.program,
-        stacks: subject.stacks,
-        managers: subject.managers,
-        expect_status: subject.expect_status,
-        limit: Duration::from_secs_f64(subject.timeout_s),
-        folder: subject.folder,
-        // Without traced runs nothing else shows which counts vary by themselves.
-        again: tracer.is_err(),
-    };
-    let record = || recorded::record(&runs, context);
+    // Without traced runs nothing else shows which counts vary by themselves.
+    let record = || recorded::record(subject, tracer.is_err(), context);
     let (counted, recordings) = match tracer {
         Err(_) => (None, record()),
         Ok(tracer) => {
             let followed = followed::both(subject.program, subject.stacks, tracer, table, context)?;
-            let traced = counted::Subject {
-                program: subject.program,
-                stacks: subject.stacks,
-                expect_status: subject.expect_status,
-                timeout_s: subject.timeout_s,
-                run_s: subject.run_s,
-                together_bytes: subject.together_bytes,
-                followed: &followed,
-            };
-            let (counted, recordings) = counted::count(&traced, tracer, context, record);
+            let (counted, recordings) = counted::count(subject, &followed, tracer, context, record);
             (Some(counted), recordings)
         }
     };

@@ -37,6 +37,7 @@ mod site_sums;
 pub mod sites;
 pub mod stack_pair;
 pub mod step_summary;
+mod subject;
 mod timed;
 mod tree_error;
 mod unopened;
@@ -146,7 +147,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
         programs,
     };
     let facts = document::facts(&figures);
-    Ok(Findings { figures, facts, command: request.command.clone() })
+    Ok(Findings { figures, facts, command: request.protocol.repeat_command.clone() })
 }
 
 /// What this machine can see now, before anything runs.

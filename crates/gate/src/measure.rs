@@ -17,6 +17,7 @@ use super::notes;
 use super::prepare::{BASE, Begun, Prepared, Sides, prepare};
 use super::request::{Entry, Request};
 use super::side::{BuiltSide, Sameness};
+use super::subject::Subject;
 use super::timed::Timed;
 use super::tree_error::TreeError;
 use super::unopened::Differing;
@@ -76,7 +77,7 @@ impl Gate<'_> {
             remedy: Remedy::Budget,
             unchanged: same.unchanged,
         };
-        let begun = match prepare(&sides, self.request.seed, self.request.timeout_s, self.context)? {
+        let begun = match prepare(&sides, &self.request.protocol, self.context)? {
             Prepared::Runs(begun) => *begun,
             Prepared::NewFails(how) => {
                 return Ok(Gated { program: judged.failed(how), whole: true, sight: None });
@@ -107,7 +108,7 @@ impl Gate<'_> {
     fn gather(&self, judged: &Judged, begun: Begun, scratch: &Scratch) -> Result<Evidence, Failure> {
         let Begun { experiment, run_s, together_bytes } = begun;
         let store = Store::create(&scratch.path().join("runs.db"), &experiment)?;
-        let stacks = experiment.stacks.clone();
+        let (stacks, protocol) = (experiment.stacks.clone(), experiment.settings.clone());
         let program = experiment.programs[0].clone();
         let mut timed = Timed::new(experiment, store, self.request.budget_s, run_s);
         if timed.first(self.context)? == Ending::Interrupted {
@@ -117,12 +118,11 @@ impl Gate<'_> {
             return Err(Failure::Usage(format!("{}: the base build fails: {how}", self.entry.name)));
         }
         judged.check_outputs(&timed.measured)?;
-        let subject = exact::Subject {
+        let subject = Subject {
             program: &program,
             stacks: [&stacks[0], &stacks[1]],
             managers: [self.base.manager.as_ref(), self.new.manager.as_ref()],
-            expect_status: self.entry.expect_status,
-            timeout_s: self.request.timeout_s,
+            protocol: &protocol,
             run_s,
             together_bytes,
             folder: scratch.path(),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use heaptoll_experiment::experiment::{Experiment, OwnCommand, Pairing, ProgramInfo, Settings, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, OwnCommand, Pairing, ProgramInfo, Protocol, StackInfo};
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::runner::PINNED;
 use heaptoll_experiment::{lockstep, words};
@@ -13,7 +13,6 @@ use heaptoll_preflight::{Observed, Refusal, Request as Preflight, Watch, killed_
 
 use super::request::Entry;
 use super::side::BuiltSide;
-use heaptoll_command::clock;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::pairing;
@@ -59,12 +58,9 @@ pub struct Sides<'a> {
 ///
 /// # Errors
 /// The base cannot be run, a side is not there, or Ctrl-C.
-pub fn prepare(
-    sides: &Sides,
-    seed: Option<u64>,
-    timeout_s: f64,
-    context: &Context,
-) -> Result<Prepared, Failure> {
+pub fn prepare(sides: &Sides, protocol: &Protocol, context: &Context) -> Result<Prepared, Failure> {
+    let expect_status = sides.entry.expect_status;
+    let protocol = Protocol { expect_status, pairing: Pairing::Lockstep, ..protocol.clone() };
     let program = program(sides, context)?;
     let mut stacks = Vec::new();
     let mut runs = Vec::new();
@@ -72,13 +68,11 @@ pub fn prepare(
         let progress = context.messages.progress(None);
         progress.set_text(&format!("{}: watching a run of {name}", sides.entry.name));
         let found = match &side.manager {
-            None => as_it_is(&program, side, timeout_s, context)?,
-            Some(manager) => {
-                under(manager, name, &program, side, sides.entry.expect_status, timeout_s, context)?
-            }
+            None => as_it_is(&program, side, protocol.timeout(), context)?,
+            Some(manager) => under(manager, name, &program, side, &protocol, context)?,
         };
         drop(progress);
-        if let Some(problem) = found.problem(sides.entry.expect_status) {
+        if let Some(problem) = found.problem(expect_status) {
             let what = format!("{}: the {name} build {problem}", sides.entry.name);
             return if name == BASE { Err(Failure::Usage(what)) } else { Ok(Prepared::NewFails(problem)) };
         }
@@ -89,12 +83,12 @@ pub fn prepare(
         });
         runs.push(found.run);
     }
-    pairing::decide(Pairing::Lockstep, &program, &mut stacks, &runs, pairing::Machine::now(), false);
+    pairing::decide(protocol.pairing, &program, &mut stacks, &runs, pairing::Machine::now(), false);
     let most = |of: fn(&ProofRun) -> f64| runs.iter().map(of).fold(0.0, f64::max);
     Ok(Prepared::Runs(Box::new(Begun {
         run_s: most(|run| run.seconds),
         together_bytes: most(|run| run.anonymous_bytes as f64) as u64,
-        experiment: experiment(program, stacks, sides.entry, seed, timeout_s),
+        experiment: Experiment { stacks, ..Experiment::begun(protocol, BASE.into(), vec![program]) },
     })))
 }
 
@@ -143,7 +137,7 @@ fn environment() -> Vec<(OsString, OsString)> {
 fn as_it_is(
     program: &ProgramInfo,
     side: &BuiltSide,
-    timeout_s: f64,
+    timeout: Duration,
     context: &Context,
 ) -> Result<Found, Failure> {
     let mut environment = environment();
@@ -159,7 +153,7 @@ fn as_it_is(
         layers: vec![],
         preload: vec![],
         count_layer: PathBuf::new(),
-        limit: WATCHED.min(Duration::from_secs_f64(timeout_s)),
+        limit: WATCHED.min(timeout),
         watch: lockstep::processor().ok().map(|cpu| Watch { cpu, exempt: vec![] }),
         cancel: context.interrupt.flag(),
         hurry: None,
@@ -190,42 +184,16 @@ fn under(
     name: &str,
     program: &ProgramInfo,
     side: &BuiltSide,
-    expect_status: i32,
-    timeout_s: f64,
+    protocol: &Protocol,
     context: &Context,
 ) -> Result<Found, Failure> {
     let known = manager::known(context.places)?;
     let manager: Manager = manager::find(&known, manager)?;
     let (command, raw_words) = words::stored(&side.command);
     let program = ProgramInfo { command, raw_words, ..program.clone() };
-    let limits = Limits {
-        whole: true,
-        longest: Duration::from_secs_f64(timeout_s),
-        expect_status,
-        working_copy: false,
-        watch: true,
-        goes_on: false,
-    };
+    let limits = Limits { whole: true, watch: true, ..Limits::of(protocol) };
     match prove(&manager, name, &program, context, limits)? {
         PreflightOutcome::Serves(stack, run) => Ok(Found { stack: *stack, run, observed: None }),
         PreflightOutcome::Refused(refusal) => Err(refusal.into()),
     }
-}
-
-fn experiment(
-    program: ProgramInfo,
-    stacks: Vec<StackInfo>,
-    entry: &Entry,
-    seed: Option<u64>,
-    timeout_s: f64,
-) -> Experiment {
-    let settings = Settings {
-        repetitions: 1,
-        seed: seed.unwrap_or_else(clock::seed),
-        timeout_s,
-        expect_status: entry.expect_status,
-        pairing: Pairing::Lockstep,
-        ..Settings::default()
-    };
-    Experiment { stacks, ..Experiment::begun(settings, BASE.into(), vec![program]) }
 }

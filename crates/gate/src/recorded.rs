@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_experiment::launch::LaunchError;
 use heaptoll_experiment::runner::environment_of;
 use heaptoll_preflight::inspect_program;
@@ -19,6 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 use serde::{Deserialize, Serialize};
 
 use super::metric::Metric;
+use super::subject::Subject;
 use heaptoll_command::context::Context;
 use heaptoll_runs::record::manager_of;
 use heaptoll_trace_reports::stat;
@@ -44,24 +44,6 @@ pub struct Recordings {
     pub again: Option<Result<Recorded, String>>,
 }
 
-/// What is recorded.
-pub struct Runs<'a> {
-    /// The program.
-    pub program: &'a ProgramInfo,
-    /// Its base and its new build.
-    pub stacks: [&'a StackInfo; 2],
-    /// The manager of each that was named.
-    pub managers: [Option<&'a String>; 2],
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// The time after which a recording is given up, and its program ended.
-    pub limit: Duration,
-    /// Where the traces go.
-    pub folder: &'a Path,
-    /// Whether the base is recorded twice.
-    pub again: bool,
-}
-
 impl Recordings {
     /// The same without recordings that no call reached, unless a traced run has shown that there is none: `requests`
     /// are its calls.
@@ -77,20 +59,21 @@ impl Recordings {
     }
 }
 
-/// Records both builds, one after the other. Where the base cannot be recorded the new build is not.
-pub fn record(runs: &Runs, context: &Context) -> Recordings {
-    let base = one(runs, 0, "base.heaptoll", context);
+/// Records both builds, one after the other, and the base once more where it is to be recorded `twice`. Where the base
+/// cannot be recorded the new build is not.
+pub fn record(subject: &Subject, twice: bool, context: &Context) -> Recordings {
+    let base = one(subject, 0, "base.heaptoll", context);
     let new = match &base {
-        Ok(_) => one(runs, 1, "new.heaptoll", context),
+        Ok(_) => one(subject, 1, "new.heaptoll", context),
         Err(_) => Err("the base was not recorded".into()),
     };
-    let again = (runs.again && new.is_ok()).then(|| one(runs, 0, "again.heaptoll", context));
+    let again = (twice && new.is_ok()).then(|| one(subject, 0, "again.heaptoll", context));
     Recordings { base, new, again }
 }
 
-fn one(runs: &Runs, at: usize, name: &str, context: &Context) -> Result<Recorded, String> {
-    let Runs { program, .. } = runs;
-    let (stack, manager, output) = (runs.stacks[at], runs.managers[at], &runs.folder.join(name));
+fn one(subject: &Subject, at: usize, name: &str, context: &Context) -> Result<Recorded, String> {
+    let Subject { program, .. } = subject;
+    let (stack, manager, output) = (subject.stacks[at], subject.managers[at], &subject.folder.join(name));
     let command = stack.command_in(program, output);
     reachable(&command, stack.directory())?;
     let manager = manager_of(manager, context.places, context.messages).map_err(|error| error.to_string())?;
@@ -111,8 +94,8 @@ fn one(runs: &Runs, at: usize, name: &str, context: &Context) -> Result<Recorded
         own_group: true,
         interrupt: Interrupt::default(),
     };
-    let recorded = within(runs.limit, context, &request)?;
-    if recorded.status.map(i32::from) != Some(runs.expect_status) {
+    let recorded = within(subject.protocol.timeout(), context, &request)?;
+    if recorded.status.map(i32::from) != Some(subject.protocol.expect_status) {
         return Err("the recorded run ended differently from the others".into());
     }
     if !recorded.is_whole() {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::limits::Limits;
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_runs::standard_input::StandardInput;
 
 /// A gate.
@@ -15,14 +16,10 @@ pub struct Request {
     pub refs: Option<Refs>,
     /// Seconds that the timed runs of each program may take; by the length of a run where none were given.
     pub budget_s: Option<f64>,
-    /// Seed of every random choice.
-    pub seed: Option<u64>,
-    /// Time limit of one invocation, s.
-    pub timeout_s: f64,
+    /// How runs are made; the exit status of success is each program's own.
+    pub protocol: Protocol,
     /// A file with families of allocator symbols besides those of the installation.
     pub allocator_symbols: Option<PathBuf>,
-    /// The words of the command, for the report.
-    pub command: Vec<String>,
 }
 
 /// One program in two builds.

@@ -27,6 +27,7 @@ use super::measured::{Measured, TABLE};
 use super::prepare::{BASE, NEW, Prepared, Sides, prepare};
 use super::request::{Entry, Request};
 use super::side::{self, BuiltSide};
+use super::subject::Subject;
 use super::{Findings, document, notes};
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
@@ -81,15 +82,11 @@ impl PlannedGate {
     }
 }
 
-/// Describes a gate as one experiment of so many repetitions: both builds of each program are run once, watched.
+/// Describes a gate as one experiment: both builds of each program are run once, watched.
 ///
 /// # Errors
 /// It cannot be cut into shards, a build cannot be run, or Ctrl-C.
-pub fn describe(
-    request: &Request,
-    repetitions: u32,
-    context: &Context,
-) -> Result<(Experiment, PlannedGate), Failure> {
+pub fn describe(request: &Request, context: &Context) -> Result<(Experiment, PlannedGate), Failure> {
     check(request)?;
     let mut whole: Option<Experiment> = None;
     let mut programs = Vec::new();
@@ -105,13 +102,11 @@ pub fn describe(
         }
     }
     let mut whole = whole.ok_or_else(|| Failure::Usage("nothing to gate".into()))?;
-    whole.settings.repetitions = repetitions;
     // One analysis, of all repetitions.
     whole.settings.level = Some(TABLE * ALPHA);
-    whole.settings.repeat_command.clone_from(&request.command);
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let allocator_symbols = request.allocator_symbols.as_ref().map(absolute);
-    Ok((whole, PlannedGate { programs, allocator_symbols, command: request.command.clone() }))
+    Ok((whole, PlannedGate { programs, allocator_symbols, command: request.protocol.repeat_command.clone() }))
 }
 
 /// Refuses what cannot be cut.
@@ -146,7 +141,7 @@ fn described(
     let (base, new) = (BuiltSide::of(&entry.base, None), BuiltSide::of(&entry.new, None));
     let note = side::check(&base, &new)?.note;
     let sides = Sides { entry, base: &base, new: &new };
-    let begun = match prepare(&sides, request.seed, request.timeout_s, context)? {
+    let begun = match prepare(&sides, &request.protocol, context)? {
         Prepared::Runs(begun) => *begun,
         Prepared::NewFails(how) => {
             return Err(Failure::NothingToCompare(format!(
@@ -187,12 +182,11 @@ pub fn count(
         let mut stacks = experiment.stacks.iter();
         stacks.find(|stack| stack.program == program && stack.name == name).ok_or_else(missing)
     };
-    let subject = exact::Subject {
+    let subject = Subject {
         program: info,
         stacks: [stack(BASE)?, stack(NEW)?],
         managers: [planned.base.manager.as_ref(), planned.new.manager.as_ref()],
-        expect_status: experiment.settings.expect_status,
-        timeout_s: experiment.settings.timeout_s,
+        protocol: &experiment.settings,
         run_s: planned.run_s,
         together_bytes: planned.together_bytes,
         folder,

@@ -2,9 +2,8 @@
 //! run. Nothing is timed here.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::experiment::{ProgramInfo, Protocol};
 use heaptoll_experiment::java::{self, JavaLog, JavaLogError};
 use heaptoll_experiment::launch::{self, Finished, Invocation};
 use heaptoll_experiment::manager::Manager;
@@ -24,10 +23,8 @@ use heaptoll_command::failure::Failure;
 pub struct Runs<'a> {
     /// The installation, and Ctrl-C.
     pub context: &'a Context<'a>,
-    /// Time limit, s.
-    pub timeout_s: f64,
-    /// Exit status of success.
-    pub expect_status: i32,
+    /// How they are made.
+    pub protocol: &'a Protocol,
 }
 
 /// What is preloaded into a program.
@@ -57,14 +54,7 @@ impl Runs<'_> {
     /// # Errors
     /// Ctrl-C, or heaptoll's own machinery failed.
     pub fn proven(&self, program: &ProgramInfo, stack: &Manager) -> Result<Result<Set, String>, Failure> {
-        let limits = Limits {
-            whole: false,
-            longest: Duration::from_secs_f64(self.timeout_s),
-            expect_status: self.expect_status,
-            working_copy: false,
-            watch: false,
-            goes_on: false,
-        };
+        let limits = Limits::of(self.protocol);
         Ok(match prove(stack, &stack.name, program, self.context, limits)? {
             PreflightOutcome::Serves(info, _) => Ok(Set {
                 preload: info.preload.iter().map(Into::into).collect(),
@@ -98,7 +88,7 @@ impl Runs<'_> {
         let mut environment = environment_of(program, scratch.path());
         environment.extend(java::in_folder(&set.environment, scratch.path()));
         environment.push(variable);
-        let timeout = Duration::from_secs_f64(self.timeout_s);
+        let timeout = self.protocol.timeout();
         let invocation = Invocation {
             command: program.command_in(scratch.path()),
             environment,

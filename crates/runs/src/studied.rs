@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::compare::judge_outputs;
-use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings};
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Protocol};
 use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::observation::{Outcome, Phase};
 use heaptoll_experiment::runner::Ending;
@@ -25,32 +25,17 @@ use crate::workload::Workload;
 use heaptoll_command::context::{Context, Messages};
 use heaptoll_command::failure::Failure;
 
-/// Timed repetitions by default, as in the paper (Sareen and Blackburn 2022, §7.1).
-pub const REPETITIONS: u32 = 10;
-
 /// What a study runs, but for its stacks.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The programs.
     pub workload: Workload,
-    /// Timed repetitions; [`REPETITIONS`] without a number.
-    pub repetitions: Option<u32>,
-    /// Repetitions before them, not compared.
-    pub warmup: u32,
-    /// Seed of every random choice; from the clock without one.
-    pub seed: Option<u64>,
-    /// Time limit of an invocation, s.
-    pub timeout_s: f64,
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// How runs are paired.
-    pub pairing: Pairing,
+    /// How runs are made.
+    pub protocol: Protocol,
     /// The file that keeps the rows; a new one in `$XDG_STATE_HOME/heaptoll` without one.
     pub db: Option<PathBuf>,
-    /// The file of a study that goes on; it determines what is run.
-    pub resume: Option<PathBuf>,
-    /// The words of the command that began it; empty where none did.
-    pub command: Vec<String>,
+    /// The file of a study that goes on, which determines what is run, and its repetitions where they are more.
+    pub resume: Option<(PathBuf, Option<u32>)>,
 }
 
 /// An experiment that was carried out, or the part of it that was.
@@ -188,8 +173,8 @@ pub fn carry_out(
     subject: &dyn Fn(&str) -> Option<String>,
     stop_reason: StopReason,
 ) -> Result<StudyOutcome, Failure> {
-    if let Some(path) = &request.resume {
-        return go_on(path, request, context);
+    if let Some((path, repetitions)) = &request.resume {
+        return go_on(path, *repetitions, context);
     }
     request.workload.require(true)?;
     if stacks.is_empty() {
@@ -198,23 +183,12 @@ pub fn carry_out(
     experiment_file::check(request.db.as_deref())?;
     let beginning = Beginning {
         programs: request.workload.resolve(context)?,
-        command: request.command.clone(),
         managers: stacks,
         chooses_baseline: false,
         blocks: blocks(stacks, subject),
         together: &[],
         derived: None,
-        settings: Settings {
-            repetitions: request.repetitions.unwrap_or(REPETITIONS),
-            warmup: request.warmup,
-            seed: request.seed.unwrap_or_default(),
-            timeout_s: request.timeout_s,
-            expect_status: request.expect_status,
-            pairing: request.pairing,
-            ..Settings::default()
-        },
-        is_seeded: request.seed.is_some(),
-        at_once_bytes: None,
+        protocol: request.protocol.clone(),
     };
     let mut experiment = beginning::describe(beginning, context)?;
     if experiment.stacks.is_empty() {
@@ -248,10 +222,10 @@ fn blocks(stacks: &[Manager], subject: &dyn Fn(&str) -> Option<String>) -> Vec<u
 }
 
 /// Resumes a study's experiment where it was stopped.
-fn go_on(path: &Path, request: &Request, context: &Context) -> Result<StudyOutcome, Failure> {
+fn go_on(path: &Path, repetitions: Option<u32>, context: &Context) -> Result<StudyOutcome, Failure> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
     let here = std::env::current_dir();
-    let (mut store, mut experiment) = resume(&absolute, request.repetitions, context.messages)?;
+    let (mut store, mut experiment) = resume(&absolute, repetitions, context.messages)?;
     go_where_it_began(&experiment)?;
     let ended = measure(&mut experiment, &mut store, context);
     // Output files were named from where the command was given.

@@ -1,7 +1,8 @@
 //! `heaptoll choose`: which manager, with which settings, fits a program best.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::failure::Failure;
+use heaptoll_experiment::experiment::{Pairing, Protocol};
 use heaptoll_experiments::choose::{self, Preference, Request};
 use heaptoll_experiments::run;
 use heaptoll_report::format::shell_path;
@@ -9,29 +10,24 @@ use heaptoll_runs::preparation::baseline;
 use heaptoll_runs::workload::{AfterLoad, Workload};
 
 use crate::documents::DocumentOutputs;
-use crate::duration::{duration, latency_ms, positive_seconds};
+use crate::duration::{duration, latency_ms};
 use crate::entry::{Command, writes};
 use crate::memory::bytes;
-use crate::outputs::own_arguments;
+use crate::one_of::{Word, one_of};
 use crate::precision::precision;
+use crate::protocol_arguments::Seeded;
 use crate::session::Session;
 use crate::workload_args::WorkloadArgs;
 use crate::{exit, terminal};
 
 /// The goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PreferenceArg {
-    /// Little CPU time
-    Time,
-    /// Little memory
-    Memory,
-    /// Both alike
-    Balance,
-    /// For a server: few slow requests
-    P99,
-    /// For a server: little memory when it is idle after its load
-    Idle,
-}
+const PREFERENCES: [Word<Preference>; 5] = [
+    ("time", Preference::Time, "Little CPU time"),
+    ("memory", Preference::Memory, "Little memory"),
+    ("balance", Preference::Balance, "Both alike"),
+    ("p99", Preference::P99, "For a server: few slow requests"),
+    ("idle", Preference::Idle, "For a server: little memory when it is idle after its load"),
+];
 
 /// Choose a memory manager and its settings for a program.
 ///
@@ -60,8 +56,8 @@ pub struct Arguments {
     settings: bool,
     /// The goal. A finalist that is certainly better in this figure comes first. Without one, a finalist needs a
     /// certainly better score, and a figure that is not worse by --floor
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "balance")]
-    prefer: PreferenceArg,
+    #[arg(long, value_name = "WHAT", default_value = "balance", value_parser = one_of(&PREFERENCES))]
+    prefer: Preference,
     /// Reject candidates whose peak resident memory exceeds this
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory_limit: Option<u64>,
@@ -84,18 +80,12 @@ pub struct Arguments {
     /// The manager that stays if nothing is better; all are compared with it
     #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
     baseline: String,
-    /// Repetitions of the fresh runs; below 6 no difference can be claimed [default: 20]
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    repetitions: Option<u32>,
-    /// Seed of all random choices [default: from the clock, printed]
-    #[arg(long, value_name = "S")]
-    seed: Option<u64>,
-    /// Seconds after which an invocation is killed and marked
-    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
-    timeout: f64,
-    /// Exit status of a good run
-    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
-    expect_status: i32,
+    /// Repetitions of the fresh runs; below 6 no difference can be claimed
+    #[arg(short = 'n', long, value_name = "N", default_value_t = choose::REPETITIONS,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repetitions: u32,
+    #[command(flatten)]
+    seeded: Seeded,
     #[command(flatten)]
     outputs: DocumentOutputs,
     #[command(flatten)]
@@ -113,22 +103,16 @@ impl Arguments {
         Request {
             run: run::Request {
                 baseline: Some(self.baseline.clone()),
-                repetitions: self.repetitions,
-                seed: self.seed,
-                timeout_s: self.timeout,
-                expect_status: self.expect_status,
-                command: own_arguments(),
+                protocol: Protocol {
+                    warmup: 1,
+                    pairing: Pairing::Lockstep,
+                    ..self.seeded.protocol(self.repetitions)
+                },
                 ..run::Request::of(workload, &managers)
             },
             manager: self.manager.clone(),
             settings: self.settings,
-            preference: match self.prefer {
-                PreferenceArg::Time => Preference::Time,
-                PreferenceArg::Memory => Preference::Memory,
-                PreferenceArg::Balance => Preference::Balance,
-                PreferenceArg::P99 => Preference::P99,
-                PreferenceArg::Idle => Preference::Idle,
-            },
+            preference: self.prefer,
             memory_limit_bytes: self.memory_limit,
             p99_limit_ms: self.p99,
             floor: self.floor.unwrap_or(choose::FLOOR),

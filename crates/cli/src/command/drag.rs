@@ -1,6 +1,6 @@
 //! `heaptoll exact drag`: how long objects are held before their first use and after their last.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_drag::Clock;
 use heaptoll_experiments::drag::{self, Request};
@@ -9,17 +9,15 @@ use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
 use crate::exit;
 use crate::frames::FramesArguments;
+use crate::one_of::{Word, one_of};
 use crate::session::Session;
 use crate::traced_arguments::TracedArguments;
 
 /// The clock of space-time (bytes times clock).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ClockArg {
-    /// Instructions that the program itself executes
-    Instructions,
-    /// Bytes allocated: exact, and equal on every machine
-    Bytes,
-}
+const CLOCKS: [Word<Clock>; 2] = [
+    ("instructions", Clock::Instructions, "Instructions that the program itself executes"),
+    ("bytes", Clock::Bytes, "Bytes allocated: exact, and equal on every machine"),
+];
 
 /// How long objects live before their first use and after their last.
 ///
@@ -46,8 +44,8 @@ pub struct Arguments {
     #[arg(long)]
     sites: bool,
     /// The clock of tables and charts; JSON has both
-    #[arg(long, value_enum, value_name = "CLOCK", default_value_t = ClockArg::Instructions)]
-    clock: ClockArg,
+    #[arg(long, value_name = "CLOCK", default_value = "instructions", value_parser = one_of(&CLOCKS))]
+    clock: Clock,
     /// Count stores of heap pointers too: what a generational collector's write barrier would see
     #[arg(long)]
     pointers: bool,
@@ -67,10 +65,7 @@ impl Command for Arguments {
         let session = Session::begin()?;
         let request = Request {
             traced: arguments.traced.request(),
-            clock: match arguments.clock {
-                ClockArg::Instructions => Clock::Instructions,
-                ClockArg::Bytes => Clock::Bytes,
-            },
+            clock: arguments.clock,
             sites: arguments.sites,
             pointers: arguments.pointers,
             frames: arguments.frames.shown(),

@@ -16,9 +16,9 @@ use crate::entry::Command;
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
+use crate::one_of::{Word, one_of};
 #[cfg(feature = "full")]
 use crate::terminal;
-use crate::value_words::words;
 
 /// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -44,17 +44,17 @@ enum ToArg {
 }
 
 /// When live objects are counted.
-const INSTANTS: [(Instant, &str, &str); 2] = [
-    (Instant::End, "end", "At the end: what was never freed"),
-    (Instant::Peak, "peak", "When the program had most bytes alive"),
+const INSTANTS: [Word<Instant>; 2] = [
+    ("end", Instant::End, "At the end: what was never freed"),
+    ("peak", Instant::Peak, "When the program had most bytes alive"),
 ];
 
 /// The figure, in formats that have one.
-const COUNTS: [(Count, &str, &str); 4] = [
-    (Count::AllocatedBytes, "allocated-bytes", "Bytes allocated"),
-    (Count::AllocatedObjects, "allocated-objects", "Objects allocated"),
-    (Count::LiveBytes, "live-bytes", "Bytes alive at the time of --at"),
-    (Count::LiveObjects, "live-objects", "Objects alive at the time of --at"),
+const COUNTS: [Word<Count>; 4] = [
+    ("allocated-bytes", Count::AllocatedBytes, "Bytes allocated"),
+    ("allocated-objects", Count::AllocatedObjects, "Objects allocated"),
+    ("live-bytes", Count::LiveBytes, "Bytes alive at the time of --at"),
+    ("live-objects", Count::LiveObjects, "Objects alive at the time of --at"),
 ];
 
 /// Write a trace for other tools: events as Parquet, call stacks for profile viewers.
@@ -98,11 +98,11 @@ pub struct Arguments {
     #[arg(long, value_name = "FROM,TO", value_parser = window)]
     between: Option<Window>,
     /// When live objects are counted, in formats with one such figure [default: end]
-    #[arg(long, value_name = "WHEN", value_parser = words(&INSTANTS))]
+    #[arg(long, value_name = "WHEN", value_parser = one_of(&INSTANTS))]
     at: Option<Instant>,
     /// The figure of a format that has one (folded), or the first one shown (speedscope) [default: allocated-bytes;
     /// live-bytes with --at]
-    #[arg(long, value_name = "FIGURE", value_parser = words(&COUNTS))]
+    #[arg(long, value_name = "FIGURE", value_parser = one_of(&COUNTS))]
     value: Option<Count>,
     #[command(flatten)]
     memory: MemoryArguments,

@@ -11,6 +11,7 @@ use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
 use crate::gate_outputs::GateOutputs;
 use crate::gate_programs::ProgramArguments;
+use crate::protocol_arguments::Seeded;
 use crate::session::Session;
 use crate::{exit, terminal};
 
@@ -35,6 +36,7 @@ const SKIPPED: u8 = 125;
 /// Exit status: 0 within limits; 1 a limit is broken, or only the new build fails; 2 it could not be run; 3
 /// undecided, with --strict; 130 interrupted. With --bisect, 125 replaces 2 and 3, and any undecided limit gives 125.
 #[derive(Debug, Args)]
+#[command(mut_arg("expect_status", |arg| arg.help("Exit status of a good run [default: 0, or the file's]")))]
 #[command(after_help = "Examples:\n  heaptoll gate --base ./old --new ./new -- in.xml\n  \
     heaptoll gate --base-cmd './app --fast in.xml' --new-cmd './app --small in.xml' --outputs-differ\n  \
     heaptoll gate --base-ref main --build 'make -j' --command './app in.xml'\n  \
@@ -44,8 +46,10 @@ const SKIPPED: u8 = 125;
 pub struct Arguments {
     #[command(flatten)]
     programs: ProgramArguments,
+    #[command(flatten)]
+    seeded: Seeded,
     /// Decide over merged shards of `heaptoll lab shards plan gate`; nothing runs
-    #[arg(long, value_name = "FILE", conflicts_with = "ProgramArguments")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ProgramArguments", "seed", "Limits"])]
     merged: Option<PathBuf>,
     /// An undecided limit fails too, with exit status 3
     #[arg(long)]
@@ -84,7 +88,7 @@ fn gated(arguments: &Arguments) -> Result<u8, Failure> {
     let found = match &arguments.merged {
         Some(path) => heaptoll_gate::sharded::decide(path)?,
         None => {
-            let request = arguments.programs.request()?;
+            let request = arguments.programs.request(&arguments.seeded, 1)?;
             heaptoll_gate::run(&request, &Session::begin()?.context())?
         }
     };

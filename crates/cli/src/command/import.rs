@@ -11,24 +11,24 @@ use crate::entry::Command;
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
-use crate::value_words::words;
+use crate::one_of::{Word, one_of};
 
-/// The kinds of a recording.
-const KINDS: [(Kind, &str, &str); 4] = [
-    (Kind::Heaptrack, "heaptrack", "heaptrack, raw or interpreted, plain or packed by gzip or zstd"),
+/// The kind of a recording.
+const KINDS: [Word<Kind>; 4] = [
+    ("heaptrack", Kind::Heaptrack, "heaptrack, raw or interpreted, plain or packed by gzip or zstd"),
     (
-        Kind::Profile(ProfileKind::Dhat),
         "dhat",
+        Kind::Profile(ProfileKind::Dhat),
         "A heap profile of Valgrind's DHAT or of the Rust crate: refused, with what reads it",
     ),
     (
-        Kind::Profile(ProfileKind::Pprof),
         "pprof",
+        Kind::Profile(ProfileKind::Pprof),
         "A heap profile of Go and others: refused, with what reads it",
     ),
     (
-        Kind::Profile(ProfileKind::HeapText),
         "heap-text",
+        Kind::Profile(ProfileKind::HeapText),
         "A heap profile as jemalloc or gperftools write it: refused, with what reads it",
     ),
 ];
@@ -52,7 +52,7 @@ pub struct Arguments {
     /// The recording; `-` is standard input
     file: PathBuf,
     /// The kind of recording [default: found from its contents]
-    #[arg(long, value_name = "FORMAT", value_parser = words(&KINDS))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&KINDS))]
     from: Option<Kind>,
     /// The trace to write [default: NAME.heaptoll in the current folder]
     #[arg(short, long, value_name = "FILE")]

@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_report::format::{and_list, shell_command};
 use heaptoll_runs::graph;
 use heaptoll_runs::preparation::baseline::DEFAULT;
@@ -19,23 +21,23 @@ use crate::duration::positive_seconds;
 use crate::entry::{Command, writes};
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
+use crate::one_of::{Word, one_of};
 use crate::outputs::own_arguments;
 use crate::recording::scratch_for_trace;
 use crate::session::Session;
-use crate::value_words::words;
-use crate::workload_args::SizeArg;
+use crate::workload_args::SIZES;
 use crate::{exit, hints, terminal};
 
-/// The kinds of leak that make the command fail.
-const FAULTS: [(Fault, &str, &str); 4] = [
-    (Fault::Definite, "definite", "Objects that no pointer leads to"),
-    (Fault::Possible, "possible", "Objects that only interior pointers lead to"),
+/// The kind of leak that makes the command fail.
+const FAULTS: [Word<Fault>; 4] = [
+    ("definite", Fault::Definite, "Objects that no pointer leads to"),
+    ("possible", Fault::Possible, "Objects that only interior pointers lead to"),
     (
-        Fault::Growing,
         "growing",
+        Fault::Growing,
         "Call sites whose live bytes rise over the whole run, or all live bytes together",
     ),
-    (Fault::NeverFreed, "never-freed", "Anything that is not freed at the end"),
+    ("never-freed", Fault::NeverFreed, "Anything that is not freed at the end"),
 ];
 
 /// What leaks: lost objects, reachable ones that are no longer touched, and growth.
@@ -59,13 +61,14 @@ pub struct Arguments {
     #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"])]
     trace: Option<PathBuf>,
     /// Exit with status 1 on such a leak; may be given several times
-    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = words(&FAULTS))]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = one_of(&FAULTS))]
     fail_on: Vec<Fault>,
     /// A file of known leaks: lines `function PATTERN` or `object PATTERN`, `*` for any text. Call stacks with such a
     /// frame are left out and summed up; may be given several times
     #[arg(long, value_name = "FILE")]
     suppress: Vec<PathBuf>,
-    /// The manager to run over, by name (`heaptoll managers`) or path [default: the program's own]
+    /// The manager to run over, by name (`heaptoll managers`) or path; layers go in front
+    /// (`quarantine=2M/mimalloc`), options after (`tithe,heap=32M`) [default: the program's own]
     #[arg(short, long, value_name = "MANAGER", conflicts_with = "trace")]
     manager: Option<String>,
     /// Keep the trace; traces of other processes go to FILE.children [default: a temporary file]
@@ -74,7 +77,7 @@ pub struct Arguments {
     /// Overwrite the trace when it exists
     #[arg(short, long, requires = "output")]
     force: bool,
-    /// Seconds after which the run is ended
+    /// Seconds after which a run is ended and marked
     #[arg(long, value_name = "T", default_value_t = LIMIT_S, conflicts_with = "trace", allow_negative_numbers = true,
         value_parser = positive_seconds)]
     timeout: f64,
@@ -86,8 +89,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
     program: Option<String>,
     /// Input size of the catalog program [default: quick]
-    #[arg(long, value_enum, value_name = "SIZE", requires = "program")]
-    size: Option<SizeArg>,
+    #[arg(long, value_name = "SIZE", requires = "program", value_parser = one_of(&SIZES))]
+    size: Option<Size>,
     #[command(flatten)]
     frames: FramesArguments,
     #[command(flatten)]
@@ -174,24 +177,21 @@ fn recording(arguments: &Arguments, trace: &Path) -> graph::Request {
         traced: traced::Request {
             workload: Workload {
                 program: arguments.program.iter().cloned().collect(),
-                all: false,
-                set: None,
-                size: arguments.size.unwrap_or(SizeArg::Quick).into(),
-                catalog: None,
+                size: arguments.size.unwrap_or(Size::Quick),
                 stdin: StandardInput::file_or_own(None),
-                serve: None,
-                after_load: None,
-                command: arguments.command.clone(),
+                ..Workload::of_command(&arguments.command)
             },
             baseline: manager.clone().unwrap_or_else(|| DEFAULT.into()),
             manager: manager.into_iter().collect(),
-            timeout_s: arguments.timeout,
-            expect_status: 0,
+            protocol: Protocol {
+                timeout_s: arguments.timeout,
+                repeat_command: own_arguments(),
+                ..Protocol::default()
+            },
             pin: true,
             is_stored: false,
             db: None,
             allocator_symbols: None,
-            command: own_arguments(),
         },
         output: trace.to_owned(),
         force: arguments.force,
@@ -213,7 +213,7 @@ fn again(arguments: &Arguments) -> String {
     option("-m", arguments.manager.clone());
     option("--process", arguments.process.clone());
     option("--program", arguments.program.clone());
-    option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
+    option("--size", arguments.size.map(|size| size.name().into()));
     for file in &arguments.suppress {
         option("--suppress", Some(file.display().to_string()));
     }
@@ -284,7 +284,7 @@ fn judged(images: &[&Image], arguments: &Arguments) -> Result<u8, Failure> {
     }
     if !found.is_empty() {
         let name = |fault: &Fault| {
-            FAULTS.iter().find(|(known, ..)| known == fault).map(|(_, word, _)| (*word).to_owned())
+            FAULTS.iter().find(|(_, one, _)| one == fault).map(|(name, ..)| (*name).to_owned())
         };
         let names: Vec<String> = found.iter().filter_map(name).collect();
         terminal::error(&format!("status {} by --fail-on: {}", exit::TROUBLE, and_list(&names)));

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::ledger::{self, LivePeak, ReplayRequest, Request};
@@ -17,11 +18,11 @@ use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::entry::{Command, writes};
 use crate::memory::MemoryArguments;
+use crate::one_of::one_of;
 use crate::recording::{EndArguments, record, scratch_for_trace};
 use crate::replays::TOUCHES;
 use crate::session::Session;
-use crate::value_words::words;
-use crate::workload_args::SizeArg;
+use crate::workload_args::SIZES;
 use crate::{exit, hints, outputs, terminal};
 
 /// Where a program's memory is: rows that add up to its resident set.
@@ -53,9 +54,10 @@ pub struct Arguments {
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// What a replay does with blocks: `write` writes each in full when it is allocated
-    #[arg(long, value_name = "HOW", value_parser = words(&TOUCHES), default_value = "write", requires_all = ["trace", "manager"])]
+    #[arg(long, value_name = "HOW", default_value = "write", requires_all = ["trace", "manager"],
+        value_parser = one_of(&TOUCHES))]
     touch: Touch,
-    /// Seconds after which a replay is killed and marked
+    /// Seconds after which a run is ended and marked
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds, requires_all = ["trace", "manager"])]
     timeout: f64,
     /// Keep the trace; traces of other processes go to FILE.children [default: a temporary file]
@@ -80,8 +82,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
     program: Option<String>,
     /// Input size of the catalog program [default: full]
-    #[arg(long, value_enum, value_name = "SIZE", requires = "program")]
-    size: Option<SizeArg>,
+    #[arg(long, value_name = "SIZE", requires = "program", value_parser = one_of(&SIZES))]
+    size: Option<Size>,
     #[command(flatten)]
     memory: MemoryArguments,
     #[command(flatten)]
@@ -164,7 +166,7 @@ fn recording(arguments: &Arguments, trace: &Path, stdin: Option<&Path>) -> recor
         program: ProgramChoice {
             command: arguments.command.clone(),
             name: arguments.program.clone(),
-            size: arguments.size.unwrap_or(SizeArg::Full).into(),
+            size: arguments.size.unwrap_or(Size::Full),
             catalog: None,
             stdin: stdin.map(Path::to_owned),
         },
@@ -191,7 +193,7 @@ fn again(arguments: &Arguments) -> String {
     };
     option("-m", arguments.manager.first().cloned());
     option("--program", arguments.program.clone());
-    option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
+    option("--size", arguments.size.map(|size| size.name().into()));
     let switches =
         [(arguments.collect, "--collect"), (arguments.exact, "--exact"), (arguments.no_sites, "--no-sites")];
     words.extend(switches.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| (*name).to_owned()));

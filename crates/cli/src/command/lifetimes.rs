@@ -12,13 +12,13 @@ use crate::exit;
 use crate::frames::FramesArguments;
 use crate::hints;
 use crate::memory::MemoryArguments;
-use crate::value_words::words;
+use crate::one_of::{Word, one_of};
 
 /// The groups of objects.
-const GROUPS: [(By, &str, &str); 3] = [
-    (By::Size, "size", "The power of two above the object's last size"),
-    (By::Site, "site", "The call stack that made it (record with --sites)"),
-    (By::Thread, "thread", "The thread that made it"),
+const GROUPS: [Word<By>; 3] = [
+    ("size", By::Size, "The power of two above the object's last size"),
+    ("site", By::Site, "The call stack that made it (record with --sites)"),
+    ("thread", By::Thread, "The thread that made it"),
 ];
 
 /// How long the objects of a trace live, and whether generations would pay.
@@ -38,7 +38,7 @@ pub struct Arguments {
     /// A trace made by `heaptoll record`; `-` is standard input
     trace: PathBuf,
     /// How the second table groups objects
-    #[arg(long, value_name = "WHAT", value_parser = words(&GROUPS), default_value = "size")]
+    #[arg(long, value_name = "WHAT", default_value = "size", value_parser = one_of(&GROUPS))]
     by: By,
     #[command(flatten)]
     frames: FramesArguments,

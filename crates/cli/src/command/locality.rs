@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::callgrind_file;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiments::locality::{self, Alone, Request};
@@ -11,6 +11,7 @@ use self::options::{SamplingArg, Sizes};
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
 use crate::exit;
+use crate::one_of::{Word, one_of};
 use crate::session::Session;
 use crate::terminal;
 use crate::traced_arguments::TracedArguments;
@@ -21,15 +22,11 @@ mod options;
 const SIZES: &str = "16K,64K,256K,1M,4M,16M";
 
 /// Whether the program's references are also simulated alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PlacementArg {
-    /// If more than one manager is compared
-    Auto,
-    /// Always
-    Yes,
-    /// Never: faster
-    No,
-}
+const PLACEMENTS: [Word<Alone>; 3] = [
+    ("auto", Alone::WhenCompared, "If more than one manager is compared"),
+    ("yes", Alone::Always, "Always"),
+    ("no", Alone::Never, "Never: faster"),
+];
 
 /// Simulate caches and memories of every size: where does a manager put objects, and what does that cost?
 ///
@@ -69,8 +66,8 @@ pub struct Arguments {
     sample: SamplingArg,
     /// Also simulate the program's references alone, to separate placement from pollution [default: if managers are
     /// compared]
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = PlacementArg::Auto, hide_default_value = true)]
-    placement: PlacementArg,
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true, value_parser = one_of(&PLACEMENTS))]
+    placement: Alone,
     /// Working sets over windows of N references of the program [default: as short as the chart allows]
     #[arg(long, value_name = "N", value_parser = options::window)]
     window: Option<u64>,
@@ -119,11 +116,7 @@ impl Arguments {
             cache: self.cache.clone(),
             latency: self.latency.clone(),
             sampling: self.sample.sampling(),
-            alone: match self.placement {
-                PlacementArg::Auto => Alone::WhenCompared,
-                PlacementArg::Yes => Alone::Always,
-                PlacementArg::No => Alone::Never,
-            },
+            alone: self.placement,
             window: self.window,
             memory_limit_bytes: self.memory_limit << 20,
             caches_bytes: self.sizes.0.clone(),

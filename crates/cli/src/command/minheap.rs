@@ -2,13 +2,13 @@
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiments::minheap::{self, Periods, tolerance};
 
 use crate::documents::DocumentOutputs;
-use crate::duration::positive_seconds;
 use crate::entry::{Command, writes};
 use crate::exit;
-use crate::outputs::own_arguments;
+use crate::protocol_arguments::Limits;
 use crate::session::Session;
 use crate::workload_args::WorkloadArgs;
 
@@ -26,6 +26,7 @@ use crate::workload_args::WorkloadArgs;
 /// Exit status: 0 all well; 1 a search or a baseline failed, or an output file could not be written; 2 bad request;
 /// 130 interrupted (finished programs are shown).
 #[derive(Debug, Args)]
+#[command(mut_arg("timeout", |arg| arg.default_value("60")))]
 #[command(after_help = "Examples:\n  heaptoll lab minheap -m tithe-collect -- gawk -f words.awk words\n  \
     heaptoll lab minheap -p cfrac -p lua --quick\n  \
     heaptoll lab minheap -m sweep/mimalloc3 -m sweep/jemalloc --every 32K --html heaps.html -p espresso --quick\n  \
@@ -48,12 +49,8 @@ pub struct Arguments {
     #[arg(short = 'n', long, alias = "repeats", value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=100))]
     repetitions: u32,
-    /// Seconds after which a run is killed; it then counts as another failure
-    #[arg(long, value_name = "T", default_value_t = 60.0, allow_negative_numbers = true, value_parser = positive_seconds)]
-    timeout: f64,
-    /// Exit status of a good run
-    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
-    expect_status: i32,
+    #[command(flatten)]
+    limits: Limits,
     #[command(flatten)]
     outputs: DocumentOutputs,
     #[command(flatten)]
@@ -74,10 +71,7 @@ impl Command for Arguments {
             baseline: arguments.baseline.clone(),
             every_bytes: arguments.every.0.clone(),
             tolerance: arguments.tolerance,
-            repeats: arguments.repetitions,
-            timeout_s: arguments.timeout,
-            expect_status: arguments.expect_status,
-            command: own_arguments(),
+            protocol: Protocol { repetitions: arguments.repetitions, ..arguments.limits.protocol() },
         };
         let found = minheap::run(&request, &session.context())?;
         let code = arguments.outputs.deliver(&found.document, &found.figures)?;

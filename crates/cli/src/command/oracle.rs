@@ -2,19 +2,18 @@
 
 use std::path::PathBuf;
 
+use crate::documents::DocumentOutputs;
+use crate::entry::{Command, writes};
+use crate::exit;
+use crate::protocol_arguments::Limits;
+use crate::session::Session;
+use crate::traced_arguments::LIMIT;
+use crate::workload_args::Programs;
 use clap::Args;
+use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::oracle::{self, Request};
-use heaptoll_runs::traced::LIMIT_S;
-
-use crate::documents::DocumentOutputs;
-use crate::duration::positive_seconds;
-use crate::entry::{Command, writes};
-use crate::exit;
-use crate::outputs::own_arguments;
-use crate::session::Session;
-use crate::workload_args::{Programs, SizeArg};
 
 /// Record the last use of each object of a program, for runs that free it then.
 ///
@@ -31,6 +30,7 @@ use crate::workload_args::{Programs, SizeArg};
 /// 130 interrupted.
 #[derive(Debug, Args)]
 #[command(
+    mut_arg("timeout", |arg| arg.default_value(LIMIT)),
     after_help = "Examples:\n  heaptoll lab oracle -o gawk.oracle -- gawk -f report.awk access.log\n  \
     heaptoll run -m oracle=free,file=gawk.oracle/mimalloc3 -m oracle=last-use,file=gawk.oracle/mimalloc3 -- \
     gawk -f report.awk access.log\n  \
@@ -55,12 +55,8 @@ pub struct Arguments {
     /// Do not prove that early frees are safe
     #[arg(long)]
     no_proof: bool,
-    /// Seconds after which a run is ended
-    #[arg(long, value_name = "T", default_value_t = LIMIT_S, allow_negative_numbers = true, value_parser = positive_seconds)]
-    timeout: f64,
-    /// Exit status of a good run
-    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
-    expect_status: i32,
+    #[command(flatten)]
+    limits: Limits,
     #[command(flatten)]
     programs: Programs,
     #[command(flatten)]
@@ -80,14 +76,12 @@ impl Command for Arguments {
             None => default_folder()?,
         };
         let request = Request {
-            workload: arguments.programs.workload(SizeArg::Demo),
+            workload: arguments.programs.workload(Size::Demo),
             output,
             force: arguments.force || arguments.output.is_none(),
             graph: arguments.graph,
             prove: !arguments.no_proof,
-            timeout_s: arguments.timeout,
-            expect_status: arguments.expect_status,
-            command: own_arguments(),
+            protocol: arguments.limits.protocol(),
         };
         let found = oracle::run(&request, &session.context())?;
         let code = arguments.outputs.deliver(&found.document, &found.figures)?;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::cluster::{ClusterError, MachineClass, Plan, planning};
+use heaptoll_experiments::cluster::planning::{self, Cut};
+use heaptoll_experiments::cluster::{ClusterError, MachineClass, Plan};
 use heaptoll_report::ReportError;
 use heaptoll_report::files::write_atomically;
 use heaptoll_report::format::{and_list, plural, shell_path};
@@ -13,6 +14,7 @@ use heaptoll_units::took;
 use crate::duration::duration;
 use crate::entry::{Command, writes};
 use crate::gate_programs::ProgramArguments;
+use crate::protocol_arguments::{FIXED, Paired, Seeded};
 use crate::run_settings::RunSettings;
 use crate::session::Session;
 use crate::terminal;
@@ -46,13 +48,13 @@ pub struct Arguments {
     #[command(flatten)]
     cut: CutArguments,
     /// Write the class of this machine, and plan nothing
-    #[arg(long, conflicts_with_all = ["CutArguments", "repetitions", "RunSettings", "Programs", "ServerArgs"])]
+    #[arg(long, conflicts_with_all = ["CutArguments", "repetitions", "RunSettings", "Programs", "ServerArgs"],
+        conflicts_with_all = FIXED)]
     machine: bool,
     #[command(flatten)]
     settings: RunSettings,
-    /// Timed repetitions on each class of machines; below 6 no difference can be claimed [default: 10]
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    repetitions: Option<u32>,
+    #[command(flatten)]
+    paired: Paired,
     #[command(flatten)]
     workload: WorkloadArgs,
     #[command(subcommand)]
@@ -72,9 +74,10 @@ struct CutArguments {
 }
 
 impl CutArguments {
-    /// The classes of machines that were given.
-    fn classes(&self) -> Result<Vec<MachineClass>, Failure> {
-        self.class.iter().map(|text| read_class(text)).collect()
+    /// How to cut, as the library takes it.
+    fn cut(&self) -> Result<Cut, Failure> {
+        let classes = self.class.iter().map(|text| read_class(text)).collect::<Result<_, _>>()?;
+        Ok(Cut { shard_s: self.shard_time, classes })
     }
 }
 
@@ -94,6 +97,7 @@ enum What {
 ///
 /// Exit status: 0 all well; 2 bad request; 130 interrupted.
 #[derive(Debug, Args)]
+#[command(mut_arg("expect_status", |arg| arg.help("Exit status of a good run [default: 0, or the file's]")))]
 #[command(
     after_help = "Examples:\n  heaptoll lab shards plan gate -o gate.plan -n 60 --base ./old --new ./new -- in.xml\n  \
     heaptoll lab shards work gate.plan --shard 0 -o shards\n  \
@@ -111,6 +115,8 @@ struct GateArguments {
     repetitions: u32,
     #[command(flatten)]
     programs: ProgramArguments,
+    #[command(flatten)]
+    seeded: Seeded,
 }
 
 impl Command for Arguments {
@@ -132,24 +138,19 @@ impl Command for Arguments {
         if arguments.machine {
             return write_class(output);
         }
-        let classes = arguments.cut.classes()?;
+        let cut = arguments.cut.cut()?;
         let session = Session::begin()?;
-        let request = planning::Request {
-            run: arguments.settings.request(&arguments.workload, arguments.repetitions),
-            shard_s: arguments.cut.shard_time,
-            classes,
-        };
-        keep(&planning::plan(&request, &session.context())?, output)
+        let request = arguments.settings.request(&arguments.workload, &arguments.paired);
+        keep(&planning::plan(&request, &cut, &session.context())?, output)
     }
 }
 
 fn plan_gate(arguments: &GateArguments) -> Result<u8, Failure> {
     writable(&arguments.output)?;
-    let (classes, gate) = (arguments.cut.classes()?, arguments.programs.request()?);
+    let cut = arguments.cut.cut()?;
+    let request = arguments.programs.request(&arguments.seeded, arguments.repetitions)?;
     let session = Session::begin()?;
-    let (repetitions, shard_s) = (arguments.repetitions, arguments.cut.shard_time);
-    let request = planning::GateRequest { gate, repetitions, shard_s, classes };
-    keep(&planning::plan_gate(&request, &session.context())?, &arguments.output)
+    keep(&planning::plan_gate(&request, &cut, &session.context())?, &arguments.output)
 }
 
 /// Writes a plan, and prints what to do with it.

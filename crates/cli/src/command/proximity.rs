@@ -6,10 +6,9 @@ use heaptoll_experiments::proximity;
 use heaptoll_experiments::proximity::Shape;
 
 use crate::documents::DocumentOutputs;
-use crate::duration::positive_seconds;
 use crate::entry::{Command, writes};
 use crate::exit;
-use crate::outputs::own_arguments;
+use crate::protocol_arguments::Seeded;
 use crate::session::Session;
 use crate::workload_args::WorkloadArgs;
 
@@ -58,15 +57,8 @@ pub struct Arguments {
     /// system calls per request, outside its time)
     #[arg(long)]
     cpu: bool,
-    /// Seed of the order of runs [default: from the clock, shown]
-    #[arg(long, value_name = "S")]
-    seed: Option<u64>,
-    /// Seconds after which a run is killed
-    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
-    timeout: f64,
-    /// Exit status of a good run
-    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
-    expect_status: i32,
+    #[command(flatten)]
+    seeded: Seeded,
     #[command(flatten)]
     outputs: DocumentOutputs,
     #[command(flatten)]
@@ -90,17 +82,13 @@ impl Command for Arguments {
             workload: arguments.workload.workload(),
             manager: arguments.manager.clone(),
             collections: arguments.collections.clone(),
-            runs: arguments.repetitions,
             shape: Shape {
                 groups: arguments.groups as usize,
                 fewest: arguments.fewest as usize,
                 cap: arguments.cap,
             },
-            seed: arguments.seed,
             cpu: arguments.cpu,
-            timeout_s: arguments.timeout,
-            expect_status: arguments.expect_status,
-            command: own_arguments(),
+            protocol: arguments.seeded.protocol(arguments.repetitions),
         };
         let found = proximity::run(request, &session.context())?;
         let code = arguments.outputs.deliver(&found.document, &found.figures)?;

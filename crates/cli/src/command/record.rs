@@ -6,17 +6,19 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand};
+use heaptoll_catalog::Size;
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiment::places::Places;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::entry::{Command, writes};
 use crate::memory::bytes;
+use crate::one_of::{Word, one_of};
 use crate::outputs::{Pages, own_arguments};
 use crate::recording::EndArguments;
 use crate::session::Session;
-use crate::value_words::words;
-use crate::workload_args::SizeArg;
+use crate::workload_args::SIZES;
 use crate::written_files::TextFile;
 use crate::{exit, recording, terminal};
 use heaptoll_command::failure::Failure;
@@ -32,17 +34,17 @@ use heaptoll_runs::workload::Workload;
 const SEED: &str = "HEAPTOLL_SAMPLE_SEED";
 
 /// When events get a time: whether each has one.
-const TIMES: [(bool, &str, &str); 2] =
-    [(false, "batch", "About every millisecond"), (true, "event", "Each event: slower, and a larger trace")];
+const TIMES: [Word<bool>; 2] =
+    [("batch", false, "About every millisecond"), ("event", true, "Each event: slower, and a larger trace")];
 
 /// Processes that the program starts.
-const CHILDREN: [(Children, &str, &str); 2] = [
+const CHILDREN: [Word<Children>; 2] = [
     (
-        Children::Files,
         "files",
+        Children::Files,
         "Each process gets its own trace: FILE.children/PID.heaptoll, and PID.2.heaptoll after an exec",
     ),
-    (Children::Ignore, "ignore", "Only the first process is recorded, until an exec"),
+    ("ignore", Children::Ignore, "Only the first process is recorded, until an exec"),
 ];
 
 /// Record every allocation of a program into a trace for other commands.
@@ -92,7 +94,7 @@ pub struct Arguments {
     /// Record the call stack of each call
     #[arg(long)]
     sites: bool,
-    /// The manager to record over, by name (`heaptoll managers`) or path; layers go in front
+    /// The manager to run over, by name (`heaptoll managers`) or path; layers go in front
     /// (`quarantine=2M/mimalloc`), options after (`tithe,heap=32M`) [default: the program's own]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Option<String>,
@@ -100,7 +102,7 @@ pub struct Arguments {
     #[arg(long)]
     latency: bool,
     /// When events get a time
-    #[arg(long, action = ArgAction::Set, value_parser = words(&TIMES), default_value = "batch", value_name = "WHEN")]
+    #[arg(long, action = ArgAction::Set, value_parser = one_of(&TIMES), default_value = "batch", value_name = "WHEN")]
     time: bool,
     /// Take snapshots of the memory for `heaptoll ledger FILE`: 40 to 80 in a long run, fewer in a short one; each
     /// stops the program
@@ -110,7 +112,7 @@ pub struct Arguments {
     #[arg(long, requires = "ledger")]
     collect: bool,
     /// How to treat processes that the program starts
-    #[arg(long, value_parser = words(&CHILDREN), default_value = "files", value_name = "HOW")]
+    #[arg(long, default_value = "files", value_name = "HOW", value_parser = one_of(&CHILDREN))]
     children: Children,
     #[command(flatten)]
     end: EndArguments,
@@ -162,8 +164,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     program: Option<String>,
     /// Input size of the catalog program
-    #[arg(long, value_enum, default_value = "full", value_name = "SIZE", requires = "program")]
-    size: SizeArg,
+    #[arg(long, default_value = "full", value_name = "SIZE", requires = "program", value_parser = one_of(&SIZES))]
+    size: Size,
     /// A folder with your own catalog entries (docs/reference/program-format.md)
     #[arg(long, value_name = "DIR", requires = "program")]
     catalog: Option<PathBuf>,
@@ -221,7 +223,7 @@ fn program(arguments: &Arguments) -> ProgramChoice {
     ProgramChoice {
         command: arguments.command.clone(),
         name: arguments.program.clone(),
-        size: arguments.size.into(),
+        size: arguments.size,
         catalog: arguments.catalog.clone(),
         stdin: None,
     }
@@ -281,24 +283,23 @@ fn record_graph(arguments: &Arguments) -> Result<u8, Failure> {
         traced: traced::Request {
             workload: Workload {
                 program: arguments.program.iter().cloned().collect(),
-                all: false,
-                set: None,
-                size: arguments.size.into(),
+                size: arguments.size,
                 catalog: arguments.catalog.clone(),
                 stdin: StandardInput::file_or_own(None),
-                serve: None,
-                after_load: None,
-                command: arguments.command.clone(),
+                ..Workload::of_command(&arguments.command)
             },
             baseline: manager.clone().unwrap_or_else(|| DEFAULT.into()),
             manager: manager.into_iter().collect(),
-            timeout_s: arguments.timeout,
-            expect_status: arguments.expect_status,
+            protocol: Protocol {
+                timeout_s: arguments.timeout,
+                expect_status: arguments.expect_status,
+                repeat_command: own_arguments(),
+                ..Protocol::default()
+            },
             pin: true,
             is_stored: false,
             db: None,
             allocator_symbols: arguments.allocator_symbols.clone(),
-            command: own_arguments(),
         },
         output: output.unwrap_or_else(|| PathBuf::from(format!("{}.graph", name.unwrap_or_default()))),
         force: arguments.force,

@@ -8,16 +8,16 @@ use heaptoll_experiments::replay::{self, Order, Request, Touch};
 use heaptoll_runs::preparation::baseline;
 
 use crate::entry::{Command, writes};
+use crate::one_of::{Word, one_of};
 use crate::replays::{ReplayArguments, TOUCHES, again, status};
 use crate::session::Session;
-use crate::value_words::words;
 
-/// Orders of a trace's threads.
-const ORDERS: [(Order, &str, &str); 2] = [
-    (Order::Exact, "exact", "As recorded: one call at a time, whichever thread makes it"),
+/// Order of a trace's threads.
+const ORDERS: [Word<Order>; 2] = [
+    ("exact", Order::Exact, "As recorded: one call at a time, whichever thread makes it"),
     (
-        Order::PerThread,
         "per-thread",
+        Order::PerThread,
         "Each thread as fast as possible; only the calls for one object keep their order",
     ),
 ];
@@ -51,10 +51,10 @@ pub struct Arguments {
     #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
     baseline: String,
     /// Order of threads [default: per-thread for times, exact for memory]
-    #[arg(long, value_name = "ORDER", value_parser = words(&ORDERS))]
+    #[arg(long, value_name = "ORDER", value_parser = one_of(&ORDERS))]
     order: Option<Order>,
     /// Accesses to blocks [default: none for times, write for memory]
-    #[arg(long, value_name = "HOW", value_parser = words(&TOUCHES))]
+    #[arg(long, value_name = "HOW", value_parser = one_of(&TOUCHES))]
     touch: Option<Touch>,
     /// Replay the whole trace N times in the same process, for the long run
     #[arg(long = "loop", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -10,9 +10,9 @@ use heaptoll_experiments::simulated_machine;
 
 use crate::entry::{Command, writes};
 use crate::memory;
+use crate::one_of::{Word, one_of};
 use crate::replays::{ReplayArguments, again, status};
 use crate::session::Session;
-use crate::value_words::words;
 
 /// The least heap, bytes: a page.
 const PAGE: u64 = 4096;
@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size, default_value = "1.5x,2x,3x")]
     heap: Vec<HeapSize>,
     /// The smallest heap that multiples refer to
-    #[arg(long, value_name = "WHICH", value_parser = words(&BASES), default_value = "least")]
+    #[arg(long, value_name = "WHICH", default_value = "least", value_parser = one_of(&BASES))]
     multiple_of: HeapBase,
     /// Compare each collection with the trace, in one more run per collector and heap; a lost or changed object that
     /// is still needed ends the run
@@ -74,10 +74,10 @@ pub struct Arguments {
     replay: ReplayArguments,
 }
 
-/// The smallest heaps that multiples may refer to.
-const BASES: [(HeapBase, &str, &str); 2] = [
-    (HeapBase::Least, "least", "The smallest of all collectors, to compare them at equal memory"),
-    (HeapBase::Own, "own", "Each collector's own"),
+/// The smallest heap that multiples refer to.
+const BASES: [Word<HeapBase>; 2] = [
+    ("least", HeapBase::Least, "The smallest of all collectors, to compare them at equal memory"),
+    ("own", HeapBase::Own, "Each collector's own"),
 ];
 
 fn size(text: &str) -> Result<HeapSize, String> {

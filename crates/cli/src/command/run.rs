@@ -31,7 +31,7 @@ impl Command for Arguments {
             Some(path) => {
                 // Output files are named from where the command was given.
                 let outputs = arguments.outputs.absolute();
-                (Run::resume(path, arguments.repetitions, arguments.exact, &context)?, outputs)
+                (Run::resume(path, arguments.paired.repetitions, arguments.exact, &context)?, outputs)
             }
             None => (Run::begin(&arguments.request(), &context)?, arguments.outputs.clone()),
         };

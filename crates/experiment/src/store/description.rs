@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::error::StoreError;
 use super::file::ExperimentFile;
 use super::layout::WRITTEN_BY;
-use crate::experiment::{Experiment, Settings};
+use crate::experiment::{Experiment, Protocol};
 
 /// Writes everything but the rows, all of it or nothing.
 ///
@@ -55,9 +55,9 @@ pub(super) fn read(file: &ExperimentFile) -> Result<Experiment, StoreError> {
 }
 
 /// The settings. One that is not known may change what the rows mean, and comes from a later version.
-fn settings(file: &ExperimentFile) -> Result<Settings, StoreError> {
+fn settings(file: &ExperimentFile) -> Result<Protocol, StoreError> {
     let stored: Map<String, Value> = get(file, "settings")?;
-    let known = serde_json::to_value(Settings::default()).unwrap_or_default();
+    let known = serde_json::to_value(Protocol::default()).unwrap_or_default();
     if let Some(setting) = stored.keys().find(|name| known.get(name).is_none()) {
         let (path, setting) = (file.path.clone(), setting.clone());
         return Err(StoreError::UnknownSetting { path, setting, needed: file.written_by() });

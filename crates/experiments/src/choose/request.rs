@@ -13,7 +13,7 @@ pub const FLOOR: f64 = 0.02;
 /// What to choose, and how.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What every run has in common: programs, seed, limits. Managers and repetitions are of each round.
+    /// What every run has in common: programs, seed, limits. Managers are of each round; repetitions are of the fresh runs.
     pub run: run::Request,
     /// Managers and stacks to choose from; the modern ones, with their settings, without any.
     pub manager: Vec<String>,
@@ -32,6 +32,13 @@ pub struct Request {
 }
 
 impl Request {
+    /// The baseline and these candidates.
+    pub(super) fn runs_of(&self, names: &[String]) -> run::Request {
+        let baseline = self.run.baseline().to_owned();
+        let manager = std::iter::once(baseline.clone()).chain(names.iter().cloned()).collect();
+        run::Request { manager, baseline: Some(baseline), ..self.run.clone() }
+    }
+
     pub(super) fn limits(&self) -> Limits {
         Limits { memory_bytes: self.memory_limit_bytes, p99_ms: self.p99_limit_ms }
     }

@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::Comparison;
-use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::experiment::{Experiment, Protocol};
 use heaptoll_experiment::observation::Phase;
 use heaptoll_experiment::runner::Ending;
 use heaptoll_scratch::Scratch;
 
 use super::figures::Candidate;
-use super::request::{FINALISTS, REPETITIONS, Request};
+use super::request::{FINALISTS, Request};
 use super::schedule::Schedule;
 use super::score::{Measured, measured};
 use super::servers;
@@ -41,7 +41,7 @@ pub(super) struct Searched {
 /// # Errors
 /// The request cannot be carried out, no candidate works, or Ctrl-C.
 pub(super) fn search(request: &Request, names: Vec<String>, context: &Context) -> Result<Searched, Failure> {
-    let fresh = request.run.repetitions.unwrap_or(REPETITIONS);
+    let fresh = request.run.protocol.repetitions;
     let all = (names.len() as u64 + 1) * u64::from(fresh);
     if names.len() <= FINALISTS {
         return Ok(Searched { finalists: names, full_runs: all, ..Searched::default() });
@@ -91,14 +91,13 @@ impl<'a> Search<'a> {
         scratch: &Scratch,
         context: &'a Context<'a>,
     ) -> Result<Search<'a>, Failure> {
-        let mut all = request.run.clone();
-        all.manager = std::iter::once(all.baseline().to_owned()).chain(names.iter().cloned()).collect();
+        let mut all = request.runs_of(names);
         // A candidate whose first runs alone are slow is not let go by them.
-        (all.precision, all.budget_s, all.warmup) = (None, None, 1);
+        let usual = all.protocol;
         // Each round adds its own.
-        all.repetitions = Some(0);
+        all.protocol = Protocol { repetitions: 0, warmup: 1, precision: None, budget_s: None, ..usual };
         all.db = Some(scratch.path().join("search.db"));
-        let fresh = request.run.repetitions.unwrap_or(REPETITIONS);
+        let fresh = request.run.protocol.repetitions;
         let begun = Instant::now();
         let run = Run::begin(&all, context)?;
         let schedule = Schedule::new(names.len(), FINALISTS, fresh);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use heaptoll_experiment::experiment::{Experiment, Machine, Settings};
+use heaptoll_experiment::experiment::{Experiment, Machine, Protocol};
 use heaptoll_experiment::shards::Shard;
 use heaptoll_experiment::store::Store;
 use heaptoll_experiment::store::merging::Merging;
@@ -151,7 +151,7 @@ fn read(files: &[PathBuf]) -> Result<Read, ClusterError> {
 /// What all shards of a plan have in common.
 fn without_shard(described: Experiment) -> Experiment {
     Experiment {
-        settings: Settings { shards: vec![], ..described.settings },
+        settings: Protocol { shards: vec![], ..described.settings },
         machine: Machine::default(),
         own_cost: None,
         ..described

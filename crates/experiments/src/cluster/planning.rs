@@ -23,6 +23,7 @@ use super::role::Role;
 use crate::run;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
+use heaptoll_gate::request::Request as GateRequest;
 use heaptoll_gate::sharded::{self, PlannedGate};
 use heaptoll_runs::cells;
 use heaptoll_runs::measurement;
@@ -36,10 +37,8 @@ const STARTUP_S: f64 = 0.01;
 /// A traced run takes so many times a run, roughly; a gate makes three of them, and two recordings.
 const COUNTS: f64 = 150.0;
 
-/// What to plan.
-pub struct Request {
-    /// The experiment.
-    pub run: run::Request,
+/// How an experiment is cut.
+pub struct Cut {
     /// Time of a shard, s.
     pub shard_s: f64,
     /// The classes of machines; this machine's without any.
@@ -50,33 +49,21 @@ pub struct Request {
 ///
 /// # Errors
 /// The request cannot be carried out, the baseline fails, or Ctrl-C.
-pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
-    check(&request.run)?;
-    let experiment = run::describe(&request.run, context)?;
-    let catalog = catalog(&request.run, &experiment);
-    cut(Described { experiment, catalog, gate: None }, request.shard_s, &request.classes, context)
-}
-
-/// A gate to plan.
-pub struct GateRequest {
-    /// The gate.
-    pub gate: heaptoll_gate::request::Request,
-    /// Repetitions on each class of machines.
-    pub repetitions: u32,
-    /// Time of a shard, s.
-    pub shard_s: f64,
-    /// The classes of machines; this machine's without any.
-    pub classes: Vec<MachineClass>,
+pub fn plan(request: &run::Request, how: &Cut, context: &Context) -> Result<Plan, Failure> {
+    check(request)?;
+    let experiment = run::describe(request, context)?;
+    let catalog = catalog(request, &experiment);
+    cut(Described { experiment, catalog, gate: None }, how, context)
 }
 
 /// Makes the plan of a gate; both builds of each program run twice: to see that they run, and for the time that it takes.
 ///
 /// # Errors
 /// The request cannot be carried out, a build fails, or Ctrl-C.
-pub fn plan_gate(request: &GateRequest, context: &Context) -> Result<Plan, Failure> {
-    let (experiment, gate) = sharded::describe(&request.gate, request.repetitions, context)?;
+pub fn plan_gate(request: &GateRequest, how: &Cut, context: &Context) -> Result<Plan, Failure> {
+    let (experiment, gate) = sharded::describe(request, context)?;
     let described = Described { experiment, catalog: None, gate: Some(gate) };
-    cut(described, request.shard_s, &request.classes, context)
+    cut(described, how, context)
 }
 
 /// What is cut.
@@ -86,13 +73,8 @@ struct Described {
     gate: Option<PlannedGate>,
 }
 
-/// Cuts an experiment for these classes of machines.
-fn cut(
-    described: Described,
-    shard_s: f64,
-    classes: &[MachineClass],
-    context: &Context,
-) -> Result<Plan, Failure> {
+/// Cuts an experiment.
+fn cut(described: Described, how: &Cut, context: &Context) -> Result<Plan, Failure> {
     let Described { mut experiment, catalog, gate } = described;
     if kept_input::is_read_by(&experiment.programs) {
         return Err(Failure::Usage(
@@ -105,14 +87,14 @@ fn cut(
     let before = files(&experiment, &others, context)?;
     let times = try_out(&mut experiment, context)?;
     let files = without_outputs(before);
-    let classes = match classes {
+    let classes = match how.classes.as_slice() {
         [] => vec![MachineClass::here()],
         named => named.to_vec(),
     };
     check_names(&classes)?;
     let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
     let settings = &mut experiment.settings;
-    let mut shards = cutting::cut(&times, &names, settings.repetitions, settings.warmup, shard_s);
+    let mut shards = cutting::cut(&times, &names, settings.repetitions, settings.warmup, how.shard_s);
     let counted = gate.iter().flat_map(|gate| &gate.programs);
     let counted: Vec<(&str, f64)> =
         counted.map(|program| (program.name.as_str(), COUNTS * program.run_s)).collect();
@@ -137,12 +119,13 @@ fn cut(
 /// Refuses what cannot be cut.
 fn check(request: &run::Request) -> Result<(), Failure> {
     request.workload.require(false)?;
+    let protocol = &request.protocol;
     let refused = [
         (
-            request.precision.is_some() || request.budget_s.is_some(),
+            protocol.precision.is_some() || protocol.budget_s.is_some(),
             "--precision and --budget decide from the rows so far, but a shard has only its own: give -n",
         ),
-        (request.exact, "--exact counts on one machine: `heaptoll exact instructions` does it there"),
+        (protocol.exact, "--exact counts on one machine: `heaptoll exact instructions` does it there"),
         (request.db.is_some(), "--db: each shard has a file of its own; name the whole file when you merge"),
     ];
     match refused.into_iter().find(|(is_requested, _)| *is_requested) {

@@ -141,7 +141,7 @@ impl Plan<'_> {
 
     /// Runs the program twice under the C library's own malloc.
     pub(super) fn expected(&self, program: &ProgramInfo) -> Result<ExpectedResult, Failure> {
-        let mut expected = ExpectedResult { status: self.runs.expect_status, digest: None };
+        let mut expected = ExpectedResult { status: self.runs.protocol.expect_status, digest: None };
         let mut digests = Vec::new();
         for _ in 0..RIGHT_RUNS {
             let attempt = self.runs.attempt(program, &Set::default())?;
@@ -149,7 +149,7 @@ impl Plan<'_> {
                 return Err(Failure::NothingToCompare(format!(
                     "{} does not complete under glibc and without a limit: {}; pass --expect-status if another exit status is a good one",
                     program.name,
-                    attempt.ending(self.runs.timeout_s)
+                    attempt.ending(self.runs.protocol.timeout_s)
                 )));
             }
             digests.push(attempt.finished.digest);
@@ -183,10 +183,10 @@ impl Plan<'_> {
         let mut row = Collector::of(stack);
         let unlimited = self.runs.attempt(program, set)?;
         if !expected.is(&unlimited) {
-            let why = expected.judge(&unlimited, self.runs.timeout_s);
+            let why = expected.judge(&unlimited, self.runs.protocol.timeout_s);
             row.failure = Some(match why {
                 Outcome::Other(why) => format!("without a limit: {why}"),
-                _ => format!("without a limit: {}", unlimited.ending(self.runs.timeout_s)),
+                _ => format!("without a limit: {}", unlimited.ending(self.runs.protocol.timeout_s)),
             });
             return Ok(row);
         }
@@ -220,7 +220,7 @@ impl Plan<'_> {
             let limited = collector_options::with(self.known, stack, &format!("heap={heap}"))?;
             let set = Set { preload: set.preload.clone(), environment: limited.environment };
             let attempt = self.runs.attempt(program, &set)?;
-            let outcome = expected.judge(&attempt, self.runs.timeout_s);
+            let outcome = expected.judge(&attempt, self.runs.protocol.timeout_s);
             if outcome == Outcome::Done {
                 row.completed_although_refused += u32::from(attempt.sum(|slot| slot.refused_calls) > 0);
                 completed.push((heap, attempt.sum(|slot| slot.collections)));
@@ -263,7 +263,7 @@ impl Plan<'_> {
         };
         for _ in 0..self.repeats {
             let attempt = self.runs.attempt(program, &set)?;
-            match expected.judge(&attempt, self.runs.timeout_s) {
+            match expected.judge(&attempt, self.runs.protocol.timeout_s) {
                 Outcome::Done => {
                     row.used_high_bytes.push(attempt.most(|slot| slot.used_high_bytes));
                     row.collections = attempt.sum(|slot| slot.collections);

@@ -83,8 +83,8 @@ pub struct Native<'a> {
     pub file: &'a Path,
     /// What is in it.
     pub recorded: &'a OracleFile,
-    /// Time limit of a run, s.
-    pub timeout_s: f64,
+    /// Time limit of a run.
+    pub timeout: Duration,
     /// Places, Ctrl-C, messages.
     pub context: &'a Context<'a>,
 }
@@ -201,7 +201,7 @@ impl Native<'_> {
             environment,
             preload: vec![LayerKind::Oracle.object(self.context.places)],
             stdin: self.program.stdin.as_ref().map(PathBuf::from),
-            timeout: Duration::try_from_secs_f64(self.timeout_s).unwrap_or(Duration::MAX),
+            timeout: self.timeout,
             ..Invocation::default()
         }
     }

@@ -52,13 +52,7 @@ pub fn record(
     let refuse = |why: String| Failure::NothingToCompare(format!("{}: {why}", program.name));
     let executable = executable(program)?;
     let cell = Cell::alone(program, stack(program, request.graph, context));
-    let runner = TracedRunner {
-        copied: None,
-        tracer,
-        context: *context,
-        timeout_s: request.timeout_s,
-        expect_status: request.expect_status,
-    };
+    let runner = TracedRunner { copied: None, tracer, context: *context, protocol: &request.protocol };
     // Calls count where they arrive at the layer, as they do natively.
     let layer = LayerKind::Oracle.object(context.places);
     let only_in = layer.file_name().map(|name| format!("/{}", name.to_string_lossy())).unwrap_or_default();
@@ -104,7 +98,7 @@ pub fn record(
         program: program.name.clone(),
         command: program.command.clone(),
         executable,
-        status: request.expect_status,
+        status: request.protocol.expect_status,
         output_sha256: traced.finished.digest.clone(),
         unreachable,
         ..About::default()

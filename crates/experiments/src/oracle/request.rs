@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_runs::workload::Workload;
 
 /// What to record.
@@ -17,10 +18,6 @@ pub struct Request {
     pub graph: bool,
     /// Whether early frees are proved safe.
     pub prove: bool,
-    /// Time limit of a run, s.
-    pub timeout_s: f64,
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// The words of the command that began it.
-    pub command: Vec<String>,
+    /// How runs are made.
+    pub protocol: Protocol,
 }

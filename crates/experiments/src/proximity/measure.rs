@@ -41,12 +41,8 @@ pub struct Plan<'a> {
     pub java: bool,
     /// Collections a run.
     pub collections: &'a [u64],
-    /// Runs of each.
-    pub repetitions: u32,
     /// Groups.
     pub shape: Shape,
-    /// Of the order of runs.
-    pub seed: u64,
     /// Whether the processor time of requests is recorded.
     pub cpu: bool,
     /// Progress.
@@ -82,7 +78,7 @@ impl Plan<'_> {
         let measured = self.stacks(program, &first, into);
         let scales = || into.stacks.iter().flat_map(|stack| &stack.scales);
         let shown: Vec<&[Series]> = scales().map(|scale| scale.series.as_slice()).collect();
-        let found = portions(&shown, ALPHA, self.seed);
+        let found = portions(&shown, ALPHA, self.runs.protocol.seed);
         let scales = into.stacks.iter_mut().flat_map(|stack| &mut stack.scales);
         scales.zip(found).for_each(|(scale, found)| scale.stretches = found);
         measured
@@ -91,11 +87,11 @@ impl Plan<'_> {
     /// Announces how long the program will take, where that is long; `run_s` is what a run without a collector took.
     fn announce(&self, program: &ProgramInfo, run_s: f64) {
         let (stacks, settings) = (self.stacks.len(), self.collections.len());
-        let runs = stacks * settings * self.repetitions as usize;
+        let runs = stacks * settings * self.runs.protocol.repetitions as usize;
         let estimate = Estimate {
             what: format!(
                 "{}: {runs} runs to make ({stacks} stacks, {settings} numbers of collections, {} runs of each)",
-                program.name, self.repetitions
+                program.name, self.runs.protocol.repetitions
             ),
             seconds: runs as f64 * run_s,
             at_least: true,
@@ -168,11 +164,11 @@ impl Plan<'_> {
             return attempt.served_badly.clone();
         }
         match attempt.finished.ended {
-            Ended::Exit(status) if status == self.runs.expect_status => match digest {
+            Ended::Exit(status) if status == self.runs.protocol.expect_status => match digest {
                 Some(digest) if *digest != attempt.finished.digest => Some("wrong output".into()),
                 _ => None,
             },
-            _ => Some(attempt.ending(self.runs.timeout_s)),
+            _ => Some(attempt.ending(self.runs.protocol.timeout_s)),
         }
     }
 
@@ -257,7 +253,8 @@ impl Plan<'_> {
         let proven = match self.runs.proven(program, stack)? {
             Ok(set) => set,
             Err(why) => {
-                self.progress.advance(self.collections.len() as u64 * u64::from(self.repetitions));
+                self.progress
+                    .advance(self.collections.len() as u64 * u64::from(self.runs.protocol.repetitions));
                 row.refused = Some(why);
                 return Ok(row);
             }
@@ -270,8 +267,8 @@ impl Plan<'_> {
             let set = Set { preload: proven.preload.clone(), environment: set.environment };
             cells.push((Scale::new(aimed_at, every), set, vec![]));
         }
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        'all: for repetition in 0..self.repetitions {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.runs.protocol.seed);
+        'all: for repetition in 0..self.runs.protocol.repetitions {
             let mut order: Vec<usize> = (0..cells.len()).collect();
             order.shuffle(&mut rng);
             for at in order {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::experiment::{ProgramInfo, Protocol};
 use heaptoll_oracle::FreePoint;
 use heaptoll_reftrace_host::Tracer;
 use heaptoll_report::format::and_list;
@@ -121,9 +121,11 @@ fn of_program(
         force: true,
         graph: request.points.contains(&FreePoint::Unreachable),
         prove: true,
-        timeout_s: heaptoll_runs::traced::LIMIT_S,
-        expect_status: request.study.expect_status,
-        command: vec![],
+        protocol: Protocol {
+            timeout_s: heaptoll_runs::traced::LIMIT_S,
+            expect_status: request.study.protocol.expect_status,
+            ..Protocol::default()
+        },
     };
     let found = oracle::of_program(&recording, program, &path, tracer, context)?;
     let unsafe_free =

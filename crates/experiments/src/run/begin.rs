@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use heaptoll_experiment::experiment::{Experiment, Pairing, Settings};
+use heaptoll_experiment::experiment::{Experiment, Pairing, Protocol};
 use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::named::Named;
-use heaptoll_experiment::precision::FIRST_ANALYSIS;
 use heaptoll_experiment::store::Store;
 use heaptoll_experiment::{machine, working_copy};
-use heaptoll_launcher::slice;
+use heaptoll_launcher::{Thp, slice};
 
 use super::heaps::{self, Heaps};
-use super::request::{REPETITIONS, Request};
+use super::request::Request;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::beginning::{self, Beginning};
@@ -36,16 +35,17 @@ pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment)
 /// # Errors
 /// The request cannot be carried out, or Ctrl-C.
 pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Failure> {
-    if request.at_once_bytes.is_some() && request.pairing != Pairing::Lockstep {
+    let protocol = &request.protocol;
+    if protocol.at_once_bytes.is_some() && protocol.pairing != Pairing::Lockstep {
         return Err(Failure::Usage(
             "--memory-at-once is for lockstep: leave it out, or use --pairing lockstep".into(),
         ));
     }
     can_run_together(request)?;
-    if let Some(slice) = request.slice_s {
-        can_slice(request.pairing, slice)?;
+    if let Some(slice) = protocol.slice_s {
+        can_slice(protocol.pairing, slice)?;
     }
-    if request.working_copy {
+    if protocol.working_copy {
         let here = std::env::current_dir();
         let here =
             here.map_err(|error| Failure::Usage(format!("the current folder is not there: {error}")))?;
@@ -58,9 +58,8 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
     if heaps.is_some() {
         heaps::check(request, &managers, &programs)?;
     }
-    let thp = machine::read().thp;
-    if let Some(requested) = request.thp.filter(|requested| !requested.is_allowed_where(&thp)) {
-        let requested = requested.as_str();
+    let (thp, requested) = (machine::read().thp, &protocol.thp);
+    if !can_have(Thp::parse(requested).unwrap_or_default(), &thp) {
         return Err(Failure::Usage(format!(
             "--thp {requested}: this system's setting is `{thp}`, and a process cannot exceed it; echo \
              {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
@@ -69,34 +68,12 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
     let experiment = beginning::describe(
         Beginning {
             programs,
-            command: request.command.clone(),
             managers: &managers,
             chooses_baseline: request.baseline.is_none(),
             blocks: vec![],
             together: &request.together,
             derived: heaps.as_ref().map(|heaps| heaps as &dyn DerivedStacks),
-            settings: Settings {
-                repetitions: request.repetitions.unwrap_or(match (request.precision, request.budget_s) {
-                    (None, None) => REPETITIONS,
-                    _ => FIRST_ANALYSIS,
-                }),
-                warmup: request.warmup,
-                seed: request.seed.unwrap_or_default(),
-                timeout_s: request.timeout_s,
-                thp: request.thp.map(|thp| thp.as_str().to_owned()).unwrap_or_default(),
-                expect_status: request.expect_status,
-                pairing: request.pairing,
-                slice_s: request.slice_s,
-                working_copy: request.working_copy,
-                // With a budget alone no interval is narrow enough.
-                precision: request.precision.or(request.budget_s.map(|_| 0.0)),
-                budget_s: request.budget_s,
-                exact: request.exact,
-                named: Some(named(request, &known)),
-                ..Settings::default()
-            },
-            is_seeded: request.seed.is_some(),
-            at_once_bytes: request.at_once_bytes,
+            protocol: Protocol { named: Some(named(request, &known)), ..protocol.clone() },
         },
         context,
     )?;
@@ -104,9 +81,18 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
     Ok(experiment)
 }
 
+/// Whether a process can have these huge pages where the system is set to `system`: it can only have less.
+fn can_have(thp: Thp, system: &str) -> bool {
+    match thp {
+        Thp::Always => system == "always",
+        Thp::Madvise => system != "never",
+        Thp::System | Thp::Never => true,
+    }
+}
+
 /// Refuses programs for one block that are not run, or not in lockstep.
 fn can_run_together(request: &Request) -> Result<(), Failure> {
-    if request.pairing != Pairing::Lockstep && !request.together.is_empty() {
+    if request.protocol.pairing != Pairing::Lockstep && !request.together.is_empty() {
         return Err(Failure::Usage(
             "--together is for lockstep: leave it out, or use --pairing lockstep".into(),
         ));
@@ -157,4 +143,18 @@ fn nothing_left(experiment: &Experiment, only_baseline_requested: bool) -> Resul
         .map(|(program, stack, reason)| format!("  {stack} on {program}: {reason}"))
         .collect();
     Err(Failure::NothingToCompare(format!("no manager is left to compare:\n{}", reasons.join("\n"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_can_have_huge_pages_only_where_the_system_has_them() {
+        let allowed = |system| [Thp::Always, Thp::Madvise, Thp::Never].map(|word| can_have(word, system));
+        assert_eq!(allowed("always"), [true, true, true]);
+        assert_eq!(allowed("madvise"), [false, true, true]);
+        assert_eq!(allowed("never"), [false, false, true]);
+        assert!(can_have(Thp::System, "never"));
+    }
 }

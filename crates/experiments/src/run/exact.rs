@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol, StackInfo};
 use heaptoll_experiment::observation::{LocalityFigures, Observation, Outcome, Phase};
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::runner::Ending;
@@ -82,13 +82,13 @@ pub fn count(
         other => other?,
     };
     judge(experiment, &mut cells, &fitness);
-    let folder = experiment.settings.working_copy.then(|| PathBuf::from(&experiment.settings.directory));
+    let settings = experiment.settings.clone();
+    let folder = settings.working_copy.then(|| PathBuf::from(&settings.directory));
     let runner = TracedRunner {
         copied: folder.as_deref(),
         tracer,
         context: *context,
-        timeout_s: experiment.settings.timeout_s.max(LIMIT_S),
-        expect_status: experiment.settings.expect_status,
+        protocol: &Protocol { timeout_s: settings.timeout_s.max(LIMIT_S), ..settings },
     };
     if all(experiment, store, &runner, &cells)? == Ending::Interrupted {
         return Ok(Ending::Interrupted);

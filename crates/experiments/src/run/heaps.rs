@@ -3,7 +3,7 @@
 //! A collector trades CPU time for memory, so one figure shows little of it: it runs in heaps of so many times the
 //! smallest one in which the program completes. Each heap is a stack of its own among the others of the program.
 
-use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol, StackInfo};
 use heaptoll_experiment::heap_limit::HeapLimit;
 use heaptoll_experiment::manager::Manager;
 
@@ -38,7 +38,7 @@ pub fn check(request: &Request, managers: &[Manager], programs: &[ProgramInfo]) 
             server.name
         )));
     }
-    if request.working_copy {
+    if request.protocol.working_copy {
         let why =
             "--heaps: the search of the smallest heap runs in the folder itself; leave out --working-copy";
         return Err(Failure::Usage(why.into()));
@@ -62,6 +62,7 @@ impl DerivedStacks for Heaps<'_> {
         context: &Context,
         progress: &dyn Progress,
     ) -> Result<Vec<Vec<StackInfo>>, Failure> {
+        let protocol = experiment.settings.clone();
         let mut found = Vec::new();
         let mut searches: Option<Result<SmallestHeaps, String>> = None;
         for one in proved {
@@ -72,7 +73,7 @@ impl DerivedStacks for Heaps<'_> {
             progress.set_text(&format!("smallest heap: {} under {}", program.name, one.stack.name));
             let searches = match &searches {
                 Some(begun) => begun,
-                None => searches.insert(self.begin(experiment, program, context, progress)?),
+                None => searches.insert(self.begin(&protocol, program, context, progress)?),
             };
             let smallest = match searches {
                 Ok(searches) => searches.smallest(one.manager, one.stack)?,
@@ -95,15 +96,12 @@ impl Heaps<'_> {
     /// Begins the searches on a program; the inner error states why there can be none.
     fn begin<'a>(
         &'a self,
-        experiment: &Experiment,
+        protocol: &'a Protocol,
         program: &'a ProgramInfo,
         context: &'a Context,
         progress: &'a dyn Progress,
     ) -> Result<Result<SmallestHeaps<'a>, String>, Failure> {
-        let settings = &experiment.settings;
-        let (timeout_s, expect_status) = (settings.timeout_s, settings.expect_status);
-        let runs = Runs { context, timeout_s, expect_status };
-        match SmallestHeaps::of(program, self.known, runs, progress) {
+        match SmallestHeaps::of(program, self.known, Runs { context, protocol }, progress) {
             Ok(searches) => Ok(Ok(searches)),
             Err(Failure::NothingToCompare(why)) => Ok(Err(why)),
             Err(other) => Err(other),

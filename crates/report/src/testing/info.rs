@@ -1,21 +1,22 @@
 //! What is known of a made-up experiment before it begins: settings, machine, programs, stacks.
 
 use heaptoll_experiment::experiment::{
-    Machine, OwnCommand, Pairing, ProgramInfo, RawWord, ServeInfo, Settings, StackInfo, Turns,
+    Machine, OwnCommand, Pairing, ProgramInfo, Protocol, RawWord, ServeInfo, StackInfo, Turns,
 };
 use heaptoll_experiment::named::Named;
 use heaptoll_experiment::shards::{Part, Shard};
 
 use super::shape::{PROGRAMS, STACKS, Shape};
 
-pub fn settings(shape: Shape, programs: &[usize], repetitions: u32) -> Settings {
-    Settings {
+pub fn settings(shape: Shape, programs: &[usize], repetitions: u32) -> Protocol {
+    Protocol {
         repetitions,
         warmup: 1,
         expect_status: 0,
         directory: "/home/user".into(),
         pairing: Pairing::default(),
         slice_s: None,
+        at_once_bytes: None,
         working_copy: false,
         precision: Some(0.01),
         budget_s: Some(300.0),

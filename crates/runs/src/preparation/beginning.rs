@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Settings};
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol};
 use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::observation::Phase;
 use heaptoll_experiment::own_cost;
@@ -17,7 +17,6 @@ use crate::preparation::estimate::Estimate;
 use crate::preparation::proof_run::ProofRun;
 use crate::preparation::repeat_command::{repeating, with_input};
 use crate::preparation::{experiment_file, pairing, preflights, settings_in_environment};
-use heaptoll_command::clock;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_report::format::plural;
@@ -26,8 +25,6 @@ use heaptoll_report::format::plural;
 pub struct Beginning<'a> {
     /// The programs.
     pub programs: Vec<ProgramInfo>,
-    /// The words of the command that began it; empty where none did.
-    pub command: Vec<String>,
     /// The managers, the baseline first.
     pub managers: &'a [Manager],
     /// Whether the baseline may be what the program uses by itself, because none was named.
@@ -38,12 +35,8 @@ pub struct Beginning<'a> {
     pub together: &'a [Vec<String>],
     /// Makes further stacks of those that were proved.
     pub derived: Option<&'a dyn DerivedStacks>,
-    /// What is stored of it; its seed counts where `is_seeded`, and folder and repeating command are filled in.
-    pub settings: Settings,
-    /// Whether the user gave the seed.
-    pub is_seeded: bool,
-    /// Memory that runs at once may take together, bytes; half of what is available without a limit.
-    pub at_once_bytes: Option<u64>,
+    /// How it is made; the repeating command is completed.
+    pub protocol: Protocol,
 }
 
 /// Finds the programs, proves every manager on each, and describes the experiment; nothing is measured yet.
@@ -57,19 +50,16 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
                 .into(),
         ));
     }
-    let Beginning { programs, mut settings, is_seeded, .. } = beginning;
-    if !is_seeded {
-        settings.seed = clock::seed();
-    }
-    let words = with_input(beginning.command, &programs);
-    settings.repeat_command = repeating(words, settings.seed, is_seeded);
+    let Beginning { programs, mut protocol, .. } = beginning;
+    protocol.repeat_command = repeating(with_input(protocol.repeat_command, &programs), Some(protocol.seed));
+    let at_once_bytes = protocol.at_once_bytes;
     let baseline = preflights::row_names(beginning.managers)[0].clone();
-    let mut experiment = Experiment::begun(settings, baseline, programs);
+    let mut experiment = Experiment::begun(protocol, baseline, programs);
     let together = preflights::Together {
         blocks: &beginning.blocks,
         programs: beginning.together,
         derived: beginning.derived,
-        machine: pairing::Machine { at_once_bytes: beginning.at_once_bytes, ..pairing::Machine::now() },
+        machine: pairing::Machine { at_once_bytes, ..pairing::Machine::now() },
         chooses_baseline: beginning.chooses_baseline,
         goes_on: false,
     };

@@ -255,7 +255,7 @@ fn turns(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use heaptoll_experiment::experiment::{ServeInfo, Settings};
+    use heaptoll_experiment::experiment::{Protocol, ServeInfo};
 
     use super::*;
 
@@ -263,7 +263,7 @@ pub(super) mod tests {
 
     /// An experiment whose stacks run in lockstep where they can.
     pub fn in_lockstep(programs: Vec<ProgramInfo>, stacks: Vec<StackInfo>) -> Experiment {
-        let settings = Settings { pairing: Pairing::Lockstep, ..Settings::default() };
+        let settings = Protocol { pairing: Pairing::Lockstep, ..Protocol::default() };
         Experiment { stacks, ..Experiment::begun(settings, "glibc".into(), programs) }
     }
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Protocol, StackInfo};
 use heaptoll_experiment::java;
 use heaptoll_experiment::lockstep;
 use heaptoll_experiment::manager::{Manager, filled};
@@ -46,6 +46,20 @@ pub struct Limits {
     pub watch: bool,
     /// Whether the first Ctrl-C ends the proof run as its limit does, and only the second one all.
     pub goes_on: bool,
+}
+
+impl Limits {
+    /// Of an experiment's runs, where only malloc is to be proved.
+    pub fn of(protocol: &Protocol) -> Limits {
+        Limits {
+            whole: false,
+            longest: protocol.timeout(),
+            expect_status: protocol.expect_status,
+            working_copy: protocol.working_copy,
+            watch: false,
+            goes_on: false,
+        }
+    }
 }
 
 /// The result of preflight for one manager on one program.
@@ -373,11 +387,9 @@ fn limits(experiment: &Experiment, program: &ProgramInfo, before: &[ProofRun], g
     let watch = experiment.settings.pairing == Pairing::Lockstep;
     Limits {
         whole: before.is_empty() || watch && pairing::wants_another_whole(before),
-        longest: Duration::from_secs_f64(experiment.settings.timeout_s),
-        expect_status: experiment.settings.expect_status,
-        working_copy: experiment.settings.working_copy,
         watch: watch && program.serve.is_none(),
         goes_on,
+        ..Limits::of(&experiment.settings)
     }
 }
 

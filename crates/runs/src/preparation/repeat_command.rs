@@ -16,8 +16,8 @@ pub fn with_input(mut words: Vec<String>, programs: &[ProgramInfo]) -> Vec<Strin
     words
 }
 
-/// The command that repeats the one of these words, with the seed made explicit and without the experiment's name.
-pub fn repeating(mut words: Vec<String>, seed: u64, given: bool) -> Vec<String> {
+/// The command that repeats the one of these words, without the experiment's name; a seed is made explicit.
+pub fn repeating(mut words: Vec<String>, seed: Option<u64>) -> Vec<String> {
     if let Some(first) = words.first_mut() {
         *first = "heaptoll".into();
     }
@@ -28,8 +28,12 @@ pub fn repeating(mut words: Vec<String>, seed: u64, given: bool) -> Vec<String> 
     } else if let Some(at) = words[..options].iter().position(|word| word.starts_with("--db=")) {
         words.remove(at);
     }
-    if !given && words.len() >= 2 {
-        words.splice(2..2, ["--seed".to_string(), seed.to_string()]);
+    let options = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let is_given = words[..options].iter().any(|word| word == "--seed" || word.starts_with("--seed="));
+    if let Some(seed) = seed.filter(|_| !is_given && !words.is_empty()) {
+        // The words before the first option are the command's name.
+        let at = words.iter().position(|word| word.starts_with('-')).unwrap_or(words.len());
+        words.splice(at..at, ["--seed".to_owned(), seed.to_string()]);
     }
     words
 }
@@ -38,9 +42,8 @@ pub fn repeating(mut words: Vec<String>, seed: u64, given: bool) -> Vec<String> 
 mod tests {
     use super::*;
 
-    fn repeated(line: &str, seed_given: bool) -> String {
-        let words = line.split(' ').map(str::to_string).collect();
-        repeating(words, 7, seed_given).join(" ")
+    fn repeated(line: &str, seed: Option<u64>) -> String {
+        repeating(line.split(' ').map(str::to_string).collect(), seed).join(" ")
     }
 
     #[test]
@@ -58,11 +61,21 @@ mod tests {
 
     #[test]
     fn a_command_is_repeated_with_its_seed_and_into_another_file() {
-        assert_eq!(repeated("/x/heaptoll run -- ls", false), "heaptoll run --seed 7 -- ls");
-        assert_eq!(repeated("heaptoll run --db e.db --seed 3 -- ls", true), "heaptoll run --seed 3 -- ls");
-        assert_eq!(repeated("heaptoll run -n 3 --db=e.db -- ls", true), "heaptoll run -n 3 -- ls");
-        assert_eq!(repeated("heaptoll run --all --db e.db", true), "heaptoll run --all");
+        let seed = Some(7);
+        assert_eq!(repeated("/x/heaptoll run -- ls", seed), "heaptoll run --seed 7 -- ls");
+        assert_eq!(repeated("heaptoll run --db e.db --seed 3 -- ls", seed), "heaptoll run --seed 3 -- ls");
+        assert_eq!(repeated("heaptoll run -n 3 --seed=3 --db=e.db", seed), "heaptoll run -n 3 --seed=3");
+        assert_eq!(repeated("heaptoll run --all --db e.db", None), "heaptoll run --all");
         // What follows the dashes is the program's.
-        assert_eq!(repeated("heaptoll run -- x --db e.db", true), "heaptoll run -- x --db e.db");
+        assert_eq!(repeated("heaptoll run -- x --db e.db", None), "heaptoll run -- x --db e.db");
+        assert_eq!(repeated("heaptoll run -- x --seed 3", seed), "heaptoll run --seed 7 -- x --seed 3");
+        assert_eq!(repeating(vec![], seed), Vec::<String>::new());
+    }
+
+    /// Before, the seed stood within the name of a command that is in a group.
+    #[test]
+    fn the_seed_follows_the_whole_name_of_a_command() {
+        assert_eq!(repeated("heaptoll lab delay -p lua", Some(7)), "heaptoll lab delay --seed 7 -p lua");
+        assert_eq!(repeated("heaptoll choose", Some(7)), "heaptoll choose --seed 7");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol, StackInfo};
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
 use heaptoll_reftrace::Sink;
@@ -40,10 +40,8 @@ pub struct Request {
     pub manager: Vec<String>,
     /// The manager that the others are compared with.
     pub baseline: String,
-    /// Time limit of a run, s.
-    pub timeout_s: f64,
-    /// Exit status of success.
-    pub expect_status: i32,
+    /// How runs are made.
+    pub protocol: Protocol,
     /// Whether the program's randomness is pinned.
     pub pin: bool,
     /// Whether the runs are kept.
@@ -52,8 +50,6 @@ pub struct Request {
     pub db: Option<PathBuf>,
     /// A file with allocators besides those of the tool's table.
     pub allocator_symbols: Option<PathBuf>,
-    /// The words of the command that began it; empty where none did.
-    pub command: Vec<String>,
 }
 
 /// Runs to make, in order: each program under the baseline first.
@@ -96,8 +92,7 @@ impl Plan {
             copied: None,
             tracer: &self.tracer,
             context: *context,
-            timeout_s: self.experiment.settings.timeout_s,
-            expect_status: self.experiment.settings.expect_status,
+            protocol: &self.experiment.settings,
         }
     }
 
@@ -201,10 +196,9 @@ fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramI
 
 fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) -> Experiment {
     // No seed has to be made explicit.
-    let repeat_command = repeating(with_input(request.command.clone(), &programs), 0, true);
-    let (timeout_s, expect_status) = (request.timeout_s, request.expect_status);
-    let settings = Settings { timeout_s, expect_status, repeat_command, ..Settings::default() };
-    Experiment::begun(settings, preflights::row_names(managers)[0].clone(), programs)
+    let mut protocol = request.protocol.clone();
+    protocol.repeat_command = repeating(with_input(protocol.repeat_command, &programs), None);
+    Experiment::begun(protocol, preflights::row_names(managers)[0].clone(), programs)
 }
 
 /// The tool's table of allocators, with the families of the user's file.

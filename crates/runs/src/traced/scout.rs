@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use heaptoll_experiment::experiment::{OwnCommand, ProgramInfo, StackInfo};
+use heaptoll_experiment::experiment::{OwnCommand, ProgramInfo, Protocol, StackInfo};
 use heaptoll_reftrace::{Clock, Event, Owner, Reference, Sink};
 use heaptoll_reftrace_host::allocator_symbols::Table;
 use heaptoll_reftrace_host::{FamilyCalls, Options, Tracer};
@@ -96,8 +96,7 @@ impl Scout<'_> {
             copied: None,
             tracer: self.tracer,
             context: *self.context,
-            timeout_s: LIMIT_S,
-            expect_status: 0,
+            protocol: &Protocol { timeout_s: LIMIT_S, ..Protocol::default() },
         };
         let place = "which allocator serves it?";
         let run = runner.run(&cell, &Options::default(), place, &mut |_, _| Few::default())?;

@@ -1,8 +1,8 @@
 //! One traced run: its execution, its progress, and its row.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::launch::Invocation;
 use heaptoll_experiment::observation::{ByOwner, ExactFigures, Observation, Outcome, Phase};
@@ -29,10 +29,8 @@ pub struct TracedRunner<'a> {
     pub context: Context<'a>,
     /// Folder of which each run has a copy to run in; without one they run where heaptoll does.
     pub copied: Option<&'a Path>,
-    /// Time limit, s.
-    pub timeout_s: f64,
-    /// Exit status of success.
-    pub expect_status: i32,
+    /// Their time limit and their exit status of success.
+    pub protocol: &'a Protocol,
 }
 
 /// A finished run.
@@ -132,7 +130,7 @@ fn invocation(
         preload,
         directory,
         stdin: cell.program.stdin.as_ref().map(PathBuf::from),
-        timeout: Duration::from_secs_f64(runner.timeout_s),
+        timeout: runner.protocol.timeout(),
         ..Invocation::default()
     })
 }
@@ -141,11 +139,11 @@ fn outcome<S>(runner: &TracedRunner, traced: &Traced<S>) -> Outcome {
     match traced.finished.ended {
         _ if runner.context.interrupt.is_set() => Outcome::Interrupted,
         Ended::Cancelled => Outcome::Interrupted,
-        Ended::Timeout => Outcome::Timeout(runner.timeout_s),
+        Ended::Timeout => Outcome::Timeout(runner.protocol.timeout_s),
         Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
             Outcome::NotStarted(std::io::Error::from_raw_os_error(errno).to_string())
         }
-        Ended::Exit(status) if status == runner.expect_status => Outcome::Ok,
+        Ended::Exit(status) if status == runner.protocol.expect_status => Outcome::Ok,
         Ended::Exit(status) => Outcome::Exit(status),
         Ended::Signal(number) => Outcome::Signal(number),
     }

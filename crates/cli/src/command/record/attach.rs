@@ -6,15 +6,15 @@ use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::sampled::{self, Command, exchange};
 
+use crate::one_of::{Word, one_of};
 use crate::terminal;
-use crate::value_words::words;
 
-/// The requests.
-const ACTIONS: [(Command, &str, &str); 4] = [
-    (Command::Start, "start", "Sample from now on, in all processes of the program"),
-    (Command::Stop, "stop", "Stop sampling; sampled blocks are still followed to their free"),
-    (Command::Dump, "dump", "Write the profile so far, and show its call sites"),
-    (Command::Status, "status", "Whether it samples, and how many samples there are"),
+/// The request.
+const ACTIONS: [Word<Command>; 4] = [
+    ("start", Command::Start, "Sample from now on, in all processes of the program"),
+    ("stop", Command::Stop, "Stop sampling; sampled blocks are still followed to their free"),
+    ("dump", Command::Dump, "Write the profile so far, and show its call sites"),
+    ("status", Command::Status, "Whether it samples, and how many samples there are"),
 ];
 
 /// Start, fetch or stop the heap profile of a running program.
@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(value_name = "SOCKET")]
     socket: PathBuf,
     /// What to do
-    #[arg(value_name = "ACTION", value_parser = words(&ACTIONS))]
+    #[arg(value_name = "ACTION", value_parser = one_of(&ACTIONS))]
     action: Command,
     /// The profile that `dump` writes, in pprof's format
     #[arg(short, long, value_name = "FILE", required_if_eq("action", "dump"))]

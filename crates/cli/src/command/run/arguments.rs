@@ -8,8 +8,10 @@ use crate::duration::duration;
 use crate::extras::ExtraTables;
 use crate::outputs::Outputs;
 use crate::precision::precision;
+use crate::protocol_arguments::{FIXED, Paired};
 use crate::run_settings::RunSettings;
 use crate::workload_args::WorkloadArgs;
+use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiments::run::Request;
 
 /// Run a program under several managers and compare them.
@@ -37,9 +39,8 @@ use heaptoll_experiments::run::Request;
 pub struct Arguments {
     #[command(flatten)]
     pub settings: RunSettings,
-    /// Timed repetitions; below 6 no difference can be claimed [default: 10]
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub repetitions: Option<u32>,
+    #[command(flatten)]
+    pub paired: Paired,
     /// Repeat each program until its CPU intervals have at most this half-width, such as 1%; at least 8 repetitions,
     /// at most 400 or the time of --budget
     #[arg(long, value_name = "P", conflicts_with_all = ["repetitions", "resume"], value_parser = precision)]
@@ -59,12 +60,12 @@ pub struct Arguments {
     /// ratios beside the measured one: instructions, misses of this machine's data caches, pages
     #[arg(long)]
     pub exact: bool,
-    /// File that keeps the experiment [default: a new one in $XDG_STATE_HOME/heaptoll]
+    /// File that keeps the runs [default: a new one in $XDG_STATE_HOME/heaptoll]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub db: Option<PathBuf>,
     /// Go on with an experiment that was stopped; a larger -n extends it
     // What is fixed when an experiment begins is refused with it, not ignored.
-    #[arg(long, value_name = "DB", conflicts_with_all = ["Programs", "ServerArgs", "RunSettings"])]
+    #[arg(long, value_name = "DB", conflicts_with_all = ["Programs", "ServerArgs", "RunSettings"], conflicts_with_all = FIXED)]
     pub resume: Option<PathBuf>,
     #[command(flatten)]
     pub extras: ExtraTables,
@@ -89,14 +90,13 @@ fn names(text: &str) -> Result<Names, String> {
 impl Arguments {
     /// What to run, as the library takes it.
     pub fn request(&self) -> Request {
+        let request = self.settings.request(&self.workload, &self.paired);
         Request {
-            precision: self.precision,
-            budget_s: self.budget,
+            protocol: Protocol { exact: self.exact, ..request.protocol.until(self.precision, self.budget) },
             by_program: self.by_program,
             together: self.together.iter().map(|names| names.0.clone()).collect(),
-            exact: self.exact,
             db: self.db.clone(),
-            ..self.settings.request(&self.workload, self.repetitions)
+            ..request
         }
     }
 }
