@@ -218,5 +218,5 @@ fn section(one: &ProgramCurves) -> Section {
         .text("setting", |(_, cost)| cost.setting.clone())
         .figure("peak RSS, MiB", |(_, cost)| format::significant(cost.memory_mib))
         .figure("CPU, s", |(_, cost)| format::significant(cost.cpu_s));
-    Section::new(&one.program).say(format!("{}.", one.verdict)).with(chart).with(table.parts(""))
+    Section::new(&one.program).state(format!("{}.", one.verdict)).with(chart).with(table.parts(""))
 }

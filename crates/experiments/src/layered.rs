@@ -150,7 +150,7 @@ pub fn layer_section<'a>(
     rows: impl Iterator<Item = (&'a str, &'a str, Ratios)>,
 ) -> Option<Section> {
     let table = Table::of(rows).text("program", |row| row.0).text("manager", |row| row.1);
-    Some(Section::new(title).say(text).with(Ratios::columns(table, |row| row.2).if_any()?))
+    Some(Section::new(title).state(text).with(Ratios::columns(table, |row| row.2).if_any()?))
 }
 
 /// CPU and memory by setting, a line a manager, with bands. `of` has manager and setting by index; `shown` has the title of

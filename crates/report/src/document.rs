@@ -58,7 +58,7 @@ impl Section {
     }
 
     /// The same with one more sentence.
-    pub fn say(mut self, sentence: impl Into<String>) -> Section {
+    pub fn state(mut self, sentence: impl Into<String>) -> Section {
         self.text.push(sentence.into());
         self
     }

@@ -84,7 +84,7 @@ pub fn section(found: &Delay) -> Option<Section> {
         .figure("theirs", |one| format!("{:.3}", one.published.ratio()))
         .figure("ours", |one| ratio_cell(one.ours))
         .text("", |one| verdict(&one.published, one.ours));
-    let section = Section::new("Compared with Sareen and Blackburn (2022)").say(
+    let section = Section::new("Compared with Sareen and Blackburn (2022)").state(
         "The paper measured a Ryzen 9 5950X with the quarantine built into the allocator, versions of \
          2022, and its own inputs, without intervals. The paper's mean is over its programs, ours over \
          the programs here. The paper agrees if its mean lies in our interval over programs. Its time is \

@@ -78,7 +78,7 @@ pub fn section(found: &Frequency) -> Option<Section> {
         .figure("theirs gain", |one| one.published.programs.to_string())
         .text("ours gain", |one| named(one, &one.gaining))
         .text("ours lose", |one| named(one, &one.losing));
-    let section = Section::new("Compared with Sareen and Blackburn (2022)").say(
+    let section = Section::new("Compared with Sareen and Blackburn (2022)").state(
         "The paper's programs are from DaCapo, on a virtual machine whose mark-sweep collector takes \
          its blocks from mimalloc. There fop, batik and jython gained, zxing lost, and the others \
          changed little. Ours are C and C++ programs under a conservative collector.",

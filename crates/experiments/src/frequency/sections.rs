@@ -139,7 +139,7 @@ pub fn question(found: &Frequency, question: Question) -> Option<Section> {
         .figure("peak memory", |(_, ratio)| ratio_cell(ratio.peak_rss))
         .text("", |(study, _)| if study.often_enough { "" } else { "too few collections" });
     let charts = found.collectors.iter().flat_map(|collector| chart(title, collector, question, &studies));
-    Some(Section::new(title).say(text).with(table).with_all(charts))
+    Some(Section::new(title).state(text).with(table).with_all(charts))
 }
 
 /// The mutator by period, one line a program.
@@ -184,5 +184,5 @@ pub fn settings(found: &Frequency) -> Section {
         .figure("mutator, s", |(_, setting)| setting.medians?.mutator_wall_s.map(seconds))
         .figure("mutator CPU, s", |(_, setting)| setting.medians?.mutator_cpu_s.map(seconds))
         .figure("peak MiB", |(_, setting)| setting.medians.map(|medians| mib_from_kib(medians.peak_rss_kib)));
-    Section::new("What was measured").say("Medians of good runs.").with(table)
+    Section::new("What was measured").state("Medians of good runs.").with(table)
 }

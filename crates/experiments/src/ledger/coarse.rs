@@ -69,7 +69,7 @@ pub fn document(points: &[Point], manager: &str, subject: &str, was_requested: b
         mib_from_bytes(peak.rss_bytes as f64),
         mib_from_bytes(peak.live_bytes as f64)
     );
-    document.sections.push(Section::new("Over time").say(text).with(table).with(chart));
+    document.sections.push(Section::new("Over time").state(text).with(table).with(chart));
     document
 }
 

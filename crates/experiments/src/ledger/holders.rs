@@ -36,7 +36,7 @@ pub fn shown(snapshot: &Snapshot, call_sites: &mut CallSites) -> Option<Shown> {
         plural(snapshot.live_blocks as usize, "block")
     );
     let table = table(&rows, &holders.others, snapshot.live_bytes);
-    let section = Section::new("Who allocated the live memory").say(text).with(table);
+    let section = Section::new("Who allocated the live memory").state(text).with(table);
     let is_notable = snapshot.amount(Term::Live).resident >= snapshot.rss_bytes / NOTABLE;
     Some(Shown { sentence: is_notable.then(|| sentence(&rows, snapshot)), section })
 }

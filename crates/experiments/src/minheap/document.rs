@@ -200,7 +200,7 @@ fn published_section(figures: &Figures) -> Option<Section> {
         .text("ours", |one| one.ours.collector.clone())
         .figure("ratio", |one| mean(&one.ours.mean))
         .figure("programs", |one| one.ours.mean.programs.to_string());
-    let section = Section::new("Compared with Sareen and Blackburn (2022)").say(
+    let section = Section::new("Compared with Sareen and Blackburn (2022)").state(
         "The paper's figure is a geometric mean over programs of DaCapo on a virtual machine for Java, \
          without an interval. That collector may move blocks and knows where pointers are. Ours are C \
          and C++ programs under conservative collectors that move nothing.",

@@ -102,7 +102,7 @@ fn alive(programs: &[Program]) -> Section {
         });
     let text = "Requested bytes alive if objects are freed at their last use, when the program frees them, or \
                 never. Means are over the bytes allocated.";
-    Section::new("Requested bytes alive").say(text).with(table)
+    Section::new("Requested bytes alive").state(text).with(table)
 }
 
 /// Points of unreachability compared with the program's own frees, where they were recorded.
@@ -132,7 +132,7 @@ fn unreachable(programs: &[Program]) -> Option<Section> {
         .figure("mean, unreachable", |(_, found)| whole_bytes(found.live.mean_bytes))
         .figure("mean, free", |(program, _)| whole_bytes(program.live_free.mean_bytes))
         .figure("mean, never", |(program, _)| whole_bytes(program.live_never.mean_bytes));
-    let section = Section::new("When objects cannot be reached any more").say(
+    let section = Section::new("When objects cannot be reached any more").state(
         "Objects by the first root point at which they are unreachable and no longer used, compared with the \
          program's own free. At it: at the first root point after the free; after it: still reachable there. \
          Not known: freed after the last root point. Hidden pointers: objects that were unreachable at a \

@@ -175,7 +175,7 @@ fn published_section(figures: &Figures) -> Option<Section> {
         .text("of", |one| format!("{}, {}", one.published.collectors, one.published.machine))
         .figure("ours, mean vs the middle", |one| interval(one.ours))
         .when(with_cpu, |table| table.figure("of processor time", |one| one.ours_cpu.map(interval)));
-    let section = Section::new("Compared with Sareen and Blackburn (2022)").say(
+    let section = Section::new("Compared with Sareen and Blackburn (2022)").state(
         "The paper's requests are queries of Lucene, about 150 µs each, under five collectors of a \
          virtual machine for Java. The paper compares with the fastest group, we compare with the \
          middle. If its figure is the largest change anywhere, ours is the largest that is claimed.",

@@ -59,7 +59,7 @@ pub fn alive(found: &Reclamation) -> Option<Section> {
         .figure("mean", |one| whole_bytes(one.live.mean_bytes));
     let text = "Bytes that the program asked for, of objects that are not freed yet. They are counted in the \
                 recording, so they are exact, and the same over every manager.";
-    Some(Section::new("Requested bytes alive").say(text).with(table.if_any()?))
+    Some(Section::new("Requested bytes alive").state(text).with(table.if_any()?))
 }
 
 /// What the layer costs over the manager alone.

@@ -56,7 +56,7 @@ pub fn latency(found: &Findings) -> Option<Section> {
     };
     let clock = found.rows.iter().find_map(|row| Some(row.latency.as_ref()?.clock_ns))?;
     let section = Section::new("Latency of single calls")
-        .say(format!(
+        .state(format!(
             "Each call is timed with serialising clock reads ({clock:.0} ns, subtracted). Medians over the \
              runs. The longest calls of a shared machine are its scheduler's."
         ))
@@ -186,7 +186,7 @@ pub fn drift(found: &Findings) -> Option<Section> {
             ..Series::default()
         })
         .collect();
-    let section = Section::new("Does memory drift?").say(
+    let section = Section::new("Does memory drift?").state(
         "The whole trace, repeated in the same process. Objects that the program never frees are freed \
          between repetitions, so each begins with nothing alive. Growth is fragmentation.",
     );

@@ -61,7 +61,7 @@ fn section(title: &str, sums: Estimated, counted: Counted, table: Option<Table>)
             if samples == 1 { "" } else { "s" }
         ),
     };
-    Section::new(title).say(text).with_all(table)
+    Section::new(title).state(text).with_all(table)
 }
 
 fn warnings(figures: &Figures) -> Vec<String> {

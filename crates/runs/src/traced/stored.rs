@@ -24,7 +24,7 @@ pub fn document(experiment: &Experiment) -> Option<Document> {
     };
     let sections = experiment.programs.iter().filter_map(|program| {
         let rows = of(&program.name);
-        let section = Section::new(&program.name).say(shell_command(&program.command));
+        let section = Section::new(&program.name).state(shell_command(&program.command));
         let section = section.with_all(counts(&rows)).with_all(caches(&rows));
         (!section.items.is_empty()).then_some(section)
     });

@@ -95,7 +95,7 @@ pub fn levels(figures: &Figures) -> Section {
             .to_owned(),
     };
     let charts = [chart("The heap at root points", heap), chart("Kept by conservatism", price)];
-    Section::default().say(text).with(levels).with_all(charts)
+    Section::default().state(text).with(levels).with_all(charts)
 }
 
 fn cause_name(cause: Cause) -> &'static str {
@@ -136,7 +136,7 @@ pub fn interior(figures: &Figures) -> Section {
     let table = table.figure("used later", |found| bytes(found.used.mean_bytes));
     let text = "Reachable objects that a collector frees if it accepts interior pointers in fewer places. If a freed \
     object is used later, such a collector breaks the program.";
-    Section::new("Interior pointers").say(text).with(peak(table, |found| &found.used))
+    Section::new("Interior pointers").state(text).with(peak(table, |found| &found.used))
 }
 
 /// Unreachability and the program's own free.
@@ -167,7 +167,7 @@ pub fn ends(figures: &Figures) -> Section {
         .figure("90 %", |row| by(row, |by| whole_bytes(by.percentile_90_bytes)));
     let text = "An object became unreachable before the free if no word led to it at an earlier root point; the \
     bytes allocated in between are the least distance. It became unreachable after the free if words of other objects still led to it. Objects reachable at the last root point became unreachable in the shown interval, or after the free.";
-    Section::new("Unreachability and the program's own free").say(text).with(table)
+    Section::new("Unreachability and the program's own free").state(text).with(table)
 }
 
 #[cfg(test)]

@@ -45,5 +45,5 @@ pub fn section(all: &[&Figures]) -> Option<Section> {
         .figure("possibly lost", |figures| judged(figures, 1))
         .figure("never freed", |figures| of(figures, 2));
     let text = "`--process` with a program or a process number shows another one.";
-    Some(Section::new("Process images").say(text).with(table))
+    Some(Section::new("Process images").state(text).with(table))
 }

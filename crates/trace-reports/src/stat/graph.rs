@@ -221,5 +221,5 @@ fn bounds(figures: &GraphFigures) -> Section {
     let columns = Column::headings(["objects", "objects", "of all", "bytes", "of their space-time"]);
     let text = "An object dies between its last touch and its free. It became unreachable before the free if no \
     pointer led to it at an earlier root point. Otherwise it stayed reachable until the free or longer.";
-    Section::new("Bounds of lifetimes").say(text).with(Table::listed(columns, rows))
+    Section::new("Bounds of lifetimes").state(text).with(Table::listed(columns, rows))
 }

@@ -167,7 +167,7 @@ pub fn threads(figures: &StatFigures) -> Option<Section> {
         .figure("resizes", |thread| number(thread.resizes))
         .figure("frees", |thread| number(thread.frees))
         .figure("of others' objects", |thread| part(thread.frees_of_others, thread.frees));
-    Some(Section::new("Threads").say(text).with(table))
+    Some(Section::new("Threads").state(text).with(table))
 }
 
 /// How long calls took, when the trace has that.
