@@ -11,9 +11,7 @@ use std::path::PathBuf;
 
 use heaptoll_catalog::Prepared;
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol, StackInfo};
-use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
 use heaptoll_experiment::observation::Observation;
-use heaptoll_experiment::plan;
 use heaptoll_experiment::plan::{self, Cell};
 use heaptoll_experiment::runner::{self, Progress, RunContext, RunError};
 use heaptoll_experiment::store::Store;

@@ -3,8 +3,7 @@
 use heaptoll_bench::NoProgress;
 pub use heaptoll_bench::Stack;
 use heaptoll_catalog::{Catalog, Prepared, Size};
-use heaptoll_experiment::experiment::{Experiment, Pairing, Protocol, StackInfo};
-use heaptoll_experiment::experiment::{Experiment, Pairing, Settings};
+use heaptoll_experiment::experiment::{Experiment, Pairing, Protocol};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::runner::RunContext;

@@ -32,7 +32,7 @@ pub fn is_json(path: &Path) -> bool {
 /// # Errors
 /// One cannot be read or is something else; they have no program in common; a file has no functions.
 pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
-    let read = |path| super::read(path, |text| labelled::read::<instructions::Figures>(text));
+    let read = |path| super::read(path, labelled::read::<instructions::Figures>);
     let [before, after]: [instructions::Figures; 2] = [read(base)?, read(new)?];
     let mut warnings: Vec<String> = [(base, &before), (new, &after)]
         .into_iter()

@@ -43,7 +43,7 @@ pub fn is_experiment(path: &Path) -> bool {
 /// It cannot be read, or is something else.
 pub fn read(path: &Path) -> Result<Experiment, Failure> {
     if is_json(path) {
-        let file = super::read(path, |text| labelled::read::<ExperimentFile>(text))?;
+        let file = super::read(path, labelled::read::<ExperimentFile>)?;
         return Ok(file.experiment);
     }
     Ok(Store::read(path)?)
