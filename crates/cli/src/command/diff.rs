@@ -27,14 +27,14 @@ use crate::exit;
 /// Two files of `heaptoll exact instructions --json` are compared by function: which functions execute the additional
 /// instructions. docs/questions/diff.md
 ///
-/// Two JSON files of `ledger`, `exact locality`, `trace lifetimes`, `lab delay`, `lab frequency`, `lab proximity`,
-/// `lab minheap`, `lab reclamation` or `lab replay-graph` are compared by figure: the second over the first, with the
-/// widest interval that the two allow.
+/// Two JSON files of another command are compared by figure, the second over the first. These commands are `ledger`,
+/// `exact locality`, `trace lifetimes`, and of `lab` `delay`, `frequency`, `minheap`, `proximity`, `reclamation` and
+/// `replay-graph`. The interval is the widest that the two allow.
 ///
-/// Two experiments of `heaptoll run` (`--db` or `--json`) are compared where they have the same program under the same
-/// manager: the second over the first, by separate runs. They were not measured together, so a change of the machine
-/// between them shows as a difference. For a decision, measure both in one `heaptoll run`. Programs with another
-/// command, input or load are left out.
+/// Two experiments of `heaptoll run` are compared where they have the same program under the same manager: the second
+/// over the first, by separate runs. They are files of `--db` or `--json`. They were not measured together, so a change
+/// of the machine between them shows as a difference. For a decision, measure both in one `heaptoll run`. Programs with
+/// another command, input or load are left out.
 ///
 /// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 a trace is damaged (its whole part is
 /// compared), or an output file could not be written; 2 not a trace, unreadable, or without call stacks or functions.

@@ -32,7 +32,7 @@ pub fn measure(base: &Path, new: &Path) -> Result<Option<Figures>, Failure> {
     let read = |path: &Path| super::read(path, |text| command.facts(text));
     let (before, after) = (read(base)?, read(new)?);
     let names = [base, new].map(|path| path.display().to_string());
-    let mut warnings: Vec<String> = names.iter().zip([&before, &after]).flat_map(told).collect();
+    let mut warnings: Vec<String> = names.iter().zip([&before, &after]).flat_map(remarks).collect();
     let rows = compare(&before.measured, &after.measured, &mut warnings);
     let [base, new] = names;
     if rows.is_empty() {
@@ -42,7 +42,7 @@ pub fn measure(base: &Path, new: &Path) -> Result<Option<Figures>, Failure> {
 }
 
 /// What a result says of itself.
-fn told<'a>((name, facts): (&'a String, &'a Facts)) -> impl Iterator<Item = String> + 'a {
+fn remarks<'a>((name, facts): (&'a String, &'a Facts)) -> impl Iterator<Item = String> + 'a {
     let all = facts.reasons().chain(facts.pairing.iter().chain(&facts.warnings).cloned());
     all.map(move |text| format!("{name}: {text}"))
 }

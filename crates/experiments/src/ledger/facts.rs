@@ -41,7 +41,7 @@ const PARTS: [Metric; 11] = [
     Metric::count("external_kib", "free bytes on live pages, and free pages"),
     Metric::count("headroom_kib", "dead blocks that a collection now reclaims"),
     Metric::count("held_kib", "dead blocks that a collection now does not reclaim"),
-    Metric::count("granularity_kib", "mapped and never carved: the step in which the heap grows"),
+    Metric::count("granularity_kib", "mapped and never carved: the heap's step of growth"),
     Metric::count("blacklisted_kib", "avoided, since words could be taken for addresses in it"),
     Metric::count("not_heap_kib", "what is not the heap"),
     Metric::count("rest_kib", "what the others leave"),

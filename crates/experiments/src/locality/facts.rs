@@ -20,7 +20,7 @@ impl Comparative for Figures {
             .at(Place::PageShare),
         Metric::count("tight_capacity_faults", "the same without first touches").at(Place::PageShare),
         Metric::count("miss_percent", "at KiB of a direct-mapped cache").at(Place::Kib),
-        Metric::count("conflict_ratio", "its misses over those of a fully associative one").at(Place::Kib),
+        Metric::count("conflict_ratio", "its misses over a fully associative one's").at(Place::Kib),
         Metric::count("references", "all"),
         Metric::count("lines_touched", "different ones"),
         Metric::count("pages_touched", "different ones"),

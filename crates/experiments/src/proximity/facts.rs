@@ -15,7 +15,7 @@ impl Comparative for Figures {
         Metric::time(
             "_ratio",
             "at collections a run: mean time in the first hundredth, first tenth, second tenth and last fifth after a \
-             collection over that in the middle; `spread`: the factor by which the farthest of them differs",
+             collection over that in the middle; `spread`: the factor of the farthest of them",
         )
         .of(&BEGINNINGS)
         .at(Place::Collections),

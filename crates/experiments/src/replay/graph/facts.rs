@@ -12,7 +12,7 @@ use crate::proximity::beginning;
 /// program is the trace.
 impl Comparative for Figures {
     const METRICS: &'static [Metric] = &[
-        Metric::count("smallest_heap_kib", "the smallest heap in which the trace fits"),
+        Metric::count("smallest_heap_kib", "the smallest heap that the trace fits into"),
         Metric::count("smallest_heap_ratio", "the same over the first collector's"),
         Metric::count("smallest_heap_over_live", "the same over the most requested bytes alive"),
         Metric::time("cpu_ratio", "CPU time over the first collector's, at multiples of the least heap")
