@@ -289,7 +289,7 @@ test-release:
 
 # What is made from the types and the definitions of the command line: pages of options and of JSON fields, JSON Schemas.
 reference:
-	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib --bins -- page_has_the_options page_has_the_fields schema_of_its_own_name
+	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib --bins -- page_has_the_options page_has_the_fields page_has_the_metrics schema_of_its_own_name
 
 # What commands write of stored data for scripts; the names of the files that changed are printed.
 golden:

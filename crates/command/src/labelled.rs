@@ -80,6 +80,11 @@ struct Label {
     heaptoll: Option<String>,
 }
 
+/// The schema that a text names.
+pub fn schema(text: &str) -> Option<String> {
+    serde_json::from_str::<Label>(text).ok()?.schema
+}
+
 /// Reads what was written with this schema; fields that a later version added are skipped.
 ///
 /// # Errors

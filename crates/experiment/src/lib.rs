@@ -11,6 +11,7 @@ mod cpu_limit;
 pub mod disturbance;
 pub mod exact;
 pub mod experiment;
+pub mod facts;
 pub mod forecast;
 pub mod gc_log;
 pub mod given_up;

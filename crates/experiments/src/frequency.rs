@@ -2,6 +2,7 @@
 
 mod comparison;
 mod document;
+mod facts;
 mod figures;
 mod period;
 mod published;

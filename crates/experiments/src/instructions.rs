@@ -4,6 +4,7 @@ mod callgrind;
 mod charts;
 mod check;
 mod document;
+mod facts;
 mod figures;
 pub mod functions;
 mod rows;

@@ -23,6 +23,7 @@ mod around;
 mod coarse;
 mod collector;
 mod document;
+mod facts;
 mod figures;
 mod groups;
 mod headline;

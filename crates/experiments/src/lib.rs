@@ -8,6 +8,7 @@ pub mod added_managers;
 pub mod artifact;
 pub mod choose;
 pub mod cluster;
+pub mod comparative;
 pub mod delay;
 pub mod diff;
 pub mod drag;

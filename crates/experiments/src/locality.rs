@@ -3,6 +3,7 @@
 mod callgrind;
 mod curves;
 mod document;
+mod facts;
 mod figures;
 mod sections;
 mod text;

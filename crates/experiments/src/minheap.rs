@@ -1,6 +1,7 @@
 //! The smallest heap in which a program completes, by collector (Sareen and Blackburn 2022, §4).
 
 mod document;
+mod facts;
 mod figures;
 mod measure;
 mod overheads;

@@ -3,6 +3,7 @@
 mod charts;
 mod distance;
 mod document;
+mod facts;
 mod figures;
 mod groups;
 mod java_pauses;
@@ -29,7 +30,7 @@ pub(crate) use distance::{Distances, Sample};
 pub use figures::{Figures, Program, PublishedPair, Scale, Stack};
 pub use groups::{Group, Grouped, Shape};
 pub use portions::{Portion, Ratio, Series};
-pub(crate) use portions::{portions, series};
+pub(crate) use portions::{beginning, portions, series};
 pub use published_nearness::Nearness;
 
 /// The schema of the figures' JSON.

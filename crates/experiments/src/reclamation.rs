@@ -3,6 +3,7 @@
 
 mod comparison;
 mod document;
+mod facts;
 mod figures;
 mod oracles;
 mod part;

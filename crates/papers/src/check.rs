@@ -5,7 +5,6 @@ use super::definition::{
     Against, Claim, Estimand, Exhibit, Fault, Form, ListRow, Quantity, Rule, Side, Step, StepKind, Study,
     Test,
 };
-use super::figures::is_metric;
 use super::pairs::of_side;
 use super::placed;
 use super::variant::numbered;
@@ -311,7 +310,7 @@ fn check_originals(step: &Step) -> Result<(), Wrong> {
 }
 
 fn check_metric(step: &Step, metric: &str) -> Result<(), Wrong> {
-    if is_metric(step.kind, metric) {
+    if step.kind.command().metric(metric).is_some() {
         return Ok(());
     }
     wrong("metric", format!("step {} gives no `{metric}`", step.id))

@@ -6,8 +6,10 @@ use heaptoll_experiment::stack::{LayerKind, layers};
 use heaptoll_units::plural;
 
 use super::definition::{Claim, Step, StepKind, Study};
-use super::figures::{COLLECTIONS, Cell, Figures, HEAP_CPU_RATIO, Value};
+use super::figures::{Cell, Figures};
 use super::pairs::{CellRef, Compared};
+use heaptoll_experiment::facts::{COLLECTIONS, HEAP_CPU_RATIO};
+use heaptoll_facts::Value;
 
 /// The fewest collections in a run that count, of a claim on what a collector costs.
 const FEWEST: f64 = 10.0;
@@ -212,7 +214,7 @@ mod tests {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/study-last.json.xz");
         let mut stored = stored::results(&file).expect("stored results");
         for cell in stored.figures.cells.iter_mut().filter(|cell| cell.metric == COLLECTIONS) {
-            cell.value = Value::Exact(9.0);
+            cell.fact.value = Value::Exact(9.0);
         }
         let again = stored.judged_again(&all().expect("studies"));
         let mut judged = 0;

@@ -14,10 +14,8 @@
 use heaptoll_statistics::Interval;
 use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, over_programs, paired};
 
-use super::effect::Basis;
-use super::figures::Value;
-use super::known::Known;
 use super::pairs::CellRef;
+use heaptoll_facts::{Basis, Known, Value};
 
 /// By how much company is assumed to move any ratio, as a share, even where it is not seen to.
 const UNSEEN: f64 = 0.01;

@@ -1,9 +1,10 @@
 //! Made-up runs at once and alone with known answers.
 
 use super::super::definition::{Quantity, Study};
-use super::super::effect::{Basis, Effect};
+use super::super::effect::Effect;
 use super::super::figures::Figures;
 use super::super::testing::{cells, compare, mean, samples, study};
+use heaptoll_facts::Basis;
 
 const A_OVER_B: &str = "of = { managers = [\"a\"] }, over = { managers = [\"b\"] }";
 
@@ -71,7 +72,7 @@ fn a_stack_apart_has_the_interval_of_its_runs() {
     let mut figures = both_ways(&["cfrac"], 1.2, 1.2, 10);
     let values: Vec<_> = figures.cells.iter().filter(|cell| cell.metric == "cpu_s").cloned().collect();
     for (cell, same) in figures.cells.iter_mut().filter(|cell| cell.metric != "cpu_s").zip(values) {
-        cell.value = same.value;
+        cell.fact.value = same.fact.value;
     }
     let plain =
         Figures { cells: figures.cells.iter().filter(|cell| cell.metric == "cpu_s").cloned().collect() };
@@ -82,7 +83,7 @@ fn a_stack_apart_has_the_interval_of_its_runs() {
 fn without_enough_runs_alone_nothing_is_decided() {
     let mut figures = both_ways(&["cfrac"], 1.2, 1.2, 10);
     for cell in figures.cells.iter_mut().filter(|cell| cell.metric != "cpu_s") {
-        if let super::Value::Samples(all) = &mut cell.value {
+        if let super::Value::Samples(all) = &mut cell.fact.value {
             all.iter_mut().skip(3).for_each(|sample| *sample = None);
         }
     }

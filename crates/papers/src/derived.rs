@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition::{Step, StepKind, Study};
-use super::figures::{Cell, Figures, Value};
+use super::figures::{Cell, Figures};
+use heaptoll_facts::{Fact, Value};
 
 /// Ages at which survival by instructions is given.
 const AGES: [f64; 5] = [1e4, 1e5, 1e6, 1e7, 1e8];
@@ -13,8 +14,8 @@ impl Figures {
     /// With the figures that follow from them and are not among them.
     pub fn with_derived(mut self, studies: &[Study]) -> Figures {
         let place = |cell: &Cell| {
-            let Cell { step, program, manager, metric, at, .. } = cell;
-            (step.clone(), program.clone(), manager.clone(), metric.clone(), at.map(f64::to_bits))
+            let Fact { program, manager, metric, at, .. } = &cell.fact;
+            (cell.step.clone(), program.clone(), manager.clone(), metric.clone(), at.map(f64::to_bits))
         };
         let mut there: BTreeSet<_> = self.cells.iter().map(place).collect();
         let mut more = of_faults(&self.cells);
@@ -23,6 +24,14 @@ impl Figures {
         more.retain(|cell| there.insert(place(cell)));
         self.cells.extend(more);
         self
+    }
+}
+
+impl Cell {
+    /// What follows from it, of the same program under the same manager.
+    fn with(&self, metric: &str, at: Option<f64>, value: Value) -> Cell {
+        let fact = Fact { metric: metric.into(), at, value, ..self.fact.clone() };
+        Cell { fact, ..self.clone() }
     }
 }
 
@@ -38,7 +47,7 @@ fn of_faults(cells: &[Cell]) -> Vec<Cell> {
     let rate = |cell: &Cell| {
         let references = references.get(&key(cell)).filter(|_| cell.metric == "page_faults")?;
         let value = Value::Exact(1e6 * exact(cell)? / references);
-        Some(Cell { metric: "fault_rate".into(), value, ..cell.clone() })
+        Some(cell.with("fault_rate", cell.at, value))
     };
     let without = |cell: &Cell| {
         let metric = match cell.metric.as_str() {
@@ -47,7 +56,7 @@ fn of_faults(cells: &[Cell]) -> Vec<Cell> {
             _ => return None,
         };
         let faults = exact(cell)? - touched.get(&key(cell))?;
-        Some(Cell { metric: metric.into(), value: Value::Exact(faults.max(0.0)), ..cell.clone() })
+        Some(cell.with(metric, cell.at, Value::Exact(faults.max(0.0))))
     };
     cells.iter().filter_map(without).chain(cells.iter().filter_map(rate)).collect()
 }
@@ -64,7 +73,7 @@ fn numbered_figures(cells: &[Cell]) -> Vec<Cell> {
     let at = |cell: &Cell| {
         let (name, number) = cell.metric.strip_prefix("figure_")?.rsplit_once('_')?;
         let at: u32 = number.parse().ok()?;
-        Some(Cell { metric: format!("figure_{name}"), at: Some(f64::from(at)), ..cell.clone() })
+        Some(cell.with(&format!("figure_{name}"), Some(f64::from(at)), cell.value.clone()))
     };
     cells.iter().filter_map(at).collect()
 }
@@ -91,9 +100,10 @@ fn surviving(study: &Study, cells: &[Cell]) -> Vec<Cell> {
             };
             found.extend(AGES.iter().filter_map(|age| {
                 let value = between(&curve, age * rate)?;
-                let metric = "surviving_instructions".to_owned();
-                let [step, program, manager] = [&step.id, program, manager].map(str::to_owned);
-                Some(Cell { step, program, manager, metric, at: Some(*age), value })
+                let [program, manager, metric] =
+                    [program, manager, "surviving_instructions"].map(str::to_owned);
+                let fact = Fact { program, manager, metric, at: Some(*age), value };
+                Some(Cell { step: step.id.clone(), fact })
             }));
         }
     }
@@ -138,7 +148,7 @@ mod tests {
 
     fn cell(step: &str, metric: &str, at: Option<f64>, value: Value) -> Cell {
         let [step, program, manager, metric] = [step, "cfrac", "a", metric].map(str::to_owned);
-        Cell { step, program, manager, metric, at, value }
+        Cell { step, fact: Fact { program, manager, metric, at, value } }
     }
 
     fn derived(cells: Vec<Cell>, studies: &[Study]) -> Vec<Cell> {
@@ -191,13 +201,13 @@ mod tests {
         ];
         let of = |study: &Study, cells: &[Cell], age: f64| {
             let all = derived(cells.to_vec(), std::slice::from_ref(study));
-            all.into_iter().find(|cell| cell.at == Some(age)).map(|cell| cell.value)
+            all.into_iter().find(|cell| cell.at == Some(age)).map(|cell| cell.fact.value)
         };
         let at = |cells: &[Cell], age: f64| of(&study, cells, age);
         let Some(Value::Estimate { value, low, high }) = at(&cells, 1e5) else { panic!("an estimate") };
         assert!((value - 0.4).abs() < 1e-9 && low == 0.3 && high == 0.5, "{value} {low} {high}");
         assert_eq!(at(&cells, 1e6), None, "beyond the last age nothing is known");
-        cells[0].value = Value::Exact(4e5);
+        cells[0].fact.value = Value::Exact(4e5);
         let Some(Value::Estimate { low, high, .. }) = at(&cells, 1e5) else { panic!("an estimate") };
         assert_eq!((low, high), (0.5, 1.0), "at a fifth of the rate it is a fifth of the age");
         let mut own = study.clone();

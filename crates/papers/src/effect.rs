@@ -1,6 +1,7 @@
 //! A ratio between two of the figures, or over many programs, with an interval. Values only, which [`super::outcome`]
 //! computes.
 
+use heaptoll_facts::Basis;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,39 +18,6 @@ pub struct Effect {
     pub high: f64,
     /// What it rests on.
     pub basis: Basis,
-}
-
-/// What an effect's interval is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Basis {
-    /// Pairs of repetitions, so many; repetitions, of a plain figure.
-    Pairs(u32),
-    /// Programs, so many: Student's t on log ratios.
-    Programs(u32),
-    /// Points of a line, so many: Student's t on the slope.
-    Points(u32),
-    /// Exact counts.
-    Exact,
-    /// The command's own interval.
-    Estimate,
-    /// Too few: there is a value, and no interval.
-    None,
-}
-
-impl Basis {
-    /// What several effects rest on together.
-    pub(super) fn weakest(bases: impl Iterator<Item = Basis>) -> Basis {
-        bases
-            .reduce(|a, b| match (a, b) {
-                (Basis::None, _) | (_, Basis::None) => Basis::None,
-                (Basis::Pairs(a), Basis::Pairs(b)) => Basis::Pairs(a.min(b)),
-                (Basis::Exact, other) | (other, Basis::Exact) => other,
-                (a, b) if a == b => a,
-                _ => Basis::Estimate,
-            })
-            .unwrap_or(Basis::None)
-    }
 }
 
 /// Why there is nothing to compare.

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::Answer;
 use super::definition::{Claim, Estimand, Rule, Step, Test};
-use super::effect::{Basis, Effect};
+use super::effect::Effect;
 use super::figures::Absent;
 use super::outcome::Outcome;
+use heaptoll_facts::Basis;
 
 /// Programs of a named set from which on a mean, a slope or a share states something of programs like them.
 const FEWEST_OF_A_SET: usize = 20;

@@ -1,10 +1,11 @@
 //! Verdicts by the two estimands, of made-up figures.
 
 use super::super::definition::{Claim, Study};
-use super::super::figures::{Cell, Figures, Value};
+use super::super::figures::{Cell, Figures};
 use super::super::testing::{cells, claiming, samples};
 use super::super::verdict::{Verdict, judge};
 use super::*;
+use heaptoll_facts::{Fact, Value};
 
 const MEAN: &str = r#"
     rule = "mean"
@@ -50,8 +51,8 @@ fn the_mean_of_these_programs_is_decided_by_exact_counts_and_that_of_others_is_o
     assert_eq!(verdict.other_estimand, Some(Agreement::Open));
     let mut figures = counted(&SPREAD);
     figures.cells.extend(counted(&SPREAD).cells.into_iter().filter(|cell| cell.manager == "a").map(|cell| {
-        let manager = "c".to_owned();
-        Cell { manager, ..cell }
+        let fact = Fact { manager: "c".to_owned(), ..cell.fact };
+        Cell { fact, ..cell }
     }));
     let two = judged(&claiming(&MEAN.replace("\"a\"", "\"a\", \"c\"")), &figures, &Absent::default());
     assert!(two.reason.matches("(no interval)").count() == 2, "both means by the other: {}", two.reason);

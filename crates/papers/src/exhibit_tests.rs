@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::super::bundled::all;
-use super::super::figures::Value;
 use super::super::placed;
 use super::super::testing::{cells, samples};
 use super::*;
 use heaptoll_experiments::published;
+use heaptoll_facts::Value;
 
 /// Zorn's programs and managers, those of the paper that are run here by other names.
 const ZORN: &str = r#"

@@ -6,11 +6,10 @@
 //! - [`definition`]: a study as its file defines it; [`bundled`] are those that are part of the program.
 //! - [`budget`]: which programs and how many repetitions fit into a time.
 //! - [`run`]: a plan as a value, the folder that keeps it, its steps one after the other.
-//! - [`read`]: a command's JSON as figures.
 //! - [`originals`]: the paper's own programs in place of those that stand for them.
 //!
 //! What follows from it, as functions of their arguments alone:
-//! - [`figures`]: what steps measured, whatever command measured it.
+//! - [`figures`]: what steps measured: the facts of their commands.
 //! - [`heaptoll_experiments::published`]: the papers' tables, as CSV.
 //! - [`effect`]: a ratio between two of the figures, or between many, with an interval.
 //! - [`estimand`]: what means are stated of, and which of the two the figures can decide.
@@ -36,9 +35,10 @@ mod fields_page;
 pub mod figures;
 mod found;
 pub mod joined;
-mod known;
 mod means;
 mod measured;
+#[cfg(test)]
+mod metrics_page;
 mod needs;
 mod order;
 pub mod originals;
@@ -47,7 +47,6 @@ pub mod page;
 mod pairs;
 mod parse;
 mod placed;
-pub mod read;
 mod region;
 pub mod results;
 pub mod run;
@@ -61,4 +60,3 @@ mod trend;
 mod variant;
 pub mod verdict;
 pub mod within;
-mod words;

@@ -5,9 +5,9 @@ use heaptoll_units::plural;
 
 use super::company::{self, Series, SeriesInterval};
 use super::definition::Estimand;
-use super::effect::{Basis, Effect};
-use super::known::{FINITE, Known, WIDEST};
+use super::effect::Effect;
 use super::measured::{MOVED, Measured, groups};
+use heaptoll_facts::{Basis, FINITE, Known, WIDEST};
 
 /// A mean over programs.
 pub(super) struct Mean {

@@ -6,10 +6,9 @@ use heaptoll_statistics::FEWEST_PAIRS;
 
 use super::company::{self, Series};
 use super::definition::Against;
-use super::effect::{Basis, Effect};
-use super::figures::Value;
-use super::known::Known;
+use super::effect::Effect;
 use super::pairs::{CellRef, Compared};
+use heaptoll_facts::{Basis, Known, Value};
 
 /// After the words of a comparison whose interval reaches over both ways of measuring.
 pub(super) const MOVED: &str = ", in lockstep and in separate runs";

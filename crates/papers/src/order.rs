@@ -2,9 +2,9 @@
 //!
 //! "These look worst" claims an order, and a paper's own figures are no limit of it on other programs.
 
-use super::effect::{Basis, Effect};
-use super::known::Known;
+use super::effect::Effect;
 use super::measured::{Measured, groups};
+use heaptoll_facts::{Basis, Known};
 
 /// One effect a pair of managers: the least comparison of the programs `of` over the largest of the others. As the
 /// intervals hold together, the least lies between the least of their ends, and the largest likewise.
@@ -37,9 +37,10 @@ fn end<'m>(all: &[&'m Measured<'_>], further: fn(f64, f64) -> f64) -> Option<(&'
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::{Absent, Value};
+    use super::super::figures::Absent;
     use super::super::testing::{cells, claiming, samples};
     use super::super::verdict::{Answer, judge};
+    use heaptoll_facts::Value;
 
     const WORST: &str = r#"
         rule = "order"

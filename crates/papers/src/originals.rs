@@ -7,20 +7,20 @@
 use std::collections::BTreeMap;
 
 use crate::definition::{Exhibit, Quantity, Side, Step, Study};
-use crate::read::reading::Reading;
 use crate::results::Ran;
+use heaptoll_facts::Facts;
 
 /// The originals of a step that ran, by the kin's name.
 pub type Originals = BTreeMap<String, String>;
 
 /// Puts the figures of a step's originals under the names of their kin. Gives the originals that have figures or a reason
 /// for none; rows from before they were installed are the kin's own.
-pub fn name_kin(reading: &mut Reading, step: &Step) -> Originals {
+pub fn name_kin(facts: &mut Facts, step: &Step) -> Originals {
     let kin: BTreeMap<&str, &str> =
         step.originals.iter().map(|(kin, original)| (original.as_str(), kin.as_str())).collect();
     let mut ran = Originals::new();
-    let cells = reading.cells.iter_mut().map(|cell| &mut cell.program);
-    for program in cells.chain(reading.absent.iter_mut().map(|(program, ..)| program)) {
+    let measured = facts.measured.iter_mut().map(|fact| &mut fact.program);
+    for program in measured.chain(facts.absent.iter_mut().map(|(program, ..)| program)) {
         if let Some(kin) = kin.get(program.as_str()) {
             let original = std::mem::replace(program, (*kin).to_owned());
             ran.insert(program.clone(), original);

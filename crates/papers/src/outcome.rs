@@ -15,13 +15,14 @@ use heaptoll_units::and_list;
 
 use super::collections::{Collections, Fewest, Sorted};
 use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
-use super::effect::{Basis, Effect, Missing};
+use super::effect::{Effect, Missing};
 use super::figures::Figures;
 use super::means::{Stated, means};
 use super::measured::{against, measure};
 use super::order::order;
 use super::pairs::{Compared, Resolved, Without, resolve, without};
 use super::trend::trends;
+use heaptoll_facts::Basis;
 
 /// Effects, and what the quantity requests that is not in them.
 pub(super) struct Outcome {

@@ -2,11 +2,10 @@
 
 use proptest::prelude::{prop, prop_assert, proptest};
 
-use super::super::effect::Basis;
-use super::super::figures::Value;
 use super::super::testing::{cells, compare, mean, samples, study, trend};
 use super::*;
 use crate::variant::numbered;
+use heaptoll_facts::{Basis, Value};
 
 fn quantity(text: &str) -> Quantity {
     toml::from_str(text).expect("a quantity")

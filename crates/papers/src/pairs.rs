@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition::{Quantity, Side, Step, Study};
 use super::effect::Missing;
-use super::figures::{ALONE, AT_ONCE, Figures, Value};
+use super::figures::Figures;
 use super::variant::numbered;
-use super::words;
+use heaptoll_experiment::facts::{ALONE, AT_ONCE};
+use heaptoll_facts::Value;
 
 /// A measured value with its program, manager and metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -283,7 +284,8 @@ pub(super) fn resolve<'a>(
             });
             for (at, of) in numerator {
                 let mut push = |over: Option<CellRef<'a>>, at: Option<f64>| {
-                    let place = at.map(|at| words::place(step, &quantity.metric, at)).unwrap_or_default();
+                    let place =
+                        at.map(|at| step.kind.command().place(&quantity.metric, at)).unwrap_or_default();
                     compared.push(Compared { of, over, program: base.clone(), at, place });
                 };
                 let Some(over) = &quantity.over else {
@@ -354,7 +356,7 @@ pub(super) fn without(
         .at
         .iter()
         .filter(|requested| none(&|one| same_place(one.at, Some(**requested))))
-        .map(|requested| words::place(step, &quantity.metric, *requested))
+        .map(|requested| step.kind.command().place(&quantity.metric, *requested))
         .collect();
     // Each program that is there is expected under each pair of managers that is there (at each place that is named).
     let key = |one: &Compared<'_>| {

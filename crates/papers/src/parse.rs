@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use super::check::at_fault;
 use super::definition::{Fault, Quantity, Side, Step, StepKind, Study};
-use super::figures;
 use super::pairs::{of_side, requested};
 use super::variant::base;
+use heaptoll_experiment::facts::AT_ONCE;
 
 /// What is read of a file before it is known that this version can read it.
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ impl Study {
     fn compared_cpu<'a>(&'a self, step: &'a str) -> impl Iterator<Item = (&'a Quantity, &'a Side)> {
         let tests = self.claims.iter().flat_map(|claim| &claim.tests).map(|test| &test.quantity);
         tests.filter(move |quantity| quantity.step == step).filter_map(|quantity| {
-            let is_cpu = |side: &Side| side.metric.as_ref().unwrap_or(&quantity.metric) == figures::AT_ONCE;
+            let is_cpu = |side: &Side| side.metric.as_ref().unwrap_or(&quantity.metric) == AT_ONCE;
             let over = quantity.over.as_ref()?;
             (is_cpu(&quantity.of) && is_cpu(over)).then_some((quantity, over))
         })

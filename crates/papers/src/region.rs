@@ -6,11 +6,14 @@
 use heaptoll_statistics::student;
 
 use super::definition::{Rule, Test};
-use super::effect::{Basis, Effect};
-use super::figures::is_count;
+use super::effect::Effect;
+use heaptoll_experiments::comparative;
+use heaptoll_facts::Basis;
 
 /// The least difference between counts that is an order.
 const LEAST_DIFFERENCE: f64 = 0.01;
+/// What is in the names of a program's own figures that are counts.
+const OF_COUNTS: [&str; 6] = ["_kib", "faults", "space_", "live_", "heap_ratio", "heap_over"];
 /// More repetitions than anyone makes.
 const MOST_REPETITIONS: f64 = 10_000.0;
 
@@ -42,6 +45,13 @@ impl Region {
         let least = if test.is_order() && is_count(metric) { LEAST_DIFFERENCE } else { 0.0 };
         Region { above: test.above, below: test.below, outside: test.outside, least }
     }
+}
+
+/// Whether a metric counts pieces or memory, and measures no time.
+fn is_count(metric: &str) -> bool {
+    let mut all = comparative::ALL.iter().flat_map(|command| command.metrics);
+    let is_own = || metric.starts_with("figure_") && OF_COUNTS.iter().any(|part| metric.contains(part));
+    all.any(|known| known.is_count && known.is(metric)) || is_own()
 }
 
 pub(super) fn placement(effect: &Effect, region: Region) -> Placement {

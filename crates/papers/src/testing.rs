@@ -2,8 +2,9 @@
 
 use super::definition::{Estimand, Quantity, Rule, Study};
 use super::effect::{Effect, Missing};
-use super::figures::{Cell, Figures, Value};
+use super::figures::{Cell, Figures};
 use super::outcome::by_rule;
+use heaptoll_facts::{Fact, Value};
 
 /// A study of one timed step `t` and one counted step `c`, over a set's programs, with this in its file as well.
 pub fn study(more: &str) -> Study {
@@ -37,13 +38,9 @@ pub fn claiming(test: &str) -> Study {
 
 /// Figures from program, manager, place and value.
 pub fn cells(step: &str, metric: &str, values: &[(&str, &str, Option<f64>, Value)]) -> Figures {
-    let cell = |(program, manager, at, value): &(&str, &str, Option<f64>, Value)| Cell {
-        step: step.into(),
-        program: program.to_string(),
-        manager: manager.to_string(),
-        metric: metric.into(),
-        at: *at,
-        value: value.clone(),
+    let cell = |(program, manager, at, value): &(&str, &str, Option<f64>, Value)| {
+        let [program, manager, metric] = [*program, *manager, metric].map(str::to_owned);
+        Cell { step: step.into(), fact: Fact { program, manager, metric, at: *at, value: value.clone() } }
     };
     Figures { cells: values.iter().map(cell).collect() }
 }

@@ -2,11 +2,10 @@
 
 use heaptoll_statistics::{FEWEST_PAIRS, student};
 
-use super::effect::{Basis, Effect};
-use super::figures::Value;
-use super::known::Known;
+use super::effect::Effect;
 use super::measured::{Measured, groups};
 use super::variant::numbered;
+use heaptoll_facts::{Basis, Known, Value};
 
 /// Slopes of log figure over log place: over programs when there are three, else of each program. And the comparisons
 /// that have no logarithm.

@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 
 pub use super::answer::Answer;
 use super::definition::{Claim, Estimand, Rule, Study, Test};
-use super::effect::{Basis, Effect};
+use super::effect::Effect;
 use super::estimand::{Agreement, OtherEstimand, Programs, most_programs};
 use super::figures::{Absent, Figures};
 use super::outcome::{Outcome, by_test, too_few_collections};
 use super::pairs::{of_side, requested};
 use super::region::{Placement, Region, detectable, margin, placement, region, repetitions_needed};
+use heaptoll_facts::Basis;
 
 /// A claim's verdict.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -4,7 +4,7 @@ use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::super::testing::{cells, claiming, noisy, samples, study};
 use super::*;
-use crate::figures::Value;
+use heaptoll_facts::Value;
 
 fn effect(low: f64, high: f64) -> Effect {
     Effect { words: "x over y".into(), value: (low * high).sqrt(), low, high, basis: Basis::Pairs(10) }

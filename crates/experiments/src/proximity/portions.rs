@@ -16,8 +16,15 @@ use super::distance::{Distances, Sample};
 /// Portions of the requests between two collections, by rank: name, from, to (shares of them).
 pub const PORTIONS: [(&str, f64, f64); 4] =
     [("first 1 %", 0.0, 0.01), ("first 10 %", 0.0, 0.1), ("second 10 %", 0.1, 0.2), ("last 20 %", 0.8, 1.0)];
+/// What the names of their metrics begin with.
+const BEGINNINGS: [&str; PORTIONS.len()] = ["first", "near", "second", "last"];
 /// The portion that they are compared with.
 const MIDDLE: (f64, f64) = (0.2, 0.8);
+
+/// What the names of a portion's metrics begin with.
+pub fn beginning(portion: &str) -> Option<&'static str> {
+    PORTIONS.iter().zip(BEGINNINGS).find(|((name, ..), _)| *name == portion).map(|(_, beginning)| beginning)
+}
 
 /// A portion against the middle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,6 +4,7 @@ mod cells;
 mod charts;
 mod document;
 mod error;
+mod facts;
 mod figures;
 mod findings;
 mod heaps;

@@ -20,7 +20,7 @@ pub struct Exhibit {
     /// Step whose figures it shows; of a list, each quantity names its own.
     #[serde(default)]
     pub step: String,
-    /// Metric (`figures::Figures` lists them); of a table over several metrics, see `columns`.
+    /// Metric (`docs/reference/study-format.md` lists them); of a table over several metrics, see `columns`.
     #[serde(default)]
     pub metric: String,
     /// Unit as shown, e.g. `s`, `KiB`, `instructions`.

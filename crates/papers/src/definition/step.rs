@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use heaptoll_experiment::experiment::Pairing;
+use heaptoll_experiments::comparative::{self, Comparable};
 use heaptoll_statistics::FEWEST_PAIRS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,29 +158,10 @@ impl StepKind {
     pub const fn replays(self) -> bool {
         matches!(self, StepKind::Graph)
     }
-}
 
-impl StepKind {
-    /// The command's name.
-    pub const fn command(self) -> &'static str {
-        match self {
-            StepKind::Run => "run",
-            StepKind::Instructions => "exact instructions",
-            StepKind::Locality => "exact locality",
-            StepKind::Lifetimes => "trace lifetimes",
-            StepKind::Ledger => "ledger",
-            StepKind::Delay => "lab delay",
-            StepKind::Frequency => "lab frequency",
-            StepKind::Proximity => "lab proximity",
-            StepKind::Minheap => "lab minheap",
-            StepKind::Reclamation => "lab reclamation",
-            StepKind::Graph => "lab replay-graph",
-        }
-    }
-
-    /// The words of its name, with which a command line begins.
-    pub fn words(self) -> Vec<String> {
-        self.command().split(' ').map(str::to_owned).collect()
+    /// Its command. Both are in the same order.
+    pub fn command(self) -> &'static Comparable {
+        &comparative::ALL[self as usize]
     }
 }
 
@@ -193,4 +175,18 @@ fn middle() -> u32 {
 
 fn quick() -> String {
     "quick".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_the_command_of_its_name() {
+        for (at, command) in comparative::ALL.iter().enumerate() {
+            let name = command.name.rsplit([' ', '-']).next();
+            let kind: StepKind = serde_json::from_value(name.into()).expect("a kind");
+            assert_eq!(kind as usize, at, "{}", command.name);
+        }
+    }
 }

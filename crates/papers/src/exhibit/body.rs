@@ -4,8 +4,8 @@ use heaptoll_statistics::median;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::effect::{Basis, Effect};
-use crate::figures::Value;
+use crate::effect::Effect;
+use heaptoll_facts::{Basis, Value};
 
 /// What stands in an exhibit.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -4,11 +4,10 @@ use super::body::{Body, Ours, Pair, interval, ours};
 use super::originals::THE_PAPERS_OWN;
 use super::source::Source;
 use crate::definition::Step;
-use crate::effect::Basis;
 use crate::measured::measure;
 use crate::pairs::{CellRef, Compared, Index, same_place};
 use crate::variant::numbered;
-use crate::words;
+use heaptoll_facts::Basis;
 
 /// A line's name and its cells by place.
 struct Curve<'a> {
@@ -143,7 +142,7 @@ fn ratios(
                 bases.iter().find(|(place, _)| same_place(Some(*place), Some(*at))).map(|(_, over)| *over);
             if let Some(over) = over {
                 keys.push((number, point));
-                let place = words::place(step, metric, *at);
+                let place = step.kind.command().place(metric, *at);
                 compared.push(Compared {
                     of: *of,
                     over: Some(over),

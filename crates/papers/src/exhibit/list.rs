@@ -3,8 +3,9 @@
 use super::body::{Body, Ours, Pair, interval};
 use super::source::Source;
 use crate::definition::{Estimand, Rule, Shown as AsShown};
-use crate::effect::{Basis, Effect};
+use crate::effect::Effect;
 use crate::{outcome, placed};
+use heaptoll_facts::Basis;
 
 /// Quantities one by one.
 pub(super) fn list(source: &Source<'_>) -> (Body, Vec<String>) {

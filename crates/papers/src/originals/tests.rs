@@ -9,9 +9,10 @@ use super::*;
 use crate::bundled::all;
 use crate::definition::StepKind;
 use crate::exhibit::{self, Body};
-use crate::figures::{Absent, Cell, Figures, Value};
+use crate::figures::{Absent, Cell, Figures};
 use crate::run::selection::{self, Available};
 use crate::verdict::{Answer, judge};
+use heaptoll_facts::{Fact, Facts, Value};
 
 /// A step of two kin of one original, of one that may be there in one form only, and of a program without any.
 const STUDY: &str = r#"
@@ -181,14 +182,12 @@ fn the_sentence_on_kin_is_of_the_steps_that_are_run() {
 }
 
 fn cell(program: &str, manager: &str, value: f64) -> Cell {
-    Cell {
-        step: "c".into(),
-        program: program.into(),
-        manager: manager.into(),
-        metric: "objects".into(),
-        at: None,
-        value: Value::Exact(value),
-    }
+    Cell { step: "c".into(), fact: fact(program, manager, value) }
+}
+
+fn fact(program: &str, manager: &str, value: f64) -> Fact {
+    let [program, manager, metric] = [program, manager, "objects"].map(str::to_owned);
+    Fact { program, manager, metric, at: None, value: Value::Exact(value) }
 }
 
 fn originals(of: &[(&str, &str)]) -> Originals {
@@ -199,17 +198,17 @@ fn originals(of: &[(&str, &str)]) -> Originals {
 fn figures_of_an_original_are_under_its_kins_name_and_those_of_the_kin_stay() {
     let mut step = study().steps.remove(0);
     step.originals = originals(&[("loom", "old-loom"), ("loom:bare", "old-loom:bare")]);
-    let mut reading = Reading {
-        cells: vec![cell("old-loom", "a", 7.0), cell("reel", "a", 3.0)],
+    let mut facts = Facts {
+        measured: vec![fact("old-loom", "a", 7.0), fact("reel", "a", 3.0)],
         absent: vec![("old-loom".into(), Some("b".into()), "it failed".into())],
-        ..Reading::default()
+        ..Facts::default()
     };
-    let ran = name_kin(&mut reading, &step);
+    let ran = name_kin(&mut facts, &step);
     assert_eq!(ran, originals(&[("loom", "old-loom")]), "only what ran");
-    assert_eq!(reading.cells, [cell("loom", "a", 7.0), cell("reel", "a", 3.0)]);
-    assert_eq!(reading.absent[0].0, "loom");
+    assert_eq!(facts.measured, [fact("loom", "a", 7.0), fact("reel", "a", 3.0)]);
+    assert_eq!(facts.absent[0].0, "loom");
     // Rows of before the original was added, which the study went on with.
-    let mut earlier = Reading { cells: vec![cell("loom", "a", 5.0)], ..Reading::default() };
+    let mut earlier = Facts { measured: vec![fact("loom", "a", 5.0)], ..Facts::default() };
     assert!(name_kin(&mut earlier, &step).is_empty());
 }
 

@@ -83,7 +83,7 @@ fn steps(study: &Study) -> Section {
             .map(|step| {
                 vec![
                     step.id.clone(),
-                    step.kind.command().to_owned(),
+                    step.kind.command().name.to_owned(),
                     step.size.clone(),
                     step.programs.len().to_string(),
                     step.managers.len().to_string(),

@@ -1,7 +1,7 @@
 //! The section of one paper: its claims with the tests that decided them, its tables and figures.
 
 use crate::definition::{self, Rule};
-use crate::effect::{Basis, Effect};
+use crate::effect::Effect;
 use crate::results;
 use crate::verdict::{Answer, Tested, Verdict};
 use heaptoll_report::book::{self, Claim, PaperSection, Test};
@@ -10,6 +10,7 @@ use heaptoll_report::format::{self, plural};
 
 use super::brackets::{plainly, ratio};
 use super::exhibits;
+use heaptoll_facts::Basis;
 
 /// The section of a paper: without the claims that rest on steps that were not run.
 pub fn paper_section(found: &results::PaperResult, of: &results::Results) -> PaperSection {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::budget::Planned;
 use crate::definition::{Estimand, Study};
-use crate::effect::{Basis, Effect};
+use crate::effect::Effect;
 use crate::exhibit::{Body, Ours, Pair, Shown};
 use crate::figures::{Absent, Figures};
 use crate::results::{Ended, PaperResult, Ran, Results};
 use crate::verdict::{Answer, Tested, Verdict};
+use heaptoll_facts::Basis;
 
 const STUDY: &str = r#"
 name = "made"

@@ -60,7 +60,7 @@ impl<'a> Extent<'a> {
     /// The arguments of the step's command, without the files that it writes. Not of lifetimes and ledgers, which are several.
     pub fn arguments(&self) -> Vec<String> {
         let Extent { step, planned, seed, .. } = self;
-        let mut words = step.kind.words();
+        let mut words = step.kind.command().words();
         let has = |option: &str| {
             let with_value = format!("{option}=");
             step.options.iter().any(|word| word == option || word.starts_with(&with_value))
@@ -75,21 +75,9 @@ impl<'a> Extent<'a> {
         {
             give("--baseline", first);
         }
-        match step.kind {
-            StepKind::Run
-            | StepKind::Delay
-            | StepKind::Frequency
-            | StepKind::Proximity
-            | StepKind::Reclamation => {
-                give("-n", &planned.repetitions.to_string());
-                give("--seed", &seed.to_string());
-            }
-            StepKind::Instructions
-            | StepKind::Locality
-            | StepKind::Lifetimes
-            | StepKind::Ledger
-            | StepKind::Graph
-            | StepKind::Minheap => {}
+        if step.kind.is_timed() && !step.kind.records() {
+            give("-n", &planned.repetitions.to_string());
+            give("--seed", &seed.to_string());
         }
         if step.kind == StepKind::Run {
             let lockstep = step.runs_in_lockstep(planned.repetitions);
@@ -156,7 +144,7 @@ impl<'a> Extent<'a> {
 
     /// The arguments of the step's command for its trace.
     pub fn analysis(&self, trace: &Path, json: &Path) -> Vec<String> {
-        let mut words = self.step.kind.words();
+        let mut words = self.step.kind.command().words();
         words.push(trace.display().to_string());
         words.extend(self.replay_options());
         words.extend(self.step.options.iter().cloned());
@@ -194,7 +182,7 @@ impl<'a> Extent<'a> {
             options.insert(0, ' ');
         }
         let size = &self.planned.size;
-        let command = self.step.kind.command();
+        let command = self.step.kind.command().name;
         let snapshots = if self.step.kind == StepKind::Ledger { " --ledger --collect" } else { "" };
         let children = if self.step.kind.replays() { "" } else { " --children ignore" };
         let catalog = match self.catalog {

@@ -17,9 +17,9 @@ use super::child::{ChildError, End, EndCause, Run};
 use super::commands::Extent;
 use super::folder::{Ended, StepFolder};
 use super::log::Logged;
+use crate::figures::Cell;
 use crate::originals::name_kin;
-use crate::read;
-use crate::read::reading::Reading;
+use heaptoll_facts::{Fact, Facts};
 
 /// A step that the machine cannot carry out; the study ends there.
 #[derive(Debug, Error)]
@@ -51,7 +51,7 @@ pub struct Measure<'a> {
 /// Figures of a step, with its warnings and failures.
 #[derive(Default)]
 struct StepFigures {
-    reading: Reading,
+    facts: Facts,
     warnings: Vec<String>,
     why: Option<String>,
     ended: Option<EndCause>,
@@ -91,17 +91,18 @@ impl Measure<'_> {
         let seconds =
             begun.elapsed().as_secs_f64() + earlier.as_ref().map_or(0.0, |earlier| earlier.ran.seconds);
         self.name_managers(&extent, &mut found);
-        let originals = name_kin(&mut found.reading, step);
+        let originals = name_kin(&mut found.facts, step);
         explain(&extent, &mut found);
         // No reasons why a figure is missing.
-        found.warnings.append(&mut found.reading.pairing);
+        found.warnings.append(&mut found.facts.pairing);
         let ending = match found.ended {
             Some(EndCause::Deadline | EndCause::Interrupt) => Ending::Cut,
-            _ if found.reading.cells.is_empty() => Ending::Failed,
+            _ if found.facts.measured.is_empty() => Ending::Failed,
             _ => Ending::Whole,
         };
         // Stopped again before it could write: its rows are still there, and so are its figures.
-        if let Some(mut earlier) = earlier.filter(|_| ending == Ending::Cut && found.reading.cells.is_empty())
+        if let Some(mut earlier) =
+            earlier.filter(|_| ending == Ending::Cut && found.facts.measured.is_empty())
         {
             (earlier.ran.seconds, earlier.interrupted) = (seconds, found.ended == Some(EndCause::Interrupt));
             folder.end(&earlier)?;
@@ -109,7 +110,7 @@ impl Measure<'_> {
         }
         let why = match ending {
             Ending::Failed => Some(found.why.unwrap_or_else(|| "it gave no figures".into())),
-            Ending::Cut if found.reading.cells.is_empty() => Some("it was cut before it had figures".into()),
+            Ending::Cut if found.facts.measured.is_empty() => Some("it was cut before it had figures".into()),
             _ => None,
         };
         found.warnings.extend(why.iter().filter(|_| ending == Ending::Failed).cloned());
@@ -128,8 +129,13 @@ impl Measure<'_> {
             },
             interrupted: found.ended == Some(EndCause::Interrupt),
             why,
-            cells: found.reading.cells,
-            absent: found.reading.absent,
+            cells: found
+                .facts
+                .measured
+                .into_iter()
+                .map(|fact| Cell { step: step.id.clone(), fact })
+                .collect(),
+            absent: found.facts.absent,
         };
         folder.end(&ended)?;
         Ok(ended)
@@ -173,7 +179,7 @@ impl Measure<'_> {
         forget(&json);
         if goes_on {
             let repetitions = extent.planned.repetitions.to_string();
-            let mut words = extent.step.kind.words();
+            let mut words = extent.step.kind.command().words();
             words.extend(["--resume".into(), text(&rows)]);
             words.extend(["-n".to_owned(), repetitions]);
             words.extend(files.iter().cloned());
@@ -188,7 +194,7 @@ impl Measure<'_> {
             files.extend(["--db".to_owned(), text(&rows)]);
         }
         let mut words = extent.arguments();
-        let at = extent.step.kind.words().len();
+        let at = extent.step.kind.command().words().len();
         words.splice(at..at, files);
         let (end, messages) = self.run(&words, folder, until, Signal::INT, poll)?;
         Ok(found(extent, &json, end, &messages))
@@ -229,12 +235,15 @@ impl Measure<'_> {
                 all.ended = Some(ended);
                 break;
             }
-            let reading = written(&json).map(|text| read::recording(&text, extent.step, program, name));
-            match reading {
-                Some(Ok(reading)) => all.reading.cells.extend(reading.cells),
+            match written(&json).map(|text| extent.step.kind.command().facts(&text)) {
+                Some(Ok(facts)) => all.facts.measured.extend(facts.measured.into_iter().map(|fact| {
+                    // The trace knows neither by the step's name; collectors that replay it are the command's.
+                    let manager = if extent.step.kind.replays() { fact.manager } else { name.to_owned() };
+                    Fact { program: program.clone(), manager, ..fact }
+                })),
                 Some(Err(error)) => {
                     all.warnings.push(format!("{program} under {name}: {error}"));
-                    all.reading.absent.push((program.clone(), Some(name.into()), error.to_string()));
+                    all.facts.lack(program, name, &error.to_string());
                 }
                 None => {
                     let status = end.code.map_or("a signal".into(), |code| format!("exit status {code}"));
@@ -243,7 +252,7 @@ impl Measure<'_> {
                     let words = format!("{program} under {name}: {why}");
                     all.warnings.push(words.clone());
                     all.why = Some(words);
-                    all.reading.absent.push((program.clone(), Some(name.into()), why));
+                    all.facts.lack(program, name, &why);
                 }
             }
         }
@@ -257,10 +266,10 @@ impl Measure<'_> {
             if manager.name == *wanted {
                 continue;
             }
-            for cell in found.reading.cells.iter_mut().filter(|cell| cell.manager == manager.name) {
-                cell.manager.clone_from(wanted);
+            for fact in found.facts.measured.iter_mut().filter(|fact| fact.manager == manager.name) {
+                fact.manager.clone_from(wanted);
             }
-            for (_, of, _) in &mut found.reading.absent {
+            for (_, of, _) in &mut found.facts.absent {
                 if of.as_ref() == Some(&manager.name) {
                     *of = Some(wanted.clone());
                 }
@@ -314,16 +323,13 @@ fn found(extent: &Extent, json: &Path, end: End, messages: &Logged) -> StepFigur
         });
         return found;
     };
-    match read::read(&text, extent.step) {
-        Ok(reading) => found.reading = reading,
+    match extent.step.kind.command().facts(&text) {
+        Ok(facts) => found.facts = facts,
         Err(error) => found.why = Some(error.to_string()),
     }
     found.warnings.extend(messages.errors.iter().cloned());
-    found.warnings.append(&mut found.reading.warnings);
-    for (program, manager, why) in &found.reading.absent {
-        let under = manager.as_ref().map_or(String::new(), |manager| format!(" under {manager}"));
-        found.warnings.push(format!("{program}{under}: {why}"));
-    }
+    found.warnings.append(&mut found.facts.warnings);
+    found.warnings.extend(found.facts.reasons());
     found
 }
 
@@ -338,9 +344,9 @@ fn explain(extent: &Extent, found: &mut StepFigures) {
     for program in extent.programs() {
         for manager in extent.managers() {
             let has =
-                found.reading.cells.iter().any(|cell| cell.program == *program && cell.manager == *manager);
+                found.facts.measured.iter().any(|fact| fact.program == *program && fact.manager == *manager);
             let is_covered = found
-                .reading
+                .facts
                 .absent
                 .iter()
                 .any(|(other, of, _)| other == program && of.as_ref().is_none_or(|of| of == manager));
@@ -359,7 +365,7 @@ fn explain(extent: &Extent, found: &mut StepFigures) {
                     _ => found.why.clone().unwrap_or_else(|| "the command gave no figure of it".into()),
                 },
             };
-            found.reading.absent.push((program.clone(), Some(manager.clone()), why));
+            found.facts.lack(program, manager, &why);
         }
     }
 }

@@ -37,7 +37,7 @@ impl Progress {
             1 => "1 program".into(),
             many => format!("{many} programs"),
         };
-        self.now = format!("{}: {} {programs}{managers}", planned.step, step.kind.command());
+        self.now = format!("{}: {} {programs}{managers}", planned.step, step.kind.command().name);
         self.bar.set_steps(done as u64, all as u64);
         let rest = if done + 1 < all {
             format!(", and {} for all that is left", took(left_s))

@@ -178,20 +178,14 @@ impl Steps<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Cell, Value};
+    use heaptoll_facts::Value;
 
     fn ended(step: &str, ending: Ending) -> Ended {
         let mut ran = crate::page::testing::results().steps.remove(0);
         (ran.planned.step, ran.ending) = (step.into(), ending);
-        let cell = Cell {
-            step: step.into(),
-            program: "cfrac".into(),
-            manager: "lea".into(),
-            metric: "cpu_s".into(),
-            at: None,
-            value: Value::Samples(vec![Some(1.0)]),
-        };
-        Ended { ran, interrupted: ending == Ending::Cut, why: None, cells: vec![cell], absent: vec![] }
+        let samples = Value::Samples(vec![Some(1.0)]);
+        let cells = crate::testing::cells(step, "cpu_s", &[("cfrac", "lea", None, samples)]).cells;
+        Ended { ran, interrupted: ending == Ending::Cut, why: None, cells, absent: vec![] }
     }
 
     /// A step that Ctrl-C had cut lost its figures when the study went on and did not get to it again.

@@ -9,6 +9,7 @@ mod ages;
 mod birth;
 mod clock;
 mod decades;
+mod facts;
 mod figures;
 mod groups;
 mod nursery;

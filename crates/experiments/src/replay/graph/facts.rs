@@ -1,34 +1,65 @@
 //! `heaptoll lab replay-graph` of one recording: collectors on the same trace, by the heap.
 
-use heaptoll_experiments::replay::graph::{ByAccessor, Figures, HeapSize, Misses, PlanRow, Row};
+use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Place, Value};
+use heaptoll_replay::mmtk::ByAccessor;
 
-use super::cell_writer::CellWriter;
-use super::reading::Reading;
-use crate::definition::Step;
-use crate::figures::Value;
+use super::figures::{Figures, PlanRow, Row};
+use super::misses::Misses;
+use super::request::HeapSize;
+use crate::proximity::beginning;
 
-/// Smallest heaps with what the search leaves open, and times with the command's intervals: over the first plan.
-pub fn reading(found: &Figures, step: &Step, program: &str) -> Reading {
-    let mut reading = Reading::default();
-    let first = found.plans.first().and_then(bounds);
-    for plan in &found.plans {
-        if let Some(why) = &plan.refused {
-            reading.absent.push((program.into(), Some(plan.plan.clone()), why.clone()));
+/// Smallest heaps with what the search leaves open, and times with the command's intervals: over the first plan. The
+/// program is the trace.
+impl Comparative for Figures {
+    const METRICS: &'static [Metric] = &[
+        Metric::count("smallest_heap_kib", "the smallest heap that the trace fits into"),
+        Metric::count("smallest_heap_ratio", "the same over the first collector's"),
+        Metric::count("smallest_heap_over_live", "the same over the most requested bytes alive"),
+        Metric::time("cpu_ratio", "CPU time over the first collector's, at multiples of the least heap")
+            .at(Place::Heaps),
+        Metric::time("mutator_ratio", "the same of allocation, barrier and replay").at(Place::Heaps),
+        Metric::time("collector_share", "the collector's part of CPU time").at(Place::Heaps),
+        Metric::count("copied_kib", "what was copied").at(Place::Heaps),
+        Metric::time("longest_pause_us", "median of the longest pauses").at(Place::Heaps),
+        Metric::time(
+            "_misses_per_thousand",
+            "misses of the program's accesses in the first and last cache and the TLB",
+        )
+        .of(&["first", "last", "tlb"])
+        .at(Place::Heaps),
+        Metric::time("cycles_per_access", "cycles of one of the program's accesses").at(Place::Heaps),
+        Metric::time(
+            "_cycles_ratio",
+            "cycles after a collection over the middle, by portion as in `proximity`",
+        )
+        .of(&["first", "near", "second", "last"])
+        .at(Place::Heaps),
+        Metric::time("_emptied_ratio", "the same where caches are empty after each collection")
+            .of(&["near", "second", "last"])
+            .at(Place::Heaps),
+    ];
+
+    fn facts(&self) -> Facts {
+        let mut facts = Facts { warnings: self.warnings.clone(), ..Facts::default() };
+        let first = self.plans.first().and_then(bounds);
+        for plan in &self.plans {
+            if let Some(why) = &plan.refused {
+                facts.lack(&self.trace, &plan.plan, why);
+            }
+            let mut writer = facts.of(&self.trace, &plan.plan);
+            put_smallest(&mut writer, bounds(plan), first);
+            put_over_live(&mut writer, bounds(plan), self.prepared.most_live_bytes as f64);
+            for heap in &self.heaps {
+                let at = match heap.size {
+                    HeapSize::Times(times) => times,
+                    HeapSize::Bytes(bytes) => bytes as f64,
+                };
+                let rows = heap.rows.iter().filter(|row| row.plan == plan.plan);
+                rows.for_each(|row| put(&mut writer, at, row));
+            }
         }
-        let mut writer =
-            CellWriter { step: &step.id, program, manager: &plan.plan, cells: &mut reading.cells };
-        put_smallest(&mut writer, bounds(plan), first);
-        put_over_live(&mut writer, bounds(plan), found.prepared.most_live_bytes as f64);
-        for heap in &found.heaps {
-            let at = match heap.size {
-                HeapSize::Times(times) => times,
-                HeapSize::Bytes(bytes) => bytes as f64,
-            };
-            heap.rows.iter().filter(|row| row.plan == plan.plan).for_each(|row| put(&mut writer, at, row));
-        }
+        facts
     }
-    reading.warnings.clone_from(&found.warnings);
-    reading
 }
 
 /// The largest heap that is too small, and the smallest that is not, bytes.
@@ -37,7 +68,7 @@ fn bounds(plan: &PlanRow) -> Option<[f64; 2]> {
     Some([search.failed_at as f64, search.heap? as f64])
 }
 
-fn put_smallest(writer: &mut CellWriter<'_>, own: Option<[f64; 2]>, first: Option<[f64; 2]>) {
+fn put_smallest(writer: &mut FactWriter<'_>, own: Option<[f64; 2]>, first: Option<[f64; 2]>) {
     let Some([failed_at, heap]) = own else { return };
     let kib = |bytes: f64| bytes / 1024.0;
     writer.put(
@@ -56,13 +87,13 @@ fn put_smallest(writer: &mut CellWriter<'_>, own: Option<[f64; 2]>, first: Optio
 }
 
 /// Over the most bytes that the program had requested and not freed at once: prompt reclamation needs no less.
-fn put_over_live(writer: &mut CellWriter<'_>, own: Option<[f64; 2]>, live: f64) {
+fn put_over_live(writer: &mut FactWriter<'_>, own: Option<[f64; 2]>, live: f64) {
     let Some([failed_at, heap]) = own.filter(|_| live > 0.0) else { return };
     let value = Value::Estimate { value: heap / live, low: failed_at / live, high: heap / live };
     writer.put("smallest_heap_over_live", None, value);
 }
 
-fn put(writer: &mut CellWriter<'_>, at: f64, row: &Row) {
+fn put(writer: &mut FactWriter<'_>, at: f64, row: &Row) {
     writer.ratio("cpu_ratio", Some(at), row.cpu_ratio);
     writer.ratio("mutator_ratio", Some(at), row.mutator_ratio);
     if let Some(misses) = &row.misses {
@@ -77,11 +108,7 @@ fn put(writer: &mut CellWriter<'_>, at: f64, row: &Row) {
     single("longest_pause_us", spent.longest_pause_ns / 1000.0);
 }
 
-/// Portions of requests between two collections as `heaptoll lab proximity` names them, and as metrics.
-const PORTIONS: [(&str, &str); 4] =
-    [("first 1 %", "first"), ("first 10 %", "near"), ("second 10 %", "second"), ("last 20 %", "last")];
-
-fn put_misses(writer: &mut CellWriter<'_>, at: f64, found: &Misses) {
+fn put_misses(writer: &mut FactWriter<'_>, at: f64, found: &Misses) {
     let each = |count: u64| Value::Single(1000.0 * count as f64 / found.accesses.max(1) as f64);
     let mut put = |metric: &str, counts: Option<&ByAccessor>| {
         if let Some(counts) = counts {
@@ -93,10 +120,8 @@ fn put_misses(writer: &mut CellWriter<'_>, at: f64, found: &Misses) {
     put("tlb_misses_per_thousand", found.touched.tlb_misses.first());
     let cycles = found.touched_cycles as f64 / found.accesses.max(1) as f64;
     writer.put("cycles_per_access", Some(at), Value::Single(cycles));
-    for (of, name) in PORTIONS {
-        let Some(portion) = found.requests.portions.iter().find(|portion| portion.name == of) else {
-            continue;
-        };
+    for portion in &found.requests.portions {
+        let Some(name) = beginning(&portion.name) else { continue };
         writer.ratio(&format!("{name}_cycles_ratio"), Some(at), portion.touched);
         if name != "first" {
             writer.ratio(&format!("{name}_emptied_ratio"), Some(at), portion.emptied);
@@ -106,15 +131,14 @@ fn put_misses(writer: &mut CellWriter<'_>, at: f64, found: &Misses) {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_experiments::minheap::{Answer, End};
-    use heaptoll_experiments::replay::graph::{
+    use heaptoll_facts::Fact;
+    use heaptoll_facts::testing::{interval, number, one};
+
+    use super::*;
+    use crate::minheap::{Answer, End};
+    use crate::replay::graph::{
         Caches, Ending, Heap, HeapBase, Portion, Prepared, Requests, Smallest, Spent,
     };
-
-    use super::super::testing::{interval, number, one, step};
-    use super::*;
-    use crate::definition::StepKind;
-    use crate::figures::{Cell, is_metric};
 
     fn plan(name: &str, failed_at: u64, heap: Option<u64>) -> PlanRow {
         let search = Answer {
@@ -192,9 +216,9 @@ mod tests {
         }
     }
 
-    fn cells() -> Vec<Cell> {
+    fn facts() -> Vec<Fact> {
         let found = Figures {
-            trace: "t".into(),
+            trace: "lua".into(),
             prepared: Prepared { most_live_bytes: 87 << 10, ..Prepared::default() },
             base: HeapBase::Least,
             collector_threads: 1,
@@ -221,26 +245,25 @@ mod tests {
             ],
             warnings: vec![],
         };
-        reading(&found, &step(StepKind::Graph), "lua").cells
+        heaptoll_facts::testing::measured(&found)
     }
 
     #[test]
     fn misses_are_of_the_program_and_requests_by_their_portion() {
-        let cells: Vec<Cell> = cells().into_iter().filter(|cell| cell.manager == "mmtk:semispace").collect();
-        let of = |metric: &str| number(one(&cells, metric, Some(f64::from(64 << 20))));
+        let facts: Vec<Fact> = facts().into_iter().filter(|fact| fact.manager == "mmtk:semispace").collect();
+        let of = |metric: &str| number(one(&facts, metric, Some(f64::from(64 << 20))));
         let misses = ["first_misses_per_thousand", "last_misses_per_thousand", "tlb_misses_per_thousand"];
         assert_eq!(misses.map(of), [100.0, 2.0, 7.0]);
         assert_eq!(of("cycles_per_access"), 2.4);
         let ratios = ["first_cycles_ratio", "near_cycles_ratio", "near_emptied_ratio"];
         assert_eq!(ratios.map(of), [1.3, 1.02, 1.5]);
-        assert!(cells.iter().all(|cell| is_metric(StepKind::Graph, &cell.metric)));
     }
 
     #[test]
     fn heaps_and_times_are_over_the_first_plan() {
-        let cells = cells();
+        let facts = facts();
         let of =
-            |plan: &str| -> Vec<Cell> { cells.iter().filter(|cell| cell.manager == plan).cloned().collect() };
+            |plan: &str| -> Vec<Fact> { facts.iter().filter(|fact| fact.manager == plan).cloned().collect() };
         let semispace = of("mmtk:semispace");
         assert_eq!(
             *one(&semispace, "smallest_heap_ratio", None),
@@ -251,6 +274,6 @@ mod tests {
         assert_eq!(number(one(&semispace, "collector_share", Some(2.0))), 0.25);
         assert_eq!(number(one(&semispace, "copied_kib", Some(2.0))), 4.0);
         assert!(of("mmtk:immix").is_empty(), "no heap was found");
-        assert!(cells.iter().all(|cell| is_metric(StepKind::Graph, &cell.metric) && cell.program == "lua"));
+        assert!(facts.iter().all(|fact| fact.program == "lua"));
     }
 }

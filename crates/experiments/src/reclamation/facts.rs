@@ -1,35 +1,47 @@
 //! `heaptoll lab reclamation`: time and memory by when objects are freed.
 
-use heaptoll_experiments::reclamation::{Curve, Reclamation, Row};
+use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Place, Value};
 use heaptoll_oracle::{FreePoint, Live};
 
-use super::cell_writer::CellWriter;
-use super::reading::Reading;
-use crate::definition::Step;
-use crate::figures::Value;
+use super::figures::{Alive, Curve, Reclamation, Row};
+
+/// When objects are freed; `delay` and `collect` at bytes.
+const POINTS: [&str; 5] = ["last_use", "unreachable", "delay", "collect", "never"];
 
 /// Estimates with the command's own intervals; requested bytes alive are exact; faults are of medians, without an interval.
 /// Everything is over the program's own free.
-pub fn reading(found: &Reclamation, step: &Step) -> Reading {
-    let mut reading = Reading::default();
-    for curve in &found.curves {
-        let mut writer = CellWriter {
-            step: &step.id,
-            program: &curve.program,
-            manager: &curve.manager,
-            cells: &mut reading.cells,
-        };
-        writer.ratio("layer_time_ratio", None, curve.layer.cpu);
-        let live = |point| live(found, &curve.program, point);
-        for row in &curve.rows {
-            put(&mut writer, row, faults(curve), [live(row.point), live(FreePoint::Free)]);
+impl Comparative for Reclamation {
+    const METRICS: &'static [Metric] = &[
+        Metric::time("layer_time_ratio", "CPU time of the oracle's own free over the manager alone"),
+        Metric::time("_time_ratio", "CPU time over the program's own free; `delay` and `collect` at bytes")
+            .of(&POINTS)
+            .at(Place::Bytes),
+        Metric::count("_space_ratio", "the same of peak resident memory").of(&POINTS).at(Place::Bytes),
+        Metric::count("_faults_ratio", "the same of page faults, of medians").of(&POINTS).at(Place::Bytes),
+        Metric::count("_live_peak_ratio", "the same of most requested bytes alive")
+            .of(&POINTS)
+            .at(Place::Bytes),
+        Metric::count("_live_ratio", "the same of requested bytes alive on average")
+            .of(&POINTS)
+            .at(Place::Bytes),
+    ];
+
+    fn facts(&self) -> Facts {
+        let mut facts = Facts::default();
+        for curve in &self.curves {
+            let mut writer = facts.of(&curve.program, &curve.manager);
+            writer.ratio("layer_time_ratio", None, curve.layer.cpu);
+            let live = |point| live(self, &curve.program, point);
+            for row in &curve.rows {
+                put(&mut writer, row, faults(curve), [live(row.point), live(FreePoint::Free)]);
+            }
         }
+        facts
     }
-    reading
 }
 
 /// The figures of one point; `faults` and the second `live` are of the program's own free.
-fn put(writer: &mut CellWriter<'_>, row: &Row, faults: Option<f64>, live: [Option<Live>; 2]) {
+fn put(writer: &mut FactWriter<'_>, row: &Row, faults: Option<f64>, live: [Option<Live>; 2]) {
     let Some((name, at)) = place(row.point) else { return };
     let metric = |what: &str| format!("{name}_{what}_ratio");
     writer.ratio(&metric("time"), at, row.over_free.cpu);
@@ -39,11 +51,8 @@ fn put(writer: &mut CellWriter<'_>, row: &Row, faults: Option<f64>, live: [Optio
         writer.put(&metric("faults"), at, Value::Single(own / faults));
     }
     if let [Some(live), Some(free)] = live {
-        let mut exact = |what: &str, bytes: u64, of: u64| {
-            if of > 0 {
-                writer.put(&metric(what), at, Value::Exact(bytes as f64 / of as f64));
-            }
-        };
+        let mut exact =
+            |what: &str, bytes: u64, of: u64| writer.exact(&metric(what), at, bytes as f64 / of as f64);
         exact("live_peak", live.peak_bytes, free.peak_bytes);
         exact("live", live.mean_bytes, free.mean_bytes);
     }
@@ -68,19 +77,16 @@ fn faults(curve: &Curve) -> Option<f64> {
 }
 
 fn live(found: &Reclamation, program: &str, point: FreePoint) -> Option<Live> {
-    let of =
-        |alive: &&heaptoll_experiments::reclamation::Alive| alive.program == program && alive.point == point;
+    let of = |alive: &&Alive| alive.program == program && alive.point == point;
     found.alive.iter().find(of).map(|alive| alive.live)
 }
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_experiments::reclamation::{Alive, Medians, Ratios};
+    use heaptoll_facts::testing::{assert_exact, interval, measured, number, one};
 
-    use super::super::testing::{assert_exact, interval, number, one, step};
     use super::*;
-    use crate::definition::StepKind;
-    use crate::figures::is_metric;
+    use crate::reclamation::{Medians, Ratios};
 
     fn row(point: FreePoint, cpu: Option<f64>, minor_faults: f64) -> Row {
         let over_free =
@@ -120,22 +126,16 @@ mod tests {
 
     #[test]
     fn points_are_read_over_the_programs_own_free() {
-        let cells = reading(&study(), &step(StepKind::Reclamation)).cells;
+        let facts = measured(&study());
         let mebibyte = Some(f64::from(1 << 20));
-        assert_eq!(number(one(&cells, "last_use_time_ratio", None)), 1.05);
-        assert_eq!(number(one(&cells, "last_use_space_ratio", None)), 0.9);
-        assert_eq!(number(one(&cells, "last_use_faults_ratio", None)), 0.5);
-        assert_exact(&cells, "mimalloc3", "last_use_live_ratio", None, 0.75);
-        assert_eq!(number(one(&cells, "unreachable_time_ratio", None)), 1.07);
-        assert_eq!(number(one(&cells, "delay_time_ratio", mebibyte)), 1.3);
-        assert_eq!(number(one(&cells, "collect_time_ratio", mebibyte)), 1.2);
-        assert_eq!(number(one(&cells, "never_faults_ratio", None)), 9.0);
-        assert_eq!(number(one(&cells, "layer_time_ratio", None)), 1.02);
-    }
-
-    #[test]
-    fn every_cell_is_of_a_metric_that_studies_can_name() {
-        let cells = reading(&study(), &step(StepKind::Reclamation)).cells;
-        assert!(cells.iter().all(|cell| is_metric(StepKind::Reclamation, &cell.metric)), "{cells:#?}");
+        assert_eq!(number(one(&facts, "last_use_time_ratio", None)), 1.05);
+        assert_eq!(number(one(&facts, "last_use_space_ratio", None)), 0.9);
+        assert_eq!(number(one(&facts, "last_use_faults_ratio", None)), 0.5);
+        assert_exact(&facts, "mimalloc3", "last_use_live_ratio", None, 0.75);
+        assert_eq!(number(one(&facts, "unreachable_time_ratio", None)), 1.07);
+        assert_eq!(number(one(&facts, "delay_time_ratio", mebibyte)), 1.3);
+        assert_eq!(number(one(&facts, "collect_time_ratio", mebibyte)), 1.2);
+        assert_eq!(number(one(&facts, "never_faults_ratio", None)), 9.0);
+        assert_eq!(number(one(&facts, "layer_time_ratio", None)), 1.02);
     }
 }

@@ -3,13 +3,11 @@
 //! Their conservatism and their storage that is freed and accessible are one column: an address that the program kept
 //! and a number that looks like one cannot be distinguished without the types of its data (docs/questions/ledger.md).
 
-use heaptoll_experiments::ledger::Figures;
+use heaptoll_facts::{Comparative, Facts, Metric, Value};
 use heaptoll_ledger::{Snapshot, Term};
 
-use super::cell_writer::CellWriter;
-use super::reading::Reading;
-use crate::definition::Step;
-use crate::figures::{OF_LEDGERS, Value};
+use super::figures::Figures;
+use heaptoll_command::subject::manager_name;
 
 /// The metric of a line of the sum.
 fn cause(term: Term) -> &'static str {
@@ -34,23 +32,42 @@ fn cause(term: Term) -> &'static str {
     }
 }
 
-/// Cells of the snapshot at the peak; none of a trace without snapshots.
-pub fn reading(found: &Figures, step: &Step, program: &str, manager: &str) -> Reading {
-    let mut reading = Reading::default();
-    let Figures::Pages { peak, snapshots, .. } = found else { return reading };
-    let Some(snapshot) = peak.and_then(|peak| snapshots.get(peak)) else { return reading };
-    let mut writer = CellWriter { step: &step.id, program, manager, cells: &mut reading.cells };
-    let mut put = |metric: &str, bytes: f64| writer.put(metric, None, Value::Single(bytes / 1024.0));
-    let [rss, causes @ .., rest] = OF_LEDGERS;
-    put(rss, snapshot.rss_bytes as f64);
-    let mut left = snapshot.rss_bytes as f64;
-    for metric in causes {
-        let resident = resident(snapshot, metric) as f64;
-        left -= resident;
-        put(metric, resident);
+/// The resident set, the causes in which it is, and what no cause has.
+const PARTS: [Metric; 11] = [
+    Metric::count("rss_kib", "resident at the peak"),
+    Metric::count("live_kib", "live blocks, as requested"),
+    Metric::count("structures_kib", "the manager's structures"),
+    Metric::count("internal_kib", "bytes of live blocks that nobody requested"),
+    Metric::count("external_kib", "free bytes on live pages, and free pages"),
+    Metric::count("headroom_kib", "dead blocks that a collection now reclaims"),
+    Metric::count("held_kib", "dead blocks that a collection now does not reclaim"),
+    Metric::count("granularity_kib", "mapped and never carved: the heap's step of growth"),
+    Metric::count("blacklisted_kib", "avoided, since words could be taken for addresses in it"),
+    Metric::count("not_heap_kib", "what is not the heap"),
+    Metric::count("rest_kib", "what the others leave"),
+];
+
+/// Facts of the snapshot at the peak; none of a trace without snapshots.
+impl Comparative for Figures {
+    const METRICS: &'static [Metric] = &PARTS;
+
+    fn facts(&self) -> Facts {
+        let mut facts = Facts::default();
+        let Figures::Pages { program, manager, peak, snapshots, .. } = self else { return facts };
+        let Some(snapshot) = peak.and_then(|peak| snapshots.get(peak)) else { return facts };
+        let mut writer = facts.of(program, manager_name(manager));
+        let mut put = |metric: Metric, bytes: f64| writer.put(metric.id, None, Value::Single(bytes / 1024.0));
+        let [rss, causes @ .., rest] = PARTS;
+        put(rss, snapshot.rss_bytes as f64);
+        let mut left = snapshot.rss_bytes as f64;
+        for metric in causes {
+            let resident = resident(snapshot, metric.id) as f64;
+            left -= resident;
+            put(metric, resident);
+        }
+        put(rest, left);
+        facts
     }
-    put(rest, left);
-    reading
 }
 
 fn resident(snapshot: &Snapshot, metric: &str) -> u64 {
@@ -60,9 +77,10 @@ fn resident(snapshot: &Snapshot, metric: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{number, one, step};
+    use heaptoll_facts::Fact;
+    use heaptoll_facts::testing::{measured, number, one};
+
     use super::*;
-    use crate::definition::StepKind;
 
     const TERMS: &str = r#"[
         {"term": "live", "resident": 4096, "how": "counted"},
@@ -74,7 +92,7 @@ mod tests {
         {"term": "recorder", "resident": 1024, "how": "counted"}
     ]"#;
 
-    fn cells(rss: u64) -> Vec<crate::figures::Cell> {
+    fn found(rss: u64) -> Vec<Fact> {
         let lines: serde_json::Value = serde_json::from_str(TERMS).expect("lines");
         let snapshot = |rss: u64| -> Snapshot {
             let text = serde_json::json!({
@@ -104,16 +122,16 @@ mod tests {
             static_variables: Vec::new(),
             snapshots: vec![snapshot(1), snapshot(rss)],
         };
-        reading(&found, &step(StepKind::Ledger), "cfrac", "bw26").cells
+        measured(&found)
     }
 
     #[test]
     fn causes_are_those_of_the_largest_resident_set_and_leave_nothing() {
-        let found = cells(26_624);
-        let kib = |metric: &str| number(one(&found, metric, None));
+        let whole = found(26_624);
+        let kib = |metric: &str| number(one(&whole, metric, None));
         assert_eq!([kib("rss_kib"), kib("live_kib"), kib("external_kib")], [26.0, 4.0, 3.0]);
         assert_eq!([kib("headroom_kib"), kib("held_kib"), kib("not_heap_kib")], [5.0, 6.0, 8.0]);
         assert_eq!([kib("structures_kib"), kib("rest_kib")], [0.0, 0.0]);
-        assert_eq!(number(one(&cells(27_648), "rest_kib", None)), 1.0, "what no line has is shown");
+        assert_eq!(number(one(&found(27_648), "rest_kib", None)), 1.0, "what no line has is shown");
     }
 }

@@ -1,40 +1,45 @@
 //! `heaptoll lab minheap`: the smallest heaps of collectors over the footprint of mark-sweep over allocators.
 
-use heaptoll_experiments::minheap::{Collector, Figures, Program};
+use heaptoll_facts::{Comparative, Facts, Metric, Place, Value};
 
-use super::cell_writer::CellWriter;
-use super::reading::{Absent, Reading};
-use crate::definition::Step;
-use crate::figures::{Cell, Value};
+use super::figures::{Figures, Program};
 
 /// Ratios with the ends of what they may be.
-pub fn reading(found: &Figures, step: &Step) -> Reading {
-    let mut reading = Reading { absent: without(found), ..Reading::default() };
-    for program in &found.programs {
-        cells(program, step, &mut reading.cells);
+impl Comparative for Figures {
+    const METRICS: &'static [Metric] = &[
+        Metric::count(
+            "heap_ratio_over_frees_",
+            "over the footprint of mark-sweep over that allocator, the program's frees honoured",
+        )
+        .open(),
+        Metric::count(
+            "heap_ratio_over_",
+            "over the footprint of mark-sweep over that allocator, at its period",
+        )
+        .open()
+        .at(Place::Bytes),
+    ];
+
+    fn facts(&self) -> Facts {
+        let mut facts = Facts::default();
+        for program in &self.programs {
+            for collector in &program.collectors {
+                if let Some(why) = &collector.failure {
+                    facts.lack(&program.program, &collector.stack, why);
+                }
+            }
+            put(program, &mut facts);
+        }
+        facts
     }
-    reading
 }
 
-/// Collectors of which no smallest heap is known.
-fn without(found: &Figures) -> Vec<Absent> {
-    let of = |heaps: &Program| {
-        let why = |one: &Collector| {
-            let why = one.failure.clone()?;
-            Some((heaps.program.clone(), Some(one.stack.clone()), why))
-        };
-        heaps.collectors.iter().filter_map(why).collect::<Vec<_>>()
-    };
-    found.programs.iter().flat_map(of).collect()
-}
-
-fn cells(program: &Program, step: &Step, cells: &mut Vec<Cell>) {
+fn put(program: &Program, facts: &mut Facts) {
     for over in &program.overheads {
         let Some(baseline) = program.baselines.iter().find(|baseline| baseline.stack == over.baseline) else {
             continue;
         };
-        let mut writer =
-            CellWriter { step: &step.id, program: &program.program, manager: &over.collector, cells };
+        let mut writer = facts.of(&program.program, &over.collector);
         let ratio = over.overhead;
         let value = Value::Estimate { value: ratio.ratio, low: ratio.low, high: ratio.high };
         let allocator = &baseline.allocator;
@@ -48,15 +53,13 @@ fn cells(program: &Program, step: &Step, cells: &mut Vec<Cell>) {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_experiments::minheap::Overhead;
-    use heaptoll_experiments::minheap::{Baseline, Over};
+    use heaptoll_facts::testing::{measured, number, one};
 
-    use super::super::testing::{number, one, step};
     use super::*;
-    use crate::definition::StepKind;
+    use crate::minheap::{Baseline, Collector, Over, Overhead};
 
-    fn found(program: Program) -> Reading {
-        let figures = Figures {
+    fn found(program: Program) -> Figures {
+        Figures {
             complete: true,
             tolerance: 0.02,
             repeats: 1,
@@ -64,8 +67,7 @@ mod tests {
             programs: vec![program],
             means: vec![],
             published: vec![],
-        };
-        reading(&figures, &step(StepKind::Minheap))
+        }
     }
 
     fn cfrac() -> Program {
@@ -90,7 +92,7 @@ mod tests {
             failure: failure.map(str::to_owned),
         };
         let collectors = vec![collector("bw26", Some("it has no heap=")), collector("tithe-collect", None)];
-        let absent = found(Program { collectors, ..cfrac() }).absent;
+        let absent = found(Program { collectors, ..cfrac() }).facts().absent;
         assert_eq!(absent, [("cfrac".into(), Some("bw26".into()), "it has no heap=".into())]);
     }
 
@@ -111,13 +113,12 @@ mod tests {
             baseline: stack.into(),
             overhead: Overhead { ratio, low: ratio, high: ratio },
         };
-        let cells = found(Program {
+        let facts = measured(&found(Program {
             baselines: vec![baseline("sweep,every=32K/mimalloc3", false), baseline("honoured", true)],
             overheads: vec![over("sweep,every=32K/mimalloc3", 2.8), over("honoured", 3.7)],
             ..cfrac()
-        })
-        .cells;
-        assert_eq!(number(one(&cells, "heap_ratio_over_mimalloc3", Some(32768.0))), 2.8);
-        assert_eq!(number(one(&cells, "heap_ratio_over_frees_mimalloc3", None)), 3.7);
+        }));
+        assert_eq!(number(one(&facts, "heap_ratio_over_mimalloc3", Some(32768.0))), 2.8);
+        assert_eq!(number(one(&facts, "heap_ratio_over_frees_mimalloc3", None)), 3.7);
     }
 }

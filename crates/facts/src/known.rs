@@ -1,23 +1,60 @@
 //! One value as far as it is known, and one over another.
 
-use heaptoll_statistics::student;
+use heaptoll_statistics::{FEWEST_PAIRS, median, student};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use heaptoll_statistics::{FEWEST_PAIRS, median};
+use crate::Value;
 
-use super::effect::Basis;
-use super::figures::Value;
+/// What an interval is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Pairs of repetitions, so many; repetitions, of a plain figure.
+    Pairs(u32),
+    /// Programs, so many: Student's t on log ratios.
+    Programs(u32),
+    /// Points of a line, so many: Student's t on the slope.
+    Points(u32),
+    /// Exact counts.
+    Exact,
+    /// The command's own interval.
+    Estimate,
+    /// Too few: there is a value, and no interval.
+    None,
+}
+
+impl Basis {
+    /// What several effects rest on together.
+    pub fn weakest(bases: impl Iterator<Item = Basis>) -> Basis {
+        bases
+            .reduce(|a, b| match (a, b) {
+                (Basis::None, _) | (_, Basis::None) => Basis::None,
+                (Basis::Pairs(a), Basis::Pairs(b)) => Basis::Pairs(a.min(b)),
+                (Basis::Exact, other) | (other, Basis::Exact) => other,
+                (a, b) if a == b => a,
+                _ => Basis::Estimate,
+            })
+            .unwrap_or(Basis::None)
+    }
+}
 
 /// The log ratio of a count to none, and by how much an interval reaches to either side at most: a factor of a
 /// million, as in `heaptoll_experiment`.
-pub(super) const WIDEST: f64 = 14.0;
+pub const WIDEST: f64 = 14.0;
 /// Log ratios end here, so that what comes of them is finite.
-pub(super) const FINITE: f64 = 600.0;
+pub const FINITE: f64 = 600.0;
 
 /// A value with its ends.
-pub(super) struct Known {
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Known {
+    /// Value, or ratio.
     pub value: f64,
+    /// Lower end; equal to `value` for exact counts, and where there is no interval.
     pub low: f64,
+    /// Upper end.
     pub high: f64,
+    /// What it rests on.
     pub basis: Basis,
 }
 

@@ -3,23 +3,22 @@
 //!
 //! Only of runs in which the program was simulated alone as well (`--placement`), without which placement is not known.
 
+use heaptoll_facts::FactWriter;
 use heaptoll_locality::forest::Associative;
 use heaptoll_locality::study::Row;
 
-use super::super::cell_writer::CellWriter;
-
 /// Causes, and those in which marking and sweeping are together.
-const CAUSES: [&str; 6] = ["placement", "pollution", "allocator", "marking", "sweeping", "collecting"];
+pub const CAUSES: [&str; 6] = ["placement", "pollution", "allocator", "marking", "sweeping", "collecting"];
 
-/// Writes the cells of a row; shares of what it misses more than `first`.
-pub fn write(writer: &mut CellWriter, row: &Row, first: Option<&Row>) {
+/// Writes the facts of a row; shares of what it misses more than `first`.
+pub fn write(writer: &mut FactWriter, row: &Row, first: Option<&Row>) {
     let Some(alone) = &row.alone else { return };
     for cache in alone.associative.iter().filter(|cache| cache.ways == 1) {
         let Some(parts) = parts(row, cache.sets) else { continue };
-        let at = cache.bytes as f64 / 1024.0;
+        let at = Some(cache.bytes as f64 / 1024.0);
         for (cause, misses) in CAUSES.into_iter().zip(parts) {
             let per_thousand = misses * 1000.0 / row.rate_references.max(1) as f64;
-            writer.exact_at(&format!("{cause}_misses"), at, per_thousand);
+            writer.exact(&format!("{cause}_misses"), at, per_thousand);
         }
         let Some(before) = first.filter(|first| first.about.manager != row.about.manager) else { continue };
         let Some(before) = self::parts(before, cache.sets) else { continue };
@@ -28,7 +27,7 @@ pub fn write(writer: &mut CellWriter, row: &Row, first: Option<&Row>) {
         let all: f64 = more[..CAUSES.len() - 1].iter().sum();
         if all > 0.0 {
             for (cause, more) in CAUSES.into_iter().zip(more) {
-                writer.exact_at(&format!("{cause}_more_percent"), at, 100.0 * more / all);
+                writer.exact(&format!("{cause}_more_percent"), at, 100.0 * more / all);
             }
         }
     }
@@ -52,9 +51,9 @@ mod tests {
     use heaptoll_locality::simulation::Split;
     use heaptoll_locality::study::Alone;
 
-    use super::super::super::testing::{assert_exact, locality, step, value};
-    use super::super::reading;
-    use crate::definition::StepKind;
+    use heaptoll_facts::testing::{assert_exact, measured, value};
+
+    use super::super::tests::locality;
 
     fn direct(misses: Split<u64>) -> Vec<Associative> {
         vec![Associative { sets: 512, ways: 1, bytes: 16 << 10, misses }]
@@ -74,8 +73,8 @@ mod tests {
             let associative = direct(Split { program: alone[at], ..Split::default() });
             row.alone = Some(Alone { associative, memories: Vec::new(), machine: Vec::new() });
         }
-        let cells = reading(&found, &step(StepKind::Locality)).cells;
-        let exact = |manager, metric, wanted| assert_exact(&cells, manager, metric, Some(16.0), wanted);
+        let facts = measured(&found);
+        let exact = |manager, metric, wanted| assert_exact(&facts, manager, metric, Some(16.0), wanted);
         exact("kingsley", "placement_misses", 100.0);
         exact("kingsley", "pollution_misses", 30.0);
         exact("bw16", "marking_misses", 60.0);
@@ -85,6 +84,6 @@ mod tests {
         exact("bw16", "pollution_more_percent", 100.0 * 20.0 / 240.0);
         exact("bw16", "allocator_more_percent", 100.0 * -10.0 / 240.0);
         exact("bw16", "collecting_more_percent", 75.0);
-        assert_eq!(value(&cells, "kingsley", "collecting_more_percent", Some(16.0)), None);
+        assert_eq!(value(&facts, "kingsley", "collecting_more_percent", Some(16.0)), None);
     }
 }

@@ -1,0 +1,109 @@
+//! The commands whose results are facts, and what reads them.
+
+use heaptoll_command::labelled::{self, Unreadable};
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_facts::{Comparative, Facts, Metric, Place};
+use heaptoll_report::json;
+use heaptoll_trace_reports::lifetimes;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::{
+    delay, frequency, instructions, ledger, locality, minheap, proximity, reclamation, replay::graph,
+};
+
+/// A command whose results are facts.
+pub struct Comparable {
+    /// Its name: `lab delay`.
+    pub name: &'static str,
+    /// What its facts are about.
+    pub metrics: &'static [Metric],
+    /// Name and version of its figures as JSON.
+    pub schema: &'static str,
+    read: fn(&str, &'static str) -> Result<Facts, Unreadable>,
+}
+
+/// Every one.
+pub static ALL: [Comparable; 11] = [
+    Comparable {
+        read: |text, schema| Ok(labelled::read::<json::ExperimentFile>(text, schema)?.experiment.facts()),
+        ..Comparable::of::<Experiment>("run", json::SCHEMA)
+    },
+    Comparable::of::<instructions::Figures>("exact instructions", instructions::SCHEMA),
+    Comparable::of::<locality::Figures>("exact locality", locality::SCHEMA),
+    Comparable::of::<lifetimes::Figures>("trace lifetimes", lifetimes::SCHEMA),
+    Comparable::of::<ledger::Figures>("ledger", ledger::SCHEMA),
+    Comparable::of::<delay::Delay>("lab delay", delay::SCHEMA),
+    Comparable::of::<frequency::Frequency>("lab frequency", frequency::SCHEMA),
+    Comparable::of::<proximity::Figures>("lab proximity", proximity::SCHEMA),
+    Comparable::of::<minheap::Figures>("lab minheap", minheap::SCHEMA),
+    Comparable::of::<reclamation::Reclamation>("lab reclamation", reclamation::SCHEMA),
+    Comparable::of::<graph::Figures>("lab replay-graph", graph::SCHEMA),
+];
+
+/// JSON that is not what the command writes.
+#[derive(Debug, Error)]
+#[error("the JSON of heaptoll {command}: {source}")]
+pub struct ReadError {
+    command: &'static str,
+    source: Unreadable,
+}
+
+impl Comparable {
+    const fn of<F: Comparative + DeserializeOwned>(name: &'static str, schema: &'static str) -> Comparable {
+        Comparable {
+            name,
+            metrics: F::METRICS,
+            schema,
+            read: |text, schema| Ok(labelled::read::<F>(text, schema)?.facts()),
+        }
+    }
+
+    /// The command that wrote a text, by the schema that it names.
+    pub fn of_text(text: &str) -> Option<&'static Comparable> {
+        let schema = labelled::schema(text)?;
+        ALL.iter().find(|known| known.schema == schema)
+    }
+
+    /// A metric of its facts.
+    pub fn metric(&self, name: &str) -> Option<&'static Metric> {
+        self.metrics.iter().find(|known| known.is(name))
+    }
+
+    /// A place of a metric that has many: `at 2M`.
+    pub fn place(&self, metric: &str, at: f64) -> String {
+        self.metric(metric).map_or(Place::Number, |known| known.place).words(at)
+    }
+
+    /// The words of its name, with which a command line begins.
+    pub fn words(&self) -> Vec<String> {
+        self.name.split(' ').map(str::to_owned).collect()
+    }
+
+    /// Reads what the command wrote.
+    ///
+    /// # Errors
+    /// It is not what the command writes, or of another version.
+    pub fn facts(&self, text: &str) -> Result<Facts, ReadError> {
+        (self.read)(text, self.schema).map_err(|source| ReadError { command: self.name, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_of_another_command_or_version_is_refused_by_name() {
+        let refused = |command: &str, text: &str| {
+            let of = ALL.iter().find(|known| known.name == command).expect("it is known");
+            of.facts(text).expect_err("it is refused").to_string()
+        };
+        let other = refused("lab delay", r#"{"schema": "heaptoll-minheap/1", "programs": []}"#);
+        assert!(other.contains("heaptoll lab delay") && other.contains("heaptoll-minheap/1"), "{other}");
+        let later = refused("lab delay", r#"{"schema": "heaptoll-delay/2", "heaptoll": "999.0.0"}"#);
+        assert!(later.contains("heaptoll-delay/2") && later.contains("heaptoll 999.0.0"), "{later}");
+        let run = refused("run", r#"{"schema": "x"}"#);
+        assert!(run.contains("heaptoll run"), "{run}");
+    }
+}
