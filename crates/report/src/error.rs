@@ -1,4 +1,4 @@
-//! What can go wrong while an experiment is written out or read back, and what the reader should do about it.
+//! What can go wrong while an experiment is written out, and what the reader should do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,22 +33,6 @@ pub enum ReportError {
         form: &'static str,
         /// The encoder's error.
         detail: String,
-    },
-    /// The text is not JSON, or not of our schema.
-    #[error("this is not a JSON file of heaptoll: {detail}; write one with `heaptoll run --json FILE`")]
-    NotOurs {
-        /// What was found instead.
-        detail: String,
-    },
-    /// The JSON file is ours and of a version that this heaptoll does not know.
-    #[error(
-        "the JSON file has schema `{found}`, this heaptoll reads `{known}`; use the heaptoll that wrote it, or a newer one"
-    )]
-    Schema {
-        /// Schema named in the file.
-        found: String,
-        /// Schema this version reads.
-        known: &'static str,
     },
 }
 
