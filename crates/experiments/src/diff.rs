@@ -14,7 +14,9 @@ use heaptoll_gate::sites::differences_until;
 pub mod counts;
 mod document;
 pub mod experiments;
+pub mod facts;
 mod figures;
+mod joined;
 
 /// Name and version of the figures as JSON.
 pub const SCHEMA: &str = "heaptoll-diff/1";
@@ -99,6 +101,21 @@ fn recording(trace: &Path, until_ns: u64) -> Result<(Recording, Option<String>),
         until_s: (until_ns != u64::MAX).then_some(until_ns as f64 / 1e9),
     };
     Ok((recording, ends))
+}
+
+/// A file that cannot be compared.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be compared: {why}", path.display())]
+struct CannotCompare {
+    path: PathBuf,
+    why: String,
+}
+
+/// What a file of JSON holds.
+fn read<T, E: ToString>(path: &Path, parse: impl Fn(&str) -> Result<T, E>) -> Result<T, Failure> {
+    let refused = |why: String| Failure::Refused(Box::new(CannotCompare { path: path.to_owned(), why }));
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    parse(&text).map_err(|error| refused(error.to_string()))
 }
 
 /// The program's file name without its folder and arguments.

@@ -58,6 +58,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<diff::Figures>(diff::SCHEMA),
     CommandSchema::of::<diff::counts::Figures>(diff::counts::SCHEMA),
     CommandSchema::of::<diff::experiments::Figures>(diff::experiments::SCHEMA),
+    CommandSchema::of::<diff::facts::Figures>(diff::facts::SCHEMA),
     CommandSchema::of::<drag::Figures>(drag::SCHEMA),
     CommandSchema::of::<frequency::Figures>(frequency::SCHEMA),
     CommandSchema::of::<heaptoll_gate::figures::Figures>(heaptoll_gate::SCHEMA),

@@ -1,4 +1,4 @@
-//! `heaptoll diff`: what changed between two files: recordings, by call site; counts of instructions; experiments.
+//! `heaptoll diff`: what changed between two files: recordings, by call site; experiments; results of one command.
 
 mod experiments;
 
@@ -14,7 +14,7 @@ use crate::documents::DocumentOutputs;
 use crate::duration::two_times;
 use crate::exit;
 
-/// What changed between two files: recordings, experiments, counts of instructions.
+/// What changed between two files: recordings, experiments, results of one command.
 ///
 /// Two recordings of a program, or two times of one, are compared by call site.
 ///
@@ -26,10 +26,14 @@ use crate::exit;
 /// Two files of `heaptoll exact instructions --json` are compared by function: which functions execute the additional
 /// instructions. docs/questions/diff.md
 ///
+/// Two JSON files of another command are compared by figure, the second over the first. These commands are `ledger`,
+/// `exact locality`, `trace lifetimes`, and of `lab` `delay`, `frequency`, `minheap`, `proximity`, `reclamation` and
+/// `replay-graph`. The interval is the widest that the two allow.
+///
 /// Two experiments of `heaptoll run` are compared where they have the same program under the same manager: the second
-/// over the first, by separate runs. They were not measured together, so a change of the machine between them shows
-/// as a difference. For a decision, measure both in one `heaptoll run`. Programs with another command, input or load
-/// are left out.
+/// over the first, by separate runs. They are files of `--db` or `--json`. They were not measured together, so a change
+/// of the machine between them shows as a difference. For a decision, measure both in one `heaptoll run`. Programs with
+/// another command, input or load are left out.
 ///
 /// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 a trace is damaged (its whole part is
 /// compared), or an output file could not be written; 2 not a trace, unreadable, or without call stacks or functions.
@@ -38,9 +42,10 @@ use crate::exit;
     heaptoll diff server.heaptoll --between 10s,60s\n  \
     heaptoll diff before.heaptoll after.heaptoll --html changed.html\n  \
     heaptoll diff before.json after.json              (of heaptoll exact instructions --json)\n  \
+    heaptoll diff monday.json friday.json             (of heaptoll exact locality --json)\n  \
     heaptoll diff monday.db friday.db                 (of heaptoll run --db)")]
 pub struct Arguments {
-    /// The trace, counts or experiment from which changes are counted
+    /// The trace, experiment or JSON from which changes are counted
     base: PathBuf,
     /// The second file; without it, the same trace at two times (--between)
     new: Option<PathBuf>,
@@ -65,7 +70,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if let Some(new) = arguments.new.as_ref().filter(|new| is_experiment(base) || is_experiment(new)) {
         return experiments::run(base, new, arguments.anyway, &arguments.outputs);
     }
-    if let Some((base, new)) = counts(arguments)? {
+    if let Some((base, new)) = both_json(arguments)? {
+        if let Some(figures) = diff::facts::measure(base, new)? {
+            let document = diff::facts::document(&figures, &again(arguments));
+            return arguments.outputs.deliver(&document, diff::facts::SCHEMA, &figures);
+        }
         let figures = diff::counts::measure(base, new)?;
         let document = diff::counts::document(&figures, &again(arguments));
         return arguments.outputs.deliver(&document, diff::counts::SCHEMA, &figures);
@@ -89,8 +98,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(exit::of_trace(code, !figures.sites.are_damaged))
 }
 
-/// The two files, where they are not traces but counts of instructions.
-fn counts(arguments: &Arguments) -> Result<Option<(&Path, &Path)>, Failure> {
+/// The two files, where they are not traces but JSON.
+fn both_json(arguments: &Arguments) -> Result<Option<(&Path, &Path)>, Failure> {
     let base = arguments.base.as_path();
     let new = arguments.new.as_deref();
     if !std::iter::once(base).chain(new).any(diff::counts::is_json) {
@@ -99,13 +108,13 @@ fn counts(arguments: &Arguments) -> Result<Option<(&Path, &Path)>, Failure> {
     match (new, arguments.between) {
         (Some(new), None) if [base, new].into_iter().all(diff::counts::is_json) => Ok(Some((base, new))),
         (Some(new), None) => Err(Failure::Usage(format!(
-            "one of {} and {} is JSON and one is not: compare two traces, or two files of heaptoll exact instructions --json",
+            "one of {} and {} is JSON and one is not: compare two traces, or two files of one command's --json",
             base.display(),
             new.display()
         ))),
         _ => Err(Failure::Usage(
-            "counts of instructions need two files: name two files of heaptoll exact instructions --json, without \
-             --between"
+            "results need two files: name two files of heaptoll exact instructions --json, or of one other command, \
+             without --between"
                 .into(),
         )),
     }

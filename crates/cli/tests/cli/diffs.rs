@@ -172,6 +172,24 @@ fn counts_of_instructions_are_compared_by_function() {
     fixture.heaptoll(&["diff", &older, &after]).exits(2).complains(&["count them again"]);
 }
 
+#[test]
+fn two_results_of_any_command_that_compares_managers_are_compared_by_figure() {
+    let fixture = Fixture::new();
+    let before = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/testdata/locality.json");
+    let text = std::fs::read_to_string(before).expect("figures");
+    let mut figures: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    figures["programs"][0]["rows"][0]["lines_touched"] = 1.into();
+    std::fs::write(fixture.path("after.json"), figures.to_string()).expect("writes");
+    let (after, json) = (fixture.at("after.json"), fixture.at("diff.json"));
+    let output = fixture.heaptoll(&["diff", before, &after, "--json", &json]).exits(0);
+    assert!(output.out.contains("1 of ") && output.out.contains("lines_touched"), "{}", output.out);
+    assert_eq!(read_json(&json)["rows"][0]["metric"], "lines_touched");
+    let same = fixture.heaptoll(&["diff", before, before]).exits(0);
+    assert!(same.out.contains("0 of "), "{}", same.out);
+    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/testdata/instructions.json");
+    fixture.heaptoll(&["diff", before, other]).exits(2).complains(&["heaptoll-locality/1 is needed"]);
+}
+
 /// The largest part of a page's first flame graph: its table has it without scripts.
 fn flame_table(page: &str) -> &str {
     let figure = page.split("<figure class=\"flame").nth(1).expect("a flame graph");

@@ -1,7 +1,7 @@
 //! Instruction counts compared: two files of `heaptoll exact instructions`, program by program and manager by manager, joined
 //! function by function as `heaptoll gate` joins them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::instructions::{self, Program, Row};
 pub use document::document;
@@ -10,6 +10,8 @@ use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign;
 use heaptoll_command::labelled;
 use heaptoll_gate::functions::{self, Of};
+
+use super::joined::joined;
 
 mod document;
 mod figures;
@@ -31,7 +33,8 @@ pub fn is_json(path: &Path) -> bool {
 /// # Errors
 /// One cannot be read or is something else; they have no program in common; a file has no functions.
 pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
-    let [before, after] = [read(base)?, read(new)?];
+    let read = |path| super::read(path, |text| labelled::read(text, instructions::SCHEMA));
+    let [before, after]: [instructions::Figures; 2] = [read(base)?, read(new)?];
     let mut warnings: Vec<String> = [(base, &before), (new, &after)]
         .into_iter()
         .filter(|(_, figures)| !figures.complete)
@@ -53,46 +56,6 @@ pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
         )));
     }
     Ok(Figures { base: base.display().to_string(), new: new.display().to_string(), pairs, warnings })
-}
-
-fn read(path: &Path) -> Result<instructions::Figures, Failure> {
-    let refused = |why: String| Failure::Refused(Box::new(CountsError { path: path.to_owned(), why }));
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    labelled::read(&text, instructions::SCHEMA).map_err(|error| refused(error.to_string()))
-}
-
-/// A file that cannot be compared.
-#[derive(Debug, thiserror::Error)]
-#[error("{} cannot be compared: {why}", path.display())]
-struct CountsError {
-    path: PathBuf,
-    why: String,
-}
-
-/// What both have of one name; where each has one alone, these.
-fn joined<'a, T>(
-    base: &'a [T],
-    new: &'a [T],
-    name: impl Fn(&T) -> &String,
-    what: &str,
-    warnings: &mut Vec<String>,
-) -> Vec<(&'a T, &'a T)> {
-    if let ([base], [new]) = (base, new) {
-        if name(base) != name(new) {
-            warnings.push(format!("These are two {what}s: {} and {}.", name(base), name(new)));
-        }
-        return vec![(base, new)];
-    }
-    let alone = |all: &[T], others: &[T]| {
-        let others: Vec<&String> = others.iter().map(&name).collect();
-        all.iter().map(&name).filter(|one| !others.contains(one)).cloned().collect::<Vec<_>>()
-    };
-    let left_out = [alone(base, new), alone(new, base)].concat();
-    if !left_out.is_empty() {
-        warnings.push(format!("Only one file has the {what} {}.", heaptoll_units::and_list(&left_out)));
-    }
-    let other = |one: &T| new.iter().find(|other| name(other) == name(one));
-    base.iter().filter_map(|one| Some((one, other(one)?))).collect()
 }
 
 fn pair(program: &Program, base: &Row, new: &Row, warnings: &mut Vec<String>) -> Result<Pair, Failure> {
@@ -134,24 +97,4 @@ fn routines(base: &Row, new: &Row) -> Vec<Routine> {
         }
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_has_one_name_is_joined_and_what_is_alone_too() {
-        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
-        let found = |base: &[&str], new: &[&str]| {
-            let (base, new, mut warnings) = (all(base), all(new), Vec::new());
-            let pairs = joined(&base, &new, |name| name, "program", &mut warnings);
-            (pairs.into_iter().map(|(a, b)| format!("{a}={b}")).collect::<Vec<_>>(), warnings)
-        };
-        assert_eq!(found(&["a"], &["b"]), (all(&["a=b"]), all(&["These are two programs: a and b."])));
-        assert_eq!(found(&["a", "b"], &["b", "a"]), (all(&["a=a", "b=b"]), vec![]));
-        let (pairs, warnings) = found(&["a", "b"], &["b"]);
-        assert_eq!((pairs, warnings), (all(&["b=b"]), all(&["Only one file has the program a."])));
-        assert!(found(&["a", "b"], &["c", "d"]).0.is_empty());
-    }
 }

@@ -1,11 +1,18 @@
-//! Two experiments compared, for scripts: what `heaptoll diff A.db B.db` writes.
+//! Two experiments compared, for scripts: what `heaptoll diff A.db B.db` reads and writes.
 
 use std::io::Read;
 use std::path::Path;
 
+use heaptoll_command::failure::Failure;
+use heaptoll_command::labelled;
 use heaptoll_experiment::compare::Across;
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::store::Store;
+use heaptoll_report::json::{self, ExperimentFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::counts::is_json;
 
 /// Name and version of the figures as JSON.
 pub const SCHEMA: &str = "heaptoll-diff-experiments/1";
@@ -25,8 +32,26 @@ pub struct Figures {
     pub rows: Vec<Across>,
 }
 
-/// Whether a file begins as an experiment does.
+/// Whether a file is an experiment, as a database or as JSON.
 pub fn is_experiment(path: &Path) -> bool {
+    let is_of_runs = |text: String| labelled::schema(&text).is_some_and(|schema| schema == json::SCHEMA);
+    is_database(path) || is_json(path) && std::fs::read_to_string(path).is_ok_and(is_of_runs)
+}
+
+/// Reads either.
+///
+/// # Errors
+/// It cannot be read, or is something else.
+pub fn read(path: &Path) -> Result<Experiment, Failure> {
+    if is_json(path) {
+        let file = super::read(path, |text| labelled::read::<ExperimentFile>(text, json::SCHEMA))?;
+        return Ok(file.experiment);
+    }
+    Ok(Store::read(path)?)
+}
+
+/// Whether a file begins as a database does.
+fn is_database(path: &Path) -> bool {
     let mut start = [0; MAGIC.len()];
     // A pipe's first bytes would be lost.
     path.is_file()

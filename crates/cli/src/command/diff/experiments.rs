@@ -5,8 +5,7 @@ use std::path::Path;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::compare::{across, judge_outputs};
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_experiment::store::Store;
-use heaptoll_experiments::diff::experiments::{Figures, SCHEMA};
+use heaptoll_experiments::diff::experiments::{Figures, SCHEMA, read};
 use heaptoll_experiments::same_work;
 use heaptoll_report::document::Document;
 use heaptoll_report::experiment::pair;
@@ -20,7 +19,7 @@ use crate::terminal;
 /// # Errors
 /// Files that cannot be read, or nothing in common.
 pub fn run(a_path: &Path, b_path: &Path, anyway: bool, outputs: &DocumentOutputs) -> Result<u8, Failure> {
-    let (mut a, mut b) = (Store::read(a_path)?, Store::read(b_path)?);
+    let (mut a, mut b) = (read(a_path)?, read(b_path)?);
     one_class(&a, a_path)?;
     one_class(&b, b_path)?;
     judge_outputs(&mut a);
