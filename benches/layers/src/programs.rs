@@ -5,7 +5,7 @@ use heaptoll_bench::{NoProgress, Stack};
 use heaptoll_catalog::{Catalog, Size};
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::{Metric, Row};
-use heaptoll_experiment::experiment::{Experiment, Protocol, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, Protocol};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
