@@ -43,8 +43,10 @@ impl Slots {
     /// It is not live.
     #[inline(always)]
     pub(crate) fn resize(&mut self, slot: u32, size: u64) -> Result<u64, TraceError> {
-        let old = self.sizes.get_mut(slot as usize).filter(|old| **old != FREE);
-        Ok(std::mem::replace(old.ok_or(TraceError::NotLive { slot })?, size))
+        let Some(old) = self.sizes.get_mut(slot as usize).filter(|old| **old != FREE) else {
+            return Err(TraceError::NotLive { slot });
+        };
+        Ok(std::mem::replace(old, size))
     }
 
     /// A live object ends; returns its size.
