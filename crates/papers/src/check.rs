@@ -310,10 +310,19 @@ fn check_originals(step: &Step) -> Result<(), Wrong> {
 }
 
 fn check_metric(step: &Step, metric: &str) -> Result<(), Wrong> {
-    if step.kind.command().metric(metric).is_some() {
-        return Ok(());
+    let is_given = |option: &str| step.options.iter().any(|word| word == option);
+    // Misses by cause need a simulation of the program alone, which steps do without unless they ask for it.
+    let is_by_cause = metric.ends_with("_misses") || metric.ends_with("_more_percent");
+    if step.kind == StepKind::Locality && is_by_cause && !is_given("--placement") {
+        return wrong(
+            "metric",
+            format!("step {} needs --placement yes among its options for `{metric}`", step.id),
+        );
     }
-    wrong("metric", format!("step {} gives no `{metric}`", step.id))
+    match step.kind.command().metric(metric) {
+        Some(_) => Ok(()),
+        None => wrong("metric", format!("step {} gives no `{metric}`", step.id)),
+    }
 }
 
 fn check_managers<'a>(step: &Step, names: impl Iterator<Item = &'a String>) -> Result<(), Wrong> {

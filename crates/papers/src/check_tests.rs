@@ -79,6 +79,28 @@ fn a_claim_is_tested_or_gives_a_reason() {
     assert_eq!(fault(&shown), "made.toml: claim it, exhibits: there is no exhibit `table9`");
 }
 
+/// A claim on what collections miss read figures that its step never made: `collector-visits` of Zorn was not measured.
+#[test]
+fn misses_by_cause_need_a_step_that_simulates_the_program_alone() {
+    let made = |options: &str| {
+        let step = format!(
+            "[[step]]\nid = \"l\"\nkind = \"locality\"\nprograms = [\"cfrac\"]\nmanagers = [\"a\", \"b\"]\n{options}\n"
+        );
+        let test = "[[claim.test]]\nwords = \"is it?\"\nrule = \"all\"\nabove = 50.0\nquantity = { step = \"l\", \
+                    metric = \"collecting_more_percent\", at = [128.0], of = { managers = [\"b\"] } }";
+        let claim = "[[claim]]\nid = \"it\"\nplace = \"§1\"\nwords = \"it is so\"";
+        Study::parse(&format!("{STEP}{step}{claim}\n{test}"), "made.toml")
+            .map(drop)
+            .map_err(|fault| fault.to_string())
+    };
+    let why = made("").expect_err("it is wrong");
+    assert!(
+        why.contains("step l needs --placement yes among its options for `collecting_more_percent`"),
+        "{why}"
+    );
+    assert_eq!(made("options = [\"--placement\", \"yes\"]"), Ok(()));
+}
+
 #[test]
 fn a_test_names_what_is_measured() {
     let quantity = |text: &str| format!("rule = \"all\"\nabove = 1.0\nquantity = {{ {text} }}");

@@ -18,7 +18,7 @@ fn edge(writer: &mut Builder, from: u64, word: u64, to: u64) {
 }
 
 fn touch(writer: &Builder) -> Option<LastTouch> {
-    Some(LastTouch { event: writer.position(), clock_bytes: writer.clock_bytes() })
+    Some(LastTouch { event: writer.events(), clock_bytes: writer.clock_bytes() })
 }
 
 fn of_bytes(bytes: &[u8], limit: u64) -> Result<(Prepared, Vec<Operation>), Error> {

@@ -52,7 +52,7 @@ const CASES: &str = r#"
     CASE case_aligned(void) { void *p; posix_memalign(&p, 256, 1000); aligned = aligned_alloc(64, 640); }
     CASE case_resized(void) { void *p = realloc(malloc(10), 5000); kept = (void *)1; (void)p; }
     CASE case_resized_kept(void) { resized = realloc(malloc(11), 6000); }
-    CASE case_large(void) { malloc(1 << 20); }
+    CASE case_large(void) { malloc(160 << 10); }
     CASE case_of_thread(void) { of_thread = malloc(217); }
     CASE case_on_stack(void) { void *volatile p = malloc(232); sem_post(&ready); sem_wait(&never); (void)p; }
     static void *ends(void *unused) { case_of_thread(); return 0; }

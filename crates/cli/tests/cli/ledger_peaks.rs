@@ -89,7 +89,8 @@ fn what_is_mostly_free_is_reported_as_fragmentation_first() {
     let source = format!(
         "{CACHE} static char more[1 << 18];
         int main(void) {{ hold(); usleep(100000); drop(); memset(more, 1, sizeof more);
-            for (int at = 0; at < 100000; at++) {{ void *volatile block = malloc(3000); free(block); }} }}"
+            for (int at = 0; at < 100000; at++) {{ void *volatile block = malloc(3000); free(block); \
+                if (at % 1000 == 0) usleep(5000); }} }}"
     );
     let (text, figures) = ledger(&fixture, &[], &[&fixture.program("goes_on", &source)]);
     let peak = figures["peak"].as_u64().expect("an index") as usize;
