@@ -83,7 +83,7 @@ fn usage(error: impl std::fmt::Display) -> Failure {
 }
 
 impl ProgramArguments {
-    /// What to gate in so many repetitions, as the library takes it.
+    /// What to gate, and in how many repetitions, as the library takes it.
     ///
     /// # Errors
     /// Nothing is named, or what is named cannot be used.

@@ -74,7 +74,7 @@ impl Limits {
 }
 
 impl Seeded {
-    /// The protocol of so many repetitions.
+    /// The protocol with this number of repetitions.
     pub fn protocol(&self, repetitions: u32) -> Protocol {
         Protocol { repetitions, seed: self.seed.unwrap_or_else(clock::seed), ..self.limits.protocol() }
     }

@@ -88,7 +88,7 @@ pub fn schema(text: &str) -> Option<String> {
 /// Reads what was written with the type's schema; fields that a later version added are skipped.
 ///
 /// # Errors
-/// It is no JSON, has another schema, or lacks a field.
+/// It is not JSON, has another schema, or lacks a field.
 pub fn read<T: Labelled>(text: &str) -> Result<T, Unreadable> {
     let schema = T::SCHEMA;
     let label: Label = serde_json::from_str(text).map_err(Unreadable::NoJson)?;

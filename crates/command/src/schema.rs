@@ -84,7 +84,7 @@ impl CommandSchema {
     /// A file of the command by this version, read as its figures and written again: equal to what was read.
     ///
     /// # Errors
-    /// It is no JSON, or not of this command.
+    /// It is not JSON, or another command wrote it.
     pub fn read_back(&self, text: &str) -> Result<Value, Unreadable> {
         (self.read_back)(text)
     }

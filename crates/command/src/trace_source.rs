@@ -27,7 +27,7 @@ fn bytes(path: &Path) -> Result<(Source, String), Failure> {
 /// Opens a trace that may take so much memory; `-` is standard input.
 ///
 /// # Errors
-/// The file cannot be read; it is no trace, or a newer one.
+/// The file cannot be read; it is not a trace, or a newer one.
 pub fn open(path: &Path, memory: Memory) -> Result<Reader<Source>, Failure> {
     let (source, name) = bytes(path)?;
     let mut reader = Reader::with_name(source, &name).map_err(refused)?;
@@ -46,7 +46,7 @@ pub enum Opened {
 /// Opens a trace of either kind; `-` is standard input.
 ///
 /// # Errors
-/// The file cannot be read; it is no trace, or a newer one.
+/// The file cannot be read; it is not a trace, or a newer one.
 pub fn of_either_kind(path: &Path) -> Result<Opened, Failure> {
     let (mut source, name) = bytes(path)?;
     let mut first = Vec::new();
@@ -79,7 +79,7 @@ pub fn is_graph(path: &Path) -> bool {
 /// Opens a trace with pointers that may take so much memory.
 ///
 /// # Errors
-/// The file cannot be read; it is no trace with pointers, or a newer one.
+/// The file cannot be read; it is not a trace with pointers, or a newer one.
 pub fn open_graph(path: &Path, memory: Memory) -> Result<graph::Reader<File>, Failure> {
     let mut reader = graph::Reader::open(path).map_err(refused)?;
     reader.limit(memory);

@@ -12,7 +12,7 @@ use crate::side::{Side, Sides};
 pub const AT_ONCE: &str = "cpu_s";
 /// CPU seconds of runs alone, there only where there are runs at once.
 pub const ALONE: &str = "cpu_alone_s";
-/// CPU seconds of a collector in a fixed heap over those of the first manager.
+/// CPU seconds of a collector in a fixed heap over the first manager's.
 pub const HEAP_CPU_RATIO: &str = "heap_cpu_ratio";
 /// How many collections were made.
 pub const COLLECTIONS: &str = "collections";
@@ -141,7 +141,7 @@ fn ratios(of: &Seconds, baseline: &Seconds) -> Option<Vec<Option<f64>>> {
     ratios.iter().any(Option::is_some).then_some(ratios)
 }
 
-/// CPU seconds of a stack of which each run was killed at the time limit: at least what the shortest of them had taken,
+/// CPU seconds of a stack if the time limit ended each run: at least what the shortest of them had taken,
 /// start-up taken off. That such a program is slow is known, and the strongest evidence would be left out.
 fn bound(experiment: &Experiment, stack: &StackInfo) -> Option<f64> {
     let rows = timed_rows(experiment, stack);
@@ -295,6 +295,6 @@ mod tests {
             ratios.len() == 2 && ratios[0].is_some_and(|ratio| (ratio - 1.484).abs() < 0.001),
             "{ratios:?}"
         );
-        assert!(facts.iter().all(|fact| fact.manager != "bw16"), "it is no manager of the step");
+        assert!(facts.iter().all(|fact| fact.manager != "bw16"), "bw16 is not a manager of the step");
     }
 }
