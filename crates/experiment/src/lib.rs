@@ -43,6 +43,7 @@ pub mod slow;
 pub mod soak;
 pub mod stack;
 pub mod store;
+pub mod sweep;
 #[cfg(test)]
 mod testing;
 mod too_small;
