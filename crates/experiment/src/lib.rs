@@ -37,6 +37,7 @@ pub mod runner;
 pub mod sampler;
 pub mod seconds;
 pub mod serve;
+pub mod setting;
 pub mod shards;
 pub mod side;
 pub mod slow;
@@ -47,6 +48,8 @@ pub mod sweep;
 #[cfg(test)]
 mod testing;
 mod too_small;
+pub mod varied;
+mod varied_curves;
 mod verdict;
 pub mod words;
 pub mod working_copy;
