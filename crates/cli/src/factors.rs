@@ -1,7 +1,8 @@
 //! Sizes of heaps as multiples of the smallest one, as an option gives them: `1.25,1.5,2,3,4`.
 
-use std::fmt;
 use std::str::FromStr;
+
+use thiserror::Error;
 
 /// Factors at most: each is a stack of its own for each collector.
 const MOST: usize = 12;
@@ -14,40 +15,18 @@ pub const DEFAULT: &str = "1.25,1.5,2,3,4";
 pub struct Factors(pub Vec<f64>);
 
 /// Why a text is no list of factors.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FactorsError {
     /// This word is no number, or none that a heap can be a multiple by.
+    #[error("`{0}` is not a number; give multiples of the smallest heap, as in 1.25,1.5,2,3,4")]
     NoNumber(String),
     /// This one is less than 1: the program does not complete in less than its smallest heap.
+    #[error("{0} is less than 1; a program cannot complete in less than its smallest heap: give 1 or more")]
     BelowOne(String),
     /// More than heaptoll runs.
+    #[error("{0} factors are too many; give at most {MOST}, because each runs under each collector")]
     TooMany(usize),
 }
-
-impl fmt::Display for FactorsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FactorsError::NoNumber(word) => {
-                write!(
-                    f,
-                    "`{word}` is not a number; give multiples of the smallest heap, as in 1.25,1.5,2,3,4"
-                )
-            }
-            FactorsError::BelowOne(word) => write!(
-                f,
-                "{word} is less than 1; a program cannot complete in less than its smallest heap: give 1 or more"
-            ),
-            FactorsError::TooMany(count) => {
-                write!(
-                    f,
-                    "{count} factors are too many; give at most {MOST}, because each runs under each collector"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for FactorsError {}
 
 impl FromStr for Factors {
     type Err = FactorsError;

@@ -9,7 +9,7 @@ use crate::one_of::{Word, one_of};
 use crate::protocol_arguments::Paired;
 use crate::workload_args::WorkloadArgs;
 use heaptoll_experiment::experiment::Protocol;
-use heaptoll_experiments::run::Request;
+use heaptoll_experiments::run::{Request, Vary};
 
 /// Transparent huge pages of the measured processes.
 const THP: [Word<&str>; 3] = [
@@ -40,6 +40,11 @@ pub struct RunSettings {
     #[arg(long, value_name = "FACTORS", num_args = 0..=1, require_equals = true,
         default_missing_value = factors::DEFAULT, conflicts_with_all = ["serve", "working_copy"])]
     pub heaps: Option<Factors>,
+    /// Also measure each named manager with a setting at several values: a range, which doubles from its first to its
+    /// last, or a list. As in quarantine=1B..64M, sweep,every=64K,1M or, for an option of the manager,
+    /// purge_delay=0..1000. Ratios are also shown to the same manager without the setting
+    #[arg(long, value_name = "SETTING=FROM..TO", conflicts_with = "heaps")]
+    pub vary: Option<Vary>,
     /// Time slice of managers in lockstep, from .1ms to 100ms, on Linux 6.12 and later [default: the kernel's own]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     pub slice: Option<f64>,
@@ -62,6 +67,7 @@ impl RunSettings {
             manager: self.manager.clone(),
             baseline: self.baseline.clone(),
             heaps: self.heaps.as_ref().map(|factors| factors.0.clone()),
+            vary: self.vary.clone(),
             protocol: Protocol {
                 slice_s: self.slice,
                 at_once_bytes: self.memory_at_once,

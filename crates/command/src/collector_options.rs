@@ -1,9 +1,7 @@
 //! Options that a command adds to the collector of a stack.
 
-use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::manager::{self, Manager, ManagerError};
 use heaptoll_experiment::stack::{LayerKind, Values};
-
-use crate::failure::Failure;
 
 /// The option that fixes the heap.
 const HEAP: &str = "heap";
@@ -12,8 +10,8 @@ const HEAP: &str = "heap";
 ///
 /// # Errors
 /// The collector does not take these options.
-pub fn with(known: &[Manager], stack: &Manager, options: &str) -> Result<Manager, Failure> {
-    Ok(manager::find(known, &name_with(stack, options))?)
+pub fn with(known: &[Manager], stack: &Manager, options: &str) -> Result<Manager, ManagerError> {
+    manager::find(known, &name_with(stack, options))
 }
 
 /// The smallest heap that the collector of a stack takes, bytes; 0 where it states none.

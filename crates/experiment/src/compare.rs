@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, Interval, median};
+use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, Interval, median, over_programs};
 
 use crate::company::{self, Company};
 use crate::comparison::{
@@ -19,7 +19,8 @@ use crate::lower_bound;
 use crate::nodes::node_ratios;
 use crate::observation::{Collections, Observation, Outcome, Phase};
 use crate::side::{Side, Sides, Startup};
-use crate::verdict;
+use crate::sweep::{OfProgram, Sweep};
+use crate::{varied_curves, verdict};
 
 /// Marks rows whose output differs from the baseline's. Where the baseline disagrees with itself the catalog's digest
 /// decides, if there is one; else output cannot be a test and nothing is marked. A baseline that always prints the
@@ -79,6 +80,7 @@ pub struct ComparedProgram {
     /// Log ratios by round of each stack but the baseline: CPU time and peak memory.
     ratios: Vec<(String, [Vec<Option<f64>>; 2])>,
     bounds: Option<lower_bound::Computed>,
+    varied: OfProgram<varied_curves::Axis>,
 }
 
 /// The metrics of means over programs.
@@ -97,6 +99,7 @@ impl ComparedProgram {
             others.map(|side| (side.stack.to_owned(), of(side))).collect()
         });
         ComparedProgram {
+            varied: OfProgram::of(&varied_curves::axis(experiment), experiment, &sides, program, repetitions),
             table: table(experiment, program, &sides, company, repetitions),
             ratios,
             bounds: bounds.then(|| lower_bound::Computed::of(experiment, program, repetitions)).flatten(),
@@ -107,9 +110,10 @@ impl ComparedProgram {
 /// The comparison of an experiment, whose rows need not be there, from that of all of its programs in their order.
 pub fn gather(experiment: &Experiment, programs: Vec<ComparedProgram>, repetitions: u32) -> Comparison {
     let overall = overall(experiment, &programs, repetitions);
-    let (mut tables, mut bounds) = (Vec::new(), Vec::new());
+    let (mut tables, mut bounds, mut swept) = (Vec::new(), Vec::new(), Vec::new());
     for program in programs {
         tables.push(program.table);
+        swept.push(program.varied);
         bounds.extend(program.bounds);
     }
     let mut comparison = Comparison {
@@ -119,6 +123,10 @@ pub fn gather(experiment: &Experiment, programs: Vec<ComparedProgram>, repetitio
         overall,
         lower_bounds: lower_bound::gather(experiment, bounds, repetitions),
         heaps: HeapCurves::default(),
+        varied: varied_curves::curves(
+            experiment,
+            &Sweep::gather(&varied_curves::axis(experiment), experiment, swept, repetitions),
+        ),
     };
     comparison.heaps = heap_curves(experiment, &comparison);
     comparison
@@ -329,8 +337,6 @@ fn overall(experiment: &Experiment, programs: &[ComparedProgram], repetitions: u
     if programs.len() < 2 {
         return Vec::new();
     }
-    // A program on which a stack soon failed would take every other repetition with it.
-    let enough = FEWEST_PAIRS.min(repetitions as usize);
     let mut names: Vec<&str> = Vec::new();
     for stack in &experiment.stacks {
         if stack.name != experiment.baseline && !names.contains(&stack.name.as_str()) {
@@ -345,21 +351,10 @@ fn overall(experiment: &Experiment, programs: &[ComparedProgram], repetitions: u
                 let of_stack = program.ratios.iter().find(|(stack, _)| stack == name)?;
                 Some(of_stack.1[metric].clone())
             };
-            let programs: Vec<Vec<Option<f64>>> = programs
-                .iter()
-                .filter_map(ratios)
-                .filter(|ratios| ratios.iter().flatten().count() >= enough)
-                .collect();
-            // A repetition counts when every program has its pair in it: else the mean would mix programs.
-            series.push(
-                (0..repetitions as usize)
-                    .map(|r| {
-                        let values: Option<Vec<f64>> = programs.iter().map(|ratios| ratios[r]).collect();
-                        values.filter(|v| !v.is_empty()).map(|v| v.iter().sum::<f64>() / v.len() as f64)
-                    })
-                    .collect::<Vec<Option<f64>>>(),
-            );
-            counts.push(programs.len() as u32);
+            let ratios: Vec<Vec<Option<f64>>> = programs.iter().filter_map(ratios).collect();
+            let (count, mean) = over_programs(&ratios, repetitions);
+            counts.push(count);
+            series.push(mean);
         }
     }
     let intervals = heaptoll_statistics::paired(&series, experiment.alpha(), experiment.settings.seed);

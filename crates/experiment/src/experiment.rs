@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::heap_limit::HeapLimit;
 use crate::named::Named;
 use crate::observation::{MemoryTrack, Observation, Phase};
+use crate::varied::Varied;
 
 /// Family-wise level of an experiment that decides itself when it has enough ([`crate::precision`]).
 pub const STOPPED_ALPHA: f64 = 0.04;
@@ -156,6 +157,9 @@ pub struct StackInfo {
     /// The heap that is fixed for it, where one is.
     #[serde(default)]
     pub heap: Option<HeapLimit>,
+    /// Its setting that the experiment varies; left out where none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub varied: Option<Varied>,
     /// What it runs in the place of its program's command: another build of it. `None` where stacks differ in their
     /// managers only.
     #[serde(default)]

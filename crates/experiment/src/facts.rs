@@ -108,13 +108,16 @@ impl Comparative for Experiment {
                     }
                     continue;
                 }
-                let mut writer = facts.of(&program.name, side.stack);
+                let varied = self.varied(&program.name, side.stack);
+                let (manager, at) =
+                    varied.map_or((side.stack, None), |one| (one.manager.as_str(), Some(one.at as f64)));
+                let mut writer = facts.of(&program.name, manager);
                 let mut put = |metric: &str, value: &dyn Fn(u32) -> Option<f64>| {
                     // The system counts in microseconds; further digits would double the files of a published run.
                     let rounded = |value: f64| (value * 1e6).round() / 1e6;
                     let samples: Vec<_> = (0..repetitions).map(|at| value(at).map(rounded)).collect();
                     if samples.iter().any(Option::is_some) {
-                        writer.put(metric, None, Value::Samples(samples));
+                        writer.put(metric, at, Value::Samples(samples));
                     }
                 };
                 for (metric, of) in &ALL {
@@ -195,6 +198,7 @@ mod tests {
 
     use super::*;
     use crate::heap_limit::HeapLimit;
+    use crate::varied::Varied;
 
     /// A tiny cfrac under two managers, shortened: lists that are not read are empty.
     fn run() -> Experiment {
@@ -296,5 +300,16 @@ mod tests {
             "{ratios:?}"
         );
         assert!(facts.iter().all(|fact| fact.manager != "bw16"), "bw16 is not a manager of the step");
+    }
+
+    #[test]
+    fn a_varied_setting_is_its_manager_at_a_value() {
+        let mut found = run();
+        let stack = found.stacks.iter_mut().find(|stack| stack.name == "bw16").expect("a stack");
+        stack.varied =
+            Some(Varied { manager: "bw26".into(), value: "64K".into(), at: 65536, ..Varied::default() });
+        let facts = measured(&found);
+        let cpu = |manager: &str, at| value(&facts, manager, "cpu_s", at).is_some();
+        assert!(cpu("bw26", Some(65536.0)) && !cpu("bw26", None) && !cpu("bw16", None), "{facts:#?}");
     }
 }

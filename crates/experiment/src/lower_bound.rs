@@ -12,7 +12,7 @@ use crate::comparison::{Attributed, BoundRow, Bounds, LowerBounds, Metric, Overa
 use crate::experiment::Experiment;
 use crate::observation::{Observation, Phase};
 use crate::side::{Side, Sides};
-use heaptoll_statistics::{FEWEST_PAIRS, median};
+use heaptoll_statistics::{FEWEST_PAIRS, median, over_programs};
 
 /// The costs that are bounded.
 pub const COSTS: [Metric; 2] = [Metric::Wall, Metric::Cpu];
@@ -262,7 +262,6 @@ fn notes(attributors: &[Attributor]) -> Vec<String> {
 
 /// Geometric means over the programs on which a stack has enough bounds, with intervals over repetitions.
 fn overall(experiment: &Experiment, each: &[Computed], repetitions: u32) -> Vec<OverallBound> {
-    let enough = FEWEST_PAIRS.min(repetitions as usize);
     let mut names: Vec<&str> = Vec::new();
     for stack in &experiment.stacks {
         if !names.contains(&stack.name.as_str()) {
@@ -273,23 +272,13 @@ fn overall(experiment: &Experiment, each: &[Computed], repetitions: u32) -> Vec<
     let mut family = Vec::new();
     for name in &names {
         for cost in 0..COSTS.len() {
-            let of_stack = |computed: &&Computed| -> Option<Vec<Option<f64>>> {
+            let of_stack = |computed: &Computed| -> Option<Vec<Option<f64>>> {
                 computed.logs[cost].iter().find(|(stack, _)| stack == name).map(|(_, logs)| logs.clone())
             };
-            let programs: Vec<Vec<Option<f64>>> = each
-                .iter()
-                .filter_map(|computed| of_stack(&computed))
-                .filter(|logs| logs.iter().flatten().count() >= enough.max(1))
-                .collect();
-            // A repetition counts when every program has its pair in it: else the mean would mix programs.
-            let mean = |repetition: usize| -> Option<f64> {
-                let values: Option<Vec<f64>> = programs.iter().map(|logs| logs[repetition]).collect();
-                values
-                    .filter(|values| !values.is_empty())
-                    .map(|values| values.iter().sum::<f64>() / values.len() as f64)
-            };
-            family.push((0..repetitions as usize).map(mean).collect::<Vec<_>>());
-            counts.push(programs.len() as u32);
+            let logs: Vec<Vec<Option<f64>>> = each.iter().filter_map(of_stack).collect();
+            let (count, mean) = over_programs(&logs, repetitions);
+            counts.push(count);
+            family.push(mean);
         }
     }
     let intervals = heaptoll_statistics::paired(&family, experiment.alpha(), experiment.settings.seed);

@@ -4,6 +4,7 @@ use crate::comparison::{ProgramTable, Row};
 use crate::experiment::{Experiment, StackInfo};
 use crate::heap_limit::HeapLimit;
 use crate::observation::{Observation, Outcome};
+use crate::varied::Varied;
 
 impl Experiment {
     /// The stack of this name on a program.
@@ -14,6 +15,11 @@ impl Experiment {
     /// The heap that is fixed for a stack on a program, if one is.
     pub fn heap_limit(&self, program: &str, stack: &str) -> Option<&HeapLimit> {
         self.stack(program, stack)?.heap.as_ref()
+    }
+
+    /// The varied setting of a stack on a program, if it has one.
+    pub fn varied(&self, program: &str, stack: &str) -> Option<&Varied> {
+        self.stack(program, stack)?.varied.as_ref()
     }
 
     /// The heap that is fixed for a stack, where its runs did not complete in it: that is a result and no error. Wrong

@@ -7,18 +7,17 @@ mod figures;
 mod part;
 mod published;
 mod published_overhead;
-mod sections;
 
-use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::manager::Manager;
+use heaptoll_units::size_label;
 
 use self::part::part;
-use crate::layered;
+use crate::layered::Stacks;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::studied::{self, Findings, size_label};
+use heaptoll_runs::studied::{self, Findings};
 
-pub use crate::layered::Ratios;
-pub use comparison::{NO_DELAY, study};
+pub use comparison::NO_DELAY;
 pub use figures::{Curve, Delay, Mean, Medians, Point};
 pub use published::PublishedPair;
 pub use published_overhead::{Overhead, Quantity};
@@ -48,9 +47,12 @@ pub type Figures = studied::Figures<Delay, PublishedPair>;
 pub fn run(request: &Request, context: &Context) -> Result<Findings<Delay, PublishedPair>, Failure> {
     let stacks = if request.study.resume.is_some() { vec![] } else { stacks(request, context)? };
     let outcome = studied::carry_out(&request.study, context, &stacks, &subject, &|_| None)?;
-    let found = study(&outcome.experiment);
+    let sweep = comparison::swept(&outcome.experiment);
+    let found = comparison::figures(&sweep);
     let (subjects, published) = (found.managers.clone(), published::published_pairs(&found));
-    Findings::of(outcome, ("delay", "a quarantine"), &subjects, found, published, document::document)
+    Findings::of(outcome, ("delay", "a quarantine"), &subjects, found, published, |found, outcome| {
+        document::document(found, &sweep, outcome)
+    })
 }
 
 /// The manager of a stack, with or without a quarantine. A stack with further settings is another subject, but runs at
@@ -61,17 +63,11 @@ fn subject(stack: &str) -> Option<String> {
 
 /// Each manager without a layer, and with a quarantine of every size.
 fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure> {
-    let known = manager::known(context.places)?;
     let mut sizes = request.sizes_bytes.clone();
     sizes.push(NO_DELAY);
     sizes.sort_unstable();
     sizes.dedup();
-    let mut stacks = Vec::new();
-    for manager in layered::managers(&request.manager, &PAPERS, &known, "lab delay", context)? {
-        let words = sizes.iter().map(|bytes| format!("quarantine={}/{}", size_label(*bytes), manager.name));
-        let delayed: Result<Vec<Manager>, _> = words.map(|word| manager::find(&known, &word)).collect();
-        stacks.push(manager);
-        stacks.extend(delayed?);
-    }
-    Ok(stacks)
+    let managers = Stacks { command: "lab delay", requested: &request.manager, usual: &PAPERS };
+    let word = |bytes: &u64, manager: &Manager| format!("quarantine={}/{}", size_label(*bytes), manager.name);
+    managers.all(|manager| sizes.iter().map(|bytes| word(bytes, manager)).collect(), context)
 }

@@ -12,12 +12,14 @@ mod sections;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::stack::LayerKind;
+use heaptoll_units::size_label;
 
 use self::period::{FIXED, part};
+use heaptoll_command::collector_options;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::stand_ins;
-use heaptoll_runs::studied::{self, Findings, size_label};
+use heaptoll_runs::studied::{self, Findings};
 
 pub use comparison::{FEWEST_COLLECTIONS, study};
 pub use figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
@@ -115,18 +117,18 @@ fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure>
     let mut stacks = Vec::new();
     for collector in chosen {
         for period in periods(&request.every_bytes, &request.reclaim) {
-            stacks.push(manager::find(&known, &word(&collector, period)?)?);
+            stacks.push(with_period(&known, &collector, period)?);
         }
     }
     Ok(stacks)
 }
 
-/// The stack of a collector with a period.
-fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
+/// A collector with a period.
+fn with_period(known: &[Manager], collector: &Manager, period: Period) -> Result<Manager, Failure> {
     let refuse = |why: &str| Failure::Usage(format!("-m {}: {why}", collector.name));
-    let head = match collector.layers.as_slice() {
-        [] if collector.options.contains_key("every") => collector.name.clone(),
-        [only] if only.kind == LayerKind::Sweep => only.word.clone(),
+    let sweep = match collector.layers.as_slice() {
+        [] if collector.options.contains_key("every") => None,
+        [only] if only.kind == LayerKind::Sweep => Some(only),
         [] => {
             return Err(refuse(
                 "it has no collection period (option every=); put the sweep layer in front of a manager: sweep/MANAGER",
@@ -134,24 +136,25 @@ fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
         }
         _ => return Err(refuse("name one sweep layer and a manager, or a collector that takes every=")),
     };
-    let is_set = |name: &str| head.split(',').skip(1).any(|word| word.split('=').next() == Some(name));
+    let is_set = |name: &str| match sweep {
+        Some(layer) => layer.setting(name).is_some(),
+        None => collector.set.iter().any(|option| option == name),
+    };
     if is_set("every") || is_set("reclaim") {
         return Err(refuse(
             "the study itself varies every= and reclaim=; set them with --every and --reclaim",
         ));
     }
-    let has = |name: &str| !collector.layers.is_empty() || collector.options.contains_key(name);
-    let mut word = format!("{head},every={}", size_label(period.every_bytes));
+    let mut options = format!("every={}", size_label(period.every_bytes));
     if period.reclaim > 1 {
-        word += &format!(",reclaim={}", period.reclaim);
+        options += &format!(",reclaim={}", period.reclaim);
     }
     for (name, value) in FIXED {
-        if has(name) && !is_set(name) {
-            word += &format!(",{name}={value}");
+        if (sweep.is_some() || collector.options.contains_key(name)) && !is_set(name) {
+            options += &format!(",{name}={value}");
         }
     }
-    let rest = collector.name.strip_prefix(&head).filter(|_| !collector.layers.is_empty());
-    Ok(word + rest.unwrap_or_default())
+    Ok(collector_options::with(known, collector, &options)?)
 }
 
 #[cfg(test)]
@@ -161,11 +164,11 @@ mod tests {
     use super::*;
 
     fn named(name: &str, options: &[&str]) -> Manager {
-        let option = |_: &&str| ManagerOption {
+        let option = |name: &&str| ManagerOption {
             variable: "X".into(),
             key: None,
             between: ",".into(),
-            values: Values::Size(1),
+            values: if *name == "every" { Values::Size(1) } else { Values::Number(1, 64) },
             with: Default::default(),
         };
         let options = options.iter().map(|name| (name.to_string(), option(name))).collect();
@@ -184,13 +187,14 @@ mod tests {
 
     #[test]
     fn collectors_get_their_periods_as_their_own_options() {
-        let known = [named("m", &[])];
-        let sweep = manager::find(&known, "sweep,free=honour/m").expect("a stack");
-        let made = word(&sweep, EIGHT).expect("a word");
-        assert_eq!(made, "sweep,free=honour,every=8M,reclaim=4,markers=1,sweep=eager/m");
-        assert!(manager::find(&known, &made).is_ok_and(|stack| stack.name == made));
-        let collector = named("c", &["every", "reclaim", "markers"]);
-        assert_eq!(word(&collector, EIGHT).expect("a word"), "c,every=8M,reclaim=4,markers=1");
+        let known = [named("m", &[]), named("c", &["every", "reclaim", "markers"])];
+        let made = |stack: &str| {
+            let collector = manager::find(&known, stack).expect("a stack");
+            with_period(&known, &collector, EIGHT).expect("a stack").name
+        };
+        let sweep = "sweep,free=honour,every=8M,reclaim=4,markers=1,sweep=eager/m";
+        assert_eq!(made("sweep,free=honour/m"), sweep);
+        assert_eq!(made("c"), "c,every=8M,reclaim=4,markers=1");
     }
 
     #[test]
@@ -198,7 +202,7 @@ mod tests {
         let known = [named("m", &[])];
         for stack in ["m", "sweep,every=4M/m", "quarantine=1B/m", "forward/sweep/m"] {
             let manager = manager::find(&known, stack).expect("a stack");
-            assert!(word(&manager, EIGHT).is_err(), "{stack}");
+            assert!(with_period(&known, &manager, EIGHT).is_err(), "{stack}");
         }
     }
 }

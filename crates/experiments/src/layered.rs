@@ -1,178 +1,186 @@
 //! Experiments on one layer in front of a manager, over a setting of the layer: each setting is compared with one that
 //! does nothing, and that one with the manager alone, which is what the layer itself costs.
 
-use std::marker::PhantomData;
-
-use heaptoll_experiment::comparison::Metric;
+use heaptoll_experiment::comparison::Ratios;
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::side::Side;
+use heaptoll_experiment::setting::Settings;
+use heaptoll_experiment::stack::{Layer, LayerKind, layers};
+use heaptoll_experiment::sweep::{Sweep, Swept};
 use heaptoll_report::document::{Columns, Item, Section, Table};
+use heaptoll_report::sweep;
 use heaptoll_statistics::Interval;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::sweep::{Axis, Lines, Swept, lines};
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::stand_ins;
 use heaptoll_runs::studied::{ratio_cell, without_repeats};
 
-/// Ratios of one stack to another.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Ratios {
-    /// CPU time.
-    pub cpu: Option<Interval>,
-    /// Elapsed time.
-    pub wall: Option<Interval>,
-    /// Peak resident memory.
-    pub peak_rss: Option<Interval>,
+/// The managers to put a layer in front of, and what is done with each.
+pub struct Stacks<'a> {
+    /// The command.
+    pub command: &'a str,
+    /// Those requested.
+    pub requested: &'a [String],
+    /// Those taken without a request, as far as they are here.
+    pub usual: &'a [&'a str],
 }
 
-/// What is compared, in the order of the fields of [`Ratios`].
-const METRICS: [Metric; 3] = [Metric::Cpu, Metric::Wall, Metric::PeakRss];
+impl Stacks<'_> {
+    /// Each manager once without the layer, then the stacks that `words` gives.
+    ///
+    /// # Errors
+    /// A manager is unknown, or has a layer already.
+    pub fn all(
+        &self,
+        words: impl Fn(&Manager) -> Vec<String>,
+        context: &Context,
+    ) -> Result<Vec<Manager>, Failure> {
+        let known = manager::known(context.places)?;
+        stand_ins::note(&known, self.requested, context.messages);
+        let chosen = match self.requested {
+            [] => self.usual.iter().filter_map(|name| manager::find(&known, name).ok()).collect(),
+            requested => without_repeats(manager::choose(&known, requested.iter().map(String::as_str))?),
+        };
+        if let Some(manager) = chosen.iter().find(|manager| !manager.layers.is_empty()) {
+            return Err(Failure::Usage(format!(
+                "-m {}: name the manager alone; `heaptoll {}` puts the layer in front of it",
+                manager.name, self.command
+            )));
+        }
+        let mut stacks = Vec::new();
+        for manager in chosen {
+            let layered: Result<Vec<Manager>, _> =
+                words(&manager).iter().map(|word| manager::find(&known, word)).collect();
+            stacks.push(manager);
+            stacks.extend(layered?);
+        }
+        Ok(stacks)
+    }
+}
 
-impl Ratios {
-    /// Those of a comparison; none where it was not made.
-    pub fn of(intervals: Option<&[Option<Interval>]>) -> Ratios {
-        match intervals {
-            Some([cpu, wall, peak_rss]) => Ratios { cpu: *cpu, wall: *wall, peak_rss: *peak_rss },
-            _ => Ratios::default(),
+/// A stack's manager, and the layer in front of it, if there is one. `None` for a stack with more layers, or another.
+pub fn part(stack: &str, kind: LayerKind) -> Option<(String, Option<Layer>)> {
+    let (mut in_front, manager) = layers(stack).ok()?;
+    let layer = in_front.pop();
+    let is_only = in_front.is_empty() && layer.as_ref().is_none_or(|layer| layer.kind == kind);
+    is_only.then(|| (manager.into(), layer))
+}
+
+/// Adds the columns of ratios to a table.
+pub fn columns<R>(table: Columns<R>, of: impl Fn(&R) -> Ratios) -> Columns<R> {
+    let table = table.figure("CPU", |row| ratio_cell(of(row).cpu));
+    let table = table.figure("time", |row| ratio_cell(of(row).wall));
+    table.figure("peak memory", |row| ratio_cell(of(row).peak_rss))
+}
+
+/// A sweep over a layer's setting, as a document shows it.
+pub struct Shown<'a, P: Copy + Ord, M: Copy> {
+    /// What was found.
+    pub sweep: &'a Sweep<Settings<P, M>>,
+    /// The values, ascending.
+    pub values: &'a [P],
+    /// A value as it is written.
+    pub label: fn(P) -> String,
+    /// The value that all are compared with, and what sentences call it.
+    pub base: (P, &'a str),
+    /// What the values are: an axis of charts.
+    pub axis: &'a str,
+}
+
+/// A manager at a value on one program.
+pub struct Row<'a, P, M> {
+    /// The manager.
+    pub manager: &'a str,
+    /// The value.
+    pub value: P,
+    /// Medians.
+    pub medians: Option<M>,
+    /// Ratios to the base.
+    pub ratios: Ratios,
+}
+
+impl<'a, P: Copy + Ord, M: Copy> Shown<'a, P, M> {
+    /// The programs under each manager, as far as they ran with the layer.
+    fn curves(&self) -> impl Iterator<Item = &'a Swept<Settings<P, M>>> {
+        self.sweep.programs.iter().filter(|swept| swept.settings().next().is_some())
+    }
+
+    fn rows(&self, program: &str) -> Vec<Row<'a, P, M>> {
+        let curves = self.curves().filter(|swept| swept.program == program);
+        let rows = |swept: &'a Swept<Settings<P, M>>| {
+            let manager = swept.subject.as_str();
+            swept.settings().map(move |(value, _, medians, ratios)| Row { manager, value, medians, ratios })
+        };
+        curves.flat_map(rows).collect()
+    }
+
+    fn means(&self, value: Option<P>) -> impl Iterator<Item = (&'a str, Ratios)> {
+        let means = self.sweep.means.iter().filter(move |mean| mean.ratios.0 == value);
+        means.map(|mean| (mean.subject.as_str(), Ratios::of(Some(&mean.ratios.1))))
+    }
+
+    /// The ratios of a manager at each value but the base: means over programs, or those of the only one.
+    pub fn over_all(&self, manager: &str) -> Vec<(P, Ratios)> {
+        let only = self.curves().find(|swept| swept.subject == manager);
+        let of = |value: P| match (self.sweep.means.is_empty(), only) {
+            (true, only) => only?.settings().find(|one| one.0 == value).map(|one| one.3),
+            (false, _) => self.means(Some(value)).find(|mean| mean.0 == manager).map(|mean| mean.1),
+        };
+        let others = self.values.iter().filter(|value| **value != self.base.0);
+        others.filter_map(|value| Some((*value, of(*value)?))).collect()
+    }
+
+    /// The section to read first, with the means over programs where there are several.
+    pub fn findings(&self, title: &str, text: Vec<String>, means: Option<Table>) -> Section {
+        let section = Section { text, ..Section::new(title) }.with_all(means);
+        let of =
+            |manager: &str, value| self.means(Some(value)).find(|mean| mean.0 == manager).map(|mean| mean.1);
+        match self.sweep.means.is_empty() {
+            true => section,
+            false => section.with_all(self.charts("geometric mean over programs", &of)),
         }
     }
 
-    /// Adds their columns to a table.
-    pub fn columns<R>(table: Columns<R>, of: impl Fn(&R) -> Ratios) -> Columns<R> {
-        let table = table.figure("CPU", |row| ratio_cell(of(row).cpu));
-        let table = table.figure("time", |row| ratio_cell(of(row).wall));
-        table.figure("peak memory", |row| ratio_cell(of(row).peak_rss))
-    }
-}
-
-/// A layer with a setting.
-pub trait Layer {
-    /// The setting.
-    type Setting: Copy + Ord;
-    /// Medians of a stack.
-    type Medians: Copy;
-    /// The setting with which the layer changes nothing.
-    const BASE: Self::Setting;
-
-    /// A stack's subject, and the setting of the layer, if it is there.
-    fn part(stack: &str) -> Option<(String, Option<Self::Setting>)>;
-    /// Medians; `None` without a good run.
-    fn medians(side: &Side) -> Option<Self::Medians>;
-}
-
-/// The axis of a layer's settings. A comparison has its setting as key; what the layer itself costs has none.
-pub struct Settings<L>(PhantomData<L>);
-
-impl<L: Layer> Axis for Settings<L> {
-    type Place = Option<L::Setting>;
-    type Key = Option<L::Setting>;
-    type Medians = L::Medians;
-
-    fn part(stack: &str) -> Option<(String, Self::Place)> {
-        L::part(stack)
+    /// What the layer itself costs: a row a program and manager, then the means.
+    pub fn layer(&self, title: &str, text: &str) -> Option<Section> {
+        let curves = self.curves().filter(|swept| swept.plain().is_some());
+        let of_programs = curves
+            .map(|swept| (swept.program.as_str(), (swept.subject.as_str(), Ratios::of(swept.of(None)))));
+        let of_all = self.means(None).map(|mean| ("geometric mean", mean));
+        let table = Table::of(of_programs.chain(of_all));
+        let table = table.text("program", |row| row.0).text("manager", |row| row.1.0);
+        Some(Section::new(title).state(text).with(columns(table, |row| row.1.1).if_any()?))
     }
 
-    fn is_varied(place: Self::Place) -> bool {
-        place.is_some()
-    }
-
-    // A subject with further settings is still the same manager without the layer.
-    fn is_shared((manager, place): &(String, Self::Place), subject: &str) -> bool {
-        place.is_none() && subject.split(", ").next() == Some(manager)
-    }
-
-    fn comparisons(places: &[Self::Place]) -> Vec<(Self::Key, Self::Place, Self::Place)> {
-        let base = Some(L::BASE);
-        let others = places.iter().filter(|place| **place != base && places.contains(&base));
-        let compared = |place: &Self::Place| match place {
-            None => (None, base, None),
-            setting => (*setting, *setting, base),
+    /// One program: every manager and value.
+    pub fn program(
+        &self,
+        name: &str,
+        table: impl FnOnce(Columns<Row<'a, P, M>>) -> Columns<Row<'a, P, M>>,
+    ) -> Option<Section> {
+        let rows = self.rows(name);
+        let of = |manager: &str, value| {
+            let found = self.rows(name).into_iter().find(|row| row.manager == manager && row.value == value);
+            found.map(|row| row.ratios)
         };
-        others.map(compared).collect()
+        (!rows.is_empty()).then(|| {
+            let section = Section::new(name).with(table(Table::of(rows)));
+            section.with_all(self.charts(name, &of))
+        })
     }
 
-    fn series(of: &Side, over: &Side, repetitions: u32) -> Vec<Vec<Option<f64>>> {
-        METRICS.map(|metric| of.log_ratios(over, metric, repetitions)).into()
+    /// A ratio of a row as a cell.
+    pub fn cell(&self, row: &Row<P, M>, metric: fn(&Ratios) -> Option<Interval>) -> String {
+        if row.value == self.base.0 { "1".into() } else { ratio_cell(metric(&row.ratios)) }
     }
 
-    fn medians(side: &Side) -> Option<L::Medians> {
-        L::medians(side)
+    /// CPU and memory by value; `of` has the ratios of a manager at a value.
+    fn charts(&self, what: &str, of: &dyn Fn(&str, P) -> Option<Ratios>) -> [Item; 2] {
+        let base = self.values.iter().position(|value| *value == self.base.0);
+        let labels = self.values.iter().map(|value| (self.label)(*value)).collect();
+        let managers = &self.sweep.subjects;
+        sweep::charts([what, self.axis, self.base.1], (labels, base), managers, &|manager, place| {
+            of(&managers[manager], self.values[place])
+        })
     }
-}
-
-/// The settings of a program's stacks, with their good runs, medians and ratios to the base.
-pub fn settings<L: Layer>(
-    swept: &Swept<Settings<L>>,
-) -> impl Iterator<Item = (L::Setting, u32, Option<L::Medians>, Ratios)> {
-    swept.points.iter().filter_map(|point| {
-        let setting = point.place?;
-        Some((setting, point.good, point.medians, Ratios::of(swept.of(Some(setting)))))
-    })
-}
-
-/// Medians of the manager without the layer.
-pub fn plain<L: Layer>(swept: &Swept<Settings<L>>) -> Option<L::Medians> {
-    swept.points.iter().find(|point| point.place.is_none())?.medians
-}
-
-/// The managers to put a layer in front of: those requested, or `usual` ones, each once.
-///
-/// # Errors
-/// One is unknown, or has a layer already.
-pub fn managers(
-    requested: &[String],
-    usual: &[&str],
-    known: &[Manager],
-    command: &str,
-    context: &Context,
-) -> Result<Vec<Manager>, Failure> {
-    stand_ins::note(known, requested, context.messages);
-    let chosen = match requested {
-        [] => usual.iter().filter_map(|name| manager::find(known, name).ok()).collect(),
-        _ => without_repeats(manager::choose(known, requested.iter().map(String::as_str))?),
-    };
-    match chosen.iter().find(|manager| !manager.layers.is_empty()) {
-        None => Ok(chosen),
-        Some(manager) => Err(Failure::Usage(format!(
-            "-m {}: name the manager alone; `heaptoll {command}` puts the layer in front of it",
-            manager.name
-        ))),
-    }
-}
-
-/// What the layer itself costs: a row a program and manager, then the means.
-pub fn layer_section<'a>(
-    title: &str,
-    text: &str,
-    rows: impl Iterator<Item = (&'a str, &'a str, Ratios)>,
-) -> Option<Section> {
-    let table = Table::of(rows).text("program", |row| row.0).text("manager", |row| row.1);
-    Some(Section::new(title).state(text).with(Ratios::columns(table, |row| row.2).if_any()?))
-}
-
-/// CPU and memory by setting, a line a manager, with bands. `of` has manager and setting by index; `shown` has the title of
-/// its chart, and the title of the axis of settings.
-pub fn charts(
-    shown: [&str; 3],
-    (places, base): (Vec<String>, usize),
-    managers: &[String],
-    of: &dyn Fn(usize, usize) -> Option<Ratios>,
-) -> [Item; 2] {
-    let [what, axis, over] = shown;
-    let chart = |title: &str, metric: fn(&Ratios) -> Option<Interval>| {
-        let shown = Lines {
-            title: format!("{title}: {what}"),
-            caption: format!("Ratios to {over}; the bands are their intervals."),
-            axes: [axis.into(), format!("ratio to {over}")],
-            places: places.clone(),
-            base,
-            names: managers.iter().map(String::as_str).collect(),
-            banded: true,
-        };
-        lines(shown, &|manager, place| of(manager, place).and_then(|ratios| metric(&ratios)))
-    };
-    [chart("CPU", |ratios| ratios.cpu), chart("Peak memory", |ratios| ratios.peak_rss)]
 }

@@ -32,6 +32,5 @@ pub mod run;
 pub mod same_work;
 pub mod sealed;
 pub mod simulated_machine;
-mod sweep;
 #[cfg(test)]
 mod testing;

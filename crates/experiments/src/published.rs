@@ -2,6 +2,9 @@
 
 use std::sync::LazyLock;
 
+use csv::StringRecord;
+use serde::de::DeserializeOwned;
+
 /// A table as it was published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
@@ -16,7 +19,7 @@ pub struct Table {
 impl Table {
     fn read(name: &'static str, text: &str) -> Table {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
-        let texts = |record: &csv::StringRecord| record.iter().map(str::to_owned).collect::<Vec<_>>();
+        let texts = |record: &StringRecord| record.iter().map(str::to_owned).collect::<Vec<_>>();
         let columns = reader.headers().map(texts).unwrap_or_default();
         // The files are part of the program; a test counts their lines.
         let rows = reader.records().filter_map(|record| record.ok().map(|record| texts(&record))).collect();
@@ -72,9 +75,10 @@ pub fn table(file: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.name == file)
 }
 
-/// The lines of a table, without its columns' names; none where there is no such file.
-pub(crate) fn rows(file: &str) -> impl Iterator<Item = &'static [String]> {
-    table(file).into_iter().flat_map(|table| table.rows.iter().map(Vec::as_slice))
+/// The lines of a table as a type whose fields are its columns in their order; none where there is no such file.
+pub(crate) fn rows<T: DeserializeOwned>(file: &str) -> impl Iterator<Item = T> {
+    let lines = table(file).into_iter().flat_map(|table| &table.rows);
+    lines.filter_map(|line| StringRecord::from(line.as_slice()).deserialize(None).ok())
 }
 
 /// Whether a manager of ours is some version of the paper's.
@@ -84,6 +88,12 @@ pub(crate) fn is_version_of(papers: &str, ours: &str) -> bool {
         base.strip_prefix("debian-").unwrap_or(base).trim_end_matches(|last: char| last.is_ascii_digit());
     // gperftools is what became of the first TCMalloc; today's is another program.
     name.eq_ignore_ascii_case(papers)
+}
+
+/// Whether each line of a table was read, and there are some.
+#[cfg(test)]
+pub(crate) fn are_all<T>(file: &str, read: impl Iterator<Item = T>) -> bool {
+    table(file).is_some_and(|table| !table.rows.is_empty() && table.rows.len() == read.count())
 }
 
 #[cfg(test)]

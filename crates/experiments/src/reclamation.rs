@@ -8,18 +8,15 @@ mod figures;
 mod oracles;
 mod part;
 mod request;
-mod sections;
 
-use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::manager::Manager;
 use heaptoll_oracle::FreePoint;
 
-use crate::layered;
+use crate::layered::Stacks;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::studied::{self, Findings};
 
-pub use crate::layered::Ratios;
-pub use comparison::study;
 pub use figures::{Alive, Curve, Mean, Medians, Reclamation, Row};
 pub use part::{point_label, point_of, stack_word};
 pub use request::Request;
@@ -44,9 +41,12 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Reclamation,
         stacks(request, &recordings.points(request, context), context)?
     };
     let outcome = studied::carry_out(&study, context, &stacks, &subject, &|_| None)?;
-    let found = comparison::study(&outcome.experiment);
+    let sweep = comparison::swept(&outcome.experiment);
+    let found = comparison::figures(&sweep, &outcome.experiment);
     let (subjects, published) = (found.managers.clone(), vec![]);
-    Findings::of(outcome, ("reclamation", "an oracle"), &subjects, found, published, document::document)
+    Findings::of(outcome, ("reclamation", "an oracle"), &subjects, found, published, |found, outcome| {
+        document::document(found, &sweep, outcome)
+    })
 }
 
 /// The manager of a stack, with or without an oracle.
@@ -56,13 +56,7 @@ fn subject(stack: &str) -> Option<String> {
 
 /// Each manager without a layer, and with an oracle at every point.
 fn stacks(request: &Request, points: &[FreePoint], context: &Context) -> Result<Vec<Manager>, Failure> {
-    let known = manager::known(context.places)?;
-    let mut stacks = Vec::new();
-    for manager in layered::managers(&request.manager, &MANAGERS, &known, "lab reclamation", context)? {
-        let words = points.iter().map(|point| stack_word(*point, &request.oracles, &manager.name));
-        let freed: Result<Vec<Manager>, _> = words.map(|word| manager::find(&known, &word)).collect();
-        stacks.push(manager);
-        stacks.extend(freed?);
-    }
-    Ok(stacks)
+    let managers = Stacks { command: "lab reclamation", requested: &request.manager, usual: &MANAGERS };
+    let word = |point: &FreePoint, manager: &Manager| stack_word(*point, &request.oracles, &manager.name);
+    managers.all(|manager| points.iter().map(|point| word(point, manager)).collect(), context)
 }

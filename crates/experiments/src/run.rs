@@ -5,6 +5,7 @@ mod exact;
 mod goal;
 mod heaps;
 mod request;
+mod vary;
 
 use std::path::Path;
 
@@ -21,6 +22,7 @@ use heaptoll_runs::preparation::resume::{go_where_it_began, resume};
 pub use begin::describe;
 pub use heaps::FACTORS;
 pub use request::Request;
+pub use vary::{Vary, VaryError};
 
 /// An experiment that was begun and is not measured yet, or not wholly.
 pub struct Run {

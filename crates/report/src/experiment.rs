@@ -24,6 +24,7 @@ mod parts;
 mod peaks;
 mod program;
 mod question;
+mod varied;
 
 use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
@@ -166,7 +167,8 @@ fn found(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Se
         none if none.is_empty() => lead::answer(comparison).into_iter().collect(),
         answer => answer,
     };
-    let sentences = heaps.into_iter().chain(answer).chain(lead::linked(experiment));
+    let varied = varied::summary(comparison);
+    let sentences = heaps.into_iter().chain(varied).chain(answer).chain(lead::linked(experiment));
     Section { text: sentences.chain(absent).collect(), ..Section::default() }
 }
 

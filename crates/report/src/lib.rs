@@ -15,6 +15,7 @@ pub mod json;
 pub mod markdown;
 #[cfg(feature = "full")]
 pub mod parquet;
+pub mod sweep;
 pub mod terminal;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -10,8 +10,8 @@ use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Protocol
 use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::observation::{Outcome, Phase};
 use heaptoll_experiment::runner::Ending;
-use heaptoll_report::document::Document;
-use heaptoll_report::format::{self, NONE, date, shell_command};
+use heaptoll_report::document::{Document, Section};
+use heaptoll_report::format::{self, NONE, date, plural, shell_command};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval, student};
 use schemars::{JsonSchema, Labelled};
 use serde::de::DeserializeOwned;
@@ -357,16 +357,23 @@ impl StudyOutcome {
         shell_command(&self.experiment.settings.repeat_command)
     }
 
+    /// The document of what was studied.
+    pub fn document(&self, title: &str, what: &str, sections: Vec<Section>) -> Document {
+        Document {
+            title: title.into(),
+            subtitle: format!("{what}; {}", plural(self.experiment.programs.len(), "program")),
+            warnings: self.warnings(),
+            sections,
+            facts: self.facts(),
+            command: self.command(),
+            ..Document::default()
+        }
+    }
+
     /// Whether a run failed or a stack was refused.
     pub fn has_trouble(&self) -> bool {
         self.failed().next().is_some() || !self.experiment.refused.is_empty()
     }
-}
-
-/// `1B`, `64K`: a size as stacks are written.
-pub fn size_label(bytes: u64) -> String {
-    let text = heaptoll_units::size_text(bytes);
-    if text.ends_with(|last: char| last.is_ascii_digit()) { format!("{text}B") } else { text }
 }
 
 /// A ratio with its interval as a cell.

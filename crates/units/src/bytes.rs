@@ -35,6 +35,12 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
+/// The same with a unit in any case: `1B`, `64K`, as stacks are written.
+pub fn size_label(bytes: u64) -> String {
+    let text = size_text(bytes);
+    if text.ends_with(|last: char| last.is_ascii_digit()) { format!("{text}B") } else { text }
+}
+
 /// A size in the form of options that need not be a round number: `340K`, `1.3M`.
 pub fn about(bytes: u64) -> String {
     let exact = size_text(bytes);

@@ -11,7 +11,7 @@ mod time;
 mod words;
 
 pub use bytes::{
-    KIB, MIB, about, bytes, kib, mib, mib_from_bytes, mib_from_kib, size, size_text, whole_bytes,
+    KIB, MIB, about, bytes, kib, mib, mib_from_bytes, mib_from_kib, size, size_label, size_text, whole_bytes,
 };
 pub use count::{count, figure, number, rate, significant, small, tenths, three_digits};
 pub use ratio::{factor, ratio};

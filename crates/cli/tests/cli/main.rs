@@ -74,3 +74,4 @@ mod tracing;
 mod typed;
 mod unreachable;
 mod variants;
+mod varying;

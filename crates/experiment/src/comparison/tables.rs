@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::heaps::HeapCurves;
 use super::lower_bound::LowerBounds;
 use super::table::ProgramTable;
+use super::varied::VariedCurve;
 
 /// Every table of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +26,9 @@ pub struct Comparison {
     /// Collectors over the size of their heap (`heaptoll run --heaps`).
     #[serde(default)]
     pub heaps: HeapCurves,
+    /// Managers over the values of a setting, the means over programs last; left out without `heaptoll run --vary`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub varied: Vec<VariedCurve>,
 }
 
 /// One stack over all programs: the geometric mean of its ratios, interval over repetitions.

@@ -33,6 +33,13 @@ pub struct Layer {
     pub settings: Vec<(String, String)>,
 }
 
+impl Layer {
+    /// What its value or an option is set to.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+}
+
 /// When the oracle layer frees objects (preload/layers/core/src/oracle.rs).
 pub(super) const POINTS: [&str; 7] =
     ["free", "last-use", "unreachable", "delay", "collect", "never", "record"];

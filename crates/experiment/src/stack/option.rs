@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use heaptoll_catalog::did_you_mean;
-use heaptoll_units::{size, size_text};
+use heaptoll_units::{size, size_label};
 use serde::Deserialize;
 
 use super::error::StackError;
@@ -53,7 +53,7 @@ impl Values {
         match self {
             Values::Size(least) => {
                 let bytes = size(text).filter(|bytes| bytes >= least)?;
-                Some((bytes.to_string(), shown(bytes)))
+                Some((bytes.to_string(), size_label(bytes)))
             }
             Values::Number(from, to) => {
                 let number: u64 = text.parse().ok()?;
@@ -84,7 +84,7 @@ impl Values {
     fn allowed(&self) -> String {
         match self {
             Values::Size(least) => {
-                format!("give bytes, {} or more (K, M, G are powers of 1024)", shown(*least))
+                format!("give bytes, {} or more (K, M, G are powers of 1024)", size_label(*least))
             }
             Values::Number(from, u64::MAX) => format!("give a whole number from {from}"),
             Values::Number(from, to) => format!("give a whole number from {from} to {to}"),
@@ -93,12 +93,6 @@ impl Values {
             Values::Path => "give the path of a file".into(),
         }
     }
-}
-
-/// `1B`, `64K`: a size in a stack's name.
-fn shown(bytes: u64) -> String {
-    let text = size_text(bytes);
-    if text.ends_with(|last: char| last.is_ascii_digit()) { format!("{text}B") } else { text }
 }
 
 /// The error of an option that is not known, with those that are. A piece without a value may be meant as another

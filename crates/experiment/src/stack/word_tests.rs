@@ -48,9 +48,7 @@ fn what_a_layer_does_not_know_is_refused_with_what_it_knows() {
 #[test]
 fn the_path_of_an_oracles_file_may_contain_slashes() {
     let (oracle, rest) = layers("oracle=last-use,file=/a/b.oracle,check=pages/./mine.so").expect("an oracle");
-    let value = |name: &str| {
-        oracle[0].settings.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
-    };
+    let value = |name: &str| oracle[0].setting(name);
     assert_eq!(
         (value("point"), value("file"), value("check")),
         (Some("last-use"), Some("/a/b.oracle"), Some("pages"))
@@ -65,7 +63,7 @@ fn the_path_of_an_oracles_file_may_contain_slashes() {
 fn an_oracle_without_a_file_has_the_recording_of_the_program() {
     let (oracle, rest) = layers("oracle=never/./a.oracle/mine.so").expect("an oracle");
     assert_eq!((oracle[0].word.as_str(), rest), ("oracle=never", "./a.oracle/mine.so"));
-    let file = oracle[0].settings.iter().find(|(name, _)| name == "file").map(|(_, value)| value.as_str());
+    let file = oracle[0].setting("file");
     assert!(file.is_some_and(|file| file.ends_with("heaptoll/oracles/{program}.oracle")), "{file:?}");
 }
 

@@ -6,69 +6,65 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_experiment::comparison::Metric;
+use heaptoll_experiment::comparison::{Metric, Ratios};
 use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::setting::Settings;
 use heaptoll_experiment::side::Side;
+use heaptoll_experiment::sweep::{self, Sweep, Swept, sweep};
 use heaptoll_statistics::{Interval, median};
 
 use super::figures::{Curve, Delay, Mean, Medians, Point};
 use super::part::part;
-use crate::layered::{self, Layer, Ratios, Settings};
-use crate::sweep::{self, Swept, sweep};
 use heaptoll_runs::studied::between_programs;
 
 /// The quarantine that delays nothing.
 pub const NO_DELAY: u64 = 1;
 
-/// The layer; its setting is the size, bytes.
-struct Quarantine;
+/// The axis of sizes, bytes.
+pub type Sizes = Settings<u64, Medians>;
 
-impl Layer for Quarantine {
-    type Setting = u64;
-    type Medians = Medians;
-    const BASE: u64 = NO_DELAY;
-
-    fn part(stack: &str) -> Option<(String, Option<u64>)> {
-        part(stack)
-    }
-
-    fn medians(side: &Side) -> Option<Medians> {
-        let held: Vec<f64> =
-            side.timed.values().filter_map(|row| row.held_high_bytes).map(|bytes| bytes as f64).collect();
-        (!side.timed.is_empty()).then(|| Medians {
-            cpu_s: median(&side.values(Metric::Cpu)),
-            wall_s: median(&side.values(Metric::Wall)),
-            peak_rss_kib: median(&side.values(Metric::PeakRss)),
-            held_high_bytes: (!held.is_empty()).then(|| median(&held)),
-        })
-    }
+fn medians(side: &Side) -> Option<Medians> {
+    let held: Vec<f64> =
+        side.timed.values().filter_map(|row| row.held_high_bytes).map(|bytes| bytes as f64).collect();
+    (!side.timed.is_empty()).then(|| Medians {
+        cpu_s: median(&side.values(Metric::Cpu)),
+        wall_s: median(&side.values(Metric::Wall)),
+        peak_rss_kib: median(&side.values(Metric::PeakRss)),
+        held_high_bytes: (!held.is_empty()).then(|| median(&held)),
+    })
 }
 
-/// Computes the study from an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
-pub fn study(experiment: &Experiment) -> Delay {
-    let found = sweep::<Settings<Quarantine>>(experiment);
+/// What was found in an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
+pub fn swept(experiment: &Experiment) -> Sweep<Sizes> {
+    sweep(&Sizes { part: Box::new(part), base: Some(NO_DELAY), medians }, experiment)
+}
+
+/// The same as figures.
+pub fn figures(found: &Sweep<Sizes>) -> Delay {
     let curves: Vec<Curve> = found.programs.iter().filter_map(curve).collect();
-    let means = found.means.into_iter().map(|mean| mean_of(mean, &curves)).collect();
+    let means = found.means.iter().map(|mean| mean_of(mean, &curves)).collect();
     let sizes: BTreeSet<u64> =
         curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.size_bytes)).collect();
-    Delay { sizes_bytes: sizes.into_iter().collect(), managers: found.subjects, curves, means }
+    Delay { sizes_bytes: sizes.into_iter().collect(), managers: found.subjects.clone(), curves, means }
 }
 
-fn curve(swept: &Swept<Settings<Quarantine>>) -> Option<Curve> {
-    let points: Vec<Point> = layered::settings(swept)
+fn curve(swept: &Swept<Sizes>) -> Option<Curve> {
+    let points: Vec<Point> = swept
+        .settings()
         .map(|(size_bytes, good, medians, over_no_delay)| Point { size_bytes, good, medians, over_no_delay })
         .collect();
     (!points.is_empty()).then(|| Curve {
         program: swept.program.clone(),
         manager: swept.subject.clone(),
-        plain: layered::plain(swept),
+        plain: swept.plain(),
         layer: Ratios::of(swept.of(None)),
         points,
     })
 }
 
-fn mean_of(mean: sweep::Mean<Settings<Quarantine>>, curves: &[Curve]) -> Mean {
-    let (size_bytes, ratios) = mean.ratios;
+fn mean_of(mean: &sweep::Mean<Sizes>, curves: &[Curve]) -> Mean {
+    let (size_bytes, ratios) = &mean.ratios;
+    let size_bytes = *size_bytes;
     let of_program = |curve: &Curve| match size_bytes {
         None => Some(curve.layer),
         Some(size) => {
@@ -81,13 +77,13 @@ fn mean_of(mean: sweep::Mean<Settings<Quarantine>>, curves: &[Curve]) -> Mean {
     Mean {
         size_bytes,
         programs: mean.programs,
-        ratios: Ratios::of(Some(&ratios)),
+        ratios: Ratios::of(Some(ratios)),
         between_programs: Ratios {
             cpu: of(|it| it.cpu),
             wall: of(|it| it.wall),
             peak_rss: of(|it| it.peak_rss),
         },
-        manager: mean.subject,
+        manager: mean.subject.clone(),
     }
 }
 

@@ -1,90 +1,79 @@
 //! The document of the study of delays.
 
-use heaptoll_report::document::Document;
-use heaptoll_report::format::{and_list, claim, plural};
-use heaptoll_statistics::{FEWEST_PAIRS, TOO_FEW};
+use heaptoll_experiment::sweep::Sweep;
+use heaptoll_report::document::{Document, Table};
+use heaptoll_report::format::{and_list, mib_from_bytes, mib_from_kib, seconds};
+use heaptoll_report::sweep::sentence;
+use heaptoll_units::size_label;
 
-use super::comparison::NO_DELAY;
+use super::comparison::{NO_DELAY, Sizes};
 use super::figures::Delay;
 use super::published;
-use super::sections;
-use crate::layered::Ratios;
-use heaptoll_runs::studied::{StudyOutcome, size_label};
+use crate::layered::Shown;
+use heaptoll_runs::studied::{StudyOutcome, ratio_cell};
+
+/// What the columns of a mean mean that take programs as the sample.
+const OTHER_PROGRAMS: &str = "Intervals are over repetitions of these programs. \"Other programs\": the programs are a \
+                              sample of their kind (Student's t on their logarithms, each at 95 % by itself).";
 
 /// The whole document.
-pub fn document(found: &Delay, outcome: &StudyOutcome) -> Document {
-    let mut all = vec![sections::findings(found, verdicts(found))];
-    all.extend(sections::layer(found));
-    all.extend(published::section(found));
-    all.extend(
-        outcome.experiment.programs.iter().filter_map(|program| sections::program(found, &program.name)),
+pub fn document(found: &Delay, sweep: &Sweep<Sizes>, outcome: &StudyOutcome) -> Document {
+    let shown = Shown {
+        sweep,
+        values: &found.sizes_bytes,
+        label: size_label,
+        base: (NO_DELAY, "a quarantine of 1 byte"),
+        axis: "most bytes that the quarantine delays",
+    };
+    // One sentence a manager: what the longest delay does, and from which size on a difference is seen.
+    let verdict = |manager: &String| {
+        let delays = shown.over_all(manager).into_iter();
+        let delays: Vec<_> = delays.map(|(bytes, ratios)| (size_label(bytes), ratios)).collect();
+        sentence(manager, &format!("a quarantine of {}", delays.last()?.0), "no size", &delays)
+    };
+    let mut text: Vec<String> = found.managers.iter().filter_map(verdict).collect();
+    text.push(
+        "All ratios are to a quarantine of 1 byte in front of the same manager, within a repetition. All \
+         intervals of a table are valid together at 95 %."
+            .into(),
     );
+    let means = (!found.means.is_empty()).then(|| means(found));
+    let mut all = vec![shown.findings("What the delay costs", text, means)];
+    all.extend(shown.layer(
+        "What the quarantine itself costs",
+        "A quarantine of 1 byte compared with the manager alone: the work of queueing and counting, without a \
+         delay. Every other ratio here has it on both sides.",
+    ));
+    all.extend(published::section(found));
+    all.extend(outcome.experiment.programs.iter().filter_map(|program| {
+        shown.program(&program.name, |table| {
+            table
+                .text("manager", |row| row.manager)
+                .figure("quarantine", |row| size_label(row.value))
+                .figure("CPU, s", |row| row.medians.map(|medians| seconds(medians.cpu_s)))
+                .figure("vs 1 B", |row| shown.cell(row, |ratios| ratios.cpu))
+                .figure("time vs 1 B", |row| shown.cell(row, |ratios| ratios.wall))
+                .figure("peak MiB", |row| row.medians.map(|medians| mib_from_kib(medians.peak_rss_kib)))
+                .figure("vs 1 B", |row| shown.cell(row, |ratios| ratios.peak_rss))
+                .figure("delayed MiB", |row| row.medians?.held_high_bytes.map(mib_from_bytes))
+        })
+    }));
     let sizes: Vec<String> = found.sizes_bytes.iter().map(|bytes| size_label(*bytes)).collect();
-    Document {
-        title: "What it costs to delay the reuse of freed memory".into(),
-        subtitle: format!(
-            "{} with quarantines of {}; {}",
-            and_list(&found.managers),
-            and_list(&sizes),
-            plural(outcome.experiment.programs.len(), "program")
-        ),
-        warnings: outcome.warnings(),
-        sections: all,
-        facts: outcome.facts(),
-        command: outcome.command(),
-        ..Document::default()
-    }
+    let what = format!("{} with quarantines of {}", and_list(&found.managers), and_list(&sizes));
+    outcome.document("What it costs to delay the reuse of freed memory", &what, all)
 }
 
-/// One sentence a manager: what the longest delay does, and from which size on a difference is seen.
-fn verdicts(found: &Delay) -> Vec<String> {
-    found.managers.iter().filter_map(|manager| verdict(found, manager)).collect()
-}
-
-fn verdict(found: &Delay, manager: &str) -> Option<String> {
-    // Over all programs where there are several, else of the only one.
-    let over_all = |bytes: u64| {
-        let mean = found.means.iter().find(|mean| mean.manager == manager && mean.size_bytes == Some(bytes));
-        let only = || {
-            let curve = found.curves.iter().find(|curve| curve.manager == manager)?;
-            curve.points.iter().find(|point| point.size_bytes == bytes).map(|point| point.over_no_delay)
-        };
-        if found.means.is_empty() { only() } else { mean.map(|mean| mean.ratios) }
-    };
-    let delays: Vec<(u64, Ratios)> = found
-        .sizes_bytes
-        .iter()
-        .filter(|bytes| **bytes != NO_DELAY)
-        .filter_map(|bytes| Some((*bytes, over_all(*bytes)?)))
-        .collect();
-    let (longest, ratios) = delays.last()?;
-    let differences: Vec<String> = [(ratios.cpu, "CPU"), (ratios.peak_rss, "peak memory")]
-        .into_iter()
-        .filter_map(|(interval, noun)| claim(&interval?, noun))
-        .collect();
-    if ![ratios.cpu, ratios.peak_rss].into_iter().flatten().any(|interval| interval.has_enough_pairs()) {
-        return Some(format!(
-            "{manager}: {TOO_FEW} to claim a difference; {FEWEST_PAIRS} good pairs of runs are enough, ten \
-             are better (-n)."
-        ));
-    }
-    let of_longest = match differences.is_empty() {
-        true => "makes no detectable difference".to_string(),
-        false => format!("takes {}", and_list(&differences)),
-    };
-    let first = |of: fn(&Ratios) -> Option<heaptoll_statistics::Interval>| {
-        let slower = |(_, ratios): &&(u64, Ratios)| of(ratios).is_some_and(|it| it.differs && it.ratio > 1.0);
-        delays.iter().find(slower).map(|(bytes, _)| size_label(*bytes))
-    };
-    let cpu = first(|ratios| ratios.cpu);
-    let memory = first(|ratios| ratios.peak_rss);
-    let from = match (cpu, memory) {
-        (None, None) => "no size takes measurably more of either".into(),
-        (Some(cpu), None) => format!("costs CPU from {cpu} upwards; no extra memory detected"),
-        (None, Some(memory)) => format!("costs memory from {memory} upwards; no extra CPU detected"),
-        (Some(cpu), Some(memory)) => {
-            format!("costs CPU from {cpu} upwards, and memory from {memory} upwards")
-        }
-    };
-    Some(format!("{manager}: a quarantine of {} {of_longest}; {from}.", size_label(*longest)))
+fn means(found: &Delay) -> Table {
+    Table::of(found.means.iter().filter_map(|mean| Some((mean, mean.size_bytes?))))
+        .caption("Geometric means over programs, ratios to a quarantine of 1 byte")
+        .text("manager", |(mean, _)| mean.manager.clone())
+        .figure("quarantine", |(_, size)| size_label(*size))
+        .figure("programs", |(mean, _)| mean.programs.to_string())
+        .figure("CPU", |(mean, _)| ratio_cell(mean.ratios.cpu))
+        .figure("CPU, other programs", |(mean, _)| ratio_cell(mean.between_programs.cpu))
+        .figure("time", |(mean, _)| ratio_cell(mean.ratios.wall))
+        .figure("peak memory", |(mean, _)| ratio_cell(mean.ratios.peak_rss))
+        .figure("memory, other programs", |(mean, _)| ratio_cell(mean.between_programs.peak_rss))
+        .note(OTHER_PROGRAMS)
+        .table()
 }

@@ -33,7 +33,8 @@ mod tests {
     use heaptoll_facts::testing::{interval, measured, number, one};
 
     use super::*;
-    use crate::delay::{Curve, Point, Ratios};
+    use crate::delay::{Curve, Point};
+    use heaptoll_experiment::comparison::Ratios;
 
     #[test]
     fn delays_are_read_by_size_and_the_layer_apart() {

@@ -1,9 +1,8 @@
 //! The figures of `heaptoll lab delay`: ratios over the size of a quarantine.
 
+use heaptoll_experiment::comparison::Ratios;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::layered::Ratios;
 
 /// Medians of one stack.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,14 +1,15 @@
 //! The paper's figures compared with ours.
 
+use heaptoll_experiment::comparison::Ratios;
 use heaptoll_report::document::{Section, Table};
 use heaptoll_statistics::Interval;
+use heaptoll_units::size_label;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::figures::Delay;
 use super::published_overhead::{Overhead, Quantity, overheads};
-use crate::layered::Ratios;
-use heaptoll_runs::studied::{ratio_cell, size_label};
+use heaptoll_runs::studied::ratio_cell;
 
 /// A published overhead with what was measured here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

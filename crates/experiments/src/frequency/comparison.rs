@@ -9,11 +9,11 @@ use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::side::Side;
+use heaptoll_experiment::sweep::{self, Axis, Point, Swept, sweep};
 use heaptoll_statistics::{Interval, median};
 
 use super::figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
 use super::period::{Period, Question, comparisons, part};
-use crate::sweep::{self, Axis, Point, Swept, sweep};
 use heaptoll_runs::studied::between_programs;
 
 /// With fewer collections than this at the shortest period, a program shows little of their frequency.
@@ -73,28 +73,24 @@ impl Axis for Periods {
     type Key = (Question, Period, Period);
     type Medians = Medians;
 
-    fn part(stack: &str) -> Option<(String, Period)> {
+    fn part(&self, stack: &str) -> Option<(String, Period)> {
         part(stack)
     }
 
-    fn is_varied(_: Period) -> bool {
-        true
-    }
-
-    fn comparisons(periods: &[Period]) -> Vec<(Self::Key, Period, Period)> {
+    fn comparisons(&self, periods: &[Period]) -> Vec<(Self::Key, Period, Period)> {
         comparisons(periods).into_iter().map(|key| (key, key.1, key.2)).collect()
     }
 
-    fn series(of: &Side, over: &Side, repetitions: u32) -> Vec<Vec<Option<f64>>> {
+    fn series(&self, of: &Side, over: &Side, repetitions: u32) -> Vec<Vec<Option<f64>>> {
         let ratio = |measure, r| Some((value(of, measure, r)? / value(over, measure, r)?).ln());
         MEASURES.map(|measure| (0..repetitions).map(|r| ratio(measure, r)).collect()).into()
     }
 
-    fn medians(side: &Side) -> Option<Medians> {
+    fn medians(&self, side: &Side) -> Option<Medians> {
         medians(side)
     }
 
-    fn counts(points: &[Point<Periods>]) -> bool {
+    fn counts(&self, points: &[Point<Periods>]) -> bool {
         let shortest = points.first().and_then(|point| point.medians);
         shortest.is_some_and(|medians| medians.collections >= FEWEST_COLLECTIONS)
     }
@@ -102,7 +98,7 @@ impl Axis for Periods {
 
 /// Computes the study from an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
 pub fn study(experiment: &Experiment) -> Frequency {
-    let found = sweep::<Periods>(experiment);
+    let found = sweep(&Periods, experiment);
     let programs: Vec<Study> = found.programs.into_iter().map(of_program).collect();
     let mean = |mean: sweep::Mean<Periods>| {
         let ratio = ratio(&mean.ratios);
@@ -125,7 +121,7 @@ fn of_program(swept: Swept<Periods>) -> Study {
     }
 }
 
-fn ratio(((question, period, over), of): &sweep::Ratios<Periods>) -> Ratio {
+fn ratio(((question, period, over), of): &sweep::Intervals<Periods>) -> Ratio {
     let measure = |at: usize| of.get(at).copied().flatten();
     Ratio {
         question: *question,

@@ -18,19 +18,7 @@ pub fn document(found: &Frequency, outcome: &StudyOutcome) -> Document {
         all.extend(sections::question(found, question));
     }
     all.push(sections::settings(found));
-    Document {
-        title: "What collections cost besides their pauses".into(),
-        subtitle: format!(
-            "{}; {}",
-            and_list(&found.collectors),
-            plural(outcome.experiment.programs.len(), "program")
-        ),
-        warnings: outcome.warnings(),
-        sections: all,
-        facts: outcome.facts(),
-        command: outcome.command(),
-        ..Document::default()
-    }
+    outcome.document("What collections cost besides their pauses", &and_list(&found.collectors), all)
 }
 
 /// One sentence a collector and question: on which programs the mutator gains or loses.

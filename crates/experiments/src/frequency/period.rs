@@ -1,9 +1,11 @@
 //! The periods of a collector, as its stack names them, and which of them are compared.
 
-use heaptoll_experiment::stack::{LayerKind, layers};
+use heaptoll_experiment::stack::LayerKind;
 use heaptoll_units::size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::layered;
 
 /// One thread marks and a collection is over with its pause, so that the mutator's time is what is left.
 pub const FIXED: [(&str, &str); 2] = [("markers", "1"), ("sweep", "eager")];
@@ -34,12 +36,9 @@ pub enum Question {
 ///
 /// `sweep,every=8M,reclaim=4,free=honour/mimalloc3` is `sweep,free=honour/mimalloc3` every 8 MiB; each fourth reclaims.
 pub fn part(stack: &str) -> Option<(String, Period)> {
-    let (in_front, manager) = layers(stack).ok()?;
-    let words: Vec<&str> = match in_front.as_slice() {
-        [] => manager.split(',').collect(),
-        [only] if only.kind == LayerKind::Sweep => only.word.split(',').collect(),
-        _ => return None,
-    };
+    let (manager, layer) = layered::part(stack, LayerKind::Sweep)?;
+    let word = layer.as_ref().map_or(&manager, |layer| &layer.word);
+    let words: Vec<&str> = word.split(',').collect();
     let setting = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let every_bytes = size(setting("every")?)?;
     let reclaim = setting("reclaim").map_or(Some(1), |text| text.parse().ok())?;
@@ -47,9 +46,9 @@ pub fn part(stack: &str) -> Option<(String, Period)> {
     let varied = |word: &str| word.starts_with("every=") || word.starts_with("reclaim=");
     let set = |word: &str| FIXED.iter().any(|(name, value)| word.split_once('=') == Some((name, value)));
     let kept: Vec<&str> = words.iter().filter(|word| !varied(word) && !set(word)).copied().collect();
-    let collector = match in_front.is_empty() {
-        true => kept.join(","),
-        false => format!("{}/{manager}", kept.join(",")),
+    let collector = match layer {
+        None => kept.join(","),
+        Some(_) => format!("{}/{manager}", kept.join(",")),
     };
     Some((collector, Period { every_bytes, reclaim }))
 }

@@ -2,13 +2,13 @@
 
 use heaptoll_report::document::{Section, Table};
 use heaptoll_report::format::{and_list, plural};
+use heaptoll_units::size_label;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{Frequency, Ratio};
 use super::period::Question;
 use super::published_gain::{Gain, gains};
-use heaptoll_runs::studied::size_label;
 
 /// A published count with ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

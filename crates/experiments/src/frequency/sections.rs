@@ -2,13 +2,13 @@
 
 use heaptoll_report::document::{Item, Section, Table};
 use heaptoll_report::format::{and_list, count, mib_from_kib, seconds};
-use heaptoll_units::ordinal;
+use heaptoll_report::sweep::{Lines, lines};
+use heaptoll_units::{ordinal, size_label};
 
 use super::comparison::FEWEST_COLLECTIONS;
 use super::figures::{Frequency, Ratio, Study};
 use super::period::{Period, Question};
-use crate::sweep::{Lines, lines};
-use heaptoll_runs::studied::{ratio_cell, size_label};
+use heaptoll_runs::studied::ratio_cell;
 
 /// More lines than this are drawn without bands.
 const BANDED: usize = 6;
@@ -160,7 +160,7 @@ fn chart(title: &str, collector: &str, question: Question, studies: &[(&Study, V
             .into(),
         axes: [axis.into(), format!("ratio to {}", period_label(question, over))],
         places: periods.iter().map(|period| period_label(question, *period)).collect(),
-        base: periods.iter().position(|period| *period == over).unwrap_or(0),
+        base: periods.iter().position(|period| *period == over),
         names: own.iter().map(|(study, _)| study.program.as_str()).collect(),
         banded: own.len() <= BANDED,
     };

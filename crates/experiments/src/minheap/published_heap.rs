@@ -35,23 +35,17 @@ impl SmallestHeap {
 
 /// What the paper reports of smallest heaps as numbers (the copying collectors are in figures only).
 pub fn smallest_heaps() -> impl Iterator<Item = SmallestHeap> {
-    rows(TABLE).filter_map(|row| {
-        let [collector, allocator, every, percent] = row else {
-            return None;
-        };
-        let (every_bytes, percent) = (every.parse().ok()?, percent.parse().ok()?);
-        let (collector, allocator) = (collector.to_owned(), allocator.to_owned());
-        Some(SmallestHeap { collector, allocator, every_bytes, percent })
-    })
+    rows(TABLE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::are_all;
 
     #[test]
     fn every_line_of_the_table_is_read() {
-        assert!(smallest_heaps().count() > 0 && smallest_heaps().count() == rows(TABLE).count());
+        assert!(are_all(TABLE, smallest_heaps()));
     }
 
     #[test]

@@ -29,28 +29,16 @@ pub struct Nearness {
 
 /// What the paper reports of requests near a collection.
 pub fn nearness() -> impl Iterator<Item = Nearness> {
-    rows(TABLE).filter_map(|row| {
-        let [collectors, machine, collections, requests, low, high, lasts] = row else {
-            return None;
-        };
-        Some(Nearness {
-            collectors: collectors.to_owned(),
-            machine: machine.to_owned(),
-            collections: collections.parse().ok(),
-            requests: requests.to_owned(),
-            low_percent: low.parse().ok()?,
-            high_percent: high.parse().ok()?,
-            lasts_us: lasts.parse().ok(),
-        })
-    })
+    rows(TABLE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::are_all;
 
     #[test]
     fn every_line_of_the_table_is_read() {
-        assert!(nearness().count() > 0 && nearness().count() == rows(TABLE).count());
+        assert!(are_all(TABLE, nearness()));
     }
 }

@@ -3,63 +3,60 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use heaptoll_experiment::comparison::Metric;
+use heaptoll_experiment::comparison::{Metric, Ratios};
 use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::setting::Settings;
 use heaptoll_experiment::side::Side;
 use heaptoll_experiment::stack::LayerKind;
+use heaptoll_experiment::sweep::{self, Sweep, Swept, sweep};
 use heaptoll_oracle::{FreePoint, file};
 use heaptoll_statistics::median;
 
 use super::figures::{Alive, Curve, Mean, Medians, Reclamation, Row};
 use super::part::part;
-use crate::layered::{self, Layer, Ratios, Settings};
-use crate::sweep::{Swept, sweep};
 
-/// The layer; its setting is when objects are freed.
-struct Oracle;
+/// The axis of points at which objects are freed.
+pub type Points = Settings<FreePoint, Medians>;
 
-impl Layer for Oracle {
-    type Setting = FreePoint;
-    type Medians = Medians;
-    const BASE: FreePoint = FreePoint::Free;
-
-    fn part(stack: &str) -> Option<(String, Option<FreePoint>)> {
-        part(stack)
-    }
-
-    fn medians(side: &Side) -> Option<Medians> {
-        let faults: Vec<f64> = side.timed.values().map(|row| row.minor_faults as f64).collect();
-        (!side.timed.is_empty()).then(|| Medians {
-            cpu_s: median(&side.values(Metric::Cpu)),
-            peak_rss_kib: median(&side.values(Metric::PeakRss)),
-            minor_faults: median(&faults),
-        })
-    }
+fn medians(side: &Side) -> Option<Medians> {
+    let faults: Vec<f64> = side.timed.values().map(|row| row.minor_faults as f64).collect();
+    (!side.timed.is_empty()).then(|| Medians {
+        cpu_s: median(&side.values(Metric::Cpu)),
+        peak_rss_kib: median(&side.values(Metric::PeakRss)),
+        minor_faults: median(&faults),
+    })
 }
 
-/// Computes the study from an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
-pub fn study(experiment: &Experiment) -> Reclamation {
-    let found = sweep::<Settings<Oracle>>(experiment);
+/// What was found in an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
+pub fn swept(experiment: &Experiment) -> Sweep<Points> {
+    sweep(&Points { part: Box::new(part), base: Some(FreePoint::Free), medians }, experiment)
+}
+
+/// The same as figures, with the bytes alive.
+pub fn figures(found: &Sweep<Points>, experiment: &Experiment) -> Reclamation {
     let curves: Vec<Curve> = found.programs.iter().filter_map(curve).collect();
     let points: BTreeSet<FreePoint> =
         curves.iter().flat_map(|curve| curve.rows.iter().map(|row| row.point)).collect();
-    let mean = |mean: crate::sweep::Mean<Settings<Oracle>>| {
-        let (point, ratios) = mean.ratios;
-        Mean { manager: mean.subject, point, programs: mean.programs, ratios: Ratios::of(Some(&ratios)) }
+    let mean = |mean: &sweep::Mean<Points>| {
+        let (point, ratios) = &mean.ratios;
+        let (manager, ratios) = (mean.subject.clone(), Ratios::of(Some(ratios)));
+        Mean { manager, point: *point, programs: mean.programs, ratios }
     };
-    let means = found.means.into_iter().map(mean).collect();
+    let means = found.means.iter().map(mean).collect();
     let alive = alive(experiment, &points);
-    Reclamation { points: points.into_iter().collect(), managers: found.subjects, curves, means, alive }
+    let managers = found.subjects.clone();
+    Reclamation { points: points.into_iter().collect(), managers, curves, means, alive }
 }
 
-fn curve(swept: &Swept<Settings<Oracle>>) -> Option<Curve> {
-    let rows: Vec<Row> = layered::settings(swept)
+fn curve(swept: &Swept<Points>) -> Option<Curve> {
+    let rows: Vec<Row> = swept
+        .settings()
         .map(|(point, good, medians, over_free)| Row { point, good, medians, over_free })
         .collect();
     (!rows.is_empty()).then(|| Curve {
         program: swept.program.clone(),
         manager: swept.subject.clone(),
-        plain: layered::plain(swept),
+        plain: swept.plain(),
         layer: Ratios::of(swept.of(None)),
         rows,
     })

@@ -86,7 +86,8 @@ mod tests {
     use heaptoll_facts::testing::{assert_exact, interval, measured, number, one};
 
     use super::*;
-    use crate::reclamation::{Medians, Ratios};
+    use crate::reclamation::Medians;
+    use heaptoll_experiment::comparison::Ratios;
 
     fn row(point: FreePoint, cpu: Option<f64>, minor_faults: f64) -> Row {
         let over_free =

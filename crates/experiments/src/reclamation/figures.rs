@@ -1,10 +1,9 @@
 //! The figures of `heaptoll lab reclamation`: ratios by point of reclamation.
 
+use heaptoll_experiment::comparison::Ratios;
 use heaptoll_oracle::{FreePoint, Live};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::layered::Ratios;
 
 /// Medians of one stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

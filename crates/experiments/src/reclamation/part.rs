@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use heaptoll_experiment::stack::{LayerKind, layers};
+use heaptoll_experiment::stack::LayerKind;
 use heaptoll_oracle::FreePoint;
-use heaptoll_units::size;
+use heaptoll_units::{size, size_label};
 
-use heaptoll_runs::studied::size_label;
+use crate::layered;
 
 /// A point as it is written: `last-use`, `unreachable`, `free`, `delay:64K`, `collect:1M`, `never`.
 pub fn point_label(point: FreePoint) -> String {
@@ -50,26 +50,13 @@ pub fn stack_word(point: FreePoint, oracles: &Path, manager: &str) -> String {
 /// A stack's part in this study: its manager, and when objects are freed, if there is an oracle in front of it. `None` for
 /// a stack that has other layers or settings.
 pub(super) fn part(stack: &str) -> Option<(String, Option<FreePoint>)> {
-    let (in_front, manager) = layers(stack).ok()?;
-    match in_front.as_slice() {
-        [] => Some((manager.into(), None)),
-        [only] if only.kind == LayerKind::Oracle => {
-            let set =
-                |name: &str| only.settings.iter().find(|(other, _)| other == name).map(|(_, value)| value);
-            let bytes = || set("bytes")?.parse().ok();
-            let point = match set("point")?.as_str() {
-                "last-use" => FreePoint::LastUse,
-                "unreachable" => FreePoint::Unreachable,
-                "free" => FreePoint::Free,
-                "never" => FreePoint::Never,
-                "delay" => FreePoint::Delay(bytes()?),
-                "collect" => FreePoint::Collect(bytes()?),
-                _ => return None,
-            };
-            (set("check").is_none_or(|check| check == "off")).then(|| (manager.into(), Some(point)))
-        }
-        _ => None,
-    }
+    let (manager, layer) = layered::part(stack, LayerKind::Oracle)?;
+    let Some(layer) = layer else { return Some((manager, None)) };
+    let point = match (layer.setting("point")?, layer.setting("bytes")) {
+        (point, None) => point_of(point)?,
+        (point, Some(bytes)) => point_of(&format!("{point}:{bytes}"))?,
+    };
+    layer.setting("check").is_none_or(|check| check == "off").then_some((manager, Some(point)))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The beginning of `heaptoll run`: what the arguments request is checked, and described as an experiment.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, Protocol};
@@ -7,6 +8,7 @@ use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::named::Named;
 use heaptoll_experiment::store::Store;
+use heaptoll_experiment::varied::Varied;
 use heaptoll_experiment::{machine, working_copy};
 use heaptoll_launcher::{Thp, slice};
 
@@ -52,7 +54,7 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
         working_copy::check(&here).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     let known = java::known(context.places)?;
-    let managers = choose_managers(request, &known, context)?;
+    let (managers, varied) = choose_managers(request, &known, context)?;
     let programs = request.workload.resolve(context)?;
     let heaps = request.heaps.as_ref().map(|factors| Heaps { factors, known: &known });
     if heaps.is_some() {
@@ -65,7 +67,7 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
              {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
         )));
     }
-    let experiment = beginning::describe(
+    let mut experiment = beginning::describe(
         Beginning {
             programs,
             managers: &managers,
@@ -77,6 +79,9 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
         },
         context,
     )?;
+    for stack in &mut experiment.stacks {
+        stack.varied = varied.get(&stack.name).cloned();
+    }
     nothing_left(&experiment, !request.manager.is_empty() && managers.len() == 1)?;
     Ok(experiment)
 }
@@ -120,10 +125,19 @@ fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
     })
 }
 
-/// The managers of the run, the baseline first.
-fn choose_managers(request: &Request, known: &[Manager], context: &Context) -> Result<Vec<Manager>, Failure> {
+/// The managers of the run, the baseline first, with the stacks of those that were named whose setting varies, and what
+/// varies of which stack.
+fn choose_managers(
+    request: &Request,
+    known: &[Manager],
+    context: &Context,
+) -> Result<(Vec<Manager>, BTreeMap<String, Varied>), Failure> {
     stand_ins::note(known, request.manager.iter().chain(&request.baseline), context.messages);
-    Ok(manager::choose_with_baseline(known, &request.manager, request.baseline())?)
+    let managers = manager::choose_with_baseline(known, &request.manager, request.baseline())?;
+    let Some(vary) = &request.vary else { return Ok((managers, BTreeMap::new())) };
+    let named = manager::choose(known, request.manager.iter().map(String::as_str))?;
+    let is_named = |one: &Manager| named.is_empty() || named.iter().any(|other| other.name == one.name);
+    Ok(vary.stacks(known, managers, is_named)?)
 }
 
 /// What the request names one by one.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use heaptoll_experiment::clock;
 use heaptoll_experiment::experiment::{Pairing, Protocol, REPETITIONS};
 
+use super::vary::Vary;
 use heaptoll_runs::preparation::baseline;
 use heaptoll_runs::workload::Workload;
 
@@ -20,6 +21,8 @@ pub struct Request {
     /// Heaps to run each collector in, as multiples of the smallest in which the program completes; none where only its
     /// own size of the heap counts.
     pub heaps: Option<Vec<f64>>,
+    /// A setting at several values, each a stack for each named manager.
+    pub vary: Option<Vary>,
     /// How runs are made.
     pub protocol: Protocol,
     /// Programs of one block in lockstep each: forms that are compared.
@@ -38,6 +41,7 @@ impl Request {
             manager: managers.iter().map(|name| (*name).to_owned()).collect(),
             baseline: None,
             heaps: None,
+            vary: None,
             protocol: Protocol {
                 repetitions: REPETITIONS,
                 warmup: 1,

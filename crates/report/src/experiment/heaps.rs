@@ -6,6 +6,7 @@ use heaptoll_units::{count, kib};
 use super::heap_charts::{Plotted, charts};
 use super::heap_text::lead;
 use super::parts::name;
+use super::varied::is_varied;
 use crate::document::{Cell, Item, Part, Table, Tone};
 use crate::format::{self, NONE, TOO_FEW, plural};
 
@@ -29,10 +30,11 @@ pub(super) fn summary(comparison: &Comparison) -> Vec<String> {
     }
 }
 
-/// Whether a stack is a collector in a fixed heap, whose verdict is one of a curve.
+/// Whether a stack is a collector in a fixed heap, or has a varied setting: its verdict is one of a curve.
 pub(super) fn is_limited(comparison: &Comparison, stack: &str) -> bool {
     let curves = comparison.heaps.programs.iter().flat_map(|program| &program.curves);
     curves.flat_map(|curve| &curve.heaps).any(|heap| heap.costs.stack == stack)
+        || is_varied(comparison, stack)
 }
 
 /// The curves of one program; none where no heap was fixed.

@@ -5,7 +5,7 @@ use heaptoll_experiment::manager::collects;
 use heaptoll_statistics::Interval;
 
 use super::parts::{Extras, name};
-use super::{bounds, charts, heaps};
+use super::{bounds, charts, heaps, varied};
 use crate::document::{Cell, Column, Item, Link, Part, Section, Table, section_id};
 use crate::format::{self, NONE, TOO_FEW};
 
@@ -25,6 +25,7 @@ pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extra
     let mut items: Vec<Item> = charts::overall(comparison, palette).into_iter().map(Item::Chart).collect();
     items.push(Item::Table(means.wide()));
     items.extend(heaps::overall(comparison).map(Item::Part));
+    items.extend(varied::part(comparison, None).map(Item::Part));
     let matrices = [("CPU ratio", Metric::Cpu), ("Peak memory ratio", Metric::PeakRss)];
     let before = BEFORE + extras.sections_before;
     let matrices = matrices.map(|(title, metric)| matrix(title, metric, comparison, palette, before));

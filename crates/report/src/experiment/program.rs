@@ -10,7 +10,7 @@ use heaptoll_experiment::manager::collects;
 use heaptoll_experiment::observation::{Observation, Outcome};
 
 use super::parts::{Extras, environment, folded};
-use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, nodes, peaks};
+use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, nodes, peaks, varied};
 use crate::document::{Cell, Column, Form, Item, Part, Section, Table};
 use crate::format::{self, and_list, plural};
 
@@ -44,6 +44,7 @@ pub fn section(
     items.extend(nodes::part(table).map(Item::Part));
     items.extend(more::load(table, &comparison.baseline).map(Item::Table));
     items.extend(heaps::part(comparison, &table.program).map(Item::Part));
+    items.extend(varied::part(comparison, Some(&table.program)).map(Item::Part));
     items.extend(others.into_iter().map(Item::Chart));
     items.extend(table.exact.as_ref().map(|found| Item::Part(exact::part(comparison, found))));
     items.extend(collections::part(table, extras).map(Item::Part));

@@ -1,5 +1,6 @@
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::observation::{Observation, Outcome, Phase};
+use heaptoll_experiment::varied::Varied;
 use heaptoll_statistics::Interval;
 
 use super::*;
@@ -606,6 +607,33 @@ fn collectors_in_fixed_heaps_are_curves_and_not_managers_of_their_own() {
     let text = render(&made, &comparison, &Style { color: false, width: Some(60), unicode: true }, ALL);
     assert!(text.contains("at equal memory, means over"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+}
+
+#[test]
+fn a_varied_setting_is_a_curve_and_no_manager_of_its_own() {
+    for (shape, title) in
+        [(Shape::Single, "Over values of narenas"), (Shape::Suite, "overall: over values of narenas")]
+    {
+        let (mut made, _) = experiment(shape);
+        for stack in &mut made.stacks {
+            let at = if stack.name == "snmalloc" { 1 } else { 2 };
+            let (manager, setting, value) = ("jemalloc".into(), "narenas".into(), at.to_string());
+            stack.varied = ["snmalloc", "tcmalloc"].contains(&stack.name.as_str()).then_some(Varied {
+                manager,
+                setting,
+                value,
+                at,
+            });
+        }
+        let comparison = heaptoll_experiment::compare::compare(&made);
+        let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
+        let lead = text.lines().find(|line| line.starts_with("jemalloc: narenas=2 "));
+        assert!(lead.is_some() && text.contains(title), "{text}");
+        let summary = text.lines().find(|line| line.starts_with("Against glibc")).unwrap_or_default();
+        assert!(!summary.contains("snmalloc") && !summary.contains("tcmalloc"), "{summary}");
+        let page = page(&made, &comparison);
+        assert!(page.contains("Peak memory: ") && page.contains("the manager without it"), "{shape:?}");
+    }
 }
 
 /// The table of means of an interrupted run had "no difference seen" next to 0.93 (0.93–0.94), and its chart a bright

@@ -33,6 +33,7 @@ pub fn compare(experiment: &Experiment) -> Comparison {
         overall,
         lower_bounds,
         heaps: HeapCurves::default(),
+        varied: vec![],
     };
     comparison.heaps = heaptoll_experiment::heap_curves::heap_curves(experiment, &comparison);
     comparison

@@ -125,6 +125,7 @@ pub fn stack(shape: Shape, program: &str, s: usize) -> StackInfo {
         dropped_after: None,
         block: 0,
         heap: None,
+        varied: None,
         own_command: None,
     };
     if s == 0 {

@@ -202,6 +202,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         dropped_after: None,
         block: 0,
         heap: None,
+        varied: None,
         own_command: None,
     }
 }

@@ -32,6 +32,7 @@ use heaptoll_experiments::run::Request;
     heaptoll run --program cfrac --program lua --size demo\n  \
     heaptoll run --exact -m mimalloc3 --program cfrac             (is it instructions, or memory?)\n  \
     heaptoll run -m quarantine=1B/mimalloc -m quarantine=2M/mimalloc -- ./prog     (what do delayed frees cost?)\n  \
+    heaptoll run --vary quarantine=64K..2M -m mimalloc3 -- ./prog     (from which delay on do they cost?)\n  \
     heaptoll run --heaps -m tithe-collect -m mimalloc3 -p cfrac:gc    (how much memory does a collector need?)\n  \
     heaptoll run -m glibc -m glibc -- ./prog        (A/A: how large is this machine's noise?)\n  \
     heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready '(?i)ready to accept connections' \\\n    \

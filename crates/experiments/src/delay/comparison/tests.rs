@@ -4,6 +4,10 @@ use proptest::prelude::{ProptestConfig, prop, prop_assert, prop_assert_eq, propt
 use super::*;
 use crate::testing;
 
+fn study(experiment: &Experiment) -> Delay {
+    figures(&swept(experiment))
+}
+
 const SIZES: [&str; 4] = ["1B", "4K", "2M", "64M"];
 
 fn stacks(manager: &str) -> Vec<String> {

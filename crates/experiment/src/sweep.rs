@@ -1,14 +1,14 @@
-//! The engine of every experiment that varies one thing along an axis: subjects (managers, collectors), each at several
+//! The engine of everything that varies one thing along an axis: subjects (managers, collectors), each at several
 //! places of the axis, compared within a program and in means over programs. An axis says how a stack names its subject
 //! and place, which places are compared with which, and by what figures.
 
-use heaptoll_experiment::experiment::Experiment;
-use heaptoll_experiment::side::{Side, Sides};
-use heaptoll_report::document::{Axis as ChartAxis, Chart, Form, Item, Series};
-use heaptoll_statistics::{ALPHA, Interval, over_programs, paired};
+use heaptoll_statistics::{Interval, over_programs, paired};
+
+use crate::experiment::Experiment;
+use crate::side::{Side, Sides};
 
 /// What an experiment varies.
-pub trait Axis {
+pub trait Axis: Sized {
     /// Where a stack stands.
     type Place: Copy + Ord;
     /// Names one comparison of a subject.
@@ -17,24 +17,23 @@ pub trait Axis {
     type Medians: Copy;
 
     /// A stack's subject and place; `None` for a stack of another experiment.
-    fn part(stack: &str) -> Option<(String, Self::Place)>;
+    fn part(&self, stack: &str) -> Option<(String, Self::Place)>;
     /// Whether a stack at this place makes its subject one of the experiment: false where nothing is varied.
-    fn is_varied(place: Self::Place) -> bool;
+    fn is_varied(&self, _place: Self::Place) -> bool {
+        true
+    }
     /// Whether a stack of another subject takes part in this one's comparisons.
-    fn is_shared(_stack: &(String, Self::Place), _subject: &str) -> bool {
+    fn is_shared(&self, _stack: &(String, Self::Place), _subject: &str) -> bool {
         false
     }
     /// All comparisons between these places, which are in order: the key, the place, and the place it is compared with.
-    fn comparisons(places: &[Self::Place]) -> Vec<(Self::Key, Self::Place, Self::Place)>;
+    fn comparisons(&self, places: &[Self::Place]) -> Vec<(Self::Key, Self::Place, Self::Place)>;
     /// Log ratios by repetition, a series a metric.
-    fn series(of: &Side, over: &Side, repetitions: u32) -> Vec<Vec<Option<f64>>>;
+    fn series(&self, of: &Side, over: &Side, repetitions: u32) -> Vec<Vec<Option<f64>>>;
     /// Medians; `None` without a good run.
-    fn medians(side: &Side) -> Option<Self::Medians>;
+    fn medians(&self, side: &Side) -> Option<Self::Medians>;
     /// Whether a program is in the means.
-    fn counts(_points: &[Point<Self>]) -> bool
-    where
-        Self: Sized,
-    {
+    fn counts(&self, _points: &[Point<Self>]) -> bool {
         true
     }
 }
@@ -50,7 +49,7 @@ pub struct Point<A: Axis> {
 }
 
 /// One comparison: its key and an interval a metric.
-pub type Ratios<A> = (<A as Axis>::Key, Vec<Option<Interval>>);
+pub type Intervals<A> = (<A as Axis>::Key, Vec<Option<Interval>>);
 
 /// One program under one subject.
 pub struct Swept<A: Axis> {
@@ -61,7 +60,7 @@ pub struct Swept<A: Axis> {
     /// By place.
     pub points: Vec<Point<A>>,
     /// All of one program hold together.
-    pub ratios: Vec<Ratios<A>>,
+    pub ratios: Vec<Intervals<A>>,
     /// Whether it is in the means.
     pub counts: bool,
 }
@@ -80,7 +79,7 @@ pub struct Mean<A: Axis> {
     /// Programs in it.
     pub programs: u32,
     /// Over repetitions of these programs. All means hold together.
-    pub ratios: Ratios<A>,
+    pub ratios: Intervals<A>,
 }
 
 /// What was found.
@@ -100,75 +99,120 @@ struct Compared<A: Axis> {
     series: Vec<Vec<Option<f64>>>,
 }
 
-/// Computes it from an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
-pub fn sweep<A: Axis>(experiment: &Experiment) -> Sweep<A> {
+/// One program of a sweep, and what the means over programs take of it.
+pub struct OfProgram<A: Axis> {
+    swept: Vec<Swept<A>>,
+    counted: Vec<Compared<A>>,
+}
+
+/// Computes it from an experiment's rows. Call [`crate::compare::judge_outputs`] first.
+pub fn sweep<A: Axis>(axis: &A, experiment: &Experiment) -> Sweep<A> {
+    let repetitions = experiment.repetitions();
+    let names = experiment.programs.iter().map(|program| &program.name);
+    let of = |name: &String| OfProgram::of(axis, experiment, &Sides::of(experiment, name), name, repetitions);
+    let all = names.map(of).collect();
+    Sweep::gather(axis, experiment, all, repetitions)
+}
+
+/// The subjects in the order requested.
+fn subjects<A: Axis>(axis: &A, experiment: &Experiment) -> Vec<String> {
     let mut subjects: Vec<String> = Vec::new();
-    for (subject, place) in experiment.stacks.iter().filter_map(|stack| A::part(&stack.name)) {
-        if A::is_varied(place) && !subjects.contains(&subject) {
+    for (subject, place) in experiment.stacks.iter().filter_map(|stack| axis.part(&stack.name)) {
+        if axis.is_varied(place) && !subjects.contains(&subject) {
             subjects.push(subject);
         }
     }
-    let (repetitions, seed) = (experiment.repetitions(), experiment.settings.seed);
-    let mut programs: Vec<Swept<A>> = Vec::new();
-    let mut counted: Vec<Compared<A>> = Vec::new();
-    for program in &experiment.programs {
-        let sides = Sides::of(experiment, &program.name);
+    subjects
+}
+
+impl<A: Axis> OfProgram<A> {
+    /// One program, of whose stacks these are the sides, over so many repetitions.
+    pub fn of(
+        axis: &A,
+        experiment: &Experiment,
+        sides: &Sides,
+        program: &str,
+        repetitions: u32,
+    ) -> OfProgram<A> {
+        let subjects = subjects(axis, experiment);
         let mut compared: Vec<Compared<A>> = Vec::new();
         let mut points = Vec::new();
         for subject in &subjects {
-            let placed = placed::<A>(&sides, subject);
-            compared.extend(compare::<A>(subject, &placed, repetitions));
+            let placed = placed(axis, sides, subject);
+            compared.extend(compare(axis, subject, &placed, repetitions));
             let point = |(place, side): &(A::Place, &Side)| Point {
                 place: *place,
                 good: side.timed.len() as u32,
-                medians: A::medians(side),
+                medians: axis.medians(side),
             };
             points.push(placed.iter().map(point).collect::<Vec<Point<A>>>());
         }
-        let mut ratios = intervals(&compared, seed).into_iter().zip(&compared).peekable();
-        for (subject, points) in subjects.iter().zip(points).filter(|(_, points)| !points.is_empty()) {
-            let own = std::iter::from_fn(|| ratios.next_if(|(_, one)| one.subject == *subject));
+        let mut ratios = intervals(&compared, experiment).into_iter().zip(&compared).peekable();
+        let mut swept: Vec<Swept<A>> = Vec::new();
+        for (subject, points) in subjects.into_iter().zip(points).filter(|(_, points)| !points.is_empty()) {
+            let own = std::iter::from_fn(|| ratios.next_if(|(_, one)| one.subject == subject));
             let ratios = own.map(|(ratios, _)| ratios).collect();
-            let (program, subject, counts) = (program.name.clone(), subject.clone(), A::counts(&points));
-            programs.push(Swept { program, subject, points, ratios, counts });
+            let counts = axis.counts(&points);
+            swept.push(Swept { program: program.to_owned(), subject, points, ratios, counts });
         }
-        let counts = |one: &Compared<A>| {
-            programs.iter().any(|of| of.program == program.name && of.subject == one.subject && of.counts)
-        };
-        counted.extend(compared.into_iter().filter(counts));
+        let counts = |one: &Compared<A>| swept.iter().any(|of| of.subject == one.subject && of.counts);
+        let counted = compared.into_iter().filter(counts).collect();
+        OfProgram { swept, counted }
     }
-    let means = means(&counted, &subjects, repetitions, seed);
-    Sweep { subjects, programs, means }
+}
+
+impl<A: Axis> Sweep<A> {
+    /// All programs, whose rows need not be in the experiment any more.
+    pub fn gather(axis: &A, experiment: &Experiment, all: Vec<OfProgram<A>>, repetitions: u32) -> Sweep<A> {
+        let subjects = subjects(axis, experiment);
+        let (mut programs, mut counted) = (Vec::new(), Vec::new());
+        for one in all {
+            programs.extend(one.swept);
+            counted.extend(one.counted);
+        }
+        let means = means(&counted, &subjects, experiment, repetitions);
+        Sweep { subjects, programs, means }
+    }
 }
 
 /// The stacks of a subject by place.
-fn placed<'s, 'e, A: Axis>(sides: &'s Sides<'e>, subject: &str) -> Vec<(A::Place, &'s Side<'e>)> {
+fn placed<'s, 'e, A: Axis>(axis: &A, sides: &'s Sides<'e>, subject: &str) -> Vec<(A::Place, &'s Side<'e>)> {
     let own = |side: &'s Side<'e>| {
-        let part = A::part(side.stack)?;
-        (part.0 == subject || A::is_shared(&part, subject)).then_some((part.1, side))
+        let part = axis.part(side.stack)?;
+        (part.0 == subject || axis.is_shared(&part, subject)).then_some((part.1, side))
     };
     let mut placed: Vec<(A::Place, &Side)> = sides.all.iter().filter_map(own).collect();
     placed.sort_by_key(|(place, _)| *place);
     placed
 }
 
-fn compare<A: Axis>(subject: &str, placed: &[(A::Place, &Side)], repetitions: u32) -> Vec<Compared<A>> {
+fn compare<A: Axis>(
+    axis: &A,
+    subject: &str,
+    placed: &[(A::Place, &Side)],
+    repetitions: u32,
+) -> Vec<Compared<A>> {
     let places: Vec<A::Place> = placed.iter().map(|(place, _)| *place).collect();
     let side = |place: A::Place| placed.iter().find(|(other, _)| *other == place).map(|(_, side)| *side);
     let one = |(key, of, over): (A::Key, A::Place, A::Place)| {
-        let series = A::series(side(of)?, side(over)?, repetitions);
+        let series = axis.series(side(of)?, side(over)?, repetitions);
         Some(Compared { subject: subject.into(), key, series })
     };
-    A::comparisons(&places).into_iter().filter_map(one).collect()
+    axis.comparisons(&places).into_iter().filter_map(one).collect()
 }
 
-fn intervals<A: Axis>(compared: &[Compared<A>], seed: u64) -> Vec<Ratios<A>> {
+fn intervals<A: Axis>(compared: &[Compared<A>], experiment: &Experiment) -> Vec<Intervals<A>> {
     let series: Vec<Vec<Option<f64>>> = compared.iter().flat_map(|one| one.series.clone()).collect();
-    let mut found = paired(&series, ALPHA, seed).into_iter();
+    let mut found = paired(&series, experiment.alpha(), experiment.settings.seed).into_iter();
     compared.iter().map(|one| (one.key, found.by_ref().take(one.series.len()).collect())).collect()
 }
 
-fn means<A: Axis>(counted: &[Compared<A>], subjects: &[String], repetitions: u32, seed: u64) -> Vec<Mean<A>> {
+fn means<A: Axis>(
+    counted: &[Compared<A>],
+    subjects: &[String],
+    experiment: &Experiment,
+    repetitions: u32,
+) -> Vec<Mean<A>> {
     let mut all: Vec<(Compared<A>, u32)> = Vec::new();
     for one in subjects.iter().flat_map(|name| counted.iter().filter(move |one| one.subject == *name)) {
         let same = |other: &Compared<A>| other.subject == one.subject && other.key == one.key;
@@ -192,54 +236,7 @@ fn means<A: Axis>(counted: &[Compared<A>], subjects: &[String], repetitions: u32
         }
     }
     let (compared, counts): (Vec<Compared<A>>, Vec<u32>) = all.into_iter().unzip();
-    let ratios = intervals(&compared, seed);
+    let ratios = intervals(&compared, experiment);
     let each = compared.into_iter().zip(counts).zip(ratios);
     each.map(|((one, programs), ratios)| Mean { subject: one.subject, programs, ratios }).collect()
-}
-
-/// What a chart of ratios over an axis shows.
-pub struct Lines<'a> {
-    /// Title.
-    pub title: String,
-    /// Caption.
-    pub caption: String,
-    /// Titles of the axes.
-    pub axes: [String; 2],
-    /// The places.
-    pub places: Vec<String>,
-    /// Index of the one that all others are compared with.
-    pub base: usize,
-    /// A line each.
-    pub names: Vec<&'a str>,
-    /// Whether lines have their intervals as bands.
-    pub banded: bool,
-}
-
-/// The chart; `of` gives the ratio of a line at a place, both by index.
-pub fn lines(shown: Lines, of: &dyn Fn(usize, usize) -> Option<Interval>) -> Item {
-    let series = shown.names.iter().enumerate().map(|(name, text)| {
-        let mut line = Series { name: (*text).into(), ..Series::default() };
-        for place in 0..shown.places.len() {
-            let (ratio, ends) = match of(name, place) {
-                _ if place == shown.base => (1.0, (1.0, 1.0)),
-                Some(interval) => (interval.ratio, (interval.low, interval.high)),
-                None => continue,
-            };
-            line.points.push((place as f64, ratio));
-            if shown.banded {
-                line.band.push(ends);
-            }
-        }
-        line
-    });
-    let series = series.collect();
-    let [x, y] = shown.axes;
-    Item::Chart(Chart {
-        title: shown.title,
-        caption: shown.caption,
-        form: Form::Lines,
-        x: ChartAxis { title: x, names: shown.places, ..ChartAxis::default() },
-        y: ChartAxis { title: y, ..ChartAxis::default() },
-        series,
-    })
 }

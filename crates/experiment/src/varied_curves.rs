@@ -1,0 +1,95 @@
+//! Costs over the values of a setting that `heaptoll run --vary` varies: each value is a stack of its own in the same
+//! paired runs, compared with the same manager without the setting.
+
+use std::collections::BTreeMap;
+
+use crate::comparison::{Ratios, VariedCurve, VariedPoint};
+use crate::experiment::Experiment;
+use crate::setting::Settings;
+use crate::sweep::{Mean, Sweep, Swept};
+use crate::varied::Varied;
+
+/// What varies in an experiment, and nothing where that is nothing. Medians are those of its tables.
+pub(crate) type Axis = Settings<u64, ()>;
+
+/// The axis of an experiment.
+pub(crate) fn axis(experiment: &Experiment) -> Axis {
+    let stacks = experiment.stacks.iter();
+    let varied: BTreeMap<String, Varied> =
+        stacks.filter_map(|stack| Some((stack.name.clone(), stack.varied.clone()?))).collect();
+    let part = move |stack: &str| match varied.get(stack) {
+        Some(varied) => Some((varied.manager.clone(), Some(varied.at))),
+        None => Some((stack.to_owned(), None)),
+    };
+    Settings { part: Box::new(part), base: None, medians: |_| None }
+}
+
+/// The curves by program and manager, then the means by manager.
+pub(crate) fn curves(experiment: &Experiment, found: &Sweep<Axis>) -> Vec<VariedCurve> {
+    let curve = |program: Option<&String>, manager: &str, points: Vec<(u64, u32, Ratios)>| {
+        let mut setting = String::new();
+        let point = |(at, good, ratios): (u64, u32, Ratios)| {
+            let mut stacks = experiment.stacks.iter();
+            let (stack, varied) = stacks.find_map(|stack| {
+                let varied = stack.varied.as_ref()?;
+                (varied.manager == manager && varied.at == at).then_some((stack, varied))
+            })?;
+            setting.clone_from(&varied.setting);
+            Some(VariedPoint { stack: stack.name.clone(), value: varied.value.clone(), at, good, ratios })
+        };
+        let points: Vec<VariedPoint> = points.into_iter().filter_map(point).collect();
+        let (program, manager) = (program.cloned(), manager.to_owned());
+        (!points.is_empty()).then_some(VariedCurve { program, manager, setting, points })
+    };
+    let of_program = |swept: &Swept<Axis>| {
+        let points = swept.settings().map(|(at, good, _, ratios)| (at, good, ratios)).collect();
+        curve(Some(&swept.program), &swept.subject, points)
+    };
+    let of_means = |manager: &String| {
+        let own = found.means.iter().filter(|mean| mean.subject == *manager);
+        let point = |mean: &Mean<Axis>| {
+            let (at, ratios) = &mean.ratios;
+            Some(((*at)?, mean.programs, Ratios::of(Some(ratios))))
+        };
+        curve(None, manager, own.filter_map(point).collect())
+    };
+    let programs = found.programs.iter().filter_map(of_program);
+    programs.chain(found.subjects.iter().filter_map(of_means)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::{compare, judge_outputs};
+    use crate::testing::{experiment, row};
+
+    #[test]
+    fn each_value_is_compared_with_the_same_manager_without_the_setting() {
+        let stacks = ["glibc", "m", "q=1/m", "q=4K/m"];
+        let mut made = experiment(&stacks);
+        for (stack, (value, at)) in made.stacks[2..].iter_mut().zip([("1", 1), ("4K", 4096)]) {
+            let (manager, setting) = ("m".to_owned(), "q".to_owned());
+            stack.varied = Some(Varied { manager, setting, value: value.into(), at });
+        }
+        for (stack, cpu_s) in stacks.into_iter().zip([10.0, 1.0, 1.0, 1.5]) {
+            for repetition in 0..8 {
+                let noise = 1.0 + 0.001 * f64::from((repetition * 7 + stack.len() as u32) % 5);
+                made.observations.push(row(stack, repetition, cpu_s * noise, 1000));
+            }
+        }
+        judge_outputs(&mut made);
+        let found = compare(&made).varied;
+        let [VariedCurve { program: Some(program), manager, setting, points }] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!((program.as_str(), manager.as_str(), setting.as_str()), ("prog", "m", "q"));
+        let values: Vec<(&str, &str, u64, u32)> =
+            points.iter().map(|one| (one.stack.as_str(), one.value.as_str(), one.at, one.good)).collect();
+        assert_eq!(values, [("q=1/m", "1", 1, 8), ("q=4K/m", "4K", 4096, 8)]);
+        let [none, half] = [0, 1].map(|at| points[at].ratios.cpu.expect("pairs"));
+        assert!(!none.differs && half.differs && (half.ratio - 1.5).abs() < 0.01, "{none:?} {half:?}");
+        // What runs without the setting is no curve, and an experiment that varies nothing has none.
+        made.stacks.iter_mut().for_each(|stack| stack.varied = None);
+        assert_eq!(compare(&made).varied, []);
+    }
+}

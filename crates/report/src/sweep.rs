@@ -1,0 +1,112 @@
+//! What was found over the places of an axis: charts of ratios, and a sentence.
+
+use heaptoll_experiment::comparison::Ratios;
+use heaptoll_statistics::{FEWEST_PAIRS, Interval};
+
+use crate::document::{Axis, Chart, Form, Item, Series};
+use crate::format::{TOO_FEW, and_list, claim};
+
+/// What a chart of ratios over an axis shows.
+pub struct Lines<'a> {
+    /// Title.
+    pub title: String,
+    /// Caption.
+    pub caption: String,
+    /// Titles of the axes.
+    pub axes: [String; 2],
+    /// The places.
+    pub places: Vec<String>,
+    /// Index of the one that all others are compared with, if it is one of them.
+    pub base: Option<usize>,
+    /// A line each.
+    pub names: Vec<&'a str>,
+    /// Whether lines have their intervals as bands.
+    pub banded: bool,
+}
+
+/// The chart; `of` gives the ratio of a line at a place, both by index.
+pub fn lines(shown: Lines, of: &dyn Fn(usize, usize) -> Option<Interval>) -> Item {
+    let series = shown.names.iter().enumerate().map(|(name, text)| {
+        let mut line = Series { name: (*text).into(), ..Series::default() };
+        for place in 0..shown.places.len() {
+            let (ratio, ends) = match of(name, place) {
+                _ if Some(place) == shown.base => (1.0, (1.0, 1.0)),
+                Some(interval) => (interval.ratio, (interval.low, interval.high)),
+                None => continue,
+            };
+            line.points.push((place as f64, ratio));
+            if shown.banded {
+                line.band.push(ends);
+            }
+        }
+        line
+    });
+    let series = series.collect();
+    let [x, y] = shown.axes;
+    Item::Chart(Chart {
+        title: shown.title,
+        caption: shown.caption,
+        form: Form::Lines,
+        x: Axis { title: x, names: shown.places, ..Axis::default() },
+        y: Axis { title: y, ..Axis::default() },
+        series,
+    })
+}
+
+/// CPU and memory by place, a line a subject, with bands. `of` has subject and place by index; `titles` are of what is
+/// shown, of the axis of places, and of what ratios are to.
+pub fn charts(
+    titles: [&str; 3],
+    (places, base): (Vec<String>, Option<usize>),
+    subjects: &[String],
+    of: &dyn Fn(usize, usize) -> Option<Ratios>,
+) -> [Item; 2] {
+    let [what, axis, over] = titles;
+    let chart = |title: &str, metric: fn(&Ratios) -> Option<Interval>| {
+        let shown = Lines {
+            title: format!("{title}: {what}"),
+            caption: format!("Ratios to {over}; the bands are their intervals."),
+            axes: [axis.into(), format!("ratio to {over}")],
+            places: places.clone(),
+            base,
+            names: subjects.iter().map(String::as_str).collect(),
+            banded: true,
+        };
+        lines(shown, &|subject, place| of(subject, place).and_then(|ratios| metric(&ratios)))
+    };
+    [chart("CPU", |ratios| ratios.cpu), chart("Peak memory", |ratios| ratios.peak_rss)]
+}
+
+/// What the last place does, and from which place on a subject takes more; `last` and `none` are what sentences call the
+/// last place, and no place.
+pub fn sentence(subject: &str, last: &str, none: &str, places: &[(String, Ratios)]) -> Option<String> {
+    let (_, ratios) = places.last()?;
+    let differences: Vec<String> = [(ratios.cpu, "CPU"), (ratios.peak_rss, "peak memory")]
+        .into_iter()
+        .filter_map(|(interval, noun)| claim(&interval?, noun))
+        .collect();
+    if ![ratios.cpu, ratios.peak_rss].into_iter().flatten().any(|interval| interval.has_enough_pairs()) {
+        return Some(format!(
+            "{subject}: {TOO_FEW} to claim a difference; {FEWEST_PAIRS} good pairs of runs are enough, ten \
+             are better (-n)."
+        ));
+    }
+    let of_last = match differences.is_empty() {
+        true => "makes no detectable difference".to_string(),
+        false => format!("takes {}", and_list(&differences)),
+    };
+    let first = |of: fn(&Ratios) -> Option<Interval>| {
+        let more =
+            |(_, ratios): &&(String, Ratios)| of(ratios).is_some_and(|it| it.differs && it.ratio > 1.0);
+        places.iter().find(more).map(|(place, _)| place)
+    };
+    let from = match (first(|ratios| ratios.cpu), first(|ratios| ratios.peak_rss)) {
+        (None, None) => format!("{none} takes measurably more of either"),
+        (Some(cpu), None) => format!("costs CPU from {cpu} upwards; no extra memory detected"),
+        (None, Some(memory)) => format!("costs memory from {memory} upwards; no extra CPU detected"),
+        (Some(cpu), Some(memory)) => {
+            format!("costs CPU from {cpu} upwards, and memory from {memory} upwards")
+        }
+    };
+    Some(format!("{subject}: {last} {of_last}; {from}."))
+}
