@@ -12,7 +12,7 @@ use heaptoll_stats_page::{AbandonCause, SlotRecord, StatsPage, UnreadPlaces, Wri
 use crate::java;
 use crate::launch::Finished;
 use crate::observation::{Collections, Observation};
-use crate::stack::LayerKind;
+use crate::stack;
 
 /// The figures of a run, of all its processes; `None` where no part of the stack can know them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,13 +37,11 @@ impl ReportedFigures {
     /// Reads the slots of a run.
     pub fn of(slots: &[SlotRecord]) -> ReportedFigures {
         let managers = || slots.iter().filter(|slot| slot.kind == WriterKind::Manager);
-        let layer = |kind: LayerKind| {
-            slots.iter().filter(move |slot| slot.kind == WriterKind::Layer && slot.writer == kind.as_str())
-        };
-        let sweeps = || layer(LayerKind::Sweep);
+        let layers = || slots.iter().filter(|slot| slot.kind == WriterKind::Layer);
+        let sweeps = || layers().filter(|slot| stack::named(&slot.writer).is_some_and(|kind| kind.collects));
         let swept = sweeps().next().is_some();
         let collectors = || managers().chain(sweeps());
-        let quarantines = || layer(LayerKind::Quarantine);
+        let quarantines = || layers().filter(|slot| slot.writer == "quarantine");
         // Any figure may stand in a page that processes share.
         let sum = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).fold(0, u64::saturating_add);
         let most = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).max();

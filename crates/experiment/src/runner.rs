@@ -27,7 +27,7 @@ use crate::plan::{self, Cell};
 use crate::reported::with_page;
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
-use crate::stack::LayerKind;
+use crate::stack::installed;
 use crate::store::{Store, StoreError};
 use crate::working_copy::{self, WorkingCopyError};
 
@@ -328,14 +328,15 @@ pub(crate) fn prepare(
         counters: experiment.machine.no_hardware_counters.is_none(),
         follow: false,
         // A program that allocates by its addresses then does so alike, as far as they are the kernel's choice.
-        fixed_addresses: environment_has(stack, LayerKind::Oracle.variable()),
+        fixed_addresses: fixes_addresses(stack),
         together: None,
     };
     Ok((invocation, scratch, page))
 }
 
-fn environment_has(stack: &StackInfo, variable: Option<&str>) -> bool {
-    stack.environment.iter().any(|(name, _)| Some(name.as_str()) == variable)
+fn fixes_addresses(stack: &StackInfo) -> bool {
+    let mut kinds = installed().unwrap_or_default().iter().filter(|kind| kind.fixed_addresses);
+    kinds.any(|kind| stack.environment.iter().any(|(name, _)| Some(name) == kind.variable.as_ref()))
 }
 
 /// Begins a span over which disturbances are measured; `None` for start-up runs, which are too short to be measured so.

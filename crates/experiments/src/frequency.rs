@@ -11,7 +11,6 @@ mod sections;
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::observation::{Observation, Phase};
-use heaptoll_experiment::stack::LayerKind;
 
 use self::period::{FIXED, part};
 use heaptoll_command::context::Context;
@@ -126,7 +125,7 @@ fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
     let refuse = |why: &str| Failure::Usage(format!("-m {}: {why}", collector.name));
     let head = match collector.layers.as_slice() {
         [] if collector.options.contains_key("every") => collector.name.clone(),
-        [only] if only.kind == LayerKind::Sweep => only.word.clone(),
+        [only] if only.kind.collects => only.word.clone(),
         [] => {
             return Err(refuse(
                 "it has no collection period (option every=); put the sweep layer in front of a manager: sweep/MANAGER",

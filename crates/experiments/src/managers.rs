@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::java;
-use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::stack::{LAYERS, LayerKind, Values};
+use heaptoll_experiment::manager::{self, Manager, ManagerError};
+use heaptoll_experiment::stack::{LayerKind, Values, installed};
 use heaptoll_preflight::Refusal;
 use heaptoll_report::terminal::{LayerRow, ManagerRow, OptionsRow};
 use schemars::JsonSchema;
@@ -84,14 +84,14 @@ pub(crate) fn tried(manager: &Manager, context: &Context) -> Result<(bool, Strin
 
 /// Every layer, tried in front of the C library's manager.
 fn layers(known: &[Manager], context: &Context) -> Result<Vec<LayerRow>, Failure> {
-    let row = |kind: LayerKind| -> Result<LayerRow, Failure> {
+    let row = |kind: &LayerKind| -> Result<LayerRow, Failure> {
         let stack = manager::find(known, &format!("{}/glibc", kind.example()))?;
         let (usable, status) = tried(&stack, context)?;
         let options = kind.options();
         let options = options.iter().map(|(name, values)| option(name, values)).collect();
-        Ok(LayerRow { pattern: kind.pattern(), options, status, usable, about: kind.about().into() })
+        Ok(LayerRow { pattern: kind.pattern(), options, status, usable, about: kind.about.clone() })
     };
-    LAYERS.into_iter().map(row).collect()
+    installed().map_err(ManagerError::from)?.iter().map(row).collect()
 }
 
 /// Managers with options, those with the same together.

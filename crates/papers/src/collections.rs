@@ -2,7 +2,7 @@
 
 use heaptoll_experiment::java;
 use heaptoll_experiment::manager::ignores_frees;
-use heaptoll_experiment::stack::{LayerKind, layers};
+use heaptoll_experiment::stack::layers;
 use heaptoll_units::plural;
 
 use super::definition::{Claim, Step, StepKind, Study};
@@ -42,7 +42,7 @@ fn is_collector(stack: &str) -> bool {
     let Ok((layers, rest)) = layers(stack) else { return false };
     let base = rest.split(',').next().unwrap_or(rest);
     ignores_frees(base)
-        || layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
+        || layers.iter().any(|layer| layer.kind.collects)
         || java::collectors().any(|manager| manager.base == base)
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::places::Places;
-use crate::stack::{Layer, LayerKind, ManagerOption};
+use crate::stack::{self, Layer, ManagerOption};
 
 /// Where a manager comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ const COLLECTORS: [&str; 7] = ["tithe", "tithe-collect", "bdw", "bdw-nofree", "b
 pub fn collects(stack: &str) -> bool {
     let settings = stack.rsplit('/').next().unwrap_or(stack);
     let base = settings.split(',').next().unwrap_or(settings);
-    COLLECTORS.contains(&base) || stack.split('/').any(|layer| layer == LayerKind::Sweep.as_str())
+    COLLECTORS.contains(&base) || stack.split('/').filter_map(stack::named).any(|layer| layer.collects)
 }
 
 /// Collectors that reclaim nothing where the program frees, by their names in rows.
@@ -120,7 +120,7 @@ impl Manager {
     pub fn collects(&self) -> bool {
         matches!(self.group, Group::Jvm | Group::Collectors)
             || COLLECTORS.contains(&self.base.as_str())
-            || self.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
+            || self.layers.iter().any(|layer| layer.kind.collects)
     }
 
     /// Why no layer can stand in front of it, if none can.

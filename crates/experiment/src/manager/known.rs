@@ -1,13 +1,13 @@
 //! The managers of this machine, in the order in which they are listed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::built::{added, built};
 use super::debian;
 use super::definition::{Manager, glibc};
 use super::error::ManagerError;
 use super::settings::with_settings;
-use crate::places::Places;
+use crate::places::{Places, descriptions};
 
 /// The order in which managers are listed; names not in it follow by alphabet.
 const ORDER: [&str; 24] = [
@@ -69,13 +69,4 @@ pub fn installed(places: &Places) -> Result<Vec<Manager>, ManagerError> {
     built.sort_by(|a, b| rank(&a.name).cmp(&rank(&b.name)).then_with(|| a.name.cmp(&b.name)));
     let all = std::iter::once(glibc()).chain(built).chain(debian::installed());
     Ok(all.map(with_settings).collect())
-}
-
-/// The descriptions in a folder; none where there is no folder.
-fn descriptions(folder: &Path) -> Vec<PathBuf> {
-    let entries =
-        std::fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
-    let mut descriptions: Vec<PathBuf> = entries.unwrap_or_default();
-    descriptions.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    descriptions
 }

@@ -96,7 +96,7 @@ impl Values {
 }
 
 /// `1B`, `64K`: a size in a stack's name.
-fn shown(bytes: u64) -> String {
+pub(super) fn shown(bytes: u64) -> String {
     let text = size_text(bytes);
     if text.ends_with(|last: char| last.is_ascii_digit()) { format!("{text}B") } else { text }
 }

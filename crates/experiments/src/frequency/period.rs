@@ -1,6 +1,6 @@
 //! The periods of a collector, as its stack names them, and which of them are compared.
 
-use heaptoll_experiment::stack::{LayerKind, layers};
+use heaptoll_experiment::stack::layers;
 use heaptoll_units::size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub fn part(stack: &str) -> Option<(String, Period)> {
     let (in_front, manager) = layers(stack).ok()?;
     let words: Vec<&str> = match in_front.as_slice() {
         [] => manager.split(',').collect(),
-        [only] if only.kind == LayerKind::Sweep => only.word.split(',').collect(),
+        [only] if only.kind.collects => only.word.split(',').collect(),
         _ => return None,
     };
     let setting = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));

@@ -2,7 +2,6 @@
 
 use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_units::{read_percent, size, size_text};
 
 use heaptoll_command::context::Messages;
@@ -15,7 +14,7 @@ const HEAP: &str = "heap";
 
 /// Whether a stack has a heap that can be fixed.
 fn has_heap(manager: &Manager) -> bool {
-    manager.options.contains_key(HEAP) || manager.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
+    manager.options.contains_key(HEAP) || manager.layers.iter().any(|layer| layer.kind.collects)
 }
 
 /// Whether a stack collects in a heap that can be fixed and is not: one whose smallest heap can be searched.

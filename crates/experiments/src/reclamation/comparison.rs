@@ -6,13 +6,13 @@ use std::path::Path;
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::side::Side;
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_oracle::{FreePoint, file};
 use heaptoll_statistics::median;
 
 use super::figures::{Alive, Curve, Mean, Medians, Reclamation, Row};
 use super::part::part;
 use crate::layered::{self, Layer, Ratios, Settings};
+use crate::oracle;
 use crate::sweep::{Swept, sweep};
 
 /// The layer; its setting is when objects are freed.
@@ -69,13 +69,12 @@ fn curve(swept: &Swept<Settings<Oracle>>) -> Option<Curve> {
 fn alive(experiment: &Experiment, points: &BTreeSet<FreePoint>) -> Vec<Alive> {
     let mut alive = Vec::new();
     for program in &experiment.programs {
-        let variable = LayerKind::Oracle.variable();
         let settings =
             experiment.stacks.iter().filter(|stack| stack.program == program.name).find_map(|stack| {
                 stack
                     .environment
                     .iter()
-                    .find(|(name, _)| Some(name.as_str()) == variable)
+                    .find(|(name, _)| name == oracle::VARIABLE)
                     .map(|(_, value)| value)
             });
         let path = settings.and_then(|value| value.split(',').find_map(|pair| pair.strip_prefix("file=")));

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use heaptoll_experiment::stack::{LayerKind, layers};
+use heaptoll_experiment::stack::layers;
 use heaptoll_oracle::FreePoint;
 use heaptoll_units::size;
 
+use crate::oracle;
 use heaptoll_runs::studied::size_label;
 
 /// A point as it is written: `last-use`, `unreachable`, `free`, `delay:64K`, `collect:1M`, `never`.
@@ -53,7 +54,7 @@ pub(super) fn part(stack: &str) -> Option<(String, Option<FreePoint>)> {
     let (in_front, manager) = layers(stack).ok()?;
     match in_front.as_slice() {
         [] => Some((manager.into(), None)),
-        [only] if only.kind == LayerKind::Oracle => {
+        [only] if only.kind.name == oracle::LAYER => {
             let set =
                 |name: &str| only.settings.iter().find(|(other, _)| other == name).map(|(_, value)| value);
             let bytes = || set("bytes")?.parse().ok();

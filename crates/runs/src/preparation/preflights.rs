@@ -10,16 +10,14 @@ use heaptoll_experiment::java;
 use heaptoll_experiment::lockstep;
 use heaptoll_experiment::manager::{Manager, filled};
 use heaptoll_experiment::runner::PINNED;
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_experiment::working_copy;
 use heaptoll_preflight::{Proof, Refusal, Request, Watch, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
 use heaptoll_units::limits;
 
 use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
-use crate::preparation::oracle_files::OracleFiles;
 use crate::preparation::proof_run::ProofRun;
-use crate::preparation::{baseline, pairing};
+use crate::preparation::{baseline, needed_files, pairing};
 use heaptoll_command::context::{Context, Progress};
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
@@ -129,7 +127,7 @@ pub fn prove(
                 match java::proof(manager, &program.command, scratch.path()) {
                     Ok(found) => proven.proof = format!("{found}; {}", proven.proof),
                     Err(why) => {
-                        return Ok(PreflightOutcome::Refused(Refusal::Java { why: why.to_string() }));
+                        return Ok(PreflightOutcome::Refused(Refusal::Stack { why: why.to_string() }));
                     }
                 }
             }
@@ -166,10 +164,10 @@ fn environment(
     for (name, value) in java::in_folder(&own, scratch) {
         set(&name, value.into());
     }
-    // The layer that counts stands in front of it, and would be the caller of every allocation.
-    let oracle = manager.layers.iter().find(|layer| layer.kind == LayerKind::Oracle);
-    if let Some(variable) = oracle.and_then(|layer| layer.kind.variable()) {
-        set(variable, "point=record".into());
+    for kind in manager.layers.iter().map(|layer| layer.kind) {
+        if let (Some(variable), Some(settings)) = (&kind.variable, &kind.in_proof) {
+            set(variable, settings.into());
+        }
     }
     if let Some(copy) = directory {
         set("PWD", copy.into());
@@ -303,12 +301,12 @@ impl Preflights<'_> {
     ) -> Result<Result<Served, Refusal>, Failure> {
         let mut served = Served::default();
         let mut proven: Vec<(&Manager, StackInfo, ProofRun)> = Vec::new();
-        let mut oracles = OracleFiles::default();
+        let mut why_not = needed_files::check();
         for (index, (manager, name)) in self.managers.iter().zip(&self.names).enumerate() {
             self.bar.set_text(&format!("preflight: {} under {}", program.name, filled(name, &program.name)));
             let like = proven.iter().find(|(other, ..)| same_objects(other, manager));
-            let found = match (oracles.why_not(manager, program), like) {
-                (Some(why), _) => PreflightOutcome::Refused(Refusal::Oracle { why }),
+            let found = match (why_not(manager, program), like) {
+                (Some(why), _) => PreflightOutcome::Refused(Refusal::Stack { why }),
                 (None, Some((_, other, run))) => {
                     let copied = ProofRun { copied: true, ..run.clone() };
                     PreflightOutcome::Serves(
@@ -397,7 +395,7 @@ fn limits(experiment: &Experiment, program: &ProgramInfo, before: &[ProofRun], g
 /// alike, and one proof serves for both. A manager's own options may decide what it exports.
 fn same_objects(one: &Manager, other: &Manager) -> bool {
     let kinds = |manager: &Manager| manager.layers.iter().map(|layer| layer.kind).collect::<Vec<_>>();
-    let of_layers: Vec<&str> = one.layers.iter().filter_map(|layer| layer.kind.variable()).collect();
+    let of_layers: Vec<&str> = one.layers.iter().filter_map(|layer| layer.kind.variable.as_deref()).collect();
     let rest = |manager: &Manager| {
         let others = manager.environment.iter().filter(|(name, _)| !of_layers.contains(&name.as_str()));
         others.cloned().collect::<Vec<_>>()
