@@ -19,6 +19,7 @@ mod gate_programs;
 mod help;
 mod hints;
 mod interrupt;
+mod laboratory;
 mod lines;
 mod memory;
 mod messages;
@@ -52,9 +53,8 @@ use std::sync::Arc;
 
 use clap::ArgMatches;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::oracle;
+use heaptoll_experiment::extension;
 use heaptoll_preflight::smoke;
-use heaptoll_runs::preparation::needed_files;
 
 #[global_allocator]
 static ALLOCATOR: own_limits::Allocator = own_limits::Allocator;
@@ -86,7 +86,7 @@ pub fn main() -> ExitCode {
 }
 
 fn whole() -> ExitCode {
-    needed_files::hand_in(oracle::recordings::check);
+    extension::hand_in(&laboratory::Laboratory);
     let (words, old) = surface::present(std::env::args_os().collect());
     if let Some(text) = old.and_then(surface::renamed) {
         terminal::note(&text);

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use heaptoll_stats_page::{AbandonCause, SlotRecord, StatsPage, UnreadPlaces, WriterKind};
 
-use crate::java;
+use crate::extension::extension;
 use crate::launch::Finished;
 use crate::observation::{Collections, Observation};
 use crate::stack;
@@ -105,8 +105,8 @@ pub(crate) fn with_page(
     finished: &Finished,
 ) -> Observation {
     let mut slots = page.and_then(|page| page.read().ok()).unwrap_or_default();
-    let java = java::logs(scratch).map(|logs| java::slots(&logs));
-    let (of_java, unreadable) = java.map_or_else(|why| (vec![], Some(why)), |slots| (slots, None));
+    let (of_java, unreadable) =
+        extension().slots(scratch).map_or_else(|why| (vec![], Some(why)), |slots| (slots, None));
     slots.extend(of_java);
     let reported = ReportedFigures::of(&slots);
     // The tail of standard error holds what a checking quarantine found, so it is kept of a good run, too.

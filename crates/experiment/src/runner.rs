@@ -18,10 +18,10 @@ use crate::disturbance::Since;
 use crate::experiment::{Experiment, ProgramInfo, StackInfo};
 use crate::given_up::{given_up, never_ready};
 use crate::interrupt::Interrupt;
-use crate::java;
 use crate::launch::{self, Finished, Invocation, LaunchError};
 use crate::lockstep;
 use crate::machine;
+use crate::manager;
 use crate::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
 use crate::plan::{self, Cell};
 use crate::reported::with_page;
@@ -300,7 +300,7 @@ pub(crate) fn prepare(
 ) -> Result<(Invocation, Scratch, Option<StatsPage>), RunError> {
     let scratch = Scratch::make().map_err(RunError::Scratch)?;
     let mut environment = environment_of(program, scratch.path());
-    environment.extend(java::in_folder(&stack.environment, scratch.path()));
+    environment.extend(manager::in_folder(&stack.environment, scratch.path()));
     environment.push(("HEAPTOLL_PADDING".into(), "x".repeat(cell.env_padding as usize)));
     let directory = match experiment.settings.working_copy {
         true => Some(working_copy::make(Path::new(&experiment.settings.directory), scratch.path())?),

@@ -1,6 +1,5 @@
 //! How many collections a collector made: a program in which it hardly collected shows nothing of what collecting costs.
 
-use heaptoll_experiment::java;
 use heaptoll_experiment::manager::ignores_frees;
 use heaptoll_experiment::stack::layers;
 use heaptoll_units::plural;
@@ -43,7 +42,7 @@ fn is_collector(stack: &str) -> bool {
     let base = rest.split(',').next().unwrap_or(rest);
     ignores_frees(base)
         || layers.iter().any(|layer| layer.kind.collects)
-        || java::collectors().any(|manager| manager.base == base)
+        || base.starts_with("jvm-")
 }
 
 /// Whether the collectors of a step collect when they decide to: other commands set when.

@@ -1,7 +1,7 @@
 //! One manager: its name in rows, and what is preloaded and set for it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -114,7 +114,29 @@ pub fn filled(text: &str, program: &str) -> String {
     text.replace("{program}", &program.replace('/', "_"))
 }
 
+/// What stands for the scratch folder of a run.
+const FOLDER: &str = "{tmp}";
+
+/// The environment of a stack, with the scratch folder of a run where it is named.
+pub fn in_folder<'a>(
+    environment: &'a [(String, String)],
+    folder: &'a Path,
+) -> impl Iterator<Item = (String, String)> + 'a {
+    let filled = |value: &String| value.replace(FOLDER, &folder.display().to_string());
+    environment.iter().map(move |(name, value)| (name.clone(), filled(value)))
+}
+
+/// Whether the environment of a stack names it: so do the collectors of Java, which write a log.
+pub fn uses_folder(environment: &[(String, String)]) -> bool {
+    environment.iter().any(|(_, value)| value.contains(FOLDER))
+}
+
 impl Manager {
+    /// Whether it is a collector of Java's virtual machine.
+    pub fn is_java(&self) -> bool {
+        self.kind == ManagerSource::Java
+    }
+
     /// Whether garbage is collected, by the manager or by a layer, so that freed blocks may wait: by group or by name,
     /// for nothing in an object shows it.
     pub fn collects(&self) -> bool {
@@ -125,7 +147,7 @@ impl Manager {
 
     /// Why no layer can stand in front of it, if none can.
     pub fn why_no_layers(&self) -> Option<&'static str> {
-        if self.kind == ManagerSource::Java {
+        if self.is_java() {
             return Some(
                 "it is a collector of Java's virtual machine and serves no malloc, so a layer would see only \
                  the C library's; take LAYER/glibc for what the virtual machine allocates by malloc",

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::extension::FileCheck;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_oracle::{OracleFile, file};
-use heaptoll_runs::preparation::needed_files::Check;
 
 use super::native::{LAYER, VARIABLE};
 
@@ -18,7 +18,7 @@ struct OracleFiles {
 }
 
 /// The check of recordings, for those that measure.
-pub fn check() -> Check {
+pub fn check() -> FileCheck {
     let mut files = OracleFiles::default();
     Box::new(move |manager, program| files.why_not(manager, program))
 }

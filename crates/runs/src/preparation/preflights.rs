@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Protocol, StackInfo};
-use heaptoll_experiment::java;
+use heaptoll_experiment::extension::extension;
 use heaptoll_experiment::lockstep;
-use heaptoll_experiment::manager::{Manager, filled};
+use heaptoll_experiment::manager::{Manager, filled, in_folder};
 use heaptoll_experiment::runner::PINNED;
 use heaptoll_experiment::working_copy;
 use heaptoll_preflight::{Proof, Refusal, Request, Watch, inspect_manager, preflight};
@@ -17,7 +17,7 @@ use heaptoll_units::limits;
 
 use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
 use crate::preparation::proof_run::ProofRun;
-use crate::preparation::{baseline, needed_files, pairing};
+use crate::preparation::{baseline, pairing};
 use heaptoll_command::context::{Context, Progress};
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
@@ -123,12 +123,10 @@ pub fn prove(
                 anonymous_bytes: proof.together_bytes,
             };
             let mut proven = stack(manager, name, program, proof, context.places);
-            if java::is_java(manager) {
-                match java::proof(manager, &program.command, scratch.path()) {
+            if manager.is_java() {
+                match extension().proof(manager, &program.command, scratch.path()) {
                     Ok(found) => proven.proof = format!("{found}; {}", proven.proof),
-                    Err(why) => {
-                        return Ok(PreflightOutcome::Refused(Refusal::Stack { why: why.to_string() }));
-                    }
+                    Err(why) => return Ok(PreflightOutcome::Refused(Refusal::Stack { why })),
                 }
             }
             // An exit status that the user expects gives no warning.
@@ -161,7 +159,7 @@ fn environment(
         set(name, program.filled(value, scratch).into());
     }
     let own = manager.environment_for(&program.name);
-    for (name, value) in java::in_folder(&own, scratch) {
+    for (name, value) in in_folder(&own, scratch) {
         set(&name, value.into());
     }
     for kind in manager.layers.iter().map(|layer| layer.kind) {
@@ -301,7 +299,7 @@ impl Preflights<'_> {
     ) -> Result<Result<Served, Refusal>, Failure> {
         let mut served = Served::default();
         let mut proven: Vec<(&Manager, StackInfo, ProofRun)> = Vec::new();
-        let mut why_not = needed_files::check();
+        let mut why_not = extension().file_check();
         for (index, (manager, name)) in self.managers.iter().zip(&self.names).enumerate() {
             self.bar.set_text(&format!("preflight: {} under {}", program.name, filled(name, &program.name)));
             let like = proven.iter().find(|(other, ..)| same_objects(other, manager));
