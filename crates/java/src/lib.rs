@@ -9,7 +9,6 @@ mod collectors;
 mod gc_log;
 mod logs;
 mod memory;
-mod names;
 mod proof;
 
 pub use gc_log::{Collector, GcLog, GcLogError, HeapChange, Pause};

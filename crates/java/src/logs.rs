@@ -6,7 +6,8 @@ use crate::gc_log::{GcLog, GcLogError};
 use heaptoll_stats_page::{SlotRecord, WriterKind};
 use thiserror::Error;
 
-use super::names::LOG;
+/// What the names of logs begin and end with, as the descriptions have it (`managers`).
+const LOG: (&str, &str) = ("heaptoll-gc-", ".log");
 
 /// The log of one virtual machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,10 +7,11 @@ use thiserror::Error;
 
 use super::collectors::collector_of;
 use super::logs::{JavaLogError, logs};
-use super::names::VARIABLE;
 use heaptoll_experiment::manager::{Manager, in_folder};
 use heaptoll_units::size_text;
 
+/// The variable by which a virtual machine is given options without a change of its command line.
+const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 /// The virtual machine rounds a heap up to whole regions or pages of its own: by so many bytes or that part at most.
 const ROUNDING: (u64, u64) = (4 << 20, 64);
 

@@ -118,12 +118,9 @@ pub fn filled(text: &str, program: &str) -> String {
 const FOLDER: &str = "{tmp}";
 
 /// The environment of a stack, with the scratch folder of a run where it is named.
-pub fn in_folder<'a>(
-    environment: &'a [(String, String)],
-    folder: &'a Path,
-) -> impl Iterator<Item = (String, String)> + 'a {
-    let filled = |value: &String| value.replace(FOLDER, &folder.display().to_string());
-    environment.iter().map(move |(name, value)| (name.clone(), filled(value)))
+pub fn in_folder(environment: &[(String, String)], folder: &Path) -> impl Iterator<Item = (String, String)> {
+    let folder = folder.display().to_string();
+    environment.iter().map(move |(name, value)| (name.clone(), value.replace(FOLDER, &folder)))
 }
 
 /// Whether the environment of a stack names it: so do the collectors of Java, which write a log.
