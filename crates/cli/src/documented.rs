@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Command;
 use clap::error::ErrorKind;
 use heaptoll_catalog::Catalog;
-use heaptoll_experiment::places::Places;
 use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
 use heaptoll_experiments::replay::graph;
 
 use crate::definitions;

@@ -19,7 +19,9 @@ pub fn with(known: &[Manager], stack: &Manager, options: &str) -> Result<Manager
 /// The smallest heap that the collector of a stack takes, bytes; 0 where it states none.
 pub fn least_heap(stack: &Manager) -> u64 {
     let values = match stack.layers.iter().find(|layer| layer.kind.collects) {
-        Some(layer) => layer.kind.options().into_iter().find(|(name, _)| *name == HEAP).map(|(_, values)| values),
+        Some(layer) => {
+            layer.kind.options().into_iter().find(|(name, _)| *name == HEAP).map(|(_, values)| values)
+        }
         None => stack.options.get(HEAP).map(|option| option.values.clone()),
     };
     match values {

@@ -62,7 +62,9 @@ fn unchecked(manager: &Manager, program: &ProgramInfo) -> Option<String> {
         let file = layer.kind.file.as_ref()?;
         let (_, path) = layer.settings.iter().find(|(name, _)| *name == file.option)?;
         let (path, by) = (filled(path, &program.name), &file.made_by);
-        Some(format!("{path} cannot be compared with this program here: `{by}`, which makes it, is not installed"))
+        Some(format!(
+            "{path} cannot be compared with this program here: `{by}`, which makes it, is not installed"
+        ))
     })
 }
 
@@ -76,7 +78,9 @@ mod tests {
     fn a_file_that_nothing_here_can_check_is_refused() {
         let mut check = extension().file_check();
         let mut why = |stack: &str| check(&find(&[glibc()], stack).expect(stack), &ProgramInfo::default());
-        assert!(why("oracle=free,file=/a.oracle/glibc").is_some_and(|why| why.contains("/a.oracle cannot be")));
+        assert!(
+            why("oracle=free,file=/a.oracle/glibc").is_some_and(|why| why.contains("/a.oracle cannot be"))
+        );
         assert_eq!((why("oracle=record/glibc"), why("quarantine=1M/glibc")), (None, None));
     }
 }

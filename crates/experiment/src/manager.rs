@@ -12,7 +12,9 @@ mod stacked;
 #[cfg(test)]
 mod tests;
 
-pub use definition::{Group, Manager, ManagerSource, collects, filled, glibc, ignores_frees, in_folder, uses_folder};
+pub use definition::{
+    Group, Manager, ManagerSource, collects, filled, glibc, ignores_frees, in_folder, uses_folder,
+};
 pub use error::ManagerError;
 pub use find::{find, stand_in, version_for};
 pub use known::{known, known_with_java};

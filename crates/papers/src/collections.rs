@@ -40,9 +40,7 @@ impl Fewest {
 fn is_collector(stack: &str) -> bool {
     let Ok((layers, rest)) = layers(stack) else { return false };
     let base = rest.split(',').next().unwrap_or(rest);
-    ignores_frees(base)
-        || layers.iter().any(|layer| layer.kind.collects)
-        || base.starts_with("jvm-")
+    ignores_frees(base) || layers.iter().any(|layer| layer.kind.collects) || base.starts_with("jvm-")
 }
 
 /// Whether the collectors of a step collect when they decide to: other commands set when.

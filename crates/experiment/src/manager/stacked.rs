@@ -93,14 +93,12 @@ fn nonsense(layers: &[Layer], manager: &Manager) -> Option<String> {
     match delaying[..] {
         [first, second] => Some(format!(
             "both `{}` and `{}` decide when a block is free; take one",
-            first.kind.name,
-            second.kind.name
+            first.kind.name, second.kind.name
         )),
         [only] if manager.collects() => Some(format!(
             "{} is a collector and itself decides when a block is free, so `{}` in front of it would measure \
              both; take an allocator, for instance tithe-explicit",
-            manager.base,
-            only.kind.name
+            manager.base, only.kind.name
         )),
         _ => None,
     }

@@ -127,7 +127,9 @@ fn a_collector_of_java_is_an_entry_that_names_the_scratch_folder() {
     assert!(find(&known.expect("it can be read"), "jvm-x").is_err(), "it serves no malloc");
     let all = known_with_java(&Places::at(home.path())).expect("it can be read");
     let java = find(&all, "jvm-x").expect("it is there");
-    assert!(java.is_java() && java.object.is_none() && uses_folder(&java.environment) && is_group(&all, "jvm"));
+    assert!(
+        java.is_java() && java.object.is_none() && uses_folder(&java.environment) && is_group(&all, "jvm")
+    );
     let filled: Vec<_> = in_folder(&java.environment, std::path::Path::new("/s")).collect();
     assert_eq!(filled, [("JAVA_TOOL_OPTIONS".into(), "-Xlog:gc:file=\"/s/x\"".into())]);
 }

@@ -201,7 +201,10 @@ mod tests {
     fn a_damaged_file_is_refused_with_its_line() {
         let option = "{ name = \"a\", values = \"path\" }";
         for (text, expected) in [
-            (format!("order = 1\nabout = \"x\"\noptions = [\n{option},\n{option},\n]"), "line 5: names the option `a` twice"),
+            (
+                format!("order = 1\nabout = \"x\"\noptions = [\n{option},\n{option},\n]"),
+                "line 5: names the option `a` twice",
+            ),
             ("order = 1\nabout = \"x\"\nabout = \"y\"".into(), "mine.toml, line 3: duplicate key"),
             ("order = 1\nabout = \"x\"\nanother = 1".into(), "line 3: unknown field `another`"),
             ("order = 1\nabout = \"x\"\nvalue = {".into(), "line 3"),
@@ -214,7 +217,8 @@ mod tests {
 
     #[test]
     fn layers_are_listed_in_their_order_each_with_its_value() {
-        let patterns: Vec<String> = installed().expect("all are whole").iter().map(LayerKind::pattern).collect();
+        let patterns: Vec<String> =
+            installed().expect("all are whole").iter().map(LayerKind::pattern).collect();
         assert_eq!(patterns[..2], ["quarantine=SIZE", "sweep"]);
         assert_eq!(patterns[3..], ["forward", "record", "count"]);
         assert_eq!(named("oracle").map(LayerKind::example).as_deref(), Some("oracle=record"));

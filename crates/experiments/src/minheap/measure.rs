@@ -76,7 +76,8 @@ impl ExpectedResult {
         }
         let last_line = |words: &str| attempt.finished.error_tail.contains(words);
         let output = String::from_utf8_lossy(&attempt.finished.output_head);
-        let java = extension().is_out_of_memory(&attempt.finished.error_tail) || extension().is_out_of_memory(&output);
+        let java = extension().is_out_of_memory(&attempt.finished.error_tail)
+            || extension().is_out_of_memory(&output);
         if attempt.sum(|slot| slot.refused_calls) > 0 || OWN_WORDS.into_iter().any(last_line) || java {
             return Outcome::OutOfMemory;
         }

@@ -71,11 +71,7 @@ fn alive(experiment: &Experiment, points: &BTreeSet<FreePoint>) -> Vec<Alive> {
     for program in &experiment.programs {
         let settings =
             experiment.stacks.iter().filter(|stack| stack.program == program.name).find_map(|stack| {
-                stack
-                    .environment
-                    .iter()
-                    .find(|(name, _)| name == oracle::VARIABLE)
-                    .map(|(_, value)| value)
+                stack.environment.iter().find(|(name, _)| name == oracle::VARIABLE).map(|(_, value)| value)
             });
         let path = settings.and_then(|value| value.split(',').find_map(|pair| pair.strip_prefix("file=")));
         // A recording that is gone, or another by now, has no figures.
