@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Command;
 use clap::error::ErrorKind;
 use heaptoll_catalog::Catalog;
+use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiment::{java, manager};
 use heaptoll_experiments::replay::graph;
 
 use crate::definitions;
@@ -85,7 +85,7 @@ fn every_command_that_is_shown_is_one_that_heaptoll_takes() {
 #[test]
 fn every_manager_and_program_that_a_shown_command_names_is_there() {
     let places = Places::find().expect("a stage: run `make tool`");
-    let known = java::known(&places).expect("managers");
+    let known = manager::known_with_java(&places).expect("managers");
     let catalog = Catalog::load(format!("{ROOT}/programs").as_ref()).expect("the catalog");
     let mut seen = 0;
     for Shown { place, words } in shown() {

@@ -19,6 +19,7 @@ mod gate_programs;
 mod help;
 mod hints;
 mod interrupt;
+mod laboratory;
 mod lines;
 mod memory;
 mod messages;
@@ -52,6 +53,7 @@ use std::sync::Arc;
 
 use clap::ArgMatches;
 use heaptoll_command::failure::Failure;
+use heaptoll_experiment::extension;
 use heaptoll_preflight::smoke;
 
 #[global_allocator]
@@ -84,6 +86,7 @@ pub fn main() -> ExitCode {
 }
 
 fn whole() -> ExitCode {
+    extension::hand_in(&laboratory::Laboratory);
     let (words, old) = surface::present(std::env::args_os().collect());
     if let Some(text) = old.and_then(surface::renamed) {
         terminal::note(&text);

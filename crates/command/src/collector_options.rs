@@ -1,7 +1,7 @@
 //! Options that a command adds to the collector of a stack.
 
 use heaptoll_experiment::manager::{self, Manager, ManagerError};
-use heaptoll_experiment::stack::{LayerKind, Values};
+use heaptoll_experiment::stack::Values;
 
 /// The option that fixes the heap.
 const HEAP: &str = "heap";
@@ -16,10 +16,11 @@ pub fn with(known: &[Manager], stack: &Manager, options: &str) -> Result<Manager
 
 /// The smallest heap that the collector of a stack takes, bytes; 0 where it states none.
 pub fn least_heap(stack: &Manager) -> u64 {
-    let of_sweep = || LayerKind::Sweep.options().into_iter().find(|(name, _)| *name == HEAP);
-    let values = match stack.layers.iter().any(|layer| layer.kind == LayerKind::Sweep) {
-        true => of_sweep().map(|(_, values)| values),
-        false => stack.options.get(HEAP).map(|option| option.values.clone()),
+    let values = match stack.layers.iter().find(|layer| layer.kind.collects) {
+        Some(layer) => {
+            layer.kind.options().into_iter().find(|(name, _)| *name == HEAP).map(|(_, values)| values)
+        }
+        None => stack.options.get(HEAP).map(|option| option.values.clone()),
     };
     match values {
         Some(Values::Size(least)) => least,
@@ -30,11 +31,11 @@ pub fn least_heap(stack: &Manager) -> u64 {
 fn name_with(stack: &Manager, options: &str) -> String {
     let layers: usize = stack.layers.iter().map(|layer| layer.word.len() + 1).sum();
     let manager = &stack.name[layers.min(stack.name.len())..];
-    let swept = stack.layers.iter().any(|layer| layer.kind == LayerKind::Sweep);
+    let swept = stack.layers.iter().any(|layer| layer.kind.collects);
     let mut word = String::new();
     for layer in &stack.layers {
         word.push_str(&layer.word);
-        if layer.kind == LayerKind::Sweep {
+        if layer.kind.collects {
             word.push(',');
             word.push_str(options);
         }

@@ -83,9 +83,14 @@ impl Places {
         self.lib("managers")
     }
 
+    /// Layers: `libheaptoll_NAME.so`, and `NAME.toml` of those that stacks name.
+    pub fn layers(&self) -> PathBuf {
+        self.lib("layers")
+    }
+
     /// A layer by its name.
     pub fn layer(&self, name: &str) -> PathBuf {
-        self.lib(&format!("layers/libheaptoll_{name}.so"))
+        self.layers().join(format!("libheaptoll_{name}.so"))
     }
 
     /// The counting layer.
@@ -145,12 +150,7 @@ impl Places {
 
     /// Generated inputs: `$XDG_CACHE_HOME/heaptoll/inputs`.
     pub fn inputs() -> PathBuf {
-        base("XDG_CACHE_HOME", ".cache").join("heaptoll/inputs")
-    }
-
-    /// Recordings of last uses: `$XDG_CACHE_HOME/heaptoll/oracles`.
-    pub fn oracles() -> PathBuf {
-        base("XDG_CACHE_HOME", ".cache").join("heaptoll/oracles")
+        Places::cache().join("inputs")
     }
 
     /// Programs of others that the user has added: `$XDG_DATA_HOME/heaptoll/programs`.
@@ -173,8 +173,9 @@ impl Places {
         self.catalog().join("originals").join(name)
     }
 
-    /// Where the secret lies from which the names of scratch folders are derived: `$XDG_CACHE_HOME/heaptoll`.
-    pub fn secret() -> PathBuf {
+    /// What can be made again, and the secret from which the names of scratch folders are derived:
+    /// `$XDG_CACHE_HOME/heaptoll`.
+    pub fn cache() -> PathBuf {
         base("XDG_CACHE_HOME", ".cache").join("heaptoll")
     }
 
@@ -182,6 +183,13 @@ impl Places {
     pub fn experiments() -> PathBuf {
         base("XDG_STATE_HOME", ".local/state").join("heaptoll")
     }
+}
+
+/// The descriptions in a folder; none where there is no folder.
+pub(crate) fn descriptions(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder);
+    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect()
 }
 
 fn base(variable: &str, below_home: &str) -> PathBuf {

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use heaptoll_stats_page::{AbandonCause, SlotRecord, StatsPage, UnreadPlaces, WriterKind};
 
-use crate::java;
+use crate::extension::extension;
 use crate::launch::Finished;
 use crate::observation::{Collections, Observation};
-use crate::stack::LayerKind;
+use crate::stack;
 
 /// The figures of a run, of all its processes; `None` where no part of the stack can know them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,13 +37,11 @@ impl ReportedFigures {
     /// Reads the slots of a run.
     pub fn of(slots: &[SlotRecord]) -> ReportedFigures {
         let managers = || slots.iter().filter(|slot| slot.kind == WriterKind::Manager);
-        let layer = |kind: LayerKind| {
-            slots.iter().filter(move |slot| slot.kind == WriterKind::Layer && slot.writer == kind.as_str())
-        };
-        let sweeps = || layer(LayerKind::Sweep);
+        let layers = || slots.iter().filter(|slot| slot.kind == WriterKind::Layer);
+        let sweeps = || layers().filter(|slot| stack::named(&slot.writer).is_some_and(|kind| kind.collects));
         let swept = sweeps().next().is_some();
         let collectors = || managers().chain(sweeps());
-        let quarantines = || layer(LayerKind::Quarantine);
+        let quarantines = || layers().filter(|slot| slot.writer == "quarantine");
         // Any figure may stand in a page that processes share.
         let sum = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).fold(0, u64::saturating_add);
         let most = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).max();
@@ -107,8 +105,8 @@ pub(crate) fn with_page(
     finished: &Finished,
 ) -> Observation {
     let mut slots = page.and_then(|page| page.read().ok()).unwrap_or_default();
-    let java = java::logs(scratch).map(|logs| java::slots(&logs));
-    let (of_java, unreadable) = java.map_or_else(|why| (vec![], Some(why)), |slots| (slots, None));
+    let (of_java, unreadable) =
+        extension().slots(scratch).map_or_else(|why| (vec![], Some(why)), |slots| (slots, None));
     slots.extend(of_java);
     let reported = ReportedFigures::of(&slots);
     // The tail of standard error holds what a checking quarantine found, so it is kept of a good run, too.

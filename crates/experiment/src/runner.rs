@@ -18,16 +18,16 @@ use crate::disturbance::Since;
 use crate::experiment::{Experiment, ProgramInfo, StackInfo};
 use crate::given_up::{given_up, never_ready};
 use crate::interrupt::Interrupt;
-use crate::java;
 use crate::launch::{self, Finished, Invocation, LaunchError};
 use crate::lockstep;
 use crate::machine;
+use crate::manager;
 use crate::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
 use crate::plan::{self, Cell};
 use crate::reported::with_page;
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
-use crate::stack::LayerKind;
+use crate::stack::installed;
 use crate::store::{Store, StoreError};
 use crate::working_copy::{self, WorkingCopyError};
 
@@ -300,7 +300,7 @@ pub(crate) fn prepare(
 ) -> Result<(Invocation, Scratch, Option<StatsPage>), RunError> {
     let scratch = Scratch::make().map_err(RunError::Scratch)?;
     let mut environment = environment_of(program, scratch.path());
-    environment.extend(java::in_folder(&stack.environment, scratch.path()));
+    environment.extend(manager::in_folder(&stack.environment, scratch.path()));
     environment.push(("HEAPTOLL_PADDING".into(), "x".repeat(cell.env_padding as usize)));
     let directory = match experiment.settings.working_copy {
         true => Some(working_copy::make(Path::new(&experiment.settings.directory), scratch.path())?),
@@ -328,14 +328,15 @@ pub(crate) fn prepare(
         counters: experiment.machine.no_hardware_counters.is_none(),
         follow: false,
         // A program that allocates by its addresses then does so alike, as far as they are the kernel's choice.
-        fixed_addresses: environment_has(stack, LayerKind::Oracle.variable()),
+        fixed_addresses: fixes_addresses(stack),
         together: None,
     };
     Ok((invocation, scratch, page))
 }
 
-fn environment_has(stack: &StackInfo, variable: Option<&str>) -> bool {
-    stack.environment.iter().any(|(name, _)| Some(name.as_str()) == variable)
+fn fixes_addresses(stack: &StackInfo) -> bool {
+    let mut kinds = installed().unwrap_or_default().iter().filter(|kind| kind.fixed_addresses);
+    kinds.any(|kind| stack.environment.iter().any(|(name, _)| Some(name) == kind.variable.as_ref()))
 }
 
 /// Begins a span over which disturbances are measured; `None` for start-up runs, which are too short to be measured so.

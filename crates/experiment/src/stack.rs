@@ -14,7 +14,7 @@ mod option;
 mod word;
 
 pub use error::StackError;
-pub use layer::{LAYERS, Layer, LayerKind};
+pub use layer::{Layer, LayerFile, LayerKind, LayerValue, installed, named};
 pub(crate) use option::read_options;
 pub use option::{ManagerOption, Values};
 pub use word::layers;

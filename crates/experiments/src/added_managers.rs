@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::interrupt::Interrupt;
-use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Group, Manager, ManagerSource, glibc};
 use heaptoll_experiment::places::Places;
 use heaptoll_originals::{AddedManager, ManagerRecipe, ManagerRequest, OriginalsError, add_managers};
@@ -103,8 +102,10 @@ fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
 
 /// Refuses a name that already means something for `-m`.
 fn check_names(recipe: &ManagerRecipe, places: &Places) -> Result<(), Failure> {
-    let known: Vec<Manager> =
-        java::known(places)?.into_iter().filter(|manager| manager.kind != ManagerSource::Added).collect();
+    let known: Vec<Manager> = manager::known_with_java(places)?
+        .into_iter()
+        .filter(|manager| manager.kind != ManagerSource::Added)
+        .collect();
     let group = |name: &str| name == Group::Added.as_str() || manager::is_group(&known, name);
     match recipe.managers().find(|name| group(name) || manager::find(&known, name).is_ok()) {
         Some(taken) => Err(Failure::Usage(format!(

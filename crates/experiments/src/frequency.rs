@@ -11,7 +11,6 @@ mod sections;
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::observation::{Observation, Phase};
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_units::size_label;
 
 use self::period::{FIXED, part};
@@ -128,7 +127,7 @@ fn with_period(known: &[Manager], collector: &Manager, period: Period) -> Result
     let refuse = |why: &str| Failure::Usage(format!("-m {}: {why}", collector.name));
     let sweep = match collector.layers.as_slice() {
         [] if collector.options.contains_key("every") => None,
-        [only] if only.kind == LayerKind::Sweep => Some(only),
+        [only] if only.kind.collects => Some(only),
         [] => {
             return Err(refuse(
                 "it has no collection period (option every=); put the sweep layer in front of a manager: sweep/MANAGER",

@@ -59,10 +59,10 @@ impl Stacks<'_> {
 }
 
 /// A stack's manager, and the layer in front of it, if there is one. `None` for a stack with more layers, or another.
-pub fn part(stack: &str, kind: LayerKind) -> Option<(String, Option<Layer>)> {
+pub fn part(stack: &str, is: impl Fn(&LayerKind) -> bool) -> Option<(String, Option<Layer>)> {
     let (mut in_front, manager) = layers(stack).ok()?;
     let layer = in_front.pop();
-    let is_only = in_front.is_empty() && layer.as_ref().is_none_or(|layer| layer.kind == kind);
+    let is_only = in_front.is_empty() && layer.as_ref().is_none_or(|layer| is(layer.kind));
     is_only.then(|| (manager.into(), layer))
 }
 

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::ProgramInfo;
-use heaptoll_experiment::java;
-use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::stack::{LAYERS, LayerKind, Values};
+use heaptoll_experiment::manager::{self, Manager, ManagerError};
+use heaptoll_experiment::stack::{LayerKind, Values, installed};
 use heaptoll_preflight::Refusal;
 use heaptoll_report::terminal::{LayerRow, ManagerRow, OptionsRow};
 use schemars::JsonSchema;
@@ -35,7 +34,7 @@ pub struct Figures {
 /// # Errors
 /// heaptoll's own files or the named objects are missing.
 pub fn find(named: &[String], context: &Context) -> Result<Figures, Failure> {
-    let known = java::known(context.places)?;
+    let known = manager::known_with_java(context.places)?;
     let extra = named.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?;
     let mut named_pass = true;
     let mut managers = Vec::new();
@@ -58,7 +57,7 @@ pub fn find(named: &[String], context: &Context) -> Result<Figures, Failure> {
 
 /// Whether a manager or a stack serves a small program, and a remark about it.
 pub(crate) fn tried(manager: &Manager, context: &Context) -> Result<(bool, String), Failure> {
-    let command = if java::is_java(manager) { ["java", "-version"] } else { ["ls", "/"] };
+    let command = if manager.is_java() { ["java", "-version"] } else { ["ls", "/"] };
     let small = ProgramInfo {
         name: command[0].into(),
         command: command.map(String::from).into(),
@@ -75,7 +74,7 @@ pub(crate) fn tried(manager: &Manager, context: &Context) -> Result<(bool, Strin
     Ok(match prove(manager, &manager.name, &small, context, limits)? {
         PreflightOutcome::Serves(stack, _) if stack.warnings.is_empty() => (true, "passes".into()),
         PreflightOutcome::Serves(stack, _) => (true, format!("passes; {}", stack.warnings.join("; "))),
-        PreflightOutcome::Refused(Refusal::ProgramMissing { program, .. }) if java::is_java(manager) => {
+        PreflightOutcome::Refused(Refusal::ProgramMissing { program, .. }) if manager.is_java() => {
             (false, format!("{program} is not installed: apt-get install default-jdk-headless"))
         }
         PreflightOutcome::Refused(refusal) => (false, refusal.to_string()),
@@ -84,14 +83,14 @@ pub(crate) fn tried(manager: &Manager, context: &Context) -> Result<(bool, Strin
 
 /// Every layer, tried in front of the C library's manager.
 fn layers(known: &[Manager], context: &Context) -> Result<Vec<LayerRow>, Failure> {
-    let row = |kind: LayerKind| -> Result<LayerRow, Failure> {
+    let row = |kind: &LayerKind| -> Result<LayerRow, Failure> {
         let stack = manager::find(known, &format!("{}/glibc", kind.example()))?;
         let (usable, status) = tried(&stack, context)?;
         let options = kind.options();
         let options = options.iter().map(|(name, values)| option(name, values)).collect();
-        Ok(LayerRow { pattern: kind.pattern(), options, status, usable, about: kind.about().into() })
+        Ok(LayerRow { pattern: kind.pattern(), options, status, usable, about: kind.about.clone() })
     };
-    LAYERS.into_iter().map(row).collect()
+    installed().map_err(ManagerError::from)?.iter().map(row).collect()
 }
 
 /// Managers with options, those with the same together.

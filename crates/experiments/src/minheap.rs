@@ -11,7 +11,7 @@ mod selection;
 mod smallest;
 
 use heaptoll_experiment::experiment::Protocol;
-use heaptoll_experiment::java;
+use heaptoll_experiment::manager;
 use heaptoll_report::format::shell_command;
 
 use self::measure::Plan;
@@ -56,7 +56,7 @@ pub struct Request {
 pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
     let protocol = &request.protocol;
     request.workload.require(false)?;
-    let known = java::known(context.places)?;
+    let known = manager::known_with_java(context.places)?;
     stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
     let allocators = selection::allocators(&known, &request.baseline)?;
     let collectors = selection::collectors(&known, &request.manager, &allocators, context.messages)?;

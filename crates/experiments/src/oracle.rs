@@ -9,12 +9,14 @@ mod figures;
 mod native;
 mod reachability;
 mod recorded;
+pub mod recordings;
 mod request;
 mod unchecked;
 
 use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::places::Places;
 use heaptoll_oracle::OracleFile;
 use heaptoll_reftrace_host::Tracer;
 use heaptoll_report::format::shell_command;
@@ -26,7 +28,7 @@ use heaptoll_runs::findings::{Ending, Findings};
 use heaptoll_runs::studied::visit;
 
 pub use figures::{Figures, Program, Proof, Sequence};
-pub use native::{NativeRun, check_of};
+pub use native::{LAYER, NativeRun, VARIABLE, check_of};
 pub use request::Request;
 use unchecked::Unchecked;
 
@@ -79,6 +81,11 @@ fn files(request: &Request, programs: &[ProgramInfo]) -> Result<Vec<PathBuf>, Fa
     }
     std::fs::create_dir_all(output).map_err(|error| refuse(error.to_string()))?;
     programs.iter().map(|program| checked(file_in(output, &program.name), request.force)).collect()
+}
+
+/// Where stacks look for recordings whose file they do not name (preload/layers/oracle/oracle.toml).
+pub fn folder() -> PathBuf {
+    Places::cache().join("oracles")
 }
 
 /// The file of a program in a folder of them.

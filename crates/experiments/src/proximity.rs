@@ -13,7 +13,7 @@ mod published_nearness;
 mod selection;
 
 use heaptoll_experiment::experiment::Protocol;
-use heaptoll_experiment::java;
+use heaptoll_experiment::manager;
 use heaptoll_report::format::shell_command;
 
 use self::measure::Plan;
@@ -65,7 +65,7 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings<Figures>,
     if request.workload.is_empty() {
         request.workload.program = selection::PROGRAMS.map(String::from).into();
     }
-    let known = java::known(context.places)?;
+    let known = manager::known_with_java(context.places)?;
     stand_ins::note(&known, &request.manager, context.messages);
     let stacks = selection::stacks(&known, &request.manager, context.messages)?;
     if stacks.is_empty() {

@@ -1,8 +1,7 @@
 //! How many collections a collector made: a program in which it hardly collected shows nothing of what collecting costs.
 
-use heaptoll_experiment::java;
 use heaptoll_experiment::manager::ignores_frees;
-use heaptoll_experiment::stack::{LayerKind, layers};
+use heaptoll_experiment::stack::layers;
 use heaptoll_units::plural;
 
 use super::definition::{Claim, Step, StepKind, Study};
@@ -41,9 +40,7 @@ impl Fewest {
 fn is_collector(stack: &str) -> bool {
     let Ok((layers, rest)) = layers(stack) else { return false };
     let base = rest.split(',').next().unwrap_or(rest);
-    ignores_frees(base)
-        || layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
-        || java::collectors().any(|manager| manager.base == base)
+    ignores_frees(base) || layers.iter().any(|layer| layer.kind.collects) || base.starts_with("jvm-")
 }
 
 /// Whether the collectors of a step collect when they decide to: other commands set when.

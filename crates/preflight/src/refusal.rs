@@ -261,15 +261,9 @@ pub enum Refusal {
         /// What to do.
         advice: String,
     },
-    /// An oracle's file does not belong to the program.
+    /// What only the stack can know: its file is not of the program, or its virtual machine is not there.
     #[error("{why}")]
-    Oracle {
-        /// Why, and what to do.
-        why: String,
-    },
-    /// A collector of Java does not serve the program.
-    #[error("{why}")]
-    Java {
+    Stack {
         /// Why, and what to do.
         why: String,
     },

@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use heaptoll_experiment::experiment::{ProgramInfo, Protocol};
-use heaptoll_experiment::java::{self, JavaLog, JavaLogError};
+use heaptoll_experiment::extension::extension;
 use heaptoll_experiment::launch::{self, Finished, Invocation};
-use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::manager::{Manager, in_folder};
 use heaptoll_experiment::runner::{RunError, environment_of, page_in};
 use heaptoll_experiment::serve;
 use heaptoll_launcher::Ended;
@@ -44,8 +44,8 @@ pub struct Attempt {
     pub slots: Vec<SlotRecord>,
     /// Why a server's round is not counted, if it is not.
     pub served_badly: Option<String>,
-    /// The logs of collections of Java's virtual machines.
-    pub java: Result<Vec<JavaLog>, JavaLogError>,
+    /// Its scratch folder, which has the logs of virtual machines.
+    pub scratch: Scratch,
 }
 
 impl Runs<'_> {
@@ -86,7 +86,7 @@ impl Runs<'_> {
         let scratch = Scratch::make().map_err(no_scratch)?;
         let (page, variable) = page_in(&scratch)?;
         let mut environment = environment_of(program, scratch.path());
-        environment.extend(java::in_folder(&set.environment, scratch.path()));
+        environment.extend(in_folder(&set.environment, scratch.path()));
         environment.push(variable);
         let timeout = self.protocol.timeout();
         let invocation = Invocation {
@@ -117,11 +117,8 @@ impl Runs<'_> {
             return Err(Failure::Interrupted);
         }
         let mut slots = page.read().unwrap_or_default();
-        let java = java::logs(scratch.path());
-        if let Ok(logs) = &java {
-            slots.extend(java::slots(logs));
-        }
-        Ok(Attempt { finished, slots, served_badly, java })
+        slots.extend(extension().slots(scratch.path()).unwrap_or_default());
+        Ok(Attempt { finished, slots, served_badly, scratch })
     }
 }
 

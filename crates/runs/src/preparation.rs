@@ -6,7 +6,6 @@ pub mod beginning;
 pub mod derived;
 pub mod estimate;
 pub mod experiment_file;
-pub mod oracle_files;
 pub mod pairing;
 pub mod preflights;
 pub mod proof_run;

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_preflight::inspect_manager;
 pub use heaptoll_record::{Children, Interrupt, RecordingOptions, StopPoint};
 use heaptoll_record::{Manager, RecordError, RecordingOutcome};
@@ -122,7 +121,7 @@ pub fn manager_of(
     }
     stand_ins::note(&known, wanted, messages);
     let found = manager::find(&known, name)?;
-    if found.layers.iter().any(|layer| layer.kind == LayerKind::Record) {
+    if found.layers.iter().any(|layer| layer.kind.name == "record") {
         return Err(Failure::Usage(format!(
             "-m {name}: `heaptoll record` puts the recording layer in front itself; leave it out"
         )));

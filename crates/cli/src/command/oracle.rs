@@ -12,7 +12,6 @@ use crate::workload_args::Programs;
 use clap::Args;
 use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiment::places::Places;
 use heaptoll_experiments::oracle::{self, Request};
 
 /// Record the last use of each object of a program, for runs that free it then.
@@ -91,7 +90,7 @@ impl Command for Arguments {
 
 /// Where stacks look for recordings whose file they do not name.
 fn default_folder() -> Result<PathBuf, Failure> {
-    let folder = Places::oracles();
+    let folder = oracle::folder();
     std::fs::create_dir_all(&folder).map_err(|error| {
         Failure::Usage(format!(
             "{}: {error}; name a file that can be written: -o FILE.oracle",

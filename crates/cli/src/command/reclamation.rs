@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiment::places::Places;
+use heaptoll_experiments::oracle;
 use heaptoll_experiments::reclamation::{self, point_of};
 use heaptoll_oracle::FreePoint;
 
@@ -68,7 +68,7 @@ impl Command for Arguments {
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
-        let folder = arguments.oracles.clone().unwrap_or_else(Places::oracles);
+        let folder = arguments.oracles.clone().unwrap_or_else(oracle::folder);
         let oracles = std::path::absolute(&folder)
             .ok()
             .filter(|path| path.to_str().is_some_and(|text| !text.contains([',', '\n'])))

@@ -20,7 +20,8 @@ struct Description {
     about: String,
     #[serde(default)]
     group: Group,
-    /// File next to the description; `NAME.so` when none is named. Several managers may be one object in several modes.
+    /// File next to the description; `NAME.so` when none is named. Several managers may be one object in several modes,
+    /// and those of Java's virtual machine have none.
     object: Option<String>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
@@ -42,17 +43,18 @@ pub(super) fn built(description: &Path) -> Result<Manager, ManagerError> {
     let text = std::fs::read_to_string(description).map_err(|cause| error(cause.to_string()))?;
     let parsed: Description = toml::from_str(&text).map_err(|cause| error(cause.to_string()))?;
     let object = match &parsed.object {
-        None => description.with_extension("so"),
+        None if parsed.group == Group::Jvm => None,
+        None => Some(description.with_extension("so")),
         Some(name) if Path::new(name).file_name().is_some_and(|own| own == name.as_str()) => {
-            description.with_file_name(name)
+            Some(description.with_file_name(name))
         }
         Some(name) => return Err(error(format!("object `{name}` is not a file name"))),
     };
     if let Some(name) = parsed.environment.keys().find(|name| !may_be_set(name)) {
         return Err(error(format!("a manager cannot set `{name}` in a program's environment")));
     }
-    if !object.is_file() {
-        return Err(error(format!("describes {}, which does not exist", object.display())));
+    if let Some(missing) = object.as_ref().filter(|object| !object.is_file()) {
+        return Err(error(format!("describes {}, which does not exist", missing.display())));
     }
     if let Some(name) = parsed
         .options
@@ -65,12 +67,12 @@ pub(super) fn built(description: &Path) -> Result<Manager, ManagerError> {
     Ok(Manager {
         base: parsed.name.clone(),
         name: parsed.name,
-        object: Some(object),
+        kind: if object.is_some() { ManagerSource::Built } else { ManagerSource::Java },
+        object,
         environment: parsed.environment.into_iter().collect(),
         version: parsed.version,
         origin: parsed.origin,
         about: parsed.about,
-        kind: ManagerSource::Built,
         group: parsed.group,
         stands_for: None,
         layers: vec![],
@@ -82,7 +84,13 @@ pub(super) fn built(description: &Path) -> Result<Manager, ManagerError> {
 /// The manager that a description in the user's own folder describes. Its group is its own.
 pub(super) fn added(description: &Path) -> Result<Manager, ManagerError> {
     built(description)
-        .map(|manager| Manager { kind: ManagerSource::Added, group: Group::Added, ..manager })
+        .and_then(|manager| match manager.is_java() {
+            true => Err(ManagerError::Description {
+                path: description.display().to_string(),
+                reason: "has no object".into(),
+            }),
+            false => Ok(Manager { kind: ManagerSource::Added, group: Group::Added, ..manager }),
+        })
         .map_err(|error| match error {
             ManagerError::Description { path, reason } => ManagerError::Added { path, reason },
             other => other,

@@ -1,12 +1,12 @@
 //! One manager: its name in rows, and what is preloaded and set for it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::places::Places;
-use crate::stack::{Layer, LayerKind, ManagerOption};
+use crate::stack::{self, Layer, ManagerOption};
 
 /// Where a manager comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ const COLLECTORS: [&str; 7] = ["tithe", "tithe-collect", "bdw", "bdw-nofree", "b
 pub fn collects(stack: &str) -> bool {
     let settings = stack.rsplit('/').next().unwrap_or(stack);
     let base = settings.split(',').next().unwrap_or(settings);
-    COLLECTORS.contains(&base) || stack.split('/').any(|layer| layer == LayerKind::Sweep.as_str())
+    COLLECTORS.contains(&base) || stack.split('/').filter_map(stack::named).any(|layer| layer.collects)
 }
 
 /// Collectors that reclaim nothing where the program frees, by their names in rows.
@@ -114,18 +114,37 @@ pub fn filled(text: &str, program: &str) -> String {
     text.replace("{program}", &program.replace('/', "_"))
 }
 
+/// What stands for the scratch folder of a run.
+const FOLDER: &str = "{tmp}";
+
+/// The environment of a stack, with the scratch folder of a run where it is named.
+pub fn in_folder(environment: &[(String, String)], folder: &Path) -> impl Iterator<Item = (String, String)> {
+    let folder = folder.display().to_string();
+    environment.iter().map(move |(name, value)| (name.clone(), value.replace(FOLDER, &folder)))
+}
+
+/// Whether the environment of a stack names it: so do the collectors of Java, which write a log.
+pub fn uses_folder(environment: &[(String, String)]) -> bool {
+    environment.iter().any(|(_, value)| value.contains(FOLDER))
+}
+
 impl Manager {
+    /// Whether it is a collector of Java's virtual machine.
+    pub fn is_java(&self) -> bool {
+        self.kind == ManagerSource::Java
+    }
+
     /// Whether garbage is collected, by the manager or by a layer, so that freed blocks may wait: by group or by name,
     /// for nothing in an object shows it.
     pub fn collects(&self) -> bool {
         matches!(self.group, Group::Jvm | Group::Collectors)
             || COLLECTORS.contains(&self.base.as_str())
-            || self.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
+            || self.layers.iter().any(|layer| layer.kind.collects)
     }
 
     /// Why no layer can stand in front of it, if none can.
     pub fn why_no_layers(&self) -> Option<&'static str> {
-        if self.kind == ManagerSource::Java {
+        if self.is_java() {
             return Some(
                 "it is a collector of Java's virtual machine and serves no malloc, so a layer would see only \
                  the C library's; take LAYER/glibc for what the virtual machine allocates by malloc",

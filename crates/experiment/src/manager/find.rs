@@ -5,7 +5,7 @@ use heaptoll_catalog::did_you_mean;
 use super::definition::{Group, Manager, ManagerSource, glibc};
 use super::error::ManagerError;
 use super::stacked::{stacked, with_options};
-use crate::stack::{self, LAYERS, LayerKind};
+use crate::stack;
 
 /// A stack as it is written ([`crate::stack`]): layers, and a manager by name, or by path when its name has a `/`.
 ///
@@ -102,9 +102,10 @@ fn no_layer(word: &str) -> Option<ManagerError> {
     let (part, _) = word.split_once('/')?;
     let name = part.split(['=', ',']).next().unwrap_or(part);
     let meant = !name.is_empty() && !name.starts_with(['.', '~']) && !std::path::Path::new(part).exists();
+    let known: Vec<&str> = stack::installed().ok()?.iter().map(|kind| kind.name.as_str()).collect();
     meant.then(|| ManagerError::NoLayer {
         name: name.into(),
-        suggestion: did_you_mean(name, LAYERS.map(LayerKind::as_str)),
-        known: LAYERS.map(LayerKind::as_str).join(", "),
+        suggestion: did_you_mean(name, known.iter().copied()),
+        known: known.join(", "),
     })
 }

@@ -1,16 +1,16 @@
 //! The managers of this machine, in the order in which they are listed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::built::{added, built};
 use super::debian;
 use super::definition::{Manager, glibc};
 use super::error::ManagerError;
 use super::settings::with_settings;
-use crate::places::Places;
+use crate::places::{Places, descriptions};
 
 /// The order in which managers are listed; names not in it follow by alphabet.
-const ORDER: [&str; 24] = [
+const ORDER: [&str; 29] = [
     "tithe",
     "tithe-collect",
     "tithe-explicit",
@@ -37,6 +37,11 @@ const ORDER: [&str; 24] = [
     "quickfit",
     "pow2",
     "bump",
+    "jvm-serial",
+    "jvm-parallel",
+    "jvm-g1",
+    "jvm-shenandoah",
+    "jvm-zgc",
 ];
 
 /// Every manager known on this machine: glibc, then those built here, then Debian's, then those that the user has added.
@@ -58,24 +63,28 @@ pub(super) fn known_with(places: &Places, added_below: &Path) -> Result<Vec<Mana
     Ok(installed.into_iter().chain(added.into_iter().map(with_settings)).collect())
 }
 
-/// Those that do not depend on the user.
+/// The same and the collectors of Java, for commands that run whole programs: these serve no malloc. Whether a program's
+/// virtual machine has them is found for each.
 ///
 /// # Errors
 /// As [`known`].
-pub fn installed(places: &Places) -> Result<Vec<Manager>, ManagerError> {
-    let descriptions = descriptions(&places.managers());
-    let mut built: Vec<Manager> = descriptions.iter().map(|path| built(path)).collect::<Result<_, _>>()?;
-    let rank = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
-    built.sort_by(|a, b| rank(&a.name).cmp(&rank(&b.name)).then_with(|| a.name.cmp(&b.name)));
+pub fn known_with_java(places: &Places) -> Result<Vec<Manager>, ManagerError> {
+    let java = described(places)?.into_iter().filter(Manager::is_java);
+    Ok(known(places)?.into_iter().chain(java).collect())
+}
+
+/// Those that do not depend on the user.
+fn installed(places: &Places) -> Result<Vec<Manager>, ManagerError> {
+    let built = described(places)?.into_iter().filter(|manager| !manager.is_java());
     let all = std::iter::once(glibc()).chain(built).chain(debian::installed());
     Ok(all.map(with_settings).collect())
 }
 
-/// The descriptions in a folder; none where there is no folder.
-fn descriptions(folder: &Path) -> Vec<PathBuf> {
-    let entries =
-        std::fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
-    let mut descriptions: Vec<PathBuf> = entries.unwrap_or_default();
-    descriptions.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    descriptions
+/// Those of the installation's descriptions.
+fn described(places: &Places) -> Result<Vec<Manager>, ManagerError> {
+    let descriptions = descriptions(&places.managers());
+    let mut built: Vec<Manager> = descriptions.iter().map(|path| built(path)).collect::<Result<_, _>>()?;
+    let rank = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
+    built.sort_by(|a, b| rank(&a.name).cmp(&rank(&b.name)).then_with(|| a.name.cmp(&b.name)));
+    Ok(built)
 }

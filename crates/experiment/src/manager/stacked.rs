@@ -2,7 +2,7 @@
 
 use super::definition::Manager;
 use super::error::ManagerError;
-use crate::stack::{Layer, LayerKind, ManagerOption, StackError, Values, read_options};
+use crate::stack::{Layer, ManagerOption, StackError, Values, read_options};
 
 /// Where the value stands in the key of an option, if not after it.
 const VALUE: &str = "{value}";
@@ -61,14 +61,13 @@ pub(super) fn stacked(layers: Vec<Layer>, mut manager: Manager) -> Result<Manage
     }
     let own: Vec<String> = manager.environment.iter().map(|(name, _)| name.clone()).collect();
     for layer in &layers {
-        if let Some(variable) = layer.kind.variable() {
+        if let Some(variable) = &layer.kind.variable {
             let mut pairs: Vec<String> =
                 layer.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            if layer.kind == LayerKind::Oracle && !own.is_empty() {
-                // The program's environment must be as it was when it was recorded.
+            if layer.kind.hides && !own.is_empty() {
                 pairs.push(format!("hide={}", own.join("+")));
             }
-            manager.environment.push((variable.into(), pairs.join(",")));
+            manager.environment.push((variable.clone(), pairs.join(",")));
         }
     }
     manager.name = name;
@@ -80,27 +79,26 @@ pub(super) fn stacked(layers: Vec<Layer>, mut manager: Manager) -> Result<Manage
 fn nonsense(layers: &[Layer], manager: &Manager) -> Option<String> {
     for (at, layer) in layers.iter().enumerate() {
         if layers[..at].iter().any(|other| other.kind == layer.kind) {
-            return Some(format!("the layer `{}` stands there twice", layer.kind.as_str()));
+            return Some(format!("the layer `{}` stands there twice", layer.kind.name));
         }
     }
-    if layers.iter().skip(1).any(|layer| layer.kind == LayerKind::Oracle) {
-        return Some("`oracle` compares the callers of allocations, so it must be the first layer".into());
+    let first = layers.iter().skip(1).find_map(|layer| Some((&layer.kind.name, layer.kind.first.as_ref()?)));
+    if let Some((name, why)) = first {
+        return Some(format!("`{name}` {why}, so it must be the first layer"));
     }
     if let Some(reason) = manager.why_no_layers() {
         return Some(reason.into());
     }
-    let delaying: Vec<&Layer> = layers.iter().filter(|layer| layer.kind.delays()).collect();
+    let delaying: Vec<&Layer> = layers.iter().filter(|layer| layer.kind.delays).collect();
     match delaying[..] {
         [first, second] => Some(format!(
             "both `{}` and `{}` decide when a block is free; take one",
-            first.kind.as_str(),
-            second.kind.as_str()
+            first.kind.name, second.kind.name
         )),
         [only] if manager.collects() => Some(format!(
             "{} is a collector and itself decides when a block is free, so `{}` in front of it would measure \
              both; take an allocator, for instance tithe-explicit",
-            manager.base,
-            only.kind.as_str()
+            manager.base, only.kind.name
         )),
         _ => None,
     }

@@ -118,6 +118,22 @@ fn a_description_may_share_an_object_and_set_variables() {
     assert_eq!(one.group, Group::Collectors);
 }
 
+/// Those of Java are entries without an object, for commands that run whole programs.
+#[test]
+fn a_collector_of_java_is_an_entry_that_names_the_scratch_folder() {
+    let text = "name = 'jvm-x'\nversion = '1'\norigin = 'a JDK'\ngroup = 'jvm'\n\
+                [environment]\nJAVA_TOOL_OPTIONS = '-Xlog:gc:file=\"{tmp}/x\"'";
+    let (home, known) = described(text);
+    assert!(find(&known.expect("it can be read"), "jvm-x").is_err(), "it serves no malloc");
+    let all = known_with_java(&Places::at(home.path())).expect("it can be read");
+    let java = find(&all, "jvm-x").expect("it is there");
+    assert!(
+        java.is_java() && java.object.is_none() && uses_folder(&java.environment) && is_group(&all, "jvm")
+    );
+    let filled: Vec<_> = in_folder(&java.environment, std::path::Path::new("/s")).collect();
+    assert_eq!(filled, [("JAVA_TOOL_OPTIONS".into(), "-Xlog:gc:file=\"/s/x\"".into())]);
+}
+
 #[test]
 fn added_managers_are_in_their_own_group_only_and_give_way_to_those_that_are_installed() {
     let home = tempfile::tempdir().expect("a temporary folder");

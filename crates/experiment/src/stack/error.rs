@@ -14,8 +14,16 @@ pub enum StackError {
     #[error("layer `{layer}`: {reason}")]
     Value {
         /// The layer.
-        layer: &'static str,
+        layer: String,
         /// What is wrong and what is right.
+        reason: String,
+    },
+    /// A layer's file that cannot be read.
+    #[error("{place}: {reason}; run `make build`, or install heaptoll again")]
+    Damaged {
+        /// The file, and the line in it.
+        place: String,
+        /// What is wrong with it.
         reason: String,
     },
     /// No such option.

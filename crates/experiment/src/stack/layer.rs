@@ -1,32 +1,102 @@
-//! The layers there are, and what each can be set to.
+//! The layers of this installation: each is an object, and the file next to it that says what it can be set to.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::error::StackError;
 use super::option::Values;
-use crate::places::Places;
+use crate::places::{Places, descriptions};
 
-/// What a layer does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LayerKind {
-    /// Holds freed blocks back.
-    Quarantine,
-    /// Collects over the manager's malloc.
-    Sweep,
-    /// Frees objects at a recorded point.
-    Oracle,
-    /// Forwards and nothing else: what any layer costs.
-    Forward,
-    /// The recording layer; without a recorder it only forwards.
-    Record,
-    /// Counts calls.
-    Count,
+/// What a layer is, as `NAME.toml` describes it.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerKind {
+    /// Its name in a stack: that of the file.
+    #[serde(skip)]
+    pub name: String,
+    /// Its place where layers are listed.
+    order: u32,
+    /// One line about it.
+    pub about: String,
+    /// The variable that carries its settings, where it has any.
+    pub variable: Option<String>,
+    /// Whether it changes when blocks are free.
+    #[serde(default)]
+    pub delays: bool,
+    /// Whether it collects garbage over the manager's malloc.
+    #[serde(default)]
+    pub collects: bool,
+    /// What it does that it must be the first layer for, where it must.
+    pub first: Option<String>,
+    /// Whether it hides the manager's variables from the program.
+    #[serde(default)]
+    pub hides: bool,
+    /// Whether the program is to have the same addresses in each run.
+    #[serde(default)]
+    pub fixed_addresses: bool,
+    /// Its settings in the proof run, where they are others.
+    pub in_proof: Option<String>,
+    /// What stands after its `=`, where something does.
+    pub value: Option<LayerValue>,
+    #[serde(default)]
+    pub(super) options: Vec<Spanned<LayerOption>>,
+    /// The file that a run needs, where it needs one.
+    pub file: Option<LayerFile>,
+}
+
+/// A value of a layer's own: `quarantine=2M`.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerValue {
+    /// Its name among the settings.
+    pub setting: String,
+    /// What it may be.
+    pub values: Values,
+    /// The most, of a number.
+    pub(super) most: Option<u64>,
+    example: String,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LayerOption {
+    pub(super) name: String,
+    values: Values,
+    /// The layer's values that need it; with others it is refused. Empty where it can always be left out.
+    #[serde(default)]
+    pub(super) only_with: Vec<String>,
+    #[serde(default)]
+    pub(super) example: String,
+}
+
+/// A file that is made for a program before it runs under the layer.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerFile {
+    /// The option that names it.
+    pub option: String,
+    /// What its name ends with, so that a stack's name shows where it ends.
+    pub ending: String,
+    /// Where it is if none is named, below [`Places::cache`].
+    pub(super) folder: String,
+    /// The layer's values that take none, each with a sentence about it.
+    #[serde(default)]
+    pub(super) without: BTreeMap<String, String>,
+    /// A stack's layer that names one.
+    pub(super) example: String,
+    /// The command that makes it.
+    pub made_by: String,
 }
 
 /// A layer with its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// What it does.
-    pub kind: LayerKind,
+    /// What it is.
+    pub kind: &'static LayerKind,
     /// As written, sizes in their shortest form: `quarantine=2M,check=on`.
     pub word: String,
     /// The value of its name, and options: `("size", "2097152")`, `("check", "on")`.
@@ -40,116 +110,124 @@ impl Layer {
     }
 }
 
-/// When the oracle layer frees objects (preload/layers/core/src/oracle.rs).
-pub(super) const POINTS: [&str; 7] =
-    ["free", "last-use", "unreachable", "delay", "collect", "never", "record"];
+static INSTALLED: LazyLock<Result<Vec<LayerKind>, StackError>> =
+    LazyLock::new(|| Places::find().map_or(Ok(vec![]), |places| read(&places.layers())));
 
-/// Every layer, in the order in which they are listed.
-pub const LAYERS: [LayerKind; 6] = [
-    LayerKind::Quarantine,
-    LayerKind::Sweep,
-    LayerKind::Oracle,
-    LayerKind::Forward,
-    LayerKind::Record,
-    LayerKind::Count,
-];
+/// Every layer that is installed, in the order in which they are listed. None where nothing of heaptoll is found.
+///
+/// # Errors
+/// A layer's file is damaged.
+pub fn installed() -> Result<&'static [LayerKind], StackError> {
+    INSTALLED.as_deref().map_err(Clone::clone)
+}
+
+/// The layer of this name.
+pub fn named(name: &str) -> Option<&'static LayerKind> {
+    installed().ok()?.iter().find(|kind| kind.name == name)
+}
+
+fn read(folder: &Path) -> Result<Vec<LayerKind>, StackError> {
+    let mut kinds: Vec<LayerKind> =
+        descriptions(folder).iter().map(|path| LayerKind::read(path)).collect::<Result<_, _>>()?;
+    kinds.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
+    Ok(kinds)
+}
 
 impl LayerKind {
-    /// Its name in a stack.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            LayerKind::Quarantine => "quarantine",
-            LayerKind::Sweep => "sweep",
-            LayerKind::Oracle => "oracle",
-            LayerKind::Forward => "forward",
-            LayerKind::Record => "record",
-            LayerKind::Count => "count",
-        }
-    }
-
-    /// The variable that carries its settings, where it has any.
-    pub const fn variable(self) -> Option<&'static str> {
-        match self {
-            LayerKind::Quarantine => Some("HEAPTOLL_QUARANTINE"),
-            LayerKind::Sweep => Some("HEAPTOLL_SWEEP"),
-            LayerKind::Oracle => Some("HEAPTOLL_ORACLE"),
-            _ => None,
-        }
-    }
-
-    /// One line about it.
-    pub const fn about(self) -> &'static str {
-        match self {
-            LayerKind::Quarantine => "delays frees until SIZE bytes wait, then frees them all",
-            LayerKind::Sweep => "a conservative mark-sweep collector over the manager's malloc",
-            LayerKind::Oracle => {
-                "frees objects at a point that `heaptoll lab oracle` recorded, whatever the program frees"
+    fn read(path: &Path) -> Result<LayerKind, StackError> {
+        let damaged = |place: String, reason: String| StackError::Damaged { place, reason };
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| damaged(path.display().to_string(), cause.to_string()))?;
+        let line = |at: usize| {
+            let before = text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+            format!("{}, line {}", path.display(), before + 1)
+        };
+        let mut kind: LayerKind = toml::from_str(&text).map_err(|cause| {
+            damaged(line(cause.span().map_or(0, |span| span.start)), cause.message().to_owned())
+        })?;
+        for (at, option) in kind.options.iter().enumerate() {
+            let name = &option.get_ref().name;
+            if kind.options[..at].iter().any(|other| other.get_ref().name == *name) {
+                return Err(damaged(line(option.span().start), format!("names the option `{name}` twice")));
             }
-            LayerKind::Forward => "forwards and does nothing else: what any layer costs",
-            LayerKind::Record => "forwards as the recording layer does without a recorder",
-            LayerKind::Count => "counts calls",
         }
+        kind.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(kind)
     }
 
     /// How it is written with a value that any program bears: `quarantine=2M`.
-    pub const fn example(self) -> &'static str {
-        match self {
-            LayerKind::Quarantine => "quarantine=2M",
-            LayerKind::Oracle => "oracle=record",
-            _ => self.as_str(),
-        }
+    pub fn example(&self) -> String {
+        self.with_value(|value| value.example.clone())
     }
 
     /// How it is written: `quarantine=SIZE`.
-    pub fn pattern(self) -> String {
-        match self {
-            LayerKind::Quarantine => "quarantine=SIZE".into(),
-            LayerKind::Oracle => format!("oracle={}", POINTS.join("|")),
-            _ => self.as_str().into(),
-        }
+    pub fn pattern(&self) -> String {
+        self.with_value(|value| value.values.pattern())
+    }
+
+    fn with_value(&self, text: impl Fn(&LayerValue) -> String) -> String {
+        self.value.as_ref().map_or(self.name.clone(), |value| format!("{}={}", self.name, text(value)))
     }
 
     /// Its options and what they may be.
-    pub fn options(self) -> Vec<(&'static str, Values)> {
-        let words = |all: &[&str]| Values::Words(all.iter().map(|&word| word.to_owned()).collect());
-        match self {
-            LayerKind::Quarantine => vec![
-                ("check", words(&["on", "off"])),
-                ("abort", words(&["on", "off"])),
-                ("evict", words(&["all", "random"])),
-                ("realloc", words(&["delay", "manager"])),
-                ("seed", Values::Number(0, u64::MAX)),
-            ],
-            LayerKind::Sweep => vec![
-                ("every", Values::Size(1)),
-                ("heap", Values::Size(4096)),
-                ("reclaim", Values::Number(1, 1 << 32)),
-                ("free", words(&["ignore", "honour"])),
-                ("markers", Values::Number(1, 64)),
-                ("sweep", words(&["eager", "lazy"])),
-            ],
-            LayerKind::Oracle => vec![
-                ("bytes", Values::Size(1)),
-                ("file", Values::Path),
-                ("check", words(&["off", "pages", "poison"])),
-            ],
-            _ => vec![],
-        }
-    }
-
-    /// Whether it changes when blocks are free.
-    pub const fn delays(self) -> bool {
-        matches!(self, LayerKind::Quarantine | LayerKind::Sweep | LayerKind::Oracle)
+    pub fn options(&self) -> Vec<(&str, Values)> {
+        let options = self.options.iter().map(Spanned::get_ref);
+        options.map(|option| (option.name.as_str(), option.values.clone())).collect()
     }
 
     /// Its shared object.
-    pub fn object(self, places: &Places) -> PathBuf {
-        places.layer(self.as_str())
+    pub fn object(&self, places: &Places) -> PathBuf {
+        places.layer(&self.name)
+    }
+}
+
+impl LayerValue {
+    /// What a layer's value must be, where it is missing, or another is given.
+    pub(super) fn needed(&self, layer: &str, given: Option<&str>) -> String {
+        let LayerValue { setting, values, example, .. } = self;
+        match (values, given) {
+            (Values::Words(words), _) => format!("it needs a {setting}: {layer}={}", words.join(" or ")),
+            (_, None) => format!("it needs a {setting}: {layer}={example}"),
+            (_, Some(text)) => format!("`{text}` is not a {setting}; write 1B, 64K, 2M or the like"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with a file of this content.
+    fn damage(text: &str) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("mine.toml"), text).expect("written");
+        read(folder.path()).expect_err(text).to_string()
     }
 
-    /// The layer that a part of a word names.
-    pub(super) fn of(part: &str) -> Option<LayerKind> {
-        let name = part.split(['=', ',']).next().unwrap_or(part);
-        LAYERS.into_iter().find(|kind| kind.as_str() == name)
+    #[test]
+    fn a_damaged_file_is_refused_with_its_line() {
+        let option = "{ name = \"a\", values = \"path\" }";
+        for (text, expected) in [
+            (
+                format!("order = 1\nabout = \"x\"\noptions = [\n{option},\n{option},\n]"),
+                "line 5: names the option `a` twice",
+            ),
+            ("order = 1\nabout = \"x\"\nabout = \"y\"".into(), "mine.toml, line 3: duplicate key"),
+            ("order = 1\nabout = \"x\"\nanother = 1".into(), "line 3: unknown field `another`"),
+            ("order = 1\nabout = \"x\"\nvalue = {".into(), "line 3"),
+            ("order = 1".into(), "missing field `about`"),
+        ] {
+            let error = damage(&text);
+            assert!(error.contains(expected) && error.contains("make build"), "{error}");
+        }
+    }
+
+    #[test]
+    fn layers_are_listed_in_their_order_each_with_its_value() {
+        let patterns: Vec<String> =
+            installed().expect("all are whole").iter().map(LayerKind::pattern).collect();
+        assert_eq!(patterns[..2], ["quarantine=SIZE", "sweep"]);
+        assert_eq!(patterns[3..], ["forward", "record", "count"]);
+        assert_eq!(named("oracle").map(LayerKind::example).as_deref(), Some("oracle=record"));
     }
 }

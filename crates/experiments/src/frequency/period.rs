@@ -1,6 +1,5 @@
 //! The periods of a collector, as its stack names them, and which of them are compared.
 
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_units::size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +35,7 @@ pub enum Question {
 ///
 /// `sweep,every=8M,reclaim=4,free=honour/mimalloc3` is `sweep,free=honour/mimalloc3` every 8 MiB; each fourth reclaims.
 pub fn part(stack: &str) -> Option<(String, Period)> {
-    let (manager, layer) = layered::part(stack, LayerKind::Sweep)?;
+    let (manager, layer) = layered::part(stack, |kind| kind.collects)?;
     let word = layer.as_ref().map_or(&manager, |layer| &layer.word);
     let words: Vec<&str> = word.split(',').collect();
     let setting = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));

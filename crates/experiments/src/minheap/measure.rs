@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Instant;
 
 use heaptoll_experiment::experiment::ProgramInfo;
-use heaptoll_experiment::java;
+use heaptoll_experiment::extension::extension;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_launcher::Ended;
 use heaptoll_preflight::inspect_program;
@@ -76,7 +76,8 @@ impl ExpectedResult {
         }
         let last_line = |words: &str| attempt.finished.error_tail.contains(words);
         let output = String::from_utf8_lossy(&attempt.finished.output_head);
-        let java = java::is_out_of_memory(&attempt.finished.error_tail) || java::is_out_of_memory(&output);
+        let java = extension().is_out_of_memory(&attempt.finished.error_tail)
+            || extension().is_out_of_memory(&output);
         if attempt.sum(|slot| slot.refused_calls) > 0 || OWN_WORDS.into_iter().any(last_line) || java {
             return Outcome::OutOfMemory;
         }
@@ -194,7 +195,7 @@ impl Plan<'_> {
         row.unlimited_used_high_bytes = Some(used).filter(|used| *used > 0);
         let mapped = unlimited.most(|slot| slot.mapped_high_bytes);
         let resident = unlimited.finished.usage.peak_rss_kib * 1024;
-        let step = if java::is_java(stack) { JAVA_STEP } else { PAGE };
+        let step = if stack.is_java() { JAVA_STEP } else { PAGE };
         let start = [used, mapped, resident].into_iter().find(|bytes| *bytes > 0).unwrap_or(step);
         let mut search = Search::new(Question {
             start,

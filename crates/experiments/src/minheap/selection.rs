@@ -1,8 +1,6 @@
 //! Selects the collectors to search, and the allocators of the baselines.
 
-use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_units::{read_percent, size, size_text};
 
 use heaptoll_command::context::Messages;
@@ -15,7 +13,7 @@ const HEAP: &str = "heap";
 
 /// Whether a stack has a heap that can be fixed.
 fn has_heap(manager: &Manager) -> bool {
-    manager.options.contains_key(HEAP) || manager.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
+    manager.options.contains_key(HEAP) || manager.layers.iter().any(|layer| layer.kind.collects)
 }
 
 /// Whether a stack collects in a heap that can be fixed and is not: one whose smallest heap can be searched.
@@ -112,7 +110,7 @@ pub fn comparable(
     collectors: &[Manager],
     named: &[String],
 ) -> Result<Vec<Manager>, Failure> {
-    match collectors.iter().all(java::is_java) && !collectors.is_empty() {
+    match collectors.iter().all(Manager::is_java) && !collectors.is_empty() {
         false => Ok(allocators),
         true if named.is_empty() => Ok(vec![]),
         true => Err(Failure::Usage(
@@ -152,7 +150,7 @@ pub fn baseline_name(allocator: &str, every: u64, honour: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_experiment::manager::glibc;
+    use heaptoll_experiment::manager::{ManagerSource, glibc};
 
     use heaptoll_command::context::Silent;
 
@@ -185,7 +183,7 @@ mod tests {
 
     #[test]
     fn collectors_of_java_have_no_baseline() {
-        let java: Vec<Manager> = java::collectors().collect();
+        let java = [Manager { kind: ManagerSource::Java, ..glibc() }];
         let none = comparable(vec![glibc()], &java, &[]).map(|left| left.len());
         assert_eq!(none.map_err(|failure| failure.to_string()), Ok(0));
         assert!(comparable(vec![glibc()], &java, &["glibc".into()]).is_err());

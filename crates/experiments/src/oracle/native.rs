@@ -6,7 +6,6 @@ use std::time::Duration;
 use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::launch::{self, Invocation};
 use heaptoll_experiment::runner::{environment_of, page_in};
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_launcher::Ended;
 use heaptoll_oracle::OracleFile;
 use heaptoll_scratch::Scratch;
@@ -19,7 +18,7 @@ use heaptoll_runs::preparation::pairing::Machine;
 /// The layer's variable.
 pub const VARIABLE: &str = "HEAPTOLL_ORACLE";
 /// The layer's name on the statistics page.
-const LAYER: &str = "oracle";
+pub const LAYER: &str = "oracle";
 /// Native runs that must follow the sequence, at fixed addresses.
 const RUNS: u32 = 2;
 /// Bytes of memory that a block takes in a run with pages of its own.
@@ -199,7 +198,7 @@ impl Native<'_> {
         Invocation {
             command: self.program.command_in(scratch.path()),
             environment,
-            preload: vec![LayerKind::Oracle.object(self.context.places)],
+            preload: vec![self.context.places.layer(LAYER)],
             stdin: self.program.stdin.as_ref().map(PathBuf::from),
             timeout: self.timeout,
             ..Invocation::default()

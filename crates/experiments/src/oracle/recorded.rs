@@ -7,12 +7,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_oracle::{About, OracleFile, file};
 use heaptoll_preflight::inspect_program;
 use heaptoll_reftrace_host::{Image, Options, Tracer};
 
-use super::native::VARIABLE;
+use super::native::{LAYER, VARIABLE};
 use super::reachability::{Both, Graph};
 use super::request::Request;
 use heaptoll_command::context::Context;
@@ -24,7 +23,7 @@ fn stack(program: &ProgramInfo, graph: bool, context: &Context) -> StackInfo {
     StackInfo {
         program: program.name.clone(),
         name: "glibc".into(),
-        preload: vec![LayerKind::Oracle.object(context.places).display().to_string()],
+        preload: vec![context.places.layer(LAYER).display().to_string()],
         environment: vec![(VARIABLE.into(), format!("point={}", if graph { "keep" } else { "record" }))],
         ..StackInfo::default()
     }
@@ -54,7 +53,7 @@ pub fn record(
     let cell = Cell::alone(program, stack(program, request.graph, context));
     let runner = TracedRunner { copied: None, tracer, context: *context, protocol: &request.protocol };
     // Calls count where they arrive at the layer, as they do natively.
-    let layer = LayerKind::Oracle.object(context.places);
+    let layer = context.places.layer(LAYER);
     let only_in = layer.file_name().map(|name| format!("/{}", name.to_string_lossy())).unwrap_or_default();
     let options = Options {
         references: true,

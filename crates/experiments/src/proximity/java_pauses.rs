@@ -1,8 +1,8 @@
 //! Programs in Java: their pauses come from the logs of their virtual machines, and take their place among the events.
 
 use heaptoll_event_log::{Collection, ProcessEvents};
-use heaptoll_experiment::java::{self, JavaLog};
 use heaptoll_experiment::manager::Manager;
+use heaptoll_java::JavaLog;
 
 use heaptoll_command::failure::Failure;
 
@@ -16,7 +16,7 @@ pub const LEAST_PERIOD: u64 = 1 << 20;
 /// # Errors
 /// Some are, and others collect the heap of C: one program cannot have both.
 pub fn are_java(stacks: &[Manager]) -> Result<bool, Failure> {
-    match stacks.iter().filter(|stack| java::is_java(stack)).count() {
+    match stacks.iter().filter(|stack| stack.is_java()).count() {
         0 => Ok(false),
         all if all == stacks.len() => Ok(true),
         _ => Err(Failure::Usage(
@@ -61,7 +61,7 @@ pub fn allocated(processes: &[ProcessEvents], logs: &[JavaLog]) -> u64 {
 #[cfg(test)]
 mod tests {
     use heaptoll_event_log::Request;
-    use heaptoll_experiment::manager;
+    use heaptoll_experiment::manager::{self, ManagerSource};
 
     use super::*;
 
@@ -86,7 +86,7 @@ mod tests {
     }
 
     fn log(pid: u32, text: &str) -> JavaLog {
-        JavaLog { pid, log: heaptoll_experiment::gc_log::GcLog::read(text.as_bytes()).expect("a log") }
+        JavaLog { pid, log: heaptoll_java::GcLog::read(text.as_bytes()).expect("a log") }
     }
 
     #[test]
@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn collectors_of_java_and_of_c_are_not_mixed() {
-        let known: Vec<Manager> = std::iter::once(manager::glibc()).chain(java::collectors()).collect();
+        let java = |name: &str| Manager { name: name.into(), kind: ManagerSource::Java, ..manager::glibc() };
+        let known = [manager::glibc(), java("jvm-g1"), java("jvm-serial")];
         let stacks = |words: &[&str]| -> Vec<Manager> {
             words.iter().map(|word| manager::find(&known, word).expect("a stack")).collect()
         };

@@ -188,10 +188,12 @@ impl Plan<'_> {
         let load = Set { preload: vec![layer], environment: vec![file] };
         let attempt = self.runs.attempt_with_load(program, &set, &load)?;
         let mut processes = events.read().map_err(|error| Failure::Trouble(Box::new(error)))?;
-        let unreadable = attempt.java.as_ref().err().map(ToString::to_string);
-        let logs = attempt.java.as_deref().unwrap_or_default();
-        java_pauses::add_pauses(&mut processes, logs);
-        let allocated = java_pauses::allocated(&processes, logs);
+        let (logs, unreadable) = match heaptoll_java::logs(attempt.scratch.path()) {
+            Ok(logs) => (logs, None),
+            Err(why) => (vec![], Some(why.to_string())),
+        };
+        java_pauses::add_pauses(&mut processes, &logs);
+        let allocated = java_pauses::allocated(&processes, &logs);
         let lost = events.lost().map_err(|error| Failure::Trouble(Box::new(error)))?;
         let mut run_events = EventRun {
             attempt,

@@ -1,7 +1,6 @@
 //! Selects the collectors and their periods.
 
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::stack::LayerKind;
 
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
@@ -16,7 +15,7 @@ const EVERY: &str = "every";
 
 /// Whether a stack's period can be set, and has not been.
 fn check(stack: &Manager) -> Result<(), String> {
-    let swept = stack.layers.iter().find(|layer| layer.kind == LayerKind::Sweep);
+    let swept = stack.layers.iter().find(|layer| layer.kind.collects);
     let set = |option: &str| match swept {
         Some(layer) => layer.settings.iter().any(|(name, _)| name == option),
         None => stack.set.iter().any(|name| name == option),
@@ -61,7 +60,7 @@ pub fn stacks(known: &[Manager], words: &[String], messages: &dyn Messages) -> R
 /// The options of a period: serial marking and eager sweeps put all of the collector's work into the pauses, so that
 /// the requests between them are the program's own. What the user has set stays.
 pub fn options(stack: &Manager, every: u64) -> String {
-    let swept = stack.layers.iter().find(|layer| layer.kind == LayerKind::Sweep);
+    let swept = stack.layers.iter().find(|layer| layer.kind.collects);
     let mut text = format!("{EVERY}={every}");
     for (option, value) in [("markers", "1"), ("sweep", "eager")] {
         let has = swept.is_some() || stack.options.contains_key(option);

@@ -7,13 +7,13 @@ use heaptoll_experiment::comparison::{Metric, Ratios};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::setting::Settings;
 use heaptoll_experiment::side::Side;
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_experiment::sweep::{self, Sweep, Swept, sweep};
 use heaptoll_oracle::{FreePoint, file};
 use heaptoll_statistics::median;
 
 use super::figures::{Alive, Curve, Mean, Medians, Reclamation, Row};
 use super::part::part;
+use crate::oracle;
 
 /// The axis of points at which objects are freed.
 pub type Points = Settings<FreePoint, Medians>;
@@ -66,14 +66,9 @@ fn curve(swept: &Swept<Points>) -> Option<Curve> {
 fn alive(experiment: &Experiment, points: &BTreeSet<FreePoint>) -> Vec<Alive> {
     let mut alive = Vec::new();
     for program in &experiment.programs {
-        let variable = LayerKind::Oracle.variable();
         let settings =
             experiment.stacks.iter().filter(|stack| stack.program == program.name).find_map(|stack| {
-                stack
-                    .environment
-                    .iter()
-                    .find(|(name, _)| Some(name.as_str()) == variable)
-                    .map(|(_, value)| value)
+                stack.environment.iter().find(|(name, _)| name == oracle::VARIABLE).map(|(_, value)| value)
             });
         let path = settings.and_then(|value| value.split(',').find_map(|pair| pair.strip_prefix("file=")));
         // A recording that is gone, or another by now, has no figures.

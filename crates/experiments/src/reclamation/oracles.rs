@@ -9,9 +9,9 @@ use heaptoll_report::format::and_list;
 
 use super::request::Request;
 use crate::oracle;
+use crate::oracle::recordings::{checked, lacks_unreachable};
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::preparation::oracle_files::{checked, lacks_unreachable};
 use heaptoll_runs::workload::Workload;
 
 /// What is there of a program.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_oracle::FreePoint;
 use heaptoll_units::{size, size_label};
 
 use crate::layered;
+use crate::oracle;
 
 /// A point as it is written: `last-use`, `unreachable`, `free`, `delay:64K`, `collect:1M`, `never`.
 pub fn point_label(point: FreePoint) -> String {
@@ -50,7 +50,7 @@ pub fn stack_word(point: FreePoint, oracles: &Path, manager: &str) -> String {
 /// A stack's part in this study: its manager, and when objects are freed, if there is an oracle in front of it. `None` for
 /// a stack that has other layers or settings.
 pub(super) fn part(stack: &str) -> Option<(String, Option<FreePoint>)> {
-    let (manager, layer) = layered::part(stack, LayerKind::Oracle)?;
+    let (manager, layer) = layered::part(stack, |kind| kind.name == oracle::LAYER)?;
     let Some(layer) = layer else { return Some((manager, None)) };
     let point = match (layer.setting("point")?, layer.setting("bytes")) {
         (point, None) => point_of(point)?,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, Protocol};
-use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::named::Named;
 use heaptoll_experiment::store::Store;
@@ -53,7 +52,7 @@ pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Fail
             here.map_err(|error| Failure::Usage(format!("the current folder is not there: {error}")))?;
         working_copy::check(&here).map_err(|error| Failure::Usage(error.to_string()))?;
     }
-    let known = java::known(context.places)?;
+    let known = manager::known_with_java(context.places)?;
     let (managers, varied) = choose_managers(request, &known, context)?;
     let programs = request.workload.resolve(context)?;
     let heaps = request.heaps.as_ref().map(|factors| Heaps { factors, known: &known });

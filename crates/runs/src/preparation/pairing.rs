@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, StackInfo, Turns};
-use heaptoll_experiment::java;
+use heaptoll_experiment::manager::uses_folder;
 use heaptoll_launcher::affinity;
 use heaptoll_preflight::{Effect, Watched};
 use heaptoll_units::whole_bytes;
@@ -157,7 +157,7 @@ pub fn join(
 /// Why a collector of Java does not: what keeps the processor shared after its end would be in its log, too.
 fn of_java(stack: &StackInfo) -> Option<String> {
     let why = "its virtual machine collects in its own threads, and writes a log of them";
-    java::is_set(&stack.environment).then(|| why.to_owned())
+    uses_folder(&stack.environment).then(|| why.to_owned())
 }
 
 /// Whether the next proof run is to go to its end, too: the baseline's made files, and no second run has shown yet

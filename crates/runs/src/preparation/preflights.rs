@@ -6,18 +6,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Protocol, StackInfo};
-use heaptoll_experiment::java;
+use heaptoll_experiment::extension::extension;
 use heaptoll_experiment::lockstep;
-use heaptoll_experiment::manager::{Manager, filled};
+use heaptoll_experiment::manager::{Manager, filled, in_folder};
 use heaptoll_experiment::runner::PINNED;
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_experiment::working_copy;
 use heaptoll_preflight::{Proof, Refusal, Request, Watch, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
 use heaptoll_units::limits;
 
 use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
-use crate::preparation::oracle_files::OracleFiles;
 use crate::preparation::proof_run::ProofRun;
 use crate::preparation::{baseline, pairing};
 use heaptoll_command::context::{Context, Progress};
@@ -125,12 +123,10 @@ pub fn prove(
                 anonymous_bytes: proof.together_bytes,
             };
             let mut proven = stack(manager, name, program, proof, context.places);
-            if java::is_java(manager) {
-                match java::proof(manager, &program.command, scratch.path()) {
+            if manager.is_java() {
+                match extension().proof(manager, &program.command, scratch.path()) {
                     Ok(found) => proven.proof = format!("{found}; {}", proven.proof),
-                    Err(why) => {
-                        return Ok(PreflightOutcome::Refused(Refusal::Java { why: why.to_string() }));
-                    }
+                    Err(why) => return Ok(PreflightOutcome::Refused(Refusal::Stack { why })),
                 }
             }
             // An exit status that the user expects gives no warning.
@@ -163,13 +159,13 @@ fn environment(
         set(name, program.filled(value, scratch).into());
     }
     let own = manager.environment_for(&program.name);
-    for (name, value) in java::in_folder(&own, scratch) {
+    for (name, value) in in_folder(&own, scratch) {
         set(&name, value.into());
     }
-    // The layer that counts stands in front of it, and would be the caller of every allocation.
-    let oracle = manager.layers.iter().find(|layer| layer.kind == LayerKind::Oracle);
-    if let Some(variable) = oracle.and_then(|layer| layer.kind.variable()) {
-        set(variable, "point=record".into());
+    for kind in manager.layers.iter().map(|layer| layer.kind) {
+        if let (Some(variable), Some(settings)) = (&kind.variable, &kind.in_proof) {
+            set(variable, settings.into());
+        }
     }
     if let Some(copy) = directory {
         set("PWD", copy.into());
@@ -304,12 +300,12 @@ impl Preflights<'_> {
     ) -> Result<Result<Served, Refusal>, Failure> {
         let mut served = Served::default();
         let mut proven: Vec<(&Manager, StackInfo, ProofRun)> = Vec::new();
-        let mut oracles = OracleFiles::default();
+        let mut why_not = extension().file_check();
         for (index, (manager, name)) in self.managers.iter().zip(&self.names).enumerate() {
             self.bar.set_text(&format!("preflight: {} under {}", program.name, filled(name, &program.name)));
             let like = proven.iter().find(|(other, ..)| same_objects(other, manager));
-            let found = match (oracles.why_not(manager, program), like) {
-                (Some(why), _) => PreflightOutcome::Refused(Refusal::Oracle { why }),
+            let found = match (why_not(manager, program), like) {
+                (Some(why), _) => PreflightOutcome::Refused(Refusal::Stack { why }),
                 (None, Some((_, other, run))) => {
                     let copied = ProofRun { copied: true, ..run.clone() };
                     PreflightOutcome::Serves(
@@ -398,7 +394,7 @@ fn limits(experiment: &Experiment, program: &ProgramInfo, before: &[ProofRun], g
 /// alike, and one proof serves for both. A manager's own options may decide what it exports.
 fn same_objects(one: &Manager, other: &Manager) -> bool {
     let kinds = |manager: &Manager| manager.layers.iter().map(|layer| layer.kind).collect::<Vec<_>>();
-    let of_layers: Vec<&str> = one.layers.iter().filter_map(|layer| layer.kind.variable()).collect();
+    let of_layers: Vec<&str> = one.layers.iter().filter_map(|layer| layer.kind.variable.as_deref()).collect();
     let rest = |manager: &Manager| {
         let others = manager.environment.iter().filter(|(name, _)| !of_layers.contains(&name.as_str()));
         others.cloned().collect::<Vec<_>>()

@@ -13,7 +13,7 @@ use heaptoll_command::failure::Failure;
 /// The temporary folder cannot be written.
 pub fn make() -> Result<Scratch, Failure> {
     let above = std::env::temp_dir();
-    Scratch::make_repeatable(&above, &Places::secret()).map_err(|error| {
+    Scratch::make_repeatable(&above, &Places::cache()).map_err(|error| {
         Failure::Usage(format!(
             "cannot make a scratch folder in {}: {error}; {}",
             above.display(),

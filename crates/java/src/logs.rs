@@ -6,7 +6,8 @@ use crate::gc_log::{GcLog, GcLogError};
 use heaptoll_stats_page::{SlotRecord, WriterKind};
 use thiserror::Error;
 
-use super::names::{FOLDER, LOG, VARIABLE};
+/// What the names of logs begin and end with, as the descriptions have it (`managers`).
+const LOG: (&str, &str) = ("heaptoll-gc-", ".log");
 
 /// The log of one virtual machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,17 +37,6 @@ pub enum JavaLogError {
         /// What is wrong with it.
         cause: GcLogError,
     },
-}
-
-/// The environment of a run, with its scratch folder where Java's options name it.
-pub fn in_folder<'a>(
-    environment: &'a [(String, String)],
-    folder: &'a Path,
-) -> impl Iterator<Item = (String, String)> + 'a {
-    environment.iter().map(move |(name, value)| match name == VARIABLE {
-        true => (name.clone(), value.replace(FOLDER, &folder.display().to_string())),
-        false => (name.clone(), value.clone()),
-    })
 }
 
 /// The logs in a folder, in order of process numbers. None where no virtual machine ran, or none was given the options;
@@ -122,12 +112,5 @@ mod tests {
         write("heaptoll-gc-8.log", "garbage\n");
         let damaged = logs(folder.path()).expect_err("a damaged log").to_string();
         assert!(damaged.contains("heaptoll-gc-8.log") && damaged.contains("line 1"), "{damaged}");
-    }
-
-    #[test]
-    fn only_javas_options_have_the_folder_put_in() {
-        let set = [(VARIABLE.into(), "-Xlog:gc:file=\"{tmp}/x\"".into()), ("OTHER".into(), "{tmp}".into())];
-        let filled: Vec<_> = in_folder(&set, Path::new("/s")).collect();
-        assert_eq!((filled[0].1.as_str(), filled[1].1.as_str()), ("-Xlog:gc:file=\"/s/x\"", "{tmp}"));
     }
 }

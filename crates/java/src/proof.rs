@@ -6,11 +6,12 @@ use std::process::{Command, Stdio};
 use thiserror::Error;
 
 use super::collectors::collector_of;
-use super::logs::{JavaLogError, in_folder, logs};
-use super::names::VARIABLE;
-use crate::manager::Manager;
+use super::logs::{JavaLogError, logs};
+use heaptoll_experiment::manager::{Manager, in_folder};
 use heaptoll_units::size_text;
 
+/// The variable by which a virtual machine is given options without a change of its command line.
+const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 /// The virtual machine rounds a heap up to whole regions or pages of its own: by so many bytes or that part at most.
 const ROUNDING: (u64, u64) = (4 << 20, 64);
 
@@ -149,12 +150,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::java::collectors::collectors;
-    use crate::manager::find;
-
-    fn stack(word: &str) -> Manager {
-        find(&collectors().collect::<Vec<_>>(), word).expect(word)
-    }
+    use crate::collectors::tests::stack;
 
     fn proved(word: &str, log: Option<&str>) -> Result<String, String> {
         let folder = tempfile::tempdir().expect("a folder");

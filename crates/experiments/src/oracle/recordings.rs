@@ -5,23 +5,30 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::extension::FileCheck;
 use heaptoll_experiment::manager::Manager;
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_oracle::{OracleFile, file};
+
+use super::native::{LAYER, VARIABLE};
 
 /// Files that were read, each once: what is wrong with it.
 #[derive(Debug, Default)]
-pub struct OracleFiles {
+struct OracleFiles {
     read: HashMap<String, Result<OracleFile, String>>,
+}
+
+/// The check of recordings, for those that measure.
+pub fn check() -> FileCheck {
+    let mut files = OracleFiles::default();
+    Box::new(move |manager, program| files.why_not(manager, program))
 }
 
 impl OracleFiles {
     /// Why the manager's oracle does not serve the program; `None` where it does, or there is no oracle.
-    pub fn why_not(&mut self, manager: &Manager, program: &ProgramInfo) -> Option<String> {
-        manager.layers.iter().find(|layer| layer.kind == LayerKind::Oracle)?;
+    fn why_not(&mut self, manager: &Manager, program: &ProgramInfo) -> Option<String> {
+        manager.layers.iter().find(|layer| layer.kind.name == LAYER)?;
         let environment = manager.environment_for(&program.name);
-        let variable = LayerKind::Oracle.variable()?;
-        let (_, settings) = environment.iter().find(|(name, _)| name == variable)?;
+        let (_, settings) = environment.iter().find(|(name, _)| name == VARIABLE)?;
         let path = settings.split(',').find_map(|pair| pair.strip_prefix("file="))?;
         let checked = self.read.entry(path.to_owned()).or_insert_with(|| checked(Path::new(path)));
         let point = settings.split(',').find_map(|pair| pair.strip_prefix("point="));

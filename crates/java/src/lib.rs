@@ -6,13 +6,12 @@
 //! collector and the heap were those that were requested.
 
 mod collectors;
+mod gc_log;
 mod logs;
 mod memory;
-mod names;
 mod proof;
 
-pub use collectors::{collectors, is_java, is_set, known};
-pub use logs::{JavaLog, JavaLogError, in_folder, logs, slots};
+pub use gc_log::{Collector, GcLog, GcLogError, HeapChange, Pause};
+pub use logs::{JavaLog, JavaLogError, logs, slots};
 pub use memory::is_out_of_memory;
-pub use names::VARIABLE;
 pub use proof::{NotJava, proof};
