@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -362,9 +363,10 @@ pub fn stored(db: &str) -> i64 {
         .unwrap_or(0)
 }
 
-/// A word that occurs in no other process's command line.
+/// A word that occurs in no other process's command line, nor in those of a test that runs at the same time.
 pub fn marker(name: &str) -> String {
-    format!("marker-{name}-{}", std::process::id())
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("marker-{}-{name}-{}", NEXT.fetch_add(1, Ordering::Relaxed), std::process::id())
 }
 
 /// How root starts a program as a user without any rights.
