@@ -280,7 +280,7 @@ fn over_at(floors: &[u64; PARTS]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sum::Sum;
+    use heaptoll_callsites::Sum;
 
     const MS: u64 = 1_000_000;
 
