@@ -1,7 +1,6 @@
 //! The figures of `heaptoll leaks`.
 
-use heaptoll_callsites::Sum;
-use heaptoll_callsites::WholeFrame;
+use heaptoll_callsites::{Sum, WholeFrame};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use heaptoll_callsites::Sum;
-use heaptoll_callsites::{WholeFrame, kept_by};
+use heaptoll_callsites::{Sum, WholeFrame, kept_by};
 
 use super::figures::{FreedLast, KeptSite, Kinds, LeakFigures, SiteLeaks};
 use super::found::Found;

@@ -1,7 +1,6 @@
 //! The result of `heaptoll trace lifetimes`, as it goes into JSON.
 
-use heaptoll_callsites::Sum;
-use heaptoll_callsites::WholeFrame;
+use heaptoll_callsites::{Sum, WholeFrame};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,6 @@
 //! The result of `heaptoll trace stat`, as it goes into JSON.
 
-use heaptoll_callsites::Sum;
-use heaptoll_callsites::{WholeFrame, kept_by};
+use heaptoll_callsites::{Sum, WholeFrame, kept_by};
 use heaptoll_trace::{EventKind, Sample};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use heaptoll_callsites::Sum;
-use heaptoll_callsites::WholeFrame;
+use heaptoll_callsites::{Sum, WholeFrame};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
