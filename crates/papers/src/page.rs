@@ -6,6 +6,7 @@ mod claims;
 mod exhibits;
 mod front;
 pub mod list;
+mod paper;
 mod paper_section;
 mod standing;
 mod steps;

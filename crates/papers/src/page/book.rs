@@ -2,7 +2,8 @@
 
 use heaptoll_report::document::{Document, Section};
 
-use super::paper_section::Paper;
+use super::paper::Paper;
+use super::paper_section::section;
 use super::{front, steps, summary};
 use crate::results::Results;
 
@@ -10,7 +11,7 @@ use crate::results::Results;
 pub fn document(results: &Results) -> Document {
     let papers = Paper::all(results);
     let mut whole = front::front(results, &papers);
-    whole.sections.extend(papers.iter().map(Paper::section));
+    whole.sections.extend(papers.iter().map(section));
     whole.sections.extend(steps::section(results));
     whole
 }

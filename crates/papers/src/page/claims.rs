@@ -5,7 +5,7 @@ use heaptoll_report::document::{self, Cell, Intervals, Item, Part, Region, Table
 use heaptoll_report::format::{self, plural};
 
 use super::brackets::{plainly, ratio};
-use super::paper_section::Paper;
+use super::paper::Paper;
 use crate::definition::{Rule, Study, Test};
 use crate::effect::Effect;
 use crate::verdict::{Answer, Tested, Verdict};

@@ -5,7 +5,7 @@ use heaptoll_report::format::{self, and_list};
 
 use super::brackets::{plainly, ratio};
 use super::folded;
-use super::paper_section::Paper;
+use super::paper::Paper;
 use crate::definition;
 use crate::exhibit::{Body, Ours, Pair, Shown};
 

@@ -4,7 +4,7 @@ use heaptoll_report::document::{Cell, Document, Item, Link, Part, Section, Table
 use heaptoll_report::format::plural;
 
 use super::claims::{decided, place};
-use super::paper_section::Paper;
+use super::paper::Paper;
 use super::standing::{Standing, shares, standings};
 use super::{folded, summary};
 use crate::definition::Sentence;

@@ -6,7 +6,7 @@ use heaptoll_report::terminal::{Style, render_document};
 use heaptoll_report::{html, markdown};
 
 use super::book::{abstracts, document, front};
-use super::paper_section::Paper;
+use super::paper::Paper;
 use super::standing::Standing;
 use super::testing::results;
 use crate::definition::Sentence;
