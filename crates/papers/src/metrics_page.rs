@@ -14,7 +14,7 @@ fn metric(metric: &Metric) -> String {
     format!("{} ({})", names.collect::<Vec<_>>().join(", "), metric.about)
 }
 
-/// None of a command that is no step of a study.
+/// None of a command that studies do not run.
 fn row(command: &Comparable) -> Option<String> {
     StepKind::of(command)?;
     let kind = command.name.rsplit([' ', '-']).next().unwrap_or_default();

@@ -98,7 +98,7 @@ impl Step {
         }
     }
 
-    /// Whether its runs are in lockstep, in so many repetitions: from fewer than can claim something nothing is
+    /// Whether its runs are in lockstep, in this number of repetitions: from fewer than can claim something nothing is
     /// compared, and a block takes longer than the same runs one after the other.
     pub fn runs_in_lockstep(&self, repetitions: u32) -> bool {
         let interval = repetitions as usize >= FEWEST_PAIRS;
@@ -159,7 +159,7 @@ impl StepKind {
         matches!(self, StepKind::Graph)
     }
 
-    /// The kind of a command; none where it is no step of a study.
+    /// The kind of a command; none of one that studies do not run.
     #[cfg(test)]
     pub fn of(command: &Comparable) -> Option<StepKind> {
         let name = command.name.rsplit([' ', '-']).next();
