@@ -30,7 +30,9 @@ impl Comparative for Figures {
                 let metric = one.metric.name();
                 for (side, figure) in [("base", one.base), ("new", one.new)] {
                     let value = figure.map(|figure| value(one, figure));
-                    value.into_iter().for_each(|value| facts.of(&program.name, side).put(metric, None, value));
+                    value
+                        .into_iter()
+                        .for_each(|value| facts.of(&program.name, side).put(metric, None, value));
                 }
                 let (mut writer, ratio) = (facts.of(&program.name, "new"), format!("{metric}_ratio"));
                 match one.change {

@@ -294,8 +294,7 @@ fn studies_on_paper() {
     let folder = tempfile::tempdir().unwrap();
     let (page, printed) = (folder.path().join("page.html"), folder.path().join("page.pdf"));
     let opened = "<script>addEventListener('beforeprint', () => console.log('FOLDED ' + document.querySelectorAll('details:not([open])').length));</script></body>";
-    std::fs::write(&page, html::document::render(&studies()).unwrap().replace("</body>", opened))
-        .unwrap();
+    std::fs::write(&page, html::document::render(&studies()).unwrap().replace("</body>", opened)).unwrap();
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"])
         .args(["--disable-background-networking", "--enable-logging=stderr", "--v=0"])

@@ -20,10 +20,13 @@ const ALL: [(Metric, Of); 9] = [
     (Metric::count("not_freed_bytes", "of objects that existed at the end"), |of| {
         Some(of.all.not_freed.bytes as f64)
     }),
-    (Metric::count("percent_lag", "of the program's instructions times bytes, before the first touch"), |of| {
-        share(of, Phase::Lag)
+    (
+        Metric::count("percent_lag", "of the program's instructions times bytes, before the first touch"),
+        |of| share(of, Phase::Lag),
+    ),
+    (Metric::count("percent_use", "the same between the first and the last touch"), |of| {
+        share(of, Phase::Use)
     }),
-    (Metric::count("percent_use", "the same between the first and the last touch"), |of| share(of, Phase::Use)),
     (Metric::count("percent_drag", "the same after the last touch"), |of| share(of, Phase::Drag)),
     (Metric::count("percent_void", "the same of objects never touched"), |of| share(of, Phase::Void)),
 ];
@@ -40,7 +43,9 @@ impl Comparative for Figures {
 
     fn facts(&self) -> Facts {
         let mut facts = Facts::default();
-        for (program, row) in self.programs.iter().flat_map(|one| one.managers.iter().map(|row| (&one.program, row))) {
+        for (program, row) in
+            self.programs.iter().flat_map(|one| one.managers.iter().map(|row| (&one.program, row)))
+        {
             match (&row.problem, &row.figures) {
                 (Some(why), _) => facts.lack(program, &row.manager, why),
                 (None, Some(figures)) => {
@@ -70,7 +75,8 @@ mod tests {
         let options = FigureOptions { clock, sites: false, depth: 0, pointers: false, frames: 3 };
         let mut image = Drag::new(ManagerInfo { collector: false }).figures(options);
         image.all.all.bytes = 64;
-        image.all.space_instructions = Space { lag: 1, in_use: 2, drag: 5, unreclaimed: 9, ..Space::default() };
+        image.all.space_instructions =
+            Space { lag: 1, in_use: 2, drag: 5, unreclaimed: 9, ..Space::default() };
         let row = |manager: &str, problem: Option<&str>| Row {
             manager: manager.into(),
             problem: problem.map(str::to_owned),

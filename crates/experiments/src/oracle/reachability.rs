@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptoll_graph_record::Recorder as GraphRecorder;
 use heaptoll_callsites::Sum;
+use heaptoll_graph_record::Recorder as GraphRecorder;
 use heaptoll_oracle::{Recorder, Recording, RootPoints, Unreachable};
 use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 use heaptoll_trace::graph::{Batch, Reader, Writer};

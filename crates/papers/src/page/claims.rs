@@ -17,7 +17,9 @@ pub fn claim(verdict: &Verdict, paper: &Paper) -> Item {
         id: paper.anchor(&verdict.claim),
         title: format!("{}: {}", verdict.answer.label(), verdict.words),
         text: text.collect(),
-        items: with_regions(verdict, paper.study).map(|(tested, region)| test(tested, region, verdict)).collect(),
+        items: with_regions(verdict, paper.study)
+            .map(|(tested, region)| test(tested, region, verdict))
+            .collect(),
         see: paper.links(verdict, |shown| shown.title.clone()),
         folded: true,
         ..Part::default()
@@ -61,7 +63,8 @@ fn region(test: &Test) -> Region {
 
 fn test(tested: &Tested, region: Region, verdict: &Verdict) -> Item {
     // A claim with one test has its reason already.
-    let reason = (tested.reason != verdict.reason && !tested.reason.is_empty()).then(|| tested.reason.clone());
+    let reason =
+        (tested.reason != verdict.reason && !tested.reason.is_empty()).then(|| tested.reason.clone());
     let detectable = tested.detectable.filter(|_| tested.answer != Answer::NotMeasured).map(detectable);
     let others = tested.other_estimand.iter().flat_map(|other| &other.effects);
     let value = |effect: &document::Effect| {
@@ -94,7 +97,8 @@ fn drawn<'a>(effects: impl IntoIterator<Item = &'a Effect>, region: Region) -> V
     let one = |effect: &Effect| {
         let ends = (effect.basis != Basis::None).then_some((effect.low, effect.high));
         let shown = ends.filter(|_| effect.basis != Basis::Exact);
-        let (text, range) = if region.even { plainly(effect.value, shown) } else { ratio(effect.value, shown) };
+        let (text, range) =
+            if region.even { plainly(effect.value, shown) } else { ratio(effect.value, shown) };
         let (words, basis) = (effect.words.clone(), basis(effect.basis));
         document::Effect { words, text, range, basis, value: effect.value, ends }
     };

@@ -1,6 +1,8 @@
 //! Tables and figures of a paper, with the published values and ours.
 
-use heaptoll_report::document::{Axis, Cell, Chart, Column, Form, Item, Link, Part, Ratio, Series, Table, Tone};
+use heaptoll_report::document::{
+    Axis, Cell, Chart, Column, Form, Item, Link, Part, Ratio, Series, Table, Tone,
+};
 use heaptoll_report::format::{self, and_list};
 
 use super::brackets::{plainly, ratio};
@@ -72,7 +74,8 @@ fn values(body: &Body, cell: impl Fn(&Pair) -> Cell) -> (Vec<String>, Vec<Row>) 
             (headings("", series), places.iter().enumerate().map(row).collect())
         }
         Body::Lines { x_title, series, .. } => {
-            let mut places: Vec<f64> = series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x).collect();
+            let mut places: Vec<f64> =
+                series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x).collect();
             places.sort_by(f64::total_cmp);
             places.dedup();
             let row = |x: &f64| {

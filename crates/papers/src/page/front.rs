@@ -107,7 +107,8 @@ pub fn abstract_of(paper: &Paper) -> Option<Table> {
     // One figure: that of the first claim that is decided, else of the first that has any.
     let figure = |sentence: &&Sentence| {
         let claims = of(sentence);
-        let link = |claim: &&Verdict| Link { id: paper.anchor(&claim.claim), text: claim.answer.label().into() };
+        let link =
+            |claim: &&Verdict| Link { id: paper.anchor(&claim.claim), text: claim.answer.label().into() };
         let links = claims.iter().map(link).collect();
         let measured = claims.iter().filter(|claim| claim.answer != Answer::NotMeasured);
         let shown = measured.min_by_key(|claim| claim.answer == Answer::Undecided);

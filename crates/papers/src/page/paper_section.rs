@@ -19,7 +19,8 @@ pub fn section(paper: &Paper) -> Section {
 /// Our names for the paper's, and why there is none.
 fn substitutes(names: &Names) -> Option<Item> {
     let kinds = [("program", &names.programs), ("manager", &names.managers), ("none", &names.missing)];
-    let rows = kinds.into_iter().flat_map(|(kind, of)| of.iter().map(move |(theirs, ours)| (kind, theirs, ours)));
+    let rows =
+        kinds.into_iter().flat_map(|(kind, of)| of.iter().map(move |(theirs, ours)| (kind, theirs, ours)));
     let table = Table::of(rows)
         .text("", |(kind, ..)| *kind)
         .text("The paper", |(_, theirs, _)| theirs.as_str())

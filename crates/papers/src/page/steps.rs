@@ -84,7 +84,8 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let timed = ["made-time", "2 of 10 programs, 2 managers, 6 repetitions, inputs quick", "1 min 15 s", "wide"];
+        let timed =
+            ["made-time", "2 of 10 programs, 2 managers, 6 repetitions, inputs quick", "1 min 15 s", "wide"];
         assert_eq!(shown(Ended::Whole, StepKind::Run), timed);
         let counted = ["made-time", "2 of 10 programs, 2 managers, inputs quick", "", "left out; wide"];
         assert_eq!(shown(Ended::LeftOut, StepKind::Locality), counted);

@@ -65,7 +65,8 @@ fn every_value_text_and_command_of_the_results_is_on_the_page() {
     results.steps[0].warnings.push(format!("{HOSTILE} crashed"));
     let page = page(&results);
     let (paper, step) = (&results.papers[0], &results.steps[0]);
-    let mut texts = vec!["2026-11-", "took 4", "ratio to cartesian", "0.260", "1.04", "(0.234–0.286)", "88.1"];
+    let mut texts =
+        vec!["2026-11-", "took 4", "ratio to cartesian", "0.260", "1.04", "(0.234–0.286)", "88.1"];
     texts.extend([&results.command, &step.command, &step.planned.step, &step.precision].map(String::as_str));
     texts.extend(results.warnings.iter().chain(&step.warnings).map(String::as_str));
     texts.extend([paper.study.title.as_str(), &paper.study.source, "sunos", "cut at its deadline"]);
@@ -180,11 +181,8 @@ fn where_nothing_is_published_there_is_no_column_of_it() {
 
 #[test]
 fn many_warnings_are_folded_after_the_first() {
-    let results = Results {
-        warnings: (0..6).map(|at| format!("warning {at}")).collect(),
-        complete: true,
-        ..each()
-    };
+    let results =
+        Results { warnings: (0..6).map(|at| format!("warning {at}")).collect(), complete: true, ..each() };
     let front = front(&results);
     assert_eq!(front.warnings.len(), 3);
     let markdown = markdown::render(&front);

@@ -22,7 +22,8 @@ const MANAGERS: [&str; 11] = [
     "tithe",
 ];
 const PAPERS: [&str; 4] = ["zorn1992", "detlefs1994", "boehm-myths", "sareen2022"];
-const CLAIM: &str = "A conservative collector costs a fifth of the CPU time that the best explicit manager needs";
+const CLAIM: &str =
+    "A conservative collector costs a fifth of the CPU time that the best explicit manager needs";
 /// Answers to claims, their colours, and how many comparisons decide them.
 const ANSWERS: [(&str, Tone, usize); 5] = [
     ("holds", Tone::Less, 1),
@@ -35,7 +36,11 @@ const ANSWERS: [(&str, Tone, usize); 5] = [
 /// The page.
 pub fn studies() -> Document {
     let mut noise = Noise(7);
-    let share = |(name, tone, count): &(&str, Tone, usize)| Share { name: (*name).into(), count: *count, tone: *tone };
+    let share = |(name, tone, count): &(&str, Tone, usize)| Share {
+        name: (*name).into(),
+        count: *count,
+        tone: *tone,
+    };
     let verdicts = Section::new("What holds today")
         .state("A claim holds when the whole interval lies in its region.")
         .with_all([Item::Tally(ANSWERS[..3].iter().map(share).collect())])
@@ -62,7 +67,11 @@ fn verdicts(paper: &str, noise: &mut Noise) -> Table {
     let link = |at: usize, text: &str| vec![Link { id: format!("{paper}-claim{at}"), text: text.into() }];
     Table::of(ANSWERS.into_iter().enumerate())
         .text("Today", |(_, (answer, tone, _))| Cell::text(*answer).toned(*tone))
-        .text("The claim", |(at, _)| Cell { range: format!("§5.{at}"), links: link(*at, ""), ..Cell::text(CLAIM) })
+        .text("The claim", |(at, _)| Cell {
+            range: format!("§5.{at}"),
+            links: link(*at, ""),
+            ..Cell::text(CLAIM)
+        })
         .text("What decided", |(at, (.., count))| Cell {
             intervals: (*count > 0).then(|| intervals(*count, noise)),
             links: link(*at, "Table 3"),
@@ -130,7 +139,8 @@ fn wide(paper: &str, noise: &mut Noise) -> Item {
         .each(0..MANAGERS.len(), |at| Column::figures(MANAGERS[*at]), |row, at| cell(row, *at))
         .note("Programs have the same names, in today's versions.")
         .parts("cartesian");
-    let command = "heaptoll run cfrac espresso gawk -m cartesian,kingsley,bw16 -r 10 --size quick --json out.json";
+    let command =
+        "heaptoll run cfrac espresso gawk -m cartesian,kingsley,bw16 -r 10 --size quick --json out.json";
     let repeat = Part {
         title: "Repeat it".into(),
         items: vec![Item::Commands(vec![command.into()])],
@@ -172,7 +182,9 @@ fn bars(noise: &mut Noise) -> Item {
 
 fn lines(noise: &mut Noise) -> Item {
     let series = MANAGERS.iter().take(5).enumerate().map(|(at, name)| {
-        let faults = |size: f64, noise: &mut Noise| (1.0 + at as f64) * 4e6 / size.powf(1.3) * (1.0 + 0.05 * noise.normal());
+        let faults = |size: f64, noise: &mut Noise| {
+            (1.0 + at as f64) * 4e6 / size.powf(1.3) * (1.0 + 0.05 * noise.normal())
+        };
         let sizes = (7..14).map(|power| f64::from(1 << power));
         let points: Vec<(f64, f64)> = sizes.map(|size| (size, faults(size, noise))).collect();
         Series {

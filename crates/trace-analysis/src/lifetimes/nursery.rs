@@ -7,7 +7,6 @@ use heaptoll_callsites::Sum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-
 /// A nursery that is being filled.
 #[derive(Debug, Clone)]
 pub struct Nursery {
