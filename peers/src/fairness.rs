@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use heaptoll_callgrind::profile::{self, Entries};
-use heaptoll_callgrind::tools::{Compilers, Language, run};
+use heaptoll_callgrind::tools::{c_compiler, run};
 use heaptoll_statistics::median;
 
 use crate::error::{Error, IoContext};
@@ -242,7 +242,7 @@ fn workloads(project: &Path, dir: &Path) -> Result<Vec<Workload>, Error> {
 
 fn compile(name: &str, sources: &[PathBuf], dir: &Path) -> Result<String, Error> {
     let target = dir.join(name);
-    let mut command = Compilers::find(false)?.driver(Language::C);
+    let mut command = c_compiler();
     // Without builtins, or the compiler drops pairs of malloc and free that it can see through.
     command.args(["-std=gnu11", "-O2", "-fno-builtin", "-o"]).arg(&target).args(sources);
     run(&mut command, &format!("compiling {name}"), "gcc libc6-dev")?;

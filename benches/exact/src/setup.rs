@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use heaptoll_callgrind::tools::{Compilers, Language, run};
+use heaptoll_callgrind::tools::{c_compiler, run};
 use heaptoll_catalog::{Catalog, Prepared, Program, Size, fill_scratch};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::launch::{self, Finished, Invocation};
@@ -118,7 +118,7 @@ impl Setup {
         let (source, object) = (self.built.path().join("clock.c"), self.built.path().join("clock.so"));
         std::fs::write(&source, include_str!("../programs/clock.c"))
             .map_err(Error::file("write", &source))?;
-        let mut compile = Compilers::find(false)?.driver(Language::C);
+        let mut compile = c_compiler();
         compile.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&object).arg(&source);
         run(&mut compile, "compiling the clock", "gcc libc6-dev")?;
         self.after_manager.push(object);

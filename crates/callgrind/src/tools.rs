@@ -1,73 +1,20 @@
-//! The compilers and other tools of the build, and how they are run: a failing command becomes an error that holds
-//! the command and the end of what it wrote; a missing one names the Debian package that has it.
+//! The C compiler and other tools, and how they are run: a failing command becomes an error that holds the command and
+//! the end of what it wrote; a missing one names the Debian package that has it.
 
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
-/// The language of a translation unit: which compiler driver takes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
-    /// C, and assembly that needs only the preprocessor.
-    C,
-    /// C++.
-    Cxx,
-}
-
 /// How many lines of a failing tool's output are kept.
 const KEPT: usize = 40;
 
-/// The C and C++ compiler drivers.
-#[derive(Debug, Clone)]
-pub struct Compilers {
-    c: Vec<String>,
-    cxx: Vec<String>,
-    /// The first line of the C compiler's `--version`.
-    pub version: String,
-}
-
-impl Compilers {
-    /// Those of the environment (`CC`, `CXX`; a wrapper in front is allowed), else `cc` and `c++`. The C++ one is only
-    /// needed when `cxx` is set.
-    ///
-    /// # Errors
-    /// [`Error::NoTool`] when one is not installed.
-    pub fn find(cxx: bool) -> Result<Compilers, Error> {
-        let words = |variable: &str, default: &str| -> Vec<String> {
-            let value = std::env::var(variable).unwrap_or_default();
-            let words: Vec<String> = value.split_whitespace().map(str::to_string).collect();
-            if words.is_empty() { vec![default.to_string()] } else { words }
-        };
-        let (c, plus) = (words("CC", "cc"), words("CXX", "c++"));
-        let version = version_line(&c, "gcc")?;
-        if cxx {
-            version_line(&plus, "g++")?;
-        }
-        Ok(Compilers { c, cxx: plus, version })
-    }
-
-    /// A command that runs the driver of a language.
-    pub fn driver(&self, language: Language) -> Command {
-        let words = self.command_line(language);
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]);
-        command
-    }
-
-    /// The driver's command line, for `configure`.
-    pub fn command_line(&self, language: Language) -> &[String] {
-        match language {
-            Language::C => &self.c,
-            Language::Cxx => &self.cxx,
-        }
-    }
-}
-
-fn version_line(words: &[String], package: &'static str) -> Result<String, Error> {
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).arg("--version");
-    let text = run(&mut command, &format!("reading the version of {}", words.join(" ")), package)?;
-    Ok(text.lines().next().unwrap_or_default().to_string())
+/// A command of the C compiler: `$CC`, with a wrapper in front if it has one, or `cc`.
+pub fn c_compiler() -> Command {
+    let named = std::env::var("CC").unwrap_or_default();
+    let mut words = named.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words);
+    command
 }
 
 /// Runs a command and returns what it wrote to stdout. `step` describes what it does, `package` provides it.

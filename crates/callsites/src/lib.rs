@@ -12,6 +12,7 @@ mod path;
 mod row;
 mod rows;
 mod short;
+mod sum;
 mod variant;
 
 pub use end::whole;
@@ -22,6 +23,7 @@ pub use path::{Paths, Steps};
 pub use row::Row;
 pub use rows::Rows;
 pub use short::short;
+pub use sum::Sum;
 pub use variant::{function_name, without_variant};
 
 /// Default number of frames of a row.

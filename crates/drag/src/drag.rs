@@ -10,10 +10,11 @@
 
 use std::collections::HashMap;
 
+use heaptoll_callsites::Sum;
 use heaptoll_reftrace::word::Text;
 use heaptoll_reftrace::{Clock as Counted, Event, Owner, Reference, Routine, Sink};
 
-use crate::group::{EndCause, Groups, Sum};
+use crate::group::{EndCause, Groups};
 use crate::lifetime::{Ended, Lifetime, PhaseSink};
 use crate::objects::{Index, Objects};
 use crate::pointers::Pointers;

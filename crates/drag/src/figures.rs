@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use heaptoll_callsites::Rows;
+use heaptoll_callsites::{Rows, Sum};
 use heaptoll_profiles::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::drag::{Drag, Reuse};
-use crate::group::{self, Group, Sum};
+use crate::group::{self, Group};
 use crate::pointers::Pointers;
 use crate::space::Space;
 use crate::stamp::Clock;

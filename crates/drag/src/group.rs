@@ -1,32 +1,9 @@
 //! Sums over objects: all, those of a size class, those of a call site.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use heaptoll_callsites::Sum;
 
 use crate::lifetime::Ended;
 use crate::space::Spaces;
-
-/// Objects and their requested bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Sum {
-    /// Objects.
-    pub objects: u64,
-    /// Requested bytes: of a resized object its last size.
-    pub bytes: u64,
-}
-
-impl Sum {
-    /// Adds an object.
-    pub fn add(&mut self, bytes: u64) {
-        self.objects += 1;
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
-
-    /// The sum.
-    pub fn plus(self, other: Sum) -> Sum {
-        Sum { objects: self.objects + other.objects, bytes: self.bytes.saturating_add(other.bytes) }
-    }
-}
 
 /// How an object ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

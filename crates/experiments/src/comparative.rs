@@ -8,9 +8,8 @@ use heaptoll_trace_reports::lifetimes;
 use schemars::Labelled;
 use thiserror::Error;
 
-use crate::{
-    delay, frequency, instructions, ledger, locality, minheap, proximity, reclamation, replay::graph,
-};
+use crate::replay::{self, graph};
+use crate::{delay, drag, frequency, instructions, ledger, locality, minheap, proximity, reclamation};
 
 /// A command whose results are facts.
 pub struct Comparable {
@@ -23,8 +22,8 @@ pub struct Comparable {
     read: fn(&str) -> Result<Facts, Unreadable>,
 }
 
-/// Every one.
-pub static ALL: [Comparable; 11] = [
+/// Every one: those of studies first, in the order of the kinds of steps.
+pub static ALL: [Comparable; 14] = [
     Comparable {
         name: "run",
         metrics: Experiment::METRICS,
@@ -41,6 +40,9 @@ pub static ALL: [Comparable; 11] = [
     Comparable::of::<minheap::Figures>("lab minheap"),
     Comparable::of::<reclamation::Reclamation>("lab reclamation"),
     Comparable::of::<graph::Figures>("lab replay-graph"),
+    Comparable::of::<drag::Figures>("exact drag"),
+    Comparable::of::<replay::Figures>("trace replay"),
+    Comparable::of::<heaptoll_gate::figures::Figures>("gate"),
 ];
 
 /// JSON that is not what the command writes.

@@ -2,6 +2,7 @@
 
 mod charts;
 mod document;
+mod facts;
 mod figures;
 mod sections;
 

@@ -51,7 +51,8 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Fa
         recorded.push(of_program(request, program, file, &tracer, context)?);
         Ok(())
     })?;
-    let ending = Ending::of(visited.complete, visited.programs.iter().any(|program| !program.is_good()));
+    let has_trouble = visited.failed || visited.programs.iter().any(|program| !program.is_good());
+    let ending = Ending::of(visited.complete, has_trouble);
     let figures = Figures { complete: visited.complete, programs: visited.programs };
     let document = document::document(&figures, shell_command(&request.protocol.repeat_command));
     Ok(Findings { figures, document, ending })

@@ -2,6 +2,9 @@
 
 use heaptoll_units::{count, size_text};
 
+/// The least heap that can be given in bytes: multiples are less.
+const PAGE: f64 = 4096.0;
+
 /// What the places of a metric are.
 #[derive(Debug, Clone, Copy)]
 pub enum Place {
@@ -17,7 +20,7 @@ pub enum Place {
     OneIn,
     /// Shares of the pages that a program touches.
     PageShare,
-    /// Multiples of the smallest heap.
+    /// Multiples of the smallest heap; bytes where it is a page or more.
     Heaps,
     /// Collections a run.
     Collections,
@@ -34,6 +37,7 @@ impl Place {
             Place::Instructions => format!("at {} instructions", count(at)),
             Place::OneIn => format!("reclaiming at one in {}", plain(at)),
             Place::PageShare => format!("in {} % of its pages", plain(100.0 * at)),
+            Place::Heaps if at >= PAGE => format!("in a heap of {}", bytes(at)),
             Place::Heaps => format!("at {} times the smallest heap", plain(at)),
             Place::Collections => format!("at {} collections a run", plain(at)),
         }
@@ -54,5 +58,6 @@ mod tests {
         assert_eq!(Place::Number.words(4.0), "at 4");
         assert_eq!(Place::PageShare.words(0.07), "in 7 % of its pages");
         assert_eq!(Place::Heaps.words(1.5), "at 1.5 times the smallest heap");
+        assert_eq!(Place::Heaps.words(f64::from(16 << 20)), "in a heap of 16M");
     }
 }

@@ -15,7 +15,7 @@ pub fn measured<F: Comparative>(figures: &F) -> Vec<Fact> {
     facts
 }
 
-/// A ratio and its interval of so many pairs.
+/// A ratio and its interval of this number of pairs.
 pub fn interval(ratio: f64, pairs: u32) -> Interval {
     Interval { ratio, low: ratio * 0.9, high: ratio * 1.1, differs: false, pairs }
 }

@@ -32,7 +32,7 @@ use heaptoll_runs::traced::{Cell, LIMIT_S, half_seen, remarks_of};
 const SHIFT_PAGES: u32 = 1237;
 /// Bytes that its environment is longer.
 const PADDING: usize = 2112;
-/// The time limit of a traced run: so much, and so many times an untraced run.
+/// The time limit of a traced run: this time, and this multiple of an untraced run.
 const LEAST_LIMIT_S: f64 = 60.0;
 const SLOWDOWN: f64 = 400.0;
 /// Memory that a traced run takes besides twice the program's, bytes: the tracer, its translations, its rings.

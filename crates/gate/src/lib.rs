@@ -14,6 +14,7 @@ mod document;
 mod estimates;
 mod evidence;
 mod exact;
+mod facts;
 pub mod figures;
 mod followed;
 pub mod functions;

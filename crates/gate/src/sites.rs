@@ -236,7 +236,7 @@ fn merged(rows: HashMap<Path, Sums>, depth: usize) -> HashMap<Path, Sums> {
 enum Site {
     /// The same in both.
     Same(Path, Sums, Sums),
-    /// The same in so many innermost functions: of the base, of the new build.
+    /// The same in this number of innermost functions: of the base, of the new build.
     Alike(usize, Path, Path, Sums, Sums),
     Base(Path, Sums),
     New(Path, Sums),

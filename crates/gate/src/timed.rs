@@ -17,7 +17,7 @@ use super::prepare::BASE;
 use heaptoll_command::context::Context;
 use heaptoll_runs::measurement;
 
-/// Seconds of timed runs that a gate takes where no budget is given: so many times a run, within these bounds.
+/// Seconds of timed runs that a gate takes where no budget is given: this multiple of a run, within these bounds.
 const RUNS: f64 = 36.0;
 const BUDGETS_S: (f64, f64) = (4.0, 60.0);
 

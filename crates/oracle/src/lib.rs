@@ -15,4 +15,4 @@ pub use file::{About, ObjectFile, OracleFile, OracleFileError};
 pub use live::{FreePoint, Live};
 pub use recorder::Recorder;
 pub use recording::{Object, Recording, Site, Unusable};
-pub use unreachable::{Amount, RootPoints, Unreachable};
+pub use unreachable::{RootPoints, Unreachable};

@@ -1,28 +1,12 @@
 //! When objects can be reached no more, from the root points of the recorded run: a collector's point of reclamation,
 //! which does not depend on when the program frees them.
 
+use heaptoll_callsites::Sum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::live::{FreePoint, Live};
 use crate::recording::{Object, Recording};
-
-/// Objects, and their requested bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Amount {
-    /// Objects.
-    pub objects: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-impl Amount {
-    /// One object more.
-    pub fn add(&mut self, bytes: u64) {
-        self.objects += 1;
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
-}
 
 /// What the root points of a run show. Points are numbers of allocations made before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,7 +16,7 @@ pub struct RootPoints {
     /// By object: the first root point at which nothing led to it and the program does not touch it later.
     pub unreachable: Vec<Option<u64>>,
     /// Objects that nothing led to at a root point, and that the program touched later.
-    pub hidden: Amount,
+    pub hidden: Sum,
 }
 
 /// Points of unreachability compared with the program's own frees. Root points are some allocations apart, and each object that
@@ -43,19 +27,19 @@ pub struct Unreachable {
     pub root_points: u64,
     /// Objects that could be reached by a hidden pointer only: at a root point nothing led to them, and the program
     /// touched them later. They are kept until then.
-    pub hidden: Amount,
+    pub hidden: Sum,
     /// Freed by the program when they could not be reached any more at a root point before.
-    pub before_free: Amount,
+    pub before_free: Sum,
     /// Unreachable at the first root point after the program's free.
-    pub at_free: Amount,
+    pub at_free: Sum,
     /// Still reachable at the first root point after the program's free.
-    pub after_free: Amount,
+    pub after_free: Sum,
     /// Freed after the last root point, and reachable until then.
-    pub not_known: Amount,
+    pub not_known: Sum,
     /// Never freed by the program, and unreachable at a root point.
-    pub lost: Amount,
+    pub lost: Sum,
     /// Never freed by the program, and reachable to the end.
-    pub kept: Amount,
+    pub kept: Sum,
     /// Requested bytes alive if objects are freed when they cannot be reached any more.
     pub live: Live,
 }
@@ -82,7 +66,7 @@ impl Recording {
 
 impl Unreachable {
     /// Where an object is counted; `root_points` are in order.
-    fn class(&mut self, object: &Object, unreachable: Option<u64>, root_points: &[u64]) -> &mut Amount {
+    fn class(&mut self, object: &Object, unreachable: Option<u64>, root_points: &[u64]) -> &mut Sum {
         let Some(freed) = object.freed else {
             return if unreachable.is_some() { &mut self.lost } else { &mut self.kept };
         };
@@ -120,7 +104,7 @@ mod tests {
         ];
         let mut recording = Recording { objects, sites: vec![] };
         let unreachable = vec![Some(2), Some(5), Some(7), None, Some(7), None, Some(7), None];
-        let hidden = Amount { objects: 1, bytes: 4 };
+        let hidden = Sum { objects: 1, bytes: 4 };
         let found = recording.set_unreachable(&RootPoints { at: vec![2, 5, 7], unreachable, hidden });
         let bytes = [
             found.before_free,

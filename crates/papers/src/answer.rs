@@ -1,5 +1,6 @@
 //! The answer to a claim.
 
+use heaptoll_statistics::NOT_DECIDED;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,4 +16,16 @@ pub enum Answer {
     Undecided,
     /// The system is not built, or was left out.
     NotMeasured,
+}
+
+impl Answer {
+    /// In words.
+    pub fn label(self) -> &'static str {
+        match self {
+            Answer::Holds => "holds",
+            Answer::Fails => "fails",
+            Answer::Undecided => NOT_DECIDED,
+            Answer::NotMeasured => "not measured",
+        }
+    }
 }

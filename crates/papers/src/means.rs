@@ -24,7 +24,7 @@ pub(super) struct Stated {
 }
 
 impl Stated {
-    /// What is formed over so many programs.
+    /// What is formed over this number of programs.
     fn noun(self, programs: usize) -> &'static str {
         let over_others = self.estimand == Estimand::ProgramsLikeThese && programs >= 3;
         if self.is_order && over_others { "median" } else { "mean" }

@@ -40,7 +40,7 @@ pub(super) struct Outcome {
     pub thin: Vec<String>,
     /// What a collector hardly collected in, and so is not in them.
     pub hardly_collected: Vec<String>,
-    /// So many comparisons of programs that the quantity names are not, for that reason.
+    /// How many comparisons of programs that the quantity names are missing for that reason.
     pub named_hardly: usize,
 }
 

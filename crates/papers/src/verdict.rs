@@ -247,7 +247,7 @@ fn without_controls(
 /// What a test's effects answer.
 struct Judgment {
     answer: Answer,
-    /// So many comparisons are missing.
+    /// How many comparisons are missing.
     missing: usize,
     /// They could turn the answer.
     turns: bool,

@@ -4,20 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use heaptoll_papers::bundled::all;
-use heaptoll_papers::page::book::book;
+use heaptoll_papers::page::book::abstracts;
 use heaptoll_papers::results::{PaperResult, Results};
 use heaptoll_papers::stored;
 use heaptoll_papers::verdict::Answer;
 use heaptoll_report::markdown;
-
-fn word(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Holds => "holds",
-        Answer::Fails => "fails",
-        Answer::Undecided => "not decided",
-        Answer::NotMeasured => "not measured",
-    }
-}
 
 const PAGE: &str = "verdicts.md";
 /// Stored runs: the date by which the page names them, and the files, each a part of the run.
@@ -76,7 +67,7 @@ fn results_folder() -> std::path::PathBuf {
 /// The verdict on a claim, in a word.
 fn verdict(results: &Results, study: &str, claim: &str) -> Option<&'static str> {
     let paper = results.papers.iter().find(|paper| paper.study.name == study)?;
-    paper.verdicts.iter().find(|verdict| verdict.claim == claim).map(|verdict| word(verdict.answer))
+    paper.verdicts.iter().find(|verdict| verdict.claim == claim).map(|verdict| verdict.answer.label())
 }
 
 /// A line of the page; of a mended claim with the verdicts of the runs.
@@ -96,10 +87,10 @@ fn line(text: &str, runs: &[Judged]) -> String {
 }
 
 /// The papers' abstracts, each with the answers of the newest run of its own.
-fn abstracts(runs: &[Judged]) -> String {
+fn abstracts_of(runs: &[Judged]) -> String {
     let mut papers: Vec<(String, String)> = Vec::new();
     for run in runs.iter().rev() {
-        let page = markdown::render(&book(&run.now).abstracts()).replace("\n### ", "\n## ");
+        let page = markdown::render(&abstracts(&run.now)).replace("\n### ", "\n## ");
         for section in page.split("\n## ").skip(1) {
             let (title, table) = section.trim().split_once('\n').expect("a title and a table");
             if papers.iter().all(|(other, _)| other != title) && ANSWERS.iter().any(|one| table.contains(one))
@@ -153,7 +144,7 @@ fn the_page_of_mended_verdicts_is_what_the_stored_figures_give() {
     let page = std::fs::read_to_string(&file).expect("the page");
     let lines: Vec<String> = page.lines().map(|text| line(text, &runs)).collect();
     let mut expected = lines.join("\n") + "\n";
-    for ([begin, end], text) in WRITTEN.into_iter().zip([abstracts(&runs), counts(&runs)]) {
+    for ([begin, end], text) in WRITTEN.into_iter().zip([abstracts_of(&runs), counts(&runs)]) {
         let (before, rest) = expected.split_once(begin).expect("where it begins");
         let (_, after) = rest.split_once(end).expect("where it ends");
         expected = format!("{before}{begin}{text}{end}{after}");

@@ -6,6 +6,7 @@
 
 pub mod decoder;
 pub mod event;
+mod numbered;
 pub mod routine;
 pub mod word;
 

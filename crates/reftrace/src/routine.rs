@@ -1,60 +1,40 @@
 //! Routines of the malloc family that the tracer recognises, with their numbers in its words.
 
-/// A routine; the numbers are those of `tracer/words.h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Routine {
-    /// `malloc`.
-    Malloc = 1,
-    /// `free`, `cfree`.
-    Free = 2,
-    /// `calloc`.
-    Calloc = 3,
-    /// `realloc`.
-    Realloc = 4,
-    /// `reallocarray`.
-    Reallocarray = 5,
-    /// `memalign`.
-    Memalign = 6,
-    /// `posix_memalign`.
-    PosixMemalign = 7,
-    /// `aligned_alloc`.
-    AlignedAlloc = 8,
-    /// `valloc`, `pvalloc`.
-    Valloc = 9,
-    /// `malloc_usable_size`.
-    UsableSize = 10,
-    /// Every `operator new` and `operator new[]` without an alignment.
-    New = 11,
-    /// Those with an alignment.
-    NewAligned = 12,
-    /// Every `operator delete` and `operator delete[]`.
-    Delete = 13,
+use crate::numbered::numbered;
+
+numbered! {
+    /// A routine; the numbers are those of `tracer/words.h`.
+    pub enum Routine {
+        /// `malloc`.
+        Malloc = 1,
+        /// `free`, `cfree`.
+        Free = 2,
+        /// `calloc`.
+        Calloc = 3,
+        /// `realloc`.
+        Realloc = 4,
+        /// `reallocarray`.
+        Reallocarray = 5,
+        /// `memalign`.
+        Memalign = 6,
+        /// `posix_memalign`.
+        PosixMemalign = 7,
+        /// `aligned_alloc`.
+        AlignedAlloc = 8,
+        /// `valloc`, `pvalloc`.
+        Valloc = 9,
+        /// `malloc_usable_size`.
+        UsableSize = 10,
+        /// Every `operator new` and `operator new[]` without an alignment.
+        New = 11,
+        /// Those with an alignment.
+        NewAligned = 12,
+        /// Every `operator delete` and `operator delete[]`.
+        Delete = 13,
+    }
 }
 
 impl Routine {
-    /// All, in order.
-    pub const ALL: [Routine; 13] = [
-        Routine::Malloc,
-        Routine::Free,
-        Routine::Calloc,
-        Routine::Realloc,
-        Routine::Reallocarray,
-        Routine::Memalign,
-        Routine::PosixMemalign,
-        Routine::AlignedAlloc,
-        Routine::Valloc,
-        Routine::UsableSize,
-        Routine::New,
-        Routine::NewAligned,
-        Routine::Delete,
-    ];
-
-    /// The routine of a number.
-    pub fn from_number(number: u64) -> Option<Routine> {
-        usize::try_from(number).ok()?.checked_sub(1).and_then(|index| Routine::ALL.get(index)).copied()
-    }
-
     /// The name in output.
     pub fn name(self) -> &'static str {
         match self {

@@ -4,6 +4,8 @@
 //! set for a store. No reference is 0, so zeroes end the contents of a ring. A word whose highest bit is set is an
 //! event: its kind in bits 56 to 62, a payload in bits 0 to 55, followed by as many words as the kind has.
 
+use crate::numbered::numbered;
+
 /// Highest bit: an event.
 pub const EVENT: u64 = 1 << 63;
 /// Bit of a reference: it is a store.
@@ -53,189 +55,124 @@ impl Reference {
     }
 }
 
-/// Kinds of events, with what follows the payload. `I` is the instructions of the thread that runs, since it began; `M`
-/// its loads in the lower and its stores in the upper 32 bits, both wrapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum EventKind {
-    /// A guarded reference that was not made. Nothing follows.
-    Nothing = 0,
-    /// Payload: the thread that runs now. Nothing follows.
-    Thread = 1,
-    /// Payload: the routine entered + 256 x its family, 0 for that of C. I, M, three arguments in the order of C.
-    Enter = 2,
-    /// Payload: the routine left + 256 x its family + 65536 x (1 + another family that it called, or 0). I, M, the block it returned (0 for none or failure; of `posix_memalign` the block).
-    Leave = 3,
-    /// Payload: the routine that was left by `longjmp` or the like. I, M.
-    Abandon = 4,
-    /// Payload: number of the signal whose handler begins. I, M.
-    Signal = 5,
-    /// The handler has ended. I, M.
-    SignalEnd = 6,
-    /// Payload: `heaptoll_event_kind` that the manager announced. I, M, its value.
-    Announced = 7,
-    /// Payload: protection (1 read, 2 write, 4 execute) + 8 x origin (0 start, 1 mmap, 2 brk, 3 mremap, 4 stack).
-    /// Address, length.
-    Map = 8,
-    /// Address, length.
-    Unmap = 9,
-    /// Payload: protection. Address, length.
-    Protect = 10,
-    /// A system call reads memory. Payload: bytes. Address.
-    KernelLoad = 11,
-    /// A system call writes memory. Payload: bytes. Address.
-    KernelStore = 12,
-    /// A system call that failed in a way in which it would not fail in a native run. Payload: errno + 4096 x its
-    /// number. Nothing.
-    Refused = 13,
-    /// Payload: the call site of the next [`EventKind::Enter`]. Nothing.
-    Site = 14,
-    /// Payload: frames + 256 x the site's number. As many words, the return addresses, innermost first.
-    SiteDefinition = 15,
-    /// Payload: bytes + 2^32 x the number of its [`Text`]. A word whose meaning depends on that, then the bytes, padded
-    /// with zeroes to whole words.
-    Text = 16,
-    /// The last store was of this pointer into the range of the heap. Payload: the pointer + 2^48 x which of the aligned
-    /// words that it wrote to, from 0. Nothing.
-    Pointer = 17,
-    /// No words but I, M.
-    Tick = 18,
-    /// Payload: the new thread. The thread that started it, and [`BY_MANAGER`] if the manager's code did.
-    ThreadStart = 19,
-    /// Payload: the thread that ended. I, M.
-    ThreadEnd = 20,
-    /// Payload: number of the child process, which has a stream of its own. Nothing.
-    Fork = 21,
-    /// Another image follows in a stream of its own. I, M.
-    Exec = 22,
-    /// The process has ended. Payload: its status. I, M.
-    End = 23,
-    /// Padding: as many words as the payload states have no meaning, because the ring's block has no space for the next
-    /// event.
-    Skip = 24,
-    /// The program's `main` begins. I, M.
-    Main = 25,
-    /// A word that the kernel wrote holds a pointer into the range of the heap (payload). Its address.
-    WordAt = 26,
-    /// Payload: 1: a root point begins, 0: it ends. Nothing.
-    Roots = 27,
-    /// Payload: a word that may be a pointer + 2^48 x the number of its [`Place`]. Nothing.
-    Root = 28,
-    /// Payload: 1: a request that the program marks begins, 0: it ends. Nothing.
-    Request = 29,
-    /// `exit` begins: handlers and destructors follow. Nothing.
-    Exit = 30,
-    /// Payload: ns that the tracer's clock passed in a wait that its timeout ended. Nothing.
-    Waited = 31,
-}
-
-/// Where a root lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Place {
-    /// A register of a thread.
-    Register = 0,
-    /// A thread's stack.
-    Stack = 1,
-    /// Data of the program or of a library.
-    Static = 2,
-    /// Other writable memory.
-    Mapping = 3,
-}
-
-impl Place {
-    /// The place of a number.
-    pub fn from_number(number: u64) -> Option<Place> {
-        [Place::Register, Place::Stack, Place::Static, Place::Mapping]
-            .into_iter()
-            .find(|place| *place as u64 == number)
+numbered! {
+    /// Kinds of events, with what follows the payload. `I` is the instructions of the thread that runs, since it began;
+    /// `M` its loads in the lower and its stores in the upper 32 bits, both wrapping.
+    pub enum EventKind {
+        /// A guarded reference that was not made. Nothing follows.
+        Nothing = 0,
+        /// Payload: the thread that runs now. Nothing follows.
+        Thread = 1,
+        /// Payload: the routine entered + 256 x its family, 0 for that of C. I, M, three arguments in the order of C.
+        Enter = 2,
+        /// Payload: the routine left + 256 x its family + 65536 x (1 + another family that it called, or 0). I, M, the
+        /// block it returned (0 for none or failure; of `posix_memalign` the block).
+        Leave = 3,
+        /// Payload: the routine that was left by `longjmp` or the like. I, M.
+        Abandon = 4,
+        /// Payload: number of the signal whose handler begins. I, M.
+        Signal = 5,
+        /// The handler has ended. I, M.
+        SignalEnd = 6,
+        /// Payload: `heaptoll_event_kind` that the manager announced. I, M, its value.
+        Announced = 7,
+        /// Payload: protection (1 read, 2 write, 4 execute) + 8 x origin (0 start, 1 mmap, 2 brk, 3 mremap, 4 stack).
+        /// Address, length.
+        Map = 8,
+        /// Address, length.
+        Unmap = 9,
+        /// Payload: protection. Address, length.
+        Protect = 10,
+        /// A system call reads memory. Payload: bytes. Address.
+        KernelLoad = 11,
+        /// A system call writes memory. Payload: bytes. Address.
+        KernelStore = 12,
+        /// A system call that failed in a way in which it would not fail in a native run. Payload: errno + 4096 x its
+        /// number. Nothing.
+        Refused = 13,
+        /// Payload: the call site of the next [`EventKind::Enter`]. Nothing.
+        Site = 14,
+        /// Payload: frames + 256 x the site's number. As many words, the return addresses, innermost first.
+        SiteDefinition = 15,
+        /// Payload: bytes + 2^32 x the number of its [`Text`]. A word whose meaning depends on that, then the bytes,
+        /// padded with zeroes to whole words.
+        Text = 16,
+        /// The last store was of this pointer into the range of the heap. Payload: the pointer + 2^48 x which of the
+        /// aligned words that it wrote to, from 0. Nothing.
+        Pointer = 17,
+        /// No words but I, M.
+        Tick = 18,
+        /// Payload: the new thread. The thread that started it, and [`BY_MANAGER`] if the manager's code did.
+        ThreadStart = 19,
+        /// Payload: the thread that ended. I, M.
+        ThreadEnd = 20,
+        /// Payload: number of the child process, which has a stream of its own. Nothing.
+        Fork = 21,
+        /// Another image follows in a stream of its own. I, M.
+        Exec = 22,
+        /// The process has ended. Payload: its status. I, M.
+        End = 23,
+        /// Padding: as many words as the payload states have no meaning, because the ring's block has no space for the
+        /// next event.
+        Skip = 24,
+        /// The program's `main` begins. I, M.
+        Main = 25,
+        /// A word that the kernel wrote holds a pointer into the range of the heap (payload). Its address.
+        WordAt = 26,
+        /// Payload: 1: a root point begins, 0: it ends. Nothing.
+        Roots = 27,
+        /// Payload: a word that may be a pointer + 2^48 x the number of its [`Place`]. Nothing.
+        Root = 28,
+        /// Payload: 1: a request that the program marks begins, 0: it ends. Nothing.
+        Request = 29,
+        /// `exit` begins: handlers and destructors follow. Nothing.
+        Exit = 30,
+        /// Payload: ns that the tracer's clock passed in a wait that its timeout ended. Nothing.
+        Waited = 31,
     }
 }
 
-/// What an [`EventKind::Text`] holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Text {
-    /// The name of a frame; the word is its address. Inlined code has several, innermost first.
-    Frame = 1,
-    /// An object file that was loaded; the word is the address of its text.
-    Object = 2,
-    /// A message for the user. The word is 0.
-    Warning = 3,
-    /// The object that contains a routine; the word is the routine's number + 256 x its family.
-    RoutineObject = 4,
-    /// The location of a frame: the address in its object in hexadecimal, a blank, and the object. The word is the
-    /// frame's address.
-    FrameObject = 5,
-    /// A function: its object, a zero byte, its symbol as the object has it; either may be empty. The word is how many
-    /// instructions it has executed itself.
-    Function = 6,
-    /// The object with a function that only routines call, and that was called from elsewhere: a routine was inlined
-    /// there. The word is 256 x the family.
-    Inlined = 7,
-    /// A function that called the standard library, named as in [`Text::Function`]. The word is how many instructions
-    /// that library executed from then until another function called it.
-    Caller = 8,
+numbered! {
+    /// Where a root lies.
+    pub enum Place {
+        /// A register of a thread.
+        Register = 0,
+        /// A thread's stack.
+        Stack = 1,
+        /// Data of the program or of a library.
+        Static = 2,
+        /// Other writable memory.
+        Mapping = 3,
+    }
 }
 
-impl Text {
-    /// The text of a number.
-    pub fn from_number(number: u64) -> Option<Text> {
-        const ALL: [Text; 8] = [
-            Text::Frame,
-            Text::Object,
-            Text::Warning,
-            Text::RoutineObject,
-            Text::FrameObject,
-            Text::Function,
-            Text::Inlined,
-            Text::Caller,
-        ];
-        ALL.into_iter().find(|text| *text as u64 == number)
+numbered! {
+    /// What an [`EventKind::Text`] holds.
+    pub enum Text {
+        /// The name of a frame; the word is its address. Inlined code has several, innermost first.
+        Frame = 1,
+        /// An object file that was loaded; the word is the address of its text.
+        Object = 2,
+        /// A message for the user. The word is 0.
+        Warning = 3,
+        /// The object that contains a routine; the word is the routine's number + 256 x its family.
+        RoutineObject = 4,
+        /// The location of a frame: the address in its object in hexadecimal, a blank, and the object. The word is the
+        /// frame's address.
+        FrameObject = 5,
+        /// A function: its object, a zero byte, its symbol as the object has it; either may be empty. The word is how
+        /// many instructions it has executed itself.
+        Function = 6,
+        /// The object with a function that only routines call, and that was called from elsewhere: a routine was
+        /// inlined there. The word is 256 x the family.
+        Inlined = 7,
+        /// A function that called the standard library, named as in [`Text::Function`]. The word is how many
+        /// instructions that library executed from then until another function called it.
+        Caller = 8,
     }
 }
 
 impl EventKind {
-    const ALL: [EventKind; 32] = [
-        EventKind::Nothing,
-        EventKind::Thread,
-        EventKind::Enter,
-        EventKind::Leave,
-        EventKind::Abandon,
-        EventKind::Signal,
-        EventKind::SignalEnd,
-        EventKind::Announced,
-        EventKind::Map,
-        EventKind::Unmap,
-        EventKind::Protect,
-        EventKind::KernelLoad,
-        EventKind::KernelStore,
-        EventKind::Refused,
-        EventKind::Site,
-        EventKind::SiteDefinition,
-        EventKind::Text,
-        EventKind::Pointer,
-        EventKind::Tick,
-        EventKind::ThreadStart,
-        EventKind::ThreadEnd,
-        EventKind::Fork,
-        EventKind::Exec,
-        EventKind::End,
-        EventKind::Skip,
-        EventKind::Main,
-        EventKind::WordAt,
-        EventKind::Roots,
-        EventKind::Root,
-        EventKind::Request,
-        EventKind::Exit,
-        EventKind::Waited,
-    ];
-
-    /// The kind of a number.
-    pub fn from_number(number: u64) -> Option<EventKind> {
-        EventKind::ALL.get(usize::try_from(number).ok()?).copied()
-    }
-
     /// Words after that of the event.
     pub fn following(self, payload: u64) -> u64 {
         match self {

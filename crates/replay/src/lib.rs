@@ -3,6 +3,7 @@
 mod child;
 pub mod drift;
 pub mod error;
+mod facts;
 pub mod findings;
 pub mod flatten;
 pub mod job;

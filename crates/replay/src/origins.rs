@@ -40,7 +40,7 @@ impl Origins {
         Ok(Origins { source, ahead: Vec::new(), taken: 0, by_slot: Vec::new(), clock_bytes: 0 })
     }
 
-    /// Reads on until so many events have been read, or to the end.
+    /// Reads on until this number of events, or to the end.
     ///
     /// # Errors
     /// The trace cannot be read.

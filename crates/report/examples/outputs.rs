@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use heaptoll_report::experiment::{Extras, document};
-use heaptoll_report::testing::{Shape, book, experiment};
+use heaptoll_report::testing::{Shape, experiment, studies};
 use heaptoll_report::{csv, files, html, json, markdown, parquet, terminal};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -36,9 +36,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         })?;
         std::fs::write(folder.join(format!("{name}.html")), html::document::render(&shown)?)?;
     }
-    std::fs::write(folder.join("book.html"), html::document::render(&book().document())?)?;
-    std::fs::write(folder.join("book.md"), markdown::render(&book().document()))?;
+    std::fs::write(folder.join("studies.html"), html::document::render(&studies())?)?;
+    std::fs::write(folder.join("studies.md"), markdown::render(&studies()))?;
     let style = terminal::Style { color: true, width: Some(100), unicode: true };
-    std::fs::write(folder.join("book-100.txt"), terminal::render_document(&book().document(), &style))?;
+    std::fs::write(folder.join("studies-100.txt"), terminal::render_document(&studies(), &style))?;
     Ok(())
 }

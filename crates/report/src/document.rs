@@ -153,7 +153,7 @@ pub struct Share {
 }
 
 /// `20 confirmed, 6 undecided`; kinds without a member are left out.
-pub(crate) fn tally(shares: &[Share]) -> String {
+pub fn tally(shares: &[Share]) -> String {
     let some = shares.iter().filter(|share| share.count > 0);
     some.map(|share| format!("{} {}", share.count, share.name)).collect::<Vec<_>>().join(", ")
 }

@@ -3,7 +3,6 @@
 //! This crate formats and never computes a statistic: ratios, intervals and verdicts come ready in a
 //! [`heaptoll_experiment::comparison::Comparison`], rows in a [`heaptoll_experiment::experiment::Experiment`].
 
-pub mod book;
 pub mod csv;
 pub mod document;
 pub mod error;

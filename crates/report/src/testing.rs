@@ -3,7 +3,6 @@
 //! Every figure here is invented by a seeded generator. Nothing outside tests may use it: it is part of `cfg(test)` and the
 //! feature `testing`.
 
-mod book;
 mod chart;
 mod comparison;
 mod counts;
@@ -12,6 +11,7 @@ mod info;
 mod noise;
 mod observation;
 mod shape;
+mod studies;
 
 use std::sync::OnceLock;
 
@@ -23,10 +23,10 @@ use noise::Noise;
 use observation::{Invocation, row, track};
 use shape::name_of;
 
-pub use book::book;
 pub use chart::chart;
 pub use heaps::heaps;
 pub use shape::{HOSTILE, Shape};
+pub use studies::studies;
 
 /// An experiment and a plausible comparison of it. Each shape is made up once: its sign flips take a second.
 pub fn experiment(shape: Shape) -> (Experiment, Comparison) {

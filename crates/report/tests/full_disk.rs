@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use heaptoll_report::experiment::{Extras, document as of_experiment};
-use heaptoll_report::testing::{Shape, book, experiment};
+use heaptoll_report::testing::{Shape, experiment, studies};
 use heaptoll_report::{ReportError, csv, files, html, json, markdown, parquet};
 
 /// Set for that process.
@@ -39,7 +39,7 @@ fn nothing_half_written_stays() {
     let old = folder.path().join("old.json");
     std::fs::write(&old, "measured last week").unwrap();
     let (experiment, comparison) = experiment(Shape::Suite);
-    let document = book().document();
+    let document = studies();
     let outputs: [(&str, Writer); 6] = [
         ("old.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
         ("new.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),

@@ -11,7 +11,7 @@ use crate::browser::chromium_or_note;
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Part, Section, Series, Table};
 use heaptoll_report::experiment::{Extras, document as of_experiment};
 use heaptoll_report::html;
-use heaptoll_report::testing::{HOSTILE, Shape, book, experiment};
+use heaptoll_report::testing::{HOSTILE, Shape, experiment, studies};
 use serde_json::Value;
 
 /// Inspects one page through four windows and writes the results into its own document. A window of its own cannot be
@@ -184,16 +184,13 @@ fn a_document() {
 
 #[test]
 #[ignore = "slow: starts Chromium; a page with a chart of each form is in the fast tests"]
-fn studies() {
+fn of_studies() {
     let Some(browser) = chromium_or_note() else { return };
-    let book = book();
-    let page = html::document::render(&book.document()).unwrap();
+    let page = html::document::render(&studies()).unwrap();
     let (views, console) = inspect(&browser, &page);
     assert!(console.is_empty(), "{console:#?}");
-    let exhibits = book.papers.iter().flat_map(|paper| &paper.exhibits);
-    let charts = exhibits.filter(|exhibit| exhibit.chart.is_some()).count();
     for view in views {
-        check_view(&view, charts);
+        check_view(&view, 8);
     }
 }
 
@@ -297,8 +294,7 @@ fn studies_on_paper() {
     let folder = tempfile::tempdir().unwrap();
     let (page, printed) = (folder.path().join("page.html"), folder.path().join("page.pdf"));
     let opened = "<script>addEventListener('beforeprint', () => console.log('FOLDED ' + document.querySelectorAll('details:not([open])').length));</script></body>";
-    std::fs::write(&page, html::document::render(&book().document()).unwrap().replace("</body>", opened))
-        .unwrap();
+    std::fs::write(&page, html::document::render(&studies()).unwrap().replace("</body>", opened)).unwrap();
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"])
         .args(["--disable-background-networking", "--enable-logging=stderr", "--v=0"])

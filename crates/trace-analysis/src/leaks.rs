@@ -14,6 +14,7 @@ mod sites;
 
 use std::collections::HashMap;
 
+use heaptoll_callsites::Sum;
 use heaptoll_trace::graph::{AllocationKind, Event, FreeCause};
 
 pub use figures::{
@@ -25,7 +26,6 @@ pub use plain::{EACH_OBJECT, NeverFreedOf};
 pub use sites::{By, LEAVE_NONE_OUT};
 
 use crate::graph::lost::{Kind, Lost};
-use crate::sum::Sum;
 use found::{SiteSums, add_freed_after_exit};
 use series::LiveSeries;
 

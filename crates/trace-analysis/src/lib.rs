@@ -16,6 +16,3 @@ mod site_sums;
 pub mod stacks;
 pub mod stat;
 pub mod subject;
-mod sum;
-
-pub use sum::Sum;

@@ -4,7 +4,7 @@
 //! sums and when they last changed; when they change again and the maximum was in between, the sums before the change
 //! are those at the maximum.
 
-use crate::sum::Sum;
+use heaptoll_callsites::Sum;
 
 /// Sites that are distinguished; those with higher numbers are merged into the last.
 pub const SITES: u32 = 1 << 20;

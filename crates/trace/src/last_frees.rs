@@ -29,7 +29,7 @@ impl LastFrees {
         LastFrees { freed_for_each, most: 0 }
     }
 
-    /// So many bytes are live after so many were allocated. Returns whether the last frees begin here or later, if the run
+    /// Takes the bytes live and allocated until now. Returns whether the last frees begin here or later, if the run
     /// ends as it is now.
     #[inline]
     pub fn begin_after(&mut self, live_bytes: u64, clock_bytes: u64) -> bool {
@@ -44,7 +44,7 @@ impl LastFrees {
 mod tests {
     use super::*;
 
-    /// The step after which the last frees begin, of steps that allocate (above 0) or free (below 0) so many bytes.
+    /// The step after which the last frees begin, of steps that allocate (above 0) or free (below 0) bytes.
     fn begin(steps: &[i64]) -> usize {
         let (mut last, mut live, mut clock, mut at) = (LastFrees::default(), 0_i64, 0_u64, 0);
         for (step, bytes) in steps.iter().enumerate() {

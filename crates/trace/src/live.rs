@@ -33,7 +33,7 @@ impl Live {
         self.renamed.len()
     }
 
-    /// Bytes that it takes, with so many for each slot that the user of the reader keeps.
+    /// Bytes that it takes, with what the user of the reader keeps for each slot.
     pub(crate) fn needs_bytes(&self, each_object_bytes: u64) -> u64 {
         let objects = u64::from(self.slots).saturating_mul(each_object_bytes);
         let own = (self.renamed.len() as u64).saturating_mul(RENAMED);

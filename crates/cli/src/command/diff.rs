@@ -27,9 +27,9 @@ use crate::exit;
 /// Two files of `heaptoll exact instructions --json` are compared by function: which functions execute the additional
 /// instructions. docs/questions/diff.md
 ///
-/// Two JSON files of another command are compared by figure, the second over the first. These commands are `ledger`,
-/// `exact locality`, `trace lifetimes`, and of `lab` `delay`, `frequency`, `minheap`, `proximity`, `reclamation` and
-/// `replay-graph`. The interval is the widest that the two allow.
+/// Two JSON files of another command are compared by figure, the second over the first. These commands are `ledger`, `gate`,
+/// `exact locality`, `exact drag`, `trace lifetimes`, `trace replay`, and of `lab` `delay`, `frequency`, `minheap`,
+/// `proximity`, `reclamation` and `replay-graph`. The interval is the widest that the two allow.
 ///
 /// Two experiments of `heaptoll run` are compared where they have the same program under the same manager: the second
 /// over the first, by separate runs. They are files of `--db` or `--json`. They were not measured together, so a change

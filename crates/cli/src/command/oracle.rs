@@ -25,8 +25,8 @@ use heaptoll_experiments::oracle::{self, Request};
 /// unreachable. The program may have one thread only. Its effects on files and other processes happen in each run.
 /// docs/lab/reclamation.md says what must be equal in each run.
 ///
-/// Exit status: 0 all well; 1 a native run differs or an early free is not safe (no file is written); 2 bad request;
-/// 130 interrupted.
+/// Exit status: 0 all well; 1 a program could not be recorded, a native run differs, or an early free is not safe (no
+/// file is written); 2 bad request; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("timeout", |arg| arg.default_value(LIMIT)),

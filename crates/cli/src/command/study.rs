@@ -8,7 +8,7 @@ use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_papers::bundled::all;
 use heaptoll_papers::definition::Study;
-use heaptoll_papers::page::book::book;
+use heaptoll_papers::page::book;
 use heaptoll_papers::page::list::list;
 use heaptoll_papers::results::Results;
 use heaptoll_papers::run::folder::Folder;
@@ -169,8 +169,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
 /// # Errors
 /// Standard output is full.
 fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Folder>) -> Result<u8, Failure> {
-    let book = book(results);
-    let document = book.document();
+    let document = book::document(results);
     let mut code = 0;
     if let Some(folder) = folder {
         let pages = Pages { html: Some(TextFile(folder.page())), ..Pages::default() };
@@ -182,7 +181,7 @@ fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Folder>
     let mut verdicts = results.papers.iter().flat_map(|paper| &paper.verdicts).peekable();
     let nothing = verdicts.peek().is_some() && verdicts.all(|verdict| verdict.answer == Answer::NotMeasured);
     let short = results.papers.len() > 1 || outputs.pages.html.is_some() || nothing;
-    let front = short.then(|| book.front());
+    let front = short.then(|| book::front(results));
     Ok(outputs.deliver_with(front.as_ref().unwrap_or(&document), &document, results)?.max(code))
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -185,6 +186,16 @@ impl Fixture {
         self.compile(name, &format!("{PROGRAM_HEAD}{source}"), &[])
     }
 
+    /// Makes this program's path an entry of a catalog; returns the catalog's folder.
+    pub fn entry(&self, name: &str, program: &str) -> String {
+        let entry = format!(
+            "name = \"{name}\"\nabout = \"made for a test\"\ncommand = [\"{program}\"]\n[sizes.quick]\nparameters = {{}}\n"
+        );
+        std::fs::create_dir_all(self.path("catalog")).expect("makes");
+        std::fs::write(self.path(&format!("catalog/{name}.toml")), entry).expect("writes");
+        self.at("catalog")
+    }
+
     /// Compiles a C program statically.
     pub fn static_program(&self, name: &str, source: &str) -> String {
         self.compile(name, &format!("{PROGRAM_HEAD}{source}"), &["-static"])
@@ -362,9 +373,10 @@ pub fn stored(db: &str) -> i64 {
         .unwrap_or(0)
 }
 
-/// A word that occurs in no other process's command line.
+/// A word that occurs in no other process's command line, nor in those of a test that runs at the same time.
 pub fn marker(name: &str) -> String {
-    format!("marker-{name}-{}", std::process::id())
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("marker-{}-{name}-{}", NEXT.fetch_add(1, Ordering::Relaxed), std::process::id())
 }
 
 /// How root starts a program as a user without any rights.

@@ -118,17 +118,8 @@ fn the_papers_periods_have_means_and_are_compared_with_the_papers() {
     let fixture = Fixture::new();
     // Twice the same work in two programs: 40 collections at 8 MiB.
     let longer = FORGETS.replace("64 << 20", "320 << 20");
-    let catalog = fixture.path("catalog");
-    std::fs::create_dir_all(&catalog).expect("makes");
-    for name in ["one", "two"] {
-        let path = fixture.program(name, &longer);
-        let entry = format!(
-            "name = \"{name}\"\nabout = \"forgets\"\ncommand = [\"{path}\"]\n[sizes.quick]\nparameters = {{}}\n"
-        );
-        std::fs::write(catalog.join(format!("{name}.toml")), entry).expect("writes");
-    }
+    let [catalog, _] = ["one", "two"].map(|name| fixture.entry(name, &fixture.program(name, &longer)));
     let file = fixture.at("frequency.json");
-    let catalog = fixture.at("catalog");
     let words =
         ["frequency", "-m", "tithe-collect", "--reclaim", "1", "--every", "8M,32M", "-n", "2", "--quick"];
     fixture

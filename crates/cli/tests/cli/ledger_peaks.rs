@@ -34,6 +34,7 @@ const CACHE: &str = r#"
     #define PER 1000
     #define BYTES 1000
     #endif
+    static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
     static char *kept[28000], *between[28000]; static int used;
     #define HOLD(n) __attribute__((noinline)) static void hold_##n(void) { \
         for (int at = 0; at < n * PER; at++) { \
@@ -88,9 +89,10 @@ fn what_is_mostly_free_is_reported_as_fragmentation_first() {
     let fixture = Fixture::new();
     let source = format!(
         "{CACHE} static char more[1 << 18];
-        int main(void) {{ hold(); usleep(100000); drop(); memset(more, 1, sizeof more);
-            for (int at = 0; at < 100000; at++) {{ void *volatile block = malloc(3000); free(block); \
-                if (at % 1000 == 0) usleep(5000); }} }}"
+        int main(void) {{ double begun = now(); hold(); usleep(100000); drop(); memset(more, 1, sizeof more);
+            double before = now() - begun;
+            for (int at = 0; at < 100000 || now() - begun < 4 * before; at++) {{ \
+                void *volatile block = malloc(3000); free(block); if (at % 1000 == 0) usleep(5000); }} }}"
     );
     let (text, figures) = ledger(&fixture, &[], &[&fixture.program("goes_on", &source)]);
     let peak = figures["peak"].as_u64().expect("an index") as usize;
@@ -106,8 +108,7 @@ fn what_is_mostly_free_is_reported_as_fragmentation_first() {
 fn a_program_that_goes_idle_is_sampled_as_it_is_then() {
     let fixture = Fixture::new();
     let source = format!(
-        "{CACHE} static double now(void) {{ struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + \
-         t.tv_nsec / 1e9; }}
+        "{CACHE}
         int main(void) {{ double begun = now(); hold(); drop(); hold(); usleep(500000 + 4e6 * (now() - begun)); \
          kill(getpid(), SIGKILL); }}"
     );

@@ -232,6 +232,20 @@ fn threads_servers_and_bad_names_are_refused() {
     }
 }
 
+/// Before, the exit status was 0.
+#[test]
+fn of_several_programs_one_that_cannot_be_recorded_makes_the_command_fail() {
+    let fixture = Fixture::new();
+    let sources = [("known", KNOWN), ("thread", THREAD)];
+    let [catalog, _] = sources.map(|(name, source)| fixture.entry(name, &fixture.program(name, source)));
+    let folder = fixture.at("oracles");
+    let words = ["lab", "oracle", "--catalog", &catalog, "-p", "known", "-p", "thread", "--size", "quick"];
+    let output = fixture.heaptoll(&[&words[..], &["--no-proof", "-o", &folder]].concat()).exits(1);
+    output.complains(&["thread", "starts a thread"]);
+    let kept = ["known", "thread"].map(|name| fixture.path(&format!("oracles/{name}.oracle")).exists());
+    assert_eq!(kept, [true, false]);
+}
+
 #[test]
 fn a_file_of_another_command_or_build_or_damaged_serves_nothing() {
     let fixture = Fixture::new();

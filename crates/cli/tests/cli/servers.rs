@@ -146,11 +146,12 @@ fn a_server_that_ends_badly_is_marked() {
 fn a_server_never_ready_or_never_ending_is_marked_at_the_time_limit() {
     let fixture = Fixture::new();
     for how in ["silent", "stubborn"] {
-        let mark = format!("{how} {}", marker(how));
-        let (output, json) = serve(&fixture, &mark, "true", &["-m", "glibc", "--timeout", "1.5"]);
+        let mark = marker(how);
+        let server = format!("{how} {mark}");
+        let (output, json) = serve(&fixture, &server, "true", &["-m", "glibc", "--timeout", "1.5"]);
         output.exits(1).shows(&["over the time limit of 1.5 s"]);
         assert_eq!(rows_of(&json, "glibc", "timed")[0]["outcome"]["kind"], "timeout");
-        assert_none_left(&marker(how));
+        assert_none_left(&mark);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The figures, as in the JSON.
 
-use heaptoll_drag::group::Sum;
+use heaptoll_callsites::Sum;
 use heaptoll_drag::space::Space;
 use heaptoll_drag::{Clock, Figures as ImageFigures};
 use heaptoll_profiles::Profile;

@@ -1,6 +1,7 @@
 //! The document: what was recorded, what is alive by point of reclamation, and what the checks showed.
 
-use heaptoll_oracle::{Amount, Unreachable};
+use heaptoll_callsites::Sum;
+use heaptoll_oracle::Unreachable;
 use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_report::format::shell_command;
 use heaptoll_units::{number, percent, whole_bytes};
@@ -109,7 +110,7 @@ fn alive(programs: &[Program]) -> Section {
 fn unreachable(programs: &[Program]) -> Option<Section> {
     let recorded: Vec<(&Program, &Unreachable)> =
         programs.iter().filter_map(|program| Some((program, program.unreachable.as_ref()?))).collect();
-    let amount = |amount: Amount| format!("{} ({})", number(amount.objects), whole_bytes(amount.bytes));
+    let amount = |sum: Sum| format!("{} ({})", number(sum.objects), whole_bytes(sum.bytes));
     let counts = Table::of(&recorded)
         .caption("Objects (and bytes) that become unreachable")
         .text("program", |(program, _)| program.program.clone())

@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use heaptoll_callsites::Sum;
 use heaptoll_graph_record::Recorder as GraphRecorder;
-use heaptoll_oracle::{Amount, Recorder, Recording, RootPoints, Unreachable};
+use heaptoll_oracle::{Recorder, Recording, RootPoints, Unreachable};
 use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 use heaptoll_trace::graph::{Batch, Reader, Writer};
 use heaptoll_trace::{Ending, Header, Memory, Settings, TraceError, TraceFile};
@@ -91,7 +92,7 @@ fn points(file: &Path, first: u64, recording: &Recording) -> Result<RootPoints, 
             )
         }
     })?;
-    let hidden = Amount { objects: points.hidden_objects, bytes: points.hidden_bytes };
+    let hidden = Sum { objects: points.hidden_objects, bytes: points.hidden_bytes };
     Ok(RootPoints { at: points.at, unreachable: points.unreachable, hidden })
 }
 

@@ -1,40 +1,52 @@
 //! Tables and figures of a paper, with the published values and ours.
 
-use crate::definition::{self, Study};
-use crate::exhibit::{Body, Ours, Pair, Shown};
-use heaptoll_report::book::{self, Exhibit, Pairs};
-use heaptoll_report::document::{self, Axis, Chart, Ratio, Series, Tone};
-use heaptoll_report::format;
+use heaptoll_report::document::{
+    Axis, Cell, Chart, Column, Form, Item, Link, Part, Ratio, Series, Table, Tone,
+};
+use heaptoll_report::format::{self, and_list};
 
 use super::brackets::{plainly, ratio};
+use super::folded;
+use super::paper::Paper;
+use crate::definition;
+use crate::exhibit::{Body, Ours, Pair, Shown};
 
 /// A value and its interval as text.
 type Figure = fn(f64, Option<(f64, f64)>) -> (String, String);
+/// The name of a row and its cells.
+type Row = (String, Vec<Cell>);
 
-/// An exhibit as the page shows it.
-pub fn exhibit(shown: &Shown, study: &Study) -> Exhibit {
-    let defined = study.exhibits.iter().find(|exhibit| exhibit.id == shown.id);
+/// All of it.
+pub fn exhibit(shown: &Shown, paper: &Paper) -> Item {
+    let defined = paper.study.exhibits.iter().find(|exhibit| exhibit.id == shown.id);
     let figure: Figure = if defined.is_some_and(|exhibit| exhibit.as_ratio) { ratio } else { plainly };
-    let pair = |value: &Pair| pair(value, figure);
-    let mut table = match &shown.body {
-        Body::Table { columns, rows } => Pairs {
-            columns: columns.clone(),
-            rows: rows.iter().map(|(name, cells)| (name.clone(), cells.iter().map(pair).collect())).collect(),
-            ..Pairs::default()
-        },
-        Body::Bars { places, series, .. } => by_place(places, series, pair),
-        Body::Lines { x_title, series, .. } => by_x(x_title, series, pair),
-    };
-    table.baseline = defined.map_or_else(String::new, baseline);
-    Exhibit {
-        id: shown.id.clone(),
-        title: shown.title.clone(),
-        text: shown.text.clone(),
-        chart: chart(shown),
-        table,
-        notes: shown.notes.clone(),
-        commands: shown.commands.clone(),
+    let mut text = shown.text.clone();
+    let mut items: Vec<Item> = chart(shown).map(Item::Chart).into_iter().collect();
+    let (columns, rows) = values(&shown.body, |pair| cell(pair, figure));
+    if !rows.is_empty() {
+        let baseline = defined.map_or_else(String::new, baseline);
+        items.push(Item::Table(table(&columns, rows, &shown.notes, &baseline)));
+    } else {
+        text.extend(shown.notes.iter().cloned());
+        if items.is_empty() {
+            text.push("Nothing was measured for this.".into());
+        }
     }
+    if !shown.commands.is_empty() {
+        items.push(folded("Repeat it", vec![], vec![Item::Commands(shown.commands.clone())]));
+    }
+    let bears = paper.verdicts.iter().filter(|verdict| verdict.exhibits.contains(&shown.id)).map(|verdict| {
+        let name = if verdict.place.is_empty() { &verdict.claim } else { &verdict.place };
+        Link { id: paper.anchor(&verdict.claim), text: format!("{name} ({})", verdict.answer.label()) }
+    });
+    Item::Part(Part {
+        id: paper.anchor(&shown.id),
+        title: shown.title.clone(),
+        text,
+        items,
+        see: bears.collect(),
+        ..Part::default()
+    })
 }
 
 /// The baseline of ratios.
@@ -47,39 +59,73 @@ fn baseline(exhibit: &definition::Exhibit) -> String {
     }
 }
 
-/// Rows are the places, columns the series.
-fn by_place(places: &[String], series: &[(String, Vec<Pair>)], pair: impl Fn(&Pair) -> book::Pair) -> Pairs {
-    let row = |(at, place): (usize, &String)| {
-        let cells = series.iter().map(|(_, values)| values.get(at).map_or_else(Default::default, &pair));
-        (place.clone(), cells.collect())
-    };
-    Pairs {
-        columns: columns("", series.iter().map(|(name, _)| name)),
-        rows: places.iter().enumerate().map(row).collect(),
-        ..Pairs::default()
+/// Headings and rows: of bars the places, of lines the places on the axis; a column a series.
+fn values(body: &Body, cell: impl Fn(&Pair) -> Cell) -> (Vec<String>, Vec<Row>) {
+    match body {
+        Body::Table { columns, rows } => {
+            let row = |(name, pairs): &(String, Vec<Pair>)| (name.clone(), pairs.iter().map(&cell).collect());
+            (columns.clone(), rows.iter().map(row).collect())
+        }
+        Body::Bars { places, series, .. } => {
+            let row = |(at, place): (usize, &String)| {
+                let cells = series.iter().map(|(_, pairs)| pairs.get(at).map_or_else(Cell::default, &cell));
+                (place.clone(), cells.collect())
+            };
+            (headings("", series), places.iter().enumerate().map(row).collect())
+        }
+        Body::Lines { x_title, series, .. } => {
+            let mut places: Vec<f64> =
+                series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x).collect();
+            places.sort_by(f64::total_cmp);
+            places.dedup();
+            let row = |x: &f64| {
+                let at = |(_, points): &(String, Vec<(f64, Pair)>)| {
+                    let here = points.iter().find(|(place, _)| place == x);
+                    here.map_or_else(Cell::default, |(_, pair)| cell(pair))
+                };
+                (place(*x), series.iter().map(at).collect())
+            };
+            (headings(x_title, series), places.iter().map(row).collect())
+        }
     }
 }
 
-/// Rows are the places on the axis, columns the series.
-fn by_x(x_title: &str, series: &[(String, Vec<(f64, Pair)>)], pair: impl Fn(&Pair) -> book::Pair) -> Pairs {
-    let mut places: Vec<f64> = series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x).collect();
-    places.sort_by(f64::total_cmp);
-    places.dedup();
-    let row = |x: &f64| {
-        let at = |points: &[(f64, Pair)]| {
-            points.iter().find(|(place, _)| place == x).map(|(_, value)| pair(value))
-        };
-        (place(*x), series.iter().map(|(_, points)| at(points).unwrap_or_default()).collect())
-    };
-    Pairs {
-        columns: columns(x_title, series.iter().map(|(name, _)| name)),
-        rows: places.iter().map(row).collect(),
-        ..Pairs::default()
-    }
+fn headings<T>(corner: &str, series: &[(String, T)]) -> Vec<String> {
+    std::iter::once(corner.to_owned()).chain(series.iter().map(|(name, _)| name.clone())).collect()
 }
 
-fn columns<'a>(corner: &str, names: impl Iterator<Item = &'a String>) -> Vec<String> {
-    std::iter::once(corner.to_owned()).chain(names.cloned()).collect()
+/// The values as a table. Rows without any value are named in a note.
+fn table(columns: &[String], rows: Vec<Row>, notes: &[String], baseline: &str) -> Table {
+    let mut left_out: Vec<(String, Vec<String>)> = Vec::new();
+    let mut shown = Vec::new();
+    for (name, cells) in rows {
+        match wholly_missing(&cells) {
+            Some(why) => match left_out.iter_mut().find(|(known, _)| known == why) {
+                Some((_, names)) => names.push(name),
+                None => left_out.push((why.to_owned(), vec![name])),
+            },
+            None => shown.push((name, cells)),
+        }
+    }
+    let has_ratio = shown.iter().flat_map(|(_, cells)| cells).any(|cell| cell.ratio.is_some());
+    let left_out = left_out.iter().map(|(why, names)| format!("{}: {why}.", and_list(names)));
+    let mut titles = columns.iter();
+    Table::of(shown)
+        .text(titles.next().map_or("", String::as_str), |(name, _)| Cell::text(name))
+        .each(
+            titles.enumerate(),
+            |(_, title)| Column::figures(title),
+            |(_, cells), (at, _)| cells.get(*at).cloned().unwrap_or_default(),
+        )
+        .notes(left_out.chain(notes.iter().cloned()))
+        .parts(if has_ratio { baseline } else { "" })
+}
+
+/// Why a row has no value at all, where one reason is enough.
+fn wholly_missing(cells: &[Cell]) -> Option<&str> {
+    let why = &cells.first()?.missing;
+    let none = |cell: &Cell| cell.text.is_empty() && cell.published.is_empty() && cell.missing == *why;
+    (!why.is_empty() && cells.iter().all(none)).then_some(why)
 }
 
 /// Places are often sizes: whole numbers.
@@ -87,16 +133,13 @@ fn place(x: f64) -> String {
     if x.fract() == 0.0 { format::count(x) } else { format::significant(x) }
 }
 
-fn pair(value: &Pair, figure: Figure) -> book::Pair {
-    let (ours, range) =
-        value.ours.as_ref().map_or_else(Default::default, |ours| figure(ours.value, ours.interval));
-    book::Pair {
-        ours,
-        range,
-        ratio: value.ours.as_ref().and_then(against),
-        paper: value.published.join("–"),
-        missing: value.missing.clone().unwrap_or_default(),
-    }
+fn cell(pair: &Pair, figure: Figure) -> Cell {
+    let published = pair.published.join("–");
+    let Some(ours) = &pair.ours else {
+        return Cell { published, missing: pair.missing.clone().unwrap_or_default(), ..Cell::default() };
+    };
+    let (text, range) = figure(ours.value, ours.interval);
+    Cell { range, ratio: against(ours), published, ..Cell::text(text) }
 }
 
 fn against(ours: &Ours) -> Option<Ratio> {
@@ -121,13 +164,13 @@ fn chart(shown: &Shown) -> Option<Chart> {
             let series = series.iter().map(|(name, values)| {
                 curve(name, values.iter().enumerate().map(|(place, value)| (place as f64, value)))
             });
-            (document::Form::Bars, x, y, series.collect())
+            (Form::Bars, x, y, series.collect())
         }
         Body::Lines { x_title, y_title, log_x, log_y, series } => {
             let axis = |title: &String, log: bool| Axis { title: title.clone(), log, names: vec![] };
             let series =
                 series.iter().map(|(name, points)| curve(name, points.iter().map(|(x, value)| (*x, value))));
-            (document::Form::Lines, axis(x_title, *log_x), axis(y_title, *log_y), series.collect())
+            (Form::Lines, axis(x_title, *log_x), axis(y_title, *log_y), series.collect())
         }
     };
     Some(Chart { title: shown.title.clone(), caption: String::new(), form, x, y, series })
@@ -178,6 +221,10 @@ mod tests {
             places: vec!["cfrac".into(), "gawk".into()],
             series: vec![("kingsley".into(), vec![value, none])],
         };
+        let (columns, rows) = values(&body, |pair| cell(pair, plainly));
+        assert_eq!(columns, ["", "kingsley"]);
+        assert_eq!((rows[0].1[0].published.as_str(), rows[1].0.as_str()), ("1,024", "gawk"));
+        assert_eq!(rows[1].1[0].missing, "not installed");
         let shown = Shown {
             id: "figure1".into(),
             title: "Figure 1".into(),
@@ -186,29 +233,41 @@ mod tests {
             body,
             notes: vec![],
         };
-        let study = &crate::page::testing::results().papers[0].study;
-        let exhibit = exhibit(&shown, study);
-        let series = &exhibit.chart.as_ref().expect("a chart").series[0];
+        let series = &chart(&shown).expect("a chart").series[0];
         assert_eq!((&series.points[..], &series.band[..]), (&[(0.0, 2.0)][..], &[(1.5, 2.5)][..]));
         assert_eq!(series.published, [(0.0, 1024.0)]);
-        let (row, cells) = &exhibit.table.rows[1];
-        assert_eq!((row.as_str(), cells[0].missing.as_str()), ("gawk", "not installed"));
-        assert_eq!(exhibit.table.rows[0].1[0].paper, "1,024");
-        assert_eq!(exhibit.table.columns, ["", "kingsley"]);
     }
 
     #[test]
     fn lines_meet_in_rows_by_their_place() {
-        let series = [
+        let series = vec![
             ("a".to_owned(), vec![(2.0, ours(5.0, None)), (1.0, ours(4.0, None))]),
             ("b".to_owned(), vec![(2.0, ours(6.0, None))]),
         ];
-        let table = by_x("KiB", &series, |value| pair(value, plainly));
-        let names: Vec<&str> = table.rows.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["1", "2"]);
-        assert_eq!(place(0.25), "0.250");
-        assert_eq!((table.rows[0].1[1].ours.as_str(), table.rows[1].1[1].ours.as_str()), ("", "6.000"));
         assert!(curve("a", series[0].1.iter().map(|(x, value)| (*x, value))).band.is_empty());
+        let (x_title, y_title) = ("KiB".to_owned(), String::new());
+        let body = Body::Lines { x_title, y_title, log_x: false, log_y: false, series };
+        let (columns, rows) = values(&body, |pair| cell(pair, plainly));
+        assert_eq!((columns[0].as_str(), rows[0].0.as_str(), rows[1].0.as_str()), ("KiB", "1", "2"));
+        assert_eq!((rows[0].1[1].text.as_str(), rows[1].1[1].text.as_str()), ("", "6.000"));
+        assert_eq!(place(0.25), "0.250");
+    }
+
+    #[test]
+    fn rows_without_any_value_are_named_in_a_note() {
+        let missing = |why: &str| Cell { missing: why.into(), ..Cell::default() };
+        let published = Cell { published: "2".into(), ..missing("left out") };
+        let rows = [
+            ("make", [missing("left out"), missing("left out")]),
+            ("lua", [missing("left out"), missing("left out")]),
+            ("perl", [published, missing("left out")]),
+            ("gawk", [missing("left out"), missing("crashed")]),
+        ];
+        let rows = rows.map(|(name, cells)| (name.to_owned(), cells.to_vec()));
+        let shown = table(&["", "", ""].map(String::from), rows.into(), &[], "");
+        assert_eq!(shown.notes, ["make and lua: left out."]);
+        let names: Vec<&str> = shown.rows.iter().map(|row| row[0].text.as_str()).collect();
+        assert_eq!(names, ["perl", "gawk"]);
     }
 
     #[test]

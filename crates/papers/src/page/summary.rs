@@ -136,7 +136,7 @@ mod tests {
         paper.study.exhibits[0].published = Some(toml::from_str("file = 'table3.csv'").expect("it is sound"));
         let (mut step, mut claim) = (paper.study.steps[0].clone(), paper.study.claims[0].clone());
         let mut verdict = paper.verdicts[0].clone();
-        let shown = |results: &Results| crate::page::book::book(results).papers[0].claims.len();
+        let shown = |results: &Results| results.judged(&results.papers[0]).count();
         assert!(lead(&results)[0].starts_with("Every experiment of this paper was run again"));
         step.id = "other".into();
         claim.id.clone_from(&step.id);

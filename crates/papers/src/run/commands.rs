@@ -7,7 +7,7 @@ use crate::budget::Planned;
 use crate::definition::{Step, StepKind};
 use heaptoll_report::format::shell_command;
 
-/// Below so many repetitions no warm-up is made: nothing will be claimed from them.
+/// Below this number of repetitions no warm-up is made: nothing will be claimed from them.
 const FEWEST_FOR_A_WARM_UP: u32 = 6;
 /// The line of the paper's caches (Zorn 1992, §4.3), bytes.
 const LINE: &str = "32";

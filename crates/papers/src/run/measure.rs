@@ -236,11 +236,9 @@ impl Measure<'_> {
                 break;
             }
             match written(&json).map(|text| extent.step.kind.command().facts(&text)) {
-                Some(Ok(facts)) => all.facts.measured.extend(facts.measured.into_iter().map(|fact| {
-                    // The trace knows neither by the step's name; collectors that replay it are the command's.
-                    let manager = if extent.step.kind.replays() { fact.manager } else { name.to_owned() };
-                    Fact { program: program.clone(), manager, ..fact }
-                })),
+                // Collectors that replay the trace are the command's.
+                Some(Ok(facts)) if extent.step.kind.replays() => add(&mut all.facts, facts, program, None),
+                Some(Ok(facts)) => add(&mut all.facts, facts, program, Some(name)),
                 Some(Err(error)) => {
                     all.warnings.push(format!("{program} under {name}: {error}"));
                     all.facts.lack(program, name, &error.to_string());
@@ -276,6 +274,17 @@ impl Measure<'_> {
             }
         }
     }
+}
+
+/// Adds what a trace showed, of the program and the manager as the step names them: the trace knows neither.
+fn add(all: &mut Facts, of_trace: Facts, program: &str, recorded_under: Option<&str>) {
+    let named = |manager: String| recorded_under.map_or(manager, str::to_owned);
+    all.measured.extend(of_trace.measured.into_iter().map(|fact| {
+        let manager = named(fact.manager);
+        Fact { program: program.to_owned(), manager, ..fact }
+    }));
+    let absent = of_trace.absent.into_iter();
+    all.absent.extend(absent.map(|(_, manager, why)| (program.to_owned(), manager.map(named), why)));
 }
 
 /// Rows of commands that keep them.
@@ -372,7 +381,25 @@ fn explain(extent: &Extent, found: &mut StepFigures) {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_facts::Value;
+
     use super::*;
+
+    /// Before, the collectors of `lab replay-graph` that were refused had no reason.
+    #[test]
+    fn what_a_trace_lacks_is_of_the_program_and_the_collector_that_the_step_names() {
+        let added = |recorded_under| {
+            let (mut all, mut of_trace) = (Facts::default(), Facts::default());
+            of_trace.of("lua.graph", "mmtk:immix").put("copied_kib", None, Value::Single(4.0));
+            of_trace.lack("lua.graph", "mmtk:nogc", "it collects nothing");
+            add(&mut all, of_trace, "lua", recorded_under);
+            let fact = &all.measured[0];
+            (format!("{} {}", fact.program, fact.manager), all.reasons().collect::<Vec<_>>())
+        };
+        let why = |manager: &str| vec![format!("lua under {manager}: it collects nothing")];
+        assert_eq!(added(None), ("lua mmtk:immix".into(), why("mmtk:nogc")));
+        assert_eq!(added(Some("tithe")), ("lua tithe".into(), why("tithe")));
+    }
 
     /// A warning about a release was once given as the reason why `lea` had no figure.
     #[test]

@@ -24,7 +24,7 @@ impl Progress {
         Progress { bar, now: String::new(), left_s: 0.0, step_s: 0.0, since: Instant::now() }
     }
 
-    /// A step begins, of so many that there are; `left_s` is the guess for it and all after it.
+    /// A step begins, of this number; `left_s` is the guess for it and all after it.
     pub fn begins(&mut self, done: usize, all: usize, planned: &Planned, step: &Step, left_s: f64) {
         self.since = Instant::now();
         (self.left_s, self.step_s) = (left_s, planned.seconds);

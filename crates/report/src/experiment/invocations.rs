@@ -13,7 +13,7 @@ pub(super) fn cpu_s(row: &Observation) -> f64 {
     row.serve.as_ref().map_or(row.cpu_s(), |serve| serve.loaded_cpu_s)
 }
 
-/// So many invocations are shown one by one on a page, over all its programs: about 5 MB.
+/// The most invocations that are shown one by one on a page, over all its programs: about 5 MB.
 const MOST: usize = 10_000;
 
 /// The invocations of a program that its page shows one by one.

@@ -12,7 +12,7 @@ const SHORT_NAME: usize = 8;
 const LEAST: usize = 22;
 /// A name longer than this wraps wherever it is written.
 const LONGEST_NAME: usize = 60;
-/// So many words of a cell are a sentence, which may wrap.
+/// A cell of this number of words is a sentence, which may wrap.
 const SENTENCE: usize = 3;
 
 /// The table in the widest form that fits, under its caption and above its notes.

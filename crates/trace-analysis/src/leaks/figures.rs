@@ -1,12 +1,11 @@
 //! The figures of `heaptoll leaks`.
 
-use heaptoll_callsites::WholeFrame;
+use heaptoll_callsites::{Sum, WholeFrame};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::growth::Rise;
 use crate::subject::Subject;
-use crate::sum::Sum;
 
 /// Objects that were live when `exit` began, by kind. Where it did not begin: at the end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

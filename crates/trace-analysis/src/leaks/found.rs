@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use heaptoll_callsites::Sum;
+
 use super::figures::Kinds;
 use super::series::LiveSeries;
-use crate::sum::Sum;
 
 /// The sums of one call stack.
 #[derive(Debug, Clone, Copy, Default)]

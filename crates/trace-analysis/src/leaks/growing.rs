@@ -2,12 +2,13 @@
 
 use std::cmp::Reverse;
 
+use heaptoll_callsites::Sum;
+
 use super::figures::{Filled, Growing, GrownMost, LeakFigures};
 use super::growth::{Floors, Rise, Run, troughs};
 use super::row::Row;
 use super::series::{Clock, LiveSeries, PARTS};
 use crate::stacks::CallSites;
-use crate::sum::Sum;
 
 /// Most rows whose slope is computed: those that rose most.
 const SLOPES: usize = 100;

@@ -41,9 +41,9 @@ const MOST: u64 = 3;
 const OF_MOST: u64 = 4;
 /// The share of a run at which its last fifth begins.
 const LAST_FIFTH_AT: f64 = 1.0 - 1.0 / FIFTHS as f64;
-/// The last fifth has at least one part in so many of the mean rise of the three fifths before.
+/// The last fifth has at least one part in this number of the mean rise of the three fifths before.
 const LAST_FIFTH: u64 = 4;
-/// Next to nothing: less than one part in so many.
+/// Next to nothing: less than one part in this number.
 const NEXT_TO_NOTHING: u64 = PARTS as u64;
 /// Shortest run that shows growth, and shortest work after which a program without work is idle.
 pub const SHORTEST_NS: u64 = 1_000_000_000;
@@ -280,7 +280,7 @@ fn over_at(floors: &[u64; PARTS]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sum::Sum;
+    use heaptoll_callsites::Sum;
 
     const MS: u64 = 1_000_000;
 
@@ -316,12 +316,12 @@ mod tests {
         judged(&run_of(steps)).0.is_some()
     }
 
-    /// The same step so many times.
+    /// The same step, this number of times.
     fn times(number: usize, step: (u64, u64, i64)) -> impl Iterator<Item = (u64, u64, i64)> + Clone {
         std::iter::repeat_n(step, number)
     }
 
-    /// No allocation for so many ms.
+    /// No allocation for this time, ms.
     fn idle(ms: u64) -> impl Iterator<Item = (u64, u64, i64)> {
         times(1, (ms, 0, 0))
     }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use heaptoll_callsites::Sum;
 use heaptoll_trace::{Event, EventKind};
 
 use super::found::{Found, SiteSums, add_freed_after_exit};
 use super::series::LiveSeries;
 use crate::objects::{MAX_SIZE, Object, Objects};
-use crate::sum::Sum;
 
 /// A slot: of a live object, or of none.
 #[derive(Debug, Clone, Copy, Default)]

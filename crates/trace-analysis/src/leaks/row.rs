@@ -1,7 +1,8 @@
 //! A row under way: call stacks that read alike.
 
+use heaptoll_callsites::Sum;
+
 use super::found::SiteSums;
-use crate::sum::Sum;
 
 /// Call stacks that read alike.
 #[derive(Default)]

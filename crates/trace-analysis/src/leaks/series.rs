@@ -7,10 +7,10 @@
 //!
 //! The series ends where the last frees begin. What a site had there is kept until the next place where they may begin.
 
+use heaptoll_callsites::Sum;
 use heaptoll_trace::LastFrees;
 
 use crate::site_sums::SITES;
-use crate::sum::Sum;
 
 /// Most intervals.
 const INTERVALS: u64 = 256;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use heaptoll_callsites::{WholeFrame, kept_by};
+use heaptoll_callsites::{Sum, WholeFrame, kept_by};
 
 use super::figures::{FreedLast, KeptSite, Kinds, LeakFigures, SiteLeaks};
 use super::found::Found;
@@ -11,7 +11,6 @@ use super::growing::Growth;
 use super::growth::Run;
 use super::row::Row;
 use crate::stacks::CallSites;
-use crate::sum::Sum;
 
 /// Most rows in the result.
 const ROWS: usize = 1000;

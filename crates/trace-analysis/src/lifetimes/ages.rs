@@ -4,7 +4,7 @@
 //! Octaves are made when an age falls into them, since there are thousands of histograms (one a call site) and most
 //! hold few octaves.
 
-use crate::sum::Sum;
+use heaptoll_callsites::Sum;
 
 /// Bins of an octave.
 const BINS: u64 = 16;

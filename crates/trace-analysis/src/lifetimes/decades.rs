@@ -1,7 +1,7 @@
 //! How many objects ended before 1, 10, 100... units: exactly, since powers of ten are no borders of an age histogram's
 //! bins.
 
-use crate::sum::Sum;
+use heaptoll_callsites::Sum;
 
 const DECADES: usize = 21;
 

@@ -1,6 +1,6 @@
 //! The result of `heaptoll trace lifetimes`, as it goes into JSON.
 
-use heaptoll_callsites::WholeFrame;
+use heaptoll_callsites::{Sum, WholeFrame};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,6 @@ pub use super::clock::Clock;
 pub use super::groups::By;
 pub use super::nursery::NurseryFigures;
 use crate::subject::Subject;
-use crate::sum::Sum;
 
 /// Curves keep a point when the fraction fell by this much since the last.
 const STEP: f64 = 0.0005;

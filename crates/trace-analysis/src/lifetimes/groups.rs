@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
+use heaptoll_callsites::Sum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ages::Ages;
 use super::birth::Birth;
 use crate::stat::size_class;
-use crate::sum::Sum;
 
 /// The key by which objects are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -16,6 +16,7 @@ mod nursery;
 
 use std::collections::HashMap;
 
+use heaptoll_callsites::Sum;
 use heaptoll_trace::{Batch, Event, EventKind};
 
 use ages::Ages;
@@ -30,7 +31,6 @@ use crate::share::share;
 use crate::stacks::CallSites;
 use crate::stat::size_bounds;
 use crate::subject::Subject;
-use crate::sum::Sum;
 
 /// Bytes kept for each object that is live at the same time as others.
 pub const EACH_OBJECT: usize = size_of::<Birth>();

@@ -3,10 +3,9 @@
 //! Survivors are promoted and not followed further. Objects larger than the nursery are allocated elsewhere.
 //! Growth of a realloc fills the nursery as a new object would.
 
+use heaptoll_callsites::Sum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::sum::Sum;
 
 /// A nursery that is being filled.
 #[derive(Debug, Clone)]

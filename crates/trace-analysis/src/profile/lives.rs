@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 
+use heaptoll_callsites::Sum;
 use heaptoll_profiles::{Life, Lives};
 
 use super::live::Live;
 use crate::site_sums::SITES;
-use crate::sum::Sum;
 
 /// First length of an interval, ns.
 const INTERVAL_NS: u64 = 1 << 20;

@@ -8,6 +8,7 @@ mod sums;
 
 use std::collections::HashMap;
 
+use heaptoll_callsites::Sum;
 use heaptoll_profiles::{Builder, Counter, Measure, Profile, Subject, Tracks, Unit};
 use heaptoll_trace::{Batch, Event, EventKind, Header, Sites};
 
@@ -15,7 +16,6 @@ use crate::objects::{MAX_SIZE, Objects};
 use crate::site_sums::{SITES, SiteSums};
 use crate::stat::Point;
 use crate::stat::timeline::Timeline;
-use crate::sum::Sum;
 pub use frames::{Frames, frame_of};
 use live::Live;
 use lives::LifeGroups;

@@ -1,7 +1,8 @@
 //! Live objects of the whole program, and what a call stack has beside the sums of every analysis.
 
+use heaptoll_callsites::Sum;
+
 use crate::site_sums::SiteTotals;
-use crate::sum::Sum;
 
 /// The sums of one stack.
 pub type Totals = SiteTotals<Own>;

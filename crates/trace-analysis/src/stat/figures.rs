@@ -1,6 +1,6 @@
 //! The result of `heaptoll trace stat`, as it goes into JSON.
 
-use heaptoll_callsites::{WholeFrame, kept_by};
+use heaptoll_callsites::{Sum, WholeFrame, kept_by};
 use heaptoll_trace::{EventKind, Sample};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,6 @@ pub use super::sizes::{ExactSize, SizeRow, Sizes};
 pub use super::threads::ThreadFigures;
 pub use super::timeline::Point;
 use crate::subject::Subject;
-use crate::sum::Sum;
 
 schemars::labelled!(StatFigures, "heaptoll-stat/1");
 

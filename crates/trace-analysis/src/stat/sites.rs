@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use heaptoll_callsites::WholeFrame;
+use heaptoll_callsites::{Sum, WholeFrame};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::site_sums::{SiteSums, SiteTotals};
 use crate::stacks::CallSites;
-use crate::sum::Sum;
 
 /// The figures of one call stack.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

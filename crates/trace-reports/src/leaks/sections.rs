@@ -1,7 +1,7 @@
 //! Its sections.
 
+use heaptoll_callsites::Sum;
 use heaptoll_report::document::{Axis, Chart, Columns, Form, Item, Section, Series, Table};
-use heaptoll_trace_analysis::Sum;
 use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures as Figures, SiteLeaks, Slope};
 use heaptoll_units::{bytes, mib, number, part, percent, whole_bytes};
 

@@ -1,7 +1,7 @@
 //! The sentence that an answer begins with: the worst call site, in words.
 
+use heaptoll_callsites::Sum;
 use heaptoll_report::format::printable;
-use heaptoll_trace_analysis::Sum;
 use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures, Rise, SHORTEST_NS, SiteLeaks, Slope};
 use heaptoll_units::{bytes, number, objects, percent, time_ns, whole_bytes};
 

@@ -4,7 +4,7 @@ use crate::document::{Axis, Chart, Form, Role, Series};
 
 /// More points than a line of this width can show are thinned, keeping lows and highs.
 const POINTS: usize = 1000;
-/// So many marks are shown one by one.
+/// The most marks that are shown one by one.
 const MARKS: usize = 20_000;
 
 /// The points of a series that can be shown, thinned where there are too many; stacks only together, so they stay whole,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Sum {
     /// Objects.
     pub objects: u64,
-    /// Requested bytes.
+    /// Requested bytes: of a resized object its last size.
     pub bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-/* jemalloc has no reallocarray of its own; without one the call would be served by another object. */
+/* Some allocators have no reallocarray of their own; without one the call would be served by another object. */
 #include <errno.h>
 #include <stddef.h>
 

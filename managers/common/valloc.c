@@ -8,20 +8,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-extern void *realloc(void *, size_t);
 extern void *aligned_alloc(size_t, size_t);
-
-EXPORT void *
-reallocarray(void *block, size_t count, size_t size)
-{
-	size_t bytes;
-
-	if (__builtin_mul_overflow(count, size, &bytes)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return realloc(block, bytes);
-}
 
 static size_t
 page(void)

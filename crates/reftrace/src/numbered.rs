@@ -1,0 +1,25 @@
+//! Enums whose values are numbers in words, declared once: all of their values, and the value of a number.
+
+macro_rules! numbered {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$what:meta])* $value:ident = $number:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$what])* $value = $number,)+ }
+
+        impl $name {
+            /// All, in the order of their numbers.
+            pub const ALL: [$name; [$($number),+].len()] = [$($name::$value),+];
+
+            /// The value of a number.
+            pub fn from_number(number: u64) -> Option<$name> {
+                match number {
+                    $($number => Some($name::$value),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use numbered;
