@@ -16,10 +16,9 @@ use heaptoll_runtime::{
 use crate::block_test::BLOCK_TESTS;
 use crate::cache::{Cache, FreeBlock, List};
 use crate::class::{CACHE_LIMITS, CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
-use crate::heap::Heap;
+use crate::heap::{Heap, IGNORED};
 use crate::log::Reason;
 use crate::misuse::report;
-use crate::mode::Mode;
 use crate::progress::NotCollected;
 use crate::settings::Settings;
 use crate::signal::stopping_signal;
@@ -175,7 +174,7 @@ impl Process {
     #[cold]
     #[inline(never)]
     fn free_slow(&self, block: *mut u8) {
-        if block.is_null() || self.heap.is_mode(Mode::Collect) {
+        if block.is_null() {
             return;
         }
         // SAFETY: the program does not use the block after free (the contract of `Manager::free`).
@@ -244,10 +243,14 @@ impl Manager for Process {
 
     #[inline(always)]
     unsafe fn free(&self, block: *mut u8) {
+        let fast_units = self.heap.fast_free_units.load(Ordering::Relaxed);
+        if fast_units == IGNORED {
+            return;
+        }
         let reservation = &self.heap.reservation;
         let offset = (block as usize).wrapping_sub(reservation.base());
         let unit = offset >> UNIT_SHIFT;
-        if unit < self.heap.fast_free_units.load(Ordering::Relaxed) {
+        if unit < fast_units {
             // SAFETY: the table has a row for every unit below `fast_free_units`, and that of tests one for anything that it
             // may hold, of the same size as a list, which a cache has for each of its classes; the cache is the thread's, or a
             // static empty one, which is only read; a block of such a span class is readable, and the caller no longer
