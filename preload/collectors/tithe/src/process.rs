@@ -1,6 +1,7 @@
 //! Tithe as a process uses it: one heap, a cache for each thread, and the hooks of start, exit, threads and fork.
 //!
-//! The fast paths of malloc and free are here: a table look-up and a pop or push of the thread's list.
+//! The fast paths of malloc and free are here: a table look-up, and a pop or push of the thread's list, or a step of its
+//! cursor.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
@@ -14,6 +15,7 @@ use heaptoll_runtime::{
 };
 
 use crate::block_test::BLOCK_TESTS;
+use crate::bump::Bump;
 use crate::cache::{Cache, FreeBlock, List};
 use crate::class::{CACHE_LIMITS, CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
 use crate::heap::{Heap, IGNORED};
@@ -133,7 +135,7 @@ impl Process {
     }
 
     /// A block of the thread's cache for a small request, of span classes from `FIRST` on: 0, or `CLASSES` for the
-    /// pointer-free ones. Null when the cache has none.
+    /// pointer-free ones. Null when the list has none, and the cache no adjacent one.
     #[inline(always)]
     fn cached<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
         // With the byte after its end a request of FAST_MAX bytes is beyond the table.
@@ -144,7 +146,7 @@ impl Process {
             let span_class = usize::from(unsafe { *FAST.get_unchecked(step) }) + FIRST;
             let cache = CACHE::get() as *mut Cache;
             // SAFETY: the word holds the thread's cache, or a static empty one, which is only read. Every span class in
-            // the table has a list, and blocks in a list are free.
+            // the table has a list and a cursor, whose blocks are free.
             unsafe {
                 let list = (*cache).lists.as_mut_ptr().add(span_class);
                 let block = List::pop(list);
@@ -154,7 +156,10 @@ impl Process {
                             && (*list).free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
                     "blocks in a list are of its span class, and its free slots do not exceed its capacity"
                 );
-                return block.cast();
+                if !block.is_null() {
+                    return block.cast();
+                }
+                return Bump::take((*cache).bumps.as_mut_ptr().add(span_class));
             }
         }
         ptr::null_mut()

@@ -14,6 +14,7 @@ mod memory;
 mod misuse;
 mod mutator;
 mod periods;
+mod reserved;
 mod sweeping;
 mod threads;
 
