@@ -47,7 +47,8 @@ impl Reserved {
 
     /// The bits of the blocks from the cursor on. Another thread may read them while they change, for a census.
     pub fn free(&self, bump: &Bump) -> [u64; WORDS] {
-        let used = (bump.cursor.wrapping_sub(self.start) as u32).checked_div(bump.size).unwrap_or(0);
+        let used = bump.cursor.wrapping_sub(self.start) as u32;
+        let Some(used) = used.checked_div(bump.size) else { return [0; WORDS] };
         let mut free = self.masks;
         for (word, mask) in free.iter_mut().enumerate() {
             *mask &= u64::MAX.checked_shl(used.saturating_sub(word as u32 * 64)).unwrap_or(0);

@@ -162,7 +162,7 @@ impl Cache {
     pub fn all_reserved(&self) -> impl Iterator<Item = (UnitIndex, usize, u64)> {
         self.reservations.iter().zip(&self.bumps).flat_map(|(reserved, bump)| {
             let masks = reserved.free(bump).into_iter().enumerate().filter(|&(_, mask)| mask != 0);
-            masks.map(|(word, mask)| (reserved.unit, usize::from(reserved.word) + word, mask))
+            masks.map(move |(word, mask)| (reserved.unit, usize::from(reserved.word) + word, mask))
         })
     }
 
