@@ -88,30 +88,35 @@ impl Bump {
         }
     }
 
-    /// Goes on to the next adjacent blocks of the reservation; returns whether there are some.
-    pub fn advance(&mut self, reserved: &mut Reserved) -> bool {
-        assert_internal!(self.cursor as u32 == self.limit, "adjacent blocks are used up before others begin");
-        let mut bit = usize::from(reserved.next);
-        while bit < WORDS * 64 {
-            let rest = reserved.masks[bit / 64] >> (bit % 64);
-            if rest == 0 {
-                bit = (bit / 64 + 1) * 64;
-                continue;
+    /// Takes the first of the next adjacent blocks of the reservation; null when there are none.
+    ///
+    /// # Safety
+    /// As [`Bump::take`], which has returned null, and the same for the reservation, which is the cursor's.
+    pub unsafe fn next(bump: *mut Bump, reserved: *mut Reserved) -> *mut u8 {
+        // SAFETY: this function's contract; the blocks are reserved for this thread, and not the program's yet.
+        unsafe {
+            let mut bit = usize::from((*reserved).next);
+            while bit < WORDS * 64 {
+                let rest = (*reserved).masks[bit / 64] >> (bit % 64);
+                if rest == 0 {
+                    bit = (bit / 64 + 1) * 64;
+                    continue;
+                }
+                bit += rest.trailing_zeros() as usize;
+                let count = (rest >> rest.trailing_zeros()).trailing_ones() as usize;
+                let size = (*bump).size as usize;
+                let first = (*reserved).start + bit * size;
+                if (*reserved).clears {
+                    (first as *mut u8).write_bytes(0, count * size);
+                }
+                assert_internal!(first >= (*bump).cursor, "a cursor never goes back");
+                (*reserved).next = (bit + count) as u16;
+                (*bump).limit = (first + count * size) as u32;
+                (*bump).cursor = first;
+                return Bump::take(bump);
             }
-            bit += rest.trailing_zeros() as usize;
-            let count = (rest >> rest.trailing_zeros()).trailing_ones() as usize;
-            let (first, length) = (reserved.start + bit * self.size as usize, count * self.size as usize);
-            if reserved.clears {
-                // SAFETY: the blocks are reserved for this thread, and not the program's yet.
-                unsafe { (first as *mut u8).write_bytes(0, length) };
-            }
-            assert_internal!(first >= self.cursor, "a cursor never goes back");
-            self.cursor = first;
-            self.limit = (first + length) as u32;
-            reserved.next = (bit + count) as u16;
-            return true;
+            ptr::null_mut()
         }
-        false
     }
 
     /// Passes over the next block of the reservation without touching it; null when none is left.
@@ -170,9 +175,8 @@ mod tests {
                 // SAFETY: the blocks are of `memory`, and the test is the only thread.
                 let mut block = unsafe { Bump::take(&mut bump) };
                 if block.is_null() {
-                    prop_assert!(bump.advance(&mut reserved));
                     // SAFETY: as above.
-                    block = unsafe { Bump::take(&mut bump) };
+                    block = unsafe { Bump::next(&mut bump, &mut reserved) };
                 }
                 prop_assert_eq!(block, expected);
                 // SAFETY: a block of `memory`.

@@ -123,14 +123,24 @@ impl Cache {
         if !block.is_null() {
             return block.cast();
         }
-        let bump = &mut self.bumps[span_class];
-        // SAFETY: `bump` is this cache's, which `&mut self` borrows.
-        let block = unsafe { Bump::take(bump) };
-        if !block.is_null() || !bump.advance(&mut self.reservations[span_class]) {
-            return block;
+        // SAFETY: the cursor and its reservation are this cache's, which `&mut self` borrows.
+        unsafe {
+            let block = Bump::take(&mut self.bumps[span_class]);
+            if block.is_null() { Cache::take_next(self, span_class) } else { block }
         }
-        // SAFETY: as above.
-        unsafe { Bump::take(bump) }
+    }
+
+    /// Takes the first of the next adjacent reserved blocks; null when there are none.
+    ///
+    /// # Safety
+    /// The cache is readable, and writable where it has a block; no other thread changes it. There is such a span class.
+    #[inline(always)]
+    pub unsafe fn take_next(cache: *mut Cache, span_class: usize) -> *mut u8 {
+        // SAFETY: this function's contract.
+        unsafe {
+            let reserved = (*cache).reservations.as_mut_ptr().add(span_class);
+            Bump::next((*cache).bumps.as_mut_ptr().add(span_class), reserved)
+        }
     }
 
     /// Removes a block, as [`Cache::take`], and leaves it as it is.

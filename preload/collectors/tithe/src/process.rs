@@ -17,7 +17,7 @@ use heaptoll_runtime::{
 use crate::block_test::BLOCK_TESTS;
 use crate::bump::Bump;
 use crate::cache::{Cache, FreeBlock, List};
-use crate::class::{CACHE_LIMITS, CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
+use crate::class::{CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
 use crate::heap::{Heap, IGNORED};
 use crate::log::Reason;
 use crate::misuse::report;
@@ -134,46 +134,45 @@ impl Process {
         self.thread_end.arm(ptr::from_ref(self).cast_mut().cast())
     }
 
-    /// A block of the thread's cache for a small request, of span classes from `FIRST` on: 0, or `CLASSES` for the
-    /// pointer-free ones. Null when the list has none, and the cache no adjacent one.
+    /// A block, of span classes from `FIRST` on: 0, or `CLASSES` for the pointer-free ones. Null when there is no memory.
     #[inline(always)]
-    fn cached<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
+    fn allocate_from<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
         // With the byte after its end a request of FAST_MAX bytes is beyond the table.
-        if bytes < FAST_MAX {
-            let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
-            assert_internal!(step < FAST.len(), "a request that takes the fast path has a row in the table");
-            // SAFETY: `bytes` is below FAST_MAX and `rounding` at most 16, so `step` is at most 64, the last row.
-            let span_class = usize::from(unsafe { *FAST.get_unchecked(step) }) + FIRST;
-            let cache = CACHE::get() as *mut Cache;
-            // SAFETY: the word holds the thread's cache, or a static empty one, which is only read. Every span class in
-            // the table has a list and a cursor, whose blocks are free.
-            unsafe {
-                let list = (*cache).lists.as_mut_ptr().add(span_class);
-                let block = List::pop(list);
-                assert_internal!(
-                    block.is_null()
-                        || self.heap.is_block_of(block as usize, span_class as u8)
-                            && (*list).free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
-                    "blocks in a list are of its span class, and its free slots do not exceed its capacity"
-                );
-                if !block.is_null() {
-                    return block.cast();
-                }
-                return Bump::take((*cache).bumps.as_mut_ptr().add(span_class));
-            }
+        if bytes >= FAST_MAX {
+            return self.allocate_slow::<FIRST>(bytes);
         }
-        ptr::null_mut()
+        let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
+        assert_internal!(step < FAST.len(), "a request that takes the fast path has a row in the table");
+        // SAFETY: `bytes` is below FAST_MAX and `rounding` at most 16, so `step` is at most 64, the last row.
+        let span_class = usize::from(unsafe { *FAST.get_unchecked(step) }) + FIRST;
+        let cache = CACHE::get() as *mut Cache;
+        // SAFETY: the word holds the thread's cache, or a static empty one, which is only read. Every span class in the
+        // table has a list and a cursor, whose blocks are free.
+        let block = unsafe {
+            let list = (*cache).lists.as_mut_ptr().add(span_class);
+            let block = List::pop(list).cast::<u8>();
+            if block.is_null() { Bump::take((*cache).bumps.as_mut_ptr().add(span_class)) } else { block }
+        };
+        assert_internal!(
+            block.is_null() || self.heap.is_block_of(block as usize, span_class as u8),
+            "blocks in a cache are of their span class"
+        );
+        if block.is_null() { self.allocate_next::<FIRST>(bytes, span_class) } else { block }
+    }
+
+    /// As [`Process::allocate_from`], when the cache has no block of the span class in its list or next to the last one.
+    #[inline(never)]
+    fn allocate_next<const FIRST: usize>(&self, bytes: usize, span_class: usize) -> *mut u8 {
+        let cache = CACHE::get() as *mut Cache;
+        // SAFETY: the word holds the thread's cache, or a static empty one, which has no reserved block and is only read.
+        let block = unsafe { Cache::take_next(cache, span_class) };
+        if block.is_null() { self.allocate_slow::<FIRST>(bytes) } else { block }
     }
 
     #[cold]
     #[inline(never)]
-    fn allocate_slow(&self, bytes: usize) -> *mut u8 {
-        self.with_cache(|cache| self.heap.allocate(cache, bytes, false)).unwrap_or(ptr::null_mut())
-    }
-
-    /// Allocates a pointer-free block.
-    pub fn allocate_atomic(&self, bytes: usize) -> *mut u8 {
-        self.with_cache(|cache| self.heap.allocate(cache, bytes, true)).unwrap_or(ptr::null_mut())
+    fn allocate_slow<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
+        self.with_cache(|cache| self.heap.allocate(cache, bytes, FIRST != 0)).unwrap_or(ptr::null_mut())
     }
 
     #[cold]
@@ -190,7 +189,7 @@ impl Process {
 
     /// Allocates a pointer-free block for a C caller: null and ENOMEM when there is no memory.
     pub fn malloc_atomic(&self, bytes: usize) -> *mut c_void {
-        let block = self.allocate_atomic(bytes);
+        let block = self.allocate_slow::<CLASSES>(bytes);
         if block.is_null() {
             self.failed();
             // SAFETY: errno's address is valid for the calling thread.
@@ -227,14 +226,12 @@ impl Manager for Process {
     const NAME: &'static str = "tithe";
 
     fn allocate_pointer_free(&self, bytes: usize) -> *mut u8 {
-        let block = self.cached::<CLASSES>(bytes);
-        if block.is_null() { self.allocate_atomic(bytes) } else { block }
+        self.allocate_from::<CLASSES>(bytes)
     }
 
     #[inline(always)]
     fn allocate(&self, bytes: usize) -> *mut u8 {
-        let block = self.cached::<0>(bytes);
-        if block.is_null() { self.allocate_slow(bytes) } else { block }
+        self.allocate_from::<0>(bytes)
     }
 
     fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {
