@@ -181,7 +181,8 @@ mod tests {
                 prop_assert_eq!(block, expected);
                 // SAFETY: a block of `memory`.
                 let bytes = unsafe { core::slice::from_raw_parts_mut(block, size) };
-                prop_assert!(bytes[..if clears { size } else { 16 }].iter().all(|&byte| byte == 0));
+                let cleared = if clears { size } else { 16 };
+                prop_assert!(bytes[..cleared].iter().all(|&byte| byte == 0));
                 bytes.fill(9);
             }
             prop_assert_eq!(reserved.free(&bump), [0; WORDS]);

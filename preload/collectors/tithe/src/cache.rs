@@ -82,7 +82,7 @@ impl List {
 pub struct Cache {
     pub lists: [List; SPAN_CLASSES],
     pub bumps: [Bump; SPAN_CLASSES],
-    reservations: [Reserved; SPAN_CLASSES],
+    pub reservations: [Reserved; SPAN_CLASSES],
     /// Links of the list of all caches, and of the list of those without a thread.
     pub next: *mut Cache,
     pub next_idle: *mut Cache,

@@ -174,7 +174,10 @@ impl Spans {
                 word += 1;
             }
         }
-        assert_internal!((1..=wanted).contains(&got), "one block is reserved at least, and no more than wanted");
+        assert_internal!(
+            (1..=wanted).contains(&got),
+            "one block is reserved at least, and no more than wanted"
+        );
         assert_internal!(
             u32::from(span.free) >= got,
             "a span's count of free blocks covers what is reserved"

@@ -53,7 +53,13 @@ impl Heap {
     }
 
     /// Reserves up to `wanted` blocks of swept spans; returns whether there were some.
-    fn reserve_swept(&self, spans: &mut Spans, cache: &mut Cache, span_class: SpanClass, wanted: u32) -> bool {
+    fn reserve_swept(
+        &self,
+        spans: &mut Spans,
+        cache: &mut Cache,
+        span_class: SpanClass,
+        wanted: u32,
+    ) -> bool {
         let size = CLASS[span_class as usize].size as usize;
         let clears = size <= CLEARED_MAX && !is_atomic(span_class) && self.is_mode(Mode::Collect);
         let got = spans.reserve(&self.reservation, cache, span_class, wanted, clears);

@@ -207,7 +207,8 @@ fn where_threads_wait_for_a_processor_to_stop_the_budget_grows_further() {
 fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
     let policy = || policy(|settings| (settings.min_headroom, settings.cost_floor) = (LEAST, MIB));
     // 60 us are 6 % of a millisecond, in which the program allocates so much.
-    let empty = |allocated| Cycle { allocated, mark_ns: 60_000, mutator_ns: 1_000_000, ..cycle(&policy(), 0) };
+    let empty =
+        |allocated| Cycle { allocated, mark_ns: 60_000, mutator_ns: 1_000_000, ..cycle(&policy(), 0) };
     for (allocated, budget) in [(1000, LEAST), (300_000, 300_000), (MIB, MIB), (2 * MIB, MIB)] {
         assert_eq!(policy().next(&empty(allocated)), budget);
     }

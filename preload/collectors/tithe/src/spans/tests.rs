@@ -25,11 +25,13 @@ struct SpanFixture {
 
 impl SpanFixture {
     fn new(span_class: u8) -> SpanFixture {
+        let mut cache = Box::new(Cache::empty());
+        cache.open();
         SpanFixture {
             reservation: HeapReservation::new(),
             units: Units::new(),
             spans: Spans::new(),
-            cache: Box::new(Cache::empty()),
+            cache,
             span_class,
             epoch: 1,
             out: BTreeSet::new(),
@@ -55,7 +57,8 @@ impl SpanFixture {
             assert!(got <= left && self.cache.length(list) == got);
             for _ in 0..got {
                 let block = self.cache.remove(list) as usize;
-                let unit = self.reservation.first((block - self.reservation.base()) >> crate::class::UNIT_SHIFT);
+                let unit =
+                    self.reservation.first((block - self.reservation.base()) >> crate::class::UNIT_SHIFT);
                 assert!(class.is_block(block - self.reservation.address(unit)), "blocks lie in their span");
                 assert!(self.out.insert(block), "a block is handed out once");
                 // SAFETY: a block that was just reserved.

@@ -50,10 +50,8 @@ extern "C" fn on_step(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     registers[libc::REG_EFL as usize] &= !0x100;
     let top = registers[libc::REG_RSP as usize] as usize - 128;
     let registers = registers.as_ptr_range();
-    let roots = [
-        (registers.start as usize, registers.end as usize),
-        (top, STACK_END.load(Ordering::Relaxed)),
-    ];
+    let roots =
+        [(registers.start as usize, registers.end as usize), (top, STACK_END.load(Ordering::Relaxed))];
     roots.iter().for_each(|&(start, end)| assert_eq!(heap.add_roots(start, end), 0));
     assert_eq!(heap.collect(Reason::Called), Ok(()));
     roots.iter().for_each(|&(start, end)| assert_eq!(heap.remove_roots(start, end), 0));
