@@ -47,6 +47,7 @@ impl Heap {
         if settings.every.is_some() && self.collects() {
             self.due_at_allocated.store(collector.last_budget as u64, Ordering::Relaxed);
         }
+        self.fast_free_units.store(0, Ordering::Relaxed);
         self.enable_fast_path();
     }
 

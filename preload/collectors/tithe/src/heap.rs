@@ -28,13 +28,10 @@ mod realloc;
 mod small;
 mod sweep;
 
-/// In place of a number of units: a free does nothing. No heap has so many.
-pub(crate) const IGNORED: usize = usize::MAX;
-
 /// The heap of a process. Locks are taken in this order: the collector's, a span class's, the units', the caches'.
 pub struct Heap {
     pub(crate) reservation: HeapReservation,
-    /// Below this unit a free may take the fast path: all units, or none with `TITHE_POISON`; [`IGNORED`] in mode `collect`.
+    /// Below this unit a free may take the fast path: all units, or none in mode `collect` and with `TITHE_POISON`.
     pub(crate) fast_free_units: AtomicUsize,
     /// The second word of a cached block that the program freed.
     pub(crate) key: AtomicU64,
@@ -176,14 +173,9 @@ impl Heap {
 
     /// Sets which frees may take the fast path.
     pub(crate) fn enable_fast_path(&self) {
-        let units = if self.is_mode(Mode::Collect) {
-            IGNORED
-        } else if self.poison.load(Ordering::Relaxed) {
-            0
-        } else {
-            self.reservation.units()
-        };
-        self.fast_free_units.store(units, Ordering::Relaxed);
+        if !self.is_mode(Mode::Collect) && !self.poison.load(Ordering::Relaxed) {
+            self.fast_free_units.store(self.reservation.units(), Ordering::Relaxed);
+        }
     }
 
     /// Counts allocated bytes.

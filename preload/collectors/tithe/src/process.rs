@@ -18,9 +18,10 @@ use crate::block_test::BLOCK_TESTS;
 use crate::bump::Bump;
 use crate::cache::{Cache, FreeBlock, List};
 use crate::class::{CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
-use crate::heap::{Heap, IGNORED};
+use crate::heap::Heap;
 use crate::log::Reason;
 use crate::misuse::report;
+use crate::mode::Mode;
 use crate::progress::NotCollected;
 use crate::settings::Settings;
 use crate::signal::stopping_signal;
@@ -134,39 +135,54 @@ impl Process {
         self.thread_end.arm(ptr::from_ref(self).cast_mut().cast())
     }
 
-    /// A block, of span classes from `FIRST` on: 0, or `CLASSES` for the pointer-free ones. Null when there is no memory.
+    /// The span class of a request, from `FIRST` on, if the fast path serves it.
     #[inline(always)]
-    fn allocate_from<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
+    fn fast_class<const FIRST: usize>(&self, bytes: usize) -> Option<usize> {
         // With the byte after its end a request of FAST_MAX bytes is beyond the table.
         if bytes >= FAST_MAX {
-            return self.allocate_slow::<FIRST>(bytes);
+            return None;
         }
         let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
         assert_internal!(step < FAST.len(), "a request that takes the fast path has a row in the table");
         // SAFETY: `bytes` is below FAST_MAX and `rounding` at most 16, so `step` is at most 64, the last row.
-        let span_class = usize::from(unsafe { *FAST.get_unchecked(step) }) + FIRST;
-        let cache = CACHE::get() as *mut Cache;
-        // SAFETY: the word holds the thread's cache, or a static empty one, which is only read. Every span class in the
-        // table has a list and a cursor, whose blocks are free.
-        let block = unsafe {
-            let list = (*cache).lists.as_mut_ptr().add(span_class);
-            let block = List::pop(list).cast::<u8>();
-            if block.is_null() { Bump::take((*cache).bumps.as_mut_ptr().add(span_class)) } else { block }
-        };
-        assert_internal!(
-            block.is_null() || self.heap.is_block_of(block as usize, span_class as u8),
-            "blocks in a cache are of their span class"
-        );
-        if block.is_null() { self.allocate_next::<FIRST>(bytes, span_class) } else { block }
+        Some(usize::from(unsafe { *FAST.get_unchecked(step) }) + FIRST)
     }
 
-    /// As [`Process::allocate_from`], when the cache has no block of the span class in its list or next to the last one.
+    /// A block, of span classes from `FIRST` on: 0, or `CLASSES` for the pointer-free ones. Null when there is no memory.
+    #[inline(always)]
+    fn allocate_from<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
+        if let Some(span_class) = self.fast_class::<FIRST>(bytes) {
+            let cache = CACHE::get() as *mut Cache;
+            let row = span_class * size_of::<List>();
+            // SAFETY: the word holds the thread's cache, or a static empty one, which is only read. Every span class in
+            // the table has a list, and a cursor of the same size, whose blocks are free.
+            let block = unsafe {
+                let block = List::pop((*cache).lists.as_mut_ptr().byte_add(row)).cast::<u8>();
+                if block.is_null() { Bump::take((*cache).bumps.as_mut_ptr().byte_add(row)) } else { block }
+            };
+            if !block.is_null() {
+                assert_internal!(
+                    self.heap.is_block_of(block as usize, span_class as u8),
+                    "blocks in a cache are of their span class"
+                );
+                return block;
+            }
+        }
+        self.allocate_next::<FIRST>(bytes)
+    }
+
+    /// As [`Process::allocate_from`], when the cache has no block in its list or next to the last one.
     #[inline(never)]
-    fn allocate_next<const FIRST: usize>(&self, bytes: usize, span_class: usize) -> *mut u8 {
-        let cache = CACHE::get() as *mut Cache;
-        // SAFETY: the word holds the thread's cache, or a static empty one, which has no reserved block and is only read.
-        let block = unsafe { Cache::take_next(cache, span_class) };
-        if block.is_null() { self.allocate_slow::<FIRST>(bytes) } else { block }
+    fn allocate_next<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
+        if let Some(span_class) = self.fast_class::<FIRST>(bytes) {
+            // SAFETY: the word holds the thread's cache, or a static empty one, which has no reserved block and is only
+            // read.
+            let block = unsafe { Cache::take_next(CACHE::get() as *mut Cache, span_class) };
+            if !block.is_null() {
+                return block;
+            }
+        }
+        self.allocate_slow::<FIRST>(bytes)
     }
 
     #[cold]
@@ -245,14 +261,10 @@ impl Manager for Process {
 
     #[inline(always)]
     unsafe fn free(&self, block: *mut u8) {
-        let fast_units = self.heap.fast_free_units.load(Ordering::Relaxed);
-        if fast_units == IGNORED {
-            return;
-        }
         let reservation = &self.heap.reservation;
         let offset = (block as usize).wrapping_sub(reservation.base());
         let unit = offset >> UNIT_SHIFT;
-        if unit < fast_units {
+        if unit < self.heap.fast_free_units.load(Ordering::Relaxed) {
             // SAFETY: the table has a row for every unit below `fast_free_units`, and that of tests one for anything that it
             // may hold, of the same size as a list, which a cache has for each of its classes; the cache is the thread's, or a
             // static empty one, which is only read; a block of such a span class is readable, and the caller no longer
@@ -277,7 +289,9 @@ impl Manager for Process {
                 }
             }
         }
-        self.free_slow(block);
+        if !self.heap.is_mode(Mode::Collect) {
+            self.free_slow(block);
+        }
     }
 
     unsafe fn reallocate(&self, block: NonNull<u8>, bytes: usize) -> *mut u8 {
@@ -369,4 +383,7 @@ impl Manager for Process {
 }
 
 // What the fast path of malloc assumes: a request with the byte after its end is within its table.
-const _: () = assert!((FAST_MAX - 1 + 16) >> 4 == FAST.len() - 1);
+const _: () = {
+    assert!((FAST_MAX - 1 + 16) >> 4 == FAST.len() - 1);
+    assert!(size_of::<List>() == size_of::<Bump>());
+};
