@@ -172,6 +172,7 @@ impl Process {
     }
 
     /// As [`Process::allocate_from`], when the cache has no block in its list or next to the last one.
+    #[cold]
     #[inline(never)]
     fn allocate_next<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
         if let Some(span_class) = self.fast_class::<FIRST>(bytes) {
