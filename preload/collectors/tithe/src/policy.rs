@@ -21,6 +21,9 @@ pub const STOPPING_QUARTERS: usize = 32;
 /// when it takes less than the second.
 pub const EXPENSIVE: u64 = 20;
 pub const CHEAP: u64 = 8;
+/// Mode `collect`: the budget is at least so large that the cheapest collection so far takes this share of the time that the
+/// program needs to allocate it, percent.
+const FIXED_SHARE: u128 = 6;
 /// Mode `hybrid`: how often the headroom may double while collections find next to nothing (2: four times as much).
 pub const HYBRID_DOUBLINGS: u32 = 2;
 
@@ -76,9 +79,13 @@ pub struct Policy {
     /// `Proportional` in mode `collect`: the headroom in quarters.
     quarters: usize,
     adaptive: bool,
+    /// `Proportional`: the largest budget that the cost of a collection demands, bytes.
+    cost_floor: usize,
+    /// The time of the cheapest collection so far: what one costs however little is live, ns.
+    cheapest_ns: u64,
     /// `Zorn1992`: the heap's size.
     size: usize,
-    /// `MemBalancer`: the program's rate of allocation.
+    /// `MemBalancer` and `cost_floor`: the program's rate of allocation.
     allocation: Rate,
     /// `MemBalancer`: the rate at which collections scan.
     marking: Rate,
@@ -108,6 +115,8 @@ impl Policy {
             doublings: 0,
             quarters: 4,
             adaptive: true,
+            cost_floor: 0,
+            cheapest_ns: u64::MAX,
             size: ZORN_START,
             allocation: Rate::new(),
             marking: Rate::new(),
@@ -123,6 +132,7 @@ impl Policy {
             headroom: settings.headroom,
             adaptive: settings.adaptive,
             min_headroom: settings.min_headroom,
+            cost_floor: settings.cost_floor,
             max_heap: settings.max_heap,
             every: settings.every,
             ..Policy::new()
@@ -260,6 +270,21 @@ impl Policy {
                 self.min_headroom.saturating_mul(1 + self.quarters.saturating_sub(COLLECT_QUARTERS) / 4),
             )
             .saturating_mul(1 << self.doublings)
+            .max(self.floor(cycle))
+    }
+
+    /// The budget below which collections cost too much however little they read.
+    fn floor(&mut self, cycle: &Cycle) -> usize {
+        if self.cost_floor == 0 {
+            return 0;
+        }
+        self.allocation.add(cycle.allocated, cycle.mutator_ns);
+        self.cheapest_ns = self.cheapest_ns.min(cycle.mark_ns);
+        let Rate { bytes: allocated, ns } = self.allocation;
+        let demanded = allocated * u128::from(self.cheapest_ns) * 100 / (ns * FIXED_SHARE);
+        let floor = bytes(demanded).min(self.cost_floor);
+        assert_internal!(floor <= self.cost_floor, "the cost of a collection demands no more than the bound");
+        floor
     }
 
     fn zorn1992(&mut self, cycle: &Cycle) -> usize {
