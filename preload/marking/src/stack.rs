@@ -83,7 +83,12 @@ impl MarkStack {
 
     /// Where it lies.
     pub fn range(&self) -> Range<usize> {
-        self.region.start()..self.region.end()
+        self.region.mapped()
+    }
+
+    /// Bytes of it that are in use.
+    pub fn mapped_bytes(&self) -> usize {
+        self.region.mapped_bytes()
     }
 
     /// Makes sure that there is space for some entries. False when the system gives no memory.

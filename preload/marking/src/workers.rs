@@ -136,7 +136,12 @@ impl Workers {
 
     /// Where its memory lies.
     pub fn range(&self) -> Range<usize> {
-        self.region.start()..self.region.end()
+        self.region.mapped()
+    }
+
+    /// Bytes of it that are in use.
+    pub fn mapped_bytes(&self) -> usize {
+        self.region.mapped_bytes()
     }
 
     /// Marks by `markers` threads, at least two, or as many of them as can be started: helpers that do `work`, and the

@@ -23,14 +23,18 @@ pub struct Area {
     pub origin: Origin,
 }
 
+/// Pieces no further apart are looked at by one system call, bytes: a call of its own takes as long as to pass over the pages
+/// between them (.6 µs; 25 to 40 ns a page of a library's code).
+const CLOSE: usize = 64 << 10;
+
 /// Names of memory that the kernel provides.
 const KERNEL: [&[u8]; 4] = [b"[vvar", b"[vdso", b"[vsyscall", b"[uprobes"];
 /// The prefixes of the names that heaptoll gives to memory which collectors must not read.
 const OURS: [&[u8]; 2] = [b"[anon:heaptoll", b"[anon_shmem:heaptoll"];
-/// Prefix and suffixes of the names of the layers' shared files: one holds the recording layer's events, the other
+/// Prefix and suffixes of the names of the layers' shared files: one holds the recording layer's events, another
 /// times by the processor's counter, which may resemble addresses. Reading them all would take longer than a
-/// collection.
-const SHARED_BY_LAYERS: (&[u8], [&[u8]; 2]) = (b"heaptoll-", [b".rings", b".events"]);
+/// collection. The last has a run's counters.
+const SHARED_BY_LAYERS: (&[u8], [&[u8]; 3]) = (b"heaptoll-", [b".rings", b".events", b"-stats"]);
 /// Private memory of this device is anonymous.
 const ZERO: &[u8] = b"/dev/zero";
 
@@ -173,6 +177,24 @@ pub fn subtract<E>(
     if start < range.end { each(start..range.end) } else { Ok(()) }
 }
 
+/// Up to where pieces follow each other closely, from one of the first area on: what remains of the areas.
+pub fn reach(areas: &[Area], start: usize, left_out: &[(usize, usize)]) -> usize {
+    let mut end = start;
+    for area in areas.iter().filter(|area| area.kind.is_in_page_tables()) {
+        let mut extend = |piece: Range<usize>| {
+            if piece.start > end + CLOSE {
+                return Err(());
+            }
+            end = piece.end;
+            Ok(())
+        };
+        if subtract(start.max(area.start)..area.end, left_out, &mut extend).is_err() {
+            break;
+        }
+    }
+    end
+}
+
 /// Sorts ranges and joins those that overlap or touch; returns how many are left, at the beginning.
 pub fn in_order(ranges: &mut [(usize, usize)]) -> usize {
     ranges.sort_unstable();
@@ -263,6 +285,7 @@ mod tests {
             ("rw-s", "/run/user/0/heaptoll-71-0.rings (deleted)", None),
             ("rw-s", "/dev/shm/heaptoll-71-0.events", None),
             ("rw-s", "/tmp/heaptoll-71/heaptoll-1.events (deleted)", None),
+            ("rw-s", "/tmp/.x/heaptoll-stats", None),
             ("rw-s", "/dev/shm/heaptoll-71-0.rings.mine", Some((PageKind::SharedMemory, Origin::Mapping))),
         ];
         for (access, name, expected) in cases {
@@ -299,6 +322,25 @@ mod tests {
             note(areas.as_mut_slice(), pointer);
         }
         assert_eq!(areas.as_slice()[0].origin, Origin::Mapping);
+    }
+
+    #[test]
+    fn pieces_are_looked_at_together_up_to_the_first_that_is_far() {
+        let far = 0x5000 + CLOSE;
+        let areas = areas(&[
+            line(0x1000..0x2000, "rw-p", ""),
+            line(0x3000..0x4000, "rw-s", "/memfd:x (deleted)"),
+            line(0x4000..0x5000, "rw-p", ""),
+            line(far..far + 0x2000, "rw-p", ""),
+            line(2 * far..2 * far + 0x1000, "rw-p", ""),
+        ]);
+        assert_eq!(reach(areas.as_slice(), 0x1800, &[]), far + 0x2000);
+        assert_eq!(reach(areas.as_slice(), 0x1800, &[(far, far + 0x1000)]), 0x5000);
+        assert_eq!(
+            reach(areas.as_slice(), 0x1800, &[(0x1900, 0x1a00), (far + 0x1000, far + 0x2000)]),
+            far + 0x1000
+        );
+        assert_eq!(reach(&areas.as_slice()[4..], 2 * far, &[]), 2 * far + 0x1000);
     }
 
     /// Another thread, or this process's own buffers, maps memory between two reads of the list.

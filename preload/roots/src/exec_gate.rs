@@ -55,8 +55,8 @@ impl ExecGate {
     /// The thread whose call is still in progress after so many ms. Once stops have met it for [`FORGOTTEN_AFTER`] times
     /// `whole_patience_ms`, the next one does not wait for it.
     pub fn close(&self, patience_ms: u32, whole_patience_ms: u32) -> Result<Closed<'_>, i32> {
-        let begun = kernel::now_us();
-        let deadline = begun + u64::from(patience_ms) * 1000;
+        // As a rule there is no call, and no need to know the time.
+        let mut begun = None;
         loop {
             let state = self.state.load(Ordering::SeqCst);
             assert_internal!(state & CLOSED == 0, "one thread closes the gate at a time");
@@ -70,6 +70,8 @@ impl ExecGate {
                 continue;
             }
             let now = kernel::now_us();
+            let begun = *begun.get_or_insert(now);
+            let deadline = begun + u64::from(patience_ms) * 1000;
             let _ = self.met_since.compare_exchange(0, begun, Ordering::SeqCst, Ordering::SeqCst);
             if now >= deadline {
                 let met_us = now.saturating_sub(self.met_since.load(Ordering::SeqCst));

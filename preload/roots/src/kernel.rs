@@ -2,6 +2,7 @@
 //! none.
 
 use core::ffi::{CStr, c_int};
+use core::mem::{ManuallyDrop, MaybeUninit};
 
 use heaptoll_runtime::system_call;
 
@@ -161,23 +162,56 @@ fn decimal(mut number: u32, digits: &mut [u8; 12]) -> &[u8] {
 
 /// The kind of what a descriptor of the calling thread refers to; `None`: it is not open.
 pub fn file_mode(descriptor: i32) -> Option<u32> {
-    Some(status(descriptor as usize).ok()?.st_mode)
+    let file = ManuallyDrop::new(File::of(descriptor as usize));
+    Some(file.status().ok()?.st_mode)
 }
 
-fn status(descriptor: usize) -> Result<libc::stat, Error> {
-    let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: the kernel writes to `status` alone, and fills it if the call succeeds.
-    unsafe {
-        call(libc::SYS_fstat, [descriptor, status.as_mut_ptr() as usize, 0, 0, 0, 0])?;
-        Ok(status.assume_init())
-    }
+/// The calling thread's alternate signal stack.
+pub fn alternate_stack() -> libc::stack_t {
+    let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+    // SAFETY: the kernel writes to `stack` alone; the new stack is null, so that nothing is changed.
+    let _ = unsafe { call(libc::SYS_sigaltstack, [0, &raw mut stack as usize, 0, 0, 0, 0]) };
+    stack
 }
+
+/// What the kernel may write any bytes to.
+pub trait Bytes {}
+
+impl Bytes for u8 {}
+impl Bytes for u64 {}
 
 /// A file, closed when dropped.
 #[derive(Debug)]
 pub struct File(usize);
 
 impl File {
+    /// The file under this number, which is the caller's to close.
+    pub fn of(descriptor: usize) -> File {
+        File(descriptor)
+    }
+
+    /// Its number, which is the caller's to close from now on.
+    pub fn into_descriptor(self) -> usize {
+        ManuallyDrop::new(self).0
+    }
+
+    /// The same file under another number, not below this one.
+    pub fn duplicate(&self, least: c_int) -> Result<File, Error> {
+        let command = libc::F_DUPFD_CLOEXEC as usize;
+        // SAFETY: `fcntl` with this command takes no pointers.
+        unsafe { call(libc::SYS_fcntl, [self.0, command, least as usize, 0, 0, 0]) }.map(File)
+    }
+
+    /// Its status.
+    pub fn status(&self) -> Result<libc::stat, Error> {
+        let mut status = MaybeUninit::<libc::stat>::zeroed();
+        // SAFETY: the kernel writes to `status` alone, and fills it if the call succeeds.
+        unsafe {
+            call(libc::SYS_fstat, [self.0, status.as_mut_ptr() as usize, 0, 0, 0, 0])?;
+            Ok(status.assume_init())
+        }
+    }
+
     /// Opens a file or directory for reading.
     pub fn open(path: &CStr) -> Result<File, Error> {
         // SAFETY: a zero byte ends the path.
@@ -210,11 +244,11 @@ impl File {
         }
     }
 
-    /// Reads from a position, bytes.
-    pub fn read_at(&self, to: &mut [u64], position: u64) -> Result<usize, Error> {
+    /// Reads from a position, bytes; 0 bytes: the end.
+    pub fn read_at<T: Bytes>(&self, to: &mut [T], position: usize) -> Result<usize, Error> {
         let bytes = size_of_val(to);
         // SAFETY: the kernel writes at most `bytes` bytes, the size of `to`, to it.
-        unsafe { call(libc::SYS_pread64, [self.0, to.as_mut_ptr() as usize, bytes, position as usize, 0, 0]) }
+        unsafe { call(libc::SYS_pread64, [self.0, to.as_mut_ptr() as usize, bytes, position, 0, 0]) }
     }
 
     /// Reads directory entries.
@@ -236,11 +270,6 @@ impl File {
     pub fn rewind(&self) -> Result<(), Error> {
         // SAFETY: `lseek` takes no pointers.
         unsafe { call(libc::SYS_lseek, [self.0, 0, libc::SEEK_SET as usize, 0, 0, 0]) }.map(drop)
-    }
-
-    /// The number of names that the file has.
-    pub fn links(&self) -> Result<usize, Error> {
-        Ok(status(self.0)?.st_nlink as usize)
     }
 
     /// A control call with one structure.

@@ -29,6 +29,7 @@ mod exec_gate;
 pub mod execs;
 mod files;
 mod handshake;
+mod held;
 mod kernel;
 pub mod kernel_calls;
 mod kernel_held;
@@ -59,7 +60,8 @@ pub use buffer::{Buffer, NoMemory};
 // For the expansion of `interpose_kernel_calls!`.
 #[doc(hidden)]
 pub use heaptoll_runtime::interpose_execs;
-pub use kernel::is_readable;
+pub use held::{HIGH, Held};
+pub use kernel::{Error, File, is_readable};
 pub use signal::DEFAULT_SIGNAL;
 pub use stopped::{RootsError, StoppedWorld};
 pub use world::{StopError, UnstoppedThread, World};

@@ -1,21 +1,20 @@
 //! The list of the process's mappings, read as text a piece at a time; or, where few of them matter, by queries for
 //! these, if the kernel has such (Linux 6.11 and later).
-//!
-//! It is read from the calling thread's entry, not from the process's: when the main thread has ended by
-//! `pthread_exit`, the process's own list is empty.
 
-use core::ffi::CStr;
+use core::cell::Cell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_runtime::MapsEntry;
 
 use crate::buffer::{Buffer, NoMemory};
-use crate::kernel::{Error, File};
+use crate::held::MAPS;
+use crate::kernel::Error;
 use crate::lines;
 use crate::mapping_query::{self, NAME_CAPACITY, QueryError, SHARED};
 
-const LIST: &CStr = c"/proc/thread-self/maps";
+/// The kernel's half of all addresses. Its one mapping ends the list.
+const KERNEL: usize = 1 << 63;
 
 /// Why there is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,13 +36,23 @@ impl From<Error> for MapsError {
     }
 }
 
-/// Reads the list and shows each mapping, in the order of addresses. `text` is scratch memory.
+/// Reads the list of this process and shows each mapping, in the order of addresses. `text` is scratch memory.
 pub fn read(
+    process: i32,
     text: &mut Buffer<u8>,
     each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
 ) -> Result<(), MapsError> {
-    let list = File::open(LIST)?;
-    split(text, |to| list.read(to), each)
+    let list = MAPS.open(process)?;
+    let (mut position, is_over) = (0, Cell::new(false));
+    let source = |to: &mut [u8]| -> Result<usize, Error> {
+        let got = if is_over.get() { 0 } else { list.read_at(to, position)? };
+        position += got;
+        Ok(got)
+    };
+    split(text, source, &mut |entry| {
+        is_over.set(entry.range.start >= KERNEL);
+        each(entry)
+    })
 }
 
 /// The means by which some mappings of many are found, best first.
@@ -56,35 +65,37 @@ enum Means {
 /// The kernel was found to have no queries.
 static TEXT_ONLY: AtomicBool = AtomicBool::new(false);
 
-/// Shows every mapping that overlaps `memory`, in the order of addresses, and every shared one, wherever it is. One may
-/// be shown again. `text` is scratch memory.
+/// Shows every mapping of this process that overlaps `memory`, in the order of addresses, and every shared one, wherever it
+/// is. One may be shown again. `text` is scratch memory.
 ///
 /// # Errors
 /// [`MapsError`]: not all were shown.
 pub fn read_part(
+    process: i32,
     text: &mut Buffer<u8>,
     memory: &Range<usize>,
     each: &mut dyn FnMut(MapsEntry<'_>),
 ) -> Result<(), MapsError> {
     let means = if TEXT_ONLY.load(Ordering::Relaxed) { Means::Text } else { Means::Queries };
-    read_part_by(means, text, memory, each)
+    read_part_by(means, process, text, memory, each)
 }
 
 /// By these means, or by the text if they fail.
 fn read_part_by(
     means: Means,
+    process: i32,
     text: &mut Buffer<u8>,
     memory: &Range<usize>,
     each: &mut dyn FnMut(MapsEntry<'_>),
 ) -> Result<(), MapsError> {
     if means == Means::Queries {
-        match query_part(text, memory, each)? {
+        match query_part(process, text, memory, each)? {
             Ok(()) => return Ok(()),
             Err(QueryError::Failed) => {}
             Err(QueryError::Unavailable) => TEXT_ONLY.store(true, Ordering::Relaxed),
         }
     }
-    read(text, &mut |entry| {
+    read(process, text, &mut |entry| {
         if !entry.private || entry.range.start < memory.end && memory.start < entry.range.end {
             each(entry);
         }
@@ -94,11 +105,12 @@ fn read_part_by(
 
 /// By queries.
 fn query_part(
+    process: i32,
     names: &mut Buffer<u8>,
     memory: &Range<usize>,
     each: &mut dyn FnMut(MapsEntry<'_>),
 ) -> Result<Result<(), QueryError>, MapsError> {
-    let list = File::open(LIST)?;
+    let list = MAPS.open(process)?;
     names.reserve(NAME_CAPACITY)?;
     let name = names.capacity_mut().get_mut(..NAME_CAPACITY).unwrap_or_default();
     let shared = mapping_query::walk(&list, name, 0..usize::MAX, SHARED, each);
@@ -120,6 +132,7 @@ fn split(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::{File, process};
     use core::ops::Range;
     use proptest::prelude::*;
     use std::string::String;
@@ -173,7 +186,7 @@ mod tests {
     fn lines(text: &[u8], sizes: &[usize]) -> Result<Vec<OwnedEntry>, MapsError> {
         let mut buffer = Buffer::new();
         let (mut at, mut turn, mut found) = (0, 0, Vec::new());
-        let source = |to: &mut [u8]| {
+        let source = |to: &mut [u8]| -> Result<usize, Error> {
             let size = sizes[turn % sizes.len()].min(to.len()).min(text.len() - at);
             turn += 1;
             to[..size].copy_from_slice(&text[at..at + size]);
@@ -256,7 +269,7 @@ mod tests {
         let mut text = Buffer::new();
         let here = this_process_has_a_stack_and_code as *const () as usize;
         let (mut code, mut last) = (false, 0);
-        read(&mut text, &mut |line| {
+        read(process(), &mut text, &mut |line| {
             assert!(line.range.start >= last);
             last = line.range.end;
             code |= line.range.contains(&here) && line.executable && !line.writable && line.name[0] == b'/';
@@ -281,7 +294,7 @@ mod tests {
     /// What is shown for some memory by these means, of what lies in `region`: other tests change the rest meanwhile.
     fn part(means: Means, memory: &Range<usize>, region: &Range<usize>) -> Vec<Facts> {
         let (mut text, mut found) = (Buffer::new(), Vec::new());
-        read_part_by(means, &mut text, memory, &mut |entry| {
+        read_part_by(means, process(), &mut text, memory, &mut |entry| {
             if overlaps(&entry.range, region) {
                 found.push(facts(&entry));
             }
@@ -296,7 +309,7 @@ mod tests {
     /// What the list has of a region.
     fn listed(region: &Range<usize>) -> Vec<Facts> {
         let (mut text, mut found) = (Buffer::new(), Vec::new());
-        read(&mut text, &mut |entry| {
+        read(process(), &mut text, &mut |entry| {
             if overlaps(&entry.range, region) {
                 found.push(facts(&entry));
             }
@@ -308,8 +321,8 @@ mod tests {
 
     fn has_queries() -> bool {
         let mut names = Buffer::new();
-        let has =
-            query_part(&mut names, &(0..1), &mut |_| {}).expect("the list") != Err(QueryError::Unavailable);
+        let has = query_part(process(), &mut names, &(0..1), &mut |_| {}).expect("the list")
+            != Err(QueryError::Unavailable);
         if !has {
             std::eprintln!("not tested: this kernel has no queries");
         }
@@ -358,7 +371,7 @@ mod tests {
         }
     }
 
-    fn memfd(name: &CStr) -> std::fs::File {
+    fn memfd(name: &core::ffi::CStr) -> std::fs::File {
         use std::os::fd::FromRawFd;
         // SAFETY: a new descriptor, owned from here on.
         let file = unsafe { std::fs::File::from_raw_fd(libc::memfd_create(name.as_ptr(), 0)) };

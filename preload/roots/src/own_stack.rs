@@ -7,9 +7,10 @@
 use core::arch::{asm, naked_asm};
 use core::ffi::c_void;
 use core::ops::Range;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_runtime::SignalMaskGuard;
 
 use crate::buffer::{self, NoMemory};
 use crate::kernel::{self, PAGE};
@@ -30,23 +31,38 @@ pub struct OwnStack {
     start: AtomicUsize,
     /// The stack pointer with which the thread that runs here has left its own stack; 0: no thread does.
     left: AtomicUsize,
+    /// Where its alternate signal stack begins; 0: it has none.
+    alternate: AtomicUsize,
+    /// It blocks all signals.
+    is_undisturbed: AtomicBool,
 }
 
 impl OwnStack {
     pub const fn new() -> OwnStack {
-        OwnStack { start: AtomicUsize::new(0), left: AtomicUsize::new(0) }
+        OwnStack {
+            start: AtomicUsize::new(0),
+            left: AtomicUsize::new(0),
+            alternate: AtomicUsize::new(0),
+            is_undisturbed: AtomicBool::new(false),
+        }
     }
 
     /// Runs `action` on this stack, or where it is if a thread runs here already: then it is this one, or one whose world
-    /// will not stop.
+    /// will not stop. `blocks_all`: the thread blocks all signals.
     ///
     /// # Errors
     /// [`NoMemory`] for the stack: `action` was not run.
-    pub fn run<R>(&self, action: impl FnOnce() -> R) -> Result<R, NoMemory> {
+    pub fn run<R>(&self, blocks_all: bool, action: impl FnOnce() -> R) -> Result<R, NoMemory> {
         let claimed = self.left.compare_exchange(0, stack_pointer(), Ordering::Acquire, Ordering::Relaxed);
         if claimed.is_err() {
             return Ok(action());
         }
+        let alternate = kernel::alternate_stack();
+        self.alternate.store(alternate.ss_sp as usize, Ordering::Relaxed);
+        // The kernel takes an alternate stack that the thread has left for free: no handler may run there.
+        let is_on_alternate = alternate.ss_flags & libc::SS_ONSTACK != 0;
+        let _all = (is_on_alternate && !blocks_all).then(|| SignalMaskGuard::all_but(&[]));
+        self.is_undisturbed.store(blocks_all || is_on_alternate, Ordering::Relaxed);
         let done = self.top().and_then(|top| {
             let (mut action, mut result) = (Some(action), None);
             let mut act = |left| {
@@ -68,6 +84,16 @@ impl OwnStack {
     /// its callers lie there. 0: no thread runs here.
     pub fn left(&self) -> usize {
         self.left.load(Ordering::Relaxed)
+    }
+
+    /// Where the alternate signal stack of the thread that runs here begins; 0: it has none.
+    pub fn alternate(&self) -> usize {
+        self.alternate.load(Ordering::Relaxed)
+    }
+
+    /// Whether the calling thread runs here, and blocks all signals.
+    pub fn is_undisturbed(&self) -> bool {
+        self.has(stack_pointer()) && self.is_undisturbed.load(Ordering::Relaxed)
     }
 
     /// The addresses of the mapping.
@@ -222,9 +248,9 @@ mod tests {
         assert_eq!((stack.left(), stack.range()), (0, 0..0));
         let here = stack_pointer();
         for _ in 0..3 {
-            let seen = stack.run(|| {
+            let seen = stack.run(false, || {
                 let outer = (stack_pointer(), stack.left());
-                [outer, stack.run(|| (stack_pointer(), stack.left())).expect("it is mapped")]
+                [outer, stack.run(false, || (stack_pointer(), stack.left())).expect("it is mapped")]
             });
             let seen: Vec<_> = seen.expect("memory").into();
             assert!(seen.iter().all(|(pointer, _)| stack.has(*pointer)), "{seen:x?}");
@@ -237,19 +263,19 @@ mod tests {
     #[test]
     fn a_thread_that_finds_the_stack_in_use_acts_where_it_is() {
         let stack = OwnStack::new();
-        let other = stack.run(|| {
+        let other = stack.run(false, || {
             std::thread::scope(|scope| {
-                scope.spawn(|| stack.run(|| stack.has(stack_pointer()))).join().expect("it ends")
+                scope.spawn(|| stack.run(false, || stack.has(stack_pointer()))).join().expect("it ends")
             })
         });
         assert_eq!(other, Ok(Ok(false)));
-        assert_eq!(stack.run(|| stack.has(stack_pointer())), Ok(true));
+        assert_eq!(stack.run(false, || stack.has(stack_pointer())), Ok(true));
     }
 
     #[test]
     fn the_child_of_a_fork_frees_the_stack_unless_it_runs_there() {
         let stack = OwnStack::new();
-        let kept = stack.run(|| {
+        let kept = stack.run(false, || {
             stack.after_fork_in_child();
             stack.left() != 0
         });
@@ -257,7 +283,7 @@ mod tests {
         // As a thread has left it that the child has not.
         stack.left.store(stack_pointer(), Ordering::Relaxed);
         stack.after_fork_in_child();
-        assert_eq!(stack.run(|| stack.has(stack_pointer())), Ok(true));
+        assert_eq!(stack.run(false, || stack.has(stack_pointer())), Ok(true));
     }
 
     #[test]

@@ -17,3 +17,10 @@ pub enum PageKind {
     /// the holes memory.
     SparseFile,
 }
+
+impl PageKind {
+    /// Whether the page tables show which of its pages hold something.
+    pub fn is_in_page_tables(self) -> bool {
+        !matches!(self, PageKind::SharedMemory | PageKind::SharedFile)
+    }
+}

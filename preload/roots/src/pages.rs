@@ -12,13 +12,12 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use heaptoll_assertions::assert_internal;
 
 use crate::buffer::{Buffer, NoMemory};
+use crate::held::{OpenFile, PAGEMAP};
 use crate::kernel::{self, Error, File, PAGE};
 use crate::page_kind::PageKind;
 use crate::proc;
 use crate::scan::{self, REGIONS, Region, SCAN, Scan};
 
-/// The calling thread's: a main thread that has ended has none.
-const PAGEMAP: &CStr = c"/proc/thread-self/pagemap";
 const STATUS: &CStr = c"/proc/thread-self/status";
 
 /// Bits of a page's word (the kernel's `pagemap.rst`).
@@ -65,32 +64,43 @@ impl PageBuffers {
 
 /// Finds the pages that hold something.
 pub struct Pages<'a> {
-    pagemap: Option<File>,
+    pagemap: Option<OpenFile>,
     method: ResidencyMethod,
+    /// Up to which address the next scan may look ahead.
+    pub reach: usize,
+    /// What was scanned last, and how many regions were found there.
+    scanned: Range<usize>,
+    found: usize,
     /// Some page of this process may be swapped; only determined where the means do not show it.
     swapped: bool,
     buffers: &'a mut PageBuffers,
 }
 
 impl<'a> Pages<'a> {
-    pub fn open(buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
-        Pages::by(
-            if BEST.load(Ordering::Relaxed) == ResidencyMethod::Scan as u8 {
-                ResidencyMethod::Scan
-            } else {
-                ResidencyMethod::Words
-            },
-            buffers,
-        )
+    /// Of this process.
+    pub fn open(process: i32, buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
+        let is_scanned = BEST.load(Ordering::Relaxed) == ResidencyMethod::Scan as u8;
+        let method = if is_scanned { ResidencyMethod::Scan } else { ResidencyMethod::Words };
+        Pages::by(method, process, buffers)
     }
 
     /// By these means, or by what is left if they are unavailable.
-    pub fn by(method: ResidencyMethod, buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
-        let pagemap = if method == ResidencyMethod::Core { None } else { File::open(PAGEMAP).ok() };
+    pub fn by(
+        method: ResidencyMethod,
+        process: i32,
+        buffers: &'a mut PageBuffers,
+    ) -> Result<Pages<'a>, NoMemory> {
+        let is_opened = method != ResidencyMethod::Core;
+        let pagemap = is_opened.then(|| PAGEMAP.open(process)).and_then(Result::ok);
         let method = if pagemap.is_none() { ResidencyMethod::Core } else { method };
         buffers.regions.reserve(REGIONS)?;
         let swapped = method == ResidencyMethod::Core && may_be_swapped();
-        Ok(Pages { pagemap, method, swapped, buffers })
+        Ok(Pages { pagemap, method, reach: 0, scanned: 0..0, found: 0, swapped, buffers })
+    }
+
+    /// Whether the next scan begins at this address: the last one has not come so far.
+    pub fn begins_at(&self, address: usize) -> bool {
+        self.method == ResidencyMethod::Scan && !self.scanned.contains(&address)
     }
 
     /// Shows all parts of a range, in order, whose pages hold something and can be read. The range lies in one mapping
@@ -165,46 +175,61 @@ impl<'a> Pages<'a> {
         kind: PageKind,
         each: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), usize> {
-        let Some(pagemap) = &self.pagemap else { return Err(pages.start) };
-        let file = if kind == PageKind::PrivateFile { scan::FILE } else { 0 };
         let mut at = pages.start;
         while at < pages.end {
-            let mut request = Scan {
-                size: size_of::<Scan>() as u64,
-                start: at as u64,
-                end: pages.end as u64,
-                regions: self.buffers.regions.capacity_mut().as_mut_ptr() as u64,
-                // The kernel allocates as many; pages have no more ranges than they are.
-                regions_length: REGIONS.min((pages.end - at) / PAGE) as u64,
-                inverted: scan::ZERO | file,
-                all_of: scan::ZERO | file,
-                any_of: scan::PRESENT | scan::SWAPPED,
-                output_categories: scan::PRESENT | scan::SWAPPED,
-                ..Scan::default()
-            };
-            // SAFETY: the request takes this structure; the regions are writable for `REGIONS` entries, which `by`
-            // reserved.
-            let got = unsafe { pagemap.control(SCAN, &mut request) };
-            let regions = match got {
-                Ok(count) => self.buffers.regions.capacity_mut().get(..count).unwrap_or_default(),
-                Err(Error(libc::EINTR)) => continue,
-                Err(_) => return Err(at),
-            };
-            for region in regions {
-                let found = region.start as usize..region.end as usize;
+            if !self.scanned.contains(&at) {
+                self.look(at..pages.end.max(self.reach)).map_err(|_| at)?;
+            }
+            let regions = self.buffers.regions.capacity_mut().get(..self.found).unwrap_or_default();
+            let first = regions.partition_point(|region| region.end as usize <= at);
+            for region in regions.iter().skip(first).take_while(|region| (region.start as usize) < pages.end)
+            {
+                let found = at.max(region.start as usize)..pages.end.min(region.end as usize);
+                if kind == PageKind::PrivateFile && region.categories & scan::FILE != 0 {
+                    continue;
+                }
                 if region.categories & scan::SWAPPED == 0 {
                     each(found);
                 } else {
                     let _ = readable(found, kind == PageKind::Anonymous, each);
                 }
             }
-            let end = request.walk_end as usize;
-            assert_internal!(end <= pages.end, "the kernel's scan ends in the range that was requested");
-            if end <= at {
-                return Err(at);
-            }
-            at = end;
+            at = self.scanned.end;
         }
+        Ok(())
+    }
+
+    /// Has the kernel scan a range of pages, or a part from its beginning on.
+    fn look(&mut self, pages: Range<usize>) -> Result<(), Error> {
+        self.scanned = pages.start..pages.start;
+        let Some(pagemap) = &self.pagemap else { return Err(Error(libc::EBADF)) };
+        let mut request = Scan {
+            size: size_of::<Scan>() as u64,
+            start: pages.start as u64,
+            end: pages.end as u64,
+            regions: self.buffers.regions.capacity_mut().as_mut_ptr() as u64,
+            // The kernel allocates as many; pages have no more ranges than they are.
+            regions_length: REGIONS.min(pages.len() / PAGE) as u64,
+            inverted: scan::ZERO,
+            all_of: scan::ZERO,
+            any_of: scan::PRESENT | scan::SWAPPED,
+            output_categories: scan::PRESENT | scan::SWAPPED | scan::FILE,
+            ..Scan::default()
+        };
+        self.found = loop {
+            // SAFETY: the request takes this structure; the regions are writable for `REGIONS` entries, which `by`
+            // reserved.
+            match unsafe { pagemap.control(SCAN, &mut request) } {
+                Err(Error(libc::EINTR)) => {}
+                done => break done?,
+            }
+        };
+        let end = request.walk_end as usize;
+        assert_internal!(end <= pages.end, "the kernel's scan ends in the range that was requested");
+        if end <= pages.start {
+            return Err(Error(libc::EIO));
+        }
+        self.scanned.end = end;
         Ok(())
     }
 
@@ -220,7 +245,7 @@ impl<'a> Pages<'a> {
         while at < pages.end {
             let wanted = ((pages.end - at) / PAGE).min(BLOCK);
             let words = self.buffers.words.capacity_mut().get_mut(..wanted).unwrap_or_default();
-            let position = (at / PAGE * size_of::<u64>()) as u64;
+            let position = at / PAGE * size_of::<u64>();
             let got = self.pagemap.as_ref().and_then(|file| file.read_at(words, position).ok()).unwrap_or(0);
             if got < size_of::<u64>() {
                 // What cannot be determined is shown.
@@ -379,7 +404,7 @@ fn may_be_swapped() -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::os::fd::FromRawFd;
+    use std::os::fd::{AsRawFd, FromRawFd};
     use std::vec::Vec;
 
     const PAGES: usize = 40;
@@ -421,7 +446,7 @@ mod tests {
         /// The shown ranges of a part, in bytes from the start; what is shown is read.
         fn shown(&self, method: ResidencyMethod, kind: PageKind, part: Range<usize>) -> Vec<Range<usize>> {
             let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
-            let mut pages = Pages::by(method, &mut buffers).expect("memory");
+            let mut pages = Pages::by(method, kernel::process(), &mut buffers).expect("memory");
             let part = self.0 + part.start..self.0 + part.end;
             pages.present(part, kind, &mut |range| found.push(range)).expect("memory");
             assert_eq!(pages.method, method, "it is to be had here");
@@ -455,6 +480,32 @@ mod tests {
     }
 
     proptest! {
+        /// One scan looks ahead over several pieces, and over what lies between them.
+        #[test]
+        fn a_scan_that_looks_ahead_shows_what_scans_of_the_pieces_show(
+            written in prop::collection::btree_set(0..PAGES, 0..PAGES),
+            borders in prop::collection::btree_set(0..PAGES, 2..9),
+            reach in 0..PAGES,
+        ) {
+            let mapping = Mapping::new(PAGES, libc::MAP_PRIVATE, file(PAGES).as_raw_fd());
+            (0..PAGES).for_each(|page| assert_eq!(mapping.read(page), 0));
+            written.iter().for_each(|&page| mapping.write(page));
+            let borders: Vec<usize> = borders.into_iter().map(|page| mapping.0 + page * PAGE).collect();
+            let shown = |reach: usize| {
+                let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
+                let mut pages = Pages::by(ResidencyMethod::Scan, kernel::process(), &mut buffers).expect("memory");
+                for (at, pair) in borders.windows(2).enumerate().filter(|(at, _)| at % 2 == 0) {
+                    let kind = if at % 4 == 0 { PageKind::PrivateFile } else { PageKind::Anonymous };
+                    if pages.begins_at(pair[0]) {
+                        pages.reach = reach;
+                    }
+                    pages.present(pair[0]..pair[1], kind, &mut |range| found.extend(range.step_by(PAGE))).expect("memory");
+                }
+                found
+            };
+            prop_assert_eq!(shown(mapping.0 + reach * PAGE), shown(0));
+        }
+
         #[test]
         fn pages_that_were_written_are_shown(
             written in prop::collection::btree_set(0..PAGES, 0..PAGES),
@@ -477,7 +528,6 @@ mod tests {
             written in prop::collection::btree_set(0..PAGES, 0..10),
             read in prop::collection::btree_set(0..PAGES, 0..10),
         ) {
-            use std::os::fd::AsRawFd;
             let mapping = Mapping::new(PAGES, libc::MAP_PRIVATE, file(PAGES).as_raw_fd());
             read.iter().for_each(|&page| assert_eq!(mapping.read(page), 0));
             written.iter().for_each(|&page| mapping.write(page));
@@ -521,7 +571,6 @@ mod tests {
 
     #[test]
     fn shared_memory_is_shown_though_this_mapping_has_not_touched_it() {
-        use std::os::fd::AsRawFd;
         let file = file(PAGES);
         let one = Mapping::new(PAGES, libc::MAP_SHARED, file.as_raw_fd());
         let other = Mapping::new(PAGES, libc::MAP_SHARED, file.as_raw_fd());
@@ -544,10 +593,9 @@ mod tests {
 
     #[test]
     fn what_may_be_swapped_is_shown_as_far_as_it_can_be_read() {
-        use std::os::fd::AsRawFd;
         let mapping = Mapping::new(PAGES, libc::MAP_PRIVATE, file(10).as_raw_fd());
         let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
-        let mut pages = Pages::by(ResidencyMethod::Core, &mut buffers).expect("memory");
+        let mut pages = Pages::by(ResidencyMethod::Core, kernel::process(), &mut buffers).expect("memory");
         pages.swapped = true;
         pages
             .present(mapping.range(), PageKind::PrivateFile, &mut |range| found.extend(range))
@@ -588,7 +636,7 @@ mod tests {
                 [PageKind::SharedMemory, PageKind::SharedFile, PageKind::SparseFile, PageKind::PrivateFile]
             {
                 let mut buffers = PageBuffers::new();
-                let mut pages = Pages::by(method, &mut buffers).expect("memory");
+                let mut pages = Pages::by(method, kernel::process(), &mut buffers).expect("memory");
                 let mut shown = false;
                 pages.present(range.clone(), kind, &mut |_| shown = true).expect("memory");
                 assert!(!shown, "{kind:?} by {method:?}");

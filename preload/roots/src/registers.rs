@@ -102,7 +102,7 @@ impl Registers {
         {
             registers.handler = handler..(registers.stack_pointer - RED_ZONE) & !7;
         }
-        registers.hold(context.uc_stack);
+        registers.hold(alternate);
         let vector = context.uc_mcontext.fpregs as usize;
         if vector != 0 {
             // SAFETY: `context` is that of a running handler, which this function requires.
@@ -121,25 +121,26 @@ impl Registers {
     }
 
     /// Those of the calling thread as it has left its stack ([`crate::own_stack`]): a call preserves them, and no others.
+    /// `alternate` is where its alternate signal stack begins.
     ///
     /// # Safety
     /// The thread runs on the collector's stack, and `left` is the pointer by which it has left its own.
-    pub unsafe fn take_saved(&mut self, left: usize) {
+    pub unsafe fn take_saved(&mut self, left: usize, alternate: usize) {
         // SAFETY: the thread has saved so many words there, which this function requires.
         let saved = unsafe { core::slice::from_raw_parts(left as *const usize, SAVED) };
         self.general[..SAVED].copy_from_slice(saved);
         self.general[SAVED] = left;
         self.stack_pointer = left;
         assert_internal!(self.stack_pointer.is_multiple_of(8), "a stack pointer is a multiple of a word");
-        self.hold(alternate_stack());
+        self.hold(alternate);
     }
 
-    /// Records what the kernel holds for the calling thread, which has this alternate signal stack.
+    /// Records what the kernel holds for the calling thread, whose alternate signal stack begins there.
     #[inline(always)]
-    fn hold(&mut self, alternate: libc::stack_t) {
+    fn hold(&mut self, alternate: usize) {
         let [fs, gs] = segment_bases();
         self.thread_pointer = fs;
-        self.general[COUNT..].copy_from_slice(&[fs, gs, alternate.ss_sp as usize]);
+        self.general[COUNT..].copy_from_slice(&[fs, gs, alternate]);
         self.pending = if queued_values::are_used() { kernel::pending() } else { u64::MAX };
     }
 }
@@ -169,19 +170,6 @@ impl Extended {
         let extended = unsafe { ((state + EXTENDED_AT) as *const Extended).read() };
         (extended.magic == EXTENDED_MAGIC).then_some(extended)
     }
-}
-
-/// The calling thread's alternate signal stack.
-fn alternate_stack() -> libc::stack_t {
-    let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-    // SAFETY: the kernel writes to `stack` alone; the new stack is null, so that nothing is changed.
-    let _ = unsafe { kernel::call(libc::SYS_sigaltstack, [0, &raw mut stack as usize, 0, 0, 0, 0]) };
-    stack
-}
-
-/// Whether the calling thread runs on its alternate signal stack.
-pub fn is_on_alternate_stack() -> bool {
-    alternate_stack().ss_flags & libc::SS_ONSTACK != 0
 }
 
 /// The bases of the segments FS, which is the thread pointer, and GS; 0: unknown. A thread that was made without a thread

@@ -77,8 +77,8 @@ pub struct StoppedWorld<'a> {
     // handler that runs then may stop the world itself.
     _closed: Closed<'a>,
     scratch: RefCell<ScratchGuard<'a>>,
-    /// To be dropped by the thread that has stopped the others.
-    _signal_mask: SignalMaskGuard,
+    /// To be dropped by the thread that has stopped the others; `None`: it has blocked all signals before.
+    _signal_mask: Option<SignalMaskGuard>,
 }
 
 impl<'a> StoppedWorld<'a> {
@@ -88,7 +88,7 @@ impl<'a> StoppedWorld<'a> {
         closed: Closed<'a>,
         scratch: ScratchGuard<'a>,
         world: Range<usize>,
-        signal_mask: SignalMaskGuard,
+        signal_mask: Option<SignalMaskGuard>,
     ) -> StoppedWorld<'a> {
         let scratch = RefCell::new(scratch);
         StoppedWorld {
@@ -125,7 +125,7 @@ impl<'a> StoppedWorld<'a> {
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), RootsError> {
         let mut left_out = left_out.iter().map(|range| (range.start, range.end));
-        self.own_stack.run(|| self.show(kinds, &mut left_out, visit))?
+        self.own_stack.run(true, || self.show(kinds, &mut left_out, visit))?
     }
 
     /// As [`StoppedWorld::roots`], with what is left out as start and end.
@@ -138,7 +138,7 @@ impl<'a> StoppedWorld<'a> {
         left_out: &[(usize, usize)],
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), RootsError> {
-        self.own_stack.run(|| self.show(kinds, &mut left_out.iter().copied(), visit))?
+        self.own_stack.run(true, || self.show(kinds, &mut left_out.iter().copied(), visit))?
     }
 
     #[inline(never)]
@@ -151,9 +151,10 @@ impl<'a> StoppedWorld<'a> {
         let mut scratch = self.scratch.borrow_mut();
         let ScratchBuffers { text, entries, areas, caller, held, .. } = &mut **scratch;
         // SAFETY: `run` has made this thread leave its stack: no other uses the buffers of a world that is stopped.
-        unsafe { caller.take_saved(self.own_stack.left()) };
+        unsafe { caller.take_saved(self.own_stack.left(), self.own_stack.alternate()) };
         let mut gatherer = Gatherer::new(areas);
-        maps::read(text, &mut |line| {
+        let process = self.handshake.process.load(Ordering::Relaxed);
+        maps::read(process, text, &mut |line| {
             held.unread.add(UnreadPlaces::of_mapping(line.name));
             gatherer.take(&line)
         })?;
@@ -183,7 +184,7 @@ impl<'a> StoppedWorld<'a> {
         let own = self.handshake.records.ranges().chain([self.world.clone(), self.own_stack.range()]);
         let stopped = self.handshake.records.iter().filter_map(|(_, record)| record.registers(epoch));
         let handlers = stopped.map(|thread| (thread.handler.start, thread.handler.end));
-        scratch.mappings(kinds, own, &mut left_out.chain(handlers), visit)
+        scratch.mappings(process, kinds, own, &mut left_out.chain(handlers), visit)
     }
 
     /// Places in use by the program that no collection can read, and that were noticed until the roots were shown last.
@@ -250,6 +251,7 @@ impl ScratchBuffers {
     /// Shows what the areas of these kinds hold. `own` are ranges of this crate besides the buffers.
     fn mappings(
         &mut self,
+        process: i32,
         kinds: RootKinds,
         own: impl Iterator<Item = Range<usize>>,
         left_out: &mut dyn Iterator<Item = (usize, usize)>,
@@ -272,9 +274,12 @@ impl ScratchBuffers {
         let kept = areas::in_order(self.left_out.as_mut_slice());
         let ScratchBuffers { areas, page_buffers, left_out, .. } = self;
         let left_out = left_out.as_slice().get(..kept).unwrap_or_default();
-        let mut pages = Pages::open(page_buffers)?;
-        for area in areas.as_slice().iter().filter(|area| kinds.have(area.origin)) {
+        let mut pages = Pages::open(process, page_buffers)?;
+        for (at, area) in areas.as_slice().iter().enumerate().filter(|(_, area)| kinds.have(area.origin)) {
             areas::subtract(area.start..area.end, left_out, &mut |piece| {
+                if pages.begins_at(piece.start) {
+                    pages.reach = areas::reach(&areas.as_slice()[at..], piece.start, left_out);
+                }
                 pages.present(piece, area.kind, &mut |found| {
                     let range = found.start.next_multiple_of(WORD)..found.end & !(WORD - 1);
                     if !range.is_empty() {

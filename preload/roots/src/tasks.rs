@@ -1,13 +1,9 @@
 //! The threads of the process, as the kernel lists them.
 
-use core::ffi::CStr;
-
 use crate::buffer::{Buffer, NoMemory};
 use crate::entries::{self, CAPACITY};
-use crate::kernel::{Error, File};
-
-/// Where the kernel lists them; found through the process, so that a main thread that has ended does no harm.
-const LIST: &CStr = c"/proc/self/task";
+use crate::held::{OpenFile, TASKS};
+use crate::kernel::Error;
 
 /// Why there is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,14 +26,19 @@ impl From<Error> for TasksError {
 }
 
 /// The list, open.
-#[derive(Debug)]
 pub struct Tasks {
-    list: File,
+    list: OpenFile,
 }
 
 impl Tasks {
-    pub fn open() -> Result<Tasks, TasksError> {
-        Ok(Tasks { list: File::open(LIST)? })
+    /// That of this process.
+    pub fn open(process: i32) -> Result<Tasks, TasksError> {
+        Ok(Tasks { list: TASKS.open(process)? })
+    }
+
+    /// Whether the calling thread was the only one when the list was opened, and still is: no other can begin any.
+    pub fn is_of_one(&self) -> bool {
+        self.list.links.map_or_else(|| self.count(), threads) == Some(1)
     }
 
     /// Reads the list from its beginning. Threads that begin or end meanwhile may be in it or not.
@@ -48,10 +49,15 @@ impl Tasks {
         entries::numbers(&self.list, entries, &mut |tid| Ok(tids.push(tid)?))
     }
 
-    /// How many threads there are, by the number of the list's names: each is a directory, and two are `.` and `..`.
+    /// How many threads there are, by the number of the list's names.
     pub fn count(&self) -> Option<usize> {
-        self.list.links().ok()?.checked_sub(2)
+        threads(self.list.status().ok()?.st_nlink as usize)
     }
+}
+
+/// How many threads a list of so many names has: each is a directory, and two are `.` and `..`.
+fn threads(links: usize) -> Option<usize> {
+    links.checked_sub(2)
 }
 
 #[cfg(test)]
@@ -67,7 +73,7 @@ mod tests {
             let _ = wait.recv();
         });
         let (mut tids, mut entries) = (Buffer::new(), Buffer::new());
-        let tasks = Tasks::open().expect("the list");
+        let tasks = Tasks::open(crate::kernel::process()).expect("the list");
         let other = receiver.recv().expect("the sibling sends its number");
         for _ in 0..2 {
             tasks.read(&mut tids, &mut entries).expect("the list");
@@ -75,7 +81,7 @@ mod tests {
                 assert_eq!(tids.as_slice().iter().filter(|&&listed| listed == tid).count(), 1);
             }
         }
-        assert!(tasks.count().expect("a count") >= 2);
+        assert!(tasks.count().expect("a count") >= 2 && !tasks.is_of_one());
         drop(stop);
         sibling.join().expect("the sibling");
     }

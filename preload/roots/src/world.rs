@@ -11,6 +11,7 @@ use heaptoll_runtime::{AbandonCause, SignalMaskGuard};
 use crate::buffer::NoMemory;
 use crate::files;
 use crate::handshake::Handshake;
+use crate::held;
 use crate::kernel;
 use crate::own_stack::OwnStack;
 use crate::proc::{self, ThreadState};
@@ -157,6 +158,7 @@ impl World {
         self.handshake.exec_gate.reset();
         self.scratch.free();
         self.own_stack.after_fork_in_child();
+        held::after_fork_in_child();
         assert_expensive!(
             self.handshake.records.is_free(),
             "no record of a forked child belongs to a thread"
@@ -190,12 +192,10 @@ impl World {
     /// [`NoMemory`] for the stack: `action` was not run.
     pub fn on_own_stack<R>(
         &self,
-        _blocked: &SignalMaskGuard,
+        blocked: &SignalMaskGuard,
         action: impl FnOnce() -> R,
     ) -> Result<R, NoMemory> {
-        // The kernel takes an alternate stack that the thread has left for free: no handler may run there.
-        let _all = registers::is_on_alternate_stack().then(|| SignalMaskGuard::all_but(&[]));
-        self.own_stack.run(action)
+        self.own_stack.run(blocked.is_of_all(), action)
     }
 
     /// The stack pointer of the thread that runs on the world's own stack as it has left that of the program; 0: no thread
@@ -226,7 +226,7 @@ impl World {
         }
         let mut scratch = self.scratch.take().ok_or(StopError::NotOurProcess)?;
         // A handler of the program that ran here now might wait for another thread, or never return.
-        let signal_mask = SignalMaskGuard::all_but(&[]);
+        let signal_mask = (!self.own_stack.is_undisturbed()).then(|| SignalMaskGuard::all_but(&[]));
         let closed = self.handshake.exec_gate.close(patience_ms, self.patience_ms()).map_err(unstopped)?;
         // Dropped, also where the stop fails, it resumes the threads, lets them exec, frees the buffers and unblocks the
         // signals.
@@ -245,10 +245,28 @@ impl World {
 
     /// Stops the others; returns the number of stopped threads, the caller included.
     fn halt(&self, process: i32, scratch: &mut ScratchBuffers, patience_ms: u32) -> Result<usize, StopError> {
-        let caller = kernel::thread();
         let epoch = self.handshake.begin();
+        let tasks = Tasks::open(process)?;
+        if !tasks.is_of_one() {
+            self.halt_others(process, epoch, &tasks, scratch, patience_ms)?;
+        }
+        self.handshake.records.forget_unseen(epoch);
+        assert_expensive!(self.handshake.records.has_each_thread_once(), "a thread has one record");
+        let standing = self.handshake.records.iter().filter(|(_, record)| record.registers(epoch).is_some());
+        Ok(1 + standing.count())
+    }
+
+    /// Stops the others that are listed.
+    fn halt_others(
+        &self,
+        process: i32,
+        epoch: u32,
+        tasks: &Tasks,
+        scratch: &mut ScratchBuffers,
+        patience_ms: u32,
+    ) -> Result<(), StopError> {
+        let caller = kernel::thread();
         let mut deadline = None;
-        let tasks = Tasks::open()?;
         let mut requested = 0;
         let mut mismatches = 0;
         loop {
@@ -306,7 +324,6 @@ impl World {
                 "no thread is waited for when all have stopped"
             );
         }
-        self.handshake.records.forget_unseen(epoch);
         assert_expensive!(
             self.handshake.records.iter().all(|(_, record)| {
                 let tid = record.tid.load(Ordering::Relaxed);
@@ -314,9 +331,7 @@ impl World {
             }),
             "a thread that is stopped is another one, and not exempt"
         );
-        assert_expensive!(self.handshake.records.has_each_thread_once(), "a thread has one record");
-        let standing = self.handshake.records.iter().filter(|(_, record)| record.registers(epoch).is_some());
-        Ok(1 + standing.count())
+        Ok(())
     }
 
     fn signal(&self) -> c_int {

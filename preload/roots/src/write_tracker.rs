@@ -15,13 +15,13 @@ use heaptoll_runtime::MapsEntry;
 use crate::buffer::{Buffer, NoMemory};
 use crate::descriptors;
 use crate::entries;
+use crate::held::{OpenFile, PAGEMAP};
 use crate::kernel::{self, Error, File, PAGE};
 use crate::maps::{self, MapsError};
 use crate::proc;
 use crate::scan::{self, REGIONS, Region, SCAN, Scan};
 use crate::userfault::Userfault;
 
-const PAGEMAP: &CStr = c"/proc/thread-self/pagemap";
 const STATUS: &CStr = c"/proc/thread-self/status";
 
 /// Names of mappings by which the kernel writes to pages of the program that it has pinned.
@@ -147,7 +147,7 @@ impl WriteTracker {
     /// In the child of a fork: its memory is recorded by no descriptor, and the inherited one acts on its parent's.
     pub fn after_fork_in_child(&mut self) {
         if let State::Open(userfault) = self.state {
-            userfault.close();
+            userfault.0.close();
         }
         if self.state != State::Unopened {
             *self = WriteTracker {
@@ -170,7 +170,7 @@ impl WriteTracker {
         self.open()?;
         let userfault = self.verified()?;
         self.regions.reserve(REGIONS)?;
-        survey(&mut self.text, &memory)?;
+        survey(self.process, &mut self.text, &memory)?;
         if self.tracked.start != memory.start {
             self.tracked = memory.start..memory.start;
         }
@@ -194,7 +194,7 @@ impl WriteTracker {
     /// The descriptor, if it is still this tracker's.
     fn verified(&mut self) -> Result<Userfault, Untracked> {
         let State::Open(userfault) = self.state else { return Err(Untracked::Closed) };
-        if self.process != kernel::process() || !userfault.is_ours() {
+        if self.process != kernel::process() || userfault.0.verified().is_none() {
             self.state = State::Unavailable(Untracked::Closed);
             return Err(Untracked::Closed);
         }
@@ -216,7 +216,7 @@ impl WriteTracker {
     /// # Errors
     /// [`Untracked`]: all pages count as written.
     pub fn resume(&mut self) -> Result<WriteScan<'_>, Untracked> {
-        let pagemap = File::open(PAGEMAP).map_err(|_| Untracked::Proc)?;
+        let pagemap = PAGEMAP.open(self.process).map_err(|_| Untracked::Proc)?;
         Ok(WriteScan { pagemap, tracked: &mut self.tracked, regions: &mut self.regions })
     }
 }
@@ -229,7 +229,7 @@ impl Default for WriteTracker {
 
 /// A scan of tracked memory.
 pub struct WriteScan<'a> {
-    pagemap: File,
+    pagemap: OpenFile,
     tracked: &'a mut Range<usize>,
     regions: &'a mut Buffer<Region>,
 }
@@ -293,10 +293,10 @@ impl WriteScan<'_> {
 
 /// Verifies that a range is mapped, private, anonymous and writable throughout, and that the kernel does not write to pages
 /// that it has pinned. Rings are mapped shared: through a private mapping a program submits nothing.
-fn survey(text: &mut Buffer<u8>, memory: &Range<usize>) -> Result<(), Untracked> {
+fn survey(process: i32, text: &mut Buffer<u8>, memory: &Range<usize>) -> Result<(), Untracked> {
     let (mut at, mut fits, mut pinned) = (memory.start, true, false);
     text.reserve(entries::CAPACITY)?;
-    maps::read_part(text, memory, &mut |line: MapsEntry<'_>| {
+    maps::read_part(process, text, memory, &mut |line: MapsEntry<'_>| {
         pinned |= PINNING.iter().any(|name| line.name.starts_with(name));
         if line.range.start < memory.end && line.range.end > memory.start {
             let anonymous = line.name.is_empty() || line.name.starts_with(b"[anon:");

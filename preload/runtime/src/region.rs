@@ -5,6 +5,7 @@
 //! and the process's size no more than it is.
 
 use core::ffi::c_void;
+use core::ops::Range;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -72,6 +73,11 @@ impl Region {
     #[inline(always)]
     pub const fn contains(&self, address: usize) -> bool {
         address.wrapping_sub(self.start) < self.end - self.start
+    }
+
+    /// All that the system has given, what the manager has not taken yet too: nothing was written there.
+    pub const fn mapped(&self) -> Range<usize> {
+        self.start..self.mapped_end
     }
 
     /// The heap's size, bytes, in whole pages. As the region never shrinks this is also its high-water mark.

@@ -13,6 +13,8 @@ use crate::system_call;
 /// The thread blocks these signals until this is dropped; then those that it blocked before.
 #[must_use]
 pub struct SignalMaskGuard {
+    /// Which signals the thread blocks.
+    blocked: u64,
     /// What the thread blocked before.
     former: u64,
     /// To be dropped by the same thread.
@@ -27,7 +29,12 @@ impl SignalMaskGuard {
             "a signal is in the set of signals"
         );
         let signals = open.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1)));
-        SignalMaskGuard { former: block(signals), _here: PhantomData }
+        SignalMaskGuard { blocked: signals, former: block(signals), _here: PhantomData }
+    }
+
+    /// Whether all signals are blocked.
+    pub fn is_of_all(&self) -> bool {
+        self.blocked == u64::MAX
     }
 }
 

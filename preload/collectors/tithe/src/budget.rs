@@ -109,10 +109,13 @@ impl Heap {
         let live = self.live_after_gc.load(Ordering::Relaxed);
         let allowed = live.saturating_add(collector.increments.trigger(collector.last_budget));
         self.choose_page_size(collector);
-        let resident = self.resident_bytes();
+        let is_small = self.large_since_gc.load(Ordering::Relaxed) < collector.last_budget / 4;
+        let (mapped, most) = (self.reservation.units() * UNIT, allowed.saturating_add(allowed / 4));
+        // The kernel need not be asked where no more can be resident.
+        let resident = if is_small && mapped <= most { mapped } else { self.resident_bytes() };
         // Free resident memory will be reused, unless it is more than that.
-        self.purge_due.store(resident > allowed.saturating_add(allowed / 4), Ordering::Relaxed);
-        if self.large_since_gc.load(Ordering::Relaxed) < collector.last_budget / 4 {
+        self.purge_due.store(resident > most, Ordering::Relaxed);
+        if is_small {
             collector.address_percent = ADDRESS_PERCENT_MIN;
             return false;
         }

@@ -3,7 +3,7 @@
 use core::ptr;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
-use heaptoll_runtime::{PAGE, Region};
+use heaptoll_runtime::Region;
 
 use crate::cache::Cache;
 
@@ -25,12 +25,12 @@ impl Caches {
 
     /// Their address range.
     pub fn range(&self) -> core::ops::Range<usize> {
-        self.region.start()..self.region.end()
+        self.region.mapped()
     }
 
     /// How much of that is mapped, in whole pages.
     pub fn mapped_bytes(&self) -> usize {
-        self.range().len().next_multiple_of(PAGE)
+        self.region.mapped_bytes()
     }
 
     /// Visits every cache, the empty idle ones included.

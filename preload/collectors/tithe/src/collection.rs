@@ -12,7 +12,7 @@ use crate::heap::Heap;
 use crate::log::Reason;
 use crate::mode::Mode;
 use crate::progress::NotCollected;
-use crate::signal::UNBLOCKED;
+use crate::signal::unblocked;
 
 mod accounts;
 mod check;
@@ -59,7 +59,7 @@ impl Heap {
             // Another thread has made an increment while this one waited for the lock.
             return Ok(());
         }
-        let signal_mask = SignalMaskGuard::all_but(&UNBLOCKED);
+        let signal_mask = SignalMaskGuard::all_but(unblocked());
         let outcome = match collector.world {
             None => self.collect_locked(&mut collector, reason),
             Some(world) => world

@@ -101,6 +101,6 @@ impl Collector {
     /// Bytes of its own mapped memory.
     pub fn mapped_bytes(&self) -> usize {
         let generations: usize = self.generations.ranges().iter().map(|range| range.len()).sum();
-        self.stack.range().len() + self.markers.range().len() + generations
+        self.stack.mapped_bytes() + self.markers.mapped_bytes() + generations
     }
 }

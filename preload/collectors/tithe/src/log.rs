@@ -4,32 +4,27 @@
 //! lines of several processes do not mix. `docs/reference/tithe-settings.md` explains every key.
 
 use core::ffi::{c_char, c_int};
+use core::mem::ManuallyDrop;
 
 use heaptoll_assertions::assert_internal;
-use heaptoll_roots::{RootsError, StopError, UnstoppedThread, Untracked};
+use heaptoll_roots::{File, Held, RootsError, StopError, UnstoppedThread, Untracked};
 use heaptoll_runtime::AbandonCause;
 
 use crate::generations::Generation;
 
 /// The file to which the lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sink {
-    descriptor: c_int,
-    device: u64,
-    inode: u64,
-}
+pub struct Sink(Held);
 
 impl Sink {
-    /// Programs that close all descriptors they do not know rarely reach this one.
-    const HIGH: c_int = 100;
-
     /// Opens a file for appending, created if need be (mode 0666 less the umask); `-` is standard error as it is now.
     ///
     /// # Errors
     /// The system's error number.
     pub fn open(path: &[u8]) -> Result<Sink, c_int> {
-        let low = if path == b"-" {
-            2
+        let file = if path == b"-" {
+            // A copy: standard error is the program's to close.
+            ManuallyDrop::new(File::of(2)).duplicate(10)
         } else {
             let mut name = [0u8; libc::PATH_MAX as usize];
             if path.is_empty() {
@@ -53,37 +48,19 @@ impl Sink {
             }
             // SAFETY: the descriptor was opened above; the call takes no pointers.
             unsafe { libc::fcntl(file, libc::F_SETFL, libc::O_APPEND) };
-            file
+            Ok(File::of(file as usize))
         };
-        // A limit on open files may forbid high numbers.
-        let copy = [Sink::HIGH, Sink::HIGH / 2, 10].into_iter().find_map(|least| {
-            // SAFETY: the call takes no pointers, and duplicating a descriptor changes nothing else.
-            let copy = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, least) };
-            (copy >= 0).then_some(copy)
-        });
-        let descriptor = match copy {
-            Some(copy) => {
-                if low != 2 {
-                    // SAFETY: `low` was opened above, and no other code has it.
-                    unsafe { libc::close(low) };
-                }
-                copy
-            }
-            None if low == 2 => return Err(errno()),
-            None => low,
-        };
-        identity(descriptor).map(|(device, inode)| Sink { descriptor, device, inode }).ok_or_else(errno)
+        file.and_then(Held::new).map(Sink).map_err(|error| error.0)
     }
 
     /// Writes a line at once. False when it could not be written whole, or when the program has closed the descriptor
     /// or replaced its file: then nothing is written, since that file is the program's. errno is kept.
     pub fn write(&self, line: &[u8]) -> bool {
         let before = errno();
-        let ours = identity(self.descriptor) == Some((self.device, self.inode));
-        let written = ours
+        let written = self.0.verified().is_some()
             && loop {
                 // SAFETY: the kernel reads `line.len()` bytes of `line`.
-                let count = unsafe { libc::write(self.descriptor, line.as_ptr().cast(), line.len()) };
+                let count = unsafe { libc::write(self.0.number(), line.as_ptr().cast(), line.len()) };
                 if count >= 0 || errno() != libc::EINTR {
                     break count == line.len() as isize;
                 }
@@ -92,16 +69,6 @@ impl Sink {
         unsafe { *libc::__errno_location() = before };
         written
     }
-}
-
-/// Device and inode of an open file.
-fn identity(descriptor: c_int) -> Option<(u64, u64)> {
-    // SAFETY: all zeros are a valid stat, and fstat writes one.
-    let (status, stat) = unsafe {
-        let mut stat: libc::stat = core::mem::zeroed();
-        (libc::fstat(descriptor, &mut stat), stat)
-    };
-    (status == 0).then_some((stat.st_dev, stat.st_ino))
 }
 
 fn errno() -> c_int {

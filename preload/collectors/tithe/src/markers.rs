@@ -60,6 +60,11 @@ impl Markers {
         self.workers.range()
     }
 
+    /// Bytes of it that are in use.
+    pub fn mapped_bytes(&self) -> usize {
+        self.workers.mapped_bytes()
+    }
+
     /// Marks what the roots reach, by `markers` threads or as many of them as the system gives.
     ///
     /// # Errors

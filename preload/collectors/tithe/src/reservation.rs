@@ -1,7 +1,6 @@
 //! The reserved addresses of the heap and of its tables: regions that grow together, so that everything about an
 //! address is found by arithmetic.
 
-use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -79,15 +78,14 @@ impl Memory {
         }
     }
 
-    /// The tables, as address ranges.
-    pub fn tables(&self) -> [Range<usize>; 6] {
+    /// The tables.
+    pub fn tables(&self) -> [&Region; 6] {
         [&self.spans, &self.span_classes, &self.firsts, &self.blacklist, &self.ages, &self.flags]
-            .map(|region| region.start()..region.end())
     }
 
     /// Bytes of the tables.
     pub fn metadata_bytes(&self) -> usize {
-        self.tables().iter().map(|table| table.len().next_multiple_of(heaptoll_runtime::PAGE)).sum()
+        self.tables().map(Region::mapped_bytes).iter().sum()
     }
 
     /// Whether heap and tables are mapped for so many units.

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 
 use heaptoll_roots::DEFAULT_SIGNAL;
-use heaptoll_runtime::system_call;
+use heaptoll_runtime::{single_threaded, system_call};
 
 /// Distance below the highest signal of the one that a linked heap takes where another heap has taken its own: with one
 /// signal for both, each handler would forward a foreign signal to the other, for ever.
@@ -14,7 +14,13 @@ const HIGHEST: c_int = 64;
 
 /// Signals that stay unblocked during a collection: those of the C library, one of which stops threads, and the one by
 /// which a second heap in the process stops them. Two heaps that collect at once would otherwise wait for each other.
-pub const UNBLOCKED: [c_int; 3] = [32, DEFAULT_SIGNAL, HIGHEST - LINKED_SIGNAL_OFFSET];
+const UNBLOCKED: [c_int; 3] = [32, DEFAULT_SIGNAL, HIGHEST - LINKED_SIGNAL_OFFSET];
+
+/// Signals that stay unblocked until the world stops, when all are blocked. While there is one thread no other heap stops
+/// it, and all are blocked from the beginning: that saves two system calls.
+pub fn unblocked() -> &'static [c_int] {
+    if single_threaded() { &[] } else { &UNBLOCKED }
+}
 
 /// The signal by which a heap stops threads: the user's, or the default. A linked heap takes another where that is
 /// handled already.

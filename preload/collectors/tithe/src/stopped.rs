@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
 use heaptoll_roots::{StopError, StoppedWorld, World};
+use heaptoll_runtime::Region;
 
 use crate::ages::words_of;
 use crate::class::{CLASS, FREE, SPAN_CLASSES, UNIT_SHIFT};
@@ -163,7 +164,8 @@ impl Heap {
         collector: &Collector,
         guards: &HeapGuards<'_>,
     ) -> [Range<usize>; 15] {
-        let [spans, span_classes, firsts, blacklist, ages, flags] = guards.units.memory.tables();
+        let [spans, span_classes, firsts, blacklist, ages, flags] =
+            guards.units.memory.tables().map(Region::mapped);
         let [text, regions, words, marks] = collector.generations.ranges();
         let own = core::ptr::from_ref(self) as usize;
         let heap = &guards.units.memory.heap;
@@ -173,7 +175,7 @@ impl Heap {
             "all blocks lie in the heap's region"
         );
         [
-            heap.start()..heap.end(),
+            heap.mapped(),
             spans,
             span_classes,
             firsts,

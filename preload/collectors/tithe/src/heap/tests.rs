@@ -202,7 +202,7 @@ impl HeapFixture {
         );
         let mapped = {
             let units = self.heap.units.lock();
-            let caches = self.heap.caches.lock().range().len().next_multiple_of(PAGE);
+            let caches = self.heap.caches.lock().mapped_bytes();
             units.memory.mapped_bytes() + caches + self.heap.collector.lock().mapped_bytes()
         };
         assert_eq!(census.mapped_bytes, mapped as u64, "the census accounts for all mapped bytes");

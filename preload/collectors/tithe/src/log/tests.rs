@@ -314,8 +314,8 @@ fn lines_are_appended_with_this_process_first() {
 fn the_descriptor_is_high_and_ends_with_exec() {
     let place = TempFile::new("high");
     for sink in [Sink::open(place.bytes()), Sink::open(b"-")] {
-        let descriptor = sink.expect("opened").descriptor;
-        assert!(descriptor >= Sink::HIGH, "{descriptor}");
+        let descriptor = sink.expect("opened").0.number();
+        assert!(descriptor >= heaptoll_roots::HIGH[0], "{descriptor}");
         // SAFETY: the call takes no pointers, and reading flags changes nothing.
         let (flags, status) =
             unsafe { (libc::fcntl(descriptor, libc::F_GETFD), libc::fcntl(descriptor, libc::F_GETFL)) };
@@ -330,17 +330,21 @@ fn a_descriptor_the_program_has_taken_over_is_left_alone() {
     let sink = Sink::open(place.bytes()).expect("opened");
     let file = fs::File::create(&theirs.0).expect("a file");
     // SAFETY: dup2 takes no pointers; the test replaces the log's descriptor as a careless program would.
-    assert!(unsafe { libc::dup2(file.as_raw_fd(), sink.descriptor) } >= 0);
+    assert!(unsafe { libc::dup2(file.as_raw_fd(), sink.0.number()) } >= 0);
     assert!(!write(&sink, &report(1)));
     assert_eq!((place.text(), theirs.text()), (String::new(), String::new()));
-    assert!(!write(&Sink { descriptor: 1 << 20, ..sink }, &report(1)));
+    let closed = Sink::open(place.bytes()).expect("opened");
+    closed.0.close();
+    assert!(!write(&closed, &report(1)));
 }
 
 #[test]
 fn writing_leaves_errno_as_it_was() {
     let place = TempFile::new("errno");
     let sink = Sink::open(place.bytes()).expect("opened");
-    for sink in [sink, Sink { descriptor: -1, ..sink }] {
+    let closed = Sink::open(place.bytes()).expect("opened");
+    closed.0.close();
+    for sink in [sink, closed] {
         // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = libc::EXDEV };
         write(&sink, &report(1));
@@ -374,7 +378,7 @@ fn a_tight_limit_on_open_files_leaves_a_lower_descriptor() {
         // SAFETY: the limit is this child's own.
         unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
         let status = match Sink::open(place.bytes()) {
-            Ok(sink) if sink.write(b"here\n") => sink.descriptor,
+            Ok(sink) if sink.write(b"here\n") => sink.0.number(),
             _ => 1,
         };
         // SAFETY: _exit takes no pointers; it skips destructors, which belong to the parent.
@@ -384,7 +388,7 @@ fn a_tight_limit_on_open_files_leaves_a_lower_descriptor() {
     // SAFETY: `child` was forked above; waitpid writes `status` only.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     let descriptor = libc::WEXITSTATUS(status);
-    assert!((Sink::HIGH / 2..60).contains(&descriptor), "{descriptor}");
+    assert!((heaptoll_roots::HIGH[1]..60).contains(&descriptor), "{descriptor}");
     assert_eq!(place.text(), "here\n");
 }
 

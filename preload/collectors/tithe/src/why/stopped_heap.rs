@@ -15,7 +15,7 @@ use crate::class::{CLASS, FREE};
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
 use crate::readable::readable;
-use crate::signal::UNBLOCKED;
+use crate::signal::unblocked;
 
 /// Calls that have returned, of this module and of the dynamic linker that found it, reach at most this far below where
 /// the stack was left, bytes.
@@ -94,7 +94,7 @@ pub fn with_stopped_heap<T>(
     let done = match world {
         None => query(),
         Some(world) => {
-            let all = SignalMaskGuard::all_but(&UNBLOCKED);
+            let all = SignalMaskGuard::all_but(unblocked());
             world.on_own_stack(&all, query).unwrap_or(Err(Unavailable))
         }
     };
@@ -131,7 +131,7 @@ fn stop_and_act<T>(
     assert_internal!(ours.len() + 2 <= EXCLUDED_MAX, "all excluded ranges have a place");
     // The calls that lead to the collector's stack, and some that have returned, have the address of the query.
     let frames = collector.world.map_or(0, World::program_stack).saturating_sub(RETURNED)..frame;
-    let mine = [region.start()..region.end(), frames];
+    let mine = [region.mapped(), frames];
     for (place, range) in excluded_ranges.iter_mut().zip(ours.into_iter().chain(mine)) {
         *place = range;
     }
