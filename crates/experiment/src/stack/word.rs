@@ -1,8 +1,10 @@
 //! Reads the layers of a stack from the word that it is written as.
 
+use heaptoll_units::size_label;
+
 use super::error::StackError;
 use super::layer::{Layer, LayerKind, LayerOption, installed};
-use super::option::{read_options, shown};
+use super::option::read_options;
 use crate::places::Places;
 
 /// The layers in front of a word's manager, and the rest of the word.
@@ -61,7 +63,7 @@ fn set_value(layer: &mut Layer, given: Option<&str>) -> Result<(), String> {
     let read = given.and_then(|text| value.values.read(text));
     let (handed, text) = read.ok_or_else(|| value.needed(&layer.kind.name, given))?;
     if let Some(most) = value.most.filter(|most| handed.parse().is_ok_and(|number: u64| number > *most)) {
-        return Err(format!("{text} is too much; the most is {}", shown(most)));
+        return Err(format!("{text} is too much; the most is {}", size_label(most)));
     }
     layer.word.push_str(&format!("={text}"));
     layer.settings.push((value.setting.clone(), handed));

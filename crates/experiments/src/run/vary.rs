@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use heaptoll_experiment::manager::{self, Manager, ManagerError};
-use heaptoll_experiment::stack::{LAYERS, StackError};
+use heaptoll_experiment::stack::{self, StackError};
 use heaptoll_experiment::varied::Varied;
 use heaptoll_units::{size, size_label};
 use thiserror::Error;
@@ -140,7 +140,7 @@ impl Vary {
     fn stack(&self, known: &[Manager], manager: &Manager, value: &str) -> Result<Manager, ManagerError> {
         let Vary { setting, fixed, .. } = self;
         let set = format!("{setting}={value}{fixed}");
-        let is_layer = LAYERS.iter().any(|kind| setting.split(',').next() == Some(kind.as_str()));
+        let is_layer = setting.split(',').next().is_some_and(|name| stack::named(name).is_some());
         match is_layer {
             true => manager::find(known, &format!("{set}/{}", manager.name)),
             false => collector_options::with(known, manager, &set),
