@@ -1,5 +1,5 @@
 //! Compares the CPU time of two managers on a command, by the library:
-//! `cargo run --release -p heaptoll-experiments --example compare_two_managers -- gawk -f report.awk data.txt`
+//! `cargo run --release -p heaptoll-compare --example compare_two_managers -- gawk -f report.awk data.txt`
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use heaptoll_command::context::{Context, Silent};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::own_input::OwnInput;
+use heaptoll_compare::run::{Request, Run};
 use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::run::{Request, Run};
 use heaptoll_runs::workload::Workload;
 
 fn main() -> Result<(), Failure> {

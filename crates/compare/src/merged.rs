@@ -90,10 +90,10 @@ fn of_program(reader: &Reader, described: &Experiment, program: &str) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{experiment, row};
     use heaptoll_experiment::compare::compare;
     use heaptoll_experiment::shards::{Part, Shard};
     use heaptoll_experiment::store::Store;
+    use heaptoll_experiment::testing::programs::{experiment, row};
     use heaptoll_report::experiment::document as whole_document;
     use heaptoll_report::terminal::{Style, render_document};
 

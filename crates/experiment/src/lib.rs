@@ -43,8 +43,8 @@ pub mod slow;
 pub mod soak;
 pub mod stack;
 pub mod store;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod too_small;
 mod verdict;
 pub mod words;

@@ -14,6 +14,7 @@ use heaptoll_replay::start::Stack;
 use heaptoll_replay::study::{self, study};
 use heaptoll_report::document::Document;
 use heaptoll_report::format::printable;
+use thiserror::Error;
 
 use heaptoll_command::clock;
 use heaptoll_command::context::Context;
@@ -23,11 +24,30 @@ use heaptoll_runs::preparation::{preflights, stand_ins};
 use progress::ReplayProgress;
 
 mod document;
-pub mod graph;
-mod progress;
+pub mod progress;
 mod sections;
-pub(crate) mod trace_file;
+pub mod trace_file;
 mod verdict;
+
+/// What the name of a collector of MMTk begins with, which replays traces with pointers.
+pub const MMTK: &str = "mmtk:";
+/// What that of one of our own begins with.
+pub const OURS: &str = "own:";
+
+/// Whether a word of `-m` names a collector on traces with pointers, known or not.
+pub fn is_plan(word: &str) -> bool {
+    word.starts_with(MMTK) || word.starts_with(OURS)
+}
+
+/// A collector on traces with pointers, with a trace without.
+#[derive(Debug, Error)]
+#[error(
+    "-m {word}: a collector that moves objects needs to know which words are pointers. Record such a \
+     trace with `heaptoll record --graph`, and replay it with `heaptoll lab replay-graph TRACE -m {word}`"
+)]
+struct NeedsPointers {
+    word: String,
+}
 
 /// What to replay under which managers, and how.
 #[derive(Debug, Clone)]
@@ -72,10 +92,9 @@ pub struct Replayed {
 /// It is no file, no trace, or cannot be replayed; a manager is unknown; Ctrl-C before anything was measured.
 pub fn run(request: &Request, context: &Context) -> Result<Replayed, Failure> {
     trace_file::several_times(&request.trace)?;
-    let plan = request.manager.iter().chain([&request.baseline]).find(|word| graph::is_plan(word));
+    let plan = request.manager.iter().chain([&request.baseline]).find(|word| is_plan(word));
     if let Some(word) = plan {
-        let error = graph::GraphReplayError::NeedsPointers { word: printable(word) };
-        return Err(Failure::Refused(Box::new(error)));
+        return Err(Failure::Refused(Box::new(NeedsPointers { word: printable(word) })));
     }
     let known = manager::known(context.places)?;
     let words = || request.manager.iter().chain([&request.baseline]);

@@ -12,7 +12,6 @@ pub mod merge;
 pub mod plan;
 pub mod planning;
 mod publish;
-pub mod report;
 pub mod role;
 pub mod work;
 

@@ -11,9 +11,9 @@ use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::sweep::{Axis, Lines, Swept, lines};
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
+use heaptoll_compare::sweep::{Axis, Lines, Swept, lines};
 use heaptoll_runs::preparation::stand_ins;
 use heaptoll_runs::studied::{ratio_cell, without_repeats};
 

@@ -6,10 +6,9 @@ mod figures;
 mod measure;
 mod overheads;
 mod published_heap;
-mod search;
 mod selection;
-mod smallest;
 
+use heaptoll_compare::smallest_heap::Closeness;
 use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiment::java;
 use heaptoll_report::format::shell_command;
@@ -23,12 +22,10 @@ use heaptoll_runs::preparation::stand_ins;
 use heaptoll_runs::studied::visit;
 use heaptoll_runs::workload::Workload;
 
-pub use figures::{Baseline, Collector, Figures, MeanOver, Over, Program, PublishedPair};
+pub use figures::{Baseline, Figures, MeanOver, Over, Program, PublishedPair};
 pub use overheads::{Mean, Overhead};
 pub use published_heap::SmallestHeap;
-pub use search::{Answer, End, Outcome, Question, Search, Step, Tried};
-pub use selection::{Periods, is_searched, tolerance};
-pub use smallest::SmallestHeaps;
+pub use selection::{Periods, tolerance};
 
 schemars::labelled!(Figures, "heaptoll-minheap/1");
 
@@ -76,8 +73,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Fa
         collectors: &collectors,
         allocators: &allocators,
         every: &request.every_bytes,
-        tolerance: request.tolerance,
-        repeats: protocol.repetitions,
+        closeness: Closeness { tolerance: request.tolerance, repeats: protocol.repetitions },
         progress: &*progress,
     };
     let nothing = "no program completed without a limit";

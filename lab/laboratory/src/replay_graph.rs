@@ -11,14 +11,15 @@ mod heaps;
 mod memory;
 mod miss_tables;
 mod misses;
+mod mmtk;
 mod plans;
 mod ready;
 mod request;
 mod runs;
 mod sections;
 
-use heaptoll_replay::mmtk::Mmtk;
 use heaptoll_report::document::Document;
+use mmtk::Mmtk;
 
 use cells::cells;
 use findings::{Measured, findings};
@@ -29,12 +30,12 @@ use heaptoll_runs::measurement::warned_of_load;
 use runs::Runner;
 
 pub use error::GraphReplayError;
-pub use heaptoll_replay::mmtk::Prepared;
+pub use mmtk::Prepared;
 
 pub use figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Smallest, Spent, Wrong};
-pub use heaptoll_replay::mmtk::{ByAccessor, Caches};
 pub use misses::{Misses, Portion, Question, Requests, SimulatedMachine};
-pub use plans::{is_known, is_plan};
+pub use mmtk::{ByAccessor, Caches};
+pub use plans::is_known;
 pub use request::{HeapBase, HeapSize, MOST_HEAPS, Request};
 
 schemars::labelled!(Figures, "heaptoll-replay-graph/1");

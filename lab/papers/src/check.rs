@@ -8,7 +8,7 @@ use super::definition::{
 use super::pairs::of_side;
 use super::placed;
 use super::variant::numbered;
-use heaptoll_experiments::published::table;
+use heaptoll_laboratory::published::table;
 
 const SIZES: [&str; 4] = ["tiny", "quick", "demo", "full"];
 

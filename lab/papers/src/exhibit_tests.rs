@@ -6,8 +6,8 @@ use super::super::bundled::all;
 use super::super::placed;
 use super::super::testing::{cells, samples};
 use super::*;
-use heaptoll_experiments::published;
 use heaptoll_facts::Value;
+use heaptoll_laboratory::published;
 
 /// Zorn's programs and managers, those of the paper that are run here by other names.
 const ZORN: &str = r#"

@@ -10,7 +10,7 @@
 //!
 //! What follows from it, as functions of their arguments alone:
 //! - [`figures`]: what steps measured: the facts of their commands.
-//! - [`heaptoll_experiments::published`]: the papers' tables, as CSV.
+//! - [`heaptoll_laboratory::published`]: the papers' tables, as CSV.
 //! - [`effect`]: a ratio between two of the figures, or between many, with an interval.
 //! - [`estimand`]: what means are stated of, and which of the two the figures can decide.
 //! - [`verdict`]: a claim judged by its effects.

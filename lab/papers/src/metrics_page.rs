@@ -1,7 +1,8 @@
 //! The metrics on the page of a study's file, made from their declarations: `make reference` writes them.
 
-use heaptoll_experiments::comparative::{ALL, Comparable};
+use heaptoll_compare::comparative::Comparable;
 use heaptoll_facts::Metric;
+use heaptoll_laboratory::comparative::ALL;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/study-format.md");
 const HEAD: &str = "\n| kind | metrics |\n|---|---|\n";

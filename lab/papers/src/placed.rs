@@ -3,7 +3,7 @@
 #[cfg(test)]
 use super::definition::Form;
 use super::definition::{Exhibit, ListRow, MetricColumn, Published, Study};
-use heaptoll_experiments::published::{Table, table};
+use heaptoll_laboratory::published::{Table, table};
 
 /// A published value.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,8 +7,8 @@ use heaptoll_statistics::student;
 
 use super::definition::{Rule, Test};
 use super::effect::Effect;
-use heaptoll_experiments::comparative;
 use heaptoll_facts::Basis;
+use heaptoll_laboratory::comparative;
 
 /// The least difference between counts that is an order.
 const LEAST_DIFFERENCE: f64 = 0.01;

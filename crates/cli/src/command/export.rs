@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::export::page;
-use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Instant, Window};
+use heaptoll_trace_reports::export::page;
+use heaptoll_trace_reports::export::profile::{self, Choice, Count, Format, Instant, Window};
 #[cfg(feature = "full")]
-use heaptoll_experiments::export::{dataset, parquet};
+use heaptoll_trace_reports::export::{dataset, parquet};
 #[cfg(feature = "full")]
 use heaptoll_report::format::plural;
 

@@ -13,7 +13,7 @@ use clap::Args;
 use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::oracle::{self, Request};
+use heaptoll_laboratory::oracle::{self, Request};
 
 /// Record the last use of each object of a program, for runs that free it then.
 ///

@@ -53,7 +53,7 @@ fn weighted(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{experiment, row};
+    use heaptoll_experiment::testing::programs::{experiment, row};
 
     #[test]
     fn a_stack_against_itself_is_no_worse_and_the_costlier_one_is() {

@@ -180,10 +180,10 @@ fn ratio(row: &Row, base: Option<&Row>, metric: Metric) -> Result<Ratio, String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{experiment, row};
     use heaptoll_experiment::compare::compare;
     use heaptoll_experiment::experiment::Pairing;
     use heaptoll_experiment::observation::{Observation, Phase};
+    use heaptoll_experiment::testing::programs::{experiment, row};
 
     /// Before, the search let a manager with huge pages go: at once with thirty others it took twice the CPU time of the
     /// baseline, and alone a third of it.

@@ -152,8 +152,8 @@ pub(super) fn intervals(stacks: &[String], experiment: &Experiment) -> Vec<Inter
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{experiment, row};
     use heaptoll_experiment::experiment::ServeInfo;
+    use heaptoll_experiment::testing::programs::{experiment, row};
 
     /// Two stacks, the second with slower requests and half the memory when it is idle.
     fn served_by_two() -> Experiment {

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use crate::instructions::{self, Program, Row};
 pub use document::document;
 pub use figures::{Figures, Pair, Routine};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign;
 use heaptoll_command::labelled;
 use heaptoll_gate::functions::{self, Of};
+use heaptoll_traced::instructions::{self, Program, Row};
 
 use super::joined::joined;
 

@@ -10,22 +10,22 @@ use schemars::Labelled;
 
 use super::joined::joined;
 use crate::comparative::Comparable;
-use crate::instructions;
 pub use document::document;
 pub use figures::{Figures, Row};
+use heaptoll_traced::instructions;
 
 mod document;
 mod figures;
 
 schemars::labelled!(Figures, "heaptoll-diff-facts/1");
 
-/// Compares two files of one command; none where the first is of no command whose results are facts. Counts of
-/// instructions are compared by function.
+/// Compares two files of one command; none where the first is of none of `all`. Counts of instructions are compared by
+/// function.
 ///
 /// # Errors
 /// One cannot be read, or is of another command; they have nothing in common.
-pub fn measure(base: &Path, new: &Path) -> Result<Option<Figures>, Failure> {
-    let command = super::read(base, |text| Ok::<_, Unreadable>(Comparable::of_text(text)))?;
+pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<Figures>, Failure> {
+    let command = super::read(base, |text| Ok::<_, Unreadable>(Comparable::of_text(all, text)))?;
     let Some(command) = command.filter(|known| known.schema != instructions::Figures::SCHEMA) else {
         return Ok(None);
     };

@@ -16,13 +16,13 @@ use heaptoll_locality::simulation::Partial;
 use heaptoll_reftrace_host::{Fitness, Options, Traced, Tracer};
 use heaptoll_statistics::median;
 
-use crate::simulated_machine;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::estimate::Estimate;
 use heaptoll_runs::traced::{
     Cell, LIMIT_S, NOT_MEASURABLE, Run, TracedRunner, fitness_of, other_path, remarks_of,
 };
+use heaptoll_traced::simulated_machine;
 
 /// A traced run takes so many times the program's CPU time, with the machine's caches simulated: 45 to 85 (gawk, lua,
 /// espresso, on a machine with other work).

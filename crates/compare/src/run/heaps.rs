@@ -8,7 +8,7 @@ use heaptoll_experiment::heap_limit::HeapLimit;
 use heaptoll_experiment::manager::Manager;
 
 use super::request::Request;
-use crate::minheap::{SmallestHeaps, is_searched};
+use crate::smallest_heap::{SmallestHeaps, is_searched};
 use heaptoll_command::collector_options;
 use heaptoll_command::context::{Context, Progress};
 use heaptoll_command::failure::Failure;

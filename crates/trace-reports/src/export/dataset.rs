@@ -6,13 +6,10 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::Observation;
-use heaptoll_experiment::shards::{Part, Shard, ShardIndex};
-use heaptoll_experiment::store::Reader;
+use heaptoll_experiment::shards::{Part, Shard, ShardIndex, named_for, short};
+use heaptoll_experiment::store::{Reader, StoreError};
 use heaptoll_report::{ReportError, files, parquet};
 
-use crate::cluster::ClusterError;
-use crate::cluster::machine_class::named_for;
-use crate::cluster::plan::short;
 use heaptoll_command::failure::Failure;
 
 /// What to export.
@@ -60,9 +57,8 @@ pub fn write(request: &Request) -> Result<Written, Failure> {
                     folder_of(&stem, &part, "unknown").join(format!("{}.parquet", safe(program)))
                 }
                 None => {
-                    let why = "a row belongs to none of its shards".to_owned();
-                    let path = request.experiment.clone();
-                    return Err(Failure::Refused(Box::new(ClusterError::OtherRows { path, number: 0, why })));
+                    let reason = "a row belongs to none of its shards".to_owned();
+                    return Err(StoreError::Damaged { path: request.experiment.clone(), reason }.into());
                 }
             };
             files.entry(path).or_insert((shard, vec![])).1.push(row);

@@ -61,7 +61,7 @@ fn key(one: &FunctionFigures) -> (&str, &str, &str) {
 }
 
 /// As a comparison joins them.
-pub(crate) fn counts(functions: &[FunctionFigures]) -> Vec<(String, FunctionCount)> {
+pub fn counts(functions: &[FunctionFigures]) -> Vec<(String, FunctionCount)> {
     let count = |one: &FunctionFigures| FunctionCount {
         object: one.object.clone(),
         symbol: one.symbol.clone(),

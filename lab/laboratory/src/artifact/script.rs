@@ -60,8 +60,8 @@ fn of_plan(experiment: &Experiment) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::experiment;
     use heaptoll_experiment::shards::Shard;
+    use heaptoll_experiment::testing::programs::experiment;
 
     #[test]
     fn a_run_is_repeated_where_it_was_begun_with_its_words() {

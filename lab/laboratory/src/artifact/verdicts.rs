@@ -11,7 +11,7 @@ use heaptoll_statistics::Interval;
 
 use super::description::{Description, ROWS};
 use super::error::ArtifactError;
-use crate::same_work;
+use heaptoll_compare::same_work;
 
 /// How a verdict fared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ fn agreement(then: Option<Interval>, now: Option<Interval>) -> Agreement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{experiment, row};
+    use heaptoll_experiment::testing::programs::{experiment, row};
 
     /// Ten repetitions; `other` takes this many times the baseline's CPU.
     fn measured(ratio: f64) -> Experiment {

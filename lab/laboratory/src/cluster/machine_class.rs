@@ -3,6 +3,7 @@
 use std::fmt;
 
 use heaptoll_experiment::machine;
+use heaptoll_experiment::shards::named_for;
 use heaptoll_locality::machine::Machine as Caches;
 use heaptoll_units::size_text;
 use schemars::JsonSchema;
@@ -101,13 +102,6 @@ impl MachineClass {
     }
 }
 
-/// `amd-epyc-7b13` for `AMD EPYC 7B13`: letters, digits and single dashes, which file names may have.
-pub fn named_for(cpu: &str) -> String {
-    let words = cpu.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let name = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
-    if name.is_empty() { "unknown".into() } else { name }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,11 +133,5 @@ mod tests {
         assert!(of(8 << 20).differences(&of((8 << 20) - (1 << 19))).is_empty());
         assert!(of(8 << 20).differences(&of(64 << 20)).is_empty(), "more is enough");
         assert_eq!(of(8 << 20).differences(&of(4 << 20))[0].what, "the memory");
-    }
-
-    #[test]
-    fn names_are_file_names() {
-        assert_eq!(named_for("Intel(R) Xeon(R) CPU @ 2.20GHz"), "intel-r-xeon-r-cpu-2-20ghz");
-        assert_eq!(named_for("  "), "unknown");
     }
 }

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::experiment::{Experiment, Machine, Protocol};
-use heaptoll_experiment::shards::Shard;
+use heaptoll_experiment::shards::{Shard, short};
 use heaptoll_experiment::store::Store;
 use heaptoll_experiment::store::merging::Merging;
 
 use super::error::ClusterError;
-use super::plan::short;
 
 /// What to merge.
 #[derive(Debug, Clone)]
@@ -174,8 +173,8 @@ fn difference(one: &Experiment, other: &Experiment) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{experiment, row};
     use heaptoll_experiment::shards::Part;
+    use heaptoll_experiment::testing::programs::{experiment, row};
 
     /// A shard of one repetition, in a file of its own.
     fn shard(folder: &Path, name: &str, number: u32, change: impl Fn(&mut Experiment)) -> PathBuf {

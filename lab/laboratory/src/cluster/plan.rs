@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_experiment::shards::Part;
+use heaptoll_experiment::shards::{Part, short};
 use heaptoll_report::{ReportError, files};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -142,11 +142,6 @@ impl Plan {
     }
 }
 
-/// The first digits of a plan's identity.
-pub fn short(identity: &str) -> &str {
-    identity.get(..12).unwrap_or(identity)
-}
-
 fn not_written(error: serde_json::Error) -> ReportError {
     ReportError::Encode { form: "plan", detail: error.to_string() }
 }
@@ -156,7 +151,7 @@ mod tests {
     use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
     use super::*;
-    use crate::testing::experiment;
+    use heaptoll_experiment::testing::programs::experiment;
 
     fn plan() -> Plan {
         let experiment = experiment(&["prog"], &["glibc".into(), "other".into()], 3);

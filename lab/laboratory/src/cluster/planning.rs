@@ -20,17 +20,15 @@ use super::format::{FORMAT, VERSION};
 use super::machine_class::MachineClass;
 use super::plan::{CatalogEntries, Plan};
 use super::role::Role;
-use crate::run;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
+use heaptoll_compare::run;
 use heaptoll_gate::request::Request as GateRequest;
 use heaptoll_gate::sharded::{self, PlannedGate};
 use heaptoll_runs::cells;
 use heaptoll_runs::measurement;
 use heaptoll_runs::preparation::settings_in_environment;
 
-/// Seconds of a shard where nothing else is requested.
-pub const SHARD_S: f64 = 600.0;
 /// What a start-up run takes with its launcher, roughly, s.
 const STARTUP_S: f64 = 0.01;
 
@@ -240,8 +238,8 @@ fn refused(error: super::ClusterError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{experiment, row};
     use heaptoll_experiment::experiment::Pairing;
+    use heaptoll_experiment::testing::programs::{experiment, row};
 
     #[test]
     fn a_repetition_in_lockstep_takes_its_block_and_its_runs_alone() {

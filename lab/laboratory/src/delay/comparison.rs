@@ -14,7 +14,7 @@ use heaptoll_statistics::{Interval, median};
 use super::figures::{Curve, Delay, Mean, Medians, Point};
 use super::part::part;
 use crate::layered::{self, Layer, Ratios, Settings};
-use crate::sweep::{self, Swept, sweep};
+use heaptoll_compare::sweep::{self, Swept, sweep};
 use heaptoll_runs::studied::between_programs;
 
 /// The quarantine that delays nothing.

@@ -13,7 +13,7 @@ use heaptoll_statistics::{Interval, median};
 
 use super::figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
 use super::period::{Period, Question, comparisons, part};
-use crate::sweep::{self, Axis, Point, Swept, sweep};
+use heaptoll_compare::sweep::{self, Axis, Point, Swept, sweep};
 use heaptoll_runs::studied::between_programs;
 
 /// With fewer collections than this at the shortest period, a program shows little of their frequency.

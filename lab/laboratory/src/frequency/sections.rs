@@ -7,7 +7,7 @@ use heaptoll_units::ordinal;
 use super::comparison::FEWEST_COLLECTIONS;
 use super::figures::{Frequency, Ratio, Study};
 use super::period::{Period, Question};
-use crate::sweep::{Lines, lines};
+use heaptoll_compare::sweep::{Lines, lines};
 use heaptoll_runs::studied::{ratio_cell, size_label};
 
 /// More lines than this are drawn without bands.

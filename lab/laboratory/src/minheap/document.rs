@@ -1,14 +1,14 @@
 //! The document of `heaptoll lab minheap`.
 
+use heaptoll_compare::smallest_heap::{Collector, End, Tried};
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::{Axis, Chart, Column, Columns, Document, Form, Section, Series, Table};
 use heaptoll_report::format::{count, ratio};
 use heaptoll_units::kib;
 
-use super::figures::{Baseline, Collector, Figures, MeanOver, Over, Program};
+use super::figures::{Baseline, Figures, MeanOver, Over, Program};
 use super::overheads::{Mean, Overhead};
-use super::search::{End, Tried};
 
 /// Headings of baselines: their stacks, but for the part that all share.
 fn baseline_title(baseline: &str) -> &str {

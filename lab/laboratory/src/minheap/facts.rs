@@ -56,7 +56,8 @@ mod tests {
     use heaptoll_facts::testing::{measured, number, one};
 
     use super::*;
-    use crate::minheap::{Baseline, Collector, Over, Overhead};
+    use crate::minheap::{Baseline, Over, Overhead};
+    use heaptoll_compare::smallest_heap::Collector;
 
     fn found(program: Program) -> Figures {
         Figures {

@@ -1,13 +1,12 @@
 //! The figures of `heaptoll lab minheap`, as in its JSON.
 
 use heaptoll_experiment::experiment::ProgramInfo;
-use heaptoll_experiment::manager::Manager;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::overheads::{Mean, Overhead, overheads};
 use super::published_heap::{SmallestHeap, smallest_heaps};
-use super::search::Answer;
+use heaptoll_compare::smallest_heap::Collector;
 
 /// Everything.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -69,24 +68,6 @@ impl Program {
     }
 }
 
-/// A collector's smallest heap.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Collector {
-    /// The stack, without the heap.
-    pub stack: String,
-    /// Pages that hold a live block, the most at once, in a run without a limit, bytes; `None` where it does not report
-    /// them.
-    pub unlimited_used_high_bytes: Option<u64>,
-    /// What the search found; `None` where it could not begin.
-    pub search: Option<Answer>,
-    /// Runs that completed although a call had been refused: the program managed with less.
-    pub completed_although_refused: u32,
-    /// Collections in the last run that completed in the smallest heap.
-    pub collections: u64,
-    /// Why the search could not begin.
-    pub failure: Option<String>,
-}
-
 /// A footprint that mark-sweep over an allocator reports.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Baseline {
@@ -130,26 +111,6 @@ pub struct MeanOver {
     /// Of the programs that both have.
     #[serde(flatten)]
     pub mean: Mean,
-}
-
-impl Collector {
-    /// A stack that is not searched yet.
-    pub fn of(stack: &Manager) -> Collector {
-        Collector {
-            stack: stack.name.clone(),
-            unlimited_used_high_bytes: None,
-            search: None,
-            completed_although_refused: 0,
-            collections: 0,
-            failure: None,
-        }
-    }
-
-    /// The smallest heap and the largest that failed, where the search found them.
-    pub fn edge(&self) -> Option<(u64, u64)> {
-        let answer = self.search.as_ref()?;
-        Some((answer.heap?, answer.failed_at))
-    }
 }
 
 impl Figures {
@@ -219,7 +180,7 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::minheap::End;
+    use heaptoll_compare::smallest_heap::{Answer, End};
 
     #[test]
     fn the_papers_mean_is_paired_with_ours_over_the_same_baseline() {

@@ -1,8 +1,8 @@
 //! Selects the collectors to search, and the allocators of the baselines.
 
+use heaptoll_compare::smallest_heap::{has_heap, sets_heap};
 use heaptoll_experiment::java;
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::stack::LayerKind;
 use heaptoll_units::{read_percent, size, size_text};
 
 use heaptoll_command::context::Messages;
@@ -10,24 +10,6 @@ use heaptoll_command::failure::Failure;
 
 /// Allocators under the mark-sweep layer, as in the paper (§4.1); each where it is built.
 pub const ALLOCATORS: [&str; 2] = ["mimalloc3", "tcmalloc"];
-/// The option that fixes a heap.
-const HEAP: &str = "heap";
-
-/// Whether a stack has a heap that can be fixed.
-fn has_heap(manager: &Manager) -> bool {
-    manager.options.contains_key(HEAP) || manager.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
-}
-
-/// Whether a stack collects in a heap that can be fixed and is not: one whose smallest heap can be searched.
-pub fn is_searched(manager: &Manager) -> bool {
-    manager.collects() && has_heap(manager) && !sets_heap(manager)
-}
-
-/// Whether the user fixed the heap.
-fn sets_heap(manager: &Manager) -> bool {
-    manager.set.iter().any(|option| option == HEAP) || set_in_layer(manager, HEAP)
-}
-
 /// The stacks whose smallest heaps are searched: those named, or every collector here that takes a fixed heap and the
 /// sweep layer over the allocators of the baselines.
 ///
@@ -79,10 +61,6 @@ pub fn collectors(
         ));
     }
     Ok(chosen)
-}
-
-fn set_in_layer(manager: &Manager, option: &str) -> bool {
-    manager.layers.iter().any(|layer| layer.settings.iter().any(|(name, _)| name == option))
 }
 
 /// The allocators under the baselines: those named, or those of the paper that are built here.
@@ -173,14 +151,6 @@ mod tests {
         assert!(selection("sweep,heap=1M/glibc").is_err_and(|message| message.contains("leave out heap=")));
         assert_eq!(selection("sweep/glibc").map(|all| all.len()), Ok(1));
         assert!(allocators(&known, &["nope".into()]).is_err());
-    }
-
-    #[test]
-    fn a_collector_is_searched_where_its_heap_can_be_fixed_and_is_not() {
-        let known = [glibc()];
-        let searched = |word: &str| manager::find(&known, word).is_ok_and(|one| is_searched(&one));
-        assert!(searched("sweep/glibc") && searched("count/sweep,every=1M/glibc"));
-        assert!(!searched("glibc") && !searched("sweep,heap=1M/glibc"));
     }
 
     #[test]

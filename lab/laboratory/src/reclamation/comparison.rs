@@ -13,7 +13,7 @@ use heaptoll_statistics::median;
 use super::figures::{Alive, Curve, Mean, Medians, Reclamation, Row};
 use super::part::part;
 use crate::layered::{self, Layer, Ratios, Settings};
-use crate::sweep::{Swept, sweep};
+use heaptoll_compare::sweep::{Swept, sweep};
 
 /// The layer; its setting is when objects are freed.
 struct Oracle;
@@ -43,7 +43,7 @@ pub fn study(experiment: &Experiment) -> Reclamation {
     let curves: Vec<Curve> = found.programs.iter().filter_map(curve).collect();
     let points: BTreeSet<FreePoint> =
         curves.iter().flat_map(|curve| curve.rows.iter().map(|row| row.point)).collect();
-    let mean = |mean: crate::sweep::Mean<Settings<Oracle>>| {
+    let mean = |mean: heaptoll_compare::sweep::Mean<Settings<Oracle>>| {
         let (point, ratios) = mean.ratios;
         Mean { manager: mean.subject, point, programs: mean.programs, ratios: Ratios::of(Some(&ratios)) }
     };

@@ -1,6 +1,6 @@
 //! What is run: each plan in each heap.
 
-use heaptoll_replay::mmtk::{PAGE, Replayed};
+use crate::replay_graph::mmtk::{PAGE, Replayed};
 
 use super::figures::{PlanRow, Wrong};
 use super::heaps;

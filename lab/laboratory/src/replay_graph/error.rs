@@ -26,16 +26,6 @@ pub enum GraphReplayError {
         /// The plans.
         known: String,
     },
-    /// A plan, with a trace without pointers.
-    #[error(
-        "-m {word}: a collector that moves objects needs to know which words are pointers. Record such a \
-         trace with `heaptoll record --graph`, and replay it with `heaptoll lab replay-graph TRACE -m \
-         {word}`"
-    )]
-    NeedsPointers {
-        /// What was given.
-        word: String,
-    },
     /// The trace could not be made ready.
     #[error("{trace} cannot be made ready for replays: {why}")]
     NotReady {

@@ -1,7 +1,7 @@
 //! `heaptoll lab replay-graph` of one recording: collectors on the same trace, by the heap.
 
+use crate::replay_graph::mmtk::ByAccessor;
 use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Place, Value};
-use heaptoll_replay::mmtk::ByAccessor;
 
 use super::figures::{Figures, PlanRow, Row};
 use super::misses::Misses;
@@ -135,10 +135,8 @@ mod tests {
     use heaptoll_facts::testing::{interval, number, one};
 
     use super::*;
-    use crate::minheap::{Answer, End};
-    use crate::replay::graph::{
-        Caches, Ending, Heap, HeapBase, Portion, Prepared, Requests, Smallest, Spent,
-    };
+    use crate::replay_graph::{Caches, Ending, Heap, HeapBase, Portion, Prepared, Requests, Smallest, Spent};
+    use heaptoll_compare::smallest_heap::{Answer, End};
 
     fn plan(name: &str, failed_at: u64, heap: Option<u64>) -> PlanRow {
         let search = Answer {

@@ -1,6 +1,6 @@
 //! The figures of a replay of a trace with pointers.
 
-use heaptoll_replay::mmtk::Prepared;
+use crate::replay_graph::mmtk::Prepared;
 use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::misses::{Misses, SimulatedMachine};
 use super::plans::{collects, row_name};
 use super::request::{HeapBase, HeapSize};
-use crate::minheap::Answer;
+use heaptoll_compare::smallest_heap::Answer;
 
 /// Everything that was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! From runs to figures: medians, and ratios to the first plan.
 
+use crate::replay_graph::mmtk::{Prepared, Replayed};
 use heaptoll_replay::findings::tally;
-use heaptoll_replay::mmtk::{Prepared, Replayed};
 use heaptoll_statistics::{ALPHA, Interval, median};
 
 use super::cells::Cell;
@@ -183,11 +183,11 @@ fn spent(cell: &Cell) -> Option<Spent> {
 mod tests {
     use std::time::Duration;
 
-    use heaptoll_replay::mmtk::Collections;
+    use heaptoll_moving_answers::Collections;
 
     use super::*;
-    use crate::replay::graph::cells::Purpose;
-    use crate::replay::graph::request::{HeapBase, HeapSize};
+    use crate::replay_graph::cells::Purpose;
+    use crate::replay_graph::request::{HeapBase, HeapSize};
 
     fn run(mutator_cpu_ns: u64, collector_cpu_ns: u64, pauses_ns: Vec<u64>) -> Replayed {
         let collections = Collections {

@@ -1,10 +1,10 @@
 //! The smallest heap of each plan, and heaps as multiples of one.
 
-use heaptoll_replay::mmtk::{PAGE, Prepared};
+use crate::replay_graph::mmtk::{PAGE, Prepared};
 
 use super::figures::PlanRow;
 use super::request::HeapBase;
-use crate::minheap::{Question, Search};
+use heaptoll_compare::smallest_heap::{Question, Search};
 
 /// No heap beyond so many times the most live bytes, and beyond this many bytes, is tried.
 const CEILING: (u64, u64) = (16, 64 << 20);
@@ -50,8 +50,8 @@ pub fn over_least(plans: &mut [PlanRow]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::minheap::{Answer, End};
-    use crate::replay::graph::figures::Smallest;
+    use crate::replay_graph::figures::Smallest;
+    use heaptoll_compare::smallest_heap::{Answer, End};
 
     fn row(plan: &str, heap: Option<u64>) -> PlanRow {
         let search = Answer {

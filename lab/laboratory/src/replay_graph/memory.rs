@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_replay::mmtk::Prepared;
+use crate::replay_graph::mmtk::Prepared;
 use heaptoll_replay::study::available;
 use heaptoll_units::bytes;
 

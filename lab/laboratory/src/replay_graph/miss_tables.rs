@@ -1,6 +1,6 @@
 //! The tables of simulated misses and of requests.
 
-use heaptoll_replay::mmtk::ByAccessor;
+use crate::replay_graph::mmtk::ByAccessor;
 use heaptoll_report::document::{Column, Section, Table};
 use heaptoll_report::format::interval;
 use heaptoll_units::{figure, number, size_text};

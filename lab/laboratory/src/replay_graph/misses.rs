@@ -4,8 +4,8 @@
 //! Ratios are of one simulated run, which has no chance in it: the pairs of an interval are tenths of the run, each of as
 //! many collections, so that what a request does besides is seen as chance.
 
+use crate::replay_graph::mmtk::{ByAccessor, Caches, Replayed, Simulated, SimulatedRequest};
 use heaptoll_locality::machine::Machine;
-use heaptoll_replay::mmtk::{ByAccessor, Caches, Replayed, Simulated, SimulatedRequest};
 use heaptoll_statistics::{ALPHA, Interval};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub use heaptoll_moving_answers::{
-    ByAccessor, Caches, Collections, PAGE, Prepared, Replayed, Simulated, SimulatedRequest, plans,
+    ByAccessor, Caches, PAGE, Prepared, Replayed, Simulated, SimulatedRequest, plans,
 };
 use serde::de::DeserializeOwned;
 
-use crate::child::{self, End};
-use crate::error::ReplayError;
+use heaptoll_replay::child::{self, End};
+use heaptoll_replay::error::ReplayError;
 
 /// How every process of a study is started.
 #[derive(Debug, Clone)]

@@ -1,16 +1,13 @@
 //! The plans of a replay: collectors of MMTk by `mmtk:NAME`, and those of our own that only replay by `own:NAME`.
 
+use crate::replay_graph::mmtk::plans::{NAMES, NO_COLLECTION, OWN};
 use heaptoll_catalog::did_you_mean;
-use heaptoll_replay::mmtk::plans::{NAMES, NO_COLLECTION, OWN};
 use heaptoll_report::format::printable;
+use heaptoll_trace_reports::replay::{MMTK, OURS, is_plan};
 
 use super::error::GraphReplayError;
 use heaptoll_command::failure::Failure;
 
-/// What the name of a plan of MMTk begins with, where other managers have names too.
-const MMTK: &str = "mmtk:";
-/// What that of one of our own begins with.
-const OURS: &str = "own:";
 /// Those of a request that names none. The first, which ratios are to, fits into small heaps.
 const USUAL: [&str; 8] = [
     "immix",
@@ -22,11 +19,6 @@ const USUAL: [&str; 8] = [
     "markcompact",
     "marksweep",
 ];
-
-/// Whether a word of `-m` names a plan, known or not.
-pub fn is_plan(word: &str) -> bool {
-    word.starts_with(MMTK) || word.starts_with(OURS)
-}
 
 /// Whether a word of `-m` names a plan that there is.
 pub fn is_known(word: &str) -> bool {

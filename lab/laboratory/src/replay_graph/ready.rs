@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::replay_graph::mmtk::{Answered, Mmtk, Prepared};
 use heaptoll_replay::error::ReplayError;
-use heaptoll_replay::mmtk::{Answered, Mmtk, Prepared};
 use heaptoll_report::format::printable_lines;
 use heaptoll_scratch::Scratch;
 use heaptoll_trace::Memory;
@@ -11,10 +11,10 @@ use heaptoll_trace::Memory;
 use super::error::GraphReplayError;
 use super::memory;
 use super::request::Request;
-use crate::replay::trace_file;
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::trace_source;
+use heaptoll_trace_reports::replay::trace_file;
 
 /// What replays read.
 pub struct Ready {

@@ -3,8 +3,8 @@
 
 use std::time::Instant;
 
+use crate::replay_graph::mmtk::{Answered, Mmtk, Replayed};
 use heaptoll_replay::error::ReplayError;
-use heaptoll_replay::mmtk::{Answered, Mmtk, Replayed};
 use heaptoll_replay::study::Progress;
 use heaptoll_report::format::printable_lines;
 use heaptoll_units::bytes;
@@ -19,10 +19,10 @@ use super::memory::all_objects_bytes;
 use super::plans::row_name;
 use super::ready::Ready;
 use super::request::{HeapSize, Request};
-use crate::minheap::{Outcome, Search, Step};
-use crate::replay::progress::ReplayProgress;
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
+use heaptoll_compare::smallest_heap::{Outcome, Search, Step};
+use heaptoll_trace_reports::replay::progress::ReplayProgress;
 
 /// What all runs share.
 pub struct Runner<'a> {

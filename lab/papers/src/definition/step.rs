@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use heaptoll_compare::comparative::Comparable;
 use heaptoll_experiment::experiment::Pairing;
-use heaptoll_experiments::comparative::{self, Comparable};
+use heaptoll_laboratory::comparative;
 use heaptoll_statistics::FEWEST_PAIRS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

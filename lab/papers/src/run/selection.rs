@@ -16,7 +16,7 @@ use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
 use heaptoll_experiment::manager::{self, Manager};
 
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::replay::graph::is_known;
+use heaptoll_laboratory::replay_graph::is_known;
 
 /// The word for every study that heaptoll has.
 const EVERY: &str = "all";

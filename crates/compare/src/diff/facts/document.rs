@@ -6,14 +6,14 @@ use heaptoll_report::format::{NONE, plural};
 use heaptoll_units::{factor, significant};
 
 use super::figures::{Figures, Row};
-use crate::comparative::{ALL, Comparable};
+use crate::comparative::Comparable;
 
 /// Figures that the table lists at most.
 const LISTED: usize = 40;
 
-/// The document. `command` repeats it.
-pub fn document(figures: &Figures, command: &str) -> Document {
-    let of = ALL.iter().find(|known| known.name == figures.command);
+/// The document. `command` repeats it; `all` are those that there are.
+pub fn document(figures: &Figures, command: &str, all: &[Comparable]) -> Document {
+    let of = all.iter().find(|known| known.name == figures.command);
     let changed: Vec<&Row> = figures.rows.iter().filter(|row| row.has_changed()).collect();
     let table = table(&changed[..changed.len().min(LISTED)], of);
     let section =

@@ -2,7 +2,7 @@ use heaptoll_experiment::observation::Outcome;
 use proptest::prelude::{ProptestConfig, prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
-use crate::testing;
+use heaptoll_experiment::testing::programs as testing;
 
 const SIZES: [&str; 4] = ["1B", "4K", "2M", "64M"];
 

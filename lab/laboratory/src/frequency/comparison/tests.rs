@@ -1,7 +1,7 @@
 use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
-use crate::testing;
+use heaptoll_experiment::testing::programs as testing;
 
 const M: u64 = 1 << 20;
 
