@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use serde::de::DeserializeOwned;
+
 /// A table as it was published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
@@ -75,6 +77,11 @@ pub fn table(file: &str) -> Option<&'static Table> {
 /// The lines of a table, without its columns' names; none where there is no such file.
 pub(crate) fn rows(file: &str) -> impl Iterator<Item = &'static [String]> {
     table(file).into_iter().flat_map(|table| table.rows.iter().map(Vec::as_slice))
+}
+
+/// The same as values whose fields are the columns, in their order.
+pub(crate) fn records<T: DeserializeOwned>(file: &str) -> impl Iterator<Item = T> {
+    rows(file).filter_map(|row| csv::StringRecord::from(row.to_vec()).deserialize(None).ok())
 }
 
 /// Whether a manager of ours is some version of the paper's.

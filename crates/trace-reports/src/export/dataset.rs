@@ -12,15 +12,6 @@ use heaptoll_report::{ReportError, files, parquet};
 
 use heaptoll_command::failure::Failure;
 
-/// What to export.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The experiment's file: merged, of one shard, or measured in one place.
-    pub experiment: PathBuf,
-    /// The folder of the data set; further experiments are added to it.
-    pub folder: PathBuf,
-}
-
 /// What was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
@@ -30,12 +21,13 @@ pub struct Written {
     pub rows: usize,
 }
 
-/// Writes the data set. A file that is there already, of an earlier export, is replaced.
+/// Writes the file of an experiment (merged, of one shard, or measured in one place) to the folder of a data set, to which
+/// further ones are added. A file that is there already, of an earlier export, is replaced.
 ///
 /// # Errors
 /// The experiment cannot be read, or a file not be written.
-pub fn write(request: &Request) -> Result<Written, Failure> {
-    let reader = Reader::open(&request.experiment)?;
+pub fn write(experiment: &Path, folder: &Path) -> Result<Written, Failure> {
+    let reader = Reader::open(experiment)?;
     let mut described = reader.description()?;
     described.tracks.clear();
     let names: Vec<String> = described.programs.iter().map(|program| program.name.clone()).collect();
@@ -51,14 +43,14 @@ pub fn write(request: &Request) -> Result<Written, Failure> {
             let path = match shard {
                 Some(shard) => place(short(&shard.plan), &shard.part, &shard.node, shard.number),
                 None if described.settings.shards.is_empty() => {
-                    let stem = request.experiment.file_stem().unwrap_or_default().to_string_lossy();
+                    let stem = experiment.file_stem().unwrap_or_default().to_string_lossy();
                     let class = named_for(&described.machine.cpu);
                     let part = Part { class, ..Part::default() };
                     folder_of(&stem, &part, "unknown").join(format!("{}.parquet", safe(program)))
                 }
                 None => {
                     let reason = "a row belongs to none of its shards".to_owned();
-                    return Err(StoreError::Damaged { path: request.experiment.clone(), reason }.into());
+                    return Err(StoreError::Damaged { path: experiment.into(), reason }.into());
                 }
             };
             files.entry(path).or_insert((shard, vec![])).1.push(row);
@@ -67,7 +59,7 @@ pub fn write(request: &Request) -> Result<Written, Failure> {
             written.files += 1;
             written.rows += rows.len();
             let experiment = Experiment { observations: rows, ..bare.clone() };
-            write_file(&request.folder.join(path), shard, experiment)?;
+            write_file(&folder.join(path), shard, experiment)?;
         }
     }
     Ok(written)

@@ -5,23 +5,11 @@ use std::path::{Path, PathBuf};
 use heaptoll_report::trace_parquet::{self, ExportError, sites_path};
 use heaptoll_trace::Memory;
 
+use super::profile::Request;
 use super::target;
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::trace_source;
-
-/// What to export.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The trace; `-` is standard input.
-    pub trace: PathBuf,
-    /// The file to write; named for the trace without one.
-    pub output: Option<PathBuf>,
-    /// Whether files that exist are replaced.
-    pub force: bool,
-    /// Memory that the tables of the trace may take, bytes.
-    pub memory_limit_bytes: u64,
-}
 
 /// Writes a trace as Parquet, and its call stacks to a second file. Returns whether the trace is whole; of a damaged one
 /// what is whole is exported.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::published::{is_version_of, rows};
+use crate::published::{is_version_of, records};
 
 /// Its file in `studies/published`.
 const TABLE: &str = "sareen2022-delay.csv";
@@ -49,33 +49,18 @@ impl Overhead {
     }
 }
 
-fn overhead(row: &[String]) -> Option<Overhead> {
-    let [suite, program, manager, size, quantity, percent] = row else {
-        return None;
-    };
-    Some(Overhead {
-        suite: suite.to_owned(),
-        program: (program != "mean").then(|| program.to_owned()),
-        manager: manager.to_owned(),
-        size_bytes: size.parse().ok()?,
-        quantity: match quantity.as_str() {
-            "time" => Quantity::Time,
-            "space" => Quantity::Space,
-            "layer_time" => Quantity::LayerTime,
-            _ => return None,
-        },
-        percent: percent.parse().ok()?,
-    })
-}
-
 /// Every published overhead of a quarantine.
 pub fn overheads() -> impl Iterator<Item = Overhead> {
-    rows(TABLE).filter_map(overhead)
+    records(TABLE).map(|one: Overhead| {
+        let program = one.program.filter(|program| program != "mean");
+        Overhead { program, ..one }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::rows;
 
     #[test]
     fn every_line_of_the_table_is_read() {

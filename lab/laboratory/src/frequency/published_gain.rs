@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::published::rows;
+use crate::published::records;
 
 /// Its file in `studies/published`.
 const TABLE: &str = "sareen2022-frequency.csv";
@@ -25,23 +25,16 @@ pub struct Gain {
 
 /// What the paper reports of periods.
 pub fn gains() -> impl Iterator<Item = Gain> {
-    rows(TABLE).filter_map(|row| {
-        let [_, manager, every, over, beyond, programs] = row else {
-            return None;
-        };
-        Some(Gain {
-            manager: manager.to_owned(),
-            every_bytes: every.parse().ok()?,
-            over_every_bytes: over.parse().ok()?,
-            beyond_percent: beyond.parse().ok()?,
-            programs: programs.parse().ok()?,
-        })
+    records(TABLE).map(|line: (String, String, u64, u64, f64, u32)| {
+        let (_, manager, every_bytes, over_every_bytes, beyond_percent, programs) = line;
+        Gain { manager, every_bytes, over_every_bytes, beyond_percent, programs }
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::rows;
 
     #[test]
     fn every_line_of_the_table_is_read() {

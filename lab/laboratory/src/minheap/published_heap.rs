@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::published::{is_version_of, rows};
+use crate::published::{is_version_of, records};
 
 /// Its file in `studies/published`.
 const TABLE: &str = "sareen2022-minheap.csv";
 
-/// How much more heap than the footprint of explicit management a collector needs: geometric means over DaCapo.
+/// A line of it: how much more heap than the footprint of explicit management a collector needs: geometric means over DaCapo.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SmallestHeap {
     /// The collector, by the paper's name.
@@ -35,19 +35,13 @@ impl SmallestHeap {
 
 /// What the paper reports of smallest heaps as numbers (the copying collectors are in figures only).
 pub fn smallest_heaps() -> impl Iterator<Item = SmallestHeap> {
-    rows(TABLE).filter_map(|row| {
-        let [collector, allocator, every, percent] = row else {
-            return None;
-        };
-        let (every_bytes, percent) = (every.parse().ok()?, percent.parse().ok()?);
-        let (collector, allocator) = (collector.to_owned(), allocator.to_owned());
-        Some(SmallestHeap { collector, allocator, every_bytes, percent })
-    })
+    records(TABLE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::rows;
 
     #[test]
     fn every_line_of_the_table_is_read() {

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::published::rows;
+use crate::published::records;
 
 /// Its file in `studies/published`.
 const TABLE: &str = "sareen2022-proximity.csv";
 
-/// By how much requests differ for their distance to a collection.
+/// A line of it: by how much requests differ for their distance to a collection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Nearness {
     /// Under which collectors.
@@ -29,25 +29,13 @@ pub struct Nearness {
 
 /// What the paper reports of requests near a collection.
 pub fn nearness() -> impl Iterator<Item = Nearness> {
-    rows(TABLE).filter_map(|row| {
-        let [collectors, machine, collections, requests, low, high, lasts] = row else {
-            return None;
-        };
-        Some(Nearness {
-            collectors: collectors.to_owned(),
-            machine: machine.to_owned(),
-            collections: collections.parse().ok(),
-            requests: requests.to_owned(),
-            low_percent: low.parse().ok()?,
-            high_percent: high.parse().ok()?,
-            lasts_us: lasts.parse().ok(),
-        })
-    })
+    records(TABLE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::rows;
 
     #[test]
     fn every_line_of_the_table_is_read() {
