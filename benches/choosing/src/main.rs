@@ -11,9 +11,9 @@ use clap::{Parser, ValueEnum};
 use heaptoll_catalog::Size;
 use heaptoll_command::context::{Context, Silent};
 use heaptoll_command::own_input::OwnInput;
+use heaptoll_compare::choose::{Preference, REPETITIONS};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::choose::{Preference, REPETITIONS};
 use heaptoll_units::percent;
 use heaptoll_units::text_table::Table;
 

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use heaptoll_catalog::Size;
 use heaptoll_command::context::Context;
+use heaptoll_compare::choose::{self, Preference, Request, difference, timed_runs};
+use heaptoll_compare::run::{self, Run};
 use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::comparison::{Comparison, Metric};
 use heaptoll_experiment::experiment::{Experiment, Protocol};
 use heaptoll_experiment::runner::Ending;
-use heaptoll_experiments::choose::{self, Preference, Request, difference, timed_runs};
-use heaptoll_experiments::run::{self, Run};
 use heaptoll_runs::workload::Workload;
 use heaptoll_statistics::{ALPHA, Interval};
 use serde::{Deserialize, Serialize};

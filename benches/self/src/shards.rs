@@ -13,9 +13,9 @@ use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::shards::{Part, Shard};
 use heaptoll_experiment::store::Store;
-use heaptoll_experiments::cluster::cutting::{self, ProgramTime};
-use heaptoll_experiments::cluster::plan::PlannedShard;
-use heaptoll_experiments::cluster::{MachineClass, Plan, format};
+use heaptoll_laboratory::cluster::cutting::{self, ProgramTime};
+use heaptoll_laboratory::cluster::plan::PlannedShard;
+use heaptoll_laboratory::cluster::{MachineClass, Plan, format};
 use heaptoll_launcher::Ended;
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -277,7 +277,7 @@ fn unexpected(error: impl std::fmt::Display) -> BenchError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptoll_experiments::cluster::merge::{Request, merge};
+    use heaptoll_laboratory::cluster::merge::{Request, merge};
 
     fn made(size: &Size) -> (Plan, PathBuf) {
         let folder = size.folder.join("shards");

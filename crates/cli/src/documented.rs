@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use heaptoll_catalog::Catalog;
 use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::replay::graph;
+use heaptoll_laboratory::replay_graph;
 
 use crate::definitions;
 use commands::{Shown, of_help, of_markdown};
@@ -94,7 +94,7 @@ fn every_manager_and_program_that_a_shown_command_names_is_there() {
             let found = manager::choose(&known, [name.as_str()]);
             // Debian's package may be missing here; the name is one that has a stand-in.
             let debian = ["jemalloc", "tcmalloc", "bdw"].iter().any(|known| name.contains(known));
-            let plan = graph::is_known(name);
+            let plan = replay_graph::is_known(name);
             // Those are here only where a user has added them.
             let added = name == "added" || Path::new(ROOT).join("managers").join(name).is_dir();
             let is_there = found.is_ok() || debian || plan || added;

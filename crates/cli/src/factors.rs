@@ -52,7 +52,7 @@ impl FromStr for Factors {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_experiments::run::FACTORS;
+    use heaptoll_compare::run::FACTORS;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heaptoll_experiment::extension::{Extension, FileCheck};
 use heaptoll_experiment::manager::Manager;
-use heaptoll_experiments::oracle::recordings;
+use heaptoll_laboratory::oracle::recordings;
 use heaptoll_stats_page::SlotRecord;
 
 pub struct Laboratory;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
-use heaptoll_experiments::replay::Touch;
 use heaptoll_report::format::shell_command;
 use heaptoll_runs::findings::Ending;
+use heaptoll_trace_reports::replay::Touch;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;

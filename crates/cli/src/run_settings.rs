@@ -8,8 +8,8 @@ use crate::memory::bytes;
 use crate::one_of::{Word, one_of};
 use crate::protocol_arguments::Paired;
 use crate::workload_args::WorkloadArgs;
+use heaptoll_compare::run::{Request, Vary};
 use heaptoll_experiment::experiment::Protocol;
-use heaptoll_experiments::run::{Request, Vary};
 
 /// Transparent huge pages of the measured processes.
 const THP: [Word<&str>; 3] = [

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use heaptoll_command::labelled::{Envelope, Labelled, read};
-use heaptoll_experiments::{artifact, cluster, drag};
+use heaptoll_laboratory::{artifact, cluster};
 use heaptoll_trace_reports::stat;
+use heaptoll_traced::drag;
 use serde_json::{Value, json};
 
 use crate::schemas;

@@ -44,8 +44,8 @@ pub mod soak;
 pub mod stack;
 pub mod store;
 pub mod sweep;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod too_small;
 pub mod varied;
 mod varied_curves;

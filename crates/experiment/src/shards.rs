@@ -158,6 +158,19 @@ impl Experiment {
     }
 }
 
+/// The first digits of a plan's identity.
+pub fn short(identity: &str) -> &str {
+    identity.get(..12).unwrap_or(identity)
+}
+
+/// The name of a class of machines, `amd-epyc-7b13` for `AMD EPYC 7B13`: letters, digits and single dashes, which file
+/// names may have.
+pub fn named_for(cpu: &str) -> String {
+    let words = cpu.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
+    if name.is_empty() { "unknown".into() } else { name }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,5 +243,11 @@ mod tests {
         let mut made = sharded(&[1, 1, 1], &[("a", "n1")]);
         made.settings.shards.remove(1);
         assert_eq!((made.missing_shards(), made.nodes()), (vec![1], vec!["n1"]));
+    }
+
+    #[test]
+    fn names_of_classes_are_file_names() {
+        assert_eq!(named_for("Intel(R) Xeon(R) CPU @ 2.20GHz"), "intel-r-xeon-r-cpu-2-20ghz");
+        assert_eq!(named_for("  "), "unknown");
     }
 }

@@ -1,4 +1,6 @@
-//! Made-up experiments for the tests of this crate.
+//! Made-up experiments for the tests of this crate and of those above it.
+
+pub mod programs;
 
 use crate::experiment::{Experiment, Machine, ProgramInfo, Protocol, StackInfo};
 use crate::observation::{Counters, Observation};

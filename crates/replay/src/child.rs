@@ -18,7 +18,7 @@ const TAIL: usize = 2048;
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum End {
+pub enum End {
     /// By itself.
     Exited(ExitStatus),
     /// The user cancelled it.
@@ -29,7 +29,7 @@ pub(crate) enum End {
 
 /// Puts a process into a group of its own, so that Ctrl-C reaches us alone, and ends it when we end. It inherits
 /// `handed`.
-pub(crate) fn apart(command: &mut Command, handed: Vec<RawFd>) {
+pub fn apart(command: &mut Command, handed: Vec<RawFd>) {
     // SAFETY: the closure calls only setpgid, prctl and fcntl, which are async-signal-safe, and allocates nothing.
     unsafe {
         command.pre_exec(move || {
@@ -47,11 +47,7 @@ pub(crate) fn apart(command: &mut Command, handed: Vec<RawFd>) {
 ///
 /// # Errors
 /// The system gives no process.
-pub(crate) fn run(
-    command: &mut Command,
-    interrupt: &AtomicBool,
-    timeout: Duration,
-) -> Result<End, ReplayError> {
+pub fn run(command: &mut Command, interrupt: &AtomicBool, timeout: Duration) -> Result<End, ReplayError> {
     let mut child = command.spawn().map_err(ReplayError::system("start the driver"))?;
     let end = end_of(child.id());
     let begun = Instant::now();
@@ -75,12 +71,12 @@ pub(crate) fn run(
 }
 
 /// Why one failed that was over the time limit.
-pub(crate) fn over_time(timeout: Duration) -> String {
+pub fn over_time(timeout: Duration) -> String {
     format!("killed after {} s (--timeout)", timeout.as_secs_f64())
 }
 
 /// Why one failed that ended like this, with the end of what it wrote.
-pub(crate) fn why(status: ExitStatus, output: File) -> String {
+pub fn why(status: ExitStatus, output: File) -> String {
     format!("{}{}", how(status), tail(output))
 }
 

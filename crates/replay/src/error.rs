@@ -88,7 +88,7 @@ pub enum ReplayError {
 
 impl ReplayError {
     /// An error of the system's.
-    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> ReplayError {
+    pub fn system(what: &'static str) -> impl FnOnce(io::Error) -> ReplayError {
         move |source| ReplayError::System { what, source }
     }
 }

@@ -131,13 +131,6 @@ pub struct Fidelity {
     pub cpu_s: Option<(f64, f64)>,
 }
 
-impl Fidelity {
-    /// By which share the replay's heap is off.
-    pub fn heap_off(&self) -> Option<f64> {
-        self.peak_heap_bytes.map(|(recorded, replayed)| replayed / recorded as f64 - 1.0)
-    }
-}
-
 /// The figures of a study.
 pub fn findings(request: &Request, study: &Study) -> Findings {
     let own_ns = median(&study.own_ns);

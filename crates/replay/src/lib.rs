@@ -1,6 +1,6 @@
-//! Driving any manager with a trace, and collectors that move objects with a trace that has pointers.
+//! Driving any manager with a trace.
 
-mod child;
+pub mod child;
 pub mod drift;
 pub mod error;
 mod facts;
@@ -9,7 +9,6 @@ pub mod flatten;
 pub mod job;
 pub mod ledger;
 pub mod live_blocks;
-pub mod mmtk;
 mod origins;
 pub mod program;
 pub mod source;

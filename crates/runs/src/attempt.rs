@@ -20,6 +20,7 @@ use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 
 /// What all runs share.
+#[derive(Clone, Copy)]
 pub struct Runs<'a> {
     /// The installation, and Ctrl-C.
     pub context: &'a Context<'a>,

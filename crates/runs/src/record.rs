@@ -76,13 +76,6 @@ impl Prepared {
         &self.request.interrupt
     }
 
-    /// The same with output that goes nowhere.
-    pub fn silenced(mut self) -> Prepared {
-        self.request.stdout = Some("/dev/null".into());
-        self.request.stderr = Some("/dev/null".into());
-        self
-    }
-
     /// The same with the program's output in a file, or on heaptoll's own standard output without one.
     pub fn with_output_in(mut self, file: Option<&Path>) -> Prepared {
         self.request.stdout = file.map(Path::to_owned);

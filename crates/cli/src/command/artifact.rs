@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::artifact::make::{Request, make};
-use heaptoll_experiments::artifact::verdicts::{Agreement, verdicts};
-use heaptoll_experiments::artifact::{ArtifactError, Description, check, document};
+use heaptoll_laboratory::artifact::make::{Request, make};
+use heaptoll_laboratory::artifact::verdicts::{Agreement, verdicts};
+use heaptoll_laboratory::artifact::{ArtifactError, Description, check, document};
 use heaptoll_report::format::{plural, shell_path};
 use heaptoll_report::terminal::render_document;
 

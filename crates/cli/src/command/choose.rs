@@ -2,9 +2,9 @@
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
+use heaptoll_compare::choose::{self, Preference, Request};
+use heaptoll_compare::run;
 use heaptoll_experiment::experiment::{Pairing, Protocol};
-use heaptoll_experiments::choose::{self, Preference, Request};
-use heaptoll_experiments::run;
 use heaptoll_report::format::shell_path;
 use heaptoll_runs::preparation::baseline;
 use heaptoll_runs::workload::{AfterLoad, Workload};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_trace_reports::conservatism;
+use heaptoll_laboratory::conservatism;
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::delay;
-use heaptoll_experiments::delay::NO_DELAY;
+use heaptoll_laboratory::delay;
+use heaptoll_laboratory::delay::NO_DELAY;
 use heaptoll_units::size;
 
 use crate::entry::{Command, writes};

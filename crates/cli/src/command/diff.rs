@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::diff::experiments::is_experiment;
-use heaptoll_experiments::diff::{self, Request};
+use heaptoll_compare::diff::experiments::is_experiment;
+use heaptoll_compare::diff::{self, Request};
+use heaptoll_laboratory::comparative::ALL;
 use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
@@ -72,8 +73,8 @@ impl Command for Arguments {
             return experiments::run(base, new, arguments.anyway, &arguments.outputs);
         }
         if let Some((base, new)) = both_json(arguments)? {
-            if let Some(figures) = diff::facts::measure(base, new)? {
-                let document = diff::facts::document(&figures, &again(arguments));
+            if let Some(figures) = diff::facts::measure(base, new, &ALL)? {
+                let document = diff::facts::document(&figures, &again(arguments), &ALL);
                 return arguments.outputs.deliver(&document, &figures);
             }
             let figures = diff::counts::measure(base, new)?;

@@ -3,7 +3,7 @@
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_drag::Clock;
-use heaptoll_experiments::drag::{self, Request};
+use heaptoll_traced::drag::{self, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::export::page;
-use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Instant, Window};
-#[cfg(feature = "full")]
-use heaptoll_experiments::export::{dataset, parquet};
 #[cfg(feature = "full")]
 use heaptoll_report::format::plural;
+use heaptoll_trace_reports::export::page;
+use heaptoll_trace_reports::export::profile::{self, Choice, Count, Format, Instant, Window};
+#[cfg(feature = "full")]
+use heaptoll_trace_reports::export::{dataset, parquet};
 
 use crate::duration::two_times;
 use crate::entry::Command;
@@ -180,10 +180,7 @@ impl Command for Arguments {
             #[cfg(not(feature = "full"))]
             ToArg::Parquet => return Err(crate::full::left_out("--to parquet")),
             #[cfg(feature = "full")]
-            ToArg::Parquet => {
-                let profile::Request { trace, output, .. } = request;
-                parquet::run(&parquet::Request { trace, output, force, memory_limit_bytes }, &messages)?
-            }
+            ToArg::Parquet => parquet::run(&request, &messages)?,
             ToArg::Html => page::run(&request, &messages)?,
             _ => profile::run(&request, &messages)?,
         };
@@ -199,8 +196,7 @@ fn write_dataset(_: &Path, _: &Path) -> Result<u8, Failure> {
 /// Adds an experiment to a data set.
 #[cfg(feature = "full")]
 fn write_dataset(experiment: &Path, folder: &Path) -> Result<u8, Failure> {
-    let request = dataset::Request { experiment: experiment.into(), folder: folder.into() };
-    let written = dataset::write(&request)?;
+    let written = dataset::write(experiment, folder)?;
     let (rows, files) = (plural(written.rows, "row"), plural(written.files, "file"));
     terminal::note(&format!("wrote {rows} to {files} below {}", folder.display()));
     Ok(0)

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::frequency;
+use heaptoll_laboratory::frequency;
 use heaptoll_units::size;
 
 use crate::entry::{Command, writes};

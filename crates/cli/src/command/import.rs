@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign::{Kind, ProfileKind};
-use heaptoll_experiments::import::{self, Request};
+use heaptoll_trace_reports::import::{self, Request};
 
 use crate::entry::Command;
 use crate::exit::TROUBLE;

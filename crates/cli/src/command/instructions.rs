@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::callgrind_file;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::instructions::{self, Request};
+use heaptoll_traced::instructions::{self, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};

@@ -8,11 +8,11 @@ use clap::Args;
 use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::ledger::{self, LivePeak, ReplayRequest, Request};
-use heaptoll_experiments::replay::Touch;
 use heaptoll_report::format::shell_command;
 use heaptoll_runs::record::{self, ProgramChoice, RecordingOptions};
 use heaptoll_runs::standard_input::StandardInput;
+use heaptoll_trace_reports::ledger::{self, LivePeak, ReplayRequest, Request};
+use heaptoll_trace_reports::replay::Touch;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;

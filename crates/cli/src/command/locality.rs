@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::callgrind_file;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::locality::{self, Alone, Request};
+use heaptoll_traced::locality::{self, Alone, Request};
 
 use self::options::{SamplingArg, Sizes};
 use crate::documents::DocumentOutputs;

@@ -5,9 +5,9 @@ use clap::{Args, Subcommand};
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::own_input::OwnInput;
+use heaptoll_compare::{added_managers, managers};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::{added_managers, managers};
 use heaptoll_report::terminal::{layers_table, managers_table, options_table};
 
 use crate::documents::ListOutput;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::cluster::merge::{Merged, Request, merge};
+use heaptoll_laboratory::cluster::merge::{Merged, Request, merge};
 use heaptoll_report::format::{and_list, plural, shell_path};
 
 use crate::entry::Command;

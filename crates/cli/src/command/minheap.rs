@@ -3,7 +3,7 @@
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::experiment::Protocol;
-use heaptoll_experiments::minheap::{self, Periods, tolerance};
+use heaptoll_laboratory::minheap::{self, Periods, tolerance};
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};

@@ -12,7 +12,7 @@ use crate::workload_args::Programs;
 use clap::Args;
 use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::oracle::{self, Request};
+use heaptoll_laboratory::oracle::{self, Request};
 
 /// Record the last use of each object of a program, for runs that free it then.
 ///

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::cluster::planning::{self, Cut};
-use heaptoll_experiments::cluster::{ClusterError, MachineClass, Plan};
+use heaptoll_laboratory::cluster::planning::{self, Cut};
+use heaptoll_laboratory::cluster::{ClusterError, MachineClass, Plan};
 use heaptoll_report::ReportError;
 use heaptoll_report::files::write_atomically;
 use heaptoll_report::format::{and_list, plural, shell_path};

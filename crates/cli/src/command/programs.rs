@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use heaptoll_command::failure::Failure;
+use heaptoll_compare::{originals, programs};
 use heaptoll_experiment::places::Places;
-use heaptoll_experiments::{originals, programs};
 use heaptoll_report::terminal::programs_table;
 
 use crate::documents::ListOutput;

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::proximity;
-use heaptoll_experiments::proximity::Shape;
+use heaptoll_laboratory::proximity;
+use heaptoll_laboratory::proximity::Shape;
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::oracle;
-use heaptoll_experiments::reclamation::{self, point_of};
+use heaptoll_laboratory::oracle;
+use heaptoll_laboratory::reclamation::{self, point_of};
 use heaptoll_oracle::FreePoint;
 
 use crate::entry::{Command, writes};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::replay::{self, Order, Request, Touch};
 use heaptoll_runs::preparation::baseline;
+use heaptoll_trace_reports::replay::{self, Order, Request, Touch};
 
 use crate::entry::{Command, writes};
 use crate::one_of::{Word, one_of};

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::minheap::tolerance;
-use heaptoll_experiments::replay::graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
-use heaptoll_experiments::simulated_machine;
+use heaptoll_laboratory::minheap::tolerance;
+use heaptoll_laboratory::replay_graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
+use heaptoll_traced::simulated_machine;
 
 use crate::entry::{Command, writes};
 use crate::memory;
@@ -98,7 +98,7 @@ impl Command for Arguments {
     const NAME: &'static str = "lab replay-graph";
     const FORMER: Option<&'static str> = Some("replay --graph");
     const FIRST: &'static [&'static str] = &["heap", "check", "misses"];
-    writes!(of: graph::Figures);
+    writes!(of: replay_graph::Figures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
@@ -116,7 +116,7 @@ impl Command for Arguments {
             timeout: arguments.replay.timeout(),
             memory_limit_bytes: arguments.replay.memory.limit_bytes(),
         };
-        let replayed = graph::run(&request, &session.context())?;
+        let replayed = replay_graph::run(&request, &session.context())?;
         let document = replayed.document(&again(replayed.figures.seed));
         let code = arguments.replay.outputs.deliver(&document, &replayed.figures)?;
         Ok(status(replayed.figures.complete, replayed.has_trouble(), code))

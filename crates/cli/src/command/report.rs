@@ -17,8 +17,7 @@ use crate::one_class::one_class;
 use crate::outputs::Outputs;
 use crate::terminal;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::cluster;
-use heaptoll_experiments::same_work;
+use heaptoll_compare::{merged, same_work};
 use heaptoll_runs::traced::stored;
 
 /// Show a stored experiment again or in another form.
@@ -82,7 +81,7 @@ impl Command for Arguments {
 fn show_sharded(reader: &Reader, arguments: &Arguments) -> Result<u8, Failure> {
     let pages = &arguments.outputs.pages;
     let extras = Extras { invocations: pages.html.is_some(), ..(&arguments.extras).into() };
-    let document = cluster::report::document(reader, extras)?;
+    let document = merged::document(reader, extras)?;
     let printed = terminal::print(&render_document(&document, &terminal::style()));
     let written = pages.write(&document);
     printed?;

@@ -1,11 +1,11 @@
 //! `heaptoll run`: the main job.
 
 use heaptoll_command::failure::Failure;
+use heaptoll_compare::run::Run;
 use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::runner::{self, Ending};
 use heaptoll_experiment::store::Store;
-use heaptoll_experiments::run::Run;
 use heaptoll_report::experiment::{self, Extras, advised_repetitions};
 use heaptoll_report::format::shell_path;
 use heaptoll_report::terminal::render_document;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_trace_reports::tailor::{self, Request};
+use heaptoll_laboratory::tailor::{self, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};

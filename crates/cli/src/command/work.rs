@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiments::cluster::work::{Request, Worked, work};
+use heaptoll_laboratory::cluster::work::{Request, Worked, work};
 use heaptoll_report::format::{plural, shell_path};
 
 use crate::entry::Command;

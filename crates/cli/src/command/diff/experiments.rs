@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use heaptoll_command::failure::Failure;
+use heaptoll_compare::diff::experiments::{Figures, read};
+use heaptoll_compare::same_work;
 use heaptoll_experiment::compare::{across, judge_outputs};
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_experiments::diff::experiments::{Figures, read};
-use heaptoll_experiments::same_work;
 use heaptoll_report::document::Document;
 use heaptoll_report::experiment::pair;
 

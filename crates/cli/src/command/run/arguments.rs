@@ -11,8 +11,8 @@ use crate::precision::precision;
 use crate::protocol_arguments::{FIXED, Paired};
 use crate::run_settings::RunSettings;
 use crate::workload_args::WorkloadArgs;
+use heaptoll_compare::run::Request;
 use heaptoll_experiment::experiment::Protocol;
-use heaptoll_experiments::run::Request;
 
 /// Run a program under several managers and compare them.
 ///

@@ -1,0 +1,99 @@
+//! Instruction counts compared: two files of `heaptoll exact instructions`, program by program and manager by manager, joined
+//! function by function as `heaptoll gate` joins them.
+
+use std::path::Path;
+
+pub use document::document;
+pub use figures::{Figures, Pair, Routine};
+use heaptoll_command::failure::Failure;
+use heaptoll_command::foreign;
+use heaptoll_command::labelled;
+use heaptoll_gate::functions::{self, Of};
+use heaptoll_traced::instructions::{self, Program, Row};
+
+use super::joined::joined;
+
+mod document;
+mod figures;
+
+schemars::labelled!(Figures, "heaptoll-diff-instructions/1");
+
+/// Whether a file begins as JSON does, as a trace does not, and is no profile of another tool.
+pub fn is_json(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
+    let begins = read.is_ok() && start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    begins && foreign::kind(path).is_none()
+}
+
+/// Compares two files of `heaptoll exact instructions`.
+///
+/// # Errors
+/// One cannot be read or is something else; they have no program in common; a file has no functions.
+pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
+    let read = |path| super::read(path, labelled::read::<instructions::Figures>);
+    let [before, after]: [instructions::Figures; 2] = [read(base)?, read(new)?];
+    let mut warnings: Vec<String> = [(base, &before), (new, &after)]
+        .into_iter()
+        .filter(|(_, figures)| !figures.complete)
+        .map(|(path, _)| format!("{}: not all runs were made", path.display()))
+        .collect();
+    let mut pairs = Vec::new();
+    for (base, new) in joined(&before.programs, &after.programs, |one| &one.program, "program", &mut warnings)
+    {
+        let rows = joined(&base.managers, &new.managers, |row| &row.manager, "manager", &mut warnings);
+        for (base_row, new_row) in rows {
+            pairs.push(pair(new, base_row, new_row, &mut warnings)?);
+        }
+    }
+    if pairs.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{} and {} have no program under one manager in common: compare counts of one program, or of one manager",
+            base.display(),
+            new.display()
+        )));
+    }
+    Ok(Figures { base: base.display().to_string(), new: new.display().to_string(), pairs, warnings })
+}
+
+fn pair(program: &Program, base: &Row, new: &Row, warnings: &mut Vec<String>) -> Result<Pair, Failure> {
+    for (row, which) in [(base, "first"), (new, "second")] {
+        let name = format!("{} under {} in the {which} file", program.program, row.manager);
+        warnings.extend(row.problem.iter().map(|problem| format!("{name}: {problem}")));
+        if row.functions.is_empty() {
+            return Err(Failure::Usage(format!(
+                "{name} has no instructions by function: count them again by heaptoll exact instructions --json"
+            )));
+        }
+    }
+    let counts = [base, new].map(|row| instructions::functions::counts(&row.functions));
+    let differences = |of| functions::differences(of, &counts[0], &counts[1], None);
+    Ok(Pair {
+        program: program.program.clone(),
+        manager: new.manager.clone(),
+        functions: differences(Of::Itself),
+        library: differences(Of::Library),
+        routines: routines(base, new),
+        stacks: functions::stacks(&counts[0], &counts[1]),
+    })
+}
+
+fn routines(base: &Row, new: &Row) -> Vec<Routine> {
+    let mut all: Vec<Routine> = Vec::new();
+    for (side, row) in [base, new].into_iter().enumerate() {
+        for one in row.figures.iter().flat_map(|figures| &figures.routines) {
+            let at = all.iter().position(|known| known.routine == one.routine).unwrap_or_else(|| {
+                all.push(Routine { routine: one.routine.clone(), ..Routine::default() });
+                all.len() - 1
+            });
+            let known = &mut all[at];
+            let (calls, instructions) = match side {
+                0 => (&mut known.base_calls, &mut known.base_instructions),
+                _ => (&mut known.new_calls, &mut known.new_instructions),
+            };
+            (*calls, *instructions) = (one.calls, one.cost.instructions);
+        }
+    }
+    all
+}

@@ -1,0 +1,6 @@
+//! What programs under the tracer give: exact counts of instructions, locality and drag. A folder a command.
+
+pub mod drag;
+pub mod instructions;
+pub mod locality;
+pub mod simulated_machine;

@@ -1,0 +1,18 @@
+//! What the laboratory's commands measure, decide and show: the experiments of the papers, an oracle of what is still used,
+//! collectors on traces with pointers, and one experiment on many machines. A folder a command.
+
+pub mod artifact;
+pub mod cluster;
+pub mod comparative;
+pub mod conservatism;
+pub mod delay;
+pub mod frequency;
+mod layered;
+pub mod minheap;
+pub mod oracle;
+pub mod proximity;
+pub mod published;
+pub mod reclamation;
+pub mod replay_graph;
+pub mod sealed;
+pub mod tailor;
