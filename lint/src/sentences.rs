@@ -11,8 +11,8 @@ use syn::visit::Visit;
 
 use crate::{Finding, source};
 
-/// Crates of the tool have their own folder below this one.
-const FOLDER: &str = "crates";
+/// Crates of the tool have their own folder below one of these.
+const FOLDERS: [&str; 2] = ["crates", "lab"];
 /// What only developers or programs read.
 const NOT_FOR_USERS: [&str; 5] = [
     "crates/catalog/src/generate",
@@ -64,7 +64,8 @@ pub fn check(file: &Path, text: &str, syntax: &syn::File) -> Vec<Finding> {
 fn is_checked(file: &Path) -> bool {
     let is_source = file.iter().nth(2).is_some_and(|part| part == "src");
     let is_test = file.iter().any(|part| part == "tests.rs" || part == "testing.rs");
-    let is_ours = file.starts_with(FOLDER) && !NOT_FOR_USERS.iter().any(|folder| file.starts_with(folder));
+    let is_in = |folders: &[&str]| folders.iter().any(|folder| file.starts_with(folder));
+    let is_ours = is_in(&FOLDERS) && !is_in(&NOT_FOR_USERS);
     is_ours && is_source && !is_test
 }
 

@@ -1,9 +1,11 @@
-//! What a command states of itself, next to its arguments, and the entry of the registry ([`crate::command`]) that is made of it.
+//! What a command states of itself, next to its arguments, and the entry of the [`Registry`] that is made of it.
 
 use clap::{ArgMatches, Args};
 use heaptoll_command::failure::Failure;
 #[cfg(feature = "schemas")]
 use heaptoll_command::schema::CommandSchema;
+
+use crate::registry::Registry;
 
 /// A command, implemented by its arguments.
 pub trait Command: Args {
@@ -25,6 +27,7 @@ pub trait Command: Args {
 }
 
 /// The types of the JSON files that a command writes, after the constructor of their [`CommandSchema`].
+#[macro_export]
 macro_rules! writes {
     ($made:ident: $($figures:ty),+) => {
         #[cfg(feature = "schemas")]
@@ -33,7 +36,13 @@ macro_rules! writes {
     };
 }
 
-pub(crate) use writes;
+/// The entries of commands, each of which is a module with its `Arguments`.
+#[macro_export]
+macro_rules! entries {
+    ($($command:ident),+ $(,)?) => { &[$($crate::entry::Entry::of::<$command::Arguments>()),+] };
+}
+
+pub use {entries, writes};
 
 /// A command as the registry holds it: the fields are those of [`Command`].
 pub struct Entry {
@@ -44,8 +53,8 @@ pub struct Entry {
     pub schemas: &'static [CommandSchema],
     /// Adds its arguments to its definition.
     pub define: fn(clap::Command) -> clap::Command,
-    /// Runs it with what was matched.
-    pub run: fn(&ArgMatches) -> Result<u8, Failure>,
+    /// Runs it with what was matched, as one of these commands.
+    pub run: fn(&ArgMatches, &Registry) -> Result<u8, Failure>,
 }
 
 impl Entry {
@@ -58,7 +67,7 @@ impl Entry {
             #[cfg(feature = "schemas")]
             schemas: C::SCHEMAS,
             define: C::augment_args,
-            run: |matches| {
+            run: |matches, _| {
                 let arguments = C::from_arg_matches(matches);
                 C::run(&arguments.map_err(|error| Failure::Refused(Box::new(error)))?)
             },

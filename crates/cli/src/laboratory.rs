@@ -1,0 +1,95 @@
+//! The laboratory is a binary of its own next to the product's: `heaptoll lab ...`, and words that the product does not know,
+//! are handed over to it, as git hands over to its commands.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use heaptoll_command::failure::Failure;
+use thiserror::Error;
+
+use crate::command::lab;
+use crate::entry::Command as _;
+use crate::registry::Registry;
+use crate::{surface, version};
+
+const BINARY: &str = "heaptoll-lab";
+
+/// Why a laboratory that is there does not take a command line.
+#[derive(Debug, Error)]
+enum LaboratoryError {
+    #[error("heaptoll is {own}, but its laboratory, {}, is {its}; install both of one version", path.display())]
+    Another { path: PathBuf, own: &'static str, its: String },
+    #[error("cannot start the laboratory, {}: {source}; install it again", path.display())]
+    CannotStart { path: PathBuf, source: io::Error },
+}
+
+/// Executes the laboratory with these words, if it is there and they are none of the product's.
+///
+/// # Errors
+/// It is of another version, or cannot be started.
+pub fn hand_over(registry: &Registry, words: &[OsString]) -> Result<(), Failure> {
+    let Ok(path) = std::env::current_exe().map(|own| own.with_file_name(BINARY)) else { return Ok(()) };
+    if is_known(registry, words) || !path.is_file() {
+        return Ok(());
+    }
+    let failed =
+        |source| Failure::Refused(Box::new(LaboratoryError::CannotStart { path: path.clone(), source }));
+    let its = version_of(&path).map_err(failed)?;
+    let own = version::version();
+    if its != own {
+        return Err(Failure::Refused(Box::new(LaboratoryError::Another { path, own, its })));
+    }
+    let (name, arguments) =
+        words.split_first().map_or((OsStr::new(BINARY), words), |(name, rest)| (&**name, rest));
+    Err(failed(Command::new(&path).arg0(name).args(arguments).exec()))
+}
+
+/// Whether a command line is the product's: a word of its own is first, or none at all.
+pub fn is_known(registry: &Registry, words: &[OsString]) -> bool {
+    let (words, _) = surface::present(registry, words.to_vec());
+    let Some(first) = words.iter().skip(1).find(|word| *word != "help") else { return true };
+    let mut own = registry.all().map(|entry| entry.name).filter(|name| *name != lab::Arguments::NAME);
+    first.as_encoded_bytes().starts_with(b"-") || own.any(|name| name.split(' ').next() == first.to_str())
+}
+
+/// A program's version as it prints it, after its name.
+fn version_of(path: &Path) -> io::Result<String> {
+    let output =
+        Command::new(path).arg("--version").stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.trim().trim_start_matches("heaptoll ").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::REGISTRY;
+
+    #[test]
+    fn words_that_the_product_does_not_know_are_the_laboratorys() {
+        let known =
+            |line: &str| is_known(&REGISTRY, &line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        for line in [
+            "heaptoll",
+            "heaptoll --help",
+            "heaptoll help",
+            "heaptoll help trace",
+            "heaptoll run -- lab",
+            "heaptoll stat t",
+        ] {
+            assert!(known(line), "{line}");
+        }
+        for line in [
+            "heaptoll lab",
+            "heaptoll help lab",
+            "heaptoll study all",
+            "heaptoll replay t --graph",
+            "heaptoll nothing",
+        ] {
+            assert!(!known(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! heaptoll-lab: the whole tool, the laboratory's commands with the product's, which hands them over to it. A library, so that
+//! tests see the schemas that its commands name.
+
+mod command;
+#[cfg(test)]
+mod documented;
+#[cfg(test)]
+mod fields_page;
+#[cfg(test)]
+mod options_page;
+#[cfg(test)]
+mod schema_files;
+mod study_arguments;
+#[cfg(test)]
+mod surface;
+
+pub use command::REGISTRY;
