@@ -1,11 +1,9 @@
-//! What a command states of itself, next to its arguments, and the entry of the [`Registry`] that is made of it.
+//! What a command states of itself, next to its arguments, and the entry of the registry ([`crate::command`]) that is made of it.
 
 use clap::{ArgMatches, Args};
 use heaptoll_command::failure::Failure;
 #[cfg(feature = "schemas")]
 use heaptoll_command::schema::CommandSchema;
-
-use crate::registry::Registry;
 
 /// A command, implemented by its arguments.
 pub trait Command: Args {
@@ -53,8 +51,8 @@ pub struct Entry {
     pub schemas: &'static [CommandSchema],
     /// Adds its arguments to its definition.
     pub define: fn(clap::Command) -> clap::Command,
-    /// Runs it with what was matched, as one of these commands.
-    pub run: fn(&ArgMatches, &Registry) -> Result<u8, Failure>,
+    /// Runs it with what was matched, and with the definitions of all commands.
+    pub run: fn(&ArgMatches, &dyn Fn() -> clap::Command) -> Result<u8, Failure>,
 }
 
 impl Entry {

@@ -53,7 +53,6 @@ use registry::Registry;
 static ALLOCATOR: own_limits::Allocator = own_limits::Allocator;
 
 /// The definitions that parse the command line.
-#[cfg(any(test, feature = "full"))]
 pub fn definitions(registry: &Registry) -> clap::Command {
     registry.definitions(|command, _| command)
 }
@@ -122,5 +121,5 @@ fn run(registry: &Registry, matches: &ArgMatches) -> Result<u8, Failure> {
     if entry.name != smoke::WORD {
         own_limits::name_the_limit_of_memory();
     }
-    (entry.run)(matches, registry)
+    (entry.run)(matches, &|| definitions(registry))
 }

@@ -27,8 +27,8 @@ impl Command for Arguments {
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let words = [vec!["heaptoll".into(), "lab".into()], texts(&arguments.words)].concat();
         Err(Failure::Usage(format!(
-            "`{}` needs the laboratory, which is not installed next to heaptoll: type `make lab` in the source tree, or \
-             unpack the archive heaptoll-lab of the same release over this installation",
+            "`{}` needs the laboratory, which is not installed: type `make lab` in the source tree, or unpack the \
+             archive heaptoll-lab of this release over the installation",
             shell_command(&words)
         )))
     }

@@ -21,7 +21,7 @@ fn next_to(laboratory: Option<&str>) -> impl Fn(&[&str]) -> CommandOutput + use<
 }
 
 #[test]
-fn without_a_laboratory_its_commands_say_how_to_get_it() {
+fn a_command_of_a_laboratory_that_is_missing_is_refused_with_how_to_get_it() {
     let heaptoll = next_to(None);
     for words in [&["lab", "delay", "--help"][..], &["lab"], &["lab", "study", "all"]] {
         let line = format!("`heaptoll {}`", words.join(" "));
