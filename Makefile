@@ -17,10 +17,13 @@ FROM_BELOW = $(if $(filter /%,$(LIB)),$(LIB),../$(LIB))
 BINARIES := $(TARGET)/release
 TESTED := BINARIES=$(TARGET)/debug STAGE=$(TARGET)/debug/stage
 HEAPTOLL := $(BINARIES)/heaptoll
+LABORATORY := $(BINARIES)/heaptoll-lab
 PEERS := $(BINARIES)/heaptoll-peers
 # Our own managers: each has a shell and a description of its name.
 OURS := $(filter-out build tithe_static,$(basename $(notdir $(wildcard preload/shells/*.rs))))
 LAYERS := announce count events forward null oracle quarantine record sample start sweep
+# Of these the product has few; the laboratory has all.
+FOR_PRODUCT := OURS=tithe "LAYERS=$(filter-out oracle,$(LAYERS))"
 
 # What `make bench` needs in addition to the tool.
 BENCHES := -p heaptoll-bench -p heaptoll-conformance
@@ -41,7 +44,7 @@ UNSHELLED := --workspace --exclude heaptoll-shells --exclude heaptoll-layers
 # Tests of models alone, under loom, which takes longer to compile than all that it tests.
 MODELS := heaptoll-ring-model
 
-.PHONY: help demo quick golden test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
+.PHONY: help demo quick golden test test-slow study build tool lab tool-binaries preloaded moving stage \
 	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests compile-slow-tests stage-tests lint-rest run-tests test-slurm \
 	checked test-glibc release test-release
 
@@ -52,6 +55,8 @@ help:
 	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
 	@echo "make test-slow PART=due run those of testing/slow.toml whose inputs changed, and note that they passed"
 	@echo "make study              repeat the papers: every table, figure and claim"
+	@echo "make tool               build the product alone: heaptoll, Tithe, layers, programs, the tracer"
+	@echo "make lab                build it with the laboratory (heaptoll lab): old managers, moving collectors, papers"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
 	@echo "make bench              measure heaptoll itself, the peers, the collectors"
 	@echo "make reference          write the pages of options and of JSON fields, and the JSON Schemas"
@@ -67,7 +72,12 @@ CARGO_PROGRAMS := heaptoll-espresso heaptoll-sqlite
 DRIVERS := heaptoll-replay
 TRACER := yes
 
-tool: tool-binaries preloaded moving
+tool:
+	@$(MAKE) --no-print-directory tool-binaries preloaded $(FOR_PRODUCT)
+	@$(MAKE) --no-print-directory stage $(FOR_PRODUCT)
+
+lab: preloaded moving
+	@$(MAKE) --no-print-directory tool-binaries EXTRA="-p heaptoll-lab $(EXTRA)"
 	@$(MAKE) --no-print-directory stage
 
 # Debian's zstd is linked where it is installed; compiling it takes 26 CPU seconds. Releases carry their own (SYSTEM_ZSTD=).
@@ -113,29 +123,27 @@ stage:
 	@rm -rf $(SHARE)/managers && mkdir $(SHARE)/managers && cp -r managers/common $(dir $(wildcard managers/*/files.sha256)) $(SHARE)/managers/
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
 
-peers-fast peers-slow: peers-%: tool
-	@$(MAKE) --no-print-directory only-peers-$*
-
 only-peers-demo only-peers-fast only-peers-slow: only-peers-%:
 	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) $*
 
 build:
 	@scripts/setup build
-	@$(MAKE) --no-print-directory peers-fast
-	@$(MAKE) --no-print-directory peers-slow
+	@$(MAKE) --no-print-directory lab
+	@$(MAKE) --no-print-directory only-peers-fast only-peers-slow
 
 # What an earlier installation left in our folders goes first, or its managers would still be listed.
 install:
 	@test -e $(FULL) || { echo "nothing is built yet: run make build first" >&2; exit 1; }
 	install -d "$(INTO)/bin" "$(INTO)/lib/heaptoll" "$(INTO)/share/heaptoll" "$(INTO)/share/doc/heaptoll" "$(INTO)/include"
-	install -m 755 $(HEAPTOLL) "$(INTO)/bin/heaptoll"
+	rm -f "$(INTO)/bin/heaptoll-lab"
+	install -m 755 $(HEAPTOLL) $(wildcard $(LABORATORY)) "$(INTO)/bin/"
 	install -m 644 include/heaptoll.h include/heaptoll_events.h include/tithe.h "$(INTO)/include/"
 	rm -rf $(foreach part,layers managers programs tracer,"$(INTO)/lib/heaptoll/$(part)")
 	cp -r $(LIB)/. "$(INTO)/lib/heaptoll/"
 	rm -rf "$(INTO)/share/heaptoll/programs" "$(INTO)/share/heaptoll/managers"
 	cp -r $(SHARE)/. "$(INTO)/share/heaptoll/"
 	install -m 644 LICENSE-APACHE LICENSE-MIT NOTICE.md CITATION.cff "$(INTO)/share/doc/heaptoll/"
-	$(HEAPTOLL) shell-files "$(INTO)/share"
+	$(firstword $(wildcard $(LABORATORY)) $(HEAPTOLL)) shell-files "$(INTO)/share"
 
 # --- the main job -----------------------------------------------------------------------------------------------
 
@@ -154,8 +162,7 @@ demo:
 # The papers repeated: a page in out/study.html.
 study:
 	@scripts/setup study
-	@$(MAKE) --no-print-directory peers-fast
-	@$(MAKE) --no-print-directory peers-slow
+	@$(MAKE) --no-print-directory build
 	@scripts/study $(HEAPTOLL) $(BUDGET)
 
 # --- checks -----------------------------------------------------------------------------------------------------
@@ -286,11 +293,11 @@ test-release:
 
 # What is made from the types and the definitions of the command line: pages of options and of JSON fields, JSON Schemas.
 reference:
-	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-papers --lib -- page_has_the_options page_has_the_fields page_has_the_metrics schema_of_its_own_name
+	WRITE_DOCS=1 $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll-lab -p heaptoll-papers --lib -- page_has_the_options page_has_the_fields page_has_the_metrics schema_of_its_own_name
 
 # What commands write of stored data for scripts; the names of the files that changed are printed.
 golden:
-	$(IN_STAGE) WRITE_GOLDEN=1 $(LINTED) $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll --test cli -- --nocapture golden::
+	$(IN_STAGE) WRITE_GOLDEN=1 $(LINTED) $(CARGO) test -q --locked --target-dir $(TARGET) -p heaptoll --test cli -p heaptoll-lab --test lab -- --nocapture golden::
 
 book: reference
 	@command -v mdbook >/dev/null || { echo "mdbook is not installed: cargo install mdbook --locked; or read the pages as they are, from docs/SUMMARY.md" >&2; exit 1; }

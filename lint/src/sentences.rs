@@ -11,7 +11,7 @@ use syn::visit::Visit;
 
 use crate::{Finding, source};
 
-/// Crates of the tool have their own folder below these.
+/// Crates of the tool have their own folder below one of these.
 const FOLDERS: [&str; 2] = ["crates", "lab"];
 /// What only developers or programs read.
 const NOT_FOR_USERS: [&str; 5] = [
@@ -64,8 +64,8 @@ pub fn check(file: &Path, text: &str, syntax: &syn::File) -> Vec<Finding> {
 fn is_checked(file: &Path) -> bool {
     let is_source = file.iter().nth(2).is_some_and(|part| part == "src");
     let is_test = file.iter().any(|part| part == "tests.rs" || part == "testing.rs");
-    let is_below = |folder: &&str| file.starts_with(folder);
-    let is_ours = FOLDERS.iter().any(is_below) && !NOT_FOR_USERS.iter().any(is_below);
+    let is_in = |folders: &[&str]| folders.iter().any(|folder| file.starts_with(folder));
+    let is_ours = is_in(&FOLDERS) && !is_in(&NOT_FOR_USERS);
     is_ours && is_source && !is_test
 }
 

@@ -11,7 +11,7 @@ LICENCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "licences.to
 TARGET = "x86_64-unknown-linux-gnu"
 # What is installed of each workspace; None: all of its packages.
 WORKSPACES = {
-    "Cargo.toml": ["heaptoll", "heaptoll-launcher", "heaptoll-replay", "heaptoll-espresso", "heaptoll-sqlite"],
+    "Cargo.toml": ["heaptoll", "heaptoll-lab", "heaptoll-launcher", "heaptoll-replay", "heaptoll-espresso", "heaptoll-sqlite"],
     "preload/Cargo.toml": None,
     "moving/Cargo.toml": ["heaptoll-mmtk"],
 }

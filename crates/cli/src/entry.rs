@@ -25,6 +25,7 @@ pub trait Command: Args {
 }
 
 /// The types of the JSON files that a command writes, after the constructor of their [`CommandSchema`].
+#[macro_export]
 macro_rules! writes {
     ($made:ident: $($figures:ty),+) => {
         #[cfg(feature = "schemas")]
@@ -33,9 +34,16 @@ macro_rules! writes {
     };
 }
 
-pub(crate) use writes;
+/// The entries of commands, each of which is a module with its `Arguments`.
+#[macro_export]
+macro_rules! entries {
+    ($($command:ident),+ $(,)?) => { &[$($crate::entry::Entry::of::<$command::Arguments>()),+] };
+}
+
+pub use {entries, writes};
 
 /// A command as the registry holds it: the fields are those of [`Command`].
+#[derive(Clone, Copy)]
 pub struct Entry {
     pub name: &'static str,
     pub former: Option<&'static str>,
@@ -44,8 +52,8 @@ pub struct Entry {
     pub schemas: &'static [CommandSchema],
     /// Adds its arguments to its definition.
     pub define: fn(clap::Command) -> clap::Command,
-    /// Runs it with what was matched.
-    pub run: fn(&ArgMatches) -> Result<u8, Failure>,
+    /// Runs it with what was matched, and with the definitions of all commands.
+    pub run: fn(&ArgMatches, &dyn Fn() -> clap::Command) -> Result<u8, Failure>,
 }
 
 impl Entry {
@@ -58,7 +66,7 @@ impl Entry {
             #[cfg(feature = "schemas")]
             schemas: C::SCHEMAS,
             define: C::augment_args,
-            run: |matches| {
+            run: |matches, _| {
                 let arguments = C::from_arg_matches(matches);
                 C::run(&arguments.map_err(|error| Failure::Refused(Box::new(error)))?)
             },

@@ -1,103 +1,98 @@
-//! heaptoll: runs an unmodified program under many memory managers and compares them. A library, so that tests see the
-//! schemas that its commands name.
+//! heaptoll: runs an unmodified program under many memory managers and compares them. A library, so that the laboratory has
+//! the product's commands beside its own.
 
-mod command;
-#[cfg(test)]
-mod documented;
-mod documents;
-mod duration;
-mod entry;
-mod exit;
+pub mod command;
+pub mod documents;
+pub mod duration;
+pub mod entry;
+pub mod exit;
 mod extras;
 mod factors;
-#[cfg(test)]
-mod fields_page;
 mod frames;
 mod full;
 mod gate_outputs;
-mod gate_programs;
-mod help;
+pub mod gate_programs;
+pub mod help;
 mod hints;
 mod interrupt;
-mod laboratory;
+pub mod laboratory;
 mod lines;
-mod memory;
+pub mod memory;
 mod messages;
 mod one_class;
-mod one_of;
-#[cfg(test)]
-mod options_page;
-mod outputs;
+pub mod one_of;
+pub mod outputs;
 mod own_limits;
 mod precision;
 mod progress_bar;
-mod protocol_arguments;
+pub mod protocol_arguments;
 mod recording;
-mod registry;
-mod replays;
-mod run_settings;
-#[cfg(test)]
-mod schema_files;
-mod session;
+pub mod registry;
+pub mod replays;
+pub mod run_settings;
+pub mod session;
 mod standard_output;
-mod study_arguments;
-mod surface;
-mod terminal;
-mod traced_arguments;
-mod version;
-mod workload_args;
-mod written_files;
+pub mod surface;
+pub mod terminal;
+pub mod traced_arguments;
+pub mod version;
+pub mod workload_args;
+pub mod written_files;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::ArgMatches;
 use heaptoll_command::failure::Failure;
-use heaptoll_experiment::extension;
 use heaptoll_preflight::smoke;
+
+pub use command::REGISTRY;
+use registry::Registry;
 
 #[global_allocator]
 static ALLOCATOR: own_limits::Allocator = own_limits::Allocator;
 
-/// The schemas of everything that heaptoll writes as JSON.
-#[cfg(feature = "schemas")]
-pub fn schemas() -> Vec<heaptoll_command::schema::CommandSchema> {
-    let mut all: Vec<_> = registry::all().flat_map(|entry| entry.schemas).copied().collect();
-    all.sort_by_key(|schema| schema.tag);
-    all
-}
-
 /// The definitions that parse the command line.
-#[cfg(any(test, feature = "full"))]
-fn definitions() -> clap::Command {
-    registry::definitions(|command, _| command)
+pub fn definitions(registry: &Registry) -> clap::Command {
+    registry.definitions(|command, _| command)
 }
 
 /// The same with their help.
-fn cli() -> clap::Command {
-    let command = registry::definitions(|command, entry| help::arranged(command, entry.first));
-    let help = surface::help(&command);
+pub fn cli(registry: &Registry) -> clap::Command {
+    let command = registry.definitions(|command, entry| help::arranged(command, entry.first));
+    let help = surface::help(registry, &command);
     command.override_help(help)
 }
 
-/// The whole program.
+/// The product: what it does not know is the laboratory's.
 pub fn main() -> ExitCode {
-    own_limits::with_enough_stack(whole)
+    let words: Vec<_> = std::env::args_os().collect();
+    match laboratory::hand_over(&REGISTRY, &words) {
+        Ok(()) => main_of(&REGISTRY),
+        Err(failure) => {
+            terminal::error(&failure.to_string());
+            ExitCode::from(exit::code(&failure))
+        }
+    }
 }
 
-fn whole() -> ExitCode {
-    extension::hand_in(&laboratory::Laboratory);
-    let (words, old) = surface::present(std::env::args_os().collect());
-    if let Some(text) = old.and_then(surface::renamed) {
+/// The whole program with these commands.
+pub fn main_of(registry: &'static Registry) -> ExitCode {
+    own_limits::with_enough_stack(move || whole(registry))
+}
+
+fn whole(registry: &Registry) -> ExitCode {
+    let (words, old) = surface::present(registry, std::env::args_os().collect());
+    if let Some(text) = old.and_then(|old| surface::renamed(registry, old)) {
         terminal::note(&text);
     }
     if let Some(answer) = hints::no_attaching(&words) {
         terminal::error(&answer);
         return ExitCode::from(exit::REFUSED);
     }
-    let command = cli();
+    let command = cli(registry);
     let matches = command.clone().try_get_matches_from(&words).unwrap_or_else(|error| {
-        let hint = surface::left_out_dashes(&error, &command, &words);
+        let hint = surface::left_out_dashes(registry, &error, &command, &words);
         let _ = error.print();
         if let Some(hint) = hint {
             terminal::note(&hint);
@@ -108,7 +103,7 @@ fn whole() -> ExitCode {
         terminal::error(&failure.to_string());
         std::process::exit(command::gate::status_of_usage(&words, exit::code(&failure).into()))
     }
-    match run(&matches) {
+    match run(registry, &matches) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             terminal::error(&failure.to_string());
@@ -117,14 +112,14 @@ fn whole() -> ExitCode {
     }
 }
 
-fn run(matches: &ArgMatches) -> Result<u8, Failure> {
+fn run(registry: &Registry, matches: &ArgMatches) -> Result<u8, Failure> {
     // With a handler for SIGXFSZ a write beyond the file-size limit fails, as on a full disk, and does not end
     // heaptoll. The signal is not ignored, since programs would inherit that.
     signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(exit::cannot_watch)?;
-    let Some((entry, matches)) = registry::chosen(matches) else { return Ok(exit::REFUSED) };
+    let Some((entry, matches)) = registry.chosen(matches) else { return Ok(exit::REFUSED) };
     // A probe ends by the signal itself: how it ends is what it is started for.
     if entry.name != smoke::WORD {
         own_limits::name_the_limit_of_memory();
     }
-    (entry.run)(matches)
+    (entry.run)(matches, &|| definitions(registry))
 }

@@ -15,7 +15,7 @@ use crate::exit;
 const STACK: u64 = 8 << 20;
 
 /// Runs `main`, on a stack of its own where the limit of the main thread's (`ulimit -s`) is lower.
-pub fn with_enough_stack(main: fn() -> ExitCode) -> ExitCode {
+pub fn with_enough_stack(main: impl Fn() -> ExitCode + Copy + Send + 'static) -> ExitCode {
     if limits::set(Resource::Stack).is_none_or(|bytes| bytes >= STACK) {
         return main();
     }

@@ -93,13 +93,13 @@ impl Paired {
 
 #[cfg(test)]
 mod tests {
-    use crate::cli;
     use crate::traced_arguments::LIMIT;
+    use crate::{REGISTRY, cli};
 
     #[test]
     fn commands_have_their_own_defaults() {
         let default = |of: &[&str], name: &str| {
-            let cli = cli();
+            let cli = cli(&REGISTRY);
             let command = of.iter().fold(&cli, |at, word| at.find_subcommand(word).expect(word));
             let argument = command.get_arguments().find(|one| one.get_id() == name).expect(name);
             argument.get_default_values()[0].to_string_lossy().into_owned()
@@ -108,11 +108,6 @@ mod tests {
             (&["run"][..], "timeout", "600"),
             (&["run"], "warmup", "1"),
             (&["run"], "pairing", "lockstep"),
-            (&["lab", "delay"], "timeout", "600"),
-            (&["lab", "delay"], "warmup", "0"),
-            (&["lab", "delay"], "pairing", "interleaved"),
-            (&["lab", "minheap"], "timeout", "60"),
-            (&["lab", "oracle"], "timeout", LIMIT),
             (&["exact", "drag"], "timeout", LIMIT),
             (&["gate"], "timeout", "600"),
         ] {

@@ -8,10 +8,8 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use heaptoll_report::format::shell_command;
 
-use crate::command::LISTED;
-use crate::entry::Entry;
 use crate::hints::{is_found, texts};
-use crate::registry;
+use crate::registry::{Registry, Section};
 
 /// From what likeness on, of 0 to 1, a name is offered.
 const LIKE: f64 = 0.85;
@@ -20,25 +18,25 @@ const LIKE: f64 = 0.85;
 const ATTACH: (&str, &str) = ("sample", "record attach");
 
 /// The names that commands had before, and what each is now.
-fn former() -> impl Iterator<Item = (&'static str, &'static str)> {
-    registry::all().filter_map(|entry| Some((entry.former?, entry.name))).chain([ATTACH])
+pub fn former(registry: &Registry) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+    registry.all().filter_map(|entry| Some((entry.former?, entry.name))).chain([ATTACH])
 }
 
 /// The words with the present name of their command, and the old name where that is what they had.
-pub fn present(words: Vec<OsString>) -> (Vec<OsString>, Option<&'static str>) {
+pub fn present(registry: &Registry, words: Vec<OsString>) -> (Vec<OsString>, Option<&'static str>) {
     let is_graph = |word: &OsString| word == "--graph";
     let first = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
     let has_graph = first == "replay" && words.iter().take_while(|word| *word != "--").any(is_graph);
     let typed = if has_graph { "replay --graph" } else { first };
-    let Some((old, new)) = former().find(|(old, _)| *old == typed) else { return (words, None) };
+    let Some((old, new)) = former(registry).find(|(old, _)| *old == typed) else { return (words, None) };
     let rest = words[2..].iter().filter(|word| !(has_graph && is_graph(word))).cloned();
     let all = words[..1].iter().cloned().chain(new.split(' ').map(OsString::from)).chain(rest);
     (all.collect(), Some(old))
 }
 
 /// The sentence about an old name.
-pub fn renamed(old: &str) -> Option<String> {
-    let (_, new) = former().find(|(name, _)| *name == old)?;
+pub fn renamed(registry: &Registry, old: &str) -> Option<String> {
+    let (_, new) = former(registry).find(|(name, _)| *name == old)?;
     Some(format!("`heaptoll {old}` is now `heaptoll {new}`"))
 }
 
@@ -52,8 +50,8 @@ fn named<'a>(mut command: &'a Command, words: &[OsString]) -> &'a Command {
 }
 
 /// What a word that is no command may mean: the command with the nearest name, of those within groups and the old ones too.
-fn nearest(command: &Command, word: &str) -> Option<String> {
-    let old = former().map(|(old, new)| (old.to_owned(), new.to_owned()));
+pub fn nearest(registry: &Registry, command: &Command, word: &str) -> Option<String> {
+    let old = former(registry).map(|(old, new)| (old.to_owned(), new.to_owned()));
     let near = |name: &str| strsim::jaro_winkler(word, name);
     let all = within(command, "").into_iter().chain(old).map(|(name, whole)| (near(&name), whole));
     let (likeness, whole) = all.max_by(|one, other| one.0.total_cmp(&other.0))?;
@@ -73,7 +71,12 @@ fn within(command: &Command, around: &str) -> Vec<(String, String)> {
 
 /// The words with `--` in front of the program, where that is what was left out, or with the command before it; or what
 /// need not be turned on.
-pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -> Option<String> {
+pub fn left_out_dashes(
+    registry: &Registry,
+    error: &clap::Error,
+    cli: &Command,
+    words: &[OsString],
+) -> Option<String> {
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
         && words.get(1).is_some_and(|first| first == word.as_str())
     {
@@ -81,7 +84,7 @@ pub fn left_out_dashes(error: &clap::Error, cli: &Command, words: &[OsString]) -
             true => {
                 Some(format!("to measure a program: heaptoll run -- {}", shell_command(&texts(&words[1..]))))
             }
-            false => nearest(cli, word),
+            false => nearest(registry, cli, word),
         };
     }
     if error.kind() != ErrorKind::UnknownArgument {
@@ -116,18 +119,18 @@ fn takes_trace(command: &Command, refused: usize, words: &[OsString]) -> bool {
 }
 
 /// The whole command line's help: what heaptoll is for, what is asked most, and the groups.
-pub fn help(command: &Command) -> String {
+pub fn help(registry: &Registry, command: &Command) -> String {
     let about = |name: &str| {
         let found = command.find_subcommand(name).and_then(Command::get_about);
         found.map(|about| about.to_string()).unwrap_or_default()
     };
-    let group = |(title, entries): &(&str, &[Entry])| {
+    let group = |(title, entries): &Section| {
         let mut names: Vec<&str> = entries.iter().filter_map(|entry| entry.name.split(' ').next()).collect();
         names.dedup();
         let lines = names.iter().map(|name| format!("  {name:<9} {}\n", about(name)));
         format!("{title}:\n{}", lines.collect::<String>())
     };
-    let groups: Vec<String> = LISTED.iter().map(group).collect();
+    let groups: Vec<String> = registry.listed.iter().map(group).collect();
     format!(
         "What does memory management cost this program, and what would another manager cost?\n\n{QUESTIONS}\n{}\n\
          `heaptoll COMMAND -h` shows the options that most people need, `--help` all of them.\n",
@@ -145,7 +148,7 @@ const QUESTIONS: &str = "  Which allocator is best for my program?    heaptoll r
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definitions;
+    use crate::{REGISTRY, cli, definitions};
 
     fn words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_help_is_one_screen() {
-        let help = help(&definitions());
+        let help = help(&REGISTRY, &definitions(&REGISTRY));
         assert!(help.lines().count() <= 40, "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
     }
@@ -168,28 +171,30 @@ mod tests {
             command.get_subcommands().for_each(|inner| shorts(inner, found));
         }
         let mut found = vec![];
-        shorts(&definitions(), &mut found);
+        shorts(&definitions(&REGISTRY), &mut found);
         assert!(found.len() > 5 && found.iter().all(|short| *short == Some('f')), "{found:?}");
     }
 
     #[test]
     fn every_old_name_leads_to_a_command() {
-        for (old, new) in former() {
-            let (line, found) = present(words(&format!("heaptoll {old}")));
+        for (old, new) in former(&REGISTRY) {
+            let (line, found) = present(&REGISTRY, words(&format!("heaptoll {old}")));
             assert_eq!(found, Some(old));
-            assert_eq!(new.split(' ').next_back(), Some(named(&definitions(), &line).get_name()), "{old}");
-            assert!(renamed(old).is_some_and(|text| text.contains(new)));
+            assert_eq!(
+                new.split(' ').next_back(),
+                Some(named(&definitions(&REGISTRY), &line).get_name()),
+                "{old}"
+            );
+            assert!(renamed(&REGISTRY, old).is_some_and(|text| text.contains(new)));
         }
     }
 
     #[test]
     fn a_word_that_is_no_command_is_answered_with_the_nearest_one_wherever_it_is() {
-        let near = |word: &str| nearest(&definitions(), word);
+        let near = |word: &str| nearest(&REGISTRY, &definitions(&REGISTRY), word);
         for (word, whole) in [
             ("lifetime", "trace lifetimes"),
             ("stats", "trace stat"),
-            ("studdy", "lab study"),
-            ("merge-shards", "lab shards merge"),
             ("ledgr", "ledger"),
             ("compair", "diff"),
         ] {
@@ -207,18 +212,17 @@ mod tests {
         for line in
             ["heaptoll", "heaptoll run -- stat", "heaptoll trace stat x", "heaptoll --help", "heaptoll no"]
         {
-            assert_eq!(present(words(line)), (words(line), None));
+            assert_eq!(present(&REGISTRY, words(line)), (words(line), None));
         }
-        let (line, _) = present(words("heaptoll replay t --graph -n 6"));
-        assert_eq!(line, words("heaptoll lab replay-graph t -n 6"));
-        let (line, _) = present(words("heaptoll stat t --json j"));
+        let (line, _) = present(&REGISTRY, words("heaptoll stat t --json j"));
         assert_eq!(line, words("heaptoll trace stat t --json j"));
     }
 
     fn hint(line: &str) -> Option<String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let error = crate::cli().try_get_matches_from(&words).expect_err("it is refused");
-        left_out_dashes(&error, &crate::cli(), &words)
+        let cli = cli(&REGISTRY);
+        let error = cli.clone().try_get_matches_from(&words).expect_err("it is refused");
+        left_out_dashes(&REGISTRY, &error, &cli, &words)
     }
 
     #[test]

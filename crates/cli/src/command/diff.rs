@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
+use heaptoll_compare::comparative::{ALL, Comparable};
 use heaptoll_compare::diff::experiments::is_experiment;
 use heaptoll_compare::diff::{self, Request};
-use heaptoll_laboratory::comparative::ALL;
 use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::two_times;
 use crate::entry::{Command, writes};
-use crate::exit;
+use crate::{exit, laboratory};
 
 /// What changed between two files: recordings, experiments, results of one command.
 ///
@@ -68,37 +68,49 @@ impl Command for Arguments {
     writes!(of: diff::Figures, diff::counts::Figures, diff::experiments::Figures, diff::facts::Figures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
-        let base = &arguments.base;
-        if let Some(new) = arguments.new.as_ref().filter(|new| is_experiment(base) || is_experiment(new)) {
-            return experiments::run(base, new, arguments.anyway, &arguments.outputs);
-        }
-        if let Some((base, new)) = both_json(arguments)? {
-            if let Some(figures) = diff::facts::measure(base, new, &ALL)? {
-                let document = diff::facts::document(&figures, &again(arguments), &ALL);
-                return arguments.outputs.deliver(&document, &figures);
-            }
-            let figures = diff::counts::measure(base, new)?;
-            let document = diff::counts::document(&figures, &again(arguments));
+        run(arguments, &ALL)
+    }
+}
+
+/// The command where these commands' results are known.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: &Arguments, known: &[Comparable]) -> Result<u8, Failure> {
+    let base = &arguments.base;
+    if let Some(new) = arguments.new.as_ref().filter(|new| is_experiment(base) || is_experiment(new)) {
+        return experiments::run(base, new, arguments.anyway, &arguments.outputs);
+    }
+    if let Some((base, new)) = both_json(arguments)? {
+        if let Some(figures) = diff::facts::measure(base, new, known)? {
+            let document = diff::facts::document(&figures, &again(arguments), known);
             return arguments.outputs.deliver(&document, &figures);
         }
-        if arguments.new.is_none() && arguments.between.is_none() {
-            return Err(Failure::Usage(
-                "a trace does not differ from itself: name a second trace, or two times by --between 10s,60s"
-                    .into(),
-            ));
+        // The laboratory knows more commands.
+        if diff::facts::command(base, known)?.is_none() {
+            laboratory::instead(&std::env::args_os().collect::<Vec<_>>())?;
         }
-        let [base_until_ns, new_until_ns] = arguments.between.unwrap_or([u64::MAX; 2]);
-        let request = Request {
-            base: arguments.base.clone(),
-            base_until_ns,
-            new: arguments.new.clone().unwrap_or_else(|| arguments.base.clone()),
-            new_until_ns,
-        };
-        let figures = diff::measure(&request)?;
-        let document = diff::document(&figures, &again(arguments));
-        let code = arguments.outputs.deliver(&document, &figures)?;
-        Ok(exit::of_trace(code, !figures.sites.are_damaged))
+        let figures = diff::counts::measure(base, new)?;
+        let document = diff::counts::document(&figures, &again(arguments));
+        return arguments.outputs.deliver(&document, &figures);
     }
+    if arguments.new.is_none() && arguments.between.is_none() {
+        return Err(Failure::Usage(
+            "a trace does not differ from itself: name a second trace, or two times by --between 10s,60s"
+                .into(),
+        ));
+    }
+    let [base_until_ns, new_until_ns] = arguments.between.unwrap_or([u64::MAX; 2]);
+    let request = Request {
+        base: arguments.base.clone(),
+        base_until_ns,
+        new: arguments.new.clone().unwrap_or_else(|| arguments.base.clone()),
+        new_until_ns,
+    };
+    let figures = diff::measure(&request)?;
+    let document = diff::document(&figures, &again(arguments));
+    let code = arguments.outputs.deliver(&document, &figures)?;
+    Ok(exit::of_trace(code, !figures.sites.are_damaged))
 }
 
 /// The two files, where they are not traces but JSON.

@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use clap::{Arg, Args, Command, ValueHint};
+use clap::{Arg, Args, Command, FromArgMatches, ValueHint};
 use clap_complete::Shell;
 use heaptoll_command::failure::Failure;
 use thiserror::Error;
 
+use crate::entry::Entry;
 use crate::written_files::is_text;
-use crate::{definitions, entry};
 
 /// Write man pages and the completions of bash, zsh and fish below DIR, as a `share` folder has them.
 #[derive(Debug, Args)]
@@ -36,25 +36,32 @@ struct CannotWrite {
     source: io::Error,
 }
 
-impl entry::Command for Arguments {
-    const NAME: &'static str = "shell-files";
-
-    fn run(arguments: &Self) -> Result<u8, Failure> {
-        write(&arguments.folder).map_err(|error| Failure::Refused(Box::new(error)))?;
+/// It is about all commands, and so takes their definitions.
+pub const ENTRY: Entry = Entry {
+    name: "shell-files",
+    former: None,
+    first: &[],
+    #[cfg(feature = "schemas")]
+    schemas: &[],
+    define: Arguments::augment_args,
+    run: |matches, definitions| {
+        let arguments =
+            Arguments::from_arg_matches(matches).map_err(|error| Failure::Refused(Box::new(error)))?;
+        write(&definitions(), &arguments.folder).map_err(|error| Failure::Refused(Box::new(error)))?;
         Ok(0)
-    }
-}
+    },
+};
 
-fn write(share: &Path) -> Result<(), CannotWrite> {
+fn write(all: &Command, share: &Path) -> Result<(), CannotWrite> {
     for (shell, path) in COMPLETIONS {
         let mut text = Vec::new();
-        clap_complete::generate(shell, &mut listed(), "heaptoll", &mut text);
+        clap_complete::generate(shell, &mut listed(all), "heaptoll", &mut text);
         put(&share.join(path), &text)?;
     }
     let man = share.join(MAN);
     let failed = |source| CannotWrite { path: man.clone(), source };
     fs::create_dir_all(&man).map_err(failed)?;
-    clap_mangen::generate_to(definitions(), &man).map_err(failed)
+    clap_mangen::generate_to(all.clone(), &man).map_err(failed)
 }
 
 fn put(path: &Path, text: &[u8]) -> Result<(), CannotWrite> {
@@ -64,8 +71,7 @@ fn put(path: &Path, text: &[u8]) -> Result<(), CannotWrite> {
 }
 
 /// The commands that the help lists: completions offer no others. (Man pages leave hidden ones out themselves.)
-fn listed() -> Command {
-    let all = definitions();
+fn listed(all: &Command) -> Command {
     let kept = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let version = crate::version::version();
     with_paths(Command::new("heaptoll").version(version).propagate_version(true).subcommands(kept))
@@ -80,9 +86,10 @@ fn with_paths(command: Command) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{REGISTRY, definitions};
 
     fn files(share: &Path) -> impl Fn(&str) -> String {
-        write(share).expect("writes");
+        write(&definitions(&REGISTRY), share).expect("writes");
         let share = share.to_owned();
         move |path| fs::read_to_string(share.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
@@ -91,8 +98,10 @@ mod tests {
     fn each_listed_command_has_a_man_page_and_is_completed() {
         let folder = tempfile::tempdir().expect("a folder");
         let text = files(folder.path());
-        let commands: Vec<String> =
-            listed().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        let commands: Vec<String> = listed(&definitions(&REGISTRY))
+            .get_subcommands()
+            .map(|command| command.get_name().to_owned())
+            .collect();
         assert_eq!(commands.len(), 13);
         for command in &commands {
             let page = text(&format!("{MAN}/heaptoll-{command}.1"));
@@ -124,7 +133,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("file");
         fs::write(&file, "").expect("writes");
-        let error = write(&file).expect_err("a file is no folder").to_string();
+        let error = write(&definitions(&REGISTRY), &file).expect_err("a file is no folder").to_string();
         assert!(error.contains("file/bash-completion") && error.contains("name a folder"), "{error}");
     }
 }

@@ -112,42 +112,6 @@ fn a_disk_that_fills_up_ends_the_run_with_the_rows_so_far() {
     assert!(rows_kept > 10 && rows_kept < 1200, "{rows_kept} rows");
 }
 
-/// Before, it ended with status 2 and stated that rows are kept, which a shard's scratch folder takes with it.
-#[test]
-fn a_full_scratch_disk_ends_a_shard_with_nothing_kept() {
-    if !mounts() {
-        return;
-    }
-    let fixture = Fixture::new();
-    let plan = fixture.at("e.plan");
-    let words = [
-        "lab",
-        "shards",
-        "plan",
-        "-m",
-        "glibc",
-        "-m",
-        "glibc",
-        "-n",
-        "300",
-        "--shard-time",
-        "10m",
-        "-o",
-        &plan,
-    ];
-    fixture.heaptoll(&[&words[..], &["--", "ls", "/"]].concat()).exits(0);
-    let script = "mount -t tmpfs -o size=100k heaptoll-test \"$MNT\" && \
-        exec \"$HT\" work \"$PLAN\" --shard 0 --scratch \"$MNT\" -o \"$OUT\"";
-    std::fs::create_dir(fixture.path("mnt")).expect("makes");
-    let mut command = Command::new("unshare");
-    fixture.prepare(&mut command);
-    command.args(["--mount", "sh", "-c", script]).env("HT", env!("CARGO_BIN_EXE_heaptoll"));
-    command.env("MNT", fixture.path("mnt")).env("PLAN", &plan).env("OUT", fixture.path("out"));
-    let output: CommandOutput = command.output().expect("runs").into();
-    output.exits(1).complains(&["shard 0 was not measured, and nothing of it is kept", "--scratch"]);
-    assert_eq!(std::fs::read_dir(fixture.path("out")).expect("lists").count(), 0);
-}
-
 #[test]
 fn a_file_size_limit_ends_the_run_with_the_rows_so_far() {
     let fixture = Fixture::new();

@@ -96,7 +96,7 @@ impl Fixture {
 
     /// heaptoll with arguments, not started yet.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_heaptoll"));
+        let mut command = Command::new(crate::HEAPTOLL);
         command.args(arguments).stdin(Stdio::null());
         self.prepare(&mut command);
         let files =
@@ -143,7 +143,7 @@ impl Fixture {
             let mut command = self.command(arguments);
             if is_root() {
                 command = Command::new(UNPRIVILEGED[0]);
-                command.args(&UNPRIVILEGED[1..]).arg(env!("CARGO_BIN_EXE_heaptoll")).args(arguments);
+                command.args(&UNPRIVILEGED[1..]).arg(crate::HEAPTOLL).args(arguments);
                 self.prepare(&mut command);
             }
             command.stdin(Stdio::null()).current_dir("/").output().expect("setpriv starts").into()
@@ -337,7 +337,7 @@ pub fn programs_with(marker: &str) -> Vec<i32> {
     let own = |pid: &i32| {
         let words = words_of(*pid);
         let name = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
-        name == "heaptoll" || name == "heaptoll-launch"
+        ["heaptoll", "heaptoll-lab", "heaptoll-launch"].contains(&name)
     };
     processes_with(marker).into_iter().filter(|pid| !own(pid)).collect()
 }

@@ -155,15 +155,12 @@ fn an_output_that_is_an_input_or_no_file_is_refused_before_anything_runs() {
     let (trace, pipe) = (fixture.at("a.graph"), fixture.at("pipe"));
     std::fs::write(&trace, "a trace").expect("writes");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
-    for command in [
-        &["trace", "stat", &trace, "--markdown", &trace][..],
-        &["trace", "stat", &trace, "--html", &trace],
-        &["lab", "tailor", &trace, "-o", &trace, "--force"],
-    ] {
+    for command in
+        [&["trace", "stat", &trace, "--markdown", &trace][..], &["trace", "stat", &trace, "--html", &trace]]
+    {
         fixture.heaptoll(command).exits(2).complains(&["the same file"]);
         assert_eq!(std::fs::read_to_string(&trace).expect("it is there"), "a trace");
     }
-    fixture.heaptoll(&["lab", "tailor", &trace, "-o", &pipe, "--force"]).exits(2).complains(&["not a file"]);
     let record = ["record", "--graph", "-f", "-o", &pipe, "--", "/bin/true"];
     fixture.heaptoll(&record).exits(2).complains(&["not a file"]);
     assert!(!fixture.path("pipe").is_file(), "the pipe stays one");

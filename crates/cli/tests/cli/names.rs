@@ -11,8 +11,6 @@ fn a_misspelt_name_is_answered_with_the_nearest() {
         (&["run", "-m", "qarantine=2M/glibc", "--", "ls"], "did you mean `quarantine`?"),
         (&["run", "-m", "quarantine=2M,chek=on/glibc", "--", "ls"], "did you mean `check`?"),
         (&["run", "-p", "gawkk"], "did you mean"),
-        (&["lab", "study", "zorn1991"], "did you mean `zorn1992`?"),
-        (&["lab", "study", "zorn1992", "--only", "xyz-no-such-step"], "there is no such step"),
         (&["runn"], "similar subcommand"),
         (&["run", "--bound", "--", "ls"], "--bounds"),
         (&["run", "ls", "/"], "heaptoll run -- ls /"),

@@ -1,7 +1,6 @@
 //! `heaptoll programs add`: what is fetched is checked, built and proved; each refusal has a reason, and the rest goes on.
 
 use std::fs;
-use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
@@ -179,46 +178,6 @@ fn a_program_that_was_not_added_is_refused_with_the_command_and_the_licence() {
         "`heaptoll programs add malloc-bench` fetches and builds it for you",
         "not to be used for profit",
     ]);
-}
-
-#[test]
-#[ignore = "slow: a minute of compiling; HEAPTOLL_MALLOC_BENCH names a clone of llvm-test-suite, or its mirror is here"]
-fn the_papers_programs_are_built_and_make_the_papers_counts() {
-    const MIRROR: &str = "/work/.mirror/llvm+llvm-test-suite/repo";
-    let named = std::env::var("HEAPTOLL_MALLOC_BENCH").ok();
-    let Some(from) = named.or_else(|| Path::new(MIRROR).is_dir().then(|| MIRROR.to_owned())) else {
-        eprintln!("left out: no clone of llvm-test-suite is here");
-        return;
-    };
-    let fixture = Fixture::new();
-    fixture.heaptoll(&["programs", "add", "malloc-bench", "--from", &from]).exits(0).complains(&[
-        // Detlefs, Dosser and Zorn (1994), Table II: 522, 1,704 and 1,604 thousand objects, the latter with resizes.
-        "cfrac:nomemopt: 522296 objects, 0 resizes",
-        "gawk:nomemopt: 1553198 objects, 150888 resizes",
-        "perl:nomemopt: 1466938 objects, 136528 resizes",
-    ]);
-    let run = [
-        "run",
-        "--program",
-        "mb-cfrac",
-        "--program",
-        "mb-cfrac:gc",
-        "--program",
-        "mb-make",
-        "--size",
-        "tiny",
-    ];
-    let rest = ["-m", "glibc", "-m", "bw16", "-n", "1", "--warmup", "0"];
-    fixture.heaptoll(&[&run[..], &rest].concat()).exits(0);
-    // From now on the study of the paper runs them.
-    let (json, page) = (fixture.at("study.json"), fixture.at("study.html"));
-    let study =
-        ["study", "zorn1992", "--quick", "--only", "zorn1992-counts", "--json", &json, "--html", &page];
-    fixture.heaptoll(&study).exits(0);
-    let ran = &read_json(&json)["steps"][0]["originals"];
-    assert_eq!(ran["cfrac:unoptimized"], "mb-cfrac:nomemopt", "{ran}");
-    assert_eq!(ran["espresso"], "mb-espresso:plain", "{ran}");
-    assert!(fs::read_to_string(&page).expect("the page").contains("espresso is mb-espresso:plain"));
 }
 
 /// A layer in front of a collector, and one in front of a manager without pointer-free memory, sees these calls.

@@ -65,9 +65,6 @@ fn what_an_experiment_has_fixed_cannot_be_changed_when_it_is_resumed() {
     ] {
         refused(&["run", "--resume", "x.db", option[0], option[1]], &["cannot be used with"]);
     }
-    for option in [["--warmup", "3"], ["--seed", "3"], ["--size", "quick"], ["--", "true"]] {
-        refused(&["lab", "delay", "--resume", "x.db", option[0], option[1]], &["cannot be used with"]);
-    }
     for option in ["--all", "--quick", "--working-copy"] {
         refused(&["run", "--resume", "x.db", option], &["cannot be used with"]);
     }

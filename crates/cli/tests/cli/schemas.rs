@@ -8,7 +8,8 @@ use serde_json::Value;
 
 fn schemas() -> &'static HashMap<&'static str, (CommandSchema, Value)> {
     static SCHEMAS: OnceLock<HashMap<&'static str, (CommandSchema, Value)>> = OnceLock::new();
-    let all = || heaptoll::schemas().into_iter().map(|command| (command.tag, (command, command.schema())));
+    let all =
+        || crate::REGISTRY.schemas().into_iter().map(|command| (command.tag, (command, command.schema())));
     SCHEMAS.get_or_init(|| all().collect())
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::fixture::{Fixture, read_json};
+use crate::golden_files::changed;
 
 fn stored(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored").join(name)
@@ -15,42 +16,6 @@ fn stored(name: &str) -> PathBuf {
 fn copied(fixture: &Fixture, name: &str) -> String {
     std::fs::copy(stored(name), fixture.path(name)).expect("copies the stored file");
     fixture.at(name)
-}
-
-/// Members that hold sentences, whose wording is no part of a format.
-pub const SENTENCES: [&str; 14] = [
-    "about",
-    "machine_origin",
-    "missing",
-    "no_hardware_counters",
-    "not_built",
-    "notes",
-    "precision",
-    "proof",
-    "reason",
-    "text",
-    "title",
-    "verdict",
-    "warnings",
-    "words",
-];
-
-/// Paths of members of `old` that `new` lacks or gives another value.
-pub fn changed(old: &Value, new: Option<&Value>, path: &str, changes: &mut Vec<String>) {
-    match (old, new) {
-        (Value::Object(old), Some(Value::Object(new))) => {
-            for (name, value) in old.iter().filter(|(name, _)| !SENTENCES.contains(&name.as_str())) {
-                changed(value, new.get(name), &format!("{path}.{name}"), changes);
-            }
-        }
-        (Value::Array(old), Some(Value::Array(new))) if old.len() == new.len() => {
-            for (index, value) in old.iter().enumerate() {
-                changed(value, new.get(index), &format!("{path}[{index}]"), changes);
-            }
-        }
-        (old, Some(new)) if old == new => {}
-        (old, new) => changes.push(format!("{path}: {old} became {new:?}")),
-    }
 }
 
 #[track_caller]

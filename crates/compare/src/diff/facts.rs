@@ -25,8 +25,8 @@ schemars::labelled!(Figures, "heaptoll-diff-facts/1");
 /// # Errors
 /// One cannot be read, or is of another command; they have nothing in common.
 pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<Figures>, Failure> {
-    let command = super::read(base, |text| Ok::<_, Unreadable>(Comparable::of_text(all, text)))?;
-    let Some(command) = command.filter(|known| known.schema != instructions::Figures::SCHEMA) else {
+    let Some(command) = command(base, all)?.filter(|known| known.schema != instructions::Figures::SCHEMA)
+    else {
         return Ok(None);
     };
     let read = |path: &Path| super::read(path, |text| command.facts(text));
@@ -39,6 +39,14 @@ pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<Fig
         return Err(Failure::NothingToCompare(format!("{base} and {new} have no figure in common")));
     }
     Ok(Some(Figures { command: command.name.into(), base, new, rows, warnings }))
+}
+
+/// The command that wrote a file; none where it is none of `all`.
+///
+/// # Errors
+/// It cannot be read.
+pub fn command<'a>(path: &Path, all: &'a [Comparable]) -> Result<Option<&'a Comparable>, Failure> {
+    super::read(path, |text| Ok::<_, Unreadable>(Comparable::of_text(all, text)))
 }
 
 /// What a result says of itself.

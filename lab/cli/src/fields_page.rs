@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use heaptoll_report::markdown::marked_cell;
 use serde_json::Value;
 
-use crate::schemas;
+use crate::REGISTRY;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/json-fields.md");
 
@@ -96,7 +96,7 @@ fn cell(text: &str) -> String {
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
-    for command in schemas() {
+    for command in REGISTRY.schemas() {
         writeln!(page, "\n## `{}`", command.tag).expect("writing to a string");
         for (name, schema, rows) in tables(&command.schema()) {
             let title = if name.is_empty() { String::new() } else { format!("\n### {name}\n") };
@@ -117,7 +117,7 @@ fn page() -> String {
 
 #[test]
 fn the_page_has_the_fields_of_every_file_each_with_a_meaning() {
-    for command in schemas() {
+    for command in REGISTRY.schemas() {
         for (name, _, rows) in tables(&command.schema()) {
             let silent: Vec<&str> =
                 rows.iter().filter(|row| row.meaning.is_empty()).map(|row| row.name.as_str()).collect();

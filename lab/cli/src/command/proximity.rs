@@ -1,16 +1,15 @@
 //! `heaptoll lab proximity`: how long requests take, by their distance to the last collection.
 
 use clap::Args;
+use heaptoll::documents::DocumentOutputs;
+use heaptoll::entry::{Command, writes};
+use heaptoll::exit;
+use heaptoll::protocol_arguments::Seeded;
+use heaptoll::session::Session;
+use heaptoll::workload_args::WorkloadArgs;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::proximity;
 use heaptoll_laboratory::proximity::Shape;
-
-use crate::documents::DocumentOutputs;
-use crate::entry::{Command, writes};
-use crate::exit;
-use crate::protocol_arguments::Seeded;
-use crate::session::Session;
-use crate::workload_args::WorkloadArgs;
 
 /// The after-effects of a collection: how long requests take, by their distance to the last collection.
 ///

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll::entry::{Command, writes};
+use heaptoll::session::Session;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::oracle;
 use heaptoll_laboratory::reclamation::{self, point_of};
 use heaptoll_oracle::FreePoint;
 
-use crate::entry::{Command, writes};
-use crate::session::Session;
 use crate::study_arguments::{StudyArguments, deliver};
 
 /// The cost of freeing objects earlier or later than the program does, over one manager.

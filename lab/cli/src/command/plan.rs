@@ -3,6 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use heaptoll::duration::duration;
+use heaptoll::entry::{Command, writes};
+use heaptoll::gate_programs::ProgramArguments;
+use heaptoll::protocol_arguments::{FIXED, Paired, Seeded};
+use heaptoll::run_settings::RunSettings;
+use heaptoll::session::Session;
+use heaptoll::terminal;
+use heaptoll::workload_args::WorkloadArgs;
+use heaptoll::written_files::writable;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::cluster::planning::{self, Cut};
 use heaptoll_laboratory::cluster::{ClusterError, MachineClass, Plan};
@@ -10,16 +19,6 @@ use heaptoll_report::ReportError;
 use heaptoll_report::files::write_atomically;
 use heaptoll_report::format::{and_list, plural, shell_path};
 use heaptoll_units::took;
-
-use crate::duration::duration;
-use crate::entry::{Command, writes};
-use crate::gate_programs::ProgramArguments;
-use crate::protocol_arguments::{FIXED, Paired, Seeded};
-use crate::run_settings::RunSettings;
-use crate::session::Session;
-use crate::terminal;
-use crate::workload_args::WorkloadArgs;
-use crate::written_files::writable;
 
 /// Cut an experiment into shards that many machines measure.
 ///

@@ -9,17 +9,17 @@ use heaptoll_trace_reports::stat;
 use heaptoll_traced::drag;
 use serde_json::{Value, json};
 
-use crate::schemas;
+use crate::REGISTRY;
 
 fn schema<F: Labelled>() -> Value {
-    schemas().into_iter().find(|known| known.tag == F::SCHEMA).expect("a command states it").schema()
+    REGISTRY.schemas().into_iter().find(|known| known.tag == F::SCHEMA).expect("a command states it").schema()
 }
 
 #[test]
 fn every_command_has_a_schema_of_its_own_name() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas");
     let mut names = BTreeSet::new();
-    for command in schemas() {
+    for command in REGISTRY.schemas() {
         assert!(names.insert(command.command()), "{} twice", command.command());
         if std::env::var_os("WRITE_DOCS").is_some() {
             std::fs::create_dir_all(&folder).expect("the folder");

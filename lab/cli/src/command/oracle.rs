@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::documents::DocumentOutputs;
-use crate::entry::{Command, writes};
-use crate::exit;
-use crate::protocol_arguments::Limits;
-use crate::session::Session;
-use crate::traced_arguments::LIMIT;
-use crate::workload_args::Programs;
 use clap::Args;
+use heaptoll::documents::DocumentOutputs;
+use heaptoll::entry::{Command, writes};
+use heaptoll::exit;
+use heaptoll::protocol_arguments::Limits;
+use heaptoll::session::Session;
+use heaptoll::traced_arguments::LIMIT;
+use heaptoll::workload_args::Programs;
 use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::oracle::{self, Request};

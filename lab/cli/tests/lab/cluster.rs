@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, eventually, marker, programs_with, read_json, rows, text};
+use crate::fixture::{CommandOutput, Fixture, eventually, marker, programs_with, read_json, rows, text};
 
 /// A program with some work for malloc.
 const WORK: &str = "int main(void) { long sum = 0; for (int i = 0; i < 20000; i++) { char *p = malloc(16 + i % 99); \
@@ -333,7 +333,7 @@ fn an_array_of_slurm_measures_all_shards_and_those_that_are_there_are_kept() {
     // What would run in an array runs here.
     let shards = fixture.at("shards");
     let job = job.trim_matches('\'').replace("-o shards", &format!("-o {shards}"));
-    let job = job.replacen("heaptoll", env!("CARGO_BIN_EXE_heaptoll"), 1);
+    let job = job.replacen("heaptoll", crate::HEAPTOLL, 1);
     let job = fixture.script("job.sh", &format!("#!/bin/sh\n{job}\n"));
     for task in ["0", "1", "2", "3", "4", "5"] {
         let mut command = Command::new(&job);
@@ -379,4 +379,45 @@ fn duckdb_reads_the_data_set_by_its_folders() {
     );
     let output = Command::new(duckdb).args(["-csv", "-noheader", "-c", &query]).output().expect("runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "n0,timed,6\nn1,timed,6\n");
+}
+
+/// Before, it ended with status 2 and stated that rows are kept, which a shard's scratch folder takes with it.
+#[test]
+fn a_full_scratch_disk_ends_a_shard_with_nothing_kept() {
+    if !Command::new("unshare")
+        .args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"])
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        eprintln!("SKIPPED: mounting is not permitted here");
+        return;
+    }
+    let fixture = Fixture::new();
+    let plan = fixture.at("e.plan");
+    let words = [
+        "lab",
+        "shards",
+        "plan",
+        "-m",
+        "glibc",
+        "-m",
+        "glibc",
+        "-n",
+        "300",
+        "--shard-time",
+        "10m",
+        "-o",
+        &plan,
+    ];
+    fixture.heaptoll(&[&words[..], &["--", "ls", "/"]].concat()).exits(0);
+    let script = "mount -t tmpfs -o size=100k heaptoll-test \"$MNT\" && \
+        exec \"$HT\" work \"$PLAN\" --shard 0 --scratch \"$MNT\" -o \"$OUT\"";
+    std::fs::create_dir(fixture.path("mnt")).expect("makes");
+    let mut command = Command::new("unshare");
+    fixture.prepare(&mut command);
+    command.args(["--mount", "sh", "-c", script]).env("HT", crate::HEAPTOLL);
+    command.env("MNT", fixture.path("mnt")).env("PLAN", &plan).env("OUT", fixture.path("out"));
+    let output: CommandOutput = command.output().expect("runs").into();
+    output.exits(1).complains(&["shard 0 was not measured, and nothing of it is kept", "--scratch"]);
+    assert_eq!(std::fs::read_dir(fixture.path("out")).expect("lists").count(), 0);
 }

@@ -1,16 +1,15 @@
 //! `heaptoll lab minheap`: the smallest heap in which a program completes, by collector.
 
 use clap::Args;
+use heaptoll::documents::DocumentOutputs;
+use heaptoll::entry::{Command, writes};
+use heaptoll::exit;
+use heaptoll::protocol_arguments::Limits;
+use heaptoll::session::Session;
+use heaptoll::workload_args::WorkloadArgs;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::experiment::Protocol;
 use heaptoll_laboratory::minheap::{self, Periods, tolerance};
-
-use crate::documents::DocumentOutputs;
-use crate::entry::{Command, writes};
-use crate::exit;
-use crate::protocol_arguments::Limits;
-use crate::session::Session;
-use crate::workload_args::WorkloadArgs;
 
 /// Find the smallest heap that lets a program complete under each collector, and compare it with the program's own
 /// footprint.

@@ -63,7 +63,7 @@ fn an_artifact_is_verified_and_its_script_measures_it_again() {
         .shows(&["no longer has it, but 1.0-2"]);
 
     let mut replay = Command::new(fixture.path("made/replay"));
-    replay.arg(fixture.at("again.db")).env("HEAPTOLL", env!("CARGO_BIN_EXE_heaptoll"));
+    replay.arg(fixture.at("again.db")).env("HEAPTOLL", crate::HEAPTOLL);
     fixture.prepare(&mut replay);
     let output: CommandOutput = replay.output().expect("the script runs").into();
     output.exits(0).shows(&["2 verdicts: ", "glibc#2"]);

@@ -1,15 +1,18 @@
 //! Every command that the README, the documents and the helps show is one that heaptoll takes, and names what there is.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Command;
 use clap::error::ErrorKind;
+use heaptoll::definitions;
+use heaptoll::laboratory::is_known;
 use heaptoll_catalog::Catalog;
 use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
 use heaptoll_laboratory::replay_graph;
 
-use crate::definitions;
+use crate::REGISTRY;
 use commands::{Shown, of_help, of_markdown};
 
 #[path = "../tests/documented/commands.rs"]
@@ -34,7 +37,7 @@ fn shown() -> Vec<Shown> {
             of_markdown(&path.strip_prefix(ROOT).unwrap_or(&path).to_string_lossy(), &text)
         })
         .collect();
-    of_helps(&definitions(), &mut all);
+    of_helps(&definitions(&REGISTRY), &mut all);
     all
 }
 
@@ -64,13 +67,20 @@ fn every_command_that_is_shown_is_one_that_heaptoll_takes() {
     let all = shown();
     assert!(all.len() > 100, "only {} commands were found", all.len());
     let mut refused = Vec::new();
+    let (whole, product) = (definitions(&REGISTRY), definitions(&heaptoll::REGISTRY));
     for Shown { place, words } in all {
         if NO_COMMANDS.iter().any(|(name, _)| words == [*name]) {
             continue;
         }
-        let line = std::iter::once("heaptoll").chain(words.iter().map(String::as_str));
+        let line: Vec<OsString> =
+            std::iter::once("heaptoll").chain(words.iter().map(String::as_str)).map(OsString::from).collect();
+        let taken = |command: &Command| command.clone().try_get_matches_from(&line).map(drop);
+        if is_known(&heaptoll::REGISTRY, &line) {
+            let kinds = [&whole, &product].map(|command| taken(command).map_err(|error| error.kind()));
+            assert_eq!(kinds[0], kinds[1], "{line:?}: the product hands over what it does not take");
+        }
         // A command that is only named lacks what it needs, and that is no mistake.
-        let Err(error) = definitions().try_get_matches_from(line).map(drop) else { continue };
+        let Err(error) = taken(&whole) else { continue };
         let is_named = error.kind() == ErrorKind::MissingRequiredArgument;
         // A placeholder in the position of a value.
         let is_value =

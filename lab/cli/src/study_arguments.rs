@@ -4,6 +4,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll::documents::DocumentOutputs;
+use heaptoll::protocol_arguments::{FIXED, Paired};
+use heaptoll::workload_args::WorkloadArgs;
+use heaptoll::{exit, terminal};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::labelled::Labelled;
 use heaptoll_experiment::runner::Ending;
@@ -11,11 +15,6 @@ use heaptoll_report::format::shell_path;
 use heaptoll_runs::studied::{Findings, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::documents::DocumentOutputs;
-use crate::protocol_arguments::{FIXED, Paired};
-use crate::workload_args::WorkloadArgs;
-use crate::{exit, terminal};
 
 /// Arguments of every study. The managers are each command's own, for each has its own default.
 #[derive(Debug, Args)]

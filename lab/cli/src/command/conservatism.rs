@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll::documents::DocumentOutputs;
+use heaptoll::entry::{Command, writes};
+use heaptoll::exit;
+use heaptoll::memory::MemoryArguments;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::conservatism;
-
-use crate::documents::DocumentOutputs;
-use crate::entry::{Command, writes};
-use crate::exit;
-use crate::memory::MemoryArguments;
 
 /// How much of a program's heap conservative roots and pointers keep.
 ///

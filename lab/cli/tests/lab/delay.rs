@@ -139,6 +139,10 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         fixture.heaptoll(&words).exits(2).complains(&[why]);
     }
     fixture.heaptoll(&["lab", "delay", "-m", "glibc"]).exits(2).complains(&["nothing to run"]);
+    for option in [["--warmup", "3"], ["--seed", "3"], ["--size", "quick"], ["--", "true"]] {
+        let words = [&["lab", "delay", "--resume", "x.db"], &option[..]].concat();
+        fixture.heaptoll(&words).exits(2).complains(&["cannot be used with"]);
+    }
 }
 
 #[test]

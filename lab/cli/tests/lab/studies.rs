@@ -434,6 +434,7 @@ fn what_cannot_be_carried_out_is_refused_before_anything_runs() {
     };
     refused(&[], &["STUDY"]);
     refused(&["zorn1993"], &["there is no study `zorn1993`", "zorn1992", "sareen2022"]);
+    refused(&["zorn1991"], &["did you mean `zorn1992`?"]);
     refused(&["./none.toml"], &["cannot read the study ./none.toml"]);
     refused(&["zorn1992", "--only", "nothing"], &["there is no such step", "zorn1992-time"]);
     refused(&["zorn1992", "--budget", "soon"], &["10m"]);
@@ -571,4 +572,45 @@ fn the_points_of_reclamation_run_in_their_shortest_form() {
 #[ignore = "slow: traces references of four stacks"]
 fn reclamation_runs_in_its_shortest_form() {
     quick("reclamation", &[]);
+}
+
+#[test]
+#[ignore = "slow: a minute of compiling; HEAPTOLL_MALLOC_BENCH names a clone of llvm-test-suite, or its mirror is here"]
+fn the_papers_programs_are_built_and_make_the_papers_counts() {
+    const MIRROR: &str = "/work/.mirror/llvm+llvm-test-suite/repo";
+    let named = std::env::var("HEAPTOLL_MALLOC_BENCH").ok();
+    let Some(from) = named.or_else(|| std::path::Path::new(MIRROR).is_dir().then(|| MIRROR.to_owned()))
+    else {
+        eprintln!("left out: no clone of llvm-test-suite is here");
+        return;
+    };
+    let fixture = Fixture::new();
+    fixture.heaptoll(&["programs", "add", "malloc-bench", "--from", &from]).exits(0).complains(&[
+        // Detlefs, Dosser and Zorn (1994), Table II: 522, 1,704 and 1,604 thousand objects, the latter with resizes.
+        "cfrac:nomemopt: 522296 objects, 0 resizes",
+        "gawk:nomemopt: 1553198 objects, 150888 resizes",
+        "perl:nomemopt: 1466938 objects, 136528 resizes",
+    ]);
+    let run = [
+        "run",
+        "--program",
+        "mb-cfrac",
+        "--program",
+        "mb-cfrac:gc",
+        "--program",
+        "mb-make",
+        "--size",
+        "tiny",
+    ];
+    let rest = ["-m", "glibc", "-m", "bw16", "-n", "1", "--warmup", "0"];
+    fixture.heaptoll(&[&run[..], &rest].concat()).exits(0);
+    // From now on the study of the paper runs them.
+    let (json, page) = (fixture.at("study.json"), fixture.at("study.html"));
+    let study =
+        ["study", "zorn1992", "--quick", "--only", "zorn1992-counts", "--json", &json, "--html", &page];
+    fixture.heaptoll(&study).exits(0);
+    let ran = &read_json(&json)["steps"][0]["originals"];
+    assert_eq!(ran["cfrac:unoptimized"], "mb-cfrac:nomemopt", "{ran}");
+    assert_eq!(ran["espresso"], "mb-espresso:plain", "{ran}");
+    assert!(std::fs::read_to_string(&page).expect("the page").contains("espresso is mb-espresso:plain"));
 }

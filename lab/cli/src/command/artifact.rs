@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use heaptoll::entry::{Command, writes};
+use heaptoll::{exit, terminal};
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
 use heaptoll_laboratory::artifact::make::{Request, make};
@@ -10,9 +12,6 @@ use heaptoll_laboratory::artifact::verdicts::{Agreement, verdicts};
 use heaptoll_laboratory::artifact::{ArtifactError, Description, check, document};
 use heaptoll_report::format::{plural, shell_path};
 use heaptoll_report::terminal::render_document;
-
-use crate::entry::{Command, writes};
-use crate::{exit, terminal};
 
 /// Make a folder from which others can measure an experiment again.
 ///

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use clap::{Arg, Command};
+use heaptoll::definitions;
 use heaptoll_report::markdown::marked_cell;
 
-use crate::definitions;
+use crate::REGISTRY;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/options.md");
 
@@ -79,7 +80,7 @@ fn listed<'a>(command: &'a Command, around: &str) -> Vec<(String, &'a Command)> 
 }
 
 fn page() -> String {
-    let cli = definitions();
+    let cli = definitions(&REGISTRY);
     let sections: String = listed(&cli, "").iter().map(section).collect();
     format!("{HEAD}{sections}")
 }
@@ -90,7 +91,7 @@ fn the_page_has_the_options_of_every_command_that_is_shown() {
     if std::env::var_os("WRITE_DOCS").is_some() {
         std::fs::write(PAGE, &page).expect("the page can be written");
     }
-    assert_eq!(page.matches("\n## `heaptoll ").count(), listed(&definitions(), "").len());
+    assert_eq!(page.matches("\n## `heaptoll ").count(), listed(&definitions(&REGISTRY), "").len());
     assert!(page.contains("\n## `heaptoll lab shards plan`"), "{page}");
     let run = page.split("\n## `heaptoll ").find(|section| section.starts_with("run`")).expect("run");
     assert!(run.contains("| `-n, --repetitions N` |"), "{run}");

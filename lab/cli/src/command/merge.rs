@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll::entry::Command;
+use heaptoll::{exit, terminal};
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::cluster::merge::{Merged, Request, merge};
 use heaptoll_report::format::{and_list, plural, shell_path};
-
-use crate::entry::Command;
-use crate::{exit, terminal};
 
 /// As many numbers of missing shards are printed.
 const NAMED: usize = 20;

@@ -144,5 +144,11 @@ fn what_no_allocator_can_be_made_of_is_refused_with_the_reason() {
     tailor(&trace, "/nowhere/my.so").complains(&["there is no folder /nowhere"]);
     tailor(&trace, &fixture.at("my.c")).complains(&["cannot be both the shared object and its source"]);
     fixture.heaptoll(&["lab", "tailor", &trace]).exits(2).complains(&["--output"]);
+    let pipe = fixture.at("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    for (output, why) in [(&trace, "the same file"), (&pipe, "not a file")] {
+        fixture.heaptoll(&["lab", "tailor", &trace, "-o", output, "--force"]).exits(2).complains(&[why]);
+    }
+    assert_eq!(std::fs::read(&trace).expect("the trace"), whole);
     assert!(!fixture.path("my.so").exists() && !fixture.path("my.c").exists());
 }

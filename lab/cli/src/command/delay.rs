@@ -1,13 +1,13 @@
 //! `heaptoll lab delay`: what it costs when freed memory waits.
 
 use clap::Args;
+use heaptoll::entry::{Command, writes};
+use heaptoll::session::Session;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::delay;
 use heaptoll_laboratory::delay::NO_DELAY;
 use heaptoll_units::size;
 
-use crate::entry::{Command, writes};
-use crate::session::Session;
 use crate::study_arguments::{StudyArguments, deliver};
 
 /// What late frees cost: time and memory over the size of a quarantine.

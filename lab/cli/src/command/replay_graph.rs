@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll::entry::{Command, writes};
+use heaptoll::memory;
+use heaptoll::one_of::{Word, one_of};
+use heaptoll::replays::{ReplayArguments, again, status};
+use heaptoll::session::Session;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::minheap::tolerance;
 use heaptoll_laboratory::replay_graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
 use heaptoll_traced::simulated_machine;
-
-use crate::entry::{Command, writes};
-use crate::memory;
-use crate::one_of::{Word, one_of};
-use crate::replays::{ReplayArguments, again, status};
-use crate::session::Session;
 
 /// The least heap, bytes: a page.
 const PAGE: u64 = 4096;

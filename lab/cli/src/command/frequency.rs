@@ -1,12 +1,12 @@
 //! `heaptoll lab frequency`: what collections cost the program besides their pauses.
 
 use clap::Args;
+use heaptoll::entry::{Command, writes};
+use heaptoll::session::Session;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::frequency;
 use heaptoll_units::size;
 
-use crate::entry::{Command, writes};
-use crate::session::Session;
 use crate::study_arguments::{StudyArguments, deliver};
 
 /// What collections cost the program beyond their pauses: mutator time over the frequency of collections.

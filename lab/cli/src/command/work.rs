@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll::entry::Command;
+use heaptoll::session::Session;
+use heaptoll::{exit, terminal};
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::cluster::work::{Request, Worked, work};
 use heaptoll_report::format::{plural, shell_path};
-
-use crate::entry::Command;
-use crate::session::Session;
-use crate::{exit, terminal};
 
 /// Measure one shard of a plan on this machine.
 ///

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll::documents::DocumentOutputs;
+use heaptoll::entry::{Command, writes};
+use heaptoll::memory::MemoryArguments;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::tailor::{self, Request};
-
-use crate::documents::DocumentOutputs;
-use crate::entry::{Command, writes};
-use crate::memory::MemoryArguments;
 
 /// Make an allocator for one program from its trace.
 ///

@@ -5,6 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use heaptoll::documents::DocumentOutputs;
+use heaptoll::entry::{Command, writes};
+use heaptoll::exit;
+use heaptoll::outputs::Pages;
+use heaptoll::written_files::TextFile;
+use heaptoll::{session, terminal, version};
 use heaptoll_command::failure::Failure;
 use heaptoll_papers::bundled::all;
 use heaptoll_papers::definition::Study;
@@ -19,13 +25,6 @@ use heaptoll_papers::stored;
 use heaptoll_papers::verdict::Answer;
 use heaptoll_report::format::shell_path;
 use heaptoll_report::terminal::render_document;
-
-use crate::documents::DocumentOutputs;
-use crate::entry::{Command, writes};
-use crate::exit;
-use crate::outputs::Pages;
-use crate::written_files::TextFile;
-use crate::{session, terminal, version};
 
 /// Repeat a paper: measure its tables and figures, with its managers and today's, and decide whether each claim holds.
 ///
@@ -52,7 +51,7 @@ pub struct Arguments {
     studies: Vec<String>,
     /// Time for all studies; in a short time steps are left out, never repetitions or programs that a claim needs
     /// [default: no limit]
-    #[arg(long, value_name = "TIME", value_parser = crate::duration::duration)]
+    #[arg(long, value_name = "TIME", value_parser = heaptoll::duration::duration)]
     budget: Option<f64>,
     /// Repetitions of each timed step, 10 or more; never fewer than a published figure needs, which is 20 interleaved
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=10_000), conflicts_with_all = ["quick", "resume", "from"])]
@@ -148,7 +147,7 @@ fn whole(first: &Path, others: &[PathBuf]) -> Result<Results, Failure> {
 
 /// A new study.
 fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
-    let mut command: Vec<String> = crate::outputs::own_arguments();
+    let mut command: Vec<String> = heaptoll::outputs::own_arguments();
     if let Some(first) = command.first_mut() {
         *first = "heaptoll".into();
     }

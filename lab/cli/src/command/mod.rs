@@ -1,0 +1,70 @@
+//! The laboratory's commands, after the product's: one file and one word in this list a command, in the order of the help.
+
+pub mod artifact;
+pub mod conservatism;
+pub mod delay;
+pub mod frequency;
+pub mod merge;
+pub mod minheap;
+pub mod oracle;
+pub mod plan;
+pub mod proximity;
+pub mod reclamation;
+pub mod replay_graph;
+pub mod study;
+pub mod tailor;
+pub mod work;
+
+use clap::FromArgMatches;
+use heaptoll::command::{GROUPS, HIDDEN, LISTED, diff, lab};
+use heaptoll::entry::{Entry, entries};
+use heaptoll::registry::{Registry, Section};
+use heaptoll_command::failure::Failure;
+use heaptoll_laboratory::comparative::ALL;
+
+/// The product's commands that compare; `diff` knows the laboratory's results, too.
+const COMPARING: Section = {
+    let (title, [run, gate, choose, report, diff]) = LISTED[0] else { panic!("diff is not the fifth") };
+    (title, &[*run, *gate, *choose, *report, Entry { run: any_diff, ..*diff }])
+};
+
+fn any_diff(matches: &clap::ArgMatches, _: &dyn Fn() -> clap::Command) -> Result<u8, Failure> {
+    let arguments = diff::Arguments::from_arg_matches(matches);
+    diff::run(&arguments.map_err(|error| Failure::Refused(Box::new(error)))?, &ALL)
+}
+
+/// The product's commands and the laboratory's.
+pub static REGISTRY: Registry = Registry {
+    listed: &[
+        COMPARING,
+        LISTED[1],
+        LISTED[2],
+        LISTED[3],
+        (
+            "Laboratory",
+            entries![
+                study,
+                delay,
+                frequency,
+                proximity,
+                reclamation,
+                oracle,
+                minheap,
+                conservatism,
+                replay_graph,
+                tailor,
+                artifact,
+                plan,
+                work,
+                merge,
+            ],
+        ),
+    ],
+    hidden: HIDDEN,
+    groups: &[
+        GROUPS[0],
+        GROUPS[1],
+        ("lab", lab::ABOUT),
+        ("shards", "Cut an experiment into shards for many machines, measure them, and merge them"),
+    ],
+};

@@ -1,0 +1,5 @@
+//! The program `heaptoll-lab`.
+
+fn main() -> std::process::ExitCode {
+    heaptoll_lab::main()
+}
