@@ -62,7 +62,7 @@ class Runs(unittest.TestCase):
 
     def test_a_list_has_the_tests_alone(self):
         def message(**fields):
-            plain = {"reason": "compiler-artifact", "manifest_path": str(binaries.ROOT / "lint/Cargo.toml")}
+            plain = {"reason": "compiler-artifact", "manifest_path": str(binaries.ROOT / "testing/lint/Cargo.toml")}
             return json.dumps({**plain, "profile": {"test": True}, **fields})
 
         file = tempfile.NamedTemporaryFile("w", encoding="utf-8")
