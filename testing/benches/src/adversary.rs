@@ -3,7 +3,9 @@
 //! The adversary is a C program of its own, so that it plays against any preloaded manager, closed ones too.
 
 pub mod bounds;
+mod command;
 pub mod game;
-pub mod table;
+mod table;
 
+pub use command::{Options, run};
 pub use game::{Game, GameError, Outcome, STRATEGIES};

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-use thiserror::Error;
+use crate::Error;
 
 /// What a command used, and wrote.
 #[derive(Debug)]
@@ -21,58 +21,28 @@ pub struct Finished {
     pub errors: String,
 }
 
-/// Why a command did not end well.
-#[derive(Debug, Error)]
-pub enum ChildError {
-    /// The system refused something.
-    #[error("{what}: {cause}; is the temporary folder writable, and not full?")]
-    System {
-        /// What was tried.
-        what: String,
-        /// The system's error.
-        cause: io::Error,
-    },
-    /// Another status than 0.
-    #[error("`{command}` ended with {how}: {errors}")]
-    Ended {
-        /// The command.
-        command: String,
-        /// Its status.
-        how: String,
-        /// The last 500 bytes of its standard error.
-        errors: String,
-    },
-}
-
-impl ChildError {
-    fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ChildError {
-        let what = what.into();
-        move |cause| ChildError::System { what, cause }
-    }
-}
-
 /// Runs a command to its end; its output is thrown away.
 ///
 /// # Errors
 /// It cannot be started, or does not end with status 0.
-pub fn run(command: &mut Command) -> Result<Finished, ChildError> {
+pub fn run(command: &mut Command) -> Result<Finished, Error> {
     let shown = format!("{command:?}");
-    let errors = tempfile::tempfile().map_err(ChildError::system("temporary file"))?;
-    let copy = errors.try_clone().map_err(ChildError::system("temporary file"))?;
+    let errors = tempfile::tempfile().map_err(Error::system("temporary file"))?;
+    let copy = errors.try_clone().map_err(Error::system("temporary file"))?;
     let begun = Instant::now();
     let child = command
         .stdout(Stdio::null())
         .stderr(copy)
         .spawn()
-        .map_err(ChildError::system(format!("start `{shown}`")))?;
-    let (status, usage) = wait(child.id()).map_err(ChildError::system(format!("wait for `{shown}`")))?;
+        .map_err(Error::system(format!("start `{shown}`")))?;
+    let (status, usage) = wait(child.id()).map_err(Error::system(format!("wait for `{shown}`")))?;
     let wall_s = begun.elapsed().as_secs_f64();
-    let errors = text(errors).map_err(ChildError::system("read what it wrote"))?;
+    let errors = text(errors).map_err(Error::system("read what it wrote"))?;
     if !status.success() {
         let last = errors.len().saturating_sub(500);
         let last = errors.char_indices().map(|(at, _)| at).find(|&at| at >= last).unwrap_or(0);
         let errors = errors[last..].trim().to_owned();
-        return Err(ChildError::Ended { command: shown, how: status.to_string(), errors });
+        return Err(Error::Ended { command: shown, how: status.to_string(), errors });
     }
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     let cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
@@ -126,7 +96,7 @@ mod tests {
         for end in ["", "x"] {
             let script = format!("printf 'é%.0s' $(seq 600) >&2; printf '{end}' >&2; exit 3");
             match run(&mut shell(&script)) {
-                Err(ChildError::Ended { command, how, errors }) => {
+                Err(Error::Ended { command, how, errors }) => {
                     assert!(command.contains("printf") && how.contains('3'), "{command} {how}");
                     assert!(errors.len() <= 500 && errors.ends_with(&format!("é{end}")), "{errors}");
                 }

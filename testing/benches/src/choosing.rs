@@ -1,13 +1,11 @@
-//! `heaptoll-choosing`: is what `heaptoll choose` chooses as good as the best of a full search, and how many runs does it
-//! save? The price of the difference is of fresh runs, so that neither search's luck is in it.
+//! Is what `heaptoll choose` chooses as good as the best of a full search, and how many runs does it save? The price of the
+//! difference is of fresh runs, so that neither search's luck is in it.
 
-mod error;
 mod measure;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 use heaptoll_catalog::Size;
 use heaptoll_command::context::{Context, Silent};
 use heaptoll_command::own_input::OwnInput;
@@ -17,8 +15,8 @@ use heaptoll_experiments::choose::{Preference, REPETITIONS};
 use heaptoll_units::percent;
 use heaptoll_units::text_table::Table;
 
-use crate::error::BenchError;
-use crate::measure::{Effort, Measured, again, measure};
+use self::measure::{Effort, Measured, again, measure};
+use crate::Error;
 
 /// The programs of the table of peers, and a server.
 const PROGRAMS: [&str; 10] =
@@ -43,10 +41,9 @@ enum Wanted {
 /// afresh, together; the loss is the weighted mean of the logarithms of both ratios, as `choose` weighs them. Where its
 /// interval does not decide, there are twice as many fresh runs, and twice as many again.
 ///
-/// Exit status: 0 measured, whether or not the targets are met; 1 a program could not be; 2 none could be.
-#[derive(Debug, Parser)]
-#[command(name = "heaptoll-choosing", version)]
-struct Cli {
+/// Exit status: 0 measured, whether or not the targets are met; 1 a program could not be; 2 nothing could be.
+#[derive(Debug, clap::Args)]
+pub struct Options {
     /// Programs of the catalog [default: the nine of the table of peers, and redis]
     #[arg(short, long = "program", value_name = "PROGRAM")]
     programs: Vec<String>,
@@ -76,21 +73,12 @@ struct Cli {
     again: Option<PathBuf>,
 }
 
-fn main() -> ExitCode {
-    match run(&Cli::parse()) {
-        Ok((0, _)) => ExitCode::from(2),
-        Ok((_, 0)) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("heaptoll-choosing: {error}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-/// Measures and prints; the numbers of programs that could be measured and of those that could not.
-fn run(cli: &Cli) -> Result<(usize, usize), BenchError> {
-    let places = Places::find().map_err(|error| BenchError::Places(error.to_string()))?;
+/// Measures and prints; whether all programs could be measured.
+///
+/// # Errors
+/// heaptoll is not built, or earlier figures cannot be read.
+pub fn run(options: &Options) -> Result<bool, Error> {
+    let places = Places::find()?;
     let interrupt = Interrupt::default();
     let context = Context {
         places: &places,
@@ -100,32 +88,32 @@ fn run(cli: &Cli) -> Result<(usize, usize), BenchError> {
     };
     let effort = |program: &str| Effort {
         target: target(program),
-        size: cli.size,
-        repetitions: cli.repetitions,
-        fresh: cli.fresh,
-        preference: match cli.prefer {
+        size: options.size,
+        repetitions: options.repetitions,
+        fresh: options.fresh,
+        preference: match options.prefer {
             Wanted::Time => Preference::Time,
             Wanted::Memory => Preference::Memory,
             Wanted::Balance => Preference::Balance,
         },
-        seed: cli.seed,
-        managers: cli.managers.clone(),
+        seed: options.seed,
+        managers: options.managers.clone(),
     };
-    if let Some(path) = &cli.again {
+    if let Some(path) = &options.again {
         let found = undecided_again(path, &effort, &context)?;
         println!("{}\n{}", table(&found), verdict(&found));
-        return Ok((found.len(), 0));
+        return Ok(true);
     }
-    let programs: Vec<&str> = match cli.programs.is_empty() {
+    let programs: Vec<&str> = match options.programs.is_empty() {
         true => PROGRAMS.to_vec(),
-        false => cli.programs.iter().map(String::as_str).collect(),
+        false => options.programs.iter().map(String::as_str).collect(),
     };
     let (mut found, mut failed) = (Vec::new(), 0);
     for program in programs {
         eprintln!("{program}: choice, full search, fresh runs of both");
         match measure(program, &effort(program), &context) {
             Ok(measured) => {
-                if let Some(path) = &cli.json {
+                if let Some(path) = &options.json {
                     append(path, &measured)?;
                 }
                 found.push(measured);
@@ -138,7 +126,7 @@ fn run(cli: &Cli) -> Result<(usize, usize), BenchError> {
     }
     println!("{}", table(&found));
     println!("{}", verdict(&found));
-    Ok((found.len(), failed))
+    Ok(failed == 0)
 }
 
 /// The figures of a file, with new fresh runs where they did not decide.
@@ -146,11 +134,11 @@ fn undecided_again(
     path: &Path,
     effort: &dyn Fn(&str) -> Effort,
     context: &Context,
-) -> Result<Vec<Measured>, BenchError> {
-    let failed = |reason: String| BenchError::Input { path: path.into(), reason };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    let one = |line: &str| -> Result<Measured, BenchError> {
-        let before: Measured = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
+) -> Result<Vec<Measured>, Error> {
+    let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
+    let one = |line: &str| -> Result<Measured, Error> {
+        let before: Measured = serde_json::from_str(line)
+            .map_err(|error| Error::failed(format!("cannot read figures from {}", path.display()), error))?;
         match before.loss_at_most() > target(&before.program) {
             true => again(&before, &effort(&before.program), context),
             false => Ok(before),
@@ -160,18 +148,16 @@ fn undecided_again(
 }
 
 /// One line of JSON at the end of a file: what was measured is kept when a later program fails.
-fn append(path: &Path, measured: &Measured) -> Result<(), BenchError> {
+fn append(path: &Path, measured: &Measured) -> Result<(), Error> {
     use std::io::Write;
-    let failed = |reason: String| BenchError::Output { path: path.into(), reason };
-    let line = serde_json::to_string(measured).map_err(|error| failed(error.to_string()))?;
+    let line = serde_json::to_string(measured)?;
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    file.and_then(|mut file| writeln!(file, "{line}")).map_err(|error| failed(error.to_string()))
+    file.and_then(|mut file| writeln!(file, "{line}")).map_err(Error::file("write", path))
 }
 
 fn table(found: &[Measured]) -> Table {
-    let mut table =
-        Table::new(["program", "choice", "best of the full search", "loss", "runs", "of", "share"]);
-    for one in found {
+    let headings = ["program", "choice", "best of the full search", "loss", "runs", "of", "share"];
+    let row = |one: &Measured| {
         let loss = match &one.loss {
             None if one.choice == one.best => "0, the same".into(),
             None => "not compared".into(),
@@ -180,7 +166,7 @@ fn table(found: &[Measured]) -> Table {
                 format!("{} ({} to {})", off(loss.ratio), off(loss.low), off(loss.high))
             }
         };
-        table.row([
+        vec![
             one.program.clone(),
             one.choice.clone(),
             one.best.clone(),
@@ -188,10 +174,9 @@ fn table(found: &[Measured]) -> Table {
             one.search_runs.to_string(),
             one.full_runs.to_string(),
             percent(one.share()),
-        ]);
-    }
-    table.figures(3..7);
-    table
+        ]
+    };
+    crate::table::table(&headings, 3, found.iter().map(row))
 }
 
 /// The most that a choice may lose.

@@ -1,38 +1,24 @@
-//! `heaptoll-exact`: the tracer and its simulators against Valgrind's own tools, how much they slow a program down, and
-//! Zorn's Figures 4 to 7 again.
+//! The tracer and its simulators against Valgrind's own tools, how much they slow a program down, and Zorn's Figures 4 to 7
+//! again.
 
 mod agreement;
-mod error;
+mod difference;
 mod family;
 mod profiled;
 mod setup;
 mod simulated;
 mod simulators;
 mod slowdown;
-mod table;
 mod traced;
 mod zorn;
 
-use std::process::ExitCode;
+use clap::Subcommand;
 
-use clap::{Parser, Subcommand};
+use crate::Error;
 
-pub use error::Error;
-
-/// Confirm or refute the figures of the tracer and its simulators.
-///
-/// Exit status: 0 all that was compared agrees, whatever other figures are; 1 something does not, and its row shows
-/// what; 2 the table could not be made.
-#[derive(Debug, Parser)]
-#[command(name = "heaptoll-exact", version)]
-#[command(arg_required_else_help = true)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
+/// The commands.
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// Instructions against callgrind's, cache misses against cachegrind's
     Agreement(agreement::Options),
     /// CPU of a program under the tracer, its simulators, callgrind and cachegrind, over that of a plain run
@@ -43,19 +29,15 @@ enum Command {
     Zorn(zorn::Options),
 }
 
-fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
-        Command::Agreement(options) => agreement::run(&options),
-        Command::Slowdown(options) => slowdown::run(&options),
-        Command::Simulators(options) => simulators::run(&options),
-        Command::Zorn(options) => zorn::run(&options),
-    };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("heaptoll-exact: {error}");
-            ExitCode::from(2)
-        }
+/// Runs one of them. False when something that was compared does not agree.
+///
+/// # Errors
+/// The table could not be made.
+pub fn run(command: &Command) -> Result<bool, Error> {
+    match command {
+        Command::Agreement(options) => agreement::run(options),
+        Command::Slowdown(options) => slowdown::run(options),
+        Command::Simulators(options) => simulators::run(options),
+        Command::Zorn(options) => zorn::run(options),
     }
 }

@@ -1,20 +1,14 @@
 //! What layers cost: a malloc/free pair through a layer against the same pair without, in nanoseconds and in exact
 //! instructions, a pair of marks of a request, and whole programs of the catalog; with the targets.
 
-mod error;
 mod marks;
 mod pair;
 mod programs;
-mod table;
 
-use std::process::ExitCode;
-
-use clap::Parser;
-use heaptoll_experiment::manager;
-use heaptoll_experiment::places::Places;
-
-use crate::error::BenchError;
-use crate::pair::{Pair, Stack};
+use self::pair::Pair;
+use crate::installation::Installation;
+use crate::table::table;
+use crate::{Error, Stack};
 
 /// Measure what a malloc/free pair costs through each layer, and what a pair of marks of a request costs.
 ///
@@ -23,9 +17,9 @@ use crate::pair::{Pair, Stack};
 /// Instructions are Valgrind's (callgrind), exact, where it is installed.
 ///
 /// Exit status: 0 measured, whether or not the targets are met; 2 nothing could be measured.
-#[derive(Debug, Parser)]
-#[command(name = "heaptoll-layers", version, args_conflicts_with_subcommands = true)]
-struct Cli {
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Options {
     #[command(subcommand)]
     command: Option<Command>,
     /// Managers by name or path, or a group of them
@@ -60,24 +54,20 @@ const LAYERS: [&str; 5] =
 /// Of the first ones instructions are counted.
 const COUNTED: usize = 3;
 
-fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let done = Places::find().map_err(BenchError::from).and_then(|places| match &cli.command {
-        Some(Command::Programs(effort)) => programs::run(&places, effort),
-        None => run(&cli, &places),
-    });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("heaptoll-layers: {error}");
-            ExitCode::from(2)
-        }
+/// Measures and prints.
+///
+/// # Errors
+/// A program or a manager is not there, or fails.
+pub fn run(options: &Options) -> Result<(), Error> {
+    let installation = Installation::find()?;
+    match &options.command {
+        Some(Command::Programs(effort)) => programs::run(&installation, effort),
+        None => pairs(&installation, options),
     }
 }
 
-fn run(cli: &Cli, places: &Places) -> Result<(), BenchError> {
-    let known = manager::known(places)?;
-    let pair = Pair::build(cli.bytes)?;
+fn pairs(installation: &Installation, options: &Options) -> Result<(), Error> {
+    let pair = Pair::build(options.bytes)?;
     let header = [
         "manager",
         "none ns",
@@ -88,18 +78,17 @@ fn run(cli: &Cli, places: &Places) -> Result<(), BenchError> {
         "sweep ns",
         "sweep, free=honour ns",
     ];
-    let mut alone = table::with(&header, cli.markdown);
-    let mut together = table::with(&header, cli.markdown);
-    let mut exact = table::with(&["manager", "none", "forward", "quarantine 1B"], cli.markdown);
+    let mut alone = table(&header, 1, []).in_markdown(options.markdown);
+    let mut together = table(&header, 1, []).in_markdown(options.markdown);
+    let mut exact =
+        table(&["manager", "none", "forward", "quarantine 1B"], 1, []).in_markdown(options.markdown);
     let mut missed = Vec::new();
-    for base in manager::choose(&known, cli.managers.iter().map(String::as_str))? {
-        let stacks: Vec<Stack> = LAYERS
-            .iter()
-            .map(|layer| Ok(Stack::of(&manager::find(&known, &format!("{layer}{}", base.name))?, places)))
-            .collect::<Result<_, BenchError>>()?;
-        let one = shortest(&pair, &stacks, cli.n, 1)?;
+    for base in installation.managers(&options.managers, &[])? {
+        let stack = |layer: &&str| installation.stack(&format!("{layer}{}", base.name));
+        let stacks: Vec<Stack> = LAYERS.iter().map(stack).collect::<Result<_, Error>>()?;
+        let one = shortest(&pair, &stacks, options.n, 1)?;
         alone.row(cells(&base.name, one));
-        together.row(cells(&base.name, shortest(&pair, &stacks, cli.n, cli.threads.into())?));
+        together.row(cells(&base.name, shortest(&pair, &stacks, options.n, options.threads.into())?));
         let mut counts = vec![base.name.clone()];
         for stack in &stacks[..COUNTED] {
             counts
@@ -119,9 +108,9 @@ fn run(cli: &Cli, places: &Places) -> Result<(), BenchError> {
     println!(
         "targets: forward over none at most {FORWARD_TARGET} ns a pair, quarantine 1B over forward at most {QUARANTINE_TARGET}: {outcome}"
     );
-    println!("\n{} threads at once\n{together}", cli.threads);
+    println!("\n{} threads at once\n{together}", options.threads);
     println!("\ninstructions of a pair, one thread\n{exact}\n");
-    marks::run(places, cli.n, cli.markdown)
+    marks::run(&installation.places, options.n, options.markdown)
 }
 
 /// The shortest time of a pair under each stack, over rounds in which they take turns.
@@ -130,7 +119,7 @@ fn shortest(
     stacks: &[Stack],
     rounds: usize,
     threads: usize,
-) -> Result<[f64; LAYERS.len()], BenchError> {
+) -> Result<[f64; LAYERS.len()], Error> {
     let mut best = [f64::INFINITY; LAYERS.len()];
     for _ in 0..rounds.max(1) {
         for (best, stack) in best.iter_mut().zip(stacks) {

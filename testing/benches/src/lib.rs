@@ -1,92 +1,23 @@
-//! What benches have in common: commands run to their end, and an experiment made for a bench, which is one program of
-//! the catalog under stacks given by hand, planned, interleaved and run by `heaptoll_experiment` like any other, but
-//! without preflight and without a file that is kept. [`adversary`] and [`fastpath`] have tests of their own.
+//! Benches: heaptoll measured by itself, and what it is compared with; a command each. [`adversary`] and [`fastpath`]
+//! have integration tests.
 
 pub mod adversary;
-pub mod child;
+mod child;
+mod choosing;
+mod collectors;
+mod command;
+mod compile;
 mod error;
+mod exact;
+mod experiment;
 pub mod fastpath;
+mod installation;
+mod layers;
+mod own;
+mod profilers;
+mod recording;
+mod table;
 
-use std::path::PathBuf;
-
-use heaptoll_catalog::Prepared;
-use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol, StackInfo};
-use heaptoll_experiment::observation::Observation;
-use heaptoll_experiment::plan::{self, Cell};
-use heaptoll_experiment::runner::{self, Progress, RunContext, RunError};
-use heaptoll_experiment::store::Store;
-
-pub use error::BenchError;
-
-/// A stack: its name, what it preloads, its environment.
-#[derive(Debug, Clone)]
-pub struct Stack {
-    /// Name in rows.
-    pub name: String,
-    /// Objects to preload, in order; none for plain glibc.
-    pub preload: Vec<PathBuf>,
-    /// Environment.
-    pub environment: Vec<(String, String)>,
-    /// Whether its manager reports on the statistics page.
-    pub reports_statistics: bool,
-}
-
-/// Shows nothing.
-#[derive(Debug)]
-pub struct NoProgress;
-
-impl Progress for NoProgress {
-    fn begins(&mut self, _: &Cell, _: &StackInfo) {}
-    fn ended(&mut self, _: &Cell, _: Option<&Observation>) {}
-}
-
-/// Runs `program`, which is no server, under the stacks, the first of them being the baseline unless `baseline` names
-/// another.
-///
-/// # Errors
-/// No scratch folder can be made, the experiment's file cannot be written, or the baseline itself fails. A run of
-/// another stack that fails is a row that is marked.
-pub fn run(
-    program: &Prepared,
-    stacks: &[Stack],
-    baseline: Option<&str>,
-    settings: Protocol,
-    context: &RunContext,
-    progress: &mut dyn Progress,
-) -> Result<Experiment, RunError> {
-    let folder = tempfile::tempdir().map_err(RunError::Scratch)?;
-    let mut experiment = describe(program, stacks, baseline, settings);
-    let mut store = Store::create(&folder.path().join("experiment.db"), &experiment)?;
-    let cells = plan::plan(&experiment, &vec![true; stacks.len()]);
-    runner::execute(&mut experiment, &cells, &mut store, context, progress)?;
-    Ok(experiment)
-}
-
-/// The experiment before its first row.
-fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settings: Protocol) -> Experiment {
-    let stack = |stack: &Stack| StackInfo {
-        program: program.name.clone(),
-        name: stack.name.clone(),
-        preload: stack.preload.iter().map(|path| path.display().to_string()).collect(),
-        environment: stack.environment.clone(),
-        reports_statistics: stack.reports_statistics,
-        ..StackInfo::default()
-    };
-    let first = stacks.first().map(|stack| stack.name.as_str());
-    let programs = vec![ProgramInfo {
-        name: program.name.clone(),
-        about: program.about.clone(),
-        command: program.command.clone(),
-        environment: program.environment.clone(),
-        stdin: program.stdin.as_ref().map(|path| path.display().to_string()),
-        expected_digest: program.expected_digest.clone(),
-        figures: program.figures.clone(),
-        scratch: true,
-        ..ProgramInfo::default()
-    }];
-    let baseline = baseline.or(first).unwrap_or_default().to_owned();
-    Experiment {
-        stacks: stacks.iter().map(stack).collect(),
-        ..Experiment::begun(settings, baseline, programs)
-    }
-}
+pub use command::main;
+pub use error::Error;
+pub use experiment::{NoProgress, Stack};

@@ -1,25 +1,17 @@
-//! What recording costs a program, how large its traces are, and how fast they are queried and replayed. `make bench`
-//! runs all three and prints each figure with its target.
+//! What recording costs a program, how large its traces are, and how fast they are queried and replayed.
 
-mod installation;
+mod commands;
 mod overhead;
 mod queries;
 mod sizes;
 
-use clap::{Parser, Subcommand};
+use clap::Subcommand;
 
-use heaptoll_bench::BenchError;
+use crate::Error;
 
-/// Measure recording, querying and replaying traces.
-#[derive(Debug, Parser)]
-#[command(name = "heaptoll-recording", version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
+/// The commands.
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// Wall time of recorded programs, interleaved with plain ones
     Overhead {
         /// Repetitions
@@ -36,22 +28,14 @@ enum Command {
     Queries,
 }
 
-fn main() -> std::process::ExitCode {
-    let result = match Cli::parse().command {
+/// Runs one of them.
+///
+/// # Errors
+/// heaptoll is not built, or a program cannot be recorded.
+pub fn run(command: &Command) -> Result<(), Error> {
+    match *command {
         Command::Overhead { n, seed } => overhead::run(n, seed),
         Command::Sizes => sizes::run(),
         Command::Queries => queries::run(),
-    };
-    match result {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("heaptoll-recording: {error}");
-            std::process::ExitCode::FAILURE
-        }
     }
-}
-
-/// Prints one figure with its target. A missed target is shown and does not fail: benches inform, tests decide.
-fn print_figure(what: &str, figure: &str, target: &str, met: bool) {
-    println!("{what:<52} {figure:>28}   target {target:<16} {}", if met { "met" } else { "MISSED" });
 }

@@ -1,10 +1,19 @@
-//! Tables as the bench prints them.
+//! What benches print: tables, and figures with their targets.
+
+use std::fmt::Display;
 
 use heaptoll_units::text_table::Table;
 
-/// An empty table; all columns but the first are figures.
-pub fn with(header: &[&str], markdown: bool) -> Table {
-    let mut table = Table::new(header.iter().copied()).in_markdown(markdown);
-    table.figures(1..header.len());
+/// A table whose first `texts` columns are text, the others figures.
+pub fn table(headings: &[&str], texts: usize, rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+    let mut table = Table::new(headings.iter().copied());
+    rows.into_iter().for_each(|row| table.row(row));
+    table.figures(texts..headings.len());
     table
+}
+
+/// Prints one figure with its target. A missed target is shown and does not fail: benches inform, tests decide.
+pub fn print_figure(what: &str, figure: impl Display, target: &str, met: bool) {
+    let figure = figure.to_string();
+    println!("{what:<58} {figure:>22}   target {target:<18} {}", if met { "met" } else { "MISSED" });
 }

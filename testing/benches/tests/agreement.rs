@@ -14,8 +14,8 @@ fn rows(table: &str) -> Vec<Vec<String>> {
 #[test]
 #[ignore = "slow: a program under two tracers"]
 fn instructions_are_those_of_callgrind() {
-    let output = Command::new(env!("CARGO_BIN_EXE_heaptoll-exact"))
-        .args(["agreement", "--instructions", "-p", "cfrac", "-m", "glibc", "-m", "kingsley"])
+    let output = Command::new(env!("CARGO_BIN_EXE_heaptoll-bench"))
+        .args(["exact", "agreement", "--instructions", "-p", "cfrac", "-m", "glibc", "-m", "kingsley"])
         .env("HEAPTOLL_HOME", heaptoll_staged::home())
         .output()
         .expect("it runs");

@@ -90,7 +90,7 @@ fn recorded(source: &str, arguments: &[&str]) -> Recorded {
 }
 
 fn pattern(arguments: &[&str]) -> Recorded {
-    recorded(include_str!("../exact/programs/patterns.c"), arguments)
+    recorded(include_str!("../c/patterns.c"), arguments)
 }
 
 /// Misses of fully associative caches of this many lines.
@@ -206,7 +206,7 @@ fn what_the_kernel_loads_and_stores_is_recorded() {
 /// Instruction by instruction: offset, bytes, whether it stores.
 #[test]
 fn every_kind_of_instruction_makes_the_references_it_makes() {
-    let recorded = recorded(include_str!("../exact/programs/references.c"), &[]);
+    let recorded = recorded(include_str!("../c/references.c"), &[]);
     let (load, store) = (false, true);
     let mut expected = vec![
         (0, 1, load),

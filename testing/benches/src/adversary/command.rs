@@ -1,23 +1,20 @@
 //! Plays every strategy of the adversary against memory managers and prints how far each was driven.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use clap::Parser;
-use heaptoll_bench::adversary::table::{self, Row};
-use heaptoll_bench::adversary::{Game, GameError, STRATEGIES};
-use heaptoll_experiment::manager::{self, Manager, ManagerError};
-use heaptoll_experiment::places::{Places, PlacesError};
 use heaptoll_units::size;
-use thiserror::Error;
+
+use super::game::{Game, GameError, STRATEGIES};
+use super::table::{self, Row};
+use crate::Error;
+use crate::installation::Installation;
 
 /// Drive memory managers to their worst: heap over live bytes, by an adversary that sees the addresses it gets.
 ///
 /// Exit status: 0 all games were played, to the end or until they were stopped; 1 a game failed; 2 none could be
 /// played.
-#[derive(Debug, Parser)]
-#[command(name = "heaptoll-adversary", version)]
-struct Cli {
+#[derive(Debug, clap::Args)]
+pub struct Options {
     /// Managers by name or path, or a group of them: modern, historic, collectors, all
     #[arg(value_name = "MANAGER", default_value = "all")]
     managers: Vec<String>,
@@ -44,56 +41,40 @@ struct Cli {
     markdown: bool,
 }
 
-/// Why no game was played.
-#[derive(Debug, Error)]
-enum Error {
-    #[error(transparent)]
-    Places(#[from] PlacesError),
-    #[error(transparent)]
-    Manager(#[from] ManagerError),
-    #[error("--unit is {unit} bytes; give a power of two, 16 or more")]
-    Unit { unit: u64 },
-    #[error("n is {largest} bytes (-n); give two units of {unit} bytes or more")]
-    Largest { largest: u64, unit: u64 },
-    #[error("M is {live} bytes (-M) and n {largest} (-n); give an M of twice n or more")]
-    Live { live: u64, largest: u64 },
-}
-
 /// Refuses parameters that no strategy can be played with, before any is tried.
-fn check(cli: &Cli) -> Result<(), Error> {
-    let Cli { live, largest, unit, .. } = *cli;
-    if !unit.is_power_of_two() || unit < 16 {
-        return Err(Error::Unit { unit });
-    }
-    if largest / 2 < unit {
-        return Err(Error::Largest { largest, unit });
-    }
-    if live / 2 < largest {
-        return Err(Error::Live { live, largest });
-    }
-    Ok(())
+fn check(options: &Options) -> Result<(), Error> {
+    let Options { live, largest, unit, .. } = *options;
+    let text = if !unit.is_power_of_two() || unit < 16 {
+        format!("--unit is {unit} bytes; give a power of two, 16 or more")
+    } else if largest / 2 < unit {
+        format!("n is {largest} bytes (-n); give two units of {unit} bytes or more")
+    } else if live / 2 < largest {
+        format!("M is {live} bytes (-M) and n {largest} (-n); give an M of twice n or more")
+    } else {
+        return Ok(());
+    };
+    Err(Error::Unexpected(text))
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
     size(text).ok_or_else(|| format!("`{text}` is no number of bytes (such as 64K)"))
 }
 
-fn managers(cli: &Cli, places: &Places) -> Result<Vec<Manager>, Error> {
-    let known = manager::known(places)?;
-    Ok(manager::choose(&known, cli.managers.iter().map(String::as_str))?)
-}
-
-fn run(cli: &Cli) -> Result<bool, Error> {
-    check(cli)?;
-    let places = Places::find()?;
-    let managers = managers(cli, &places)?;
+/// Plays and prints; whether all games were played.
+///
+/// # Errors
+/// No strategy can be played with these parameters, heaptoll is not built, or a manager is not known.
+pub fn run(options: &Options) -> Result<bool, Error> {
+    check(options)?;
+    let installation = Installation::find()?;
+    let managers = installation.managers(&options.managers, &[])?;
     let rules = Game {
-        program: cli.program.clone().unwrap_or_else(|| places.programs().join("robson")),
-        live_bytes: cli.live,
-        largest_bytes: cli.largest,
-        unit_bytes: cli.unit,
-        limit_bytes: cli.limit,
-        seconds: cli.seconds,
+        program: options.program.clone().unwrap_or_else(|| installation.places.programs().join("robson")),
+        live_bytes: options.live,
+        largest_bytes: options.largest,
+        unit_bytes: options.unit,
+        limit_bytes: options.limit,
+        seconds: options.seconds,
         environment: vec![],
     };
     let mut rows = vec![];
@@ -102,7 +83,7 @@ fn run(cli: &Cli) -> Result<bool, Error> {
         let games = STRATEGIES.map(|strategy| game.play(strategy, manager.object.as_deref())).into();
         rows.push(Row { manager: manager.name.clone(), games });
     }
-    print!("{}", if cli.markdown { table::markdown(&rows) } else { table::terminal(&rows) + "\n" });
+    println!("{}", table::table(&rows).in_markdown(options.markdown));
     println!(
         "\nThe heap's high-water mark over the most requested bytes that were live; of the worst game also over live \
          bytes with\nheaders and rounding, and the addresses that were ever in a block over the same."
@@ -121,18 +102,7 @@ fn run(cli: &Cli) -> Result<bool, Error> {
         .flat_map(|row| row.games.iter().filter_map(|game| Some((&row.manager, game.as_ref().err()?))))
         .collect();
     for (manager, error) in &failures {
-        eprintln!("heaptoll-adversary: {manager}: {error}");
+        eprintln!("heaptoll-bench: {manager}: {error}");
     }
     Ok(failures.is_empty())
-}
-
-fn main() -> ExitCode {
-    match run(&Cli::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("heaptoll-adversary: {error}");
-            ExitCode::from(2)
-        }
-    }
 }

@@ -50,17 +50,8 @@ fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-/// The table as the terminal shows it.
-pub fn terminal(rows: &[Row]) -> String {
-    table(rows).to_string()
-}
-
-/// The table as Markdown.
-pub fn markdown(rows: &[Row]) -> String {
-    table(rows).markdown()
-}
-
-fn table(rows: &[Row]) -> Table {
+/// The table.
+pub fn table(rows: &[Row]) -> Table {
     let mut table = Table::new(header());
     rows.iter().for_each(|row| table.row(cells(row)));
     table.figures(1..2 + STRATEGIES.len());
@@ -129,7 +120,7 @@ mod tests {
                 Ok(outcome("buddy", 4.0, "")),
             ],
         };
-        let text = markdown(&[row]);
+        let text = table(&[row]).markdown();
         let last = text.lines().last().unwrap_or_default().trim_matches('|').split('|');
         assert_eq!(
             last.map(str::trim).collect::<Vec<_>>().join(" "),

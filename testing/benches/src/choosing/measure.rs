@@ -14,7 +14,8 @@ use heaptoll_runs::workload::Workload;
 use heaptoll_statistics::{ALPHA, Interval};
 use serde::{Deserialize, Serialize};
 
-use crate::error::BenchError;
+use crate::Error;
+use crate::installation::scratch;
 
 /// Times that fresh runs are judged, after one, two and four times as many.
 const ANALYSES: u32 = 3;
@@ -77,12 +78,12 @@ impl Measured {
 ///
 /// # Errors
 /// An experiment fails, or Ctrl-C.
-pub fn measure(program: &str, effort: &Effort, context: &Context) -> Result<Measured, BenchError> {
-    let folder = tempfile::tempdir().map_err(BenchError::Scratch)?;
+pub fn measure(program: &str, effort: &Effort, context: &Context) -> Result<Measured, Error> {
+    let folder = scratch()?;
     let request = request(program, effort, folder.path());
     let found = choose::run(&request, context)?;
     if !found.complete {
-        return Err(BenchError::Interrupted);
+        return Err(Error::Interrupted);
     }
     let candidates = choose::candidates(&request, context)?;
     let mut full = request.run.clone();
@@ -109,8 +110,8 @@ pub fn measure(program: &str, effort: &Effort, context: &Context) -> Result<Meas
 ///
 /// # Errors
 /// As [`measure`].
-pub fn again(before: &Measured, effort: &Effort, context: &Context) -> Result<Measured, BenchError> {
-    let folder = tempfile::tempdir().map_err(BenchError::Scratch)?;
+pub fn again(before: &Measured, effort: &Effort, context: &Context) -> Result<Measured, Error> {
+    let folder = scratch()?;
     let request = request(&before.program, effort, folder.path());
     let loss = loss(&request.run, (&before.choice, &before.best), effort, context)?;
     Ok(Measured { loss, ..before.clone() })
@@ -135,11 +136,11 @@ fn request(program: &str, effort: &Effort, folder: &Path) -> Request {
 }
 
 /// An experiment with all its runs.
-fn complete(request: &run::Request, context: &Context) -> Result<Experiment, BenchError> {
+fn complete(request: &run::Request, context: &Context) -> Result<Experiment, Error> {
     let mut run = Run::begin(request, context)?;
     match run.measure(context)? {
         Ending::Complete => Ok(run.experiment),
-        Ending::Interrupted => Err(BenchError::Interrupted),
+        Ending::Interrupted => Err(Error::Interrupted),
     }
 }
 
@@ -172,8 +173,8 @@ fn loss(
     (choice, best): (&str, &str),
     effort: &Effort,
     context: &Context,
-) -> Result<Option<Interval>, BenchError> {
-    let folder = tempfile::tempdir().map_err(BenchError::Scratch)?;
+) -> Result<Option<Interval>, Error> {
+    let folder = scratch()?;
     let fresh = run::Request {
         baseline: Some(best.into()),
         manager: vec![best.into(), choice.into()],
@@ -186,7 +187,7 @@ fn loss(
     let mut found = None;
     for _ in 0..ANALYSES {
         if run.measure(context)? != Ending::Complete {
-            return Err(BenchError::Interrupted);
+            return Err(Error::Interrupted);
         }
         found = difference(&run.experiment, choice, best, effort.preference);
         let bound = 1.0 + effort.target;

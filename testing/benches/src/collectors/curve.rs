@@ -3,16 +3,17 @@
 
 use std::path::PathBuf;
 
-use heaptoll_bench::Stack;
 use heaptoll_report::document::{Axis, Chart, Document, Form, Section, Series, Table};
 use heaptoll_report::{format, html};
 use serde::Serialize;
 
-use crate::Error;
-use crate::document::{self, Outputs, make_folder};
-use crate::envelope::{Cost, MatchedPoint, hold, verdict};
-use crate::measure::{Effort, Installation, ProgramFigures, machine_line};
-use crate::table::PROGRAMS;
+use super::document::{Outputs, make_folder};
+use super::envelope::{Cost, MatchedPoint, hold, verdict};
+use super::measure::{Effort, ProgramFigures, machine_line};
+use super::table::PROGRAMS;
+use crate::installation::Installation;
+use crate::table::table;
+use crate::{Error, Stack};
 
 const OURS: &str = "tithe-collect";
 const THEIRS: &str = "bdw-nofree";
@@ -63,7 +64,7 @@ struct Figures {
 /// # Errors
 /// Nothing could be measured, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let installation = Installation::open(&options.effort)?;
+    let (installation, effort) = (Installation::find()?, &options.effort);
     let stacks = stacks(&installation, options)?;
     let names: Vec<&str> = match options.programs.is_empty() {
         true => PROGRAMS.to_vec(),
@@ -71,12 +72,12 @@ pub fn run(options: &Options) -> Result<bool, Error> {
     };
     let mut figures = Figures {
         machine: machine_line(),
-        size: options.effort.size.clone(),
-        repetitions: options.effort.repetitions,
+        size: effort.size.clone(),
+        repetitions: effort.repetitions,
         programs: vec![],
     };
     for name in names {
-        let measured = installation.measure(&installation.program(name)?, &stacks)?;
+        let measured = effort.measure(&installation, &effort.program(&installation, name)?, &stacks)?;
         figures.programs.push(curves_of(&measured));
         options.outputs.keep("curve", &markdown(&figures), &figures)?;
         let page = html::document::render(&page(&figures))?;
@@ -139,7 +140,6 @@ fn markdown(figures: &Figures) -> String {
          in the JSON file and on the page of charts.\n\n",
         figures.machine, figures.size, figures.repetitions
     );
-    let headings = ["program", "verdict"].map(String::from);
     let rows: Vec<Vec<String>> = figures
         .programs
         .iter()
@@ -151,7 +151,7 @@ fn markdown(figures: &Figures) -> String {
             vec![one.program.clone(), verdict]
         })
         .collect();
-    text.push_str(&document::table(&headings, &rows));
+    text.push_str(&table(&["program", "verdict"], 2, rows).markdown());
     let all = figures.programs.iter().filter(|one| one.held.iter().all(MatchedPoint::is_below)).count();
     text.push_str(&format!(
         "\n{OURS} lies below on all heap sizes of {all} of {} programs.\n",
@@ -180,7 +180,10 @@ fn page(figures: &Figures) -> Document {
                 format!("size {}, {} interleaved repetitions", figures.size, figures.repetitions),
             ),
         ],
-        command: format!("heaptoll-collectors curve --size {} -n {}", figures.size, figures.repetitions),
+        command: format!(
+            "heaptoll-bench collectors curve --size {} -n {}",
+            figures.size, figures.repetitions
+        ),
         palette: ["glibc", OURS, THEIRS].map(String::from).into(),
         ..Document::default()
     }

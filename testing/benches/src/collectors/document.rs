@@ -78,17 +78,6 @@ fn replaced(document: &str, section: &str, markdown: &str) -> String {
     }
 }
 
-/// A Markdown table.
-pub fn table(headings: &[String], rows: &[Vec<String>]) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let mut text = line(headings);
-    let rules: Vec<String> =
-        (0..headings.len()).map(|column| if column == 0 { "---" } else { "---:" }.into()).collect();
-    text.push_str(&line(&rules));
-    rows.iter().for_each(|row| text.push_str(&line(row)));
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

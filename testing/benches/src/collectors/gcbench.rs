@@ -1,16 +1,17 @@
 //! GCBench, which calls its collector directly: linked with Tithe's static library and with Debian's libgc, at equal
 //! limits of the heap.
 
-use heaptoll_bench::Stack;
 use heaptoll_catalog::Prepared;
+use heaptoll_statistics::geometric_mean;
 use serde::Serialize;
 
-use crate::Error;
-use crate::document::{self, Outputs};
-use crate::envelope::{Cost, hold, verdict};
-use crate::measure::{Effort, Installation, ProgramFigures, machine_line};
-use crate::targets;
-use heaptoll_statistics::geometric_mean;
+use super::document::Outputs;
+use super::envelope::{Cost, hold, verdict};
+use super::measure::{Effort, ProgramFigures, machine_line};
+use super::targets;
+use crate::installation::Installation;
+use crate::table::table;
+use crate::{Error, Stack};
 
 const PROGRAM: &str = "gcbench";
 /// The variable that selects the build to run: one command for both, so that their runs can be interleaved.
@@ -53,10 +54,9 @@ struct Figures {
 /// # Errors
 /// Nothing could be measured, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let installation = Installation::open(&options.effort)?;
-    let program = installation.program(PROGRAM)?;
-    let sizes =
-        if options.heap.is_empty() { default_sizes(&options.effort.size) } else { options.heap.clone() };
+    let (installation, effort) = (Installation::find()?, &options.effort);
+    let program = effort.program(&installation, PROGRAM)?;
+    let sizes = if options.heap.is_empty() { default_sizes(&effort.size) } else { options.heap.clone() };
     // The largest first: it is the baseline, which must not fail.
     let mut descending = sizes.clone();
     descending.sort_unstable_by_key(|mib| std::cmp::Reverse(*mib));
@@ -64,11 +64,11 @@ pub fn run(options: &Options) -> Result<bool, Error> {
         .iter()
         .flat_map(|mib| [stack(&installation, "libgc", *mib), stack(&installation, "tithe", *mib)])
         .collect::<Result<_, Error>>()?;
-    let measured = installation.measure(&either(program), &stacks)?;
+    let measured = effort.measure(&installation, &either(program), &stacks)?;
     let figures = Figures {
         machine: machine_line(),
-        size: options.effort.size.clone(),
-        repetitions: options.effort.repetitions,
+        size: effort.size.clone(),
+        repetitions: effort.repetitions,
         sizes: sizes.iter().map(|mib| size(&measured, *mib)).collect(),
     };
     options.outputs.write("gcbench", &markdown(&figures), &figures)?;
@@ -156,14 +156,13 @@ fn markdown(figures: &Figures) -> String {
             ]
         })
         .collect();
-    let headings =
-        ["limit of the heap", "tithe", "libgc", "CPU, tithe over libgc", "not well"].map(String::from);
+    let headings = ["limit of the heap", "tithe", "libgc", "CPU, tithe over libgc", "not well"];
     let mut text = format!(
         "{}. Size `{}`, {} interleaved repetitions; CPU s / peak RSS MiB.\n\n{}",
         figures.machine,
         figures.size,
         figures.repetitions,
-        document::table(&headings, &rows)
+        table(&headings, 1, rows).markdown()
     );
     let costs = |of: fn(&Size) -> &Option<Cost>| -> Vec<Cost> {
         figures.sizes.iter().filter_map(|size| of(size).clone()).collect()

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heaptoll_bench::Stack;
+use heaptoll_statistics::{geometric_mean, median};
 use serde::Serialize;
 
-use crate::Error;
-use crate::document::{self, Outputs};
-use crate::measure::{Installation, machine_line};
-use heaptoll_statistics::{geometric_mean, median};
+use super::document::Outputs;
+use super::measure::machine_line;
+use crate::installation::{Installation, scratch};
+use crate::table::table;
+use crate::{Error, Stack, compile};
 
-const SOURCE: &str = include_str!("../c/marking.c");
+const SOURCE: &str = include_str!("../../c/marking.c");
 const CONTRACT: &str = include_str!("../../../../include/heaptoll.h");
 /// Tithe, then the layer over others. One marker each, and no collections but those that are requested.
 const TITHE: &str = "tithe-collect,every=1024G,markers=1";
@@ -79,8 +80,8 @@ struct Figures {
 /// # Errors
 /// A stack is not there or does not collect, there is no compiler, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let installation = Installation::at_hand()?;
-    let folder = tempfile::tempdir().map_err(Error::file("make", &std::env::temp_dir()))?;
+    let installation = Installation::find()?;
+    let folder = scratch()?;
     let program = compile(folder.path())?;
     let words: Vec<String> = match options.managers.is_empty() {
         true => OTHERS.map(String::from).into(),
@@ -113,22 +114,9 @@ pub fn run(options: &Options) -> Result<bool, Error> {
 }
 
 fn compile(folder: &Path) -> Result<PathBuf, Error> {
-    let (source, program) = (folder.join("marking.c"), folder.join("marking"));
-    for (path, text) in [(&source, SOURCE), (&folder.join("heaptoll.h"), CONTRACT)] {
-        std::fs::write(path, text).map_err(Error::file("write", path))?;
-    }
-    let output = Command::new("cc")
-        .args(["-std=gnu11", "-O2", "-fno-builtin", "-I"])
-        .arg(folder)
-        .arg("-o")
-        .args([&program, &source])
-        .arg("-ldl")
-        .output()
-        .map_err(|cause| Error::Compiler(cause.to_string()))?;
-    if !output.status.success() {
-        return Err(Error::Compiler(String::from_utf8_lossy(&output.stderr).trim_end().into()));
-    }
-    Ok(program)
+    let contract = folder.join("heaptoll.h");
+    std::fs::write(&contract, CONTRACT).map_err(Error::file("write", &contract))?;
+    compile::compile(folder, "marking.c", SOURCE, &["-std=gnu11", "-O2", "-fno-builtin", "-ldl"])
 }
 
 fn collections(
@@ -137,11 +125,10 @@ fn collections(
     options: &Options,
     order: &str,
 ) -> Result<Vec<Collection>, Error> {
-    let failed = |reason: String| Error::Marking { stack: stack.name.clone(), reason };
-    let preload: Vec<String> = stack.preload.iter().map(|path| path.display().to_string()).collect();
+    let failed = |reason: String| Error::failed(format!("marking under {}", stack.name), reason);
     let mut command = Command::new(program);
     command.arg(options.live.to_string()).arg(order).arg(options.collections.to_string());
-    command.envs(stack.environment.iter().cloned()).env("LD_PRELOAD", preload.join(":"));
+    command.envs(stack.environment.iter().cloned()).env("LD_PRELOAD", stack.ld_preload());
     let output = command.output().map_err(|cause| failed(cause.to_string()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let read: Vec<Collection> = text.lines().filter_map(collection).collect();
@@ -198,8 +185,7 @@ fn markdown(figures: &Figures) -> String {
         "ns an object",
         &format!("at least {TARGET_MB_S:.0} MB/s"),
         "Tithe over it",
-    ]
-    .map(String::from);
+    ];
     format!(
         "{}. {} MiB of live objects of 16 to 64 requested bytes, in one binary tree; {} interleaved rounds, of \
          each run the best collection. MB are 10^6 bytes of objects, seconds are processor time of one marker; *marked* \
@@ -208,7 +194,7 @@ fn markdown(figures: &Figures) -> String {
         figures.machine,
         figures.live_mib,
         figures.rounds,
-        document::table(&headings, &rows)
+        table(&headings, 2, rows).markdown()
     )
 }
 
@@ -225,7 +211,7 @@ mod tests {
         assert_eq!((one.mb_s, one.whole_mb_s, one.object_ns), (250.0, 200.0, 200.0));
         assert!((one.tithe_over - 2.0).abs() < 1e-12);
         let figures = Figures { machine: "m".into(), live_mib: 64, rounds: 2, speeds: vec![one] };
-        let text = markdown(&figures);
+        let text = markdown(&figures).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             text.contains("| sweep/glibc | shuffled | 250 | 200 | 200.0 | pass | 2.00, pass |"),
             "{text}"
@@ -238,8 +224,7 @@ mod tests {
     fn the_program_compiles_and_rejects_a_manager_that_does_not_collect() {
         let folder = tempfile::tempdir().expect("a folder");
         let program = compile(folder.path()).expect("a compiler");
-        let stack =
-            Stack { name: "glibc".into(), preload: vec![], environment: vec![], reports_statistics: false };
+        let stack = Stack::plain("glibc");
         let options = Options {
             rounds: 1,
             live: 1,

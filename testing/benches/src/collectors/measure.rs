@@ -1,26 +1,20 @@
 //! Programs under managers: planned, interleaved and compared by `heaptoll_experiment`, program by program.
 
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use heaptoll_bench::Stack;
-use heaptoll_catalog::{Catalog, Prepared, Size};
+use heaptoll_catalog::{Prepared, Size};
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::{CollectionFigures, Metric, Row};
 use heaptoll_experiment::experiment::{Experiment, Protocol, StackInfo};
-use heaptoll_experiment::interrupt::Interrupt;
-use heaptoll_experiment::machine;
-use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::observation::Observation;
-use heaptoll_experiment::places::Places;
 use heaptoll_experiment::plan::Cell;
-use heaptoll_experiment::runner::{Progress, RunContext};
-use heaptoll_preflight::inspect_manager;
+use heaptoll_experiment::runner::Progress;
 use heaptoll_report::format;
 use heaptoll_statistics::Interval;
 use serde::Serialize;
 
-use crate::Error;
+use crate::installation::{self, Installation};
+use crate::{Error, Stack};
 
 /// Repetitions, input size and seed.
 #[derive(Debug, Clone, clap::Args)]
@@ -37,15 +31,6 @@ pub struct Effort {
     /// Seed of the order
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-}
-
-/// The installation and what belongs to it.
-pub struct Installation {
-    /// heaptoll's own pieces.
-    pub places: Places,
-    catalog: Catalog,
-    known: Vec<Manager>,
-    effort: Effort,
 }
 
 /// A manager on a program.
@@ -106,106 +91,66 @@ impl Progress for Counter<'_> {
     }
 }
 
-impl Installation {
-    /// Finds everything.
-    ///
-    /// # Errors
-    /// heaptoll is not built, or its catalog or a manager's description cannot be read.
-    pub fn open(effort: &Effort) -> Result<Installation, Error> {
-        let places = Places::find()?;
-        let catalog = Catalog::load(&places.catalog())?;
-        let known = manager::known(&places)?;
-        Ok(Installation { places, catalog, known, effort: effort.clone() })
+/// The stacks of managers by name, group or path, glibc in front of them; default managers that are not built here are
+/// left out with a note on standard error.
+///
+/// # Errors
+/// A requested manager is not known.
+pub fn stacks(
+    installation: &Installation,
+    requested: &[String],
+    default: &[&str],
+) -> Result<Vec<Stack>, Error> {
+    let mut names: Vec<String> = vec!["glibc".into()];
+    if requested.is_empty() {
+        for name in default {
+            match installation.manager(name) {
+                Ok(_) => names.push((*name).into()),
+                Err(_) => eprintln!("{name} is not built here and left out"),
+            }
+        }
+    } else {
+        names.extend(installation.managers(requested, &[])?.into_iter().map(|manager| manager.name));
     }
+    let mut seen: Vec<String> = vec![];
+    names.retain(|name| {
+        let new = !seen.contains(name);
+        seen.push(name.clone());
+        new
+    });
+    names.iter().map(|name| installation.stack(name)).collect()
+}
 
-    /// As [`Installation::open`], for one run of each.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn at_hand() -> Result<Installation, Error> {
-        Installation::open(&Effort { repetitions: 2, size: "quick".into(), timeout: 600, seed: 1 })
-    }
-
-    /// A program ready to run.
+impl Effort {
+    /// A program of the catalog with its input.
     ///
     /// # Errors
     /// It is not in the catalog or not installed, or an input cannot be written.
-    pub fn program(&self, name: &str) -> Result<Prepared, Error> {
-        let folders = heaptoll_catalog::Places {
-            bin: self.places.programs(),
-            added: Places::added(),
-            inputs_cache: Places::inputs(),
-        };
-        let program = self.catalog.find(name)?;
-        if let Some(reason) = program.missing(&folders) {
-            return Err(Error::Missing { program: name.into(), reason });
-        }
-        let size: Size = self.effort.size.parse()?;
-        Ok(program.prepare(size, &folders)?)
-    }
-
-    /// The stack of a manager.
-    ///
-    /// # Errors
-    /// It is not known.
-    pub fn stack(&self, name: &str) -> Result<Stack, Error> {
-        let found = manager::find(&self.known, name)?;
-        let reports_statistics = found.object.as_deref().is_some_and(has_control);
-        Ok(Stack {
-            name: found.name.clone(),
-            preload: found.preload(&self.places),
-            environment: found.environment,
-            reports_statistics,
-        })
-    }
-
-    /// The stacks of managers by name, group or path, glibc in front of them; default managers that are not built
-    /// here are left out with a note on standard error.
-    ///
-    /// # Errors
-    /// A requested manager is not known.
-    pub fn stacks(&self, requested: &[String], default: &[&str]) -> Result<Vec<Stack>, Error> {
-        let mut names: Vec<String> = vec!["glibc".into()];
-        if requested.is_empty() {
-            for name in default {
-                match manager::find(&self.known, name) {
-                    Ok(_) => names.push((*name).into()),
-                    Err(_) => eprintln!("{name} is not built here and left out"),
-                }
-            }
-        } else {
-            let found = manager::choose(&self.known, requested.iter().map(String::as_str))?;
-            names.extend(found.into_iter().map(|manager| manager.name));
-        }
-        let mut seen: Vec<String> = vec![];
-        names.retain(|name| {
-            let new = !seen.contains(name);
-            seen.push(name.clone());
-            new
-        });
-        names.iter().map(|name| self.stack(name)).collect()
+    pub fn program(&self, installation: &Installation, name: &str) -> Result<Prepared, Error> {
+        let size: Size = self.size.parse()?;
+        installation.program(name, size)
     }
 
     /// Runs one program under the stacks, the first being the baseline.
     ///
     /// # Errors
     /// What stops an experiment; a stack that fails has marks and no figures.
-    pub fn measure(&self, program: &Prepared, stacks: &[Stack]) -> Result<ProgramFigures, Error> {
+    pub fn measure(
+        &self,
+        installation: &Installation,
+        program: &Prepared,
+        stacks: &[Stack],
+    ) -> Result<ProgramFigures, Error> {
         eprintln!("{} under {}", program.name, count(stacks.len()));
-        let settings = Protocol {
-            repetitions: self.effort.repetitions,
+        let protocol = Protocol {
+            repetitions: self.repetitions,
             warmup: 1,
-            seed: self.effort.seed,
-            timeout_s: self.effort.timeout.into(),
+            seed: self.seed,
+            timeout_s: self.timeout.into(),
             ..Protocol::default()
         };
-        let context = RunContext {
-            launcher: self.places.launcher(),
-            start_layer: self.places.start_layer(),
-            interrupt: Interrupt::default(),
-        };
         let mut progress = Counter { program: &program.name, done: 0 };
-        let mut experiment = heaptoll_bench::run(program, stacks, None, settings, &context, &mut progress)?;
+        let mut experiment = installation.run(program, stacks, protocol, &mut progress)?;
         judge_outputs(&mut experiment);
         let rows = compare(&experiment).tables.into_iter().flat_map(|table| table.rows);
         let rows: Vec<Row> = rows.collect();
@@ -221,10 +166,6 @@ impl Installation {
 
 fn count(stacks: usize) -> String {
     if stacks == 1 { "1 stack".into() } else { format!("{stacks} stacks") }
-}
-
-fn has_control(object: &Path) -> bool {
-    inspect_manager(object).is_ok_and(|facts| facts.control)
 }
 
 fn measured(experiment: &Experiment, stack: &Stack, row: &Row) -> Measured {
@@ -249,18 +190,9 @@ fn measured(experiment: &Experiment, stack: &Stack, row: &Row) -> Measured {
     }
 }
 
-/// The day and the machine, in a line.
+/// The day, the machine and its load, in a line.
 pub fn machine_line() -> String {
-    let machine = machine::read();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
-    format!(
-        "{}, {}, {} cores, Linux {}, {}, glibc {}, load {:.1}",
-        format::date(now),
-        machine.cpu,
-        machine.cores,
-        machine.kernel,
-        machine.distribution,
-        machine.libc,
-        machine.load[0]
-    )
+    let load = heaptoll_experiment::machine::read().load[0];
+    format!("{}, {}, load {load:.1}", format::date(now), installation::machine_line())
 }

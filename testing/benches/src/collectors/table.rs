@@ -1,12 +1,14 @@
 //! Programs under allocators and collectors: CPU and memory over glibc's, and the targets of Tithe's modes.
 
+use heaptoll_statistics::geometric_mean;
 use serde::Serialize;
 
+use super::document::Outputs;
+use super::measure::{Effort, Measured, ProgramFigures, machine_line, stacks};
+use super::targets::{TARGETS, excess, target, verdict};
 use crate::Error;
-use crate::document::{self, Outputs};
-use crate::measure::{Effort, Installation, Measured, ProgramFigures, machine_line};
-use crate::targets::{TARGETS, excess, target, verdict};
-use heaptoll_statistics::geometric_mean;
+use crate::installation::Installation;
+use crate::table::table;
 
 /// The programs of the table of peers that the catalog has.
 pub const PROGRAMS: [&str; 9] =
@@ -61,21 +63,22 @@ struct Summary {
 /// # Errors
 /// Nothing could be measured, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let installation = Installation::open(&options.effort)?;
-    let stacks = installation.stacks(&options.managers, &MANAGERS)?;
+    let (installation, effort) = (Installation::find()?, &options.effort);
+    let stacks = stacks(&installation, &options.managers, &MANAGERS)?;
     let names: Vec<&str> = match options.programs.is_empty() {
         true => PROGRAMS.to_vec(),
         false => options.programs.iter().map(String::as_str).collect(),
     };
     let mut figures = Figures {
         machine: machine_line(),
-        size: options.effort.size.clone(),
-        repetitions: options.effort.repetitions,
+        size: effort.size.clone(),
+        repetitions: effort.repetitions,
         programs: vec![],
         summary: vec![],
     };
     for name in names {
-        figures.programs.push(installation.measure(&installation.program(name)?, &stacks)?);
+        let program = effort.program(&installation, name)?;
+        figures.programs.push(effort.measure(&installation, &program, &stacks)?);
         figures.summary = summaries(&figures.programs);
         // After each program, so that a later failure loses nothing.
         options.outputs.keep("table", &markdown(&figures), &figures)?;
@@ -140,10 +143,6 @@ fn ratio(value: Option<f64>) -> String {
     value.map_or(DASH.into(), heaptoll_units::ratio)
 }
 
-fn headings(first: &[&str], managers: &[&str]) -> Vec<String> {
-    first.iter().chain(managers).map(ToString::to_string).collect()
-}
-
 fn markdown(figures: &Figures) -> String {
     let programs = &figures.programs;
     let managers = names(programs);
@@ -162,7 +161,8 @@ fn markdown(figures: &Figures) -> String {
                 std::iter::once(program.program.clone()).chain(cells).collect()
             })
             .collect();
-        format!("\n**{title}**\n\n{}", document::table(&headings(&["program"], &managers), &rows))
+        let headings = [&["program"][..], &managers].concat();
+        format!("\n**{title}**\n\n{}", table(&headings, 1, rows).markdown())
     };
     text.push_str(&by_program("CPU / excess memory", &|program, one| {
         let over = over(program, one);
@@ -207,7 +207,7 @@ fn means(summary: &[Summary]) -> String {
         "worst CPU",
         "worst excess",
     ];
-    document::table(&headings(&first, &[]), &rows)
+    table(&first, 1, rows).markdown()
 }
 
 /// Each target with its figure, and whether every program beats Boehm's collector with frees ignored.
@@ -241,7 +241,7 @@ fn reached(programs: &[ProgramFigures], summary: &[Summary]) -> String {
             line(format!("{name}: excess memory, single program ({program})"), value, limit);
         }
     }
-    let mut text = document::table(&headings(&["target", "reached", "limit", "verdict"], &[]), &rows);
+    let mut text = table(&["target", "reached", "limit", "verdict"], 1, rows).markdown();
     for (what, figure) in [
         ("CPU", (|one| one.cpu_s) as fn(&Measured) -> Option<f64>),
         ("peak RSS", |one: &Measured| one.rss_kib),
@@ -319,7 +319,7 @@ mod tests {
         let summary = summaries(&programs);
         assert_eq!(summary[0].worst_cpu, Some(("make".into(), 2.9)));
         assert!((summary[0].cpu.expect("a mean") - (2.9f64 * 1.6).sqrt()).abs() < 1e-9);
-        let text = reached(&programs, &summary);
+        let text = reached(&programs, &summary).split_whitespace().collect::<Vec<_>>().join(" ");
         // make's own limit is 3.0, so perl is the one that is furthest off.
         assert!(text.contains("single program (perl) | 1.600 | 1.50 | miss by 6.7 %"), "{text}");
         assert!(text.contains("CPU: miss: not less on perl (1.07x)"), "{text}");

@@ -3,9 +3,11 @@
 
 use serde::Serialize;
 
+use super::document::Outputs;
+use super::measure::{Effort, ProgramFigures, machine_line, stacks};
 use crate::Error;
-use crate::document::{self, Outputs};
-use crate::measure::{Effort, Installation, ProgramFigures, machine_line};
+use crate::installation::Installation;
+use crate::table::table;
 
 /// One thread and two doing the same work in all, and a pair of which one allocates and the other frees.
 const ONE: &str = "larson:1-thread";
@@ -41,16 +43,17 @@ struct Figures {
 /// # Errors
 /// Nothing could be measured, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let installation = Installation::open(&options.effort)?;
-    let stacks = installation.stacks(&options.managers, &MANAGERS)?;
+    let (installation, effort) = (Installation::find()?, &options.effort);
+    let stacks = stacks(&installation, &options.managers, &MANAGERS)?;
     let mut programs = vec![];
     for name in [ONE, TWO, EXCHANGE] {
-        programs.push(installation.measure(&installation.program(name)?, &stacks)?);
+        let program = effort.program(&installation, name)?;
+        programs.push(effort.measure(&installation, &program, &stacks)?);
     }
     let figures = Figures {
         machine: machine_line(),
-        size: options.effort.size.clone(),
-        repetitions: options.effort.repetitions,
+        size: effort.size.clone(),
+        repetitions: effort.repetitions,
         programs,
     };
     options.outputs.write("threads", &markdown(&figures), &figures)?;
@@ -116,15 +119,14 @@ fn markdown(figures: &Figures) -> String {
         "exchange, 2 threads, s",
         "over glibc",
         "not well",
-    ]
-    .map(String::from);
+    ];
     format!(
         "{}. Size `{}`, {} interleaved repetitions; elapsed seconds are medians less start-up, the work is the same with \
          one thread and with two, and ratios are of throughput. *By CPU* is what two threads could do on idle processors.\n\n{}\n{}",
         figures.machine,
         figures.size,
         figures.repetitions,
-        document::table(&headings, &rows),
+        table(&headings, 1, rows).markdown(),
         reached(programs)
     )
 }
@@ -153,13 +155,13 @@ fn reached(programs: &[ProgramFigures]) -> String {
         let collect = throughput(programs, program, "tithe-collect", "bdw-nofree");
         line(format!("tithe-collect over bdw-nofree ({program})"), collect, 5.0);
     }
-    document::table(&["target", "reached", "at least", "verdict"].map(String::from), &rows)
+    table(&["target", "reached", "at least", "verdict"], 1, rows).markdown()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Measured;
+    use crate::collectors::measure::Measured;
 
     fn program(name: &str, walls: &[(&str, f64)]) -> ProgramFigures {
         let one = |(manager, wall): &(&str, f64)| Measured {
@@ -184,7 +186,7 @@ mod tests {
             program(TWO, &[("tithe-explicit", 1.0), ("mimalloc3", 0.8), ("snmalloc", 1.2)]),
         ];
         assert_eq!(speed_up(&programs, "tithe-explicit"), Some(2.0));
-        let text = reached(&programs);
+        let text = reached(&programs).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("(larson) | 2.00 | 1.80 | pass"), "{text}");
         assert!(text.contains("snmalloc (larson) | 0.80 | 0.90 | miss by 11.1 %"), "{text}");
     }

@@ -4,8 +4,9 @@ mod caches;
 mod instructions;
 mod options;
 
+use super::setup::Setup;
 use crate::Error;
-use crate::setup::{Setup, machine_line};
+use crate::installation::machine_line;
 
 pub use options::Options;
 
@@ -23,7 +24,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
     if !options.real_clock {
         setup.stop_the_clock()?;
     }
-    let managers = setup.managers(&options.choice.managers, &MANAGERS)?;
+    let managers = setup.installation.managers(&options.choice.managers, &MANAGERS)?;
     let programs = setup.programs(&options.choice, &PROGRAMS)?;
     if let Some(folder) = &options.tracer {
         setup.use_tracer(folder)?;

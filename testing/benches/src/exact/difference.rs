@@ -1,15 +1,6 @@
-//! Tables for the terminal.
+//! How far one count is from another.
 
 use heaptoll_units::number;
-use heaptoll_units::text_table::Table;
-
-/// Prints a table: the first `text_columns` columns are text, the others figures.
-pub fn print(headings: &[&str], text_columns: usize, rows: &[Vec<String>]) {
-    let mut table = Table::new(headings.iter().copied());
-    rows.iter().for_each(|row| table.row(row.iter().cloned()));
-    table.figures(text_columns..headings.len());
-    println!("{table}");
-}
 
 /// The excess of `now` over `before`, with its sign.
 pub fn difference(now: u64, before: u64) -> String {

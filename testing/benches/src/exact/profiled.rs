@@ -8,9 +8,10 @@ use heaptoll_catalog::Prepared;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_reftrace::Routine;
 
+use super::family::Family;
+use super::setup::{Setup, ValgrindTool};
 use crate::Error;
-use crate::family::Family;
-use crate::setup::{Setup, ValgrindTool};
+use crate::installation::scratch;
 
 /// Callgrind's counts in the process image that executed most.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +29,7 @@ pub struct Profiled {
 /// # Errors
 /// It fails, or Valgrind is missing.
 pub fn count(setup: &Setup, program: &Prepared, manager: &Manager, bound: bool) -> Result<Profiled, Error> {
-    let (tmp, out) = (setup.scratch()?, setup.scratch()?);
+    let (tmp, out) = (scratch()?, scratch()?);
     let mut invocation = setup.invocation(program, manager, tmp.path());
     if bound {
         invocation.environment.push((BOUND_AT_START.0.into(), BOUND_AT_START.1.into()));
@@ -65,7 +66,7 @@ pub fn caches(
     first: Cache,
     last: Cache,
 ) -> Result<cachegrind::Profile, Error> {
-    let (tmp, out) = (setup.scratch()?, setup.scratch()?);
+    let (tmp, out) = (scratch()?, scratch()?);
     let invocation = setup.invocation(program, manager, tmp.path());
     let options = [
         "--cache-sim=yes".to_owned(),

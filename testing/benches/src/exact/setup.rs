@@ -9,16 +9,17 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use heaptoll_callgrind::tools::{Compilers, Language, run};
-use heaptoll_catalog::{Catalog, Prepared, Program, Size, fill_scratch};
+use heaptoll_catalog::{Prepared, Size, fill_scratch};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::launch::{self, Finished, Invocation};
-use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::runner;
 use heaptoll_launcher::Ended;
 
 use crate::Error;
+use crate::compile::{OBJECT, compile};
+use crate::installation::{Installation, scratch};
 
 /// Where Debian's package has Valgrind's tools.
 const VALGRIND: &str = "/usr/libexec/valgrind";
@@ -58,14 +59,12 @@ impl ValgrindTool {
     }
 }
 
-/// The installation and its catalog.
+/// The installation, and how programs run in it.
 pub struct Setup {
-    /// heaptoll's own pieces.
-    pub places: Places,
+    /// heaptoll's own pieces, the catalog and the managers.
+    pub installation: Installation,
     /// Cancels runs.
     pub interrupt: Interrupt,
-    catalog: Catalog,
-    known: Vec<Manager>,
     timeout: Duration,
     /// Preloaded after every manager.
     after_manager: Vec<PathBuf>,
@@ -79,13 +78,9 @@ impl Setup {
     /// # Errors
     /// heaptoll is not built, or its catalog or a manager's description cannot be read.
     pub fn open(timeout: u64) -> Result<Setup, Error> {
-        let places = Places::find()?;
-        let catalog = Catalog::load(&places.catalog())?;
-        let known = manager::known(&places)?;
-        let timeout = Duration::from_secs(timeout);
-        let built = scratch()?;
-        let interrupt = Interrupt::default();
-        Ok(Setup { places, interrupt, catalog, known, timeout, after_manager: vec![], built })
+        let installation = Installation::find()?;
+        let (timeout, interrupt) = (Duration::from_secs(timeout), Interrupt::default());
+        Ok(Setup { installation, interrupt, timeout, after_manager: vec![], built: scratch()? })
     }
 
     /// Uses the tracer of another folder (`make -C tracer OUT=FOLDER`) in place of the installation's.
@@ -99,14 +94,14 @@ impl Setup {
             std::os::unix::fs::symlink(from, to).map_err(Error::file("make a link", to))
         };
         std::fs::create_dir_all(&lib).map_err(Error::file("make", &lib))?;
-        let old = self.places.launcher();
+        let old = self.installation.places.launcher();
         for entry in old.parent().map_or(Ok(vec![]), Setup::files)? {
             if let Some(name) = entry.file_name().filter(|name| *name != "tracer") {
                 link(&entry, &lib.join(name))?;
             }
         }
         link(&folder, &lib.join("tracer"))?;
-        self.places = Places::at(&home);
+        self.installation.places = Places::at(&home);
         Ok(())
     }
 
@@ -115,25 +110,9 @@ impl Setup {
     /// # Errors
     /// There is no C compiler, or it fails.
     pub fn stop_the_clock(&mut self) -> Result<(), Error> {
-        let (source, object) = (self.built.path().join("clock.c"), self.built.path().join("clock.so"));
-        std::fs::write(&source, include_str!("../programs/clock.c"))
-            .map_err(Error::file("write", &source))?;
-        let mut compile = Compilers::find(false)?.driver(Language::C);
-        compile.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&object).arg(&source);
-        run(&mut compile, "compiling the clock", "gcc libc6-dev")?;
+        let object = compile(self.built.path(), "clock.c", include_str!("../../c/clock.c"), &OBJECT)?;
         self.after_manager.push(object);
         Ok(())
-    }
-
-    /// The managers requested, or these.
-    ///
-    /// # Errors
-    /// A name that is not known.
-    pub fn managers(&self, requested: &[String], default: &[&str]) -> Result<Vec<Manager>, Error> {
-        Ok(match requested {
-            [] => manager::choose(&self.known, default.iter().copied())?,
-            _ => manager::choose(&self.known, requested.iter().map(String::as_str))?,
-        })
     }
 
     /// The programs requested, or these, with their inputs.
@@ -146,19 +125,7 @@ impl Setup {
             true => default.to_vec(),
             false => choice.programs.iter().map(String::as_str).collect(),
         };
-        requested.into_iter().map(|name| self.program(self.catalog.find(name)?, size)).collect()
-    }
-
-    fn program(&self, program: &Program, size: Size) -> Result<Prepared, Error> {
-        let folders = heaptoll_catalog::Places {
-            bin: self.places.programs(),
-            added: Places::added(),
-            inputs_cache: Places::inputs(),
-        };
-        if let Some(reason) = program.missing(&folders) {
-            return Err(Error::Missing { program: program.name().into(), reason });
-        }
-        Ok(program.prepare(size, &folders)?)
+        requested.into_iter().map(|name| self.installation.program(name, size)).collect()
     }
 
     /// The invocation of a program under a manager, with `tmp` as its scratch folder.
@@ -213,7 +180,7 @@ impl Setup {
         by: &str,
         invocation: &Invocation,
     ) -> Result<Finished, Error> {
-        let finished = launch::run(&self.places.launcher(), invocation, &self.interrupt)?;
+        let finished = launch::run(&self.installation.places.launcher(), invocation, &self.interrupt)?;
         self.check(program, manager, by, &finished)?;
         Ok(finished)
     }
@@ -251,15 +218,7 @@ impl Setup {
 
     /// The error of a run that did not end as it must.
     pub fn failed(&self, program: &Prepared, manager: &str, by: &str, reason: String) -> Error {
-        Error::Failed { program: program.name.clone(), manager: manager.into(), by: by.into(), reason }
-    }
-
-    /// A scratch folder, whose path always has the same length.
-    ///
-    /// # Errors
-    /// The system's reason.
-    pub fn scratch(&self) -> Result<tempfile::TempDir, Error> {
-        scratch()
+        Error::failed(format!("{} under {manager} by {by}", program.name), reason)
     }
 
     /// The content of a scratch folder.
@@ -270,18 +229,4 @@ impl Setup {
         let entries = std::fs::read_dir(folder).map_err(Error::file("read", folder))?;
         entries.map(|entry| Ok(entry.map_err(Error::file("read", folder))?.path())).collect()
     }
-}
-
-fn scratch() -> Result<tempfile::TempDir, Error> {
-    let made = tempfile::Builder::new().prefix("heaptoll-exact-").tempdir();
-    made.map_err(Error::file("make a folder in", &std::env::temp_dir()))
-}
-
-/// The machine, in a line.
-pub fn machine_line() -> String {
-    let machine = heaptoll_experiment::machine::read();
-    format!(
-        "{}, {} cores, Linux {}, {}, glibc {}",
-        machine.cpu, machine.cores, machine.kernel, machine.distribution, machine.libc
-    )
 }

@@ -11,11 +11,12 @@ use heaptoll_units::number;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::setup::{Choice, Setup};
+use super::slowdown::own_cpu;
+use super::traced::{self, Run};
 use crate::Error;
-use crate::setup::{Choice, Setup, machine_line};
-use crate::slowdown::own_cpu;
-use crate::table::print;
-use crate::traced::{self, Run};
+use crate::installation::machine_line;
+use crate::table::table;
 
 /// The command line of `simulators`.
 #[derive(Debug, clap::Args)]
@@ -68,7 +69,7 @@ impl Sink for Recording {
 /// A program fails, or the tracer is missing.
 pub fn run(options: &Options) -> Result<bool, Error> {
     let setup = Setup::open(options.choice.timeout)?;
-    let managers = setup.managers(&options.choice.managers, &["glibc"])?;
+    let managers = setup.installation.managers(&options.choice.managers, &["glibc"])?;
     let most = options.millions * 1_000_000;
     println!("{}; millions of references a second, the fastest of {}", machine_line(), options.n);
     let mut streams = Vec::new();
@@ -120,7 +121,10 @@ pub fn run(options: &Options) -> Result<bool, Error> {
             ]);
         }
     }
-    print(&["references", "simulator", "millions", "millions/s", "memory, MiB", "target"], 2, &rows);
+    println!(
+        "{}",
+        table(&["references", "simulator", "millions", "millions/s", "memory, MiB", "target"], 2, rows)
+    );
     Ok(true)
 }
 

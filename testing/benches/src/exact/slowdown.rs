@@ -13,11 +13,12 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
+use super::setup::{Choice, Setup, ValgrindTool};
+use super::simulated::{self, SimulationSink};
+use super::traced::{self, Null, Run};
 use crate::Error;
-use crate::setup::{Choice, Setup, ValgrindTool, machine_line};
-use crate::simulated::{self, SimulationSink};
-use crate::table::print;
-use crate::traced::{self, Null, Run};
+use crate::installation::{machine_line, scratch};
+use crate::table::table;
 
 /// The command line of `slowdown`.
 #[derive(Debug, clap::Args)]
@@ -76,7 +77,7 @@ struct Cost {
 /// A program fails, or a tool is missing.
 pub fn run(options: &Options) -> Result<bool, Error> {
     let setup = Setup::open(options.choice.timeout)?;
-    let managers = setup.managers(&options.choice.managers, &["glibc"])?;
+    let managers = setup.installation.managers(&options.choice.managers, &["glibc"])?;
     let programs = setup.programs(&options.choice, &[TARGET_OF, "cfrac"])?;
     println!("{}; inputs: {}; {} rounds", machine_line(), options.choice.size, options.n);
     println!("Ratios to the program as it is in the same round: median (lowest-highest)\n");
@@ -108,7 +109,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
             println!("{} under {}", program.name, manager.name);
             let headings =
                 ["run", "process CPU s", "over plain", "with the consumer", "wall over plain", "target"];
-            print(&headings, 1, &rows);
+            println!("{}", table(&headings, 1, rows));
             println!();
         }
     }
@@ -149,7 +150,7 @@ fn once(setup: &Setup, program: &Prepared, manager: &Manager, way: Way) -> Resul
     let before = own_cpu();
     let finished = match way {
         Way::Plain | Way::ValgrindTool(_) => {
-            let (tmp, out) = (setup.scratch()?, setup.scratch()?);
+            let (tmp, out) = (scratch()?, scratch()?);
             let plain = setup.invocation(program, manager, tmp.path());
             let (invocation, by) = match way {
                 Way::ValgrindTool(valgrind_tool) => {

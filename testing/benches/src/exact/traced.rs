@@ -1,14 +1,15 @@
 //! A program under the tracer, with this bench's sinks.
 
-use crate::family;
+use super::family;
 use heaptoll_callgrind::profile::BOUND_AT_START;
 use heaptoll_catalog::Prepared;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_reftrace::{Event, Owner, Reference, Routine, Sink};
 use heaptoll_reftrace_host::{Image, Options, Traced, Tracer};
 
+use super::setup::Setup;
 use crate::Error;
-use crate::setup::Setup;
+use crate::installation::scratch;
 
 /// Symbol of a manager that can announce its collections.
 const CONTROL: &str = "heaptoll_control_v1";
@@ -35,8 +36,8 @@ pub fn trace<S: Sink>(
     run: Run,
     begin: impl FnMut(&Image) -> S,
 ) -> Result<Traced<S>, Error> {
-    let tracer = Tracer::find(&setup.places)?;
-    let tmp = setup.scratch()?;
+    let tracer = Tracer::find(&setup.installation.places)?;
+    let tmp = scratch()?;
     let mut invocation = setup.invocation(program, manager, tmp.path());
     if run.bound {
         invocation.environment.push((BOUND_AT_START.0.into(), BOUND_AT_START.1.into()));
@@ -45,9 +46,9 @@ pub fn trace<S: Sink>(
         && let Some(object) = &manager.object
         && family::aliases(object, &[CONTROL])?.iter().any(|names| !names.is_empty())
     {
-        invocation.preload.insert(0, setup.places.announce_layer());
+        invocation.preload.insert(0, setup.installation.places.announce_layer());
     }
-    let launcher = setup.places.launcher();
+    let launcher = setup.installation.places.launcher();
     let traced = heaptoll_reftrace_host::trace(
         &tracer,
         &launcher,

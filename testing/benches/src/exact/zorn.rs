@@ -14,11 +14,12 @@ use heaptoll_reftrace_host::Options as TracerOptions;
 use heaptoll_units::number;
 
 use self::verdict::{Verdict, ratio};
+use super::setup::{Choice, Setup};
+use super::simulated::SimulationSink;
+use super::traced::{self, Run};
 use crate::Error;
-use crate::setup::{Choice, Setup, machine_line};
-use crate::simulated::SimulationSink;
-use crate::table::print;
-use crate::traced::{self, Run};
+use crate::installation::machine_line;
+use crate::table::table;
 
 /// The BSD allocator of 4.2, which represents explicit management in Zorn's figures.
 const EXPLICIT: &str = "kingsley";
@@ -89,8 +90,8 @@ impl Measured {
 /// The tracer is missing, or a program cannot run at all.
 pub fn run(options: &Options) -> Result<bool, Error> {
     let setup = Setup::open(options.choice.timeout)?;
-    let collectors = setup.managers(&options.choice.managers, &COLLECTORS)?;
-    let explicit = setup.managers(&[], &[EXPLICIT])?;
+    let collectors = setup.installation.managers(&options.choice.managers, &COLLECTORS)?;
+    let explicit = setup.installation.managers(&[], &[EXPLICIT])?;
     let programs = setup.programs(&options.choice, &PROGRAMS)?;
     println!("{}; inputs: {}", machine_line(), options.choice.size);
     let (mut all, mut well) = (Vec::new(), true);
@@ -102,7 +103,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
                 Ok(one) => measured.push(one),
                 Err(error @ Error::Failed { .. }) => {
                     well = false;
-                    eprintln!("heaptoll-exact: {error}");
+                    eprintln!("heaptoll-bench: {error}");
                 }
                 Err(error) => return Err(error),
             }
@@ -190,7 +191,7 @@ fn figure_4(all: &[Vec<Measured>]) {
         "over kingsley",
         "most over kingsley, at KB",
     ];
-    print(&headings, 2, &rows);
+    println!("{}", table(&headings, 2, rows));
     verdict::summary(&verdicts).iter().for_each(|line| println!("{line}"));
 }
 
@@ -225,7 +226,7 @@ fn figure_5(measured: &[Measured]) {
             std::iter::once(number(pages * PAGE / 1024)).chain(measured.iter().map(rate)).collect()
         })
         .collect();
-    print(&headings, 0, &rows);
+    println!("{}", table(&headings, 0, rows));
 }
 
 fn figure_6(all: &[Vec<Measured>]) {
@@ -241,7 +242,7 @@ fn figure_6(all: &[Vec<Measured>]) {
             rows.push(vec![one.program.clone(), one.manager.clone(), format!("{rate:.2}"), over]);
         }
     }
-    print(&["program", "manager", "misses %", "over kingsley"], 2, &rows);
+    println!("{}", table(&["program", "manager", "misses %", "over kingsley"], 2, rows));
 }
 
 fn figure_7(measured: &[Measured]) {
@@ -255,5 +256,5 @@ fn figure_7(measured: &[Measured]) {
             std::iter::once(number(sets * LINE / 1024)).chain(rates).collect()
         })
         .collect();
-    print(&headings, 0, &rows);
+    println!("{}", table(&headings, 0, rows));
 }

@@ -1,13 +1,13 @@
 //! Counts the instructions of malloc and free where a free list has a block, and holds some managers to a promise.
 
-use std::process::ExitCode;
-
-use clap::Parser;
-use heaptoll_bench::fastpath::{Operation, Path, Program, StepError, Verdict, gate, tracer};
-use heaptoll_experiment::manager::{self, Manager, ManagerError};
-use heaptoll_experiment::places::{Places, PlacesError};
+use heaptoll_experiment::manager::Manager;
 use heaptoll_units::text_table::Table;
-use thiserror::Error;
+
+use super::gate::{Verdict, gate};
+use super::program::Program;
+use super::tracer::{self, Operation, Path, StepError};
+use crate::Error;
+use crate::installation::Installation;
 
 /// Step through malloc and free where a free list has a block: instructions, loops and calls on the way.
 ///
@@ -15,9 +15,8 @@ use thiserror::Error;
 ///
 /// Exit status: 0 all well; 1 a promise is broken, or a manager could not be stepped through; 2 nothing could be
 /// measured.
-#[derive(Debug, Parser)]
-#[command(name = "heaptoll-fastpath", version)]
-struct Cli {
+#[derive(Debug, clap::Args)]
+pub struct Options {
     /// Managers by name or path, or a group of them: modern, historic, collectors, all
     #[arg(value_name = "MANAGER", default_value = "all")]
     managers: Vec<String>,
@@ -27,16 +26,6 @@ struct Cli {
     /// Print Markdown
     #[arg(long)]
     markdown: bool,
-}
-
-#[derive(Debug, Error)]
-enum Error {
-    #[error(transparent)]
-    Places(#[from] PlacesError),
-    #[error(transparent)]
-    Manager(#[from] ManagerError),
-    #[error(transparent)]
-    Step(#[from] StepError),
 }
 
 /// Least and most instructions over the sizes, stack and what is on the way.
@@ -57,11 +46,8 @@ fn cell(paths: &[Path], operation: Operation, threads: bool) -> String {
     if marks.is_empty() { range } else { format!("{range} ({})", marks.join(", ")) }
 }
 
-fn header() -> Vec<String> {
-    ["manager", "malloc", "free", "malloc, 2 threads", "free, 2 threads", "stack B", "held to it"]
-        .map(String::from)
-        .into()
-}
+const HEADINGS: [&str; 7] =
+    ["manager", "malloc", "free", "malloc, 2 threads", "free, 2 threads", "stack B", "held to it"];
 
 fn row(manager: &str, paths: &[Path], broken: usize) -> Vec<String> {
     let stack = paths.iter().map(|path| path.stack_bytes).max().unwrap_or(0);
@@ -84,33 +70,22 @@ fn row(manager: &str, paths: &[Path], broken: usize) -> Vec<String> {
     ]
 }
 
-fn print(rows: Vec<Vec<String>>, markdown: bool) {
-    if markdown {
-        let line = |cells: &[String]| println!("| {} |", cells.join(" | "));
-        line(&header());
-        line(&vec!["---".into(); header().len()]);
-        rows.iter().for_each(|row| line(row));
-        return;
-    }
-    let mut table = Table::new(header());
-    rows.into_iter().for_each(|row| table.row(row));
-    table.figures(1..6);
-    println!("{table}");
-}
-
 fn measure(program: &Program, manager: &Manager, sizes: &[usize]) -> Result<Vec<Path>, StepError> {
     let object = manager.object.as_deref();
     let paths = |threads| tracer::paths(program.path(), object, &manager.environment, sizes, threads);
     Ok([paths(false)?, paths(true)?].concat())
 }
 
-fn run(cli: &Cli) -> Result<bool, Error> {
-    let known = manager::known(&Places::find()?)?;
-    let managers = manager::choose(&known, cli.managers.iter().map(String::as_str))?;
+/// Measures and prints; whether every promise is kept.
+///
+/// # Errors
+/// heaptoll is not built, a manager is not known, or there is no compiler.
+pub fn run(options: &Options) -> Result<bool, Error> {
+    let managers = Installation::find()?.managers(&options.managers, &[])?;
     let program = Program::build()?;
     let (mut rows, mut faults, mut remarks) = (vec![], vec![], vec![]);
     for manager in &managers {
-        let paths = match measure(&program, manager, &cli.sizes) {
+        let paths = match measure(&program, manager, &options.sizes) {
             Ok(paths) => paths,
             // A restartable sequence begins again at each step and never ends (TCMalloc's caches by CPU).
             Err(error @ StepError::Endless { .. }) if gate(&manager.name).is_open() => {
@@ -131,8 +106,11 @@ fn run(cli: &Cli) -> Result<bool, Error> {
         ));
         rows.push(row(&manager.name, &paths, faults.len() - before));
     }
-    print(rows, cli.markdown);
-    let sizes: Vec<String> = cli.sizes.iter().map(usize::to_string).collect();
+    let mut table = Table::new(HEADINGS).in_markdown(options.markdown);
+    rows.into_iter().for_each(|row| table.row(row));
+    table.figures(1..6);
+    println!("{table}");
+    let sizes: Vec<String> = options.sizes.iter().map(usize::to_string).collect();
     println!(
         "\nInstructions from call to return, blocks of {} bytes, a free list having one.",
         sizes.join(", ")
@@ -141,18 +119,7 @@ fn run(cli: &Cli) -> Result<bool, Error> {
         println!("{remark}");
     }
     for fault in &faults {
-        eprintln!("heaptoll-fastpath: {fault}");
+        eprintln!("heaptoll-bench: {fault}");
     }
     Ok(faults.is_empty())
-}
-
-fn main() -> ExitCode {
-    match run(&Cli::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("heaptoll-fastpath: {error}");
-            ExitCode::from(2)
-        }
-    }
 }

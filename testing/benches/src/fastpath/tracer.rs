@@ -65,12 +65,6 @@ pub struct Path {
 /// Why there is no path.
 #[derive(Debug, Error)]
 pub enum StepError {
-    /// The stepped program could not be made.
-    #[error("the stepped program could not be compiled: {reason}")]
-    Build {
-        /// The error of the compiler or the system.
-        reason: String,
-    },
     /// ptrace, or the program, could not be started.
     #[error(
         "{what}: {reason}; stepping needs ptrace of one's own children (in a container: --cap-add SYS_PTRACE)"

@@ -7,8 +7,9 @@ use heaptoll_event_log::EventsFile;
 use heaptoll_experiment::places::Places;
 use heaptoll_statistics::median;
 
-use crate::error::BenchError;
-use crate::table;
+use crate::Error;
+use crate::installation::scratch;
+use crate::table::table;
 
 /// At most so much a pair of marks under the layer, ns.
 const TARGET: f64 = 30.0;
@@ -19,14 +20,15 @@ const LIMIT: u64 = 64 << 20;
 ///
 /// # Errors
 /// The program is not built, or its output is not as expected.
-pub fn run(places: &Places, rounds: usize, markdown: bool) -> Result<(), BenchError> {
+pub fn run(places: &Places, rounds: usize, markdown: bool) -> Result<(), Error> {
     let program = places.programs().join("event-cost");
     let (mut alone, mut under) = (Vec::new(), Vec::new());
     for _ in 0..rounds.max(1) {
         alone.push(marks(&program, None)?);
         under.push(marks(&program, Some(&places.layer("events")))?);
     }
-    let mut table = table::with(&["marks of a request", "least ns", "median ns", "mean ns"], markdown);
+    let headings = ["marks of a request", "least ns", "median ns", "mean ns"];
+    let mut table = table(&headings, 1, []).in_markdown(markdown);
     let mut least = f64::INFINITY;
     for (name, runs) in [("without the layer", &alone), ("under the events layer", &under)] {
         let column = |figure: usize| runs.iter().map(|run| run[figure]).collect::<Vec<f64>>();
@@ -41,9 +43,12 @@ pub fn run(places: &Places, rounds: usize, markdown: bool) -> Result<(), BenchEr
 }
 
 /// `pairs N least_ns A median_ns B mean_ns C`: the three figures.
-fn marks(program: &Path, layer: Option<&Path>) -> Result<[f64; 3], BenchError> {
-    let failed = |reason: String| BenchError::Marks { program: program.display().to_string(), reason };
-    let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+fn marks(program: &Path, layer: Option<&Path>) -> Result<[f64; 3], Error> {
+    let failed = |reason: String| {
+        let what = format!("the program of marks, {}", program.display());
+        Error::failed(what, reason + "; run `make build` again")
+    };
+    let folder = scratch()?;
     let mut command = Command::new(program);
     let mut file = None;
     if let Some(layer) = layer {

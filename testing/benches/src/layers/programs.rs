@@ -1,19 +1,15 @@
 //! What layers cost whole programs: programs of the catalog under a manager, forwarding in front of it and a quarantine
 //! of 1 B in front of it, in runs that take turns, compared within repetitions.
 
-use heaptoll_bench::{NoProgress, Stack};
-use heaptoll_catalog::{Catalog, Size};
+use heaptoll_catalog::Size;
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::{Metric, Row};
 use heaptoll_experiment::experiment::{Experiment, Protocol};
-use heaptoll_experiment::interrupt::Interrupt;
-use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::places::Places;
-use heaptoll_experiment::runner::RunContext;
 use heaptoll_statistics::{Interval, geometric_mean};
 
-use crate::error::BenchError;
-use crate::table;
+use crate::installation::Installation;
+use crate::table::table;
+use crate::{Error, NoProgress, Stack};
 
 /// Programs, repetitions, input size and seed.
 #[derive(Debug, Clone, clap::Args)]
@@ -42,17 +38,10 @@ pub struct Effort {
 ///
 /// # Errors
 /// A program or the manager is not there, or the experiment fails. A stack that fails is marked in its row.
-pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
-    let catalog = Catalog::load(&places.catalog())?;
-    let folders = heaptoll_catalog::Places {
-        bin: places.programs(),
-        added: Places::added(),
-        inputs_cache: Places::inputs(),
-    };
-    let known = manager::known(places)?;
-    let base = manager::find(&known, &effort.manager)?;
-    let over = |layer: &str| manager::find(&known, &format!("{layer}/{}", base.name));
-    let stacks = [base.clone(), over("forward")?, over("quarantine=1B")?].map(|found| stack(found, places));
+pub fn run(installation: &Installation, effort: &Effort) -> Result<(), Error> {
+    let base = installation.manager(&effort.manager)?;
+    let stack = |layer: &str| installation.stack(&format!("{layer}{}", base.name));
+    let stacks = [stack("")?, stack("forward/")?, stack("quarantine=1B/")?];
     let size: Size = effort.size.parse()?;
     let header = [
         "program",
@@ -62,30 +51,25 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
         "forward over none, elapsed",
         "1B over forward, elapsed",
     ];
-    let mut table = table::with(&header, effort.markdown);
+    let mut table = table(&header, 1, []).in_markdown(effort.markdown);
     let mut ratios: [Vec<f64>; 4] = [const { Vec::new() }; 4];
     for name in &effort.programs {
-        let program = catalog.find(name)?;
-        if let Some(reason) = program.missing(&folders) {
-            eprintln!("{name} is left out: {reason}");
-            continue;
-        }
+        let program = match installation.program(name, size) {
+            Err(error @ Error::Missing { .. }) => {
+                eprintln!("left out: {error}");
+                continue;
+            }
+            program => program?,
+        };
         eprintln!("{name} under 3 stacks");
-        let prepared = program.prepare(size, &folders)?;
-        let settings = Protocol {
+        let protocol = Protocol {
             repetitions: effort.repetitions,
             warmup: 1,
             seed: effort.seed,
             timeout_s: 600.0,
             ..Protocol::default()
         };
-        let context = RunContext {
-            launcher: places.launcher(),
-            start_layer: places.start_layer(),
-            interrupt: Interrupt::default(),
-        };
-        let mut experiment =
-            heaptoll_bench::run(&prepared, &stacks, None, settings, &context, &mut NoProgress)?;
+        let mut experiment = installation.run(&program, &stacks, protocol, &mut NoProgress)?;
         judge_outputs(&mut experiment);
         let cpu_s = rows(&experiment).first().and_then(|row| Some(row.figures.get(&Metric::Cpu)?.median));
         let forward = over_baseline(&mut experiment, &stacks, 0);
@@ -110,15 +94,6 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
         effort.repetitions
     );
     Ok(())
-}
-
-fn stack(manager: Manager, places: &Places) -> Stack {
-    Stack {
-        preload: manager.preload(places),
-        name: manager.name,
-        environment: manager.environment,
-        reports_statistics: false,
-    }
 }
 
 fn rows(experiment: &Experiment) -> Vec<Row> {

@@ -7,17 +7,19 @@
 
 use std::collections::BTreeMap;
 
+use heaptoll_catalog::Size;
 use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::experiment::{Experiment, Pairing};
 use heaptoll_experiment::observation::{Observation, Phase};
-use heaptoll_experiment::places::Places;
 use heaptoll_statistics::{ALPHA, paired};
 use rand::seq::{IteratorRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::rig::{self, Stack};
-use crate::{BenchError, print_figure};
+use super::protocol::protocol;
+use crate::installation::Installation;
+use crate::table::print_figure;
+use crate::{Error, NoProgress, Stack};
 
 const STACKS: usize = 9;
 
@@ -66,23 +68,15 @@ fn relabelled(measured: &Experiment, rows: &[Vec<Pair>], n: usize, rng: &mut Cha
 }
 
 /// Measures and resamples.
-pub fn run(pairing: Pairing, repetitions_made: u32, resamplings: u32, n: usize) -> Result<(), BenchError> {
-    let places = Places::find()?;
-    let stacks: Vec<Stack> = (0..STACKS)
-        .map(|i| Stack {
-            name: format!("glibc#{i}"),
-            preload: vec![],
-            environment: vec![],
-            reports_statistics: false,
-        })
-        .collect();
-    let measured = rig::run(&places, rig::cfrac(&places)?, &stacks, repetitions_made, 1992, pairing)?;
+pub fn run(pairing: Pairing, repetitions_made: u32, resamplings: u32, n: usize) -> Result<(), Error> {
+    let installation = Installation::find()?;
+    let stacks: Vec<Stack> = (0..STACKS).map(|i| Stack::plain(format!("glibc#{i}"))).collect();
+    let cfrac = installation.program("cfrac", Size::Quick)?;
+    let measured =
+        installation.run(&cfrac, &stacks, protocol(repetitions_made, 1992, pairing), &mut NoProgress)?;
     let rows = repetitions(&measured);
     if rows.len() < n {
-        return Err(BenchError::Unexpected(format!(
-            "{} repetitions are complete, {n} are drawn",
-            rows.len()
-        )));
+        return Err(Error::Unexpected(format!("{} repetitions are complete, {n} are drawn", rows.len())));
     }
     println!(
         "{} rows of cfrac under glibc; {resamplings} experiments of n = {n} resampled from them",

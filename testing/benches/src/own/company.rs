@@ -5,17 +5,18 @@
 //! colder after each switch cost it more the larger that is, up to what the caches hold. Catalog programs under real
 //! managers are measured, too.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heaptoll_catalog::Size;
 use heaptoll_experiment::comparison::Metric;
-use heaptoll_experiment::experiment::{Experiment, Pairing};
-use heaptoll_experiment::manager;
-use heaptoll_experiment::places::Places;
+use heaptoll_experiment::experiment::{Pairing, Protocol};
 use heaptoll_experiment::side::Sides;
 
-use crate::rig::{self, Stack};
-use crate::{BenchError, c_object, print_figure};
+use super::protocol::protocol;
+use crate::compile::{OBJECT, compile};
+use crate::installation::{Installation, scratch};
+use crate::table::print_figure;
+use crate::{Error, NoProgress, Stack};
 
 /// Sizes of the arena, KiB.
 const ARENAS_KIB: [u32; 4] = [256, 1024, 10 << 10, 64 << 10];
@@ -50,30 +51,23 @@ impl Mean {
     }
 }
 
-fn plain(name: &str) -> Stack {
-    Stack { name: name.into(), preload: vec![], environment: vec![], reports_statistics: false }
-}
-
 fn arena(name: &str, object: &Path, kib: u32) -> Stack {
     let environment = vec![("ARENA_KIB".into(), kib.to_string())];
-    Stack { name: name.into(), preload: vec![object.into()], environment, reports_statistics: false }
+    Stack { preload: vec![object.into()], environment, ..Stack::plain(name) }
 }
 
-fn pairs(places: &Places, object: &Path) -> Result<Vec<Pair>, BenchError> {
+fn pairs(installation: &Installation, object: &Path) -> Vec<Pair> {
     let mut all = Vec::new();
     for kib in ARENAS_KIB {
         let stacks = [arena("none", object, 0), arena("arena", object, kib)];
         all.push(Pair { what: format!("cfrac, an arena of {kib} KiB"), program: "cfrac", stacks });
     }
-    let known = manager::known(places).map_err(|error| BenchError::Unexpected(error.to_string()))?;
     for (program, name) in PROGRAMS {
-        let Ok(found) = manager::find(&known, name) else { continue };
-        let object: Vec<PathBuf> = found.object.iter().cloned().collect();
-        let stack = Stack { preload: object, environment: found.environment.clone(), ..plain(name) };
-        let stacks = [plain("glibc"), stack];
+        let Ok(stack) = installation.stack(name) else { continue };
+        let stacks = [Stack::plain("glibc"), Stack { reports_statistics: false, ..stack }];
         all.push(Pair { what: format!("{program}, {name}"), program, stacks });
     }
-    Ok(all)
+    all
 }
 
 /// Log ratios of the pair by repetition.
@@ -86,57 +80,67 @@ struct Ratios {
 
 /// Runs the pair in a company of so many stacks.
 fn measured(
-    places: &Places,
+    installation: &Installation,
     pair: &Pair,
     company: usize,
     slice_ms: Option<u32>,
     n: u32,
-) -> Result<Ratios, BenchError> {
+) -> Result<Ratios, Error> {
     let mut stacks = pair.stacks.to_vec();
     // The others are of either kind in turn, as in a table of several managers.
     for number in stacks.len()..company {
         let like = &pair.stacks[number % 2];
         stacks.push(Stack { name: format!("{}#{number}", like.name), ..like.clone() });
     }
-    let program = rig::program(places, pair.program, Size::Quick)?;
+    let program = installation.program(pair.program, Size::Quick)?;
     let slice_s = slice_ms.map(|ms| f64::from(ms) / 1e3);
-    let experiment: Experiment = rig::sliced(places, program, &stacks, n, 1994, Pairing::Lockstep, slice_s)?;
+    let protocol = Protocol { slice_s, ..protocol(n, 1994, Pairing::Lockstep) };
+    let experiment = installation.run(&program, &stacks, protocol, &mut NoProgress)?;
     let sides = Sides::of(&experiment, pair.program);
     let side = |stack: &Stack| sides.find(&stack.name);
     let ratios = side(&pair.stacks[0]).zip(side(&pair.stacks[1])).map(|(base, side)| Ratios {
         together: side.log_ratios(base, Metric::Cpu, n),
         alone: side.log_ratios_by_itself(base, n),
     });
-    ratios.ok_or_else(|| BenchError::Unexpected(format!("{} did not run", pair.what)))
+    ratios.ok_or_else(|| Error::Unexpected(format!("{} did not run", pair.what)))
 }
 
 /// The experiments.
+#[derive(Debug, clap::Args)]
 pub struct Plan {
-    /// Repetitions of each.
-    pub n: u32,
-    /// Numbers of stacks that run at once.
-    pub companies: Vec<usize>,
-    /// Only pairs with this in their names.
-    pub only: String,
+    /// Repetitions of each
+    #[arg(short, default_value_t = 8)]
+    n: u32,
+    /// Numbers of stacks that run at once
+    #[arg(long = "at-once", value_delimiter = ',', default_value = "2,5,8", value_parser = company)]
+    companies: Vec<usize>,
+    /// Only the pairs with this in their names
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// A number of stacks that run at once: two at least.
+fn company(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&stacks| stacks >= 2).ok_or_else(|| "give two stacks or more".into())
 }
 
 /// Measures the pairs in each company and with each slice. The runs alone of all of them are the ratio that each is
 /// compared with.
-pub fn run(plan: &Plan) -> Result<(), BenchError> {
-    let places = Places::find()?;
-    let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
-    let object = c_object(folder.path(), "arena", include_str!("../arena.c"))?;
-    let chosen = pairs(&places, &object)?.into_iter().filter(|pair| pair.what.contains(&plan.only));
+pub fn run(plan: &Plan) -> Result<(), Error> {
+    let installation = Installation::find()?;
+    let folder = scratch()?;
+    let object = compile(folder.path(), "arena.c", include_str!("../../c/arena.c"), &OBJECT)?;
+    let chosen = pairs(&installation, &object).into_iter().filter(|pair| pair.what.contains(&plan.only));
     for pair in chosen {
         let (mut together, mut alone) = (Vec::new(), Vec::new());
         for &company in &plan.companies {
             for slice_ms in SLICES_MS {
-                let ratios = measured(&places, &pair, company, slice_ms, plan.n)?;
+                let ratios = measured(&installation, &pair, company, slice_ms, plan.n)?;
                 alone.extend(ratios.alone);
                 together.push((company, slice_ms, ratios.together));
             }
         }
-        let unmeasured = || BenchError::Unexpected(format!("{} did not run to its end", pair.what));
+        let unmeasured = || Error::Unexpected(format!("{} did not run to its end", pair.what));
         let alone = Mean::of(&alone).ok_or_else(unmeasured)?;
         println!("{}: {:.3} alone (+-{:.1} %)", pair.what, alone.log.exp(), 200.0 * alone.error);
         for (company, slice_ms, ratios) in together {

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use crate::BenchError;
+use crate::Error;
 
 /// How many of them a loaded machine has.
 pub const BUSY: usize = 4;
@@ -15,13 +15,13 @@ impl Load {
     ///
     /// # Errors
     /// One cannot be started.
-    pub fn start(count: usize) -> Result<Load, BenchError> {
-        let tool = std::env::current_exe().map_err(BenchError::system("find this program"))?;
+    pub fn start(count: usize) -> Result<Load, Error> {
+        let tool = std::env::current_exe().map_err(Error::system("find this program"))?;
         let mut load = Load(Vec::new());
         for _ in 0..count {
             let mut spin = Command::new(&tool);
             spin.args(["spin", "86400000"]).stdout(Stdio::null());
-            load.0.push(spin.spawn().map_err(BenchError::system("start a busy process"))?);
+            load.0.push(spin.spawn().map_err(Error::system("start a busy process"))?);
         }
         Ok(load)
     }

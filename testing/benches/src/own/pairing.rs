@@ -6,11 +6,12 @@
 use heaptoll_catalog::Size;
 use heaptoll_experiment::experiment::{Experiment, Pairing};
 use heaptoll_experiment::observation::Phase;
-use heaptoll_experiment::places::Places;
 
-use crate::load::{BUSY, Load};
-use crate::rig::{self, Stack};
-use crate::{BenchError, print_figure};
+use super::load::{BUSY, Load};
+use super::protocol::protocol;
+use crate::installation::Installation;
+use crate::table::print_figure;
+use crate::{Error, NoProgress, Stack};
 
 /// Programs of which the target is of.
 const PROGRAMS: [&str; 4] = ["cfrac", "gawk", "lua", "perl"];
@@ -40,23 +41,19 @@ fn deviation(values: &[f64]) -> f64 {
 }
 
 /// Measures all programs both ways, `repetitions` times.
-pub fn run(repetitions: u32, size: Size) -> Result<(), BenchError> {
-    let places = Places::find()?;
-    let stacks = ["glibc", "glibc#2"].map(|name| Stack {
-        name: name.into(),
-        preload: vec![],
-        environment: vec![],
-        reports_statistics: false,
-    });
+pub fn run(repetitions: u32, size: Size) -> Result<(), Error> {
+    let installation = Installation::find()?;
+    let stacks = ["glibc", "glibc#2"].map(Stack::plain);
     for busy in [0, BUSY] {
         let _load = Load::start(busy)?;
         for name in PROGRAMS {
-            let program = rig::program(&places, name, size)?;
-            let measured = rig::run(&places, program, &stacks, repetitions, 1992, Pairing::Lockstep)?;
+            let program = installation.program(name, size)?;
+            let protocol = protocol(repetitions, 1992, Pairing::Lockstep);
+            let measured = installation.run(&program, &stacks, protocol, &mut NoProgress)?;
             let (together, alone) =
                 (log_ratios(&measured, Phase::Timed), log_ratios(&measured, Phase::Alone));
             if together.len() < 2 || alone.len() < 2 {
-                return Err(BenchError::Unexpected(format!("{name} did not run to its end")));
+                return Err(Error::Unexpected(format!("{name} did not run to its end")));
             }
             let (together, alone) = (deviation(&together), deviation(&alone));
             print_figure(

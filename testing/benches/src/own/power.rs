@@ -9,70 +9,80 @@ use heaptoll_catalog::Size;
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Pairing;
-use heaptoll_experiment::places::Places;
 use heaptoll_statistics::Interval;
 
-use crate::load::Load;
-use crate::rig::{self, Stack};
-use crate::{BenchError, c_object, print_figure};
+use super::load::Load;
+use super::protocol::{pairing, protocol, size};
+use crate::compile::{OBJECT, compile};
+use crate::installation::{Installation, scratch};
+use crate::table::print_figure;
+use crate::{Error, NoProgress, Stack};
 
 /// Turns of the calibration run: enough that their cost is far above the noise.
 const MANY_TURNS: f64 = 1600.0;
 
 fn stack(name: &str, object: &Path, turns: f64) -> Stack {
     Stack {
-        name: name.into(),
         preload: vec![object.to_path_buf()],
         environment: vec![("DELAY_TURNS".into(), format!("{turns:.0}"))],
-        reports_statistics: false,
+        ..Stack::plain(name)
     }
 }
 
 /// The experiments.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Plan {
-    /// Slow-down in per cent of the program's CPU.
-    pub percent: f64,
-    /// Repetitions of each experiment.
-    pub n: u32,
-    /// Size of the program, cfrac: how long a run is decides what is seen.
-    pub size: Size,
-    /// Experiments with the slow-down.
-    pub experiments: u32,
-    /// Experiments of the manager against itself.
-    pub equal: u32,
-    /// How runs are paired.
-    pub pairing: Pairing,
-    /// Busy processes at the same time.
-    pub busy: usize,
+    /// Slow-down in per cent of the program's CPU
+    #[arg(long, default_value_t = 3.0)]
+    percent: f64,
+    /// Repetitions of each experiment
+    #[arg(short, default_value_t = 15)]
+    n: u32,
+    /// Experiments
+    #[arg(long, default_value_t = 10)]
+    experiments: u32,
+    /// Half a second a run, and not a tenth
+    #[arg(long)]
+    longer: bool,
+    /// Experiments of the manager against itself
+    #[arg(long, default_value_t = 10)]
+    equal: u32,
+    /// Measure them in lockstep
+    #[arg(long)]
+    lockstep: bool,
+    /// Busy processes at the same time
+    #[arg(long, default_value_t = 0)]
+    busy: usize,
 }
 
 /// CPU ratio of the second stack to the first.
 fn cpu_ratio(
-    places: &Places,
+    installation: &Installation,
     stacks: &[Stack],
     size: Size,
     pairing: Pairing,
     n: u32,
     seed: u64,
-) -> Result<Interval, BenchError> {
-    let mut experiment = rig::run(places, rig::program(places, "cfrac", size)?, stacks, n, seed, pairing)?;
+) -> Result<Interval, Error> {
+    let cfrac = installation.program("cfrac", size)?;
+    let mut experiment = installation.run(&cfrac, stacks, protocol(n, seed, pairing), &mut NoProgress)?;
     judge_outputs(&mut experiment);
     let comparison = compare(&experiment);
     let row = comparison.tables[0].rows.iter().find(|row| row.stack == stacks[1].name);
     let ratio = row.and_then(|row| row.figures.get(&Metric::Cpu)?.ratio);
-    ratio.ok_or_else(|| BenchError::Unexpected("no ratio came out".into()))
+    ratio.ok_or_else(|| Error::Unexpected("no ratio came out".into()))
 }
 
 /// Measures the turn, then the experiments.
-pub fn run(plan: &Plan) -> Result<(), BenchError> {
-    let Plan { percent, n, size, experiments, equal, pairing, busy } = *plan;
-    let places = Places::find()?;
-    let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
-    let object = c_object(folder.path(), "delay", include_str!("../delay.c"))?;
+pub fn run(plan: &Plan) -> Result<(), Error> {
+    let Plan { percent, n, longer, experiments, equal, lockstep, busy } = *plan;
+    let (size, pairing) = (size(longer), pairing(lockstep));
+    let installation = Installation::find()?;
+    let folder = scratch()?;
+    let object = compile(folder.path(), "delay.c", include_str!("../../c/delay.c"), &OBJECT)?;
     let pair = |turns: f64| [stack("delay", &object, 0.0), stack("delayed", &object, turns)];
     let _load = Load::start(busy)?;
-    let many = cpu_ratio(&places, &pair(MANY_TURNS), size, pairing, 20, 1)?.ratio;
+    let many = cpu_ratio(&installation, &pair(MANY_TURNS), size, pairing, 20, 1)?.ratio;
     let turns = (MANY_TURNS * (percent / 100.0) / (many - 1.0)).round();
     println!(
         "{MANY_TURNS} turns in 16 calls of malloc cost {:.1} % of cfrac's CPU; {percent} % are {turns} turns",
@@ -80,13 +90,13 @@ pub fn run(plan: &Plan) -> Result<(), BenchError> {
     );
     let (mut claimed, mut itself) = (0, 0);
     for experiment in 0..experiments {
-        let found = cpu_ratio(&places, &pair(turns), size, pairing, n, 100 + u64::from(experiment))?;
+        let found = cpu_ratio(&installation, &pair(turns), size, pairing, n, 100 + u64::from(experiment))?;
         claimed += u32::from(found.differs && found.ratio > 1.0);
         let claim = if found.differs { "" } else { "  not claimed" };
         println!("  {:.4} ({:.4} to {:.4}){claim}", found.ratio, found.low, found.high);
     }
     for experiment in 0..equal {
-        let found = cpu_ratio(&places, &pair(0.0), size, pairing, n, 200 + u64::from(experiment))?;
+        let found = cpu_ratio(&installation, &pair(0.0), size, pairing, n, 200 + u64::from(experiment))?;
         itself += u32::from(found.differs);
     }
     print_figure(

@@ -20,35 +20,44 @@ use heaptoll_launcher::Ended;
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use crate::BenchError;
+use crate::Error;
+use crate::installation::heaptoll;
 
 /// The longest array that Slurm takes by default.
 const ARRAY: usize = 1001;
 
 /// What to make.
+#[derive(Debug, clap::Args)]
 pub struct Size {
-    /// The folder that gets the plan and the shards.
-    pub folder: PathBuf,
-    /// Programs.
-    pub programs: u32,
-    /// Managers.
-    pub managers: u32,
-    /// Repetitions on each class of machines.
-    pub repetitions: u32,
-    /// Classes of machines; the second has a true difference.
-    pub classes: u32,
-    /// Repetitions of a shard.
-    pub each: u32,
-    /// Nodes.
-    pub nodes: u32,
-    /// What to measure with; the heaptoll next to this program without one.
-    pub heaptoll: Option<PathBuf>,
+    /// The folder that gets them; a million rows take 0.6 GB there
+    folder: PathBuf,
+    /// Programs
+    #[arg(long, default_value_t = 40)]
+    programs: u32,
+    /// Managers
+    #[arg(long, default_value_t = 10)]
+    managers: u32,
+    /// Repetitions on each class of machines
+    #[arg(long, default_value_t = 2500)]
+    repetitions: u32,
+    /// Classes of machines; the second has a true difference
+    #[arg(long, default_value_t = 1)]
+    classes: u32,
+    /// Repetitions of a shard
+    #[arg(long, default_value_t = 100)]
+    each: u32,
+    /// Nodes
+    #[arg(long, default_value_t = 20)]
+    nodes: u32,
+    /// The heaptoll to measure [default: the one next to this program]
+    #[arg(long)]
+    heaptoll: Option<PathBuf>,
 }
 
 /// Makes the files and measures the commands that read them.
-pub fn run(size: &Size) -> Result<(), BenchError> {
+pub fn run(size: &Size) -> Result<(), Error> {
     let folder = size.folder.join("shards");
-    std::fs::create_dir_all(&folder).map_err(BenchError::system("make the folder"))?;
+    std::fs::create_dir_all(&folder).map_err(Error::system("make the folder"))?;
     let plan = plan(size)?;
     let path = size.folder.join("exp.plan");
     plan.write(&path).map_err(unexpected)?;
@@ -71,7 +80,7 @@ pub fn run(size: &Size) -> Result<(), BenchError> {
 }
 
 /// Merges, reports and exports, and prints what each took.
-fn commands(size: &Size, shards: &Path) -> Result<(), BenchError> {
+fn commands(size: &Size, shards: &Path) -> Result<(), Error> {
     let all = size.folder.join("all.db");
     let word = |path: &Path| path.display().to_string();
     timed(size, "merge", &["merge".into(), word(&all), word(shards)])?;
@@ -84,17 +93,13 @@ fn commands(size: &Size, shards: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn timed(size: &Size, name: &str, words: &[String]) -> Result<(), BenchError> {
-    let next_to_it = || std::env::current_exe().map(|own| own.with_file_name("heaptoll"));
-    let heaptoll = match &size.heaptoll {
-        Some(path) => path.clone(),
-        None => next_to_it().map_err(BenchError::system("own path"))?,
-    };
+fn timed(size: &Size, name: &str, words: &[String]) -> Result<(), Error> {
+    let heaptoll = size.heaptoll.clone().map_or_else(heaptoll, Ok)?;
     let command = std::iter::once(heaptoll.into()).chain(words.iter().map(Into::into)).collect();
     let invocation = Invocation { command, ..Invocation::default() };
     let found = launch::run(&Places::find()?.launcher(), &invocation, &Interrupt::default())?;
     if found.ended != Ended::Exit(0) {
-        return Err(BenchError::Unexpected(format!("{name} ended {:?}: {}", found.ended, found.error_tail)));
+        return Err(Error::Unexpected(format!("{name} ended {:?}: {}", found.ended, found.error_tail)));
     }
     let usage = found.usage;
     println!(
@@ -107,7 +112,7 @@ fn timed(size: &Size, name: &str, words: &[String]) -> Result<(), BenchError> {
 }
 
 /// The plan; nothing of it can be run.
-fn plan(size: &Size) -> Result<Plan, BenchError> {
+fn plan(size: &Size) -> Result<Plan, Error> {
     let classes: Vec<MachineClass> = (0..size.classes)
         .map(|class| MachineClass { name: format!("class-{class}"), ..MachineClass::here() })
         .collect();
@@ -184,7 +189,7 @@ fn experiment(size: &Size) -> Experiment {
 }
 
 /// A row of a manager whose figures are `1 + number / 50` times those of the first.
-fn row(number: u32, repetition: u32) -> Result<Observation, BenchError> {
+fn row(number: u32, repetition: u32) -> Result<Observation, Error> {
     let cpu_s = 1.0 + f64::from(number) / 50.0;
     let fields = json!({
         "order": repetition * 1000 + number, "repetition": repetition, "phase": "timed", "program": program(0),
@@ -199,7 +204,7 @@ fn row(number: u32, repetition: u32) -> Result<Observation, BenchError> {
 }
 
 /// Writes the file of each shard.
-fn make(size: &Size, plan: &Plan, folder: &Path) -> Result<(), BenchError> {
+fn make(size: &Size, plan: &Plan, folder: &Path) -> Result<(), Error> {
     let template = size.folder.join("template.db");
     let described = Experiment { complete: true, ..plan.experiment.clone() };
     let store = Store::create(&template, &described).map_err(unexpected)?;
@@ -213,7 +218,7 @@ fn make(size: &Size, plan: &Plan, folder: &Path) -> Result<(), BenchError> {
     drop(store);
     for (number, planned) in (0..).zip(&plan.shards) {
         let path = folder.join(plan.file_name(number));
-        std::fs::copy(&template, &path).map_err(BenchError::system("copy the template"))?;
+        std::fs::copy(&template, &path).map_err(Error::system("copy the template"))?;
         let shard = Shard {
             plan: plan.identity.clone(),
             number,
@@ -230,10 +235,10 @@ fn make(size: &Size, plan: &Plan, folder: &Path) -> Result<(), BenchError> {
         let put = "UPDATE description SET value = ?1 WHERE key = 'settings'";
         connection.execute(put, [settings]).map_err(unexpected)?;
     }
-    std::fs::remove_file(&template).map_err(BenchError::system("remove the template"))
+    std::fs::remove_file(&template).map_err(Error::system("remove the template"))
 }
 
-fn open(path: &Path) -> Result<Connection, BenchError> {
+fn open(path: &Path) -> Result<Connection, Error> {
     let connection = Connection::open(path).map_err(unexpected)?;
     // Nothing has to survive a crash.
     let fast = "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;";
@@ -243,7 +248,7 @@ fn open(path: &Path) -> Result<Connection, BenchError> {
 
 /// Gives the template's rows to a part: its program, its repetitions, noise of 1 %, and on the second class of machines
 /// twice the CPU time of all managers but the first.
-fn change(path: &Path, part: &Part, size: &Size) -> Result<(), BenchError> {
+fn change(path: &Path, part: &Part, size: &Size) -> Result<(), Error> {
     let connection = open(path)?;
     let more = "DELETE FROM observation WHERE repetition >= ?1";
     connection.execute(more, [part.repetitions]).map_err(unexpected)?;
@@ -255,14 +260,14 @@ fn change(path: &Path, part: &Part, size: &Size) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn bytes(path: &Path) -> Result<u64, BenchError> {
-    std::fs::metadata(path).map(|file| file.len()).map_err(BenchError::system("read the size of a file"))
+fn bytes(path: &Path) -> Result<u64, Error> {
+    std::fs::metadata(path).map(|file| file.len()).map_err(Error::system("read the size of a file"))
 }
 
 /// Files below a folder and their bytes.
-fn total(folder: &Path) -> Result<(u64, u64), BenchError> {
+fn total(folder: &Path) -> Result<(u64, u64), Error> {
     let mut sum = (0, 0);
-    for entry in std::fs::read_dir(folder).map_err(BenchError::system("read a folder"))?.flatten() {
+    for entry in std::fs::read_dir(folder).map_err(Error::system("read a folder"))?.flatten() {
         let path = entry.path();
         let (files, length) = if path.is_dir() { total(&path)? } else { (1, bytes(&path)?) };
         sum = (sum.0 + files, sum.1 + length);
@@ -270,8 +275,8 @@ fn total(folder: &Path) -> Result<(u64, u64), BenchError> {
     Ok(sum)
 }
 
-fn unexpected(error: impl std::fmt::Display) -> BenchError {
-    BenchError::Unexpected(error.to_string())
+fn unexpected(error: impl std::fmt::Display) -> Error {
+    Error::Unexpected(error.to_string())
 }
 
 #[cfg(test)]

@@ -8,13 +8,14 @@ use heaptoll_experiment::own_cost;
 use heaptoll_experiment::places::Places;
 use heaptoll_statistics::median;
 
-use crate::{BenchError, print_figure};
+use crate::Error;
+use crate::table::print_figure;
 
 /// Rounds of each measurement.
 const ROUNDS: usize = 20;
 
 /// Time and memory above a bare fork and exec.
-pub fn own_cost() -> Result<(), BenchError> {
+pub fn own_cost() -> Result<(), Error> {
     let places = Places::find()?;
     let launcher = places.launcher();
     let runs: Result<Vec<Option<(f64, i64)>>, _> =
@@ -30,7 +31,7 @@ pub fn own_cost() -> Result<(), BenchError> {
         kib <= 1024.0,
     );
     let held = own_cost::launcher_memory(&launcher, &Interrupt::default())?
-        .ok_or_else(|| BenchError::Unexpected("the launcher's own memory could not be read".into()))?;
+        .ok_or_else(|| Error::Unexpected("the launcher's own memory could not be read".into()))?;
     print_figure(
         "the launcher's own pages, shared ones apart",
         format!("{} KiB ({} resident)", held.private, held.peak),
@@ -41,8 +42,8 @@ pub fn own_cost() -> Result<(), BenchError> {
 }
 
 /// Runs this program as a child with these arguments and returns what it printed, and what was measured.
-fn child(places: &Places, words: &[String]) -> Result<(f64, Finished), BenchError> {
-    let exe = std::env::current_exe().map_err(BenchError::system("own path"))?;
+fn child(places: &Places, words: &[String]) -> Result<(f64, Finished), Error> {
+    let exe = std::env::current_exe().map_err(Error::system("own path"))?;
     let mut command = vec![exe.into_os_string()];
     command.extend(words.iter().map(OsString::from));
     let invocation = Invocation { command, ..Invocation::default() };
@@ -50,15 +51,14 @@ fn child(places: &Places, words: &[String]) -> Result<(f64, Finished), BenchErro
     let output = String::from_utf8_lossy(&finished.output_head).trim().to_string();
     match output.parse::<f64>() {
         Ok(number) => Ok((number, finished)),
-        Err(_) => Err(BenchError::Unexpected(format!(
-            "{words:?} printed `{output}` and ended {:?}",
-            finished.ended
-        ))),
+        Err(_) => {
+            Err(Error::Unexpected(format!("{words:?} printed `{output}` and ended {:?}", finished.ended)))
+        }
     }
 }
 
 /// Memory and CPU against the children's own figures.
-pub fn truth() -> Result<(), BenchError> {
+pub fn truth() -> Result<(), Error> {
     let places = Places::find()?;
     // The case that popular tools get wrong: the measuring process itself is large.
     let fat = vec![1u8; 500 << 20];
@@ -78,8 +78,8 @@ pub fn truth() -> Result<(), BenchError> {
             worst.abs() <= 256.0,
         );
     }
-    let peak = |mib: usize| -> Result<f64, BenchError> {
-        let peaks: Result<Vec<f64>, BenchError> = (0..ROUNDS)
+    let peak = |mib: usize| -> Result<f64, Error> {
+        let peaks: Result<Vec<f64>, Error> = (0..ROUNDS)
             .map(|_| Ok(child(&places, &["touch".into(), mib.to_string()])?.1.usage.peak_rss_kib as f64))
             .collect();
         Ok(median(&peaks?))

@@ -2,7 +2,7 @@
 
 use heaptoll_statistics::median;
 
-use crate::held::Held;
+use super::held::Held;
 
 /// Sites whose error counts hold this share of what is in use, or more.
 pub const SHARE: f64 = 0.05;

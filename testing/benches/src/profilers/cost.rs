@@ -4,14 +4,15 @@
 use std::path::Path;
 use std::process::Command;
 
-use heaptoll_bench::{BenchError, child};
 use heaptoll_statistics::paired;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::profiler::Profiler;
-use crate::subject::Subject;
+use super::profiler::Profiler;
+use super::subject::Subject;
+use crate::installation::scratch;
+use crate::{Error, child};
 
 const VALGRIND: [&str; 5] = [
     "valgrind",
@@ -31,7 +32,7 @@ pub fn rows(
     subject: &Subject,
     runs: usize,
     seed: u64,
-) -> Result<Vec<[String; 2]>, BenchError> {
+) -> Result<Vec<[String; 2]>, Error> {
     let instructions = instructions(profiler, rates, subject)?;
     let times = times(profiler, rates, subject, runs, seed)?;
     Ok(instructions.into_iter().zip(times).map(|(count, time)| [count, time]).collect())
@@ -43,13 +44,13 @@ fn sampling(
     rate: Option<u64>,
     subject: &Subject,
     before: &[&str],
-) -> Result<(Command, tempfile::TempDir), BenchError> {
-    let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
+) -> Result<(Command, tempfile::TempDir), Error> {
+    let folder = scratch()?;
     Ok((profiler.sampling(subject, rate, before, folder.path())?, folder))
 }
 
-fn instructions(profiler: &Profiler, rates: &[u64], subject: &Subject) -> Result<Vec<String>, BenchError> {
-    let count = |rate| -> Result<Option<f64>, BenchError> {
+fn instructions(profiler: &Profiler, rates: &[u64], subject: &Subject) -> Result<Vec<String>, Error> {
+    let count = |rate| -> Result<Option<f64>, Error> {
         let (mut command, _folder) = sampling(profiler, rate, subject, &VALGRIND)?;
         let log = child::run(&mut command)?.errors;
         // `==123== I   refs:      4,567,890`, of env first and of the program that it becomes last.
@@ -60,11 +61,11 @@ fn instructions(profiler: &Profiler, rates: &[u64], subject: &Subject) -> Result
         return Ok(vec!["no valgrind".to_owned(); rates.len()]);
     }
     let base = count(None)?;
-    let ratio = |rate: &u64| -> Result<String, BenchError> {
+    let ratio = |rate: &u64| -> Result<String, Error> {
         let counts = base.zip(count(Some(*rate))?);
-        counts.map(|(base, sampled)| format!("{:.3}", sampled / base)).ok_or_else(|| {
-            BenchError::Unexpected(format!("valgrind counted no instructions of {}", subject.name))
-        })
+        counts
+            .map(|(base, sampled)| format!("{:.3}", sampled / base))
+            .ok_or_else(|| Error::Unexpected(format!("valgrind counted no instructions of {}", subject.name)))
     };
     rates.iter().map(ratio).collect()
 }
@@ -76,7 +77,7 @@ fn times(
     subject: &Subject,
     runs: usize,
     seed: u64,
-) -> Result<Vec<String>, BenchError> {
+) -> Result<Vec<String>, Error> {
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut logs = vec![Vec::new(); rates.len()];
     for round in 0..=runs {

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign;
 use heaptoll_profiles::{Frame, Measure, Profile};
 
-use heaptoll_bench::BenchError;
+use crate::Error;
 
 /// Frames by which a call site is known: the program's own innermost ones.
 const FRAMES: usize = 3;
@@ -25,10 +26,10 @@ impl Held {
     ///
     /// # Errors
     /// The profile cannot be read.
-    pub fn read(path: &Path, object: &str) -> Result<Held, BenchError> {
-        let found = foreign::profile(path, MEMORY).map_err(BenchError::profile(path))?;
-        let found =
-            found.ok_or_else(|| BenchError::Unexpected(format!("{} is no profile", path.display())))?;
+    pub fn read(path: &Path, object: &str) -> Result<Held, Error> {
+        let failed = |failure: Failure| Error::failed(path.display().to_string(), failure);
+        let found = foreign::profile(path, MEMORY).map_err(failed)?;
+        let found = found.ok_or_else(|| Error::Unexpected(format!("{} is no profile", path.display())))?;
         Ok(Held::of(&found.profile, object))
     }
 

@@ -4,15 +4,17 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heaptoll_bench::{BenchError, child};
 use heaptoll_experiment::places::Places;
 use heaptoll_sampling::layout::VARIABLE;
 use heaptoll_sampling::tool::{Folder, Settings};
 
-use crate::subject::Subject;
+use super::subject::Subject;
+use crate::compile::{OBJECT, compile};
+use crate::installation::heaptoll;
+use crate::{Error, child};
 
 /// Writes gperftools' sampled profile when the program ends; the library itself does so only on request.
-const DUMP: &str = include_str!("../c/gperftools_dump.cc");
+const DUMP: &str = include_str!("../../c/gperftools_dump.cc");
 /// Where Debian has gperftools' library, which has its profiler.
 const GPERFTOOLS: &str = "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4";
 
@@ -37,13 +39,8 @@ impl Profiler {
     ///
     /// # Errors
     /// The shim for gperftools does not compile though its headers are there.
-    pub fn all(
-        places: &Places,
-        peers: &Path,
-        folder: &Path,
-    ) -> Result<(Vec<Profiler>, Vec<String>), BenchError> {
-        let own = std::env::current_exe().map_err(BenchError::system("own path"))?;
-        let tool = own.with_file_name("heaptoll");
+    pub fn all(places: &Places, peers: &Path, folder: &Path) -> Result<(Vec<Profiler>, Vec<String>), Error> {
+        let tool = heaptoll()?;
         let mut found = vec![Profiler::Heaptoll { tool, layer: places.layer("sample") }];
         let mut lacking = Vec::new();
         let jemalloc = peers.join("jemalloc-prof.so");
@@ -58,7 +55,7 @@ impl Profiler {
         match Path::new("/usr/include/gperftools/malloc_extension.h").exists()
             && Path::new(GPERFTOOLS).exists()
         {
-            true => found.push(Profiler::Gperftools(compile_dump(folder)?)),
+            true => found.push(Profiler::Gperftools(compile(folder, "gperftools_dump.cc", DUMP, &OBJECT)?)),
             false => {
                 lacking.push("gperftools is not there: apt-get install libgoogle-perftools-dev".to_owned())
             }
@@ -85,7 +82,7 @@ impl Profiler {
         mean_bytes: u64,
         seed: u64,
         folder: &Path,
-    ) -> Result<PathBuf, BenchError> {
+    ) -> Result<PathBuf, Error> {
         let path = folder.join(format!("profile-{seed}"));
         match self {
             Profiler::Heaptoll { tool, .. } => {
@@ -123,7 +120,7 @@ impl Profiler {
         mean_bytes: Option<u64>,
         before: &[&str],
         folder: &Path,
-    ) -> Result<Command, BenchError> {
+    ) -> Result<Command, Error> {
         let mut settings: Vec<OsString> = Vec::new();
         let mut set = |name: &str, value: OsString| {
             let mut word = OsString::from(format!("{name}="));
@@ -134,7 +131,7 @@ impl Profiler {
             (Profiler::Heaptoll { .. }, None) => {}
             (Profiler::Heaptoll { layer, .. }, Some(mean_bytes)) => {
                 let run = Settings { mean_bytes, seed: Some(1), awake: true };
-                Folder::create(folder, run).map_err(BenchError::system("make the layer's files"))?;
+                Folder::create(folder, run).map_err(Error::system("make the layer's files"))?;
                 set("LD_PRELOAD", layer.into());
                 set(&VARIABLE.to_string_lossy(), folder.into());
             }
@@ -173,23 +170,14 @@ fn jemalloc(mean_bytes: u64) -> String {
 }
 
 /// The profile that jemalloc named itself: `PREFIX.PID.0.f.heap`.
-fn dumped(folder: &Path, prefix: &Path) -> Result<PathBuf, BenchError> {
+fn dumped(folder: &Path, prefix: &Path) -> Result<PathBuf, Error> {
     let start = format!("{}.", prefix.file_name().unwrap_or_default().to_string_lossy());
-    let files = std::fs::read_dir(folder).map_err(BenchError::system(folder.display().to_string()))?;
+    let files = std::fs::read_dir(folder).map_err(Error::system(folder.display().to_string()))?;
     let found = files.filter_map(Result::ok).map(|file| file.path()).find(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with(&start) && name.ends_with(".heap")
     });
     found.ok_or_else(|| {
-        BenchError::Unexpected(format!("jemalloc left no {start}*.heap: is it built with --enable-prof?"))
+        Error::Unexpected(format!("jemalloc left no {start}*.heap: is it built with --enable-prof?"))
     })
-}
-
-fn compile_dump(folder: &Path) -> Result<PathBuf, BenchError> {
-    let (source, object) = (folder.join("gperftools_dump.cc"), folder.join("libgperftools-dump.so"));
-    std::fs::write(&source, DUMP).map_err(BenchError::system("write gperftools_dump.cc"))?;
-    let mut compiler = Command::new("c++");
-    compiler.args(["-O2", "-shared", "-fPIC", "-o"]).args([&object, &source]);
-    child::run(&mut compiler)?;
-    Ok(object)
 }

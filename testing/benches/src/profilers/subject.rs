@@ -5,11 +5,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use heaptoll_bench::{BenchError, child};
-use heaptoll_catalog::{Catalog, Prepared, Size};
-use heaptoll_experiment::places::Places;
+use heaptoll_catalog::{Prepared, Size};
 
-const SOURCE: &str = include_str!("../c/sites.c");
+use crate::Error;
+use crate::compile::compile;
+use crate::installation::Installation;
+
+const SOURCE: &str = include_str!("../../c/sites.c");
 /// How the planted program allocates.
 const PLANTED: [&str; 3] = ["even", "mixed", "churn"];
 /// Of the catalog.
@@ -39,14 +41,13 @@ impl Subject {
     ///
     /// # Errors
     /// Its input cannot be opened.
-    pub fn command(&self, before: &[&str]) -> Result<Command, BenchError> {
+    pub fn command(&self, before: &[&str]) -> Result<Command, Error> {
         let mut words = before.iter().map(PathBuf::from).chain(self.words.iter().cloned());
-        let first =
-            words.next().ok_or_else(|| BenchError::Unexpected(format!("{} has no command", self.name)))?;
+        let first = words.next().ok_or_else(|| Error::Unexpected(format!("{} has no command", self.name)))?;
         let mut command = Command::new(first);
         command.args(words).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(match &self.stdin {
-            Some(path) => File::open(path).map_err(BenchError::system(path.display().to_string()))?.into(),
+            Some(path) => File::open(path).map_err(Error::system(path.display().to_string()))?.into(),
             None => Stdio::null(),
         });
         Ok(command)
@@ -82,20 +83,11 @@ impl Subjects {
     ///
     /// # Errors
     /// No compiler, or a program is not installed.
-    pub fn prepare(places: &Places, folder: &Path, seed: u64) -> Result<Subjects, BenchError> {
-        let (source, program) = (folder.join("sites.c"), folder.join("sites"));
-        std::fs::write(&source, SOURCE).map_err(BenchError::system("write sites.c"))?;
-        let mut compiler = Command::new("cc");
-        compiler.args(["-std=gnu11", "-O2", "-g", "-fno-builtin-malloc", "-o"]).args([&program, &source]);
-        child::run(&mut compiler)?;
-        let catalog = Catalog::load(&places.catalog())?;
-        let folders = heaptoll_catalog::Places {
-            bin: places.programs(),
-            added: Places::added(),
-            inputs_cache: Places::inputs(),
-        };
-        let of_catalog = |name: &str, size: Size| -> Result<Subject, BenchError> {
-            Ok(Subject::of_catalog(catalog.find(name)?.prepare(size, &folders)?))
+    pub fn prepare(installation: &Installation, folder: &Path, seed: u64) -> Result<Subjects, Error> {
+        let options = ["-std=gnu11", "-O2", "-g", "-fno-builtin-malloc"];
+        let program = compile(folder, "sites.c", SOURCE, &options)?;
+        let of_catalog = |name: &str, size: Size| -> Result<Subject, Error> {
+            Ok(Subject::of_catalog(installation.program(name, size)?))
         };
         let mut profiled: Vec<Subject> =
             PLANTED.iter().map(|mode| Subject::planted(&program, mode, seed)).collect();

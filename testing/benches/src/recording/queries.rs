@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use heaptoll_bench::child;
 use heaptoll_catalog::Size;
 
-use crate::installation::Installation;
-use crate::{BenchError, print_figure};
+use super::commands::{heaptoll, recorded};
+use crate::installation::{Installation, scratch};
+use crate::table::print_figure;
+use crate::{Error, child};
 
 /// A product of two primes of 21 and 22 digits.
 const NUMBER: &str = "499304109286205715972354797417733033431131";
@@ -21,43 +22,43 @@ const DRIVER: f64 = 5.0;
 ///
 /// # Errors
 /// A step fails.
-pub fn run() -> Result<(), BenchError> {
+pub fn run() -> Result<(), Error> {
     let installation = Installation::find()?;
-    let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
+    let folder = scratch()?;
     let trace = folder.path().join("trace");
-    let mut program = installation.prepare("cfrac", Size::Full)?;
+    let mut program = installation.program("cfrac", Size::Full)?;
     if let Some(number) = program.command.last_mut() {
         *number = NUMBER.into();
     }
-    let took = child::run(&mut installation.recorded(&program, &trace, &[])?)?;
+    let took = child::run(&mut recorded(&program, &trace, &[])?)?;
     let events = heaptoll_trace::tables(&trace)?.ending.map_or(0, |ending| ending.events) as f64;
     print_figure(
         "events of cfrac recorded",
-        &format!("{:.0} M in {:.1} s", events / 1e6, took.wall_s),
+        format!("{:.0} M in {:.1} s", events / 1e6, took.wall_s),
         ">= 100 M",
         events >= 1e8,
     );
     for command in ["stat", "lifetimes"] {
-        let took = child::run(installation.heaptoll(&[command]).arg(&trace))?;
+        let took = child::run(heaptoll(&[command])?.arg(&trace))?;
         let speed = events / took.wall_s;
         print_figure(
             &format!("{command}, events a second"),
-            &format!("{:.0} M", speed / 1e6),
+            format!("{:.0} M", speed / 1e6),
             ">= 20 M",
             speed >= SPEED,
         );
         let mib = took.peak_rss_kib as f64 / 1024.0;
         print_figure(
             &format!("{command}, peak memory"),
-            &format!("{mib:.0} MiB"),
+            format!("{mib:.0} MiB"),
             "<= 256 MiB",
             mib <= MEMORY,
         );
     }
-    let own = replay(&installation, &trace, &folder.path().join("replay.json"))?;
+    let own = replay(&trace, &folder.path().join("replay.json"))?;
     print_figure(
         "replay driver, its own cost an operation",
-        &format!("{own:.1} ns"),
+        format!("{own:.1} ns"),
         "<= 5 ns",
         own <= DRIVER,
     );
@@ -65,13 +66,13 @@ pub fn run() -> Result<(), BenchError> {
 }
 
 /// Replays under glibc, and returns the driver's own ns an operation as it reports.
-fn replay(installation: &Installation, trace: &Path, json: &Path) -> Result<f64, BenchError> {
-    let mut command = installation.heaptoll(&["replay", "-m", "glibc", "-n", "1", "--json"]);
+fn replay(trace: &Path, json: &Path) -> Result<f64, Error> {
+    let mut command = heaptoll(&["replay", "-m", "glibc", "-n", "1", "--json"])?;
     let took = child::run(command.arg(json).arg(trace))?;
     println!("replay under glibc and the null manager took {:.1} s", took.wall_s);
-    let text = std::fs::read_to_string(json).map_err(BenchError::system("the replay's figures"))?;
+    let text = std::fs::read_to_string(json).map_err(Error::system("the replay's figures"))?;
     let value: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| BenchError::Unexpected(error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| Error::Unexpected(error.to_string()))?;
     let own = value["own_ns"].as_f64();
-    own.ok_or_else(|| BenchError::Unexpected("the replay does not report what its driver costs".into()))
+    own.ok_or_else(|| Error::Unexpected("the replay does not report what its driver costs".into()))
 }

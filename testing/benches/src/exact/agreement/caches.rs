@@ -16,10 +16,11 @@ use heaptoll_units::number;
 
 use super::options::Options;
 use crate::Error;
-use crate::profiled;
-use crate::setup::Setup;
-use crate::table::{difference, per_cent, print};
-use crate::traced::{self, Run};
+use crate::exact::difference::{difference, per_cent};
+use crate::exact::profiled;
+use crate::exact::setup::Setup;
+use crate::exact::traced::{self, Run};
+use crate::table::table;
 
 /// Bytes of a line in all caches.
 const LINE: u64 = 64;
@@ -54,8 +55,9 @@ pub fn run(
             comparison.add(program, manager)?;
         }
     }
+    let agreed = comparison.agreed;
     comparison.show();
-    Ok(comparison.agreed)
+    Ok(agreed)
 }
 
 /// Rows of the two tables, and whether all figures agree so far.
@@ -122,7 +124,7 @@ impl Comparison<'_> {
     }
 
     /// Prints both tables.
-    fn show(&self) {
+    fn show(self) {
         let headings = [
             "program",
             "manager",
@@ -134,7 +136,7 @@ impl Comparison<'_> {
             "system calls change",
             "and miss themselves",
         ];
-        print(&headings, 3, &self.rows);
+        println!("{}", table(&headings, 3, self.rows));
         println!(
             "\nThe same runs: references (a store that an instruction makes where it has just loaded is none to cachegrind), \
              and misses of the last level, 1 MB, 16-way (cachegrind's is shared with instructions, whose misses come last)"
@@ -151,7 +153,7 @@ impl Comparison<'_> {
             "ours, difference",
             "LL misses of instructions",
         ];
-        print(&headings, 2, &self.totals);
+        println!("{}", table(&headings, 2, self.totals));
         println!();
     }
 }

@@ -8,10 +8,11 @@ use heaptoll_units::number;
 
 use super::options::Options;
 use crate::Error;
-use crate::profiled::{self, Profiled};
-use crate::setup::Setup;
-use crate::table::{difference, per_cent, print};
-use crate::traced::{self, Count, Routines, Run};
+use crate::exact::difference::{difference, per_cent};
+use crate::exact::profiled::{self, Profiled};
+use crate::exact::setup::Setup;
+use crate::exact::traced::{self, Count, Routines, Run};
+use crate::table::table;
 
 /// Compares all programs under all managers. False if one is off by more than the tolerance.
 ///
@@ -41,7 +42,7 @@ pub fn run(
     }
     let headings =
         ["program", "manager", "in", "calls", "callgrind's", "instructions", "callgrind's", "off by %"];
-    print(&headings, 3, &rows);
+    println!("{}", table(&headings, 3, rows));
     println!();
     Ok(agreed)
 }

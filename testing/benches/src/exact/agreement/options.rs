@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::setup::Choice;
+use crate::exact::setup::Choice;
 
 /// The command line of `agreement`.
 #[derive(Debug, clap::Args)]
