@@ -1,4 +1,5 @@
-//! The pages of the book: each is in its summary, and each link in them leads to a file and a heading that exist.
+//! The pages of the book: each is in its summary, and each link in them leads to a file and a heading that exist. So does
+//! each path that pages for contributors name.
 //! Links with a scheme (`https:`) are left alone: the check needs no network.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,8 @@ const SUMMARY: &str = "docs/SUMMARY.md";
 const README: &str = "README.md";
 /// Pages outside the book that lead into it.
 const OUTSIDE: [&str; 2] = [README, "CONTRIBUTING.md"];
+/// Where pages for contributors begin.
+const FOR_CONTRIBUTORS: [&str; 2] = ["docs/contributing/", "CONTRIBUTING.md"];
 /// The pages that `make reference` writes: they are not in the repository, so only the summary links to them.
 const GENERATED: [&str; 2] = ["docs/reference/options.md", "docs/reference/json-fields.md"];
 /// The most lines of the README: what does not fit is in the book.
@@ -27,6 +30,8 @@ struct Page {
     anchors: BTreeSet<String>,
     /// Destinations and their lines.
     links: Vec<(usize, String)>,
+    /// Words of code with a slash, and their lines.
+    paths: Vec<(usize, String)>,
 }
 
 /// Pages by their paths from the root.
@@ -61,6 +66,14 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
             Some(Finding { path: path.clone(), line: *line, text })
         };
         findings.extend(page.links.iter().filter_map(broken));
+        if FOR_CONTRIBUTORS.iter().any(|start| path.starts_with(start)) {
+            let gone = page.paths.iter().filter(|(_, named)| is_gone(root, named));
+            findings.extend(gone.map(|(line, named)| Finding {
+                path: path.clone(),
+                line: *line,
+                text: format!("names `{named}`, which does not exist"),
+            }));
+        }
     }
     findings.extend(unlisted(&pages));
     Ok(findings)
@@ -70,12 +83,11 @@ fn parsed(text: &str) -> Page {
     let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH;
     let mut page = Page::default();
     let mut heading: Option<String> = None;
+    let mut in_block = false;
     for (event, place) in Parser::new_ext(text, options).into_offset_iter() {
         match event {
             Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                let before = text.get(..place.start).unwrap_or_default();
-                let line = before.matches('\n').count() + 1;
-                page.links.push((line, dest_url.into_string()));
+                page.links.push((line_of(text, place.start), dest_url.into_string()));
             }
             Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
             Event::End(TagEnd::Heading(_)) => {
@@ -84,15 +96,38 @@ fn parsed(text: &str) -> Page {
                     page.anchors.insert(anchor);
                 }
             }
-            Event::Text(part) | Event::Code(part) => {
+            Event::Start(Tag::CodeBlock(_)) => in_block = true,
+            Event::End(TagEnd::CodeBlock) => in_block = false,
+            Event::Text(ref part) | Event::Code(ref part) => {
                 if let Some(title) = &mut heading {
-                    title.push_str(&part);
+                    title.push_str(part);
+                }
+                if in_block || matches!(event, Event::Code(_)) {
+                    let words =
+                        part.split_whitespace().map(|word| word.trim_end_matches([',', ';', ':', ')']));
+                    let paths = words.filter(|word| word.contains('/'));
+                    page.paths.extend(paths.map(|word| (line_of(text, place.start), word.to_owned())));
                 }
             }
             _ => {}
         }
     }
     page
+}
+
+/// The line, from 1, of a place in a text.
+fn line_of(text: &str, place: usize) -> usize {
+    text.get(..place).unwrap_or_default().matches('\n').count() + 1
+}
+
+/// Whether a word is a path from a folder of the repository that leads nowhere. A part in capitals stands for names, and
+/// what is built is no part of the repository.
+fn is_gone(root: &Path, word: &str) -> bool {
+    let stem = |part: &Path| part.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let is_name = |part: &&Path| stem(part).chars().any(char::is_lowercase);
+    let path: std::path::PathBuf = Path::new(word).iter().map(Path::new).take_while(is_name).collect();
+    let first = path.iter().next().filter(|first| *first != "target");
+    first.is_some_and(|first| root.join(first).is_dir()) && !root.join(path).exists()
 }
 
 /// The anchor that GitHub gives a heading: letters, digits, `_` and `-` in lower case, `-` for a space, and a number
@@ -237,6 +272,18 @@ mod tests {
             findings(&[(SUMMARY, summary)]),
             ["docs/SUMMARY.md:2: `questions/one.md` is listed already"]
         );
+    }
+
+    #[test]
+    fn a_path_that_a_page_for_contributors_names_exists() {
+        let page = "Write `docs/questions/one.md`, `docs/questions/NAME.md`, `docs/new/x.md` or `other/x`.\n\n\
+                    ```\ndocs/SUMMARY.md, docs/gone/\n```\n";
+        let summary = "- [One](questions/one.md)\n- [Places](contributing/places.md)\n";
+        let expected = [
+            "docs/contributing/places.md:1: names `docs/new/x.md`, which does not exist",
+            "docs/contributing/places.md:4: names `docs/gone/`, which does not exist",
+        ];
+        assert_eq!(findings(&[(SUMMARY, summary), ("docs/contributing/places.md", page)]), expected);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Checks of the repository itself, which no compiler makes: that names and comments use the words of
 //! docs/reference/glossary.md, that folders depend on each other in one direction, that no modules of a crate use each
-//! other in a circle and some only those below them, that files and functions are short, that a user's sentences are too, and that the links of the book lead somewhere.
+//! other in a circle and some only those below them, that files and functions are short and all code keeps a budget, that
+//! a user's sentences are short too, and that the links of the book lead somewhere.
 
 pub mod book;
+mod budget;
 pub mod code;
 pub mod error;
 pub mod folders;

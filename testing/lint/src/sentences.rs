@@ -11,15 +11,11 @@ use syn::visit::Visit;
 
 use crate::{Finding, source};
 
-/// Crates of the tool have their own folder below this one.
-const FOLDER: &str = "crates";
+/// Crates of the tool and of the laboratory have their own folders below these.
+const FOLDERS: [&str; 2] = ["crates", "lab"];
 /// What only developers or programs read.
-const NOT_FOR_USERS: [&str; 4] = [
-    "crates/catalog/src/generate",
-    "crates/scratch",
-    "crates/originals",
-    "crates/reftrace-host",
-];
+const NOT_FOR_USERS: [&str; 4] =
+    ["crates/catalog/src/generate", "crates/scratch", "crates/originals", "crates/reftrace-host"];
 /// The most words of a sentence.
 const WORDS: usize = 25;
 /// Fewer words than this are a name or a heading, in which no turn is looked for.
@@ -63,7 +59,8 @@ pub fn check(file: &Path, text: &str, syntax: &syn::File) -> Vec<Finding> {
 fn is_checked(file: &Path) -> bool {
     let is_source = file.iter().nth(2).is_some_and(|part| part == "src");
     let is_test = file.iter().any(|part| part == "tests.rs" || part == "testing.rs");
-    let is_ours = file.starts_with(FOLDER) && !NOT_FOR_USERS.iter().any(|folder| file.starts_with(folder));
+    let is_in = |folders: &[&str]| folders.iter().any(|folder| file.starts_with(folder));
+    let is_ours = is_in(&FOLDERS) && !is_in(&NOT_FOR_USERS);
     is_ours && is_source && !is_test
 }
 

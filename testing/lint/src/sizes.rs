@@ -1,5 +1,6 @@
-//! Sizes of the Rust code: lines of a file without its tests, and lines of a function. What is over the limits of
-//! `testing/lint/sizes.toml` is listed there with a reason, or is a finding. Files of tests have no limits.
+//! Sizes of the Rust code: lines of a file without its tests, lines of a function, and the [budget](crate::budget) of
+//! all. What is over the limits of `testing/lint/sizes.toml` is listed there with a reason, or is a finding. Files of tests
+//! have no limits.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,14 @@ use serde::Deserialize;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
+use crate::budget::Budget;
 use crate::{Error, Finding, source};
 
 /// Where the limits are, from the repository's root.
 pub const LIMITS: &str = "testing/lint/sizes.toml";
+
+/// The line of that file after which the budget is, which [`write`] writes.
+const BUDGET: &str = "# The budget. After lines have gone: WRITE_SIZES=1 cargo test -p heaptoll-lint sizes\n";
 
 /// Limits in lines, and what is known to be over them.
 #[derive(Deserialize)]
@@ -21,6 +26,8 @@ struct Limits {
     function: usize,
     #[serde(default)]
     exception: Vec<Exception>,
+    #[serde(default)]
+    budget: Budget,
 }
 
 #[derive(Deserialize)]
@@ -47,18 +54,35 @@ pub fn check(root: &Path, folders: &[PathBuf], measured: &[(Sizes, PathBuf)]) ->
     let mut limits = parsed(&text).map_err(|message| Error::rules(&path, message))?;
     let tests: BTreeSet<PathBuf> = measured.iter().flat_map(|(sizes, _)| sizes.tests.clone()).collect();
     let mut findings = Vec::new();
+    let mut code = Vec::new();
     for (sizes, file) in measured.iter().filter(|(_, file)| !is_of(&tests, file)) {
         findings.extend(limits.broken_by(&file.to_string_lossy(), sizes));
+        code.push((file.as_path(), sizes.code));
     }
     findings.extend(limits.unused(folders));
+    if folders.is_empty() {
+        if std::env::var_os("WRITE_SIZES").is_some() {
+            write(&path, &text, &limits.budget.lowered(code.iter().copied()))?;
+        }
+        let finding = |text| Finding { path: LIMITS.to_string(), line: 0, text };
+        findings.extend(limits.budget.broken_by(code).into_iter().map(finding));
+    }
     Ok(findings)
+}
+
+/// Writes the budget into the file of limits, whose text is as yet this.
+fn write(path: &Path, text: &str, budget: &Budget) -> Result<(), Error> {
+    let limits = text.split_once(BUDGET).map_or(text, |(limits, _)| limits);
+    let budget = toml::to_string_pretty(&std::collections::BTreeMap::from([("budget", budget)]));
+    let budget = budget.map_err(|error| Error::rules(path, error))?;
+    std::fs::write(path, format!("{limits}{BUDGET}{budget}")).map_err(Error::read(path))
 }
 
 fn parsed(text: &str) -> Result<Limits, String> {
     let limits: Limits = toml::from_str(text).map_err(|e| e.to_string())?;
     match limits.exception.iter().find(|one| one.reason.is_empty()) {
         Some(one) => Err(format!("{} is an exception without a reason", one.label())),
-        None => Ok(limits),
+        None => limits.budget.fault().map_or(Ok(limits), Err),
     }
 }
 
@@ -120,6 +144,8 @@ impl Exception {
 pub struct Sizes {
     /// Lines of the file without its tests.
     lines: usize,
+    /// Of these, without blank lines and comments.
+    code: usize,
     functions: Vec<Function>,
     /// Modules for tests in files of their own, without `.rs`, from the repository's root.
     tests: Vec<PathBuf>,
@@ -139,24 +165,31 @@ pub fn measure(file: &Path, text: &str, syntax: &syn::File) -> Sizes {
         Some("lib" | "main" | "mod") | None => folder.clone(),
         Some(stem) => folder.join(stem),
     };
-    let sizes = Sizes { lines: text.lines().count(), ..Sizes::default() };
-    let mut visitor = Items { folder, modules, sizes };
+    let mut visitor =
+        Items { folder, modules, lines: text.lines().map(Some).collect(), sizes: Sizes::default() };
     visitor.visit_file(syntax);
-    visitor.sizes
+    let Items { lines, mut sizes, .. } = visitor;
+    sizes.lines = lines.iter().flatten().count();
+    let is_code = |line: &&&str| !line.trim().is_empty() && !line.trim_start().starts_with("//");
+    sizes.code = lines.iter().flatten().filter(is_code).count();
+    sizes
 }
 
-struct Items {
+struct Items<'a> {
     /// The file's folder, from which `#[path]` is.
     folder: PathBuf,
     /// Where the modules of the file are.
     modules: PathBuf,
+    /// Lines of the file; none where a test is.
+    lines: Vec<Option<&'a str>>,
     sizes: Sizes,
 }
 
-impl Items {
+impl Items<'_> {
     fn leave_out(&mut self, item: &syn::Item) {
         let span = item.span();
-        self.sizes.lines -= span.end().line - span.start().line + 1;
+        let lines = self.lines.get_mut(span.start().line - 1..span.end().line);
+        lines.unwrap_or_default().fill(None);
         if let syn::Item::Mod(module) = item
             && module.content.is_none()
         {
@@ -176,7 +209,7 @@ impl Items {
     }
 }
 
-impl<'ast> Visit<'ast> for Items {
+impl<'ast> Visit<'ast> for Items<'_> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
         if source::attributes(item).iter().any(source::is_for_tests_only) {
             self.leave_out(item);
@@ -240,7 +273,9 @@ mod tests {
     fn a_file_is_measured_without_its_tests() {
         assert_eq!(sizes(LONG).lines, 6);
         let text = "fn f() {}\n\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n#[cfg(test)]\nuse x::y;\n";
-        assert_eq!(sizes(text).lines, 2);
+        assert_eq!((sizes(text).lines, sizes(text).code), (2, 1));
+        let commented = "//! About.\n\n/// A function.\nfn f() {\n    // Nothing.\n}\n";
+        assert_eq!((sizes(commented).lines, sizes(commented).code), (6, 2));
         assert_eq!(sizes(text).functions.len(), 1, "functions of tests have no limit");
         assert_eq!(sizes("#[cfg(any(test, feature = \"made\"))]\nmod made {\n}\n").lines, 3);
     }
@@ -296,7 +331,10 @@ mod tests {
         let found = broken(&format!("file = 6\nfunction = 2{EXCEPTIONS}"), LONG);
         assert_eq!(found, ["testing/lint/sizes.toml: x/src/a.rs keeps the limits: remove the exception"]);
         let found = broken(&format!("file = 5\nfunction = 3{EXCEPTIONS}"), LONG);
-        assert_eq!(found, ["testing/lint/sizes.toml: `f` in x/src/a.rs keeps the limits: remove the exception"]);
+        assert_eq!(
+            found,
+            ["testing/lint/sizes.toml: `f` in x/src/a.rs keeps the limits: remove the exception"]
+        );
     }
 
     #[test]
