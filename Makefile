@@ -235,7 +235,7 @@ run-tests:
 	@$(IN_STAGE) $(LINTED) PROPTEST_RNG_ALGORITHM=xs scripts/tests.d/fast.py $(TARGET)/parts $(JOBS) $(addprefix $(BUILT)/,tool preload)
 
 # Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds,
-# next to the staged build, where tests look for them (crates/staged). Building all takes 40 CPU seconds, so `make test`
+# next to the staged build, where tests look for them (testing/staged). Building all takes 40 CPU seconds, so `make test`
 # has Tithe alone.
 CHECKED := $(TARGET)/checked
 

@@ -204,7 +204,7 @@ fn debian_pairs(out: &Path) -> Result<Vec<Pair>, Error> {
 
 /// A tight loop of ours, the bundled cfrac, and two interpreters of Debian's.
 fn workloads(project: &Path, dir: &Path) -> Result<Vec<Workload>, Error> {
-    let scripts = project.join("benches/fairness");
+    let scripts = project.join("testing/benches/fairness");
     let cfrac = project.join("programs/cfrac");
     let mut sources = Vec::new();
     for entry in std::fs::read_dir(&cfrac).context("read", &cfrac)? {

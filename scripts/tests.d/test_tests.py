@@ -41,20 +41,20 @@ def script(case, text):
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"#!/bin/sh\n{text}\n")
     os.chmod(path, stat.S_IRWXU)
-    return binaries.Binary("lint", "some", path)
+    return binaries.Binary("testing/lint", "some", path)
 
 
 class Runs(unittest.TestCase):
     def test_it_runs_in_its_packages_folder(self):
         done = binaries.run(script(self, 'pwd; echo "$CARGO_MANIFEST_DIR $RUST_TEST_THREADS $*"'), ["--exact"], threads=2)
-        folder = str(binaries.ROOT / "lint")
+        folder = str(binaries.ROOT / "testing/lint")
         self.assertEqual(done.output, f"{folder}\n{folder} 2 --exact\n")
         self.assertEqual((done.passed, done.failed), (1, 0))
 
     def test_a_signal_is_named(self):
         done = binaries.run(script(self, "kill -9 $$"))
         self.assertEqual((done.passed, done.failed), (0, 1))
-        self.assertIn("lint some was ended by signal 9", done.output)
+        self.assertIn("testing/lint some was ended by signal 9", done.output)
 
     def test_what_children_use_is_counted(self):
         done = binaries.run(script(self, "(i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done)"))
@@ -62,7 +62,7 @@ class Runs(unittest.TestCase):
 
     def test_a_list_has_the_tests_alone(self):
         def message(**fields):
-            plain = {"reason": "compiler-artifact", "manifest_path": str(binaries.ROOT / "lint/Cargo.toml")}
+            plain = {"reason": "compiler-artifact", "manifest_path": str(binaries.ROOT / "testing/lint/Cargo.toml")}
             return json.dumps({**plain, "profile": {"test": True}, **fields})
 
         file = tempfile.NamedTemporaryFile("w", encoding="utf-8")
@@ -73,7 +73,7 @@ class Runs(unittest.TestCase):
         print(message(executable=None, target=kind("lib")), file=file)
         print(message(executable="/c", target=kind("bin"), profile={"test": False}), file=file)
         print(json.dumps({"reason": "build-finished", "success": True}), file=file, flush=True)
-        self.assertEqual([str(binary) for binary in binaries.listed(file.name)], ["lint rules", "lint unit-tests"])
+        self.assertEqual([str(binary) for binary in binaries.listed(file.name)], ["testing/lint rules", "testing/lint unit-tests"])
 
 
 class Failures(unittest.TestCase):
@@ -106,13 +106,13 @@ class Slow(unittest.TestCase):
     LIST = """# Why.
 [[part]]
 name = "one"
-tests = ["lint rules slow::"]
+tests = ["testing/lint rules slow::"]
 inputs = ["a/**", "b.rs"]
 passed = ""
 
 [[part]]
 name = "two"
-tests = ["lint rules"]
+tests = ["testing/lint rules"]
 inputs = ["c/*"]
 passed = ""
 """
@@ -163,16 +163,16 @@ passed = ""
         self.assertEqual(self.file.read_text(encoding="utf-8"), '0123"'.join(self.LIST.rsplit('"', 1)))
 
     def test_a_binary_that_is_not_there_is_refused_and_patterns_select_its_tests(self):
-        built = [binaries.Binary("lint", "rules", "/a")]
-        self.assertEqual(slow.binary_of("lint rules slow::", built), (built, ["slow::"]))
-        with self.assertRaisesRegex(slow.Refused, "no test binary 'lint other'"):
-            slow.binary_of("lint other", built)
+        built = [binaries.Binary("testing/lint", "rules", "/a")]
+        self.assertEqual(slow.binary_of("testing/lint rules slow::", built), (built, ["slow::"]))
+        with self.assertRaisesRegex(slow.Refused, "no test binary 'testing/lint other'"):
+            slow.binary_of("testing/lint other", built)
 
     def test_without_a_pattern_all_tests_of_a_binary_run(self):
         binary = script(self, 'echo "test result: ok. 2 passed; 0 failed; 0 ignored"; test $# = 0')
         with contextlib.redirect_stdout(io.StringIO()):
-            self.assertTrue(slow.run_part({"tests": ["lint some"]}, [binary]))
-            self.assertFalse(slow.run_part({"tests": ["lint some a::"]}, [binary]))
+            self.assertTrue(slow.run_part({"tests": ["testing/lint some"]}, [binary]))
+            self.assertFalse(slow.run_part({"tests": ["testing/lint some a::"]}, [binary]))
 
     def test_each_part_of_the_list_has_inputs_and_ignored_tests(self):
         for name, part in slow.parts(slow.FILE).items():

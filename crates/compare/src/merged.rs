@@ -22,7 +22,7 @@ struct Class {
 ///
 /// # Errors
 /// The file is damaged.
-pub fn document(reader: &Reader, extras: Extras) -> Result<Document, StoreError> {
+pub fn document(reader: &Reader, extras: Extras, is_page: bool) -> Result<Document, StoreError> {
     let described = reader.description()?;
     let programs: Vec<String> = described.programs.iter().map(|program| program.name.clone()).collect();
     let mut classes: Vec<Class> = described
@@ -38,8 +38,7 @@ pub fn document(reader: &Reader, extras: Extras) -> Result<Document, StoreError>
         })
         .collect();
     // Bounds take as long as the rest: a page has them, and so have curves over heaps.
-    let bounds =
-        extras.bounds || extras.invocations || described.stacks.iter().any(|stack| stack.heap.is_some());
+    let bounds = extras.bounds || is_page || described.stacks.iter().any(|stack| stack.heap.is_some());
     for program in &programs {
         for (class, experiment) in classes.iter_mut().zip(of_program(reader, &described, program)?) {
             let repetitions = class.described.settings.repetitions;
@@ -98,8 +97,7 @@ mod tests {
     use heaptoll_report::terminal::{Style, render_document};
 
     /// With all that a document can have.
-    const EXTRAS: Extras =
-        Extras { bounds: true, collections: true, explain: true, invocations: true, sections_before: 0 };
+    const EXTRAS: Extras = Extras { bounds: true, collections: true, explain: true, sections_before: 0 };
 
     fn plain() -> Style {
         Style { color: false, width: None, unicode: true }
@@ -134,7 +132,7 @@ mod tests {
         let path = folder.path().join("e.db");
         Store::create(&path, made).expect("creates").append_all(&made.observations).expect("appends");
         let reader = Reader::open(&path).expect("opens");
-        let document = document(&reader, EXTRAS).expect("reads");
+        let document = document(&reader, EXTRAS, true).expect("reads");
         render_document(&document, &plain())
     }
 

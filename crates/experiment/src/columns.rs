@@ -22,15 +22,6 @@ pub struct Column {
     pub stored: Option<Stored>,
     /// Its name in CSV and Parquet, which ends in the unit where there is one.
     pub exported: Option<&'static str>,
-    /// Its heading in the HTML table of invocations, where that has the figure as it is.
-    pub heading: Option<&'static str>,
-}
-
-impl Column {
-    /// The column, in the HTML table of invocations, too.
-    const fn headed(self, heading: &'static str) -> Column {
-        Column { heading: Some(heading), ..self }
-    }
 }
 
 /// A column of the database.
@@ -51,18 +42,13 @@ pub fn exported() -> impl Iterator<Item = (&'static str, &'static Column)> {
     COLUMNS.iter().filter_map(|column| Some((column.exported?, column)))
 }
 
-/// Columns of the HTML table of invocations with their headings, in their order.
-pub fn headed() -> impl Iterator<Item = (&'static str, &'static Column)> {
-    COLUMNS.iter().filter_map(|column| Some((column.heading?, column)))
-}
-
 /// A column of a field's type that is neither stored nor exported yet; the field itself is not read.
 const fn of_field<T: Cell>(_: fn(&Observation) -> &T, get: fn(&Observation) -> Value) -> Column {
-    Column { kind: T::KIND, optional: T::OPTIONAL, get, stored: None, exported: None, heading: None }
+    Column { kind: T::KIND, optional: T::OPTIONAL, get, stored: None, exported: None }
 }
 
 const fn required(name: &'static str, kind: ColumnType, get: fn(&Observation) -> Value) -> Column {
-    Column { kind, optional: false, get, stored: None, exported: Some(name), heading: None }
+    Column { kind, optional: false, get, stored: None, exported: Some(name) }
 }
 
 const fn optional(name: &'static str, kind: ColumnType, get: fn(&Observation) -> Value) -> Column {
@@ -121,9 +107,9 @@ pub static COLUMNS: &[Column] = &[
     figure!("system_s", system_s),
     figure!("wall_s", wall_s),
     figure!("peak_rss_kib", peak_rss_kib),
-    figure!("minor_faults", minor_faults).headed("Minor faults"),
+    figure!("minor_faults", minor_faults),
     figure!("major_faults", major_faults),
-    figure!("voluntary_switches", voluntary_switches).headed("Voluntary switches"),
+    figure!("voluntary_switches", voluntary_switches),
     figure!("involuntary_switches", involuntary_switches),
     figure!("output_bytes", output_bytes),
     figure!("output_digest", "output_digest_sha256", output_digest),
@@ -207,7 +193,7 @@ pub static COLUMNS: &[Column] = &[
     optional("program_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.program)),
     optional("allocator_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.allocator)),
     optional("collector_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.collector)),
-    figure!("disk_read_blocks", disk_read_blocks).headed("Disk blocks read"),
+    figure!("disk_read_blocks", disk_read_blocks),
 ];
 
 fn exact(row: &Observation, get: impl Fn(&ExactFigures) -> u64) -> Value {

@@ -12,8 +12,7 @@ use heaptoll_report::{csv, files, html, json, markdown, parquet, terminal};
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("name a folder")?);
     std::fs::create_dir_all(&folder)?;
-    let extras =
-        Extras { bounds: true, collections: true, explain: true, invocations: true, sections_before: 0 };
+    let extras = Extras { bounds: true, collections: true, explain: true, sections_before: 0 };
     for (name, shape) in [
         ("single", Shape::Single),
         ("suite", Shape::Suite),

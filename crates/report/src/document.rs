@@ -14,7 +14,7 @@ mod table;
 
 pub use cell::{Cell, Effect, Intervals, Link, Ratio, Region, Tone};
 pub use chart::{Axis, Chart, Form, Role, Series};
-pub use column::{Column, Raw};
+pub use column::Column;
 pub use flame::{Flame, FlameBase};
 pub(crate) use flat::number;
 pub use mosaic::{Key, Mosaic, Tile};
@@ -99,8 +99,6 @@ pub enum Item {
     Part(Part),
     /// What makes figures above doubtful; in colour.
     Warnings(Vec<String>),
-    /// Raw rows, folded on the page; shown nowhere else.
-    Raw(Raw),
 }
 
 impl From<Table> for Item {

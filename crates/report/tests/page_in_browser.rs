@@ -95,8 +95,7 @@ fn inspect(browser: &Path, page: &str) -> (Vec<Value>, Vec<String>) {
 fn check(shape: Shape) {
     let Some(browser) = chromium_or_note() else { return };
     let (experiment, comparison) = experiment(shape);
-    let extras = Extras { invocations: true, ..Extras::default() };
-    let page = html::document::render(&of_experiment(&experiment, &comparison, extras)).unwrap();
+    let page = html::document::render(&of_experiment(&experiment, &comparison, Extras::default())).unwrap();
     let (views, console) = inspect(&browser, &page);
     assert!(console.is_empty(), "{shape:?}: {console:#?}");
     assert_eq!(views.len(), 4);

@@ -14,7 +14,7 @@
 //! Flips of ratios with a real effect all peak on the same few sign vectors, and with many such ratios the critical
 //! value would come out too small for the *widths* of their intervals. So it is also taken from the ratios less their
 //! means, and the larger of the two counts. A difference is claimed where the interval does not hold 1, and nowhere else.
-//! `benches/self` measures false claims on this machine's noise, tests below the coverage.
+//! `heaptoll-bench` measures false claims on this machine's noise, tests below the coverage.
 //!
 //! *Unpaired* (two experiments). The same with permuted group labels and Welch's statistic.
 

@@ -1,4 +1,4 @@
-//! Bounds that the model of the protocol (`preload/ring-model`) sets lower: it tries every order of steps, so the same
+//! Bounds that the model of the protocol (`testing/ring-model`) sets lower: it tries every order of steps, so the same
 //! must happen in fewer of them.
 
 /// Binary logarithm of the words of the smallest block: it holds two groups of any length.

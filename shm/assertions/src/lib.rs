@@ -1,5 +1,5 @@
 //! Assertions of two grades. Each states an invariant in words, which are its name: the message of the panic, by which
-//! `faults/faults.toml` names the assertion that finds a seeded fault.
+//! `testing/faults/faults.toml` names the assertion that finds a seeded fault.
 //!
 //! - [`assert_internal!`] costs a few instructions and is evaluated at each pass.
 //! - [`assert_expensive!`] walks a structure. It is evaluated at the first passes through its place, and then at every

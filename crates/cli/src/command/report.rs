@@ -62,7 +62,6 @@ impl Command for Arguments {
         // Exact counts are requested for the bounds.
         let extras = Extras {
             bounds: arguments.extras.bounds || arguments.instructions.is_some(),
-            invocations: arguments.outputs.pages.html.is_some(),
             ..(&arguments.extras).into()
         };
         let document = match traced {
@@ -80,8 +79,7 @@ impl Command for Arguments {
 /// An experiment that was measured in shards, of which there may be a million rows: without all of them in memory.
 fn show_sharded(reader: &Reader, arguments: &Arguments) -> Result<u8, Failure> {
     let pages = &arguments.outputs.pages;
-    let extras = Extras { invocations: pages.html.is_some(), ..(&arguments.extras).into() };
-    let document = merged::document(reader, extras)?;
+    let document = merged::document(reader, (&arguments.extras).into(), pages.html.is_some())?;
     let printed = terminal::print(&render_document(&document, &terminal::style()));
     let written = pages.write(&document);
     printed?;

@@ -54,7 +54,7 @@ fn show(
     let mut code = 0;
     let mut printed = Ok(());
     if measured || ended.is_ok() {
-        let extras = Extras { invocations: outputs.pages.html.is_some(), ..(&arguments.extras).into() };
+        let extras: Extras = (&arguments.extras).into();
         let document = experiment::document(experiment, &comparison, extras);
         let rest;
         let printable = match arguments.by_program {

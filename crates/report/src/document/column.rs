@@ -1,6 +1,4 @@
-//! The columns of a table, and raw rows of which there may be a million.
-
-use crate::format::printable;
+//! The columns of a table.
 
 /// How a column is set.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,37 +46,5 @@ impl Column {
     /// A column of commands, paths or output.
     pub fn code(title: &str) -> Column {
         Column { code: true, ..Column::text(title) }
-    }
-}
-
-/// Rows of which there may be a million: one text for all of them.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Raw {
-    /// What unfolds them.
-    pub title: String,
-    /// Headings.
-    pub columns: Vec<Column>,
-    /// Cells end with tabs, rows with line ends; neither is in a cell.
-    lines: String,
-}
-
-impl Raw {
-    /// No rows yet.
-    pub fn new(title: String, columns: Vec<Column>) -> Raw {
-        Raw { title, columns, lines: String::new() }
-    }
-
-    /// Adds a row; its cells become printable.
-    pub fn push<'a>(&mut self, cells: impl IntoIterator<Item = &'a str>) {
-        for cell in cells {
-            self.lines.push_str(&printable(cell).replace(['\t', '\n'], " "));
-            self.lines.push('\t');
-        }
-        self.lines.push('\n');
-    }
-
-    /// The cells of each row.
-    pub fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = &str>> {
-        self.lines.lines().map(|line| line.split_terminator('\t'))
     }
 }

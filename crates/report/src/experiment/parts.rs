@@ -12,8 +12,6 @@ pub struct Extras {
     pub collections: bool,
     /// All notes are under their table; otherwise those that change its reading most.
     pub explain: bool,
-    /// Every invocation is there: only pages show them, and there may be a million.
-    pub invocations: bool,
     /// Sections of other experiments that come before it in the same document.
     pub sections_before: usize,
 }

@@ -55,9 +55,6 @@ pub fn section(
     let peaks = peaks::table(experiment, table);
     items.extend(peaks.map(|peaks| folded("Peak memory, measured in three ways", peaks)));
     items.extend(info.map(|info| folded("How it is run", how(info))));
-    if extras.invocations {
-        items.push(Item::Raw(invocations::raw(&shown)));
-    }
     Section { title: table.program.clone(), text: about.into_iter().collect(), items }
 }
 

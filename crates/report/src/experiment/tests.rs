@@ -9,8 +9,7 @@ use crate::html;
 use crate::terminal::{Style, render_document};
 use crate::testing::{HOSTILE, Shape, experiment, heaps};
 
-const ALL: Extras =
-    Extras { bounds: true, collections: true, explain: true, invocations: true, sections_before: 0 };
+const ALL: Extras = Extras { bounds: true, collections: true, explain: true, sections_before: 0 };
 
 fn render(experiment: &Experiment, comparison: &Comparison, style: &Style, extras: Extras) -> String {
     render_document(&document(experiment, comparison, extras), style)

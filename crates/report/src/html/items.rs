@@ -9,7 +9,7 @@ use super::mosaic;
 use super::table;
 use super::views::{class, encode, links, texts};
 use crate::ReportError;
-use crate::document::{Item, Part, Raw, Share};
+use crate::document::{Item, Part, Share};
 use crate::format::printable;
 
 /// Level of the deepest heading.
@@ -42,22 +42,6 @@ struct PartView {
 struct PartEnd {
     see: Vec<(String, String)>,
     folded: bool,
-}
-
-#[derive(Template)]
-#[template(path = "items/raw.html")]
-struct RawView<'a> {
-    title: String,
-    columns: Vec<(String, bool)>,
-    /// Its rows are printable, and may be a million: they go into the page one by one.
-    raw: &'a Raw,
-}
-
-impl RawView<'_> {
-    /// Each cell with whether it is a figure.
-    fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = (&str, bool)>> {
-        self.raw.rows().map(|row| row.zip(self.columns.iter().map(|(_, figures)| *figures)))
-    }
 }
 
 #[derive(Template)]
@@ -118,7 +102,6 @@ fn write_item(
         Item::Tally(shares) => tally_view(shares).render_into(out),
         Item::Commands(commands) => CommandsView { commands: texts(commands) }.render_into(out),
         Item::Warnings(warnings) => WarningsView { warnings: texts(warnings) }.render_into(out),
-        Item::Raw(raw) => raw_view(raw).render_into(out),
         Item::Part(part) => return write_part(part, level, registry, out),
     };
     written.map_err(encode)
@@ -168,11 +151,6 @@ fn write_part(
     PartEnd { see: links(&part.see), folded: part.folded }.render_into(out).map_err(encode)
 }
 
-fn raw_view(raw: &Raw) -> RawView<'_> {
-    let columns = raw.columns.iter().map(|column| (printable(&column.title), column.figures)).collect();
-    RawView { title: printable(&raw.title), columns, raw }
-}
-
 fn tally_view(shares: &[Share]) -> TallyView {
     let some = shares.iter().filter(|share| share.count > 0);
     let view = |share: &Share| ShareView {
@@ -187,7 +165,7 @@ fn tally_view(shares: &[Share]) -> TallyView {
 mod tests {
     use super::super::palette::Palette;
     use super::*;
-    use crate::document::{Chart, Column, Form, Series};
+    use crate::document::{Chart, Form, Series};
 
     fn html(items: &[Item], palette: Palette) -> String {
         let mut out = String::new();
@@ -214,15 +192,6 @@ mod tests {
         ] {
             assert!(html.contains(text), "{text} in {html}");
         }
-    }
-
-    #[test]
-    fn raw_rows_are_folded_and_no_markup() {
-        let mut raw = Raw::new("Rows".into(), vec![Column::figures("order"), Column::text("outcome")]);
-        raw.push(["1", "<b>"]);
-        let html = html(&[Item::Raw(raw)], Palette::default());
-        assert!(html.contains("<tr><td class=\"num\">1<td>&#60;b&#62;"), "{html}");
-        assert!(html.contains("<details><summary>Rows</summary>"), "{html}");
     }
 
     #[test]

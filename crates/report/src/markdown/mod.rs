@@ -112,7 +112,7 @@ impl Blocks {
                     self.contents(part, level);
                 }
                 Item::Warnings(warnings) => self.warnings(warnings),
-                Item::Chart(_) | Item::Flame(_) | Item::Mosaic(_) | Item::Raw(_) => {}
+                Item::Chart(_) | Item::Flame(_) | Item::Mosaic(_) => {}
             }
         }
         let charts = items.iter().filter_map(|item| match item {

@@ -40,11 +40,7 @@ fn is_shown(section: &Section) -> bool {
     let is_folded = |item: &Item| {
         matches!(
             item,
-            Item::Part(Part { folded: true, .. })
-                | Item::Chart(_)
-                | Item::Flame(_)
-                | Item::Mosaic(_)
-                | Item::Raw(_)
+            Item::Part(Part { folded: true, .. }) | Item::Chart(_) | Item::Flame(_) | Item::Mosaic(_)
         )
     };
     match section.items.is_empty() {
@@ -101,12 +97,7 @@ fn render_items(items: &[Item], style: &Style, out: &mut String) {
                 continue;
             }
             Item::Part(part) if !part.folded => (render_part(part, style), true),
-            Item::Part(_)
-            | Item::Chart(_)
-            | Item::Flame(_)
-            | Item::Mosaic(_)
-            | Item::Commands(_)
-            | Item::Raw(_) => continue,
+            Item::Part(_) | Item::Chart(_) | Item::Flame(_) | Item::Mosaic(_) | Item::Commands(_) => continue,
         };
         if is_apart || !is_first {
             out.push('\n');

@@ -8,7 +8,7 @@
 //! [`runs`] manages the free units, [`spans`] the free blocks of a span class, [`cache`] and [`bump`] those of a thread. [`heap`]
 //! joins these; the modules in its folder move blocks. [`collector`] is the state between collections, [`mark`] finds
 //! what is reachable, [`stopped`] stops the world, [`collection`] joins these phase by phase, [`policy`] and [`budget`]
-//! decide when. [`process`] implements malloc with all of it. `lint/order.toml` has the whole order, and a test holds
+//! decide when. [`process`] implements malloc with all of it. `testing/lint/order.toml` has the whole order, and a test holds
 //! every use and call against it.
 #![no_std]
 
