@@ -28,10 +28,10 @@ pub const ALL: [Comparable; 5] = [
         schema: json::ExperimentFile::SCHEMA,
         read: |text| Ok(labelled::read::<json::ExperimentFile>(text)?.experiment.facts()),
     },
-    Comparable::of::<instructions::Figures>("exact instructions"),
-    Comparable::of::<locality::Figures>("exact locality"),
+    Comparable::of::<instructions::ExactInstructionsFigures>("exact instructions"),
+    Comparable::of::<locality::ExactLocalityFigures>("exact locality"),
     Comparable::of::<lifetimes::Figures>("trace lifetimes"),
-    Comparable::of::<ledger::Figures>("ledger"),
+    Comparable::of::<ledger::LedgerFigures>("ledger"),
 ];
 
 /// JSON that is not what the command writes.

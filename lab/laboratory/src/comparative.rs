@@ -15,10 +15,10 @@ pub static ALL: [Comparable; 11] = {
         ledger,
         Comparable::of::<delay::Delay>("lab delay"),
         Comparable::of::<frequency::Frequency>("lab frequency"),
-        Comparable::of::<proximity::Figures>("lab proximity"),
-        Comparable::of::<minheap::Figures>("lab minheap"),
+        Comparable::of::<proximity::ProximityFigures>("lab proximity"),
+        Comparable::of::<minheap::MinheapFigures>("lab minheap"),
         Comparable::of::<reclamation::Reclamation>("lab reclamation"),
-        Comparable::of::<replay_graph::Figures>("lab replay-graph"),
+        Comparable::of::<replay_graph::GraphReplayFigures>("lab replay-graph"),
     ]
 };
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_laboratory::cluster::merge::{Merged, Request, merge};
+use heaptoll_laboratory::cluster::merge::{MergeRequest, Merged, merge};
 use heaptoll_report::format::{and_list, plural, shell_path};
 
 use crate::entry::Command;
@@ -46,7 +46,7 @@ impl Command for Arguments {
             let path = arguments.output.display();
             return Err(Failure::Usage(format!("{path} exists; give the merged experiment another name")));
         }
-        let request = Request {
+        let request = MergeRequest {
             output: arguments.output.clone(),
             shards: arguments.shards.clone(),
             class: arguments.class.clone(),

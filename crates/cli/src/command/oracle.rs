@@ -13,7 +13,7 @@ use clap::Args;
 use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_laboratory::oracle::{self, Request};
+use heaptoll_laboratory::oracle::{self, OracleRequest};
 
 /// Record the last use of each object of a program, for runs that free it then.
 ///
@@ -67,7 +67,7 @@ impl Command for Arguments {
     const NAME: &'static str = "lab oracle";
     const FORMER: Option<&'static str> = Some("oracle");
     const FIRST: &'static [&'static str] = &["graph"];
-    writes!(of: oracle::Figures);
+    writes!(of: oracle::OracleFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
@@ -75,7 +75,7 @@ impl Command for Arguments {
             Some(file) => file.clone(),
             None => default_folder()?,
         };
-        let request = Request {
+        let request = OracleRequest {
             workload: arguments.programs.workload(Size::Demo),
             output,
             force: arguments.force || arguments.output.is_none(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::minheap::tolerance;
-use heaptoll_laboratory::replay_graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
+use heaptoll_laboratory::replay_graph::{self, GraphReplayRequest, HeapBase, HeapSize, MOST_HEAPS, Question};
 use heaptoll_traced::simulated_machine;
 
 use crate::entry::{Command, writes};
@@ -98,11 +98,11 @@ impl Command for Arguments {
     const NAME: &'static str = "lab replay-graph";
     const FORMER: Option<&'static str> = Some("replay --graph");
     const FIRST: &'static [&'static str] = &["heap", "check", "misses"];
-    writes!(of: replay_graph::Figures);
+    writes!(of: replay_graph::GraphReplayFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
-        let request = Request {
+        let request = GraphReplayRequest {
             trace: arguments.trace.clone(),
             plans: arguments.manager.clone(),
             heaps: arguments.heaps()?,

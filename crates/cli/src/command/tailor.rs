@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_laboratory::tailor::{self, Request};
+use heaptoll_laboratory::tailor::{self, TailorRequest};
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
@@ -47,10 +47,10 @@ pub struct Arguments {
 impl Command for Arguments {
     const NAME: &'static str = "lab tailor";
     const FORMER: Option<&'static str> = Some("tailor");
-    writes!(of: tailor::Figures);
+    writes!(of: tailor::TailorFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
-        let request = Request {
+        let request = TailorRequest {
             object: arguments.output.clone(),
             source: arguments.source.clone(),
             force: arguments.force,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_laboratory::cluster::work::{Request, Worked, work};
+use heaptoll_laboratory::cluster::work::{WorkRequest, Worked, work};
 use heaptoll_report::format::{plural, shell_path};
 
 use crate::entry::Command;
@@ -46,7 +46,7 @@ impl Command for Arguments {
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
         let number = arguments.shard;
-        let request = Request {
+        let request = WorkRequest {
             plan: arguments.plan.clone(),
             shard: number,
             folder: arguments.output.clone(),

@@ -11,22 +11,24 @@ use schemars::Labelled;
 use super::joined::joined;
 use crate::comparative::Comparable;
 pub use document::document;
-pub use figures::{Figures, Row};
+pub use figures::{DiffFactsFigures, Row};
 use heaptoll_traced::instructions;
 
 mod document;
 mod figures;
 
-schemars::labelled!(Figures, "heaptoll-diff-facts/1");
+schemars::labelled!(DiffFactsFigures, "heaptoll-diff-facts/1");
 
 /// Compares two files of one command; none where the first is of none of `all`. Counts of instructions are compared by
 /// function.
 ///
 /// # Errors
 /// One cannot be read, or is of another command; they have nothing in common.
-pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<Figures>, Failure> {
+pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<DiffFactsFigures>, Failure> {
     let command = super::read(base, |text| Ok::<_, Unreadable>(Comparable::of_text(all, text)))?;
-    let Some(command) = command.filter(|known| known.schema != instructions::Figures::SCHEMA) else {
+    let Some(command) =
+        command.filter(|known| known.schema != instructions::ExactInstructionsFigures::SCHEMA)
+    else {
         return Ok(None);
     };
     let read = |path: &Path| super::read(path, |text| command.facts(text));
@@ -38,7 +40,7 @@ pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<Fig
     if rows.is_empty() {
         return Err(Failure::NothingToCompare(format!("{base} and {new} have no figure in common")));
     }
-    Ok(Some(Figures { command: command.name.into(), base, new, rows, warnings }))
+    Ok(Some(DiffFactsFigures { command: command.name.into(), base, new, rows, warnings }))
 }
 
 /// What a result says of itself.
