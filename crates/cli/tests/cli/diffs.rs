@@ -175,7 +175,7 @@ fn counts_of_instructions_are_compared_by_function() {
 #[test]
 fn two_results_of_any_command_that_compares_managers_are_compared_by_figure() {
     let fixture = Fixture::new();
-    let before = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/testdata/locality.json");
+    let before = concat!(env!("CARGO_MANIFEST_DIR"), "/../traced/testdata/locality.json");
     let text = std::fs::read_to_string(before).expect("figures");
     let mut figures: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     figures["programs"][0]["rows"][0]["lines_touched"] = 1.into();
@@ -186,7 +186,7 @@ fn two_results_of_any_command_that_compares_managers_are_compared_by_figure() {
     assert_eq!(read_json(&json)["rows"][0]["metric"], "lines_touched");
     let same = fixture.heaptoll(&["diff", before, before]).exits(0);
     assert!(same.out.contains("0 of "), "{}", same.out);
-    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/testdata/instructions.json");
+    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../traced/testdata/instructions.json");
     fixture.heaptoll(&["diff", before, other]).exits(2).complains(&["heaptoll-locality/1 is needed"]);
 }
 
