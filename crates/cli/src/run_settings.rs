@@ -8,7 +8,7 @@ use crate::memory::bytes;
 use crate::one_of::{Word, one_of};
 use crate::protocol_arguments::Paired;
 use crate::workload_args::WorkloadArgs;
-use heaptoll_compare::run::{Request, Vary};
+use heaptoll_compare::run::{RunRequest, Vary};
 use heaptoll_experiment::experiment::Protocol;
 
 /// Transparent huge pages of the measured processes.
@@ -62,8 +62,8 @@ pub struct RunSettings {
 
 impl RunSettings {
     /// What to run, as the library takes it: the repetitions of these programs.
-    pub fn request(&self, workload: &WorkloadArgs, paired: &Paired) -> Request {
-        Request {
+    pub fn request(&self, workload: &WorkloadArgs, paired: &Paired) -> RunRequest {
+        RunRequest {
             manager: self.manager.clone(),
             baseline: self.baseline.clone(),
             heaps: self.heaps.as_ref().map(|factors| factors.0.clone()),
@@ -75,7 +75,7 @@ impl RunSettings {
                 thp: self.thp.unwrap_or_default().to_owned(),
                 ..paired.protocol()
             },
-            ..Request::of(workload.workload(), &[])
+            ..RunRequest::of(workload.workload(), &[])
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use heaptoll_command::context::{Context, Silent};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::own_input::OwnInput;
-use heaptoll_compare::run::{Request, Run};
+use heaptoll_compare::run::{Run, RunRequest};
 use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::interrupt::Interrupt;
@@ -32,7 +32,7 @@ pub fn cpu_ratios(
         own_input: &OwnInput::default(),
         messages: &Silent,
     };
-    let request = Request { db, ..Request::of(Workload::of_command(command), &["knuth"]) };
+    let request = RunRequest { db, ..RunRequest::of(Workload::of_command(command), &["knuth"]) };
     let mut run = Run::begin(&request, &context)?;
     run.measure(&context)?;
     let comparison = compare(&run.experiment);

@@ -16,7 +16,7 @@ use heaptoll_command::own_input::OwnInput;
 
 /// What is to be added.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct AddedManagersRequest {
     /// The name of a recipe, or the path of a folder with one.
     pub recipe: String,
     /// Where the sources are; the recipe's repositories without one.
@@ -50,7 +50,7 @@ impl Report {
 /// # Errors
 /// No such recipe, a name that is taken, or nothing can be fetched, compiled or written.
 pub fn fetch_and_build(
-    request: &Request,
+    request: &AddedManagersRequest,
     places: &Places,
     messages: &dyn Messages,
 ) -> Result<Report, Failure> {

@@ -34,18 +34,18 @@ use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::experiment_file;
 
 pub use difference::difference;
-pub use figures::{Candidate, Figures, Finalist};
-pub use request::{FLOOR, REPETITIONS, Request};
+pub use figures::{Candidate, ChooseFigures, Finalist};
+pub use request::{ChooseRequest, FLOOR, REPETITIONS};
 pub use score::{Limits, Preference};
 pub use search::timed_runs;
 pub use servers::{IdleMemory, Served};
 pub use soak::{Growth, Soak};
 
-schemars::labelled!(Figures, "heaptoll-choose/1");
+schemars::labelled!(ChooseFigures, "heaptoll-choose/1");
 /// What was found.
 pub struct Findings {
     /// The figures.
-    pub figures: Figures,
+    pub figures: ChooseFigures,
     /// The fresh runs.
     pub run: Run,
     /// Whether all runs were made.
@@ -56,7 +56,7 @@ pub struct Findings {
 ///
 /// # Errors
 /// A word names no manager, or there is nothing to choose from.
-pub fn candidates(request: &Request, context: &Context) -> Result<Vec<String>, Failure> {
+pub fn candidates(request: &ChooseRequest, context: &Context) -> Result<Vec<String>, Failure> {
     let known = manager::known(context.places)?;
     candidates::names(&known, &request.manager, request.settings, request.run.baseline())
 }
@@ -65,7 +65,7 @@ pub fn candidates(request: &Request, context: &Context) -> Result<Vec<String>, F
 ///
 /// # Errors
 /// The request cannot be carried out, no candidate works, or Ctrl-C.
-pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+pub fn run(request: &ChooseRequest, context: &Context) -> Result<Findings, Failure> {
     request.run.workload.require(false)?;
     experiment_file::check(request.run.db.as_deref())?;
     requirements::check(request, context)?;
@@ -87,16 +87,16 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
 }
 
 fn figures(
-    request: &Request,
+    request: &ChooseRequest,
     searched: search::Searched,
     experiment: &Experiment,
     comparison: &Comparison,
-) -> Figures {
+) -> ChooseFigures {
     let mut finalists = figures::finalists(experiment, comparison, request.preference);
     for finalist in finalists.iter_mut().filter(|finalist| finalist.stack != experiment.baseline) {
         finalist.weighted = difference(experiment, &finalist.stack, &experiment.baseline, request.preference);
     }
-    Figures {
+    ChooseFigures {
         programs: experiment.programs.iter().map(|program| program.name.clone()).collect(),
         baseline: experiment.baseline.clone(),
         preference: request.preference,
@@ -121,7 +121,7 @@ fn figures(
 }
 
 /// The first of two finalists over the second by what is wanted.
-fn between_finalists(request: &Request, experiment: &Experiment) -> Option<Interval> {
+fn between_finalists(request: &ChooseRequest, experiment: &Experiment) -> Option<Interval> {
     let mut others = experiment.stacks.iter().filter(|stack| stack.name != experiment.baseline);
     let first = others.next()?;
     let second = others.find(|stack| stack.name != first.name)?;

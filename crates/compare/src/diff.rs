@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use heaptoll_trace::MEMORY_LIMIT;
 
 pub use document::document;
-pub use figures::{Figures, Recording};
+pub use figures::{DiffFigures, Recording};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign;
 use heaptoll_command::trace_source;
@@ -18,11 +18,11 @@ pub mod facts;
 mod figures;
 mod joined;
 
-schemars::labelled!(Figures, "heaptoll-diff/1");
+schemars::labelled!(DiffFigures, "heaptoll-diff/1");
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct DiffRequest {
     /// The trace from which changes are counted.
     pub base: PathBuf,
     /// Where it is taken to end, ns from its beginning.
@@ -37,7 +37,7 @@ pub struct Request {
 ///
 /// # Errors
 /// One is neither a trace nor a profile, has no call stacks, cannot be read, or needs more memory.
-pub fn measure(request: &Request) -> Result<Figures, Failure> {
+pub fn measure(request: &DiffRequest) -> Result<DiffFigures, Failure> {
     let (base, base_ends) = recording(&request.base, request.base_until_ns)?;
     let (new, new_ends) = recording(&request.new, request.new_until_ns)?;
     let sides = [&request.base, &request.new].map(std::slice::from_ref);
@@ -64,7 +64,7 @@ pub fn measure(request: &Request) -> Result<Figures, Failure> {
                 .into(),
         );
     }
-    Ok(Figures { base, new, sites, warnings })
+    Ok(DiffFigures { base, new, sites, warnings })
 }
 
 /// A recording, and a warning where it ends before the time up to which it is taken.

@@ -14,11 +14,11 @@ use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::preflights::{Limits, PreflightOutcome, prove};
 
-schemars::labelled!(Figures, "heaptoll-managers/1");
+schemars::labelled!(ManagersFigures, "heaptoll-managers/1");
 
 /// What there is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct ManagersFigures {
     /// Managers, those that were named last.
     pub managers: Vec<ManagerRow>,
     /// Options of managers, those with the same together.
@@ -33,7 +33,7 @@ pub struct Figures {
 ///
 /// # Errors
 /// heaptoll's own files or the named objects are missing.
-pub fn find(named: &[String], context: &Context) -> Result<Figures, Failure> {
+pub fn find(named: &[String], context: &Context) -> Result<ManagersFigures, Failure> {
     let known = manager::known_with_java(context.places)?;
     let extra = named.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?;
     let mut named_pass = true;
@@ -52,7 +52,12 @@ pub fn find(named: &[String], context: &Context) -> Result<Figures, Failure> {
             usable: Some(usable),
         });
     }
-    Ok(Figures { managers, options: with_options(&known), layers: layers(&known, context)?, named_pass })
+    Ok(ManagersFigures {
+        managers,
+        options: with_options(&known),
+        layers: layers(&known, context)?,
+        named_pass,
+    })
 }
 
 /// Whether a manager or a stack serves a small program, and a remark about it.

@@ -12,7 +12,7 @@ use heaptoll_command::failure::Failure;
 
 /// What is to be added.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct OriginalsRequest {
     /// The name of a recipe, or the path of a folder with one.
     pub recipe: String,
     /// Where the sources are; the recipe's repository without one.
@@ -49,7 +49,7 @@ impl Report {
 /// # Errors
 /// No such recipe, or nothing can be fetched, compiled or written.
 pub fn fetch_and_build(
-    request: &Request,
+    request: &OriginalsRequest,
     places: &Places,
     messages: &dyn Messages,
 ) -> Result<Report, Failure> {
@@ -84,7 +84,7 @@ pub fn fetch_and_build(
 }
 
 /// Adds a program in Java. It is whole or an error.
-fn add_jars(folder: &Path, request: &Request, messages: &dyn Messages) -> Result<Report, Failure> {
+fn add_jars(folder: &Path, request: &OriginalsRequest, messages: &dyn Messages) -> Result<Report, Failure> {
     let refused = |error: JarError| Failure::Refused(Box::new(error));
     let recipe = JarRecipe::load(folder).map_err(refused)?;
     let progress = messages.progress(None);
@@ -97,7 +97,7 @@ fn add_jars(folder: &Path, request: &Request, messages: &dyn Messages) -> Result
 }
 
 /// Makes entries of the benchmarks of an installed SPEC CPU 2017.
-fn add_spec(request: &Request, messages: &dyn Messages) -> Result<Report, Failure> {
+fn add_spec(request: &OriginalsRequest, messages: &dyn Messages) -> Result<Report, Failure> {
     let from = request.from.as_deref().ok_or_else(|| {
         Failure::Usage(format!(
             "{} cannot be downloaded: name the folder of your installation (--from)",
@@ -131,7 +131,7 @@ fn add_spec(request: &Request, messages: &dyn Messages) -> Result<Report, Failur
 const JAVA: &str = "/usr/bin/java";
 
 /// Records a jar that the user has. It is whole or an error.
-fn add_given(folder: &Path, request: &Request, messages: &dyn Messages) -> Result<Report, Failure> {
+fn add_given(folder: &Path, request: &OriginalsRequest, messages: &dyn Messages) -> Result<Report, Failure> {
     let refused = |error: GivenJarError| Failure::Refused(Box::new(error));
     let recipe = GivenJar::load(folder).map_err(refused)?;
     let progress = messages.progress(None);

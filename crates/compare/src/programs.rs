@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::workload::{catalog, catalog_places};
 
-schemars::labelled!(Figures, "heaptoll-programs/1");
+schemars::labelled!(ProgramsFigures, "heaptoll-programs/1");
 
 /// The catalog.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct ProgramsFigures {
     /// Its programs, by name.
     pub programs: Vec<ProgramRow>,
     /// Its sets, by name.
@@ -36,7 +36,7 @@ pub struct SetRow {
     pub programs: Vec<String>,
 }
 
-impl Figures {
+impl ProgramsFigures {
     /// A line on each set.
     pub fn sets_text(&self) -> String {
         let line = |set: &SetRow| format!("set {} ({}): {}\n", set.name, set.about, set.programs.join(", "));
@@ -49,7 +49,7 @@ impl Figures {
 ///
 /// # Errors
 /// A catalog that cannot be read.
-pub fn list(own: Option<&Path>, places: &Places) -> Result<Figures, Failure> {
+pub fn list(own: Option<&Path>, places: &Places) -> Result<ProgramsFigures, Failure> {
     let catalog = catalog(places, own)?;
     let folders = catalog_places(places);
     let mut variants: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -82,5 +82,5 @@ pub fn list(own: Option<&Path>, places: &Places) -> Result<Figures, Failure> {
         criteria: set.criteria.clone(),
         programs: set.programs.clone(),
     });
-    Ok(Figures { programs, sets: sets.collect() })
+    Ok(ProgramsFigures { programs, sets: sets.collect() })
 }

@@ -21,7 +21,7 @@ use heaptoll_runs::preparation::resume::{go_where_it_began, resume};
 
 pub use begin::describe;
 pub use heaps::FACTORS;
-pub use request::Request;
+pub use request::RunRequest;
 pub use vary::{Vary, VaryError};
 
 /// An experiment that was begun and is not measured yet, or not wholly.
@@ -39,7 +39,7 @@ impl Run {
     ///
     /// # Errors
     /// The request cannot be carried out, or Ctrl-C.
-    pub fn begin(request: &Request, context: &Context) -> Result<Run, Failure> {
+    pub fn begin(request: &RunRequest, context: &Context) -> Result<Run, Failure> {
         // What cannot be counted is refused before anything is measured.
         let tracer = request.protocol.exact.then(|| exact::tracer(context.places)).transpose()?;
         let (store, experiment) = begin::begin(request, context)?;

@@ -195,7 +195,8 @@ impl Progress for Started {
 
 /// The requests that a trace holds.
 fn metrics(trace: &Path) -> Result<BTreeMap<Metric, u64>, String> {
-    let (figures, _) = stat::measure(trace, stat::Request::default()).map_err(|error| error.to_string())?;
+    let (figures, _) =
+        stat::measure(trace, stat::StatRequest::default()).map_err(|error| error.to_string())?;
     let requests = |kind: EventKind| kind.allocates() || kind == EventKind::Realloc;
     let kinds = |of: fn(EventKind) -> bool| figures.kinds.iter().filter(move |one| of(one.kind));
     Ok(BTreeMap::from([

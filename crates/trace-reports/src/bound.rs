@@ -14,16 +14,16 @@ mod document;
 
 /// What is requested of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct BoundRequest {
     /// Blocks of at most 8 bytes take 8, instead of 16.
     pub small_blocks_of_8: bool,
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,
 }
 
-impl Default for Request {
-    fn default() -> Request {
-        Request { small_blocks_of_8: false, memory_limit_bytes: MEMORY_LIMIT }
+impl Default for BoundRequest {
+    fn default() -> BoundRequest {
+        BoundRequest { small_blocks_of_8: false, memory_limit_bytes: MEMORY_LIMIT }
     }
 }
 
@@ -32,7 +32,7 @@ impl Default for Request {
 /// # Errors
 /// It is no file, no trace, or cannot be read; it changes meanwhile, or needs more memory; there is no space for
 /// temporary files.
-pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
+pub fn measure(trace: &Path, request: BoundRequest) -> Result<Figures, Failure> {
     if trace_source::is_stream(trace) {
         return Err(Failure::Usage(format!(
             "{} cannot be read twice: give a file, because bound reads the trace several times",

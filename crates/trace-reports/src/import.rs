@@ -19,7 +19,7 @@ use heaptoll_command::trace_source::refused;
 
 /// What to import.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ImportRequest {
     /// The recording; `-` is standard input.
     pub file: PathBuf,
     /// What it is; found from its contents without it.
@@ -64,7 +64,7 @@ struct Opened {
 ///
 /// # Errors
 /// It is no recording that is read, or cannot be; the trace exists or cannot be written.
-pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> {
+pub fn run(request: &ImportRequest, messages: &dyn Messages) -> Result<bool, Failure> {
     let name = name(&request.file);
     let opened = open(&request.file, &name)?;
     match request.from.or_else(|| foreign::kind_of(&opened.first)) {
@@ -114,7 +114,7 @@ impl Read for Failed {
     }
 }
 
-fn import(opened: Opened, name: String, output: &Path, request: &Request) -> Result<Summary, Failure> {
+fn import(opened: Opened, name: String, output: &Path, request: &ImportRequest) -> Result<Summary, Failure> {
     let about = About {
         name,
         recorded_at: opened.recorded_at,
@@ -143,7 +143,7 @@ fn import(opened: Opened, name: String, output: &Path, request: &Request) -> Res
 }
 
 /// The trace to write, which can be.
-fn output(request: &Request) -> Result<PathBuf, Failure> {
+fn output(request: &ImportRequest) -> Result<PathBuf, Failure> {
     let file_name = |name: &str| {
         let name = [".zst", ".gz"].iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(name);
         format!("{}.heaptoll", name.strip_suffix(".raw").unwrap_or(name))
@@ -185,8 +185,13 @@ mod tests {
     #[test]
     fn traces_are_named_for_recordings() {
         let named = |file: &str| {
-            let request =
-                Request { file: file.into(), from: None, output: None, force: false, memory_limit_bytes: 0 };
+            let request = ImportRequest {
+                file: file.into(),
+                from: None,
+                output: None,
+                force: false,
+                memory_limit_bytes: 0,
+            };
             output(&request).ok().map(|path| path.display().to_string())
         };
         assert_eq!(named("/x/heaptrack.gawk.77.zst").as_deref(), Some("heaptrack.gawk.77.heaptoll"));

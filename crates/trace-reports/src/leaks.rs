@@ -27,7 +27,7 @@ mod suppressions;
 
 /// What is requested of a trace.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct LeaksRequest {
     /// Frames of the program's own code by which call stacks are distinguished.
     pub frames: usize,
     /// Memory that the objects of the trace may take, bytes.
@@ -40,12 +40,12 @@ pub struct Request {
 ///
 /// # Errors
 /// It is no trace, or cannot be read, or needs more memory.
-pub fn measure(trace: &Path, request: &Request) -> Result<Figures, Failure> {
+pub fn measure(trace: &Path, request: &LeaksRequest) -> Result<Figures, Failure> {
     if trace_source::is_graph(trace) { of_graph(trace, request) } else { of_plain(trace, request) }
 }
 
 /// A trace without pointers.
-fn of_plain(trace: &Path, request: &Request) -> Result<Figures, Failure> {
+fn of_plain(trace: &Path, request: &LeaksRequest) -> Result<Figures, Failure> {
     let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
     let reader = trace_source::open(trace, memory)?;
     let mut leaks = NeverFreedOf::default();
@@ -62,7 +62,7 @@ fn of_plain(trace: &Path, request: &Request) -> Result<Figures, Failure> {
     Ok(by_site(leaks.finish(ended_ns.unwrap_or(time_ns)), tables, time_ns, request))
 }
 
-fn of_graph(trace: &Path, request: &Request) -> Result<Figures, Failure> {
+fn of_graph(trace: &Path, request: &LeaksRequest) -> Result<Figures, Failure> {
     let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OF_GRAPH };
     let mut reader = trace_source::open_graph(trace, memory)?;
     let (mut leaks, mut batch) = (GraphLeaks::default(), Batch::default());
@@ -78,7 +78,7 @@ fn of_graph(trace: &Path, request: &Request) -> Result<Figures, Failure> {
 }
 
 /// The events end at `last_ns`.
-fn by_site(found: Found, tables: Tables, last_ns: u64, request: &Request) -> Figures {
+fn by_site(found: Found, tables: Tables, last_ns: u64, request: &LeaksRequest) -> Figures {
     let subject = Subject::new(&tables, last_ns);
     let header = tables.header;
     let sites = tables.sites.unwrap_or_default();

@@ -8,7 +8,7 @@ use heaptoll_report::format::shell_command;
 use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites, Tables};
 use heaptoll_trace_analysis::stacks::CallSites;
 
-pub use figures::Figures;
+pub use figures::LedgerFigures;
 pub(crate) use groups::line_name;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
@@ -42,27 +42,27 @@ mod stays;
 mod sum;
 mod trace_parts;
 
-schemars::labelled!(Figures, "heaptoll-ledger/1");
+schemars::labelled!(LedgerFigures, "heaptoll-ledger/1");
 
 /// What is requested of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct LedgerRequest {
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,
     /// Where most was live in another run of the program. This run was to have a snapshot there.
     pub first_run: Option<LivePeak>,
 }
 
-impl Default for Request {
-    fn default() -> Request {
-        Request { memory_limit_bytes: MEMORY_LIMIT, first_run: None }
+impl Default for LedgerRequest {
+    fn default() -> LedgerRequest {
+        LedgerRequest { memory_limit_bytes: MEMORY_LIMIT, first_run: None }
     }
 }
 
 /// What was found.
 pub struct Findings {
     /// The figures, as in the JSON.
-    pub figures: Figures,
+    pub figures: LedgerFigures,
     tables: Tables,
     detail: Detail,
 }
@@ -79,7 +79,7 @@ enum Detail {
 ///
 /// # Errors
 /// It is no trace, or cannot be read, or has nothing of where memory is; it needs more memory.
-pub fn measure(trace: &Path, request: Request) -> Result<Findings, Failure> {
+pub fn measure(trace: &Path, request: LedgerRequest) -> Result<Findings, Failure> {
     let refused = |error: LedgerError| Failure::Refused(Box::new(error));
     let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
     let ledger = tables.extra::<Ledger>(EXTRA).transpose().map_err(|error| refused(error.into()))?;
@@ -95,7 +95,7 @@ pub fn measure(trace: &Path, request: Request) -> Result<Findings, Failure> {
         let no_sample = was_requested && matches!(error, LedgerError::NotRecorded);
         refused(if no_sample { LedgerError::NoSnapshot } else { error })
     })?;
-    let figures = Figures::Coarse {
+    let figures = LedgerFigures::Coarse {
         program: trace_parts::program(&tables),
         manager: trace_parts::manager(&tables),
         points,
@@ -110,7 +110,7 @@ fn of_snapshots(mut ledger: Ledger, tables: Tables, first_run: Option<LivePeak>)
         ledger.manager = trace_parts::manager(&tables);
     }
     let most = Peak::of(&tables, &ledger);
-    let figures = Figures::Pages {
+    let figures = LedgerFigures::Pages {
         program: trace_parts::program(&tables),
         manager: ledger.manager.clone(),
         collector: ledger.collector,
@@ -142,8 +142,8 @@ impl Findings {
         context: &Context,
     ) -> Result<(), Failure> {
         let (snapshots, kept) = match &mut self.figures {
-            Figures::Pages { snapshots, replays, .. } => (snapshots.as_slice(), replays),
-            Figures::Coarse { replays, .. } => (&[][..], replays),
+            LedgerFigures::Pages { snapshots, replays, .. } => (snapshots.as_slice(), replays),
+            LedgerFigures::Coarse { replays, .. } => (&[][..], replays),
         };
         *kept = Some(replays::replay(trace, (&self.tables.header.manager, snapshots), request, context)?);
         Ok(())
@@ -160,15 +160,17 @@ impl Findings {
 
     /// Whether the trace was replayed and a manager failed.
     pub fn has_failed_replay(&self) -> bool {
-        let (Figures::Pages { replays, .. } | Figures::Coarse { replays, .. }) = &self.figures;
+        let (LedgerFigures::Pages { replays, .. } | LedgerFigures::Coarse { replays, .. }) = &self.figures;
         replays.iter().flat_map(|replays| &replays.managers).any(|manager| manager.failed.is_some())
     }
 
     /// The section on other managers, where the trace was replayed.
     fn replays(&self) -> Option<Section> {
         let (manager, replays, snapshots) = match &self.figures {
-            Figures::Pages { manager, replays, snapshots, .. } => (manager, replays, snapshots.as_slice()),
-            Figures::Coarse { manager, replays, .. } => (manager, replays, &[][..]),
+            LedgerFigures::Pages { manager, replays, snapshots, .. } => {
+                (manager, replays, snapshots.as_slice())
+            }
+            LedgerFigures::Coarse { manager, replays, .. } => (manager, replays, &[][..]),
         };
         let none = Sites::default();
         let sites = self.tables.sites.as_ref().unwrap_or(&none);
@@ -215,10 +217,13 @@ impl Findings {
     /// The document that shows it. `command` repeats it.
     pub fn document(&self, command: &str) -> Document {
         let mut document = match (&self.figures, &self.detail) {
-            (Figures::Pages { program, first_run, .. }, Detail::Pages(ledger)) => {
+            (LedgerFigures::Pages { program, first_run, .. }, Detail::Pages(ledger)) => {
                 self.of_snapshots(ledger, program, *first_run)
             }
-            (Figures::Coarse { program, manager, points, .. }, Detail::Coarse { was_requested, damage }) => {
+            (
+                LedgerFigures::Coarse { program, manager, points, .. },
+                Detail::Coarse { was_requested, damage },
+            ) => {
                 let mut document = coarse::document(points, manager, program, *was_requested);
                 // Reading the events finds damage that the tables do not show.
                 let hidden = damage.iter().filter(|text| !self.tables.warnings.contains(text));

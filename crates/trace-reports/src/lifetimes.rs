@@ -20,7 +20,7 @@ mod verdict;
 
 /// What is requested of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct LifetimesRequest {
     /// What objects are grouped by.
     pub by: By,
     /// Frames of the program's own code by which call stacks are distinguished.
@@ -31,9 +31,9 @@ pub struct Request {
     pub stacks: bool,
 }
 
-impl Default for Request {
-    fn default() -> Request {
-        Request {
+impl Default for LifetimesRequest {
+    fn default() -> LifetimesRequest {
+        LifetimesRequest {
             by: By::Size,
             frames: heaptoll_callsites::FRAMES,
             memory_limit_bytes: MEMORY_LIMIT,
@@ -47,7 +47,7 @@ impl Default for Request {
 ///
 /// # Errors
 /// It is no trace, or cannot be read, or needs more memory; it has no call stacks to group by.
-pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profile>), Failure> {
+pub fn measure(trace: &Path, request: LifetimesRequest) -> Result<(Figures, Option<Profile>), Failure> {
     let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
     let mut reader = trace_source::open(trace, memory)?;
     let has_sites = reader.header().sites;

@@ -51,7 +51,7 @@ struct NeedsPointers {
 
 /// What to replay under which managers, and how.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct TraceReplayRequest {
     /// The trace, a file.
     pub trace: PathBuf,
     /// Managers, groups and stacks, by name or path; the modern ones without any.
@@ -90,7 +90,7 @@ pub struct Replayed {
 ///
 /// # Errors
 /// It is no file, no trace, or cannot be replayed; a manager is unknown; Ctrl-C before anything was measured.
-pub fn run(request: &Request, context: &Context) -> Result<Replayed, Failure> {
+pub fn run(request: &TraceReplayRequest, context: &Context) -> Result<Replayed, Failure> {
     trace_file::several_times(&request.trace)?;
     let plan = request.manager.iter().chain([&request.baseline]).find(|word| is_plan(word));
     if let Some(word) = plan {
@@ -112,7 +112,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Replayed, Failure> {
     Ok(Replayed { figures, managers, named: manager::names_of(&known, words()) })
 }
 
-fn runs(request: &Request, managers: &[Manager], places: &Places) -> study::Request {
+fn runs(request: &TraceReplayRequest, managers: &[Manager], places: &Places) -> study::Request {
     let stack = |(manager, name): (&Manager, String)| Stack {
         name,
         preload: manager.preload(places),

@@ -14,7 +14,7 @@ pub use document::document;
 use heaptoll_command::call_stacks::CallStacks;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::trace_source::{self, Opened, Source};
-pub use request::Request;
+pub use request::StatRequest;
 
 mod document;
 pub mod graph;
@@ -26,7 +26,7 @@ mod sections;
 ///
 /// # Errors
 /// It is no trace, or cannot be read, or needs more memory.
-pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profile>), Failure> {
+pub fn measure(trace: &Path, request: StatRequest) -> Result<(Figures, Option<Profile>), Failure> {
     of_reader(trace_source::open(trace, memory(request))?, request)
 }
 
@@ -42,7 +42,7 @@ pub enum OfEitherKind {
 ///
 /// # Errors
 /// See [`measure`].
-pub fn of_either_kind(trace: &Path, request: Request) -> Result<OfEitherKind, Failure> {
+pub fn of_either_kind(trace: &Path, request: StatRequest) -> Result<OfEitherKind, Failure> {
     Ok(match trace_source::of_either_kind(trace)? {
         Opened::Graph(reader) => OfEitherKind::Graph(Box::new(graph::measure(*reader, request)?)),
         Opened::Plain(mut reader) => {
@@ -53,11 +53,14 @@ pub fn of_either_kind(trace: &Path, request: Request) -> Result<OfEitherKind, Fa
     })
 }
 
-fn memory(request: Request) -> Memory {
+fn memory(request: StatRequest) -> Memory {
     Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 }
 }
 
-fn of_reader(mut reader: Reader<Source>, request: Request) -> Result<(Figures, Option<Profile>), Failure> {
+fn of_reader(
+    mut reader: Reader<Source>,
+    request: StatRequest,
+) -> Result<(Figures, Option<Profile>), Failure> {
     let mut stat = Stat::new(reader.header().latency, reader.header().sites);
     let mut stacks = CallStacks::new(request.stacks, &mut reader, memory(request));
     let tables = feed(reader, |batch| {

@@ -15,15 +15,15 @@ use heaptoll_command::failure::Failure;
 use heaptoll_runs::findings::{Ending, Findings};
 use heaptoll_runs::traced::{self, Cell, JudgedRun, Made, execute, plan};
 
-pub use figures::{Figures, ImageTotals, Program, Row};
+pub use figures::{ExactDragFigures, ImageTotals, Program, Row};
 
-schemars::labelled!(Figures, "heaptoll-drag/1");
+schemars::labelled!(ExactDragFigures, "heaptoll-drag/1");
 /// Frames recorded of a call site.
 const FRAMES: u32 = 12;
 
 /// What to trace.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ExactDragRequest {
     /// Programs, managers and limits.
     pub traced: traced::Request,
     /// The clock by which sites are sorted, and that of tables and charts; the figures have both.
@@ -40,10 +40,10 @@ pub struct Request {
 ///
 /// # Errors
 /// See [`plan`] and [`execute`].
-pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
+pub fn run(request: &ExactDragRequest, context: &Context) -> Result<Findings<ExactDragFigures>, Failure> {
     let known = manager::known(context.places)?;
     let plan = plan(&request.traced, context)?;
-    let Request { clock, sites, pointers, frames, .. } = *request;
+    let ExactDragRequest { clock, sites, pointers, frames, .. } = *request;
     let figure_options = FigureOptions { clock, sites, depth: FRAMES as usize, pointers, frames };
     let options =
         Options { references: true, sites: if sites { FRAMES } else { 0 }, pointers, ..Options::default() };
@@ -54,7 +54,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Fa
         |cell, _| Drag::new(ManagerInfo { collector: collects(cell, &known) }),
         |cell, run| (row(cell, run, figure_options), traced::Figures::default()),
     )?;
-    let figures = Figures {
+    let figures = ExactDragFigures {
         complete: executed.ending != Ending::Interrupted,
         pinned: request.traced.pin,
         clock,

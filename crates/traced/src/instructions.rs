@@ -18,13 +18,13 @@ use heaptoll_command::failure::Failure;
 use heaptoll_runs::findings::{Ending, Findings};
 use heaptoll_runs::traced::{self, Cell, JudgedRun, execute, plan};
 
-pub use figures::{Disagreement, Figures, FunctionFigures, ImageTotals, Program, Row};
+pub use figures::{Disagreement, ExactInstructionsFigures, FunctionFigures, ImageTotals, Program, Row};
 
-schemars::labelled!(Figures, "heaptoll-instructions/1");
+schemars::labelled!(ExactInstructionsFigures, "heaptoll-instructions/1");
 
 /// What to count.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ExactInstructionsRequest {
     /// Programs, managers and limits.
     pub traced: traced::Request,
     /// Runs of each program under each manager: whether they agree is a figure.
@@ -35,13 +35,16 @@ pub struct Request {
 ///
 /// # Errors
 /// See [`plan`] and [`execute`].
-pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
+pub fn run(
+    request: &ExactInstructionsRequest,
+    context: &Context,
+) -> Result<Findings<ExactInstructionsFigures>, Failure> {
     let mut plan = plan(&request.traced, context)?;
     let repeat = request.repeat as usize;
     plan.cells = plan.cells.into_iter().flat_map(|cell| std::iter::repeat_n(cell, repeat)).collect();
     let options = Options { functions: true, ..Options::default() };
     let mut executed = execute(plan, context, &options, |_, _| Costs::new(), row)?;
-    let figures = Figures {
+    let figures = ExactInstructionsFigures {
         complete: executed.ending != Ending::Interrupted,
         pinned: request.traced.pin,
         repeat: request.repeat,

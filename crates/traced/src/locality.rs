@@ -25,9 +25,9 @@ use heaptoll_command::failure::Failure;
 use heaptoll_runs::findings::{Ending, Findings};
 use heaptoll_runs::traced::{self, Cell, Made, execute, plan};
 
-pub use figures::{Figures, Program, SamplingFigures};
+pub use figures::{ExactLocalityFigures, Program, SamplingFigures};
 
-schemars::labelled!(Figures, "heaptoll-locality/1");
+schemars::labelled!(ExactLocalityFigures, "heaptoll-locality/1");
 /// Set counts that are simulated, as powers of two: with lines of 64 bytes direct-mapped caches of 2 KiB to 1 MiB, and
 /// such of 8 ways of 16 KiB to 8 MiB.
 const SETS: std::ops::RangeInclusive<u32> = 5..=14;
@@ -45,7 +45,7 @@ pub enum Alone {
 
 /// What to simulate.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ExactLocalityRequest {
     /// Programs, managers and limits.
     pub traced: traced::Request,
     /// Bytes of a cache line; a power of two.
@@ -74,7 +74,10 @@ pub struct Request {
 ///
 /// # Errors
 /// Line, page, caches or latencies that no simulator takes; see also [`plan`] and [`execute`].
-pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
+pub fn run(
+    request: &ExactLocalityRequest,
+    context: &Context,
+) -> Result<Findings<ExactLocalityFigures>, Failure> {
     let (machine, machine_origin) =
         simulated_machine::choose(request.cache.as_deref(), request.latency.as_deref())
             .map_err(Failure::Usage)?;
@@ -94,7 +97,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Fa
             ((about, result), traced::Figures { locality: Some(kept), ..traced::Figures::default() })
         },
     )?;
-    let figures = Figures {
+    let figures = ExactLocalityFigures {
         complete: executed.ending != Ending::Interrupted,
         pinned: request.traced.pin,
         machine_origin: machine_origin.into(),
@@ -110,7 +113,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Fa
 }
 
 /// Settings of the simulators.
-fn settings(request: &Request) -> Settings {
+fn settings(request: &ExactLocalityRequest) -> Settings {
     Settings {
         line_bytes: request.line_bytes,
         page_bytes: request.page_bytes,
@@ -123,7 +126,7 @@ fn settings(request: &Request) -> Settings {
 
 /// What is simulated of each program, by its name.
 fn simulations(
-    request: &Request,
+    request: &ExactLocalityRequest,
     plan: &traced::Plan,
     settings: &Settings,
     machine: &Machine,
@@ -145,7 +148,11 @@ fn simulations(
 }
 
 /// The runs of a program, compared; none where none was made.
-fn studied(request: &Request, machine: &Machine, made: Made<(RunInfo, ImageResult)>) -> Option<Program> {
+fn studied(
+    request: &ExactLocalityRequest,
+    machine: &Machine,
+    made: Made<(RunInfo, ImageResult)>,
+) -> Option<Program> {
     let wanted = StudyOptions {
         caches: request.caches_bytes.clone(),
         memories: request.memories_bytes.clone(),
@@ -210,7 +217,7 @@ fn locality(result: &ImageResult, machine: &Machine, sampling: Option<Sampling>)
 }
 
 /// What was left out, and what is simulated.
-fn facts(refused: &[(String, String, String)], figures: &Figures) -> Vec<(String, String)> {
+fn facts(refused: &[(String, String, String)], figures: &ExactLocalityFigures) -> Vec<(String, String)> {
     let left_out = |(program, manager, why): &(String, String, String)| {
         (format!("{manager} on {program}"), format!("left out: {why}"))
     };

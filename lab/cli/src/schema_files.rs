@@ -64,7 +64,7 @@ fn space_time_of_more_than_64_bits_is_read_back_exactly() {
     let row = drag::Row { all_images: Some(totals), ..Default::default() };
     let program = drag::Program { managers: vec![row], ..Default::default() };
     let clock = heaptoll_drag::Clock::Bytes;
-    let figures = drag::Figures { complete: true, pinned: true, clock, programs: vec![program] };
+    let figures = drag::ExactDragFigures { complete: true, pinned: true, clock, programs: vec![program] };
     let text = serde_json::to_string(&Envelope::new(&figures)).expect("JSON");
-    assert_eq!(read::<drag::Figures>(&text).expect("figures"), figures);
+    assert_eq!(read::<drag::ExactDragFigures>(&text).expect("figures"), figures);
 }

@@ -28,7 +28,7 @@ const PAPERS: [&str; 3] = ["tcmalloc", "mimalloc3", "snmalloc"];
 
 /// What to run.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct DelayRequest {
     /// Managers to put a quarantine in front of, by name or path, or groups of them; those of the paper without any.
     pub manager: Vec<String>,
     /// Sizes of the quarantine, bytes; [`NO_DELAY`], which all are compared with, is always among them.
@@ -38,13 +38,13 @@ pub struct Request {
 }
 
 /// The figures, as in the JSON.
-pub type Figures = studied::Figures<Delay, PublishedPair>;
+pub type DelayFigures = studied::Figures<Delay, PublishedPair>;
 
 /// Runs every program under every manager and every size of the quarantine.
 ///
 /// # Errors
 /// See [`studied::carry_out`]; a resumed file of another study.
-pub fn run(request: &Request, context: &Context) -> Result<Findings<Delay, PublishedPair>, Failure> {
+pub fn run(request: &DelayRequest, context: &Context) -> Result<Findings<Delay, PublishedPair>, Failure> {
     let stacks = if request.study.resume.is_some() { vec![] } else { stacks(request, context)? };
     let outcome = studied::carry_out(&request.study, context, &stacks, &subject, &|_| None)?;
     let sweep = comparison::swept(&outcome.experiment);
@@ -62,7 +62,7 @@ fn subject(stack: &str) -> Option<String> {
 }
 
 /// Each manager without a layer, and with a quarantine of every size.
-fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure> {
+fn stacks(request: &DelayRequest, context: &Context) -> Result<Vec<Manager>, Failure> {
     let mut sizes = request.sizes_bytes.clone();
     sizes.push(NO_DELAY);
     sizes.sort_unstable();

@@ -32,7 +32,7 @@ const PAPERS: &str = "sweep/mimalloc3";
 
 /// What to run.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct FrequencyRequest {
     /// Collectors, as stacks; the paper's without any.
     pub manager: Vec<String>,
     /// Bytes allocated between two collections.
@@ -44,13 +44,16 @@ pub struct Request {
 }
 
 /// The figures, as in the JSON.
-pub type Figures = studied::Figures<Frequency, PublishedPair>;
+pub type FrequencyFigures = studied::Figures<Frequency, PublishedPair>;
 
 /// Runs every program under every collector and every period.
 ///
 /// # Errors
 /// See [`studied::carry_out`]; a resumed file of another study.
-pub fn run(request: &Request, context: &Context) -> Result<Findings<Frequency, PublishedPair>, Failure> {
+pub fn run(
+    request: &FrequencyRequest,
+    context: &Context,
+) -> Result<Findings<Frequency, PublishedPair>, Failure> {
     let stacks = if request.study.resume.is_some() { vec![] } else { stacks(request, context)? };
     let workload = &request.study.workload;
     // Of several programs one without collections is shown, and is in no mean; the others go on.
@@ -108,7 +111,7 @@ fn periods(every: &[u64], reclaim: &[u64]) -> Vec<Period> {
 }
 
 /// Every collector with every period.
-fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure> {
+fn stacks(request: &FrequencyRequest, context: &Context) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(context.places)?;
     let words = if request.manager.is_empty() { vec![PAPERS.into()] } else { request.manager.clone() };
     stand_ins::note(&known, &words, context.messages);

@@ -22,16 +22,16 @@ use heaptoll_runs::preparation::stand_ins;
 use heaptoll_runs::studied::visit;
 use heaptoll_runs::workload::Workload;
 
-pub use figures::{Baseline, Figures, MeanOver, Over, Program, PublishedPair};
+pub use figures::{Baseline, MeanOver, MinheapFigures, Over, Program, PublishedPair};
 pub use overheads::{Mean, Overhead};
 pub use published_heap::SmallestHeap;
 pub use selection::{Periods, tolerance};
 
-schemars::labelled!(Figures, "heaptoll-minheap/1");
+schemars::labelled!(MinheapFigures, "heaptoll-minheap/1");
 
 /// What to search.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct MinheapRequest {
     /// The programs.
     pub workload: Workload,
     /// Collectors with a heap that can be fixed; every one that is here without any.
@@ -50,7 +50,7 @@ pub struct Request {
 ///
 /// # Errors
 /// The request cannot be carried out, nothing completed without a limit, or Ctrl-C before a program was finished.
-pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
+pub fn run(request: &MinheapRequest, context: &Context) -> Result<Findings<MinheapFigures>, Failure> {
     let protocol = &request.protocol;
     request.workload.require(false)?;
     let known = manager::known_with_java(context.places)?;
@@ -84,7 +84,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Fa
         ended
     })?;
     drop(progress);
-    let mut figures = Figures {
+    let mut figures = MinheapFigures {
         complete: visited.complete,
         tolerance: request.tolerance,
         repeats: protocol.repetitions,

@@ -27,12 +27,12 @@ use heaptoll_command::writable;
 use heaptoll_runs::findings::{Ending, Findings};
 use heaptoll_runs::studied::visit;
 
-pub use figures::{Figures, Program, Proof, Sequence};
+pub use figures::{OracleFigures, Program, Proof, Sequence};
 pub use native::{LAYER, NativeRun, VARIABLE, check_of};
-pub use request::Request;
+pub use request::OracleRequest;
 use unchecked::Unchecked;
 
-schemars::labelled!(Figures, "heaptoll-oracle/1");
+schemars::labelled!(OracleFigures, "heaptoll-oracle/1");
 /// What the file's name must end with, so that a stack's name shows where it ends.
 pub const ENDING: &str = ".oracle";
 
@@ -40,7 +40,7 @@ pub const ENDING: &str = ".oracle";
 ///
 /// # Errors
 /// The request cannot be carried out; the one program that was named cannot be recorded.
-pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Failure> {
+pub fn run(request: &OracleRequest, context: &Context) -> Result<Findings<OracleFigures>, Failure> {
     request.workload.require(false)?;
     let programs = request.workload.resolve(context)?;
     let files = files(request, &programs)?;
@@ -53,13 +53,13 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings<Figures>, Fa
     })?;
     let has_trouble = visited.failed || visited.programs.iter().any(|program| !program.is_good());
     let ending = Ending::of(visited.complete, has_trouble);
-    let figures = Figures { complete: visited.complete, programs: visited.programs };
+    let figures = OracleFigures { complete: visited.complete, programs: visited.programs };
     let document = document::document(&figures, shell_command(&request.protocol.repeat_command));
     Ok(Findings { figures, document, ending })
 }
 
 /// The file of each program.
-fn files(request: &Request, programs: &[ProgramInfo]) -> Result<Vec<PathBuf>, Failure> {
+fn files(request: &OracleRequest, programs: &[ProgramInfo]) -> Result<Vec<PathBuf>, Failure> {
     let output = &request.output;
     let refuse = |why: String| Failure::Usage(format!("-o {}: {why}", output.display()));
     let named = output.to_str().filter(|text| !text.contains([',', '\n']));
@@ -106,7 +106,7 @@ fn checked(file: PathBuf, force: bool) -> Result<PathBuf, Failure> {
 
 /// Records one program and checks the recording. A recording that no native run follows is removed.
 pub(crate) fn of_program(
-    request: &Request,
+    request: &OracleRequest,
     program: &ProgramInfo,
     file: &Path,
     tracer: &Tracer,
@@ -125,7 +125,7 @@ pub(crate) fn of_program(
 }
 
 fn check(
-    request: &Request,
+    request: &OracleRequest,
     program: &ProgramInfo,
     file: &Path,
     recorded: &OracleFile,

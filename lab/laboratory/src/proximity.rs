@@ -26,17 +26,17 @@ use heaptoll_runs::studied::visit;
 use heaptoll_runs::workload::Workload;
 
 pub(crate) use distance::{Distances, Sample};
-pub use figures::{Figures, Program, PublishedPair, Scale, Stack};
+pub use figures::{Program, ProximityFigures, PublishedPair, Scale, Stack};
 pub use groups::{Group, Grouped, Shape};
 pub use portions::{Portion, Ratio, Series};
 pub(crate) use portions::{beginning, portions, series};
 pub use published_nearness::Nearness;
 
-schemars::labelled!(Figures, "heaptoll-proximity/1");
+schemars::labelled!(ProximityFigures, "heaptoll-proximity/1");
 
 /// What to run.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ProximityRequest {
     /// The programs; those of the catalog that mark their requests without any.
     pub workload: Workload,
     /// Collectors, as stacks; the paper's and Tithe without any.
@@ -55,7 +55,7 @@ pub struct Request {
 ///
 /// # Errors
 /// The request cannot be carried out, nothing could be measured, or Ctrl-C before a program was finished.
-pub fn run(mut request: Request, context: &Context) -> Result<Findings<Figures>, Failure> {
+pub fn run(mut request: ProximityRequest, context: &Context) -> Result<Findings<ProximityFigures>, Failure> {
     if request.workload.is_many() {
         return Err(Failure::Usage(
             "most programs of the catalog mark no requests: name those that do with -p (without any, the event programs)"
@@ -102,7 +102,8 @@ pub fn run(mut request: Request, context: &Context) -> Result<Findings<Figures>,
     })?;
     drop(progress);
     let complete = visited.complete;
-    let mut figures = Figures { complete, runs, seed, programs: visited.programs, published: vec![] };
+    let mut figures =
+        ProximityFigures { complete, runs, seed, programs: visited.programs, published: vec![] };
     figures.compare();
     let mut rows = figures.programs.iter().flat_map(|program| &program.stacks);
     let is_bad =

@@ -19,20 +19,20 @@ use heaptoll_runs::studied::{self, Findings};
 
 pub use figures::{Alive, Curve, Mean, Medians, Reclamation, Row};
 pub use part::{point_label, point_of, stack_word};
-pub use request::Request;
+pub use request::ReclamationRequest;
 
 schemars::labelled!(Reclamation, "heaptoll-reclamation/1");
 /// Managers that are held fixed, by their names here.
 const MANAGERS: [&str; 3] = ["glibc", "mimalloc3", "tithe-explicit"];
 
 /// The figures, as in the JSON.
-pub type Figures = studied::Figures<Reclamation, ()>;
+pub type ReclamationFigures = studied::Figures<Reclamation, ()>;
 
 /// Records what is not recorded yet, and runs every program under every manager with every point.
 ///
 /// # Errors
 /// See [`studied::carry_out`]; no program can be recorded; a resumed file of another study.
-pub fn run(request: &Request, context: &Context) -> Result<Findings<Reclamation, ()>, Failure> {
+pub fn run(request: &ReclamationRequest, context: &Context) -> Result<Findings<Reclamation, ()>, Failure> {
     let mut study = request.study.clone();
     let stacks = if study.resume.is_some() {
         vec![]
@@ -55,7 +55,7 @@ fn subject(stack: &str) -> Option<String> {
 }
 
 /// Each manager without a layer, and with an oracle at every point.
-fn stacks(request: &Request, points: &[FreePoint], context: &Context) -> Result<Vec<Manager>, Failure> {
+fn stacks(request: &ReclamationRequest, points: &[FreePoint], context: &Context) -> Result<Vec<Manager>, Failure> {
     let managers = Stacks { command: "lab reclamation", requested: &request.manager, usual: &MANAGERS };
     let word = |point: &FreePoint, manager: &Manager| stack_word(*point, &request.oracles, &manager.name);
     managers.all(|manager| points.iter().map(|point| word(point, manager)).collect(), context)

@@ -32,18 +32,18 @@ use runs::Runner;
 pub use error::GraphReplayError;
 pub use mmtk::Prepared;
 
-pub use figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Smallest, Spent, Wrong};
+pub use figures::{Checked, Ending, GraphReplayFigures, Heap, PlanRow, Row, Smallest, Spent, Wrong};
 pub use misses::{Misses, Portion, Question, Requests, SimulatedMachine};
 pub use mmtk::{ByAccessor, Caches};
 pub use plans::is_known;
-pub use request::{HeapBase, HeapSize, MOST_HEAPS, Request};
+pub use request::{GraphReplayRequest, HeapBase, HeapSize, MOST_HEAPS};
 
-schemars::labelled!(Figures, "heaptoll-replay-graph/1");
+schemars::labelled!(GraphReplayFigures, "heaptoll-replay-graph/1");
 
 /// What was found.
 pub struct GraphReplayed {
     /// The figures, as in the JSON.
-    pub figures: Figures,
+    pub figures: GraphReplayFigures,
 }
 
 /// Replays a trace with pointers under every plan in every heap, interleaved in random order.
@@ -51,7 +51,7 @@ pub struct GraphReplayed {
 /// # Errors
 /// It is no trace with pointers, a plan is unknown, a heap is larger than the machine's memory, the program that
 /// replays is missing; Ctrl-C before anything was measured.
-pub fn run(request: &Request, context: &Context) -> Result<GraphReplayed, Failure> {
+pub fn run(request: &GraphReplayRequest, context: &Context) -> Result<GraphReplayed, Failure> {
     let plans = plans::chosen(&request.plans)?;
     let seed = request.seed.unwrap_or_else(clock::seed);
     let interrupt = context.interrupt.flag();

@@ -14,7 +14,7 @@ use heaptoll_trace_analysis::feed::feed;
 use heaptoll_trace_analysis::subject::Subject;
 
 pub use document::document;
-pub use figures::{ClassFigures, Figures};
+pub use figures::{ClassFigures, TailorFigures};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::trace_source;
 use heaptoll_command::writable;
@@ -23,14 +23,14 @@ mod document;
 mod figures;
 mod sentences;
 
-schemars::labelled!(Figures, "heaptoll-tailor/1");
+schemars::labelled!(TailorFigures, "heaptoll-tailor/1");
 /// Fewest allocations of a trace that an allocator is made from. A class that serves a ten-thousandth of the requests
 /// (the rarest that there are) has then served one.
 pub const LEAST_ALLOCATIONS: u64 = 10_000;
 
 /// What is made of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct TailorRequest {
     /// The shared object; none where the source is enough.
     pub object: Option<PathBuf>,
     /// Its source; next to the object, with the ending `.c`, where none is named.
@@ -41,9 +41,9 @@ pub struct Request {
     pub memory_limit_bytes: u64,
 }
 
-impl Default for Request {
-    fn default() -> Request {
-        Request { object: None, source: None, force: false, memory_limit_bytes: MEMORY_LIMIT }
+impl Default for TailorRequest {
+    fn default() -> TailorRequest {
+        TailorRequest { object: None, source: None, force: false, memory_limit_bytes: MEMORY_LIMIT }
     }
 }
 
@@ -52,7 +52,7 @@ impl Default for Request {
 /// # Errors
 /// The trace cannot be read, is not whole or too small; a file exists or cannot be written; there is no C compiler, or
 /// it fails; what it made is not loaded.
-pub fn make(trace: &Path, request: &Request) -> Result<Figures, Failure> {
+pub fn make(trace: &Path, request: &TailorRequest) -> Result<TailorFigures, Failure> {
     // The object takes its place by its name: what a link leads to is replaced, and nothing but a file.
     let object_place = request
         .object
@@ -75,7 +75,7 @@ pub fn make(trace: &Path, request: &Request) -> Result<Figures, Failure> {
         .map_err(refused)?;
     let (profile, subject) = read(trace, request.memory_limit_bytes)?;
     let plan = Plan::new(&profile);
-    let mut figures = Figures::new(subject, &profile, &plan);
+    let mut figures = TailorFigures::new(subject, &profile, &plan);
     let origin = Origin {
         command: figures.subject.program().to_owned(),
         trace: trace.display().to_string(),
@@ -100,7 +100,7 @@ pub fn make(trace: &Path, request: &Request) -> Result<Figures, Failure> {
 }
 
 /// Where the source goes.
-fn source_path(request: &Request) -> Result<PathBuf, Failure> {
+fn source_path(request: &TailorRequest) -> Result<PathBuf, Failure> {
     let path = match (&request.source, &request.object) {
         (Some(source), _) => source.clone(),
         (None, Some(object)) => object.with_extension("c"),

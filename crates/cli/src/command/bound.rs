@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_trace_reports::bound::{self, Request};
+use heaptoll_trace_reports::bound::{self, BoundRequest};
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
@@ -42,7 +42,7 @@ impl Command for Arguments {
     writes!(of: bound::Figures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
-        let request = Request {
+        let request = BoundRequest {
             small_blocks_of_8: arguments.small_8,
             memory_limit_bytes: arguments.memory.limit_bytes(),
         };

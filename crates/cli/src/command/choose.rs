@@ -2,7 +2,7 @@
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_compare::choose::{self, Preference, Request};
+use heaptoll_compare::choose::{self, ChooseRequest, Preference};
 use heaptoll_compare::run;
 use heaptoll_experiment::experiment::{Pairing, Protocol};
 use heaptoll_report::format::shell_path;
@@ -93,22 +93,22 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    fn request(&self) -> Request {
+    fn request(&self) -> ChooseRequest {
         let managers: Vec<&str> = self.manager.iter().map(String::as_str).collect();
         let mut idle_s = self.idle.clone();
         idle_s.sort_by(f64::total_cmp);
         idle_s.dedup();
         let after_load = (!idle_s.is_empty()).then(|| AfterLoad { burst: self.burst.clone(), idle_s });
         let workload = Workload { after_load, ..self.workload.workload() };
-        Request {
-            run: run::Request {
+        ChooseRequest {
+            run: run::RunRequest {
                 baseline: Some(self.baseline.clone()),
                 protocol: Protocol {
                     warmup: 1,
                     pairing: Pairing::Lockstep,
                     ..self.seeded.protocol(self.repetitions)
                 },
-                ..run::Request::of(workload, &managers)
+                ..run::RunRequest::of(workload, &managers)
             },
             manager: self.manager.clone(),
             settings: self.settings,
@@ -124,7 +124,7 @@ impl Arguments {
 impl Command for Arguments {
     const NAME: &'static str = "choose";
     const FIRST: &'static [&'static str] = &["prefer", "memory_limit", "serve"];
-    writes!(of: choose::Figures);
+    writes!(of: choose::ChooseFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;

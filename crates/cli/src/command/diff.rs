@@ -8,7 +8,7 @@ use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_compare::comparative::{ALL, Comparable};
 use heaptoll_compare::diff::experiments::is_experiment;
-use heaptoll_compare::diff::{self, Request};
+use heaptoll_compare::diff::{self, DiffRequest};
 use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
@@ -65,7 +65,7 @@ pub struct Arguments {
 impl Command for Arguments {
     const NAME: &'static str = "diff";
     const FORMER: Option<&'static str> = Some("compare");
-    writes!(of: diff::Figures, diff::counts::Figures, diff::experiments::Figures, diff::facts::Figures);
+    writes!(of: diff::DiffFigures, diff::counts::DiffCountsFigures, diff::experiments::DiffExperimentsFigures, diff::facts::DiffFactsFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         run(arguments, &ALL)
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments, known: &[Comparable]) -> Result<u8, Failure> {
         ));
     }
     let [base_until_ns, new_until_ns] = arguments.between.unwrap_or([u64::MAX; 2]);
-    let request = Request {
+    let request = DiffRequest {
         base: arguments.base.clone(),
         base_until_ns,
         new: arguments.new.clone().unwrap_or_else(|| arguments.base.clone()),

@@ -3,7 +3,7 @@
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_drag::Clock;
-use heaptoll_traced::drag::{self, Request};
+use heaptoll_traced::drag::{self, ExactDragRequest};
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
@@ -59,11 +59,11 @@ impl Command for Arguments {
     const NAME: &'static str = "exact drag";
     const FORMER: Option<&'static str> = Some("drag");
     const FIRST: &'static [&'static str] = &["sites", "clock"];
-    writes!(of: drag::Figures);
+    writes!(of: drag::ExactDragFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
-        let request = Request {
+        let request = ExactDragRequest {
             traced: arguments.traced.request(),
             clock: arguments.clock,
             sites: arguments.sites,

@@ -175,7 +175,8 @@ impl Command for Arguments {
         let choice = arguments.choice();
         // A page shows what a profile of any format has.
         let format = arguments.to.format().unwrap_or(Format::Folded);
-        let request = profile::Request { trace, output, force, memory_limit_bytes, format, window, choice };
+        let request =
+            profile::ProfileRequest { trace, output, force, memory_limit_bytes, format, window, choice };
         let is_whole = match arguments.to {
             #[cfg(not(feature = "full"))]
             ToArg::Parquet => return Err(crate::full::left_out("--to parquet")),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign::{Kind, ProfileKind};
-use heaptoll_trace_reports::import::{self, Request};
+use heaptoll_trace_reports::import::{self, ImportRequest};
 
 use crate::entry::Command;
 use crate::exit::TROUBLE;
@@ -69,7 +69,7 @@ impl Command for Arguments {
     const FORMER: Option<&'static str> = Some("import");
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
-        let request = Request {
+        let request = ImportRequest {
             file: arguments.file.clone(),
             from: arguments.from,
             output: arguments.output.clone(),

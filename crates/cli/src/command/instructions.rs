@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::callgrind_file;
 use heaptoll_command::failure::Failure;
-use heaptoll_traced::instructions::{self, Request};
+use heaptoll_traced::instructions::{self, ExactInstructionsRequest};
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
@@ -47,12 +47,13 @@ impl Command for Arguments {
     const NAME: &'static str = "exact instructions";
     const FORMER: Option<&'static str> = Some("instructions");
     const FIRST: &'static [&'static str] = &["callgrind"];
-    writes!(of: instructions::Figures);
+    writes!(of: instructions::ExactInstructionsFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         arguments.callgrind.as_deref().map_or(Ok(()), callgrind_file::check)?;
         let session = Session::begin()?;
-        let request = Request { traced: arguments.traced.request(), repeat: arguments.repetitions };
+        let request =
+            ExactInstructionsRequest { traced: arguments.traced.request(), repeat: arguments.repetitions };
         let found = instructions::run(&request, &session.context())?;
         let code = arguments.outputs.deliver(&found.document, &found.figures)?;
         if let Some(folder) = &arguments.callgrind {

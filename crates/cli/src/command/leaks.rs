@@ -14,7 +14,7 @@ use heaptoll_runs::siblings;
 use heaptoll_runs::standard_input::StandardInput;
 use heaptoll_runs::traced::{self, LIMIT_S};
 use heaptoll_runs::workload::Workload;
-use heaptoll_trace_reports::leaks::{self, Fault, Figures, Request, Suppressions, Verdict, images};
+use heaptoll_trace_reports::leaks::{self, Fault, Figures, LeaksRequest, Suppressions, Verdict, images};
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
@@ -110,7 +110,7 @@ impl Command for Arguments {
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let suppressions =
             Suppressions::read(&arguments.suppress).map_err(|error| Failure::Refused(Box::new(error)))?;
-        let request = Request {
+        let request = LeaksRequest {
             frames: arguments.frames.shown(),
             memory_limit_bytes: arguments.memory.limit_bytes(),
             suppressions,
@@ -125,7 +125,7 @@ impl Command for Arguments {
 /// A process image's trace, and what is in it.
 type Image = (PathBuf, Figures);
 
-fn of_trace(trace: &Path, arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
+fn of_trace(trace: &Path, arguments: &Arguments, request: &LeaksRequest) -> Result<u8, Failure> {
     let traces = match arguments.process {
         Some(_) => siblings::all(trace),
         None => {
@@ -146,7 +146,7 @@ fn of_trace(trace: &Path, arguments: &Arguments, request: &Request) -> Result<u8
 }
 
 /// Records a run, and shows the process image that lost most.
-fn of_command(arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
+fn of_command(arguments: &Arguments, request: &LeaksRequest) -> Result<u8, Failure> {
     let session = Session::begin()?;
     let scratch = scratch_for_trace()?;
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("run.graph"));
@@ -161,7 +161,7 @@ fn of_command(arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
     Ok(worst(&[answer.shown, answer.found, failed]))
 }
 
-fn measured(traces: Vec<PathBuf>, request: &Request) -> Result<Vec<Image>, Failure> {
+fn measured(traces: Vec<PathBuf>, request: &LeaksRequest) -> Result<Vec<Image>, Failure> {
     let measured = |trace: PathBuf| leaks::measure(&trace, request).map(|figures| (trace, figures));
     traces.into_iter().map(measured).collect()
 }

@@ -11,7 +11,7 @@ use heaptoll_experiment::places::Places;
 use heaptoll_report::format::shell_command;
 use heaptoll_runs::record::{self, ProgramChoice, RecordingOptions};
 use heaptoll_runs::standard_input::StandardInput;
-use heaptoll_trace_reports::ledger::{self, LivePeak, ReplayRequest, Request};
+use heaptoll_trace_reports::ledger::{self, LedgerRequest, LivePeak, ReplayRequest};
 use heaptoll_trace_reports::replay::Touch;
 
 use crate::documents::DocumentOutputs;
@@ -96,7 +96,7 @@ pub struct Arguments {
 impl Command for Arguments {
     const NAME: &'static str = "ledger";
     const FIRST: &'static [&'static str] = &["exact"];
-    writes!(of: ledger::Figures);
+    writes!(of: ledger::LedgerFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         if let Some(trace) = &arguments.trace {
@@ -208,7 +208,7 @@ fn again(arguments: &Arguments) -> String {
 fn compare(trace: &Path, arguments: &Arguments) -> Result<u8, Failure> {
     let session = Session::begin()?;
     let memory_limit_bytes = arguments.memory.limit_bytes();
-    let mut found = ledger::measure(trace, Request { memory_limit_bytes, first_run: None })?;
+    let mut found = ledger::measure(trace, LedgerRequest { memory_limit_bytes, first_run: None })?;
     let request = ReplayRequest {
         manager: arguments.manager.clone(),
         touch: arguments.touch,
@@ -232,7 +232,7 @@ fn show(
     first_run: Option<LivePeak>,
     arguments: &Arguments,
 ) -> Result<u8, Failure> {
-    let request = Request { memory_limit_bytes: arguments.memory.limit_bytes(), first_run };
+    let request = LedgerRequest { memory_limit_bytes: arguments.memory.limit_bytes(), first_run };
     let found = ledger::measure(trace, request)?;
     let document = found.document(command);
     let code = match &arguments.trace {

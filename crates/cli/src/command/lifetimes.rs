@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_trace_reports::lifetimes::{self, By, Request};
+use heaptoll_trace_reports::lifetimes::{self, By, LifetimesRequest};
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
@@ -54,7 +54,7 @@ impl Command for Arguments {
     writes!(of: lifetimes::Figures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
-        let request = Request {
+        let request = LifetimesRequest {
             by: arguments.by,
             frames: arguments.frames.shown(),
             memory_limit_bytes: arguments.memory.limit_bytes(),

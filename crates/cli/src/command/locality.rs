@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::callgrind_file;
 use heaptoll_command::failure::Failure;
-use heaptoll_traced::locality::{self, Alone, Request};
+use heaptoll_traced::locality::{self, Alone, ExactLocalityRequest};
 
 use self::options::{SamplingArg, Sizes};
 use crate::documents::DocumentOutputs;
@@ -91,7 +91,7 @@ impl Command for Arguments {
     const NAME: &'static str = "exact locality";
     const FORMER: Option<&'static str> = Some("locality");
     const FIRST: &'static [&'static str] = &["cache", "sizes"];
-    writes!(of: locality::Figures);
+    writes!(of: locality::ExactLocalityFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         arguments.callgrind.as_deref().map_or(Ok(()), callgrind_file::check)?;
@@ -108,8 +108,8 @@ impl Command for Arguments {
 }
 
 impl Arguments {
-    fn request(&self) -> Request {
-        Request {
+    fn request(&self) -> ExactLocalityRequest {
+        ExactLocalityRequest {
             traced: self.traced.request(),
             line_bytes: self.line,
             page_bytes: self.page,

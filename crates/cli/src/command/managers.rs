@@ -73,7 +73,7 @@ struct AddArguments {
 
 impl Command for Arguments {
     const NAME: &'static str = "managers";
-    writes!(of: managers::Figures);
+    writes!(of: managers::ManagersFigures);
 
     /// Exit status 1 when a manager named with `-m` does not pass.
     fn run(arguments: &Self) -> Result<u8, Failure> {
@@ -104,7 +104,10 @@ impl Command for Arguments {
 }
 
 fn add(arguments: &AddArguments, places: &Places) -> Result<u8, Failure> {
-    let request = added_managers::Request { recipe: arguments.recipe.clone(), from: arguments.from.clone() };
+    let request = added_managers::AddedManagersRequest {
+        recipe: arguments.recipe.clone(),
+        from: arguments.from.clone(),
+    };
     let report = added_managers::fetch_and_build(&request, places, &TerminalMessages::default())?;
     let names: Vec<&str> = report.names().collect();
     if names.is_empty() {

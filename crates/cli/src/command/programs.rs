@@ -84,7 +84,7 @@ fn digest(text: &str) -> Result<String, String> {
 
 impl Command for Arguments {
     const NAME: &'static str = "programs";
-    writes!(of: programs::Figures);
+    writes!(of: programs::ProgramsFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let places = Places::find()?;
@@ -101,7 +101,7 @@ impl Command for Arguments {
 }
 
 fn add(arguments: &AddArguments, places: &Places) -> Result<u8, Failure> {
-    let request = originals::Request {
+    let request = originals::OriginalsRequest {
         recipe: arguments.recipe.clone(),
         from: arguments.from.clone(),
         sha256: arguments.sha256.clone(),

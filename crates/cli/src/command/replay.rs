@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::baseline;
-use heaptoll_trace_reports::replay::{self, Order, Request, Touch};
+use heaptoll_trace_reports::replay::{self, Order, Touch, TraceReplayRequest};
 
 use crate::entry::{Command, writes};
 use crate::one_of::{Word, one_of};
@@ -81,8 +81,8 @@ impl Command for Arguments {
     }
 }
 
-fn request(arguments: &Arguments) -> Request {
-    Request {
+fn request(arguments: &Arguments) -> TraceReplayRequest {
+    TraceReplayRequest {
         trace: arguments.trace.clone(),
         manager: arguments.manager.clone(),
         baseline: arguments.baseline.clone(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-use heaptoll_trace_reports::stat::{self, OfEitherKind, Request};
+use heaptoll_trace_reports::stat::{self, OfEitherKind, StatRequest};
 
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
@@ -46,7 +46,7 @@ impl Command for Arguments {
     writes!(of: stat::Figures, stat::graph::Figures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
-        let request = Request {
+        let request = StatRequest {
             frames: arguments.frames.shown(),
             memory_limit_bytes: arguments.memory.limit_bytes(),
             stacks: arguments.outputs.pages.html.is_some(),

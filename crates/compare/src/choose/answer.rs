@@ -7,10 +7,10 @@ use heaptoll_report::format::{self, and_list, changed, mib_from_bytes};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval, NO_DIFFERENCE, State, TOO_FEW};
 use heaptoll_units::rounded_percent;
 
-use super::figures::{Figures, Finalist};
+use super::figures::{ChooseFigures, Finalist};
 
 /// The section.
-pub(super) fn section(figures: &Figures, places: &Places) -> Section {
+pub(super) fn section(figures: &ChooseFigures, places: &Places) -> Section {
     let chosen = figures.finalists.iter().find(|finalist| finalist.stack == figures.choice);
     let mut text = vec![match chosen.filter(|_| figures.choice != figures.baseline) {
         Some(chosen) => {
@@ -27,7 +27,7 @@ pub(super) fn section(figures: &Figures, places: &Places) -> Section {
     Section { text, ..Section::new("Answer") }.with(fresh_runs(figures)).with_all(servers(figures))
 }
 
-fn fresh_runs(figures: &Figures) -> Table {
+fn fresh_runs(figures: &ChooseFigures) -> Table {
     let baseline = &figures.baseline;
     Table::of(&figures.finalists)
         .text("Stack", |finalist| finalist.stack.clone())
@@ -42,7 +42,7 @@ fn fresh_runs(figures: &Figures) -> Table {
         .table()
 }
 
-fn notes(figures: &Figures) -> Vec<String> {
+fn notes(figures: &ChooseFigures) -> Vec<String> {
     let read = "From fresh runs after the search. If an interval contains 1.00, no difference was detected.";
     let mut all = vec![read.to_owned()];
     if figures.finalists.iter().any(|finalist| finalist.cpu.as_ref().is_some_and(are_few)) {
@@ -59,7 +59,7 @@ pub(super) fn are_few(interval: &Interval) -> bool {
 }
 
 /// Requests and idle memory, where a server has them.
-fn servers(figures: &Figures) -> Option<Table> {
+fn servers(figures: &ChooseFigures) -> Option<Table> {
     let has_p99 = figures.finalists.iter().any(|finalist| finalist.served.p99_ms.is_some());
     let idle =
         figures.finalists.iter().map(|finalist| &finalist.served.idle).max_by_key(|idle| idle.len())?;
@@ -118,18 +118,18 @@ fn price(finalist: &Finalist, baseline: &str) -> String {
 }
 
 /// What finalists that work certainly save.
-fn gains(figures: &Figures) -> impl Iterator<Item = (&Finalist, &'static str, &Interval)> {
+fn gains(figures: &ChooseFigures) -> impl Iterator<Item = (&Finalist, &'static str, &Interval)> {
     let works = figures.finalists.iter().filter(|finalist| finalist.trouble.is_empty());
     works.flat_map(|finalist| finalist.gains().map(move |(noun, gain)| (finalist, noun, gain)))
 }
 
 /// The largest of these savings.
-fn largest(figures: &Figures) -> Option<(&Finalist, &'static str, &Interval)> {
+fn largest(figures: &ChooseFigures) -> Option<(&Finalist, &'static str, &Interval)> {
     gains(figures).min_by(|a, b| a.2.ratio.total_cmp(&b.2.ratio))
 }
 
 /// That no finalist certainly saves the floor of what is wanted most: `No finalist certainly takes 2.0 % less memory`.
-fn unimproved(figures: &Figures) -> Option<String> {
+fn unimproved(figures: &ChooseFigures) -> Option<String> {
     let (wanted, _) = figures.finalists.first()?.preferred(figures.preference)?;
     let is_improved =
         |(_, noun, gain): (&Finalist, &str, &Interval)| noun == wanted && gain.ratio <= 1.0 - figures.floor;
@@ -138,7 +138,7 @@ fn unimproved(figures: &Figures) -> Option<String> {
 }
 
 /// The largest certain saving of all finalists, where it is below the floor.
-fn too_little(figures: &Figures) -> Option<String> {
+fn too_little(figures: &ChooseFigures) -> Option<String> {
     let (finalist, noun, gain) = largest(figures)?;
     (gain.ratio > 1.0 - figures.floor).then(|| {
         format!(
@@ -151,7 +151,7 @@ fn too_little(figures: &Figures) -> Option<String> {
     })
 }
 
-fn no_answer(figures: &Figures) -> String {
+fn no_answer(figures: &ChooseFigures) -> String {
     let stacks = figures.finalists.iter().map(|finalist| finalist.stack.clone());
     let others: Vec<String> = stacks.filter(|stack| *stack != figures.baseline).collect();
     let measured = figures.finalists.iter().filter_map(|finalist| finalist.cpu.as_ref());
@@ -266,11 +266,11 @@ mod tests {
         let few = |ratio, low, high| interval(ratio, low, high).map(|found| Interval { pairs: 2, ..found });
         let two = Finalist { cpu: few(1.04, 1.03, 1.05), memory: few(0.5, 0.49, 0.51), ..unsure.clone() };
         assert!(price(&two, "glibc").starts_with("too few repetitions to judge memory (0.50"), "two runs");
-        let figures = Figures {
+        let figures = ChooseFigures {
             baseline: "glibc".into(),
             finalists: vec![two],
             fresh_repetitions: 2,
-            ..Figures::default()
+            ..ChooseFigures::default()
         };
         assert!(notes(&figures)[1].starts_with("Fewer than 6 repetitions: brackets are ranges"));
         assert!(no_answer(&figures).contains("2 fresh repetitions are too few"), "{}", no_answer(&figures));
@@ -298,7 +298,13 @@ mod tests {
             let baseline = Finalist { stack: "glibc".into(), ..Finalist::default() };
             let finalists = std::iter::once(baseline).chain(finalists).collect();
             let names = ("glibc".to_owned(), "glibc".to_owned());
-            Figures { baseline: names.0, choice: names.1, finalists, floor: 0.02, ..Figures::default() }
+            ChooseFigures {
+                baseline: names.0,
+                choice: names.1,
+                finalists,
+                floor: 0.02,
+                ..ChooseFigures::default()
+            }
         };
         let figures = of(vec![tiny.clone(), worse("a")]);
         let text = section(&figures, &Places::at(Path::new("/none"))).text;
@@ -325,15 +331,16 @@ mod tests {
             memory: interval(1.0, 0.99, 1.01),
             ..Finalist::default()
         };
-        let of = |finalist: Finalist, choice: &str, preference| Figures {
+        let of = |finalist: Finalist, choice: &str, preference| ChooseFigures {
             baseline: "glibc".into(),
             choice: choice.into(),
             finalists: vec![Finalist { stack: "glibc".into(), ..Finalist::default() }, finalist],
             floor: 0.02,
             preference,
-            ..Figures::default()
+            ..ChooseFigures::default()
         };
-        let first = |figures: &Figures| section(figures, &Places::at(Path::new("/none"))).text.swap_remove(0);
+        let first =
+            |figures: &ChooseFigures| section(figures, &Places::at(Path::new("/none"))).text.swap_remove(0);
         let none = "No finalist certainly takes 2.0 % less memory";
         assert_eq!(
             first(&of(fast.clone(), "fast", Preference::Memory)),
@@ -398,10 +405,14 @@ mod tests {
             [0.0, 1.0, 10.0].map(|after_s| IdleMemory { after_s, bytes: (50.0 - after_s) * 1048576.0 });
         let served = Served { p99_ms: Some(1.25), idle: idle.into(), ..Served::default() };
         let finalist = Finalist { stack: "glibc".into(), served, ..Finalist::default() };
-        let figures = Figures { baseline: "glibc".into(), finalists: vec![finalist], ..Figures::default() };
+        let figures =
+            ChooseFigures { baseline: "glibc".into(), finalists: vec![finalist], ..ChooseFigures::default() };
         let table = servers(&figures).expect("a table");
         assert_eq!(&table.rows[0][3..6], ["50.0", "49.0", "40.0"]);
         assert_eq!(table.columns[5].title, "after 10 s");
-        assert!(servers(&Figures { finalists: vec![Finalist::default()], ..Figures::default() }).is_none());
+        assert!(
+            servers(&ChooseFigures { finalists: vec![Finalist::default()], ..ChooseFigures::default() })
+                .is_none()
+        );
     }
 }

@@ -5,12 +5,12 @@ use heaptoll_experiment::places::Places;
 use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_report::format::{and_list, mib_from_bytes, plural, ratio, shell_command};
 
-use super::figures::Figures;
+use super::figures::ChooseFigures;
 use super::score::Preference;
 use super::{answer, frontier, soak, undecided};
 
 /// The document, with the command that repeats it.
-pub fn document(figures: &Figures, experiment: &Experiment, places: &Places) -> Document {
+pub fn document(figures: &ChooseFigures, experiment: &Experiment, places: &Places) -> Document {
     let sections = [
         answer::section(figures, places),
         soak::section(&figures.soak),
@@ -29,7 +29,7 @@ pub fn document(figures: &Figures, experiment: &Experiment, places: &Places) -> 
     }
 }
 
-fn subtitle(figures: &Figures) -> String {
+fn subtitle(figures: &ChooseFigures) -> String {
     let wanted = match figures.preference {
         Preference::Time => "little CPU time",
         Preference::Memory => "little memory",
@@ -44,7 +44,7 @@ fn subtitle(figures: &Figures) -> String {
     format!("wanted: {wanted}{limits}; compared with {}", figures.baseline)
 }
 
-fn warnings(figures: &Figures) -> Vec<String> {
+fn warnings(figures: &ChooseFigures) -> Vec<String> {
     let failed = figures.finalists.iter().filter(|finalist| !finalist.trouble.is_empty());
     let failed = failed.map(|finalist| format!("{}: {}", finalist.stack, finalist.trouble));
     let grows = |stack: &str| {
@@ -60,7 +60,7 @@ fn warnings(figures: &Figures) -> Vec<String> {
     failed.chain(grown).collect()
 }
 
-fn facts(figures: &Figures, experiment: &Experiment) -> Vec<(String, String)> {
+fn facts(figures: &ChooseFigures, experiment: &Experiment) -> Vec<(String, String)> {
     let fact = |name: &str, text: String| (name.to_owned(), text);
     let machine = &experiment.machine;
     vec![
@@ -107,7 +107,7 @@ fn weights(preference: Preference) -> &'static str {
     }
 }
 
-fn search(figures: &Figures) -> Section {
+fn search(figures: &ChooseFigures) -> Section {
     if figures.candidates.is_empty() {
         return Section::default();
     }

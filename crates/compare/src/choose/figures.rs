@@ -12,7 +12,7 @@ use super::soak::Soak;
 
 /// What the JSON holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct ChooseFigures {
     /// The programs.
     pub programs: Vec<String>,
     /// The stack that ratios are to.

@@ -5,7 +5,7 @@ use heaptoll_report::document::{Axis, Chart, Form, Item, Role, Section, Series};
 use heaptoll_report::format::{self, and_list};
 use heaptoll_statistics::Interval;
 
-use super::figures::{Candidate, Figures, Finalist};
+use super::figures::{Candidate, ChooseFigures, Finalist};
 
 const DEFAULT: &str = "default";
 const CHOSEN: &str = "chosen";
@@ -14,7 +14,7 @@ const DECIDED: &str = "not chosen";
 const SEARCHED: &str = "search estimate";
 
 /// Names in the picture, which have a colour and a symbol of their own, the default's grey first.
-pub(super) fn palette(figures: &Figures) -> Vec<String> {
+pub(super) fn palette(figures: &ChooseFigures) -> Vec<String> {
     let drawn = chart(figures).series;
     let is_drawn = |name: &&str| *name == DEFAULT || drawn.iter().any(|series| series.name == *name);
     let names = [DEFAULT, CHOSEN, UNDECIDED, DECIDED, SEARCHED];
@@ -22,7 +22,7 @@ pub(super) fn palette(figures: &Figures) -> Vec<String> {
 }
 
 /// The section.
-pub(super) fn section(figures: &Figures) -> Section {
+pub(super) fn section(figures: &ChooseFigures) -> Section {
     let names = on_frontier(figures);
     let is_fresh = |name: &String| figures.finalists.iter().any(|finalist| finalist.stack == *name);
     let text = names.iter().any(is_fresh).then(|| {
@@ -36,7 +36,7 @@ pub(super) fn section(figures: &Figures) -> Section {
 }
 
 /// Stacks than which no other is both cheaper and smaller, the cheapest first.
-fn on_frontier(figures: &Figures) -> Vec<String> {
+fn on_frontier(figures: &ChooseFigures) -> Vec<String> {
     let fresh = figures.finalists.iter().filter(|one| kind(one, figures).is_some());
     let fresh = fresh.map(|one| (one.stack.as_str(), (middle(&one.cpu), middle(&one.memory))));
     let all: Vec<(&str, (f64, f64))> =
@@ -56,7 +56,7 @@ fn middle(interval: &Option<Interval>) -> f64 {
     interval.as_ref().map_or(1.0, |found| found.ratio)
 }
 
-fn chart(figures: &Figures) -> Chart {
+fn chart(figures: &ChooseFigures) -> Chart {
     let mut series = vec![Series {
         name: SEARCHED.into(),
         points: searched(figures).map(|(_, point)| point).collect(),
@@ -86,7 +86,7 @@ fn chart(figures: &Figures) -> Chart {
 }
 
 /// Candidates with both ratios that are no finalists: those are drawn by their fresh runs.
-fn searched(figures: &Figures) -> impl Iterator<Item = (&Candidate, (f64, f64))> {
+fn searched(figures: &ChooseFigures) -> impl Iterator<Item = (&Candidate, (f64, f64))> {
     let is_fresh = |stack: &str| figures.finalists.iter().any(|finalist| finalist.stack == stack);
     let others = figures.candidates.iter().filter(move |row| !is_fresh(&row.stack));
     others.filter_map(|row| Some((row, (row.cpu_ratio?, row.memory_ratio?))))
@@ -98,7 +98,7 @@ fn candidate_label(row: &Candidate, (cpu, memory): (f64, f64)) -> String {
 }
 
 /// How a finalist is drawn; `None` where it has no figures.
-fn kind(finalist: &Finalist, figures: &Figures) -> Option<&'static str> {
+fn kind(finalist: &Finalist, figures: &ChooseFigures) -> Option<&'static str> {
     if finalist.stack == figures.choice && finalist.stack != figures.baseline {
         return Some(CHOSEN);
     }
@@ -149,7 +149,7 @@ mod tests {
     fn each_finalist_is_drawn_by_what_was_decided() {
         let finalist =
             |stack: &str, cpu, memory| Finalist { stack: stack.into(), cpu, memory, ..Finalist::default() };
-        let figures = Figures {
+        let figures = ChooseFigures {
             baseline: "glibc".into(),
             choice: "lean".into(),
             finalists: vec![
@@ -172,7 +172,7 @@ mod tests {
                     ..Candidate::default()
                 },
             ],
-            ..Figures::default()
+            ..ChooseFigures::default()
         };
         let chart = chart(&figures);
         let points =

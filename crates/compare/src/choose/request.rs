@@ -12,9 +12,9 @@ pub const FLOOR: f64 = 0.02;
 
 /// What to choose, and how.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ChooseRequest {
     /// What every run has in common: programs, seed, limits. Managers are of each round; repetitions are of the fresh runs.
-    pub run: run::Request,
+    pub run: run::RunRequest,
     /// Managers and stacks to choose from; the modern ones, with their settings, without any.
     pub manager: Vec<String>,
     /// Whether managers that were named are tried with settings, too.
@@ -31,12 +31,12 @@ pub struct Request {
     pub soak_s: Option<f64>,
 }
 
-impl Request {
+impl ChooseRequest {
     /// The baseline and these candidates.
-    pub(super) fn runs_of(&self, names: &[String]) -> run::Request {
+    pub(super) fn runs_of(&self, names: &[String]) -> run::RunRequest {
         let baseline = self.run.baseline().to_owned();
         let manager = std::iter::once(baseline.clone()).chain(names.iter().cloned()).collect();
-        run::Request { manager, baseline: Some(baseline), ..self.run.clone() }
+        run::RunRequest { manager, baseline: Some(baseline), ..self.run.clone() }
     }
 
     pub(super) fn limits(&self) -> Limits {

@@ -2,7 +2,7 @@
 
 use regex_lite::Regex;
 
-use super::request::Request;
+use super::request::ChooseRequest;
 use super::score::Preference;
 use super::servers::p99_unit;
 use heaptoll_command::context::Context;
@@ -12,7 +12,7 @@ use heaptoll_command::failure::Failure;
 ///
 /// # Errors
 /// The request wants such a thing, or names programs that cannot be found.
-pub(super) fn check(request: &Request, context: &Context) -> Result<(), Failure> {
+pub(super) fn check(request: &ChooseRequest, context: &Context) -> Result<(), Failure> {
     let workload = &request.run.workload;
     let wants_p99 = request.preference == Preference::P99 || request.p99_limit_ms.is_some();
     let wants_idle = request.preference == Preference::Idle;

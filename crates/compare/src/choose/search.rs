@@ -12,7 +12,7 @@ use heaptoll_experiment::runner::Ending;
 use heaptoll_scratch::Scratch;
 
 use super::figures::Candidate;
-use super::request::{FINALISTS, Request};
+use super::request::{ChooseRequest, FINALISTS};
 use super::schedule::Schedule;
 use super::score::{Measured, measured};
 use super::servers;
@@ -40,7 +40,11 @@ pub(super) struct Searched {
 ///
 /// # Errors
 /// The request cannot be carried out, no candidate works, or Ctrl-C.
-pub(super) fn search(request: &Request, names: Vec<String>, context: &Context) -> Result<Searched, Failure> {
+pub(super) fn search(
+    request: &ChooseRequest,
+    names: Vec<String>,
+    context: &Context,
+) -> Result<Searched, Failure> {
     let fresh = request.run.protocol.repetitions;
     let all = (names.len() as u64 + 1) * u64::from(fresh);
     if names.len() <= FINALISTS {
@@ -61,7 +65,7 @@ pub(super) fn search(request: &Request, names: Vec<String>, context: &Context) -
 
 /// The rounds so far.
 struct Search<'a> {
-    request: &'a Request,
+    request: &'a ChooseRequest,
     context: &'a Context<'a>,
     run: Run,
     schedule: Schedule,
@@ -86,7 +90,7 @@ fn runs_to_make(experiment: &Experiment, plan: &[(usize, u32)], fresh: u32) -> u
 
 impl<'a> Search<'a> {
     fn begin(
-        request: &'a Request,
+        request: &'a ChooseRequest,
         names: &[String],
         scratch: &Scratch,
         context: &'a Context<'a>,

@@ -11,7 +11,7 @@ use heaptoll_units::{plural, significant, took};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::request::Request;
+use super::request::ChooseRequest;
 use super::servers::p99_of;
 use crate::run::Run;
 use heaptoll_command::context::Context;
@@ -67,7 +67,7 @@ impl Growth {
 ///
 /// # Errors
 /// Heaptoll's own machinery failed.
-pub(super) fn run(request: &Request, fresh: &Run, context: &Context) -> Result<Vec<Soak>, Failure> {
+pub(super) fn run(request: &ChooseRequest, fresh: &Run, context: &Context) -> Result<Vec<Soak>, Failure> {
     let Some(seconds) = request.soak_s else { return Ok(Vec::new()) };
     let experiment = &fresh.experiment;
     let Some(program) = experiment.programs.first() else { return Ok(Vec::new()) };

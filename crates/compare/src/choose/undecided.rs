@@ -7,7 +7,7 @@ use heaptoll_statistics::Interval;
 use heaptoll_units::percent;
 
 use super::answer::are_few;
-use super::figures::{Candidate, Figures, Finalist};
+use super::figures::{Candidate, ChooseFigures, Finalist};
 
 /// Candidates with a score within this of a finalist's are named, and those with a run that was better than a finalist.
 const NEAR: f64 = 0.01;
@@ -15,7 +15,7 @@ const NEAR: f64 = 0.01;
 const NAMED: usize = 6;
 
 /// The section; without a title where all was decided.
-pub(super) fn section(figures: &Figures) -> Section {
+pub(super) fn section(figures: &ChooseFigures) -> Section {
     let others = figures.finalists.iter().filter(|finalist| finalist.stack != figures.baseline);
     let mut text: Vec<String> =
         others.flat_map(|finalist| of_finalist(finalist, &figures.baseline)).collect();
@@ -50,7 +50,7 @@ fn bounds(interval: &Interval) -> String {
 }
 
 /// Which of two finalists is better, where their difference is not certain.
-fn between_finalists(figures: &Figures) -> Option<String> {
+fn between_finalists(figures: &ChooseFigures) -> Option<String> {
     let interval =
         figures.between_finalists.as_ref().filter(|interval| !interval.differs && !are_few(interval))?;
     let others = figures.finalists.iter().filter(|finalist| finalist.stack != figures.baseline);
@@ -64,7 +64,7 @@ fn between_finalists(figures: &Figures) -> Option<String> {
 }
 
 /// Candidates that the search let go although few runs do not separate them from a finalist.
-fn near(figures: &Figures) -> Option<String> {
+fn near(figures: &ChooseFigures) -> Option<String> {
     let is_finalist = |row: &&Candidate| figures.finalists.iter().any(|finalist| finalist.stack == row.stack);
     let worst = figures.candidates.iter().filter(is_finalist).filter_map(|row| row.score).reduce(f64::max)?;
     let mut near: Vec<&Candidate> = figures
@@ -106,7 +106,7 @@ mod tests {
             score: Some(score),
             ..Candidate::default()
         };
-        let mut figures = Figures {
+        let mut figures = ChooseFigures {
             baseline: "glibc".into(),
             finalists: vec![
                 Finalist { stack: "glibc".into(), ..Finalist::default() },
@@ -123,7 +123,7 @@ mod tests {
                 candidate("far", 0.2),
                 Candidate { best_score: Some(-0.5), ..candidate("slow once", 0.1) },
             ],
-            ..Figures::default()
+            ..ChooseFigures::default()
         };
         let text = section(&figures).text;
         assert_eq!(text[0], "Cannot rank lean against glibc by CPU time: between 2.0 % less and 3.0 % more.");

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 pub use document::document;
-pub use figures::{Figures, Pair, Routine};
+pub use figures::{DiffCountsFigures, Pair, Routine};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign;
 use heaptoll_command::labelled;
@@ -16,7 +16,7 @@ use super::joined::joined;
 mod document;
 mod figures;
 
-schemars::labelled!(Figures, "heaptoll-diff-instructions/1");
+schemars::labelled!(DiffCountsFigures, "heaptoll-diff-instructions/1");
 
 /// Whether a file begins as JSON does, as a trace does not, and is no profile of another tool.
 pub fn is_json(path: &Path) -> bool {
@@ -31,9 +31,9 @@ pub fn is_json(path: &Path) -> bool {
 ///
 /// # Errors
 /// One cannot be read or is something else; they have no program in common; a file has no functions.
-pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
-    let read = |path| super::read(path, labelled::read::<instructions::Figures>);
-    let [before, after]: [instructions::Figures; 2] = [read(base)?, read(new)?];
+pub fn measure(base: &Path, new: &Path) -> Result<DiffCountsFigures, Failure> {
+    let read = |path| super::read(path, labelled::read::<instructions::ExactInstructionsFigures>);
+    let [before, after]: [instructions::ExactInstructionsFigures; 2] = [read(base)?, read(new)?];
     let mut warnings: Vec<String> = [(base, &before), (new, &after)]
         .into_iter()
         .filter(|(_, figures)| !figures.complete)
@@ -54,7 +54,12 @@ pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
             new.display()
         )));
     }
-    Ok(Figures { base: base.display().to_string(), new: new.display().to_string(), pairs, warnings })
+    Ok(DiffCountsFigures {
+        base: base.display().to_string(),
+        new: new.display().to_string(),
+        pairs,
+        warnings,
+    })
 }
 
 fn pair(program: &Program, base: &Row, new: &Row, warnings: &mut Vec<String>) -> Result<Pair, Failure> {

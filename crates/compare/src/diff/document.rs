@@ -6,7 +6,7 @@ use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_report::format::{count, plural, seconds};
 use heaptoll_units::{percent, three_digits, whole_bytes};
 
-use super::figures::{Figures, Recording};
+use super::figures::{DiffFigures, Recording};
 use heaptoll_command::subject::manager_name;
 use heaptoll_gate::diagnosis::site_flame;
 use heaptoll_gate::differences::{Differences, Part, Row, holds_0, less};
@@ -26,7 +26,7 @@ struct Measure {
     is_bytes: bool,
     /// What it is called where a side has it not.
     lack: Lack,
-    of: fn(&Figures) -> &Differences,
+    of: fn(&DiffFigures) -> &Differences,
 }
 
 /// In the order of the document. Those of live bytes come first: they are what is looked for most often.
@@ -62,7 +62,7 @@ const MEASURES: [Measure; 4] = [
 ];
 
 /// The figures that both sides have.
-fn compared(figures: &Figures) -> impl Iterator<Item = &'static Measure> + '_ {
+fn compared(figures: &DiffFigures) -> impl Iterator<Item = &'static Measure> + '_ {
     MEASURES.iter().filter(|measure| !figures.sites.not_compared.contains(&measure.lack))
 }
 
@@ -86,7 +86,7 @@ impl Measure {
 }
 
 /// The document. `command` repeats it.
-pub fn document(figures: &Figures, command: &str) -> Document {
+pub fn document(figures: &DiffFigures, command: &str) -> Document {
     let mut first = Section { title: "What changed".into(), ..Section::default() };
     first.text = compared(figures).filter_map(|measure| sentence(measure, figures)).collect();
     match &figures.sites.unjoined {
@@ -136,7 +136,7 @@ fn undecided(differences: &Differences) -> Option<String> {
 }
 
 /// What is stated where no call site grew for certain; `alone`, where none shrank, either.
-fn without_growth(figures: &Figures, alone: bool) -> Option<String> {
+fn without_growth(figures: &DiffFigures, alone: bool) -> Option<String> {
     let all = || MEASURES.iter().map(|measure| (measure.of)(figures));
     let most = |of: fn(&Differences) -> u64| all().map(of).max().unwrap_or(0) as usize;
     let (base, new) = (most(|found| found.only_base.parts), most(|found| found.only_new.parts));
@@ -164,7 +164,7 @@ fn without_growth(figures: &Figures, alone: bool) -> Option<String> {
 }
 
 /// Which figures are not there, in a sentence.
-fn not_compared(figures: &Figures) -> Option<String> {
+fn not_compared(figures: &DiffFigures) -> Option<String> {
     let missing = MEASURES.iter().filter(|measure| figures.sites.not_compared.contains(&measure.lack));
     let missing: Vec<String> = missing.map(|measure| measure.title.to_lowercase()).collect();
     (!missing.is_empty()).then(|| format!("Not compared (missing in one file): {}.", missing.join(", ")))
@@ -204,7 +204,7 @@ fn shrunk_most(differences: &Differences) -> Option<(u64, Row)> {
 }
 
 /// The call site that changed most for certain, in words: one that grew, unless another shrank by more.
-fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
+fn sentence(measure: &Measure, figures: &DiffFigures) -> Option<String> {
     let differences = (measure.of)(figures);
     let added = differences.added();
     let most = added.first();
@@ -272,7 +272,7 @@ fn grown(base: u64, new: u64) -> String {
     format!("{sign}{}", percent(share.abs()))
 }
 
-fn totals(figures: &Figures) -> Table {
+fn totals(figures: &DiffFigures) -> Table {
     let is_sampled = compared(figures).any(|measure| (measure.of)(figures).interval.is_some());
     Table::of(compared(figures).map(|measure| (measure, (measure.of)(figures))))
         .text("All call sites", |(measure, _)| measure.title)
@@ -385,8 +385,8 @@ mod tests {
         Part { name: name.into(), ..Part::default() }
     }
 
-    fn figures() -> Figures {
-        let mut figures = Figures::default();
+    fn figures() -> DiffFigures {
+        let mut figures = DiffFigures::default();
         figures.sites.live = Differences::new([
             (part("parse < main"), Amounts::Both(1024, 2048)),
             (part("same < main"), Amounts::Both(500, 500)),
@@ -427,7 +427,7 @@ mod tests {
     /// Before, a call site with 26 calls more was named first where another had 200,000 less, and the latter stood last.
     #[test]
     fn what_shrank_most_comes_first_where_nothing_grew_as_much() {
-        let mut figures = Figures::default();
+        let mut figures = DiffFigures::default();
         figures.sites.calls = Differences::new(
             [(part("realloc"), Amounts::Both(200_000, 1)), (part("set"), Amounts::New(260))]
                 .into_iter()
@@ -454,7 +454,7 @@ mod tests {
                 (part("more"), Amounts::Both(100, 200), Some(site)),
                 (part("less"), Amounts::Both(104, 0), Some([-250, 42])),
             ];
-            let mut figures = Figures::default();
+            let mut figures = DiffFigures::default();
             figures.sites.bytes = Differences { interval: all, ..Differences::estimated(parts) };
             document(&figures, "")
         };
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn what_shrank_most_is_named_where_nothing_grew() {
         let text = |interval: Option<[i64; 2]>, less: Amounts, new| {
-            let mut figures = Figures::default();
+            let mut figures = DiffFigures::default();
             figures.sites.live = Differences::estimated([
                 (part("less"), less, interval),
                 (part("open"), Amounts::Both(10, 12), interval.map(|_| [-5, 9])),
@@ -517,16 +517,16 @@ mod tests {
 
     #[test]
     fn recordings_that_are_equal_differ_in_nothing() {
-        let document = document(&Figures::default(), "");
+        let document = document(&DiffFigures::default(), "");
         assert_eq!(document.sections[0].text, ["Nothing: every call site allocated and retained the same."]);
-        let mut unjoined = Figures::default();
+        let mut unjoined = DiffFigures::default();
         unjoined.sites.unjoined = Some("Not joined: 1.".into());
         assert_eq!(super::document(&unjoined, "").sections[0].text, ["Not joined: 1."]);
     }
 
     #[test]
     fn recordings_without_a_common_call_site_are_not_the_same() {
-        let mut figures = Figures::default();
+        let mut figures = DiffFigures::default();
         figures.sites.bytes =
             Differences::new([(part("a"), Amounts::Base(300)), (part("b"), Amounts::New(300))]);
         let text = document(&figures, "").sections.remove(0).text.concat();

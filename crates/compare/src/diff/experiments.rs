@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::is_json;
 
-schemars::labelled!(Figures, "heaptoll-diff-experiments/1");
+schemars::labelled!(DiffExperimentsFigures, "heaptoll-diff-experiments/1");
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// What two experiments have in common.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct DiffExperimentsFigures {
     /// What the first is called.
     pub a: String,
     /// What the second is called.

@@ -11,21 +11,21 @@ use schemars::Labelled;
 use super::joined::joined;
 use crate::comparative::Comparable;
 pub use document::document;
-pub use figures::{Figures, Row};
+pub use figures::{DiffFactsFigures, Row};
 use heaptoll_traced::instructions;
 
 mod document;
 mod figures;
 
-schemars::labelled!(Figures, "heaptoll-diff-facts/1");
+schemars::labelled!(DiffFactsFigures, "heaptoll-diff-facts/1");
 
 /// Compares two files of one command; none where the first is of none of `all`. Counts of instructions are compared by
 /// function.
 ///
 /// # Errors
 /// One cannot be read, or is of another command; they have nothing in common.
-pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<Figures>, Failure> {
-    let Some(command) = command(base, all)?.filter(|known| known.schema != instructions::Figures::SCHEMA)
+pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<DiffFactsFigures>, Failure> {
+    let Some(command) = command(base, all)?.filter(|known| known.schema != instructions::ExactInstructionsFigures::SCHEMA)
     else {
         return Ok(None);
     };
@@ -38,7 +38,7 @@ pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<Fig
     if rows.is_empty() {
         return Err(Failure::NothingToCompare(format!("{base} and {new} have no figure in common")));
     }
-    Ok(Some(Figures { command: command.name.into(), base, new, rows, warnings }))
+    Ok(Some(DiffFactsFigures { command: command.name.into(), base, new, rows, warnings }))
 }
 
 /// The command that wrote a file; none where it is none of `all`.

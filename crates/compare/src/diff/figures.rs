@@ -7,7 +7,7 @@ use heaptoll_gate::sites::SiteDifferences;
 
 /// What the JSON holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct DiffFigures {
     /// What changes are counted from.
     pub base: Recording,
     /// What is compared with it.

@@ -12,7 +12,7 @@ use heaptoll_experiment::{machine, working_copy};
 use heaptoll_launcher::{Thp, slice};
 
 use super::heaps::{self, Heaps};
-use super::request::Request;
+use super::request::RunRequest;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::beginning::{self, Beginning};
@@ -23,7 +23,7 @@ use heaptoll_runs::preparation::{baseline, experiment_file, stand_ins};
 ///
 /// # Errors
 /// The request cannot be carried out, or Ctrl-C.
-pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment), Failure> {
+pub fn begin(request: &RunRequest, context: &Context) -> Result<(Store, Experiment), Failure> {
     request.workload.require(true)?;
     experiment_file::check(request.db.as_deref())?;
     let mut experiment = describe(request, context)?;
@@ -35,7 +35,7 @@ pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment)
 ///
 /// # Errors
 /// The request cannot be carried out, or Ctrl-C.
-pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Failure> {
+pub fn describe(request: &RunRequest, context: &Context) -> Result<Experiment, Failure> {
     let protocol = &request.protocol;
     if protocol.at_once_bytes.is_some() && protocol.pairing != Pairing::Lockstep {
         return Err(Failure::Usage(
@@ -95,7 +95,7 @@ fn can_have(thp: Thp, system: &str) -> bool {
 }
 
 /// Refuses programs for one block that are not run, or not in lockstep.
-fn can_run_together(request: &Request) -> Result<(), Failure> {
+fn can_run_together(request: &RunRequest) -> Result<(), Failure> {
     if request.protocol.pairing != Pairing::Lockstep && !request.together.is_empty() {
         return Err(Failure::Usage(
             "--together is for lockstep: leave it out, or use --pairing lockstep".into(),
@@ -127,7 +127,7 @@ fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
 /// The managers of the run, the baseline first, with the stacks of those that were named whose setting varies, and what
 /// varies of which stack.
 fn choose_managers(
-    request: &Request,
+    request: &RunRequest,
     known: &[Manager],
     context: &Context,
 ) -> Result<(Vec<Manager>, BTreeMap<String, Varied>), Failure> {
@@ -140,7 +140,7 @@ fn choose_managers(
 }
 
 /// What the request names one by one.
-fn named(request: &Request, known: &[Manager]) -> Named {
+fn named(request: &RunRequest, known: &[Manager]) -> Named {
     baseline::named(known, &request.manager, request.baseline(), &request.workload.program)
 }
 

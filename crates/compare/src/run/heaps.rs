@@ -7,7 +7,7 @@ use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol, StackIn
 use heaptoll_experiment::heap_limit::HeapLimit;
 use heaptoll_experiment::manager::Manager;
 
-use super::request::Request;
+use super::request::RunRequest;
 use crate::smallest_heap::{SmallestHeaps, is_searched};
 use heaptoll_command::collector_options;
 use heaptoll_command::context::{Context, Progress};
@@ -31,7 +31,7 @@ pub struct Heaps<'a> {
 ///
 /// # Errors
 /// No manager of the run can be limited, one of the programs is a server, or runs have a copy of the folder.
-pub fn check(request: &Request, managers: &[Manager], programs: &[ProgramInfo]) -> Result<(), Failure> {
+pub fn check(request: &RunRequest, managers: &[Manager], programs: &[ProgramInfo]) -> Result<(), Failure> {
     if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
         return Err(Failure::Usage(format!(
             "--heaps: {} is a server, and only a program that ends by itself has a smallest heap; leave it out",

@@ -11,7 +11,7 @@ use heaptoll_runs::workload::Workload;
 
 /// What to run, and how.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct RunRequest {
     /// The programs.
     pub workload: Workload,
     /// Managers, groups and stacks, by name or path; the modern ones without any.
@@ -33,10 +33,10 @@ pub struct Request {
     pub db: Option<PathBuf>,
 }
 
-impl Request {
+impl RunRequest {
     /// The defaults of `heaptoll run` for these programs and managers.
-    pub fn of(workload: Workload, managers: &[&str]) -> Request {
-        Request {
+    pub fn of(workload: Workload, managers: &[&str]) -> RunRequest {
+        RunRequest {
             workload,
             manager: managers.iter().map(|name| (*name).to_owned()).collect(),
             baseline: None,

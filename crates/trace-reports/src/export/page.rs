@@ -9,7 +9,7 @@ use heaptoll_report::format::{plural, printable, seconds, shell_command};
 use heaptoll_report::{ReportError, files, html};
 use heaptoll_units::{number, percent, whole_bytes};
 
-use super::profile::{self, Exported, Request};
+use super::profile::{self, Exported, ProfileRequest};
 use super::target;
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
@@ -21,7 +21,7 @@ const ROWS: usize = 20;
 ///
 /// # Errors
 /// It is neither a trace nor a profile, has no call stacks, or cannot be read; the file exists, or cannot be written.
-pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> {
+pub fn run(request: &ProfileRequest, messages: &dyn Messages) -> Result<bool, Failure> {
     let path = output(request)?;
     let Exported { profile, is_whole, warnings, remarks, .. } = profile::exported(request)?;
     let stacks = profile.stacks().len();
@@ -35,7 +35,7 @@ pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> 
     Ok(is_whole)
 }
 
-fn output(request: &Request) -> Result<PathBuf, Failure> {
+fn output(request: &ProfileRequest) -> Result<PathBuf, Failure> {
     if request.output.as_deref() == Some(std::path::Path::new("-")) {
         return Err(Failure::Usage("a page cannot go to standard output: name a file with -o".into()));
     }
@@ -44,7 +44,7 @@ fn output(request: &Request) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-fn document(profile: Profile, warnings: &[String], remarks: &[String], request: &Request) -> Document {
+fn document(profile: Profile, warnings: &[String], remarks: &[String], request: &ProfileRequest) -> Document {
     let first = [Measure::EndBytes, Measure::AllocatedBytes, Measure::EndObjects, Measure::AllocatedObjects]
         .into_iter()
         .find(|measure| profile.total(*measure) > 0)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use heaptoll_report::trace_parquet::{self, ExportError, sites_path};
 use heaptoll_trace::Memory;
 
-use super::profile::Request;
+use super::profile::ProfileRequest;
 use super::target;
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
@@ -16,7 +16,7 @@ use heaptoll_command::trace_source;
 ///
 /// # Errors
 /// It is no trace, or cannot be read; the file exists, or cannot be written.
-pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> {
+pub fn run(request: &ProfileRequest, messages: &dyn Messages) -> Result<bool, Failure> {
     let path = output(request)?;
     let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: 0 };
     let mut reader = trace_source::open(&request.trace, memory)?;
@@ -34,7 +34,7 @@ pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> 
 }
 
 /// The file to write, which can be.
-fn output(request: &Request) -> Result<PathBuf, Failure> {
+fn output(request: &ProfileRequest) -> Result<PathBuf, Failure> {
     if request.output.as_deref() == Some(Path::new("-")) {
         return Err(Failure::Usage(
             "Parquet cannot go to standard output, because its call stacks are a second file. Name a file \

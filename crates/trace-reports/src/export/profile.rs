@@ -25,7 +25,7 @@ const STANDARD_OUTPUT: &str = "/dev/stdout";
 
 /// What to export.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ProfileRequest {
     /// The trace; `-` is standard input.
     pub trace: PathBuf,
     /// The file to write, `-` is standard output; named for the trace without one.
@@ -76,7 +76,7 @@ impl From<NoProfile> for Failure {
 ///
 /// # Errors
 /// It is no trace, has no call stacks, or cannot be read; the file exists, or cannot be written.
-pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> {
+pub fn run(request: &ProfileRequest, messages: &dyn Messages) -> Result<bool, Failure> {
     let path = output(request)?;
     let Exported { profile, tracks, is_whole, warnings, remarks } = exported(request)?;
     let choice = available(request.choice, request.format, &profile, messages)?;
@@ -109,7 +109,7 @@ pub(super) struct Exported {
 ///
 /// # Errors
 /// It is neither, has no call stacks, or cannot be read; a profile has not what is requested.
-pub(super) fn exported(request: &Request) -> Result<Exported, Failure> {
+pub(super) fn exported(request: &ProfileRequest) -> Result<Exported, Failure> {
     if let Some(found) = foreign::profile(&request.trace, request.memory_limit_bytes)? {
         let name = request.trace.display().to_string();
         if request.window != Window::default() {
@@ -182,7 +182,7 @@ fn available(
 ///
 /// # Errors
 /// It is no trace, has no call stacks, or cannot be read; or ends before the requested part.
-fn profile(request: &Request) -> Result<(Profile, Tracks, Tables), Failure> {
+fn profile(request: &ProfileRequest) -> Result<(Profile, Tracks, Tables), Failure> {
     let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
     let reader = trace_source::open(&request.trace, memory)?;
     let name = request.trace.display().to_string();
@@ -226,7 +226,7 @@ fn is_output(path: &Path) -> bool {
 }
 
 /// The file to write, which can be.
-fn output(request: &Request) -> Result<PathBuf, Failure> {
+fn output(request: &ProfileRequest) -> Result<PathBuf, Failure> {
     if request.output.as_deref() == Some(Path::new("-")) {
         if request.format.is_binary() && io::stdout().is_terminal() {
             let name = if request.format == Format::Pprof { "pprof's format" } else { "Perfetto's format" };

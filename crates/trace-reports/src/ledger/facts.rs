@@ -6,7 +6,7 @@
 use heaptoll_facts::{Comparative, Facts, Metric, Value};
 use heaptoll_ledger::{Snapshot, Term};
 
-use super::figures::Figures;
+use super::figures::LedgerFigures;
 use heaptoll_command::subject::manager_name;
 
 /// The metric of a line of the sum.
@@ -48,12 +48,12 @@ const PARTS: [Metric; 11] = [
 ];
 
 /// Facts of the snapshot at the peak; none of a trace without snapshots.
-impl Comparative for Figures {
+impl Comparative for LedgerFigures {
     const METRICS: &'static [Metric] = &PARTS;
 
     fn facts(&self) -> Facts {
         let mut facts = Facts::default();
-        let Figures::Pages { program, manager, peak, snapshots, .. } = self else { return facts };
+        let LedgerFigures::Pages { program, manager, peak, snapshots, .. } = self else { return facts };
         let Some(snapshot) = peak.and_then(|peak| snapshots.get(peak)) else { return facts };
         let mut writer = facts.of(program, manager_name(manager));
         let mut put = |metric: Metric, bytes: f64| writer.put(metric.id, None, Value::Single(bytes / 1024.0));
@@ -105,7 +105,7 @@ mod tests {
             });
             serde_json::from_value(text).expect("a snapshot")
         };
-        let found = Figures::Pages {
+        let found = LedgerFigures::Pages {
             program: "cfrac".into(),
             manager: "bw26".into(),
             collector: true,

@@ -20,7 +20,7 @@ pub struct NamedSite {
 /// What the JSON holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Figures {
+pub enum LedgerFigures {
     /// Of snapshots of the process's pages.
     Pages {
         /// Program and arguments, as a shell takes them.

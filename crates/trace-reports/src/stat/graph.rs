@@ -12,7 +12,7 @@ use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{figure, mib, number, part, percent, whole_bytes};
 
 use super::document::lines;
-use super::request::Request;
+use super::request::StatRequest;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::trace_source;
 
@@ -27,7 +27,7 @@ const SITES_SHOWN: usize = 12;
 ///
 /// # Errors
 /// It cannot be read, or needs more memory.
-pub fn measure(mut reader: Reader<impl Read>, request: Request) -> Result<GraphFigures, Failure> {
+pub fn measure(mut reader: Reader<impl Read>, request: StatRequest) -> Result<GraphFigures, Failure> {
     reader.limit(Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT });
     let (mut heap, mut batch, mut events) = (GraphHeap::new(), Batch::default(), 0);
     while reader.read(&mut batch).map_err(trace_source::refused)? {

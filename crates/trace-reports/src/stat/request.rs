@@ -4,7 +4,7 @@ use heaptoll_trace::MEMORY_LIMIT;
 
 /// What is requested of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct StatRequest {
     /// Frames of the program's own code by which call stacks are distinguished.
     pub frames: usize,
     /// Memory that the objects of the trace may take, bytes.
@@ -13,8 +13,8 @@ pub struct Request {
     pub stacks: bool,
 }
 
-impl Default for Request {
-    fn default() -> Request {
-        Request { frames: heaptoll_callsites::FRAMES, memory_limit_bytes: MEMORY_LIMIT, stacks: false }
+impl Default for StatRequest {
+    fn default() -> StatRequest {
+        StatRequest { frames: heaptoll_callsites::FRAMES, memory_limit_bytes: MEMORY_LIMIT, stacks: false }
     }
 }

@@ -4,7 +4,7 @@ use heaptoll_drag::{Clock, Figures as ImageFigures};
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_units::{bytes, number, objects, percent};
 
-use super::figures::{Figures, Program, Row};
+use super::figures::{ExactDragFigures, Program, Row};
 use super::{charts, sections};
 use heaptoll_runs::traced::{self, Shown, warnings_of};
 
@@ -14,7 +14,7 @@ const SAME: f64 = 0.001;
 const STARTED: u64 = 200_000;
 
 /// The whole document.
-pub fn document(figures: &Figures) -> Document {
+pub fn document(figures: &ExactDragFigures) -> Document {
     let title = match figures.programs.as_slice() {
         [one] => format!("When {} uses its objects", one.program),
         many => format!("When {} programs use their objects", many.len()),

@@ -11,7 +11,7 @@ use heaptoll_runs::traced::ImageSummary;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct ExactDragFigures {
     /// Whether all runs were made.
     pub complete: bool,
     /// Whether randomness was pinned.

@@ -2,11 +2,11 @@
 
 use heaptoll_instruction_counts::{Figures as ImageFigures, Instructions};
 
-use super::figures::{Figures, Program, Row};
+use super::figures::{ExactInstructionsFigures, Program, Row};
 use heaptoll_command::callgrind_file::{CallgrindFile, Function};
 
 /// A file for each program and manager with counts.
-pub fn files(figures: &Figures) -> impl Iterator<Item = CallgrindFile> {
+pub fn files(figures: &ExactInstructionsFigures) -> impl Iterator<Item = CallgrindFile> {
     let programs = figures.programs.iter();
     programs.flat_map(|program| program.managers.iter().filter_map(move |row| file(program, row)))
 }

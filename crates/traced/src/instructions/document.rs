@@ -3,12 +3,12 @@
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::count;
 
-use super::figures::{Figures, Program, Row};
+use super::figures::{ExactInstructionsFigures, Program, Row};
 use super::{charts, check, functions, sections};
 use heaptoll_runs::traced::{self, Shown, warnings_of};
 
 /// The whole document.
-pub fn document(figures: &Figures) -> Document {
+pub fn document(figures: &ExactInstructionsFigures) -> Document {
     let title = match figures.programs.as_slice() {
         [one] => format!("What malloc and free cost {}", one.program),
         many => format!("What malloc and free cost {} programs", many.len()),

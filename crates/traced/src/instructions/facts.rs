@@ -6,7 +6,7 @@
 use heaptoll_facts::{Comparative, Facts, Metric, metrics};
 use heaptoll_instruction_counts::{Figures as ImageFigures, Group, RoutineFigures, SizeClass};
 
-use super::figures::Figures;
+use super::figures::ExactInstructionsFigures;
 
 /// The routine whose blocks are cleared.
 const CLEARS: &str = "calloc";
@@ -58,7 +58,7 @@ const ALL: [(Metric, Of); 28] = [
 ];
 
 /// Exact facts.
-impl Comparative for Figures {
+impl Comparative for ExactInstructionsFigures {
     const METRICS: &'static [Metric] = &metrics(&ALL);
 
     fn facts(&self) -> Facts {
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     /// A tiny cfrac under two managers, shortened: lists that are not read are empty.
-    fn instructions() -> Figures {
+    fn instructions() -> ExactInstructionsFigures {
         serde_json::from_str(include_str!("../../testdata/instructions.json")).expect("the command's JSON")
     }
 

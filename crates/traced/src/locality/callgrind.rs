@@ -5,7 +5,7 @@ use heaptoll_locality::simulation::{Accessor, Split};
 use heaptoll_locality::study::Row;
 use heaptoll_units::whole_bytes;
 
-use super::figures::{Figures, Program};
+use super::figures::{ExactLocalityFigures, Program};
 use heaptoll_command::callgrind_file::{CallgrindFile, Function};
 
 /// What makes references; the sweep is the collector's.
@@ -13,7 +13,7 @@ const ACCESSORS: [Accessor; 4] =
     [Accessor::Program, Accessor::Allocator, Accessor::Collector, Accessor::System];
 
 /// A file for each program and manager.
-pub fn files(figures: &Figures) -> impl Iterator<Item = CallgrindFile> {
+pub fn files(figures: &ExactLocalityFigures) -> impl Iterator<Item = CallgrindFile> {
     let programs = figures.programs.iter();
     programs.flat_map(|program| program.study.rows.iter().map(move |row| file(program, row)))
 }

@@ -5,12 +5,12 @@ use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, plural, shell_command};
 use heaptoll_units::percent;
 
-use super::figures::{Figures, Program};
+use super::figures::{ExactLocalityFigures, Program};
 use super::sections;
 use heaptoll_runs::traced::{self, Shown};
 
 /// The whole document; tables have columns for caches of these sizes.
-pub fn document(figures: &Figures, sizes: &[u64]) -> Document {
+pub fn document(figures: &ExactLocalityFigures, sizes: &[u64]) -> Document {
     let names: Vec<String> = figures.programs.iter().map(|one| one.program.clone()).collect();
     let title = match names.len() {
         1..=3 => format!("Locality of {}", and_list(&names)),
@@ -29,7 +29,7 @@ pub fn document(figures: &Figures, sizes: &[u64]) -> Document {
     document
 }
 
-fn subtitle(figures: &Figures) -> String {
+fn subtitle(figures: &ExactLocalityFigures) -> String {
     let managers = figures.programs.iter().map(|one| one.study.rows.len()).max().unwrap_or(0);
     let compared = match managers {
         0 | 1 => format!("under {}", figures.baseline),
@@ -42,7 +42,7 @@ fn subtitle(figures: &Figures) -> String {
 }
 
 /// How the figures of each program's large caches were obtained.
-fn sampled(figures: &Figures) -> Vec<(String, String)> {
+fn sampled(figures: &ExactLocalityFigures) -> Vec<(String, String)> {
     let words = |one: &Program| match one.sampling {
         None => "all lines are followed".to_owned(),
         Some(sampling) => format!(
@@ -59,7 +59,7 @@ fn sampled(figures: &Figures) -> Vec<(String, String)> {
     found
 }
 
-fn warnings(figures: &Figures) -> Vec<String> {
+fn warnings(figures: &ExactLocalityFigures) -> Vec<String> {
     let mut found = Vec::new();
     let several = figures.programs.len() > 1;
     for one in &figures.programs {

@@ -5,12 +5,12 @@
 use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Place};
 use heaptoll_locality::study::{Point, Row, TIGHT};
 
-use super::figures::{Figures, Program};
+use super::figures::{ExactLocalityFigures, Program};
 
 mod causes;
 
 /// Exact facts. Studies derive the rate, and what is without first touches.
-impl Comparative for Figures {
+impl Comparative for ExactLocalityFigures {
     const METRICS: &'static [Metric] = &[
         Metric::count("page_faults", "at KiB of memory").at(Place::Kib),
         Metric::count("fault_rate", "the same of a million references").at(Place::Kib),
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     /// A tiny cfrac under two managers, shortened: lists that are not read are empty.
-    pub fn locality() -> Figures {
+    pub fn locality() -> ExactLocalityFigures {
         serde_json::from_str(include_str!("../../testdata/locality.json")).expect("the command's JSON")
     }
 
@@ -171,7 +171,7 @@ mod tests {
     /// They were then parts of what another manager touches, or of what half a run does.
     #[test]
     fn without_the_first_managers_whole_run_there_are_no_tight_memories() {
-        let metrics = |found: &Figures| {
+        let metrics = |found: &ExactLocalityFigures| {
             let facts = measured(found);
             let count = |metric: &str| facts.iter().filter(|fact| fact.metric == metric).count();
             (count("tight_faults"), count("references"))

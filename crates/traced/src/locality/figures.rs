@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Everything.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct ExactLocalityFigures {
     /// Whether all runs were made.
     pub complete: bool,
     /// Whether randomness was pinned.

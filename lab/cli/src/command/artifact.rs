@@ -7,7 +7,7 @@ use heaptoll::entry::{Command, writes};
 use heaptoll::{exit, terminal};
 use heaptoll_command::failure::Failure;
 use heaptoll_experiment::places::Places;
-use heaptoll_laboratory::artifact::make::{Request, make};
+use heaptoll_laboratory::artifact::make::{ArtifactRequest, make};
 use heaptoll_laboratory::artifact::verdicts::{Agreement, verdicts};
 use heaptoll_laboratory::artifact::{ArtifactError, Description, check, document};
 use heaptoll_report::format::{plural, shell_path};
@@ -57,7 +57,7 @@ impl Command for Arguments {
             (_, _, Some(experiment), Some(folder)) => {
                 let (experiment, folder) = (experiment.clone(), folder.clone());
                 let plan = arguments.plan.clone();
-                made(&Request { experiment, plan, folder })
+                made(&ArtifactRequest { experiment, plan, folder })
             }
             _ => Err(Failure::Usage("name an experiment and a folder (-o)".into())),
         }
@@ -68,7 +68,7 @@ fn refused(error: ArtifactError) -> Failure {
     Failure::Refused(Box::new(error))
 }
 
-fn made(request: &Request) -> Result<u8, Failure> {
+fn made(request: &ArtifactRequest) -> Result<u8, Failure> {
     let described = make(request, &Places::find()?).map_err(refused)?;
     warn_of_changes(&described);
     terminal::note(&format!(

@@ -47,11 +47,11 @@ impl Command for Arguments {
     const NAME: &'static str = "lab delay";
     const FORMER: Option<&'static str> = Some("delay");
     const FIRST: &'static [&'static str] = &["sizes"];
-    writes!(of: delay::Figures);
+    writes!(of: delay::DelayFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
-        let request = delay::Request {
+        let request = delay::DelayRequest {
             manager: arguments.manager.clone(),
             sizes_bytes: arguments.sizes.clone(),
             study: arguments.study.request(),

@@ -48,11 +48,11 @@ impl Command for Arguments {
     const NAME: &'static str = "lab frequency";
     const FORMER: Option<&'static str> = Some("frequency");
     const FIRST: &'static [&'static str] = &["every"];
-    writes!(of: frequency::Figures);
+    writes!(of: frequency::FrequencyFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
-        let request = frequency::Request {
+        let request = frequency::FrequencyRequest {
             manager: arguments.manager.clone(),
             every_bytes: arguments.every.clone(),
             reclaim: arguments.reclaim.clone(),

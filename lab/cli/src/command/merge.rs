@@ -6,7 +6,7 @@ use clap::Args;
 use heaptoll::entry::Command;
 use heaptoll::{exit, terminal};
 use heaptoll_command::failure::Failure;
-use heaptoll_laboratory::cluster::merge::{Merged, Request, merge};
+use heaptoll_laboratory::cluster::merge::{MergeRequest, Merged, merge};
 use heaptoll_report::format::{and_list, plural, shell_path};
 
 /// As many numbers of missing shards are printed.
@@ -45,7 +45,7 @@ impl Command for Arguments {
             let path = arguments.output.display();
             return Err(Failure::Usage(format!("{path} exists; give the merged experiment another name")));
         }
-        let request = Request {
+        let request = MergeRequest {
             output: arguments.output.clone(),
             shards: arguments.shards.clone(),
             class: arguments.class.clone(),

@@ -60,11 +60,11 @@ impl Command for Arguments {
     const NAME: &'static str = "lab minheap";
     const FORMER: Option<&'static str> = Some("minheap");
     const FIRST: &'static [&'static str] = &["tolerance"];
-    writes!(of: minheap::Figures);
+    writes!(of: minheap::MinheapFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
-        let request = minheap::Request {
+        let request = minheap::MinheapRequest {
             workload: arguments.workload.workload(),
             manager: arguments.manager.clone(),
             baseline: arguments.baseline.clone(),

@@ -12,7 +12,7 @@ use heaptoll::traced_arguments::LIMIT;
 use heaptoll::workload_args::Programs;
 use heaptoll_catalog::Size;
 use heaptoll_command::failure::Failure;
-use heaptoll_laboratory::oracle::{self, Request};
+use heaptoll_laboratory::oracle::{self, OracleRequest};
 
 /// Record the last use of each object of a program, for runs that free it then.
 ///
@@ -66,7 +66,7 @@ impl Command for Arguments {
     const NAME: &'static str = "lab oracle";
     const FORMER: Option<&'static str> = Some("oracle");
     const FIRST: &'static [&'static str] = &["graph"];
-    writes!(of: oracle::Figures);
+    writes!(of: oracle::OracleFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
@@ -74,7 +74,7 @@ impl Command for Arguments {
             Some(file) => file.clone(),
             None => default_folder()?,
         };
-        let request = Request {
+        let request = OracleRequest {
             workload: arguments.programs.workload(Size::Demo),
             output,
             force: arguments.force || arguments.output.is_none(),

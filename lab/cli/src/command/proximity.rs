@@ -73,11 +73,11 @@ impl Command for Arguments {
     const NAME: &'static str = "lab proximity";
     const FORMER: Option<&'static str> = Some("proximity");
     const FIRST: &'static [&'static str] = &["collections"];
-    writes!(of: proximity::Figures);
+    writes!(of: proximity::ProximityFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
-        let request = proximity::Request {
+        let request = proximity::ProximityRequest {
             workload: arguments.workload.workload(),
             manager: arguments.manager.clone(),
             collections: arguments.collections.clone(),

@@ -64,7 +64,7 @@ impl Command for Arguments {
     const NAME: &'static str = "lab reclamation";
     const FORMER: Option<&'static str> = Some("reclamation");
     const FIRST: &'static [&'static str] = &["points"];
-    writes!(of: reclamation::Figures);
+    writes!(of: reclamation::ReclamationFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
@@ -78,7 +78,7 @@ impl Command for Arguments {
                     "--oracles {folder}: a path that has a comma or is not UTF-8 cannot be part of a stack's name"
                 ))
             })?;
-        let request = reclamation::Request {
+        let request = reclamation::ReclamationRequest {
             manager: arguments.manager.clone(),
             points: if arguments.points.is_empty() { DEFAULT.to_vec() } else { arguments.points.clone() },
             adds_unreachable: arguments.points.is_empty(),

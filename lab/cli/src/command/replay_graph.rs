@@ -10,7 +10,7 @@ use heaptoll::replays::{ReplayArguments, again, status};
 use heaptoll::session::Session;
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::minheap::tolerance;
-use heaptoll_laboratory::replay_graph::{self, HeapBase, HeapSize, MOST_HEAPS, Question, Request};
+use heaptoll_laboratory::replay_graph::{self, GraphReplayRequest, HeapBase, HeapSize, MOST_HEAPS, Question};
 use heaptoll_traced::simulated_machine;
 
 /// The least heap, bytes: a page.
@@ -97,11 +97,11 @@ impl Command for Arguments {
     const NAME: &'static str = "lab replay-graph";
     const FORMER: Option<&'static str> = Some("replay --graph");
     const FIRST: &'static [&'static str] = &["heap", "check", "misses"];
-    writes!(of: replay_graph::Figures);
+    writes!(of: replay_graph::GraphReplayFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
-        let request = Request {
+        let request = GraphReplayRequest {
             trace: arguments.trace.clone(),
             plans: arguments.manager.clone(),
             heaps: arguments.heaps()?,

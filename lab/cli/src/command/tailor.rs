@@ -7,7 +7,7 @@ use heaptoll::documents::DocumentOutputs;
 use heaptoll::entry::{Command, writes};
 use heaptoll::memory::MemoryArguments;
 use heaptoll_command::failure::Failure;
-use heaptoll_laboratory::tailor::{self, Request};
+use heaptoll_laboratory::tailor::{self, TailorRequest};
 
 /// Make an allocator for one program from its trace.
 ///
@@ -46,10 +46,10 @@ pub struct Arguments {
 impl Command for Arguments {
     const NAME: &'static str = "lab tailor";
     const FORMER: Option<&'static str> = Some("tailor");
-    writes!(of: tailor::Figures);
+    writes!(of: tailor::TailorFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
-        let request = Request {
+        let request = TailorRequest {
             object: arguments.output.clone(),
             source: arguments.source.clone(),
             force: arguments.force,

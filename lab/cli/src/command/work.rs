@@ -7,7 +7,7 @@ use heaptoll::entry::Command;
 use heaptoll::session::Session;
 use heaptoll::{exit, terminal};
 use heaptoll_command::failure::Failure;
-use heaptoll_laboratory::cluster::work::{Request, Worked, work};
+use heaptoll_laboratory::cluster::work::{WorkRequest, Worked, work};
 use heaptoll_report::format::{plural, shell_path};
 
 /// Measure one shard of a plan on this machine.
@@ -45,7 +45,7 @@ impl Command for Arguments {
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
         let number = arguments.shard;
-        let request = Request {
+        let request = WorkRequest {
             plan: arguments.plan.clone(),
             shard: number,
             folder: arguments.output.clone(),

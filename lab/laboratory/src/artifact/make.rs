@@ -19,7 +19,7 @@ use crate::sealed;
 
 /// What to make an artifact of.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ArtifactRequest {
     /// The experiment's file.
     pub experiment: PathBuf,
     /// The plan of its shards, where it was measured in shards.
@@ -33,7 +33,7 @@ pub struct Request {
 /// # Errors
 /// The folder exists, the experiment is not complete or cannot be measured again, a file that took part is missing, or one
 /// cannot be read or written.
-pub fn make(request: &Request, places: &Places) -> Result<Description, ArtifactError> {
+pub fn make(request: &ArtifactRequest, places: &Places) -> Result<Description, ArtifactError> {
     let folder = &request.folder;
     if folder.exists() {
         return Err(ArtifactError::Exists { path: folder.clone() });
@@ -78,7 +78,7 @@ pub fn make(request: &Request, places: &Places) -> Result<Description, ArtifactE
 
 /// The plan of an experiment of shards, which must be theirs.
 fn plan_of<'a>(
-    request: &'a Request,
+    request: &'a ArtifactRequest,
     experiment: &Experiment,
 ) -> Result<Option<(&'a Path, Plan)>, ArtifactError> {
     let path = request.experiment.clone();

@@ -12,7 +12,7 @@ use super::error::ClusterError;
 
 /// What to merge.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct MergeRequest {
     /// The file to write.
     pub output: PathBuf,
     /// Files of shards, and folders of them.
@@ -44,7 +44,7 @@ struct Found {
 ///
 /// # Errors
 /// A shard is half written, of another experiment, described otherwise, or damaged; a file cannot be read or written.
-pub fn merge(request: &Request) -> Result<Merged, ClusterError> {
+pub fn merge(request: &MergeRequest) -> Result<Merged, ClusterError> {
     let (mut described, found, twice) = read(&files(&request.shards)?)?;
     let (taken, others): (Vec<Found>, Vec<Found>) = found
         .into_values()
@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn merged(folder: &Path, shards: Vec<PathBuf>) -> Result<Merged, ClusterError> {
-        merge(&Request { output: folder.join("out.merged"), shards, class: None })
+        merge(&MergeRequest { output: folder.join("out.merged"), shards, class: None })
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct Cut {
 ///
 /// # Errors
 /// The request cannot be carried out, the baseline fails, or Ctrl-C.
-pub fn plan(request: &run::Request, how: &Cut, context: &Context) -> Result<Plan, Failure> {
+pub fn plan(request: &run::RunRequest, how: &Cut, context: &Context) -> Result<Plan, Failure> {
     check(request)?;
     let experiment = run::describe(request, context)?;
     let catalog = catalog(request, &experiment);
@@ -115,7 +115,7 @@ fn cut(described: Described, how: &Cut, context: &Context) -> Result<Plan, Failu
 }
 
 /// Refuses what cannot be cut.
-fn check(request: &run::Request) -> Result<(), Failure> {
+fn check(request: &run::RunRequest) -> Result<(), Failure> {
     request.workload.require(false)?;
     let protocol = &request.protocol;
     let refused = [
@@ -147,7 +147,7 @@ fn check_names(classes: &[MachineClass]) -> Result<(), Failure> {
 }
 
 /// The catalog's entries, where the programs are some.
-fn catalog(request: &run::Request, experiment: &Experiment) -> Option<CatalogEntries> {
+fn catalog(request: &run::RunRequest, experiment: &Experiment) -> Option<CatalogEntries> {
     let workload = &request.workload;
     let is_catalog = workload.serve.is_none() && workload.command.is_empty();
     is_catalog.then(|| CatalogEntries {

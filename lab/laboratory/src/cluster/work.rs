@@ -29,7 +29,7 @@ use heaptoll_runs::workload::Workload;
 
 /// Which shard to measure, and where.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct WorkRequest {
     /// The plan.
     pub plan: PathBuf,
     /// The shard's number.
@@ -66,7 +66,7 @@ pub enum Worked {
 ///
 /// # Errors
 /// The plan cannot be used, this node is not what it needs, or the file cannot be kept.
-pub fn work(request: &Request, context: &Context) -> Result<Worked, Failure> {
+pub fn work(request: &WorkRequest, context: &Context) -> Result<Worked, Failure> {
     let (plan, folder) = (Plan::read(&request.plan).map_err(refused)?, absolute(&request.folder)?);
     let here = env!("CARGO_PKG_VERSION");
     if plan.heaptoll != here {

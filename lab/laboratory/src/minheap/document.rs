@@ -7,7 +7,7 @@ use heaptoll_report::document::{Axis, Chart, Column, Columns, Document, Form, Se
 use heaptoll_report::format::{count, ratio};
 use heaptoll_units::kib;
 
-use super::figures::{Baseline, Figures, MeanOver, Over, Program};
+use super::figures::{Baseline, MeanOver, MinheapFigures, Over, Program};
 use super::overheads::{Mean, Overhead};
 
 /// Headings of baselines: their stacks, but for the part that all share.
@@ -17,7 +17,7 @@ fn baseline_title(baseline: &str) -> &str {
 
 /// The document.
 pub fn document(
-    figures: &Figures,
+    figures: &MinheapFigures,
     collectors: &[Manager],
     allocators: &[Manager],
     command: String,
@@ -40,7 +40,7 @@ pub fn document(
     }
 }
 
-fn warnings(figures: &Figures) -> Vec<String> {
+fn warnings(figures: &MinheapFigures) -> Vec<String> {
     let mut all = Vec::new();
     if !figures.complete {
         all.push("interrupted: what was finished until then is shown".into());
@@ -169,7 +169,7 @@ fn over_baselines<R>(
     table.each(baselines, |baseline| Column::figures(baseline_title(baseline)), |row, one| cell(row, one))
 }
 
-fn over_programs(figures: &Figures) -> Section {
+fn over_programs(figures: &MinheapFigures) -> Section {
     let baselines = baseline_stacks(&figures.programs);
     let collectors = collector_stacks(&figures.programs);
     let of = |collector: &&String, baseline: &str| {
@@ -192,7 +192,7 @@ fn over_programs(figures: &Figures) -> Section {
 }
 
 /// The paper's means compared with ours; nothing where none of its baselines was run.
-fn published_section(figures: &Figures) -> Option<Section> {
+fn published_section(figures: &MinheapFigures) -> Option<Section> {
     let table = Table::of(&figures.published)
         .text("vs footprint of", |one| one.ours.baseline.clone())
         .text("theirs", |one| one.published.collector.clone())
@@ -208,7 +208,7 @@ fn published_section(figures: &Figures) -> Option<Section> {
     Some(section.with(table.if_any()?))
 }
 
-fn bars(figures: &Figures, collectors: &[String], baseline: &str) -> Chart {
+fn bars(figures: &MinheapFigures, collectors: &[String], baseline: &str) -> Chart {
     let series = |collector: &String| Series {
         name: collector.clone(),
         points: figures
@@ -238,13 +238,13 @@ fn bars(figures: &Figures, collectors: &[String], baseline: &str) -> Chart {
     }
 }
 
-fn section(program: &Program, figures: &Figures) -> Section {
+fn section(program: &Program, figures: &MinheapFigures) -> Section {
     let section = Section::new(&program.program).with(smallest_heaps(program, figures));
     section.with_all(footprints(program)).with_all(overheads(program))
 }
 
 /// The edge that each collector's search found, and its runs.
-fn smallest_heaps(program: &Program, figures: &Figures) -> Table {
+fn smallest_heaps(program: &Program, figures: &MinheapFigures) -> Table {
     let sum = |row: &Collector, of: fn(&Tried) -> u32| {
         let tried = row.search.iter().flat_map(|answer| &answer.tried);
         tried.map(of).sum::<u32>().to_string()
@@ -304,7 +304,7 @@ fn overheads(program: &Program) -> Option<Table> {
     (!program.overheads.is_empty()).then(|| table.table())
 }
 
-fn facts(figures: &Figures, collectors: &[Manager], allocators: &[Manager]) -> Vec<(String, String)> {
+fn facts(figures: &MinheapFigures, collectors: &[Manager], allocators: &[Manager]) -> Vec<(String, String)> {
     let versions = collectors
         .iter()
         .chain(allocators)

@@ -2,10 +2,10 @@
 
 use heaptoll_facts::{Comparative, Facts, Metric, Place, Value};
 
-use super::figures::{Figures, Program};
+use super::figures::{MinheapFigures, Program};
 
 /// Ratios with the ends of what they may be.
-impl Comparative for Figures {
+impl Comparative for MinheapFigures {
     const METRICS: &'static [Metric] = &[
         Metric::count(
             "heap_ratio_over_frees_",
@@ -59,8 +59,8 @@ mod tests {
     use crate::minheap::{Baseline, Over, Overhead};
     use heaptoll_compare::smallest_heap::Collector;
 
-    fn found(program: Program) -> Figures {
-        Figures {
+    fn found(program: Program) -> MinheapFigures {
+        MinheapFigures {
             complete: true,
             tolerance: 0.02,
             repeats: 1,

@@ -10,7 +10,7 @@ use heaptoll_compare::smallest_heap::Collector;
 
 /// Everything.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct MinheapFigures {
     /// False when it was interrupted.
     pub complete: bool,
     /// Smallest heaps may be this share too large.
@@ -113,7 +113,7 @@ pub struct MeanOver {
     pub mean: Mean,
 }
 
-impl Figures {
+impl MinheapFigures {
     /// Whether a search or a baseline has no answer.
     pub fn lacks_an_answer(&self) -> bool {
         let rows = || self.programs.iter().flat_map(|program| &program.collectors);
@@ -223,7 +223,7 @@ mod tests {
             ],
             overheads: vec![],
         };
-        let mut figures = Figures {
+        let mut figures = MinheapFigures {
             complete: true,
             tolerance: 0.01,
             repeats: 1,

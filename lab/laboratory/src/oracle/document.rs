@@ -6,10 +6,10 @@ use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_report::format::shell_command;
 use heaptoll_units::{number, percent, whole_bytes};
 
-use super::figures::{Figures, Program};
+use super::figures::{OracleFigures, Program};
 
 /// The whole document.
-pub fn document(figures: &Figures, command: String) -> Document {
+pub fn document(figures: &OracleFigures, command: String) -> Document {
     let mut warnings: Vec<String> = figures.programs.iter().filter_map(problem).collect();
     if !figures.complete {
         warnings.push("interrupted: not all programs were recorded".to_owned());

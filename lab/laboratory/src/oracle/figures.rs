@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// What was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct OracleFigures {
     /// Whether every program had its turn.
     pub complete: bool,
     /// The programs that could be recorded.

@@ -13,7 +13,7 @@ use heaptoll_reftrace_host::{Image, Options, Tracer};
 
 use super::native::{LAYER, VARIABLE};
 use super::reachability::{Both, Graph};
-use super::request::Request;
+use super::request::OracleRequest;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::traced::{Cell, Run, TracedRunner};
@@ -42,7 +42,7 @@ fn executable(program: &ProgramInfo) -> Result<String, Failure> {
 /// # Errors
 /// The program cannot be traced, has threads, or fails; the file cannot be written.
 pub fn record(
-    request: &Request,
+    request: &OracleRequest,
     program: &ProgramInfo,
     file: &Path,
     tracer: &Tracer,

@@ -7,7 +7,7 @@ use heaptoll_runs::workload::Workload;
 
 /// What to record.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct OracleRequest {
     /// The programs.
     pub workload: Workload,
     /// The file; of several programs the folder.

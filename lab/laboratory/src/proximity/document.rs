@@ -7,12 +7,12 @@ use heaptoll_report::format::{count, percent_off, significant};
 use heaptoll_units::{about, factor, part};
 
 use super::charts::charts;
-use super::figures::{Figures, Program, Scale, Stack};
+use super::figures::{Program, ProximityFigures, Scale, Stack};
 use super::groups::Group;
 use super::portions::{PORTIONS, Portion, Ratio};
 
 /// The document.
-pub fn document(figures: &Figures, stacks: &[Manager], command: String) -> Document {
+pub fn document(figures: &ProximityFigures, stacks: &[Manager], command: String) -> Document {
     let names: Vec<&str> = figures.programs.iter().map(|program| program.program.as_str()).collect();
     let mut facts: Vec<(String, String)> =
         stacks.iter().map(|one| (one.name.clone(), format!("{} ({})", one.version, one.origin))).collect();
@@ -37,7 +37,7 @@ pub fn document(figures: &Figures, stacks: &[Manager], command: String) -> Docum
     }
 }
 
-fn warnings(figures: &Figures) -> Vec<String> {
+fn warnings(figures: &ProximityFigures) -> Vec<String> {
     let mut all = Vec::new();
     if !figures.complete {
         all.push("interrupted: what was measured until then is shown".into());
@@ -165,7 +165,7 @@ fn over_middle(caption: &str, program: &Program, of: fn(&Portion) -> Option<Rati
 }
 
 /// The paper's figures compared with ours; nothing where none can be.
-fn published_section(figures: &Figures) -> Option<Section> {
+fn published_section(figures: &ProximityFigures) -> Option<Section> {
     let with_cpu = figures.published.iter().any(|one| one.ours_cpu.is_some());
     let table = Table::of(&figures.published)
         .text("program", |one| one.program.clone())

@@ -3,14 +3,14 @@
 use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Place, Value};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval};
 
-use super::figures::{Figures, Scale};
+use super::figures::{ProximityFigures, Scale};
 use super::portions::{Portion, Ratio, beginning};
 
 /// What the names of metrics begin with: portions, and what all of them differ by.
 const BEGINNINGS: [&str; 5] = ["first", "near", "second", "last", "spread"];
 
 /// Estimates with the command's own intervals.
-impl Comparative for Figures {
+impl Comparative for ProximityFigures {
     const METRICS: &'static [Metric] = &[
         Metric::time(
             "_ratio",
@@ -103,7 +103,13 @@ mod tests {
         };
         let program =
             Program { program: "kv".into(), command: vec![], requested_bytes: 0, stacks: vec![stack] };
-        let found = Figures { complete: true, runs: 10, seed: 7, programs: vec![program], published: vec![] };
+        let found = ProximityFigures {
+            complete: true,
+            runs: 10,
+            seed: 7,
+            programs: vec![program],
+            published: vec![],
+        };
         let facts = measured(&found);
         let at = |metric: &str| number(one(&facts, metric, Some(10.0)));
         assert_eq!((at("first_ratio"), at("near_ratio"), at("last_ratio")), (1.07, 0.95, 0.8));

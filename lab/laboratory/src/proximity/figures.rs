@@ -9,7 +9,7 @@ use super::published_nearness::{Nearness, nearness};
 
 /// Everything.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct ProximityFigures {
     /// False when it was interrupted.
     pub complete: bool,
     /// Requested runs of each scale.
@@ -47,7 +47,7 @@ pub struct PublishedPair {
     pub ours_cpu: Option<Ratio>,
 }
 
-impl Figures {
+impl ProximityFigures {
     /// Pairs the paper's changes with ours: where it names the requests, those; where it gives the largest change, the
     /// largest here that is claimed.
     pub fn compare(&mut self) {
@@ -210,7 +210,7 @@ mod tests {
             stacks: vec![stack("sweep/glibc")],
         };
         let mut figures =
-            Figures { complete: true, runs: 6, seed: 1, programs: vec![program], published: vec![] };
+            ProximityFigures { complete: true, runs: 6, seed: 1, programs: vec![program], published: vec![] };
         figures.compare();
         let published_match: Vec<(&str, f64)> =
             figures.published.iter().map(|one| (one.ours_of.as_str(), one.ours.ratio)).collect();

@@ -7,7 +7,7 @@ use heaptoll_oracle::FreePoint;
 use heaptoll_reftrace_host::Tracer;
 use heaptoll_report::format::and_list;
 
-use super::request::Request;
+use super::request::ReclamationRequest;
 use crate::oracle;
 use crate::oracle::recordings::{checked, lacks_unreachable};
 use heaptoll_command::context::Context;
@@ -34,7 +34,7 @@ pub struct Recordings {
 impl Recordings {
     /// The points, and unreachability as one more where it is requested and every recording has it. Else those that have
     /// none are named.
-    pub fn points(&self, request: &Request, context: &Context) -> Vec<FreePoint> {
+    pub fn points(&self, request: &ReclamationRequest, context: &Context) -> Vec<FreePoint> {
         let mut points = request.all_points();
         if !request.adds_unreachable || self.with_unreachable.is_empty() {
             return points;
@@ -52,7 +52,7 @@ impl Recordings {
     }
 }
 
-fn lacking(request: &Request, program: &str) -> String {
+fn lacking(request: &ReclamationRequest, program: &str) -> String {
     lacks_unreachable(&oracle::file_in(&request.oracles, program).display().to_string())
 }
 
@@ -61,7 +61,11 @@ fn lacking(request: &Request, program: &str) -> String {
 ///
 /// # Errors
 /// No program can be recorded, or the folder cannot be made.
-pub fn record(request: &Request, workload: &mut Workload, context: &Context) -> Result<Recordings, Failure> {
+pub fn record(
+    request: &ReclamationRequest,
+    workload: &mut Workload,
+    context: &Context,
+) -> Result<Recordings, Failure> {
     workload.require(true)?;
     std::fs::create_dir_all(&request.oracles).map_err(|error| {
         Failure::Usage(format!(
@@ -102,7 +106,7 @@ pub fn record(request: &Request, workload: &mut Workload, context: &Context) -> 
 
 /// The recording of a program, made where there is none.
 fn of_program(
-    request: &Request,
+    request: &ReclamationRequest,
     program: &ProgramInfo,
     tracer: &Tracer,
     context: &Context,
@@ -115,7 +119,7 @@ fn of_program(
         return Ok(Recorded::Whole(has_unreachable));
     }
     context.messages.note(&format!("{} is recorded first: {}", program.name, path.display()));
-    let recording = oracle::Request {
+    let recording = oracle::OracleRequest {
         workload: request.study.workload.clone(),
         output: path.clone(),
         force: true,

@@ -8,7 +8,7 @@ use heaptoll_runs::studied;
 
 /// What to run.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ReclamationRequest {
     /// Managers that are held fixed, by name or path, or groups of them.
     pub manager: Vec<String>,
     /// When objects are freed; the program's own free, which all are compared with, is always among them.
@@ -21,7 +21,7 @@ pub struct Request {
     pub study: studied::Request,
 }
 
-impl Request {
+impl ReclamationRequest {
     /// The points, each once, in the order from early to late.
     pub(super) fn all_points(&self) -> Vec<FreePoint> {
         let mut points = self.points.clone();

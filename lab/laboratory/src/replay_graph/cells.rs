@@ -5,7 +5,7 @@ use crate::replay_graph::mmtk::{PAGE, Replayed};
 use super::figures::{PlanRow, Wrong};
 use super::heaps;
 use super::memory;
-use super::request::{HeapSize, Request};
+use super::request::{GraphReplayRequest, HeapSize};
 use heaptoll_command::failure::Failure;
 
 /// A plan that failed so often in a row in a heap is not run there again.
@@ -94,7 +94,7 @@ impl Cell {
 ///
 /// # Errors
 /// A heap is larger than the machine's memory.
-pub fn cells(request: &Request, plans: &[PlanRow]) -> Result<Vec<Cell>, Failure> {
+pub fn cells(request: &GraphReplayRequest, plans: &[PlanRow]) -> Result<Vec<Cell>, Failure> {
     let mut cells = Vec::new();
     for (plan, row) in plans.iter().enumerate().filter(|(_, row)| row.refused.is_none()) {
         if !row.collects {
@@ -110,7 +110,7 @@ pub fn cells(request: &Request, plans: &[PlanRow]) -> Result<Vec<Cell>, Failure>
     Ok(cells)
 }
 
-fn heap_bytes(size: HeapSize, request: &Request, plans: &[PlanRow], row: &PlanRow) -> Option<u64> {
+fn heap_bytes(size: HeapSize, request: &GraphReplayRequest, plans: &[PlanRow], row: &PlanRow) -> Option<u64> {
     let exact = match size {
         HeapSize::Bytes(bytes) => bytes,
         HeapSize::Times(times) => (heaps::base(request.base, plans, row)? as f64 * times) as u64,

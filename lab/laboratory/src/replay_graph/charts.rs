@@ -4,11 +4,11 @@ use heaptoll_report::document::{Axis, Chart, Column, Form, Section, Series, Tabl
 use heaptoll_report::format::seconds;
 use heaptoll_units::{MIB, mib};
 
-use super::figures::{Ending, Figures, Row, Spent};
+use super::figures::{Ending, GraphReplayFigures, Row, Spent};
 use super::sections::size_text;
 
 /// Charts over heaps; nothing below two heaps.
-pub fn over_heaps(found: &Figures) -> Option<Section> {
+pub fn over_heaps(found: &GraphReplayFigures) -> Option<Section> {
     let chart = |title: &str, y: &str, figure: fn(&Spent) -> f64| {
         let series = series(found, figure);
         (!series.is_empty()).then(|| Chart {
@@ -32,7 +32,7 @@ pub fn over_heaps(found: &Figures) -> Option<Section> {
 }
 
 /// CPU of each plan in each heap.
-fn cpu(found: &Figures) -> Table {
+fn cpu(found: &GraphReplayFigures) -> Table {
     let cell = |row: &Row| match (row.spent, row.ending) {
         (Some(spent), _) => Some(seconds(spent.cpu_s)),
         (None, Ending::DoesNotFit { .. }) => Some("does not fit".into()),
@@ -49,7 +49,7 @@ fn cpu(found: &Figures) -> Table {
         .table()
 }
 
-fn series(found: &Figures, figure: fn(&Spent) -> f64) -> Vec<Series> {
+fn series(found: &GraphReplayFigures, figure: fn(&Spent) -> f64) -> Vec<Series> {
     let of = |plan: &str| {
         let rows = found.heaps.iter().flat_map(|heap| &heap.rows).filter(|row| row.plan == plan);
         let point = |row: &Row| Some((mib(row.heap_bytes?), figure(row.spent.as_ref()?)));

@@ -5,13 +5,13 @@ use heaptoll_report::format::{count, plural, printable, shell_command};
 use heaptoll_units::{bytes, number};
 
 use super::charts;
-use super::figures::Figures;
+use super::figures::GraphReplayFigures;
 use super::miss_tables;
 use super::request::HeapBase;
 use super::sections;
 
 /// The whole document. `command` repeats the replay.
-pub fn document(found: &Figures, command: &str) -> Document {
+pub fn document(found: &GraphReplayFigures, command: &str) -> Document {
     let mut all: Vec<_> = sections::smallest(found).into_iter().collect();
     all.extend(charts::over_heaps(found));
     let heaps = found.heaps.iter().enumerate();
@@ -37,12 +37,12 @@ pub fn document(found: &Figures, command: &str) -> Document {
     }
 }
 
-fn title(found: &Figures) -> String {
+fn title(found: &GraphReplayFigures) -> String {
     let program = found.prepared.command.first().and_then(|word| word.rsplit('/').next());
     format!("Collectors that move objects, on {}", printable(program.unwrap_or("a program")))
 }
 
-fn warnings(found: &Figures) -> Vec<String> {
+fn warnings(found: &GraphReplayFigures) -> Vec<String> {
     let mut all = found.warnings.clone();
     if found.prepared.endless > 0 {
         all.push(format!(
@@ -82,7 +82,7 @@ fn warnings(found: &Figures) -> Vec<String> {
     all
 }
 
-fn facts(found: &Figures) -> Vec<(String, String)> {
+fn facts(found: &GraphReplayFigures) -> Vec<(String, String)> {
     let prepared = &found.prepared;
     let base = match found.base {
         HeapBase::Least => "the smallest heap that lets any of these plans complete",

@@ -3,14 +3,14 @@
 use crate::replay_graph::mmtk::ByAccessor;
 use heaptoll_facts::{Comparative, FactWriter, Facts, Metric, Place, Value};
 
-use super::figures::{Figures, PlanRow, Row};
+use super::figures::{GraphReplayFigures, PlanRow, Row};
 use super::misses::Misses;
 use super::request::HeapSize;
 use crate::proximity::beginning;
 
 /// Smallest heaps with what the search leaves open, and times with the command's intervals: over the first plan. The
 /// program is the trace.
-impl Comparative for Figures {
+impl Comparative for GraphReplayFigures {
     const METRICS: &'static [Metric] = &[
         Metric::count("smallest_heap_kib", "the smallest heap that the trace fits into"),
         Metric::count("smallest_heap_ratio", "the same over the first collector's"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     fn facts() -> Vec<Fact> {
-        let found = Figures {
+        let found = GraphReplayFigures {
             trace: "lua".into(),
             prepared: Prepared { most_live_bytes: 87 << 10, ..Prepared::default() },
             base: HeapBase::Least,

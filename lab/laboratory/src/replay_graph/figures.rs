@@ -12,7 +12,7 @@ use heaptoll_compare::smallest_heap::Answer;
 
 /// Everything that was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct GraphReplayFigures {
     /// The trace's file.
     pub trace: String,
     /// What it holds.

@@ -5,15 +5,15 @@ use heaptoll_replay::findings::tally;
 use heaptoll_statistics::{ALPHA, Interval, median};
 
 use super::cells::Cell;
-use super::figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Spent};
+use super::figures::{Checked, Ending, GraphReplayFigures, Heap, PlanRow, Row, Spent};
 use super::heaps;
 use super::misses::{self, Misses, SimulatedMachine};
-use super::request::Request;
+use super::request::GraphReplayRequest;
 
 /// What was measured.
 pub struct Measured<'a> {
     /// What was requested.
-    pub request: &'a Request,
+    pub request: &'a GraphReplayRequest,
     /// Seed of the order of runs.
     pub seed: u64,
     /// What the trace holds.
@@ -27,7 +27,7 @@ pub struct Measured<'a> {
 }
 
 /// The figures.
-pub fn findings(measured: Measured) -> Figures {
+pub fn findings(measured: Measured) -> GraphReplayFigures {
     let request = measured.request;
     let ratios = ratios(&measured);
     let rows_of = |heap: usize| -> Vec<Row> {
@@ -39,7 +39,7 @@ pub fn findings(measured: Measured) -> Figures {
         measured.cells.iter().filter(here).map(row).collect()
     };
     let heaps = (0..request.heaps.len()).map(|at| Heap { size: request.heaps[at], rows: rows_of(at) });
-    Figures {
+    GraphReplayFigures {
         trace: request.trace.display().to_string(),
         base: request.base,
         collector_threads: request.collector_threads,
@@ -205,8 +205,8 @@ mod tests {
         cell
     }
 
-    fn request(heaps: usize) -> Request {
-        Request {
+    fn request(heaps: usize) -> GraphReplayRequest {
+        GraphReplayRequest {
             trace: "a.graph".into(),
             plans: vec![],
             heaps: vec![HeapSize::Times(2.0); heaps],
@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    fn of(request: &Request, plans: &[&str], cells: Vec<Cell>) -> Figures {
+    fn of(request: &GraphReplayRequest, plans: &[&str], cells: Vec<Cell>) -> GraphReplayFigures {
         let plans = plans.iter().map(|plan| PlanRow::new(plan)).collect();
         let prepared = Prepared::default();
         findings(Measured { request, seed: 1, prepared, plans, cells, complete: true })

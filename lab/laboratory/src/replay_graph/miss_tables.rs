@@ -5,12 +5,12 @@ use heaptoll_report::document::{Column, Section, Table};
 use heaptoll_report::format::interval;
 use heaptoll_units::{figure, number, size_text};
 
-use super::figures::{Figures, Heap};
+use super::figures::{GraphReplayFigures, Heap};
 use super::misses::{Misses, SimulatedMachine};
 use super::sections::size_text as heap_text;
 
 /// The misses of all plans in heaps of one size; nothing where none were simulated. The first explains the columns.
-pub fn section(found: &Figures, heap: &Heap, is_first: bool) -> Option<Section> {
+pub fn section(found: &GraphReplayFigures, heap: &Heap, is_first: bool) -> Option<Section> {
     let machine = found.simulated.as_ref()?;
     let rows: Vec<(&str, &Misses)> =
         heap.rows.iter().filter_map(|row| Some((row.plan.as_str(), row.misses.as_ref()?))).collect();

@@ -10,7 +10,7 @@ use heaptoll_trace::Memory;
 
 use super::error::GraphReplayError;
 use super::memory;
-use super::request::Request;
+use super::request::GraphReplayRequest;
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::trace_source;
@@ -29,7 +29,7 @@ pub struct Ready {
 ///
 /// # Errors
 /// It is no trace with pointers, or has too many objects; the program that replays is missing; Ctrl-C.
-pub fn ready(request: &Request, mmtk: &Mmtk, messages: &dyn Messages) -> Result<Ready, Failure> {
+pub fn ready(request: &GraphReplayRequest, mmtk: &Mmtk, messages: &dyn Messages) -> Result<Ready, Failure> {
     trace_file::several_times(&request.trace)?;
     // Before a process is started: what is no such trace has a reason of its own.
     drop(trace_source::open_graph(&request.trace, Memory::default())?);

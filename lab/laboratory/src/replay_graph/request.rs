@@ -13,7 +13,7 @@ pub const MOST_HEAPS: usize = 12;
 
 /// What is requested.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct GraphReplayRequest {
     /// The trace, a file.
     pub trace: PathBuf,
     /// Plans, by `mmtk:NAME`; all that collect without any. Ratios are to the first.

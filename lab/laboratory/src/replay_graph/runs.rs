@@ -18,7 +18,7 @@ use super::heaps;
 use super::memory::all_objects_bytes;
 use super::plans::row_name;
 use super::ready::Ready;
-use super::request::{HeapSize, Request};
+use super::request::{GraphReplayRequest, HeapSize};
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
 use heaptoll_compare::smallest_heap::{Outcome, Search, Step};
@@ -31,7 +31,7 @@ pub struct Runner<'a> {
     /// What it reads.
     pub ready: &'a Ready,
     /// What was requested.
-    pub request: &'a Request,
+    pub request: &'a GraphReplayRequest,
     /// The plans, in the order of their rows.
     pub plans: &'a [&'static str],
     /// Seed of the order of runs.

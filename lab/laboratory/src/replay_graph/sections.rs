@@ -5,12 +5,12 @@ use heaptoll_report::format::{self, count, interval, mib_from_bytes, millisecond
 use heaptoll_statistics::Interval;
 use heaptoll_units::{bytes, part};
 
-use super::figures::{Ending, Figures, Heap, PlanRow, Row, Smallest, Spent};
+use super::figures::{Ending, GraphReplayFigures, Heap, PlanRow, Row, Smallest, Spent};
 use super::plans::rest_of_heap;
 use super::request::{HeapBase, HeapSize};
 
 /// The smallest heap of each plan; nothing where none was searched.
-pub fn smallest(found: &Figures) -> Option<Section> {
+pub fn smallest(found: &GraphReplayFigures) -> Option<Section> {
     let heap = |smallest: &Smallest| {
         let at_most = if smallest.search.failed_otherwise.is_empty() { "" } else { "at most " };
         let heap = smallest.search.heap.map(|heap| format!("{at_most}{}", bytes(heap as f64)));
@@ -45,7 +45,7 @@ pub fn size_text(size: HeapSize) -> String {
 }
 
 /// The same as a heading has it.
-fn heading(found: &Figures, size: HeapSize) -> String {
+fn heading(found: &GraphReplayFigures, size: HeapSize) -> String {
     match (size, found.base) {
         (HeapSize::Bytes(_), _) => format!("In a heap of {}", size_text(size)),
         (HeapSize::Times(times), HeapBase::Own) => format!("In {times} times each plan's smallest heap"),
@@ -57,7 +57,7 @@ fn heading(found: &Figures, size: HeapSize) -> String {
 }
 
 /// All plans in heaps of one size; nothing where none was run. The first explains the columns.
-pub fn heap(found: &Figures, heap: &Heap, is_first: bool) -> Option<Section> {
+pub fn heap(found: &GraphReplayFigures, heap: &Heap, is_first: bool) -> Option<Section> {
     let mut tables = [time(found, heap), collections(found, heap)];
     if !is_first {
         tables.iter_mut().for_each(|table| table.notes.clear());
@@ -73,7 +73,7 @@ pub fn heap(found: &Figures, heap: &Heap, is_first: bool) -> Option<Section> {
     (!heap.rows.is_empty()).then(|| section.with_all(tables))
 }
 
-fn time(found: &Figures, heap: &Heap) -> Table {
+fn time(found: &GraphReplayFigures, heap: &Heap) -> Table {
     let spent = |row: &Row, of: fn(&Spent) -> f64| row.spent.as_ref().map(|spent| seconds(of(spent)));
     let is_first = |row: &Row| found.plans.first().is_some_and(|first| first.plan == row.plan);
     let ratio = |row: &Row, ratio: Option<Interval>| match ratio {
@@ -106,7 +106,7 @@ fn detectable(heap: &Heap) -> Option<String> {
     Some(format!("Smallest detectable CPU difference: {found}."))
 }
 
-fn collections(found: &Figures, heap: &Heap) -> Table {
+fn collections(found: &GraphReplayFigures, heap: &Heap) -> Table {
     let spent = |row: &Row, cell: fn(&Spent) -> String| row.spent.as_ref().map(cell);
     let pause = |row: &Row, of: fn(&Spent) -> f64| {
         let collects = |spent: &&Spent| spent.full_collections + spent.nursery_collections > 0.0;

@@ -6,12 +6,12 @@ use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_report::format::shell_command;
 use heaptoll_units::{number, part, whole_bytes};
 
-use super::figures::Figures;
+use super::figures::TailorFigures;
 use super::sentences;
 use heaptoll_command::subject;
 
 /// The whole document.
-pub fn document(figures: &Figures, trace: &Path) -> Document {
+pub fn document(figures: &TailorFigures, trace: &Path) -> Document {
     let mut warnings = subject::warnings(&figures.subject, 0);
     if figures.subject.collector {
         warnings.push(
@@ -36,7 +36,7 @@ pub fn document(figures: &Figures, trace: &Path) -> Document {
     }
 }
 
-fn classes(figures: &Figures) -> Option<Section> {
+fn classes(figures: &TailorFigures) -> Option<Section> {
     let table = Table::of(&figures.classes)
         .text("class", |class| whole_bytes(class.block_bytes))
         .figure("requests", |class| number(class.requests))
@@ -55,7 +55,7 @@ fn classes(figures: &Figures) -> Option<Section> {
 }
 
 /// Which files were written, and what compares the allocator.
-fn made(figures: &Figures) -> Section {
+fn made(figures: &TailorFigures) -> Section {
     let source = format!("{} ({} lines of C)", figures.source, number(figures.source_lines));
     let text = match (&figures.object, &figures.compiler) {
         (Some(object), Some(compiler)) => vec![
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn without_an_object_the_document_names_the_source() {
-        let figures = Figures { source: "my.c".into(), source_lines: 700, ..Figures::default() };
+        let figures = TailorFigures { source: "my.c".into(), source_lines: 700, ..TailorFigures::default() };
         let document = document(&figures, Path::new("t.heaptoll"));
         assert_eq!(document.command, "heaptoll lab tailor t.heaptoll --source my.c");
         assert!(document.sections.iter().all(|section| section.title != "Classes"));

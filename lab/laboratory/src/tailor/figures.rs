@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// An allocator and what it was made from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct TailorFigures {
     /// The recorded process.
     pub subject: Subject,
     /// Events of the trace.
@@ -88,11 +88,11 @@ impl ClassFigures {
     }
 }
 
-impl Figures {
+impl TailorFigures {
     /// Figures of a plan, before files are written.
-    pub fn new(subject: Subject, profile: &Profile, plan: &Plan) -> Figures {
+    pub fn new(subject: Subject, profile: &Profile, plan: &Plan) -> TailorFigures {
         let sum = |column: fn(&Class) -> u64| plan.classes.iter().map(column).sum();
-        Figures {
+        TailorFigures {
             subject,
             events: profile.events,
             allocations: profile.allocations,
@@ -111,7 +111,7 @@ impl Figures {
             unit_bytes: plan.unit_bytes,
             map_from_bytes: plan.map_from_bytes,
             give_back_bytes: plan.give_back_bytes,
-            ..Figures::default()
+            ..TailorFigures::default()
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use heaptoll_units::{number, part, whole_bytes};
 
-use super::figures::Figures;
+use super::figures::TailorFigures;
 
 /// The sentences, the most important first. They have no spaces or signs that C source would have to escape.
-pub fn learned(figures: &Figures) -> Vec<String> {
+pub fn learned(figures: &TailorFigures) -> Vec<String> {
     let plain = |text: String| text.replace('\u{202f}', ",");
     [requests(figures), others(figures), lives(figures), peak(figures), threads(figures)].map(plain).into()
 }
 
-fn requests(figures: &Figures) -> String {
+fn requests(figures: &TailorFigures) -> String {
     let classes = figures.classes.len() as u64;
     if classes == 0 {
         return format!(
@@ -27,7 +27,7 @@ fn requests(figures: &Figures) -> String {
     )
 }
 
-fn others(figures: &Figures) -> String {
+fn others(figures: &TailorFigures) -> String {
     let near = figures.class_requests - figures.exact_requests;
     format!(
         "Of the others, {} go to the next larger class, {} to the general heap, and {} get their own mapping ({} and \
@@ -39,14 +39,14 @@ fn others(figures: &Figures) -> String {
     )
 }
 
-fn lives(figures: &Figures) -> String {
+fn lives(figures: &TailorFigures) -> String {
     format!(
         "{} of the blocks in classes are freed before 32 KiB are allocated after them.",
         part(figures.short_lives, figures.exact_requests)
     )
 }
 
-fn peak(figures: &Figures) -> String {
+fn peak(figures: &TailorFigures) -> String {
     format!(
         "At the peak {} are live, {} as blocks; the largest request is {}.",
         whole_bytes(figures.peak_requested_bytes),
@@ -55,7 +55,7 @@ fn peak(figures: &Figures) -> String {
     )
 }
 
-fn threads(figures: &Figures) -> String {
+fn threads(figures: &TailorFigures) -> String {
     match figures.threads {
         1 => "One thread allocates.".to_owned(),
         threads => format!("{threads} threads allocate."),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heaptoll_catalog::Size;
 use heaptoll_command::context::Context;
-use heaptoll_compare::choose::{self, Preference, Request, difference, timed_runs};
+use heaptoll_compare::choose::{self, ChooseRequest, Preference, difference, timed_runs};
 use heaptoll_compare::run::{self, Run};
 use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::comparison::{Comparison, Metric};
@@ -117,10 +117,10 @@ pub fn again(before: &Measured, effort: &Effort, context: &Context) -> Result<Me
     Ok(Measured { loss, ..before.clone() })
 }
 
-fn request(program: &str, effort: &Effort, folder: &Path) -> Request {
-    let usual = run::Request::of(Workload::of_catalog(&[program], effort.size), &[]);
-    Request {
-        run: run::Request {
+fn request(program: &str, effort: &Effort, folder: &Path) -> ChooseRequest {
+    let usual = run::RunRequest::of(Workload::of_catalog(&[program], effort.size), &[]);
+    ChooseRequest {
+        run: run::RunRequest {
             protocol: Protocol { repetitions: effort.repetitions, seed: effort.seed, ..usual.protocol },
             db: Some(folder.join("choose.db")),
             ..usual
@@ -136,7 +136,7 @@ fn request(program: &str, effort: &Effort, folder: &Path) -> Request {
 }
 
 /// An experiment with all its runs.
-fn complete(request: &run::Request, context: &Context) -> Result<Experiment, Error> {
+fn complete(request: &run::RunRequest, context: &Context) -> Result<Experiment, Error> {
     let mut run = Run::begin(request, context)?;
     match run.measure(context)? {
         Ending::Complete => Ok(run.experiment),
@@ -169,13 +169,13 @@ fn score(stack: &str, comparison: &Comparison, preference: Preference) -> Option
 /// Fresh runs of the choice and the best of the full search alone, twice as many where they do not decide, and twice as
 /// many again. Each analysis has its share of the level.
 fn loss(
-    request: &run::Request,
+    request: &run::RunRequest,
     (choice, best): (&str, &str),
     effort: &Effort,
     context: &Context,
 ) -> Result<Option<Interval>, Error> {
     let folder = scratch()?;
-    let fresh = run::Request {
+    let fresh = run::RunRequest {
         baseline: Some(best.into()),
         manager: vec![best.into(), choice.into()],
         protocol: Protocol { repetitions: effort.fresh, seed: effort.seed + 1, ..request.protocol.clone() },

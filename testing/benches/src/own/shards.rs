@@ -282,7 +282,7 @@ fn unexpected(error: impl std::fmt::Display) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptoll_laboratory::cluster::merge::{Request, merge};
+    use heaptoll_laboratory::cluster::merge::{MergeRequest, merge};
 
     fn made(size: &Size) -> (Plan, PathBuf) {
         let folder = size.folder.join("shards");
@@ -310,8 +310,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (plan, shards) = made(&size(folder.path()));
         let output = folder.path().join("all.db");
-        let merged =
-            merge(&Request { output: output.clone(), shards: vec![shards], class: None }).expect("merges");
+        let merged = merge(&MergeRequest { output: output.clone(), shards: vec![shards], class: None })
+            .expect("merges");
         assert_eq!((merged.rows, merged.experiment.complete), (2 * 3 * 7 * 2, true));
         assert_eq!(merged.experiment.settings.shards.len(), plan.shards.len());
         let whole = Store::read(&output).expect("reads");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heaptoll_command::failure::Failure;
-use heaptoll_compare::diff::experiments::{Figures, read};
+use heaptoll_compare::diff::experiments::{DiffExperimentsFigures, read};
 use heaptoll_compare::same_work;
 use heaptoll_experiment::compare::{across, judge_outputs};
 use heaptoll_experiment::experiment::Experiment;
@@ -37,7 +37,7 @@ pub fn run(a_path: &Path, b_path: &Path, anyway: bool, outputs: &DocumentOutputs
     let printed = pair(&name_a, &name_b, &rows);
     // The terminal has the warnings already.
     let written = Document { warnings: warnings.clone(), ..printed.clone() };
-    outputs.deliver_with(&printed, &written, &Figures { a: name_a, b: name_b, warnings, rows })
+    outputs.deliver_with(&printed, &written, &DiffExperimentsFigures { a: name_a, b: name_b, warnings, rows })
 }
 
 /// Why there is nothing to compare.

@@ -11,7 +11,7 @@ use crate::precision::precision;
 use crate::protocol_arguments::{FIXED, Paired};
 use crate::run_settings::RunSettings;
 use crate::workload_args::WorkloadArgs;
-use heaptoll_compare::run::Request;
+use heaptoll_compare::run::RunRequest;
 use heaptoll_experiment::experiment::Protocol;
 
 /// Run a program under several managers and compare them.
@@ -90,9 +90,9 @@ fn names(text: &str) -> Result<Names, String> {
 
 impl Arguments {
     /// What to run, as the library takes it.
-    pub fn request(&self) -> Request {
+    pub fn request(&self) -> RunRequest {
         let request = self.settings.request(&self.workload, &self.paired);
-        Request {
+        RunRequest {
             protocol: Protocol { exact: self.exact, ..request.protocol.until(self.precision, self.budget) },
             by_program: self.by_program,
             together: self.together.iter().map(|names| names.0.clone()).collect(),

@@ -4,12 +4,12 @@
 use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_units::{number, percent};
 
-use super::figures::{Figures, Pair};
+use super::figures::{DiffCountsFigures, Pair};
 use heaptoll_gate::diagnosis::{Causes, place, sections};
 use heaptoll_gate::metric::Metric;
 
 /// The document. `command` repeats it.
-pub fn document(figures: &Figures, command: &str) -> Document {
+pub fn document(figures: &DiffCountsFigures, command: &str) -> Document {
     let several = figures.pairs.len() > 1;
     let mut all = vec![Section {
         title: "What changed".into(),

@@ -8,7 +8,7 @@ use heaptoll_gate::stack_pair::StackPair;
 
 /// What the JSON holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct DiffCountsFigures {
     /// The file from which changes are counted.
     pub base: String,
     /// The file that is compared with it.

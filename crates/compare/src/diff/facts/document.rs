@@ -5,14 +5,14 @@ use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_report::format::{NONE, plural};
 use heaptoll_units::{factor, significant};
 
-use super::figures::{Figures, Row};
+use super::figures::{DiffFactsFigures, Row};
 use crate::comparative::Comparable;
 
 /// Figures that the table lists at most.
 const LISTED: usize = 40;
 
 /// The document. `command` repeats it; `all` are those that there are.
-pub fn document(figures: &Figures, command: &str, all: &[Comparable]) -> Document {
+pub fn document(figures: &DiffFactsFigures, command: &str, all: &[Comparable]) -> Document {
     let of = all.iter().find(|known| known.name == figures.command);
     let changed: Vec<&Row> = figures.rows.iter().filter(|row| row.has_changed()).collect();
     let table = table(&changed[..changed.len().min(LISTED)], of);
@@ -29,7 +29,7 @@ pub fn document(figures: &Figures, command: &str, all: &[Comparable]) -> Documen
     }
 }
 
-fn text(figures: &Figures, changed: usize) -> Vec<String> {
+fn text(figures: &DiffFactsFigures, changed: usize) -> Vec<String> {
     let decided = |row: &&Row| {
         row.base.value == row.new || row.change.is_some_and(|change| change.basis != Basis::None)
     };

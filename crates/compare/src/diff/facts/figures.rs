@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the JSON holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct DiffFactsFigures {
     /// The command that wrote both.
     pub command: String,
     /// The file from which changes are counted.

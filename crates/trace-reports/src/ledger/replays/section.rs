@@ -44,7 +44,7 @@ pub fn section(replays: &Replays, recorded: &Recorded) -> Section {
     let line =
         at_point.zip(recorded_pins).map(|(snapshot, pins)| recorded_line(recorded.manager, snapshot, pins));
     let lines = line.into_iter().chain(replays.managers.iter().map(|one| line_of(one, replays.events)));
-    let figure = |line: &Line, of: fn(&Figures) -> u64| line.figures.as_ref().map(|found| kib(of(found)));
+    let figure = |line: &Line, of: fn(&LineFigures) -> u64| line.figures.as_ref().map(|found| kib(of(found)));
     let table = Table::of(lines)
         .text("Manager", |line| line.manager.clone())
         .figure("Resident KiB", |line| figure(line, |found| found.resident))
@@ -149,12 +149,12 @@ fn innermost(name: &str) -> &str {
 struct Line<'a> {
     manager: String,
     /// None where its replay did not come to it.
-    figures: Option<Figures>,
+    figures: Option<LineFigures>,
     pins: Option<&'a Pins>,
 }
 
 /// Bytes.
-struct Figures {
+struct LineFigures {
     resident: u64,
     live: u64,
     external: u64,
@@ -163,7 +163,7 @@ struct Figures {
 }
 
 fn recorded_line<'a>(manager: &str, snapshot: &Snapshot, pins: &'a Pins) -> Line<'a> {
-    let figures = Figures {
+    let figures = LineFigures {
         resident: heap(snapshot),
         live: snapshot.live_bytes,
         external: pins.bytes,
@@ -174,7 +174,7 @@ fn recorded_line<'a>(manager: &str, snapshot: &Snapshot, pins: &'a Pins) -> Line
 }
 
 fn line_of(manager: &ReplayedManager, events: u64) -> Line<'_> {
-    let figures = manager.at(events).map(|point| Figures {
+    let figures = manager.at(events).map(|point| LineFigures {
         resident: point.resident_bytes,
         live: point.live_bytes,
         external: point.external_bytes,

@@ -27,13 +27,13 @@ fn simulated(apart: u64, own: u64, sampling: Option<Sampling>) -> ImageResult {
     simulator.finish()
 }
 
-fn figures(runs: Vec<(&str, ImageResult)>, sampling: Option<Sampling>) -> Figures {
+fn figures(runs: Vec<(&str, ImageResult)>, sampling: Option<Sampling>) -> ExactLocalityFigures {
     let machine: Machine = "32K/8,1M/16".parse().expect("a machine");
     let about = |name: &str| RunInfo { manager: name.into(), images: 1, ..RunInfo::default() };
     let runs: Vec<(RunInfo, ImageResult)> =
         runs.into_iter().map(|(name, simulated)| (about(name), simulated)).collect();
     let wanted = StudyOptions { caches: SIZES.to_vec(), ..StudyOptions::default() };
-    Figures {
+    ExactLocalityFigures {
         complete: true,
         pinned: true,
         machine_origin: "as given".into(),
@@ -47,7 +47,7 @@ fn figures(runs: Vec<(&str, ImageResult)>, sampling: Option<Sampling>) -> Figure
     }
 }
 
-fn shown_document(figures: &Figures) -> Document {
+fn shown_document(figures: &ExactLocalityFigures) -> Document {
     document(figures, &SIZES)
 }
 
