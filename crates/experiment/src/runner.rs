@@ -27,7 +27,7 @@ use crate::plan::{self, Cell};
 use crate::reported::with_page;
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
-use crate::stack::installed;
+use crate::stack::fixes_addresses;
 use crate::store::{Store, StoreError};
 use crate::working_copy::{self, WorkingCopyError};
 
@@ -328,15 +328,10 @@ pub(crate) fn prepare(
         counters: experiment.machine.no_hardware_counters.is_none(),
         follow: false,
         // A program that allocates by its addresses then does so alike, as far as they are the kernel's choice.
-        fixed_addresses: fixes_addresses(stack),
+        fixed_addresses: fixes_addresses(&stack.environment),
         together: None,
     };
     Ok((invocation, scratch, page))
-}
-
-fn fixes_addresses(stack: &StackInfo) -> bool {
-    let mut kinds = installed().unwrap_or_default().iter().filter(|kind| kind.fixed_addresses);
-    kinds.any(|kind| stack.environment.iter().any(|(name, _)| Some(name) == kind.variable.as_ref()))
 }
 
 /// Begins a span over which disturbances are measured; `None` for start-up runs, which are too short to be measured so.

@@ -14,6 +14,7 @@ mod option;
 mod word;
 
 pub use error::StackError;
+pub(crate) use layer::fixes_addresses;
 pub use layer::{Layer, LayerFile, LayerKind, LayerValue, installed, named};
 pub(crate) use option::read_options;
 pub use option::{ManagerOption, Values};

@@ -126,6 +126,12 @@ pub fn named(name: &str) -> Option<&'static LayerKind> {
     installed().ok()?.iter().find(|kind| kind.name == name)
 }
 
+/// Whether a layer that is set in this environment wants the same addresses in each run.
+pub(crate) fn fixes_addresses(environment: &[(String, String)]) -> bool {
+    let mut kinds = installed().unwrap_or_default().iter().filter(|kind| kind.fixed_addresses);
+    kinds.any(|kind| environment.iter().any(|(name, _)| Some(name) == kind.variable.as_ref()))
+}
+
 fn read(folder: &Path) -> Result<Vec<LayerKind>, StackError> {
     let mut kinds: Vec<LayerKind> =
         descriptions(folder).iter().map(|path| LayerKind::read(path)).collect::<Result<_, _>>()?;
