@@ -3,7 +3,7 @@
 use crate::numbered::numbered;
 
 numbered! {
-    /// A routine; the numbers are those of `tracer/words.h`.
+    /// A routine, by its number in `tracer/words.h`.
     pub enum Routine {
         /// `malloc`.
         Malloc = 1,

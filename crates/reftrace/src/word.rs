@@ -63,7 +63,7 @@ numbered! {
         Nothing = 0,
         /// Payload: the thread that runs now. Nothing follows.
         Thread = 1,
-        /// Payload: the routine entered + 256 x its family, 0 for that of C. I, M, three arguments in the order of C.
+        /// Payload: the routine entered + 256 x its family, 0 for C. I, M, three arguments in the order of C.
         Enter = 2,
         /// Payload: the routine left + 256 x its family + 65536 x (1 + another family that it called, or 0). I, M, the
         /// block it returned (0 for none or failure; of `posix_memalign` the block).
@@ -87,8 +87,7 @@ numbered! {
         KernelLoad = 11,
         /// A system call writes memory. Payload: bytes. Address.
         KernelStore = 12,
-        /// A system call that failed in a way in which it would not fail in a native run. Payload: errno + 4096 x its
-        /// number. Nothing.
+        /// A system call that failed, as it would not in a native run. Payload: errno + 4096 x its number. Nothing.
         Refused = 13,
         /// Payload: the call site of the next [`EventKind::Enter`]. Nothing.
         Site = 14,

@@ -15,7 +15,7 @@ type Of = fn(&ImageFigures) -> Option<f64>;
 const ALL: [(Metric, Of); 9] = [
     (Metric::count("objects", "blocks that were allocated"), |of| Some(of.all.all.objects as f64)),
     (Metric::count("bytes", "requested"), |of| Some(of.all.all.bytes as f64)),
-    (Metric::count("most_live_bytes", "requested and alive at once"), |of| Some(of.most_bytes as f64)),
+    (Metric::count("most_live_bytes", "most requested bytes alive"), |of| Some(of.most_bytes as f64)),
     (Metric::count("never_touched_bytes", "of objects"), |of| Some(of.all.never_touched.bytes as f64)),
     (Metric::count("not_freed_bytes", "of objects that existed at the end"), |of| {
         Some(of.all.not_freed.bytes as f64)
