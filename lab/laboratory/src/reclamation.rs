@@ -55,7 +55,11 @@ fn subject(stack: &str) -> Option<String> {
 }
 
 /// Each manager without a layer, and with an oracle at every point.
-fn stacks(request: &ReclamationRequest, points: &[FreePoint], context: &Context) -> Result<Vec<Manager>, Failure> {
+fn stacks(
+    request: &ReclamationRequest,
+    points: &[FreePoint],
+    context: &Context,
+) -> Result<Vec<Manager>, Failure> {
     let managers = Stacks { command: "lab reclamation", requested: &request.manager, usual: &MANAGERS };
     let word = |point: &FreePoint, manager: &Manager| stack_word(*point, &request.oracles, &manager.name);
     managers.all(|manager| points.iter().map(|point| word(point, manager)).collect(), context)

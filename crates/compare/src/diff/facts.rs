@@ -25,7 +25,8 @@ schemars::labelled!(DiffFactsFigures, "heaptoll-diff-facts/1");
 /// # Errors
 /// One cannot be read, or is of another command; they have nothing in common.
 pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<DiffFactsFigures>, Failure> {
-    let Some(command) = command(base, all)?.filter(|known| known.schema != instructions::ExactInstructionsFigures::SCHEMA)
+    let Some(command) =
+        command(base, all)?.filter(|known| known.schema != instructions::ExactInstructionsFigures::SCHEMA)
     else {
         return Ok(None);
     };
