@@ -175,7 +175,7 @@ impl Process {
     #[cold]
     #[inline(never)]
     fn free_slow(&self, block: *mut u8) {
-        if block.is_null() || self.heap.is_mode(Mode::Collect) {
+        if block.is_null() {
             return;
         }
         // SAFETY: the program does not use the block after free (the contract of `Manager::free`).
@@ -272,7 +272,9 @@ impl Manager for Process {
                 }
             }
         }
-        self.free_slow(block);
+        if !self.heap.is_mode(Mode::Collect) {
+            self.free_slow(block);
+        }
     }
 
     unsafe fn reallocate(&self, block: NonNull<u8>, bytes: usize) -> *mut u8 {
