@@ -204,6 +204,25 @@ fn where_threads_wait_for_a_processor_to_stop_the_budget_grows_further() {
 }
 
 #[test]
+fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
+    let policy = || policy(|settings| (settings.min_headroom, settings.cost_headroom) = (LEAST, MIB));
+    // 60 us are 6 % of a millisecond, in which the program allocates so much.
+    let empty =
+        |allocated| Cycle { allocated, mark_ns: 60_000, mutator_ns: 1_000_000, ..cycle(&policy(), 0) };
+    for (allocated, budget) in [(1000, LEAST), (300_000, 300_000), (MIB, MIB), (2 * MIB, MIB)] {
+        assert_eq!(policy().next(&empty(allocated)), budget);
+    }
+    let mut policy = policy();
+    policy.next(&empty(300_000));
+    let expensive = Cycle { mark_ns: 600_000, ..empty(300_000) };
+    assert_eq!(policy.next(&expensive), 300_000, "what is read is no fixed cost");
+    let large = Cycle { live: 100 * MIB, ..expensive };
+    assert_eq!(policy.next(&large), 60 * MIB + LEAST, "the share suffices");
+    let live = Cycle { live: 100 * MIB, ..empty(200 * MIB) };
+    assert_eq!(policy.next(&live), 61 * MIB, "the bound is on top of the share");
+}
+
+#[test]
 fn a_headroom_set_by_the_user_is_used_as_it_is() {
     let mut policies = [policy(|_| ()), hybrid()];
     for policy in &mut policies {
@@ -431,12 +450,13 @@ fn any_settings() -> impl Strategy<Value = Settings> {
         Just(Rule::MemBalancer)
     ];
     let mode = prop_oneof![Just(Mode::Hybrid), Just(Mode::Collect)];
-    (rule, mode, 1..=10_000usize, any_size(), proptest::option::of(any_size())).prop_map(
-        |(rule, mode, headroom, min_headroom, max_heap)| Settings {
+    (rule, mode, 1..=10_000usize, any_size(), any_size(), proptest::option::of(any_size())).prop_map(
+        |(rule, mode, headroom, min_headroom, cost_headroom, max_heap)| Settings {
             rule,
             mode,
             headroom,
             min_headroom,
+            cost_headroom,
             max_heap,
             ..Settings::new()
         },
