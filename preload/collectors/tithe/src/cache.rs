@@ -1,19 +1,17 @@
-//! A thread's cache: free blocks of each class in a list through their first words, newest first.
+//! A thread's cache: of each class the blocks that it freed, in a list through their first words, newest first, and those
+//! that it has reserved.
 //!
 //! The collector reads the lists of stopped threads. Therefore a list is consistent at every instruction: a block is
-//! linked before the head points to it, and the head advances before the block is returned. Blocks that a thread has
-//! reserved and not linked yet are in `pending`.
+//! linked before the head points to it, and the head advances before the block is returned.
 
 use core::ptr;
 use core::sync::atomic::{Ordering, compiler_fence};
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
 
+use crate::bump::{Bump, Reserved};
 use crate::class::{CACHE_LIMITS, SPAN_CLASSES};
 use crate::span::UnitIndex;
-
-/// Words of reserved blocks that a thread may have pending.
-pub const PENDING_MAX: usize = 16;
 
 /// A free block in a cache.
 #[repr(C)]
@@ -79,22 +77,12 @@ impl List {
     }
 }
 
-/// Blocks reserved from one word of a span's bits.
-#[derive(Debug, Clone, Copy)]
-pub struct ReservedBlocks {
-    pub unit: UnitIndex,
-    pub word: u32,
-    /// The blocks read as zeros.
-    pub clean: bool,
-    pub mask: u64,
-}
-
 /// A thread's cache.
 #[repr(C, align(64))]
 pub struct Cache {
     pub lists: [List; SPAN_CLASSES],
-    pub pending: [ReservedBlocks; PENDING_MAX],
-    pub pending_count: usize,
+    pub bumps: [Bump; SPAN_CLASSES],
+    pub reservations: [Reserved; SPAN_CLASSES],
     /// Links of the list of all caches, and of the list of those without a thread.
     pub next: *mut Cache,
     pub next_idle: *mut Cache,
@@ -107,8 +95,8 @@ impl Cache {
     pub const fn empty() -> Cache {
         Cache {
             lists: [List { head: ptr::null_mut(), free_slots: 0, _reserved: 0 }; SPAN_CLASSES],
-            pending: [ReservedBlocks { unit: 0, word: 0, clean: false, mask: 0 }; PENDING_MAX],
-            pending_count: 0,
+            bumps: [Bump::NONE; SPAN_CLASSES],
+            reservations: [Reserved::NONE; SPAN_CLASSES],
             next: ptr::null_mut(),
             next_idle: ptr::null_mut(),
             thread: 0,
@@ -128,6 +116,66 @@ impl Cache {
         self.thread > 0
     }
 
+    /// Takes a block: the newest of a list, or the next reserved one. Null when there is none.
+    #[inline(always)]
+    pub fn take(&mut self, span_class: usize) -> *mut u8 {
+        let block = self.pop(span_class);
+        if !block.is_null() {
+            return block.cast();
+        }
+        // SAFETY: the cursor and its reservation are this cache's, which `&mut self` borrows.
+        unsafe {
+            let block = Bump::take(&mut self.bumps[span_class]);
+            if block.is_null() { Cache::take_next(self, span_class) } else { block }
+        }
+    }
+
+    /// Takes the first of the next adjacent reserved blocks; null when there are none.
+    ///
+    /// # Safety
+    /// The cache is readable, and writable where it has a block; no other thread changes it. There is such a span class.
+    #[inline(always)]
+    pub unsafe fn take_next(cache: *mut Cache, span_class: usize) -> *mut u8 {
+        // SAFETY: this function's contract.
+        unsafe {
+            let reserved = (*cache).reservations.as_mut_ptr().add(span_class);
+            Bump::next((*cache).bumps.as_mut_ptr().add(span_class), reserved)
+        }
+    }
+
+    /// Removes a block, as [`Cache::take`], and leaves it as it is.
+    pub fn remove(&mut self, span_class: usize) -> *mut u8 {
+        let list = &mut self.lists[span_class];
+        let block = list.head;
+        if block.is_null() {
+            return self.bumps[span_class].pass(&mut self.reservations[span_class]);
+        }
+        // SAFETY: a block in a list is free and linked.
+        list.head = unsafe { (*block).next };
+        list.free_slots = list.free_slots.wrapping_add(1);
+        block.cast()
+    }
+
+    /// Reserves blocks of `size` bytes. The caller holds the lock of their span class.
+    pub fn reserve(&mut self, span_class: usize, reserved: Reserved, size: u32) {
+        assert_internal!(self.reserved(span_class) == 0, "what was reserved before is used up");
+        self.reservations[span_class] = reserved;
+        self.bumps[span_class] = Bump::before(&reserved, size);
+    }
+
+    /// How many reserved blocks of a span class were not handed out.
+    fn reserved(&self, span_class: usize) -> u32 {
+        self.reservations[span_class].free(&self.bumps[span_class]).iter().map(|mask| mask.count_ones()).sum()
+    }
+
+    /// The reserved blocks that were not handed out: the first unit of their span, a word of its bits, and theirs in it.
+    pub fn all_reserved(&self) -> impl Iterator<Item = (UnitIndex, usize, u64)> {
+        self.reservations.iter().zip(&self.bumps).flat_map(|(reserved, bump)| {
+            let masks = reserved.free(bump).into_iter().enumerate().filter(|&(_, mask)| mask != 0);
+            masks.map(move |(word, mask)| (reserved.unit, usize::from(reserved.word) + word, mask))
+        })
+    }
+
     /// Takes the newest block of a list.
     #[inline(always)]
     pub fn pop(&mut self, span_class: usize) -> *mut FreeBlock {
@@ -139,7 +187,7 @@ impl Cache {
         );
         assert_expensive!(self.is_counted(span_class), "a list has as many blocks as it counts");
         assert_internal!(
-            !self.lists[span_class].head.is_null() || self.length(span_class) == 0,
+            !self.lists[span_class].head.is_null() || self.listed(span_class) == 0,
             "a list without a block counts none"
         );
         head
@@ -175,22 +223,27 @@ impl Cache {
 
     /// Whether a list has as many blocks as it counts.
     pub fn is_counted(&self, span_class: usize) -> bool {
-        let length = self.length(span_class) as usize;
+        let length = self.listed(span_class) as usize;
         self.blocks(span_class).take(length + 1).count() == length
-    }
-
-    /// How many blocks are reserved and not linked yet.
-    pub fn reserved_blocks(&self) -> u32 {
-        self.pending[..self.pending_count].iter().map(|reserved| reserved.mask.count_ones()).sum()
     }
 
     /// Whether it holds no blocks.
     pub fn is_empty(&self) -> bool {
-        self.lists.iter().all(|list| list.head.is_null())
+        (1..SPAN_CLASSES).all(|span_class| !self.has(span_class))
     }
 
-    /// How many blocks a list has.
+    /// Whether it holds blocks of a span class.
+    pub fn has(&self, span_class: usize) -> bool {
+        !self.lists[span_class].head.is_null() || self.reserved(span_class) != 0
+    }
+
+    /// How many blocks of a span class it has.
     pub fn length(&self, span_class: usize) -> u32 {
+        self.listed(span_class).wrapping_add(self.reserved(span_class))
+    }
+
+    /// How many of them are in the list.
+    pub fn listed(&self, span_class: usize) -> u32 {
         u32::from(CACHE_LIMITS[span_class].capacity).wrapping_sub(self.lists[span_class].free_slots)
     }
 }

@@ -61,7 +61,6 @@ impl Caches {
             // middle of a call, so its counts begin again.
             unsafe {
                 assert_internal!((*cache).thread == 0, "an idle cache has no thread");
-                assert_internal!((*cache).pending_count == 0, "an idle cache has reserved no blocks");
                 assert_internal!((*cache).is_empty(), "an idle cache holds no blocks");
                 assert_internal!((*cache).next_idle != cache, "the list of idle caches ends");
                 self.idle = (*cache).next_idle;
@@ -91,7 +90,6 @@ impl Caches {
         // SAFETY: caches are never unmapped, and no thread uses this one (this function's contract).
         unsafe {
             (*cache).thread = 0;
-            (*cache).pending_count = 0;
             (*cache).next_idle = self.idle;
         }
         self.idle = cache;

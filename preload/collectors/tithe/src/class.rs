@@ -77,13 +77,13 @@ impl SizeClass {
 /// How many blocks move between a thread's cache and the spans, and how many the cache keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheLimits {
-    /// Blocks that a refill brings, at most.
+    /// Blocks that a thread reserves at once, at most.
     pub batch: u16,
     /// Blocks that a cache's list keeps, at most.
     pub capacity: u16,
 }
 
-/// Bytes that a refill brings: a page, so that fresh memory is touched page by page.
+/// Bytes of blocks that a thread reserves at once: a page, so that no more is cleared at once.
 const BATCH_BYTES: usize = 4 << 10;
 const BATCH_BLOCKS: usize = 64;
 /// Bytes of free blocks that a thread keeps of a class.
@@ -210,7 +210,7 @@ const _: () = {
         assert!(CLASS[class].size.is_multiple_of(16) && CLASS[class].blocks >= 8);
         assert!(CLASS[class].size > CLASS[class - 1].size);
         assert!(class_of(CLASS[class].size as usize) == class);
-        // A batch never overfills the list that it is linked into, which is empty before.
+        // A batch is of one block at least, and a list has room for it.
         let limits = CACHE_LIMITS[class];
         assert!(limits.batch > 0 && limits.batch <= limits.capacity);
         class += 1;

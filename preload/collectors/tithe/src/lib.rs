@@ -5,7 +5,7 @@
 //! nothing (Zorn 1992, §2.2: "calls to free are ignored").
 //!
 //! From the bottom up: [`class`] defines the size classes, [`reservation`] the addresses of the heap and its tables;
-//! [`runs`] manages the free units, [`spans`] the free blocks of a span class, [`cache`] those of a thread. [`heap`]
+//! [`runs`] manages the free units, [`spans`] the free blocks of a span class, [`cache`] and [`bump`] those of a thread. [`heap`]
 //! joins these; the modules in its folder move blocks. [`collector`] is the state between collections, [`mark`] finds
 //! what is reachable, [`stopped`] stops the world, [`collection`] joins these phase by phase, [`policy`] and [`budget`]
 //! decide when. [`process`] implements malloc with all of it. `lint/order.toml` has the whole order, and a test holds
@@ -19,6 +19,7 @@ mod ages;
 pub mod api;
 mod block_test;
 mod budget;
+mod bump;
 mod cache;
 mod caches;
 mod census;

@@ -1,6 +1,7 @@
 //! Tithe as a process uses it: one heap, a cache for each thread, and the hooks of start, exit, threads and fork.
 //!
-//! The fast paths of malloc and free are here: a table look-up and a pop or push of the thread's list.
+//! The fast paths of malloc and free are here: a table look-up, and a pop or push of the thread's list, or a step of its
+//! cursor.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
@@ -14,8 +15,9 @@ use heaptoll_runtime::{
 };
 
 use crate::block_test::BLOCK_TESTS;
+use crate::bump::Bump;
 use crate::cache::{Cache, FreeBlock, List};
-use crate::class::{CACHE_LIMITS, CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
+use crate::class::{CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
 use crate::heap::Heap;
 use crate::log::Reason;
 use crate::misuse::report;
@@ -133,43 +135,61 @@ impl Process {
         self.thread_end.arm(ptr::from_ref(self).cast_mut().cast())
     }
 
-    /// A block of the thread's cache for a small request, of span classes from `FIRST` on: 0, or `CLASSES` for the
-    /// pointer-free ones. Null when the cache has none.
+    /// The span class of a request, from `FIRST` on, if the fast path serves it.
     #[inline(always)]
-    fn cached<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
+    fn fast_class<const FIRST: usize>(&self, bytes: usize) -> Option<usize> {
         // With the byte after its end a request of FAST_MAX bytes is beyond the table.
-        if bytes < FAST_MAX {
-            let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
-            assert_internal!(step < FAST.len(), "a request that takes the fast path has a row in the table");
-            // SAFETY: `bytes` is below FAST_MAX and `rounding` at most 16, so `step` is at most 64, the last row.
-            let span_class = usize::from(unsafe { *FAST.get_unchecked(step) }) + FIRST;
+        if bytes >= FAST_MAX {
+            return None;
+        }
+        let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
+        assert_internal!(step < FAST.len(), "a request that takes the fast path has a row in the table");
+        // SAFETY: `bytes` is below FAST_MAX and `rounding` at most 16, so `step` is at most 64, the last row.
+        Some(usize::from(unsafe { *FAST.get_unchecked(step) }) + FIRST)
+    }
+
+    /// A block, of span classes from `FIRST` on: 0, or `CLASSES` for the pointer-free ones. Null when there is no memory.
+    #[inline(always)]
+    fn allocate_from<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
+        if let Some(span_class) = self.fast_class::<FIRST>(bytes) {
             let cache = CACHE::get() as *mut Cache;
+            let row = span_class * size_of::<List>();
             // SAFETY: the word holds the thread's cache, or a static empty one, which is only read. Every span class in
-            // the table has a list, and blocks in a list are free.
-            unsafe {
-                let list = (*cache).lists.as_mut_ptr().add(span_class);
-                let block = List::pop(list);
+            // the table has a list, and a cursor of the same size, whose blocks are free.
+            let block = unsafe {
+                let block = List::pop((*cache).lists.as_mut_ptr().byte_add(row)).cast::<u8>();
+                if block.is_null() { Bump::take((*cache).bumps.as_mut_ptr().byte_add(row)) } else { block }
+            };
+            if !block.is_null() {
                 assert_internal!(
-                    block.is_null()
-                        || self.heap.is_block_of(block as usize, span_class as u8)
-                            && (*list).free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
-                    "blocks in a list are of its span class, and its free slots do not exceed its capacity"
+                    self.heap.is_block_of(block as usize, span_class as u8),
+                    "blocks in a cache are of their span class"
                 );
-                return block.cast();
+                return block;
             }
         }
-        ptr::null_mut()
+        self.allocate_next::<FIRST>(bytes)
+    }
+
+    /// As [`Process::allocate_from`], when the cache has no block in its list or next to the last one.
+    #[cold]
+    #[inline(never)]
+    fn allocate_next<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
+        if let Some(span_class) = self.fast_class::<FIRST>(bytes) {
+            // SAFETY: the word holds the thread's cache, or a static empty one, which has no reserved block and is only
+            // read.
+            let block = unsafe { Cache::take_next(CACHE::get() as *mut Cache, span_class) };
+            if !block.is_null() {
+                return block;
+            }
+        }
+        self.allocate_slow::<FIRST>(bytes)
     }
 
     #[cold]
     #[inline(never)]
-    fn allocate_slow(&self, bytes: usize) -> *mut u8 {
-        self.with_cache(|cache| self.heap.allocate(cache, bytes, false)).unwrap_or(ptr::null_mut())
-    }
-
-    /// Allocates a pointer-free block.
-    pub fn allocate_atomic(&self, bytes: usize) -> *mut u8 {
-        self.with_cache(|cache| self.heap.allocate(cache, bytes, true)).unwrap_or(ptr::null_mut())
+    fn allocate_slow<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
+        self.with_cache(|cache| self.heap.allocate(cache, bytes, FIRST != 0)).unwrap_or(ptr::null_mut())
     }
 
     #[cold]
@@ -186,7 +206,7 @@ impl Process {
 
     /// Allocates a pointer-free block for a C caller: null and ENOMEM when there is no memory.
     pub fn malloc_atomic(&self, bytes: usize) -> *mut c_void {
-        let block = self.allocate_atomic(bytes);
+        let block = self.allocate_slow::<CLASSES>(bytes);
         if block.is_null() {
             self.failed();
             // SAFETY: errno's address is valid for the calling thread.
@@ -223,14 +243,12 @@ impl Manager for Process {
     const NAME: &'static str = "tithe";
 
     fn allocate_pointer_free(&self, bytes: usize) -> *mut u8 {
-        let block = self.cached::<CLASSES>(bytes);
-        if block.is_null() { self.allocate_atomic(bytes) } else { block }
+        self.allocate_from::<CLASSES>(bytes)
     }
 
     #[inline(always)]
     fn allocate(&self, bytes: usize) -> *mut u8 {
-        let block = self.cached::<0>(bytes);
-        if block.is_null() { self.allocate_slow(bytes) } else { block }
+        self.allocate_from::<0>(bytes)
     }
 
     fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {
@@ -366,4 +384,7 @@ impl Manager for Process {
 }
 
 // What the fast path of malloc assumes: a request with the byte after its end is within its table.
-const _: () = assert!((FAST_MAX - 1 + 16) >> 4 == FAST.len() - 1);
+const _: () = {
+    assert!((FAST_MAX - 1 + 16) >> 4 == FAST.len() - 1);
+    assert!(size_of::<List>() == size_of::<Bump>());
+};

@@ -10,8 +10,9 @@ use heaptoll_assertions::{assert_internal, assert_sound};
 use heaptoll_runtime::Damage;
 
 use crate::ages::REREAD;
-use crate::cache::{Cache, PENDING_MAX, ReservedBlocks};
-use crate::class::{CLASS, FREE, SizeClass, is_small};
+use crate::bump::{Reserved, WORDS};
+use crate::cache::Cache;
+use crate::class::{CLASS, FREE, SizeClass, SpanClass, is_small};
 use crate::reservation::HeapReservation;
 use crate::runs::TakenUnits;
 use crate::span::{NONE, Span, UnitIndex};
@@ -132,65 +133,67 @@ impl Spans {
         assert_sound!(self.check(reservation, span_class, epoch));
     }
 
-    /// Reserves up to `wanted` blocks as pending ones of the cache; returns how many.
+    /// Reserves up to `wanted` blocks of a span for a cache; returns how many. They are cleared before they are handed out if
+    /// `clears`, unless they read as zeros.
     pub fn reserve(
         &mut self,
         reservation: &HeapReservation,
         cache: &mut Cache,
-        class: &SizeClass,
+        span_class: SpanClass,
         wanted: u32,
+        clears: bool,
     ) -> u32 {
-        assert_internal!(cache.pending_count == 0, "blocks reserved before are linked by now");
+        let unit = self.partial;
+        if unit == NONE {
+            return 0;
+        }
+        let class = &CLASS[span_class as usize];
+        // SAFETY: a span of this span class, whose lock `&mut self` implies.
+        let span = unsafe { &mut *reservation.span(unit) };
+        assert_internal!(span.listed && span.free > 0, "spans in the list have free blocks");
+        assert_internal!(span.span_class == span_class, "spans in a list are of its span class");
+        assert_internal!(!span.dense, "no block is reserved in a dense span");
         let words = usize::from(class.blocks).div_ceil(64);
-        let mut got = 0;
-        while got < wanted && cache.pending_count < PENDING_MAX && self.partial != NONE {
-            let unit = self.partial;
-            // SAFETY: a span of this span class, whose lock `&mut self` implies.
-            let span = unsafe { &mut *reservation.span(unit) };
-            assert_internal!(span.listed && span.free > 0, "spans in the list have free blocks");
-            assert_internal!(
-                CLASS[span.span_class as usize].size == class.size,
-                "spans in a list are of its span class"
-            );
-            let mut word = span.hint as usize;
-            while got < wanted && cache.pending_count < PENDING_MAX && word < words {
-                let bits = &mut span.bits[word];
-                let available = Span::present(class.blocks.into(), word) & !bits.taken;
-                let mask = lowest(available, wanted - got);
-                assert_internal!(mask & !available == 0, "only free blocks are reserved");
-                assert_internal!(
-                    mask.count_ones() <= wanted - got,
-                    "no more blocks are reserved than wanted"
-                );
-                assert_internal!(
-                    u32::from(span.free) >= mask.count_ones(),
-                    "a span's count of free blocks covers what is reserved"
-                );
-                if mask != 0 {
-                    assert_internal!(!span.dense, "no block is reserved in a dense span");
-                    bits.taken |= mask;
-                    if bits.marked.load(Ordering::Relaxed) & mask != 0 {
-                        // Between the increments of a collection: the blocks are born marked.
-                        reservation.set_flags(unit, span.units, REREAD);
-                    }
-                    got += mask.count_ones();
-                    span.free -= mask.count_ones() as u16;
-                    cache.pending[cache.pending_count] =
-                        ReservedBlocks { unit, word: word as u32, clean: span.clean, mask };
-                    cache.pending_count += 1;
-                }
-                if mask == available {
-                    word += 1;
+        let (mut word, mut first, mut got, mut masks) = (span.hint as usize, 0, 0, [0; WORDS]);
+        while word < words && got < wanted && (got == 0 || word < first + WORDS) {
+            let bits = &mut span.bits[word];
+            let available = Span::present(class.blocks.into(), word) & !bits.taken;
+            let mask = lowest(available, wanted - got);
+            assert_internal!(mask & bits.taken == 0, "only free blocks are reserved");
+            if mask != 0 {
+                first = if got == 0 { word } else { first };
+                masks[word - first] = mask;
+                got += mask.count_ones();
+                bits.taken |= mask;
+                if bits.marked.load(Ordering::Relaxed) & mask != 0 {
+                    // Between the increments of a collection: the blocks are born marked.
+                    reservation.set_flags(unit, span.units, REREAD);
                 }
             }
-            span.hint = word as u32;
-            assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
-            assert_internal!(span.is_full_before_hint(class.blocks.into()), "words before the hint are full");
-            assert_internal!(span.free == 0 || word < words, "free blocks lie in the words from the hint on");
-            if span.free == 0 {
-                self.unlink(reservation, unit);
+            if mask == available {
+                word += 1;
             }
         }
+        assert_internal!(
+            (1..=wanted).contains(&got),
+            "one block is reserved at least, and no more than wanted"
+        );
+        assert_internal!(
+            u32::from(span.free) >= got,
+            "a span's count of free blocks covers what is reserved"
+        );
+        span.free -= got as u16;
+        span.hint = word as u32;
+        assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
+        assert_internal!(span.is_full_before_hint(class.blocks.into()), "words before the hint are full");
+        assert_internal!(span.free == 0 || word < words, "free blocks lie in the words from the hint on");
+        let start = reservation.address(unit) + first * 64 * class.size as usize;
+        let clears = clears && !span.clean;
+        if span.free == 0 {
+            self.unlink(reservation, unit);
+        }
+        let reserved = Reserved { start, masks, unit, word: first as u16, next: 0, clears };
+        cache.reserve(span_class.into(), reserved, class.size);
         got
     }
 

@@ -55,14 +55,13 @@ impl Heap {
                     block = unsafe { (*block).next };
                 }
             }
-            for reserved in &cache.pending[..cache.pending_count] {
-                // SAFETY: pending blocks lie in a span of the heap, whose bits have their word.
-                let bits = unsafe { &(*self.reservation.span(reserved.unit)).bits[reserved.word as usize] };
-                assert_internal!(
-                    reserved.mask & !bits.taken == 0,
-                    "blocks that a cache has reserved are taken"
-                );
-                bits.marked.fetch_or(reserved.mask, Ordering::Relaxed);
+            for (first, word, mask) in cache.all_reserved() {
+                // SAFETY: reserved blocks lie in a span of the heap, whose bits have their word.
+                let span = unsafe { &*self.reservation.span(first) };
+                let bits = &span.bits[word];
+                assert_internal!(mask & !bits.taken == 0, "blocks that a cache has reserved are taken");
+                let unmarked = mask & !bits.marked.fetch_or(mask, Ordering::Relaxed);
+                bytes += unmarked.count_ones() as usize * span.block_bytes();
             }
         });
         bytes

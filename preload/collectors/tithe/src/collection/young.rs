@@ -210,8 +210,6 @@ impl Heap {
         self.each_cached(guards, &mut |first, word, mask| {
             // SAFETY: the first unit of a span, whose bits have the word; the world is stopped and all locks are held.
             let bits = unsafe { &mut (*self.reservation.span(first)).bits[word] };
-            // A thread may have been stopped while blocks were on their way from those reserved to its list: they are in both.
-            let mask = mask & bits.taken;
             bits.taken &= !mask;
             let class = &CLASS[self.reservation.span_class(first as usize) as usize];
             bytes += mask.count_ones() as usize * class.size as usize;
@@ -247,8 +245,8 @@ impl Heap {
                     visit(first, block / 64, 1 << (block % 64));
                 }
             }
-            for reserved in &cache.pending[..cache.pending_count] {
-                visit(reserved.unit, reserved.word as usize, reserved.mask);
+            for (first, word, mask) in cache.all_reserved() {
+                visit(first, word, mask);
             }
         });
     }

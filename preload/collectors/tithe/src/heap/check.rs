@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use heaptoll_runtime::Damage;
 
 use super::{Heap, HeapGuards};
-use crate::class::{CLASS, FREE, LARGE, LARGE_ATOMIC, SpanClass, UNIT, is_small};
+use crate::class::{CLASS, FREE, LARGE, LARGE_ATOMIC, SpanClass, UNIT, UNIT_SHIFT, is_small};
 
 impl Heap {
     /// Verifies every structure. Other threads' caches may change meanwhile and are not checked.
@@ -67,6 +67,16 @@ impl Heap {
             self.reservation.span_class(unit) == span_class
                 && CLASS[span_class as usize].is_block(address - self.reservation.address(first))
         })
+    }
+
+    /// Whether a block of a span is taken, or will be once the span is swept.
+    pub(crate) fn is_taken(&self, block: usize, span_class: SpanClass) -> bool {
+        let _spans = self.spans_by_class[span_class as usize].lock();
+        let first = self.reservation.first((block - self.reservation.base()) >> UNIT_SHIFT);
+        let index = CLASS[span_class as usize].index(block - self.reservation.address(first));
+        // SAFETY: the first unit of a span of this span class, whose lock is held.
+        let span = unsafe { &*self.reservation.span(first) };
+        if span.epoch == self.epoch() { span.is_taken(index) } else { span.is_marked(index) }
     }
 
     /// Whether every span and every large block was swept after the last collection. Called with the units' lock held.

@@ -12,13 +12,13 @@ impl Heap {
     /// Returns all blocks of a thread's cache to their spans.
     pub(crate) fn flush_all(&self, cache: &mut Cache) {
         for span_class in 1..cache.lists.len() {
-            if !cache.lists[span_class].head.is_null() {
+            if cache.has(span_class) {
                 self.flush(cache, span_class as SpanClass, u32::MAX);
             }
         }
     }
 
-    /// Returns the newest `count` blocks of a list to their spans.
+    /// Returns `count` blocks to their spans: the newest of the list, then reserved ones.
     #[inline(never)]
     pub fn flush(&self, cache: &mut Cache, span_class: SpanClass, count: u32) {
         let size = CLASS[span_class as usize].size as usize;
@@ -27,8 +27,8 @@ impl Heap {
         {
             let mut spans = self.spans_by_class[span_class as usize].lock();
             while done < count {
-                let list = &mut cache.lists[span_class as usize];
-                let block = list.head;
+                // The collector cannot intervene: it needs the lock held here.
+                let block = cache.remove(span_class.into());
                 if block.is_null() {
                     break;
                 }
@@ -36,9 +36,6 @@ impl Heap {
                     self.is_block_of(block as usize, span_class),
                     "blocks in a list are of its span class"
                 );
-                // SAFETY: a block in a list is free. The collector cannot intervene: it needs the lock held here.
-                list.head = unsafe { (*block).next };
-                list.free_slots = list.free_slots.wrapping_add(1);
                 done += 1;
                 match spans.release(&self.reservation, block as usize, self.epoch()) {
                     Ok(false) => {}

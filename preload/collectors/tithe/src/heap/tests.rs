@@ -14,6 +14,7 @@ mod memory;
 mod misuse;
 mod mutator;
 mod periods;
+mod reserved;
 mod sweeping;
 mod threads;
 
@@ -26,9 +27,7 @@ use heaptoll_runtime::{LARGEST, Misuse, PAGE, RawCensus};
 
 use super::*;
 use crate::cache::Cache;
-use crate::class::{
-    CACHE_LIMITS, CLASS, CLASSES, FREE, LARGE, SMALL_MAX, SpanClass, UNIT, class_of, is_small,
-};
+use crate::class::{CLASS, CLASSES, FREE, LARGE, SMALL_MAX, SpanClass, UNIT, class_of, is_small};
 use crate::log::Reason;
 use crate::settings::Settings;
 use crate::spans::POISON;
