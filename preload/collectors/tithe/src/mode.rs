@@ -34,9 +34,9 @@ impl Mode {
 pub const COLLECT_HEADROOM: usize = 48;
 /// Mode `collect`: bytes that may be allocated on top of that.
 pub const COLLECT_MIN_HEADROOM: usize = 256 << 10;
-/// Mode `collect`: the largest budget that the cost of a collection demands, bytes: half of a processor's second cache, so
-/// that a small heap stays in it.
-pub fn cost_floor() -> usize {
+/// Mode `collect`: most bytes on top that the cost of a collection may demand: half of a processor's second cache, so that a
+/// small heap stays in it.
+pub fn cost_headroom() -> usize {
     // SAFETY: sysconf takes no pointers.
     let cache = unsafe { libc::sysconf(libc::_SC_LEVEL2_CACHE_SIZE) };
     usize::try_from(cache / 2).unwrap_or(0)

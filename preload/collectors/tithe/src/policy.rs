@@ -21,8 +21,8 @@ pub const STOPPING_QUARTERS: usize = 32;
 /// when it takes less than the second.
 pub const EXPENSIVE: u64 = 20;
 pub const CHEAP: u64 = 8;
-/// Mode `collect`: the budget is at least so large that the cheapest collection so far takes this share of the time that the
-/// program needs to allocate it, percent.
+/// Mode `collect`: the budget is so large that the cheapest collection so far takes this share of the time that the program
+/// needs to allocate it, percent.
 const FIXED_SHARE: u128 = 6;
 /// Mode `hybrid`: how often the headroom may double while collections find next to nothing (2: four times as much).
 pub const HYBRID_DOUBLINGS: u32 = 2;
@@ -79,13 +79,13 @@ pub struct Policy {
     /// `Proportional` in mode `collect`: the headroom in quarters.
     quarters: usize,
     adaptive: bool,
-    /// `Proportional`: the largest budget that the cost of a collection demands, bytes.
-    cost_floor: usize,
+    /// `Proportional`: most bytes on top that the cost of a collection may demand.
+    cost_headroom: usize,
     /// The time of the cheapest collection so far: what one costs however little is live, ns.
     cheapest_ns: u64,
     /// `Zorn1992`: the heap's size.
     size: usize,
-    /// `MemBalancer` and `cost_floor`: the program's rate of allocation.
+    /// The program's rate of allocation.
     allocation: Rate,
     /// `MemBalancer`: the rate at which collections scan.
     marking: Rate,
@@ -115,7 +115,7 @@ impl Policy {
             doublings: 0,
             quarters: 4,
             adaptive: true,
-            cost_floor: 0,
+            cost_headroom: 0,
             cheapest_ns: u64::MAX,
             size: ZORN_START,
             allocation: Rate::new(),
@@ -132,7 +132,7 @@ impl Policy {
             headroom: settings.headroom,
             adaptive: settings.adaptive,
             min_headroom: settings.min_headroom,
-            cost_floor: settings.cost_floor,
+            cost_headroom: settings.cost_headroom,
             max_heap: settings.max_heap,
             every: settings.every,
             ..Policy::new()
@@ -265,26 +265,28 @@ impl Policy {
         // Roots cost as much to scan as blocks, so a program with large statics and a small heap would otherwise scan
         // them far too often.
         let read = cycle.live.saturating_add(cycle.roots);
-        bytes(read as u128 * self.headroom as u128 * self.quarters as u128 / 400)
-            .saturating_add(
-                self.min_headroom.saturating_mul(1 + self.quarters.saturating_sub(COLLECT_QUARTERS) / 4),
-            )
-            .saturating_mul(1 << self.doublings)
-            .max(self.floor(cycle))
+        let share = bytes(read as u128 * self.headroom as u128 * self.quarters as u128 / 400);
+        let on_top =
+            self.min_headroom.max(self.demanded(cycle).saturating_sub(share).min(self.cost_headroom));
+        let stopping = self.quarters.saturating_sub(COLLECT_QUARTERS) / 4;
+        let budget = share.saturating_add(on_top.saturating_mul(1 + stopping));
+        assert_internal!(
+            stopping > 0 || budget <= share.saturating_add(self.min_headroom.max(self.cost_headroom)),
+            "the cost of a collection demands no more than the bound"
+        );
+        budget.saturating_mul(1 << self.doublings)
     }
 
-    /// The budget below which collections cost too much however little they read.
-    fn floor(&mut self, cycle: &Cycle) -> usize {
-        if self.cost_floor == 0 {
-            return 0;
+    /// The budget below which the fixed cost of collections is too large a share of the time, by the quickest allocation so
+    /// far: the program may have waited for a processor in other periods.
+    fn demanded(&mut self, cycle: &Cycle) -> usize {
+        let found = Rate::of(cycle.allocated, cycle.mutator_ns);
+        if self.due(cycle) && found.bytes * self.allocation.ns.max(1) > self.allocation.bytes * found.ns {
+            self.allocation = found;
         }
-        self.allocation.add(cycle.allocated, cycle.mutator_ns);
         self.cheapest_ns = self.cheapest_ns.min(cycle.mark_ns);
         let Rate { bytes: allocated, ns } = self.allocation;
-        let demanded = allocated * u128::from(self.cheapest_ns) * 100 / (ns * FIXED_SHARE);
-        let floor = bytes(demanded).min(self.cost_floor);
-        assert_internal!(floor <= self.cost_floor, "the cost of a collection demands no more than the bound");
-        floor
+        bytes(allocated * u128::from(self.cheapest_ns) * 100 / (ns.max(1) * FIXED_SHARE))
     }
 
     fn zorn1992(&mut self, cycle: &Cycle) -> usize {
@@ -362,10 +364,14 @@ impl Rate {
         Rate { bytes: 0, ns: 0 }
     }
 
+    fn of(bytes: usize, ns: u64) -> Rate {
+        Rate { bytes: bytes.min(MOST) as u128, ns: ns.clamp(1, Rate::LONGEST) as u128 }
+    }
+
     /// Halving both sums keeps their ratio, so that the first figure counts in full.
     fn add(&mut self, bytes: usize, ns: u64) {
-        self.bytes = self.bytes / 2 + bytes.min(MOST) as u128;
-        self.ns = self.ns / 2 + ns.clamp(1, Rate::LONGEST) as u128;
+        let Rate { bytes, ns } = Rate::of(bytes, ns);
+        (self.bytes, self.ns) = (self.bytes / 2 + bytes, self.ns / 2 + ns);
         assert_internal!(
             self.ns > 0 && self.ns <= 2 * u128::from(Rate::LONGEST) && self.bytes <= 2 * MOST as u128,
             "a smoothed rate is at most twice its largest figure"

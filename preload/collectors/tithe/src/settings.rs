@@ -30,8 +30,8 @@ pub struct Settings {
     pub adaptive: bool,
     /// `TITHE_MIN_HEADROOM`, bytes; its default depends on the mode.
     pub min_headroom: usize,
-    /// Mode `collect` with both headrooms by default: the largest budget that the cost of a collection demands, bytes.
-    pub cost_floor: usize,
+    /// Mode `collect` with both headrooms by default: most bytes on top that the cost of a collection may demand.
+    pub cost_headroom: usize,
     /// `TITHE_MAX_HEAP`, bytes; present with [`Rule::Fixed`].
     pub max_heap: Option<usize>,
     /// `TITHE_EVERY`: a collection each time this many bytes have been allocated, instead of a rule.
@@ -79,7 +79,7 @@ impl Settings {
             headroom: mode::HYBRID_HEADROOM,
             adaptive: true,
             min_headroom: mode::HYBRID_MIN_HEADROOM,
-            cost_floor: 0,
+            cost_headroom: 0,
             max_heap: None,
             every: None,
             reclaim: 1,
@@ -188,9 +188,8 @@ impl Settings {
         settings.generations = settings.pause_ns.is_none() && generations.unwrap_or(by_default);
         settings.headroom = headroom.unwrap_or(defaults.0);
         settings.adaptive = headroom.is_none();
-        if settings.mode == Mode::Collect && headroom.or(min_headroom).is_none() {
-            settings.cost_floor = mode::cost_floor();
-        }
+        let by_cost = settings.mode == Mode::Collect && headroom.or(min_headroom).is_none();
+        settings.cost_headroom = if by_cost { mode::cost_headroom() } else { 0 };
         settings.min_headroom = min_headroom.unwrap_or(defaults.1);
         Ok(settings)
     }

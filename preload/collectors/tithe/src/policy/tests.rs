@@ -205,7 +205,7 @@ fn where_threads_wait_for_a_processor_to_stop_the_budget_grows_further() {
 
 #[test]
 fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
-    let policy = || policy(|settings| (settings.min_headroom, settings.cost_floor) = (LEAST, MIB));
+    let policy = || policy(|settings| (settings.min_headroom, settings.cost_headroom) = (LEAST, MIB));
     // 60 us are 6 % of a millisecond, in which the program allocates so much.
     let empty =
         |allocated| Cycle { allocated, mark_ns: 60_000, mutator_ns: 1_000_000, ..cycle(&policy(), 0) };
@@ -214,10 +214,12 @@ fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
     }
     let mut policy = policy();
     policy.next(&empty(300_000));
-    let dear = Cycle { mark_ns: 600_000, ..empty(300_000) };
-    assert_eq!(policy.next(&dear), 300_000, "what is read is no fixed cost");
-    let large = Cycle { live: 100 * MIB, ..dear };
-    assert_eq!(policy.next(&large), 60 * MIB + LEAST, "a floor, and nothing on top");
+    let expensive = Cycle { mark_ns: 600_000, ..empty(300_000) };
+    assert_eq!(policy.next(&expensive), 300_000, "what is read is no fixed cost");
+    let large = Cycle { live: 100 * MIB, ..expensive };
+    assert_eq!(policy.next(&large), 60 * MIB + LEAST, "the share suffices");
+    let live = Cycle { live: 100 * MIB, ..empty(200 * MIB) };
+    assert_eq!(policy.next(&live), 61 * MIB, "the bound is on top of the share");
 }
 
 #[test]
@@ -449,12 +451,12 @@ fn any_settings() -> impl Strategy<Value = Settings> {
     ];
     let mode = prop_oneof![Just(Mode::Hybrid), Just(Mode::Collect)];
     (rule, mode, 1..=10_000usize, any_size(), any_size(), proptest::option::of(any_size())).prop_map(
-        |(rule, mode, headroom, min_headroom, cost_floor, max_heap)| Settings {
+        |(rule, mode, headroom, min_headroom, cost_headroom, max_heap)| Settings {
             rule,
             mode,
             headroom,
             min_headroom,
-            cost_floor,
+            cost_headroom,
             max_heap,
             ..Settings::new()
         },

@@ -45,7 +45,7 @@ fn each_variable_is_understood() {
             mode: Mode::Collect,
             headroom: collect.0,
             min_headroom: collect.1,
-            cost_floor: mode::cost_floor(),
+            cost_headroom: mode::cost_headroom(),
             generations: true,
             ..new
         }
@@ -93,10 +93,10 @@ fn what_is_set_outweighs_the_modes_defaults_in_any_order() {
     for order in [["TITHE_HEADROOM=33", "TITHE_MODE=collect"], ["TITHE_MODE=collect", "TITHE_HEADROOM=33"]] {
         let settings = read(&order).expect("both are good");
         let expected = (33, mode::COLLECT_MIN_HEADROOM, 0);
-        assert_eq!((settings.headroom, settings.min_headroom, settings.cost_floor), expected);
+        assert_eq!((settings.headroom, settings.min_headroom, settings.cost_headroom), expected);
     }
     let settings = read(&["TITHE_MODE=collect", "TITHE_MIN_HEADROOM=64K"]).expect("both are good");
-    assert_eq!((settings.min_headroom, settings.cost_floor), (64 << 10, 0), "what is set is not raised");
+    assert_eq!((settings.min_headroom, settings.cost_headroom), (64 << 10, 0), "what is set is not raised");
 }
 
 #[test]
