@@ -17,5 +17,5 @@ pub use definition::{
 };
 pub use error::ManagerError;
 pub use find::{find, stand_in, version_for};
-pub use known::{known, known_with_java};
+pub use known::{installed, known, known_with_java};
 pub use selection::{choose, choose_with_baseline, default_set, everything, is_group, names_of};

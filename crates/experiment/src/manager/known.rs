@@ -74,7 +74,10 @@ pub fn known_with_java(places: &Places) -> Result<Vec<Manager>, ManagerError> {
 }
 
 /// Those that do not depend on the user.
-fn installed(places: &Places) -> Result<Vec<Manager>, ManagerError> {
+///
+/// # Errors
+/// As [`known`].
+pub fn installed(places: &Places) -> Result<Vec<Manager>, ManagerError> {
     let built = described(places)?.into_iter().filter(|manager| !manager.is_java());
     let all = std::iter::once(glibc()).chain(built).chain(debian::installed());
     Ok(all.map(with_settings).collect())

@@ -2,7 +2,6 @@
 //! fail, so that the list stays true.
 
 use heaptoll_experiment::manager::Manager;
-use heaptoll_experiment::stack::LayerKind;
 
 /// One known deviation.
 #[derive(Debug, Clone, Copy)]
@@ -377,7 +376,7 @@ pub const DEVIATIONS: &[Deviation] = &[
 #[derive(Debug, Clone, Copy)]
 pub struct LayerDeviation {
     /// Which layer.
-    pub layer: LayerKind,
+    pub layer: &'static str,
     /// Names of the cases.
     pub cases: &'static [&'static str],
     /// What differs.
@@ -389,31 +388,31 @@ pub struct LayerDeviation {
 /// Where layers are known to differ, in front of some managers or of all.
 pub const LAYER_DEVIATIONS: &[LayerDeviation] = &[
     LayerDeviation {
-        layer: LayerKind::Sweep,
+        layer: "sweep",
         cases: &["census_classes"],
         reason: "its census has blocks and not the manager's size classes",
         source: "preload/layers/sweep/src/control.rs",
     },
     LayerDeviation {
-        layer: LayerKind::Sweep,
+        layer: "sweep",
         cases: &["statistics"],
         reason: "glibc's statistics are the manager's, which does not include the layer",
         source: "seen by this suite",
     },
     LayerDeviation {
-        layer: LayerKind::Sweep,
+        layer: "sweep",
         cases: &["event_listener"],
         reason: "it reports collections; the growth of the manager's heap it does not see",
         source: "seen by this suite",
     },
     LayerDeviation {
-        layer: LayerKind::Sweep,
+        layer: "sweep",
         cases: &["fault_every_1", "fault_every_2", "fault_every_3", "fault_every_7"],
         reason: "it has no seeded faults, and where a manager's request fails it collects and tries again",
         source: "seen by this suite",
     },
     LayerDeviation {
-        layer: LayerKind::Sweep,
+        layer: "sweep",
         cases: &["memalign_refuses"],
         reason: "an alignment that is no power of two is rounded up as glibc does, whatever the manager does",
         source: "seen by this suite",
@@ -430,7 +429,7 @@ pub fn known(manager: &Manager, case: &str) -> Option<Deviation> {
         return Some(Deviation { always: own.always && manager.layers.is_empty(), ..*own });
     }
     let of_layer = LAYER_DEVIATIONS.iter().find(|one| {
-        one.cases.contains(&case) && manager.layers.iter().any(|layer| layer.kind == one.layer)
+        one.cases.contains(&case) && manager.layers.iter().any(|layer| layer.kind.name == one.layer)
     })?;
     Some(Deviation {
         managers: &[],
