@@ -70,7 +70,7 @@ enum Forecast {
         wait: u32,
     },
     /// Writes to a few pages are recorded.
-    Asked,
+    Sampling,
     Few,
 }
 
@@ -130,7 +130,9 @@ impl Generations {
 
     /// What the next collection is to read.
     pub fn choose(&self, facts: &Facts) -> Generation {
-        let pays = self.check || facts.live >= LIVE_MIN && self.forecast == Forecast::Few;
+        // A full collection may find that a heap is a little smaller.
+        let least = if self.aged { LIVE_MIN / 2 } else { LIVE_MIN };
+        let pays = self.check || facts.live >= least && self.forecast == Forecast::Few;
         if !self.enabled || facts.pressure || self.skip > 0 || !pays {
             return Generation::Unaged;
         }
@@ -162,12 +164,12 @@ impl Generations {
 
     /// Writes to some pages are recorded from now on.
     pub fn on_sampling(&mut self) {
-        self.forecast = Forecast::Asked;
+        self.forecast = Forecast::Sampling;
     }
 
     /// Whether writes to some pages are recorded.
     pub fn is_sampling(&self) -> bool {
-        self.forecast == Forecast::Asked
+        self.forecast == Forecast::Sampling
     }
 
     /// So many of the pages were written by the next collection that was due.

@@ -22,8 +22,10 @@ fn the_first_collection_with_a_forecast_is_full_and_the_next_young() {
 
 #[test]
 fn small_heaps_have_no_ages() {
-    let small = Facts { live: LIVE_MIN - 1, ..DUE };
-    assert_eq!(after_full(LIVE_MIN - 1).choose(&small), Generation::Unaged);
+    let small = Facts { live: LIVE_MIN / 2 - 1, ..DUE };
+    assert_eq!(after_full(LIVE_MIN / 2 - 1).choose(&small), Generation::Unaged);
+    let unaged = Generations { aged: false, ..after_full(LIVE_MIN - 1) };
+    assert_eq!(unaged.choose(&Facts { live: LIVE_MIN - 1, ..DUE }), Generation::Unaged);
     let checked = Generations { check: true, ..after_full(LIVE_MIN - 1) };
     assert_eq!(checked.choose(&small), Generation::Young);
 }
@@ -62,7 +64,7 @@ fn there_are_ages_where_fewer_than_a_third_of_the_pages_were_written() {
 }
 
 #[test]
-fn a_program_that_writes_everywhere_is_asked_ever_more_rarely() {
+fn a_program_that_writes_everywhere_is_sampled_ever_more_rarely() {
     let mut generations = Generations { enabled: true, ..Generations::new() };
     let unaged: std::vec::Vec<usize> = (0..7).map(|_| forecast(&mut generations, 16, 16)).collect();
     assert_eq!(unaged, [1, 1, 2, 4, 8, 16, 32]);
