@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_looked_at_together_up_to_the_first_that_is_far() {
+    fn pieces_are_scanned_together_up_to_the_first_that_is_far() {
         let far = 0x5000 + CLOSE;
         let areas = areas(&[
             line(0x1000..0x2000, "rw-p", ""),

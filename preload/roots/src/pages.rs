@@ -178,7 +178,7 @@ impl<'a> Pages<'a> {
         let mut at = pages.start;
         while at < pages.end {
             if !self.scanned.contains(&at) {
-                self.look(at..pages.end.max(self.reach)).map_err(|_| at)?;
+                self.probe(at..pages.end.max(self.reach)).map_err(|_| at)?;
             }
             let regions = self.buffers.regions.capacity_mut().get(..self.found).unwrap_or_default();
             let first = regions.partition_point(|region| region.end as usize <= at);
@@ -200,7 +200,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Has the kernel scan a range of pages, or a part from its beginning on.
-    fn look(&mut self, pages: Range<usize>) -> Result<(), Error> {
+    fn probe(&mut self, pages: Range<usize>) -> Result<(), Error> {
         self.scanned = pages.start..pages.start;
         let Some(pagemap) = &self.pagemap else { return Err(Error(libc::EBADF)) };
         let mut request = Scan {
@@ -482,7 +482,7 @@ mod tests {
     proptest! {
         /// One scan looks ahead over several pieces, and over what lies between them.
         #[test]
-        fn a_scan_that_looks_ahead_shows_what_scans_of_the_pieces_show(
+        fn a_scan_of_several_pieces_shows_what_scans_of_each_show(
             written in prop::collection::btree_set(0..PAGES, 0..PAGES),
             borders in prop::collection::btree_set(0..PAGES, 2..9),
             reach in 0..PAGES,

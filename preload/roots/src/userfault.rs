@@ -14,9 +14,10 @@ const API: u64 = 0xAA;
 const FEATURES: u64 = 1 << 13 | 1 << 15;
 const MODE_PROTECT: u64 = 1 << 1;
 /// `_IOWR(0xAA, 0x3F, struct uffdio_api)`, `_IOWR(0xAA, 0x00, struct uffdio_register)`,
-/// `_IOWR(0xAA, 0x06, struct uffdio_writeprotect)`.
+/// `_IOR(0xAA, 0x01, struct uffdio_range)`, `_IOWR(0xAA, 0x06, struct uffdio_writeprotect)`.
 const UFFDIO_API: u64 = 0xC018_AA3F;
 const UFFDIO_REGISTER: u64 = 0xC020_AA00;
+const UFFDIO_UNREGISTER: u64 = 0x8010_AA01;
 const UFFDIO_WRITEPROTECT: u64 = 0xC018_AA06;
 
 /// The kernel's `struct uffdio_api`.
@@ -48,6 +49,7 @@ struct Protection {
 const _: () = {
     assert!(UFFDIO_API >> 16 & 0x3fff == size_of::<Agreement>() as u64);
     assert!(UFFDIO_REGISTER >> 16 & 0x3fff == size_of::<Registration>() as u64);
+    assert!(UFFDIO_UNREGISTER >> 16 & 0x3fff == size_of::<[u64; 2]>() as u64);
     assert!(UFFDIO_WRITEPROTECT >> 16 & 0x3fff == size_of::<Protection>() as u64);
 };
 
@@ -86,5 +88,15 @@ impl Userfault {
             file.control(UFFDIO_WRITEPROTECT, &mut protection)?;
         }
         Ok(())
+    }
+
+    /// Ends the records of writes to a range.
+    ///
+    /// # Errors
+    /// The range is not all mapped.
+    pub fn unregister(&self, range: &Range<usize>) -> Result<(), Error> {
+        let mut memory = [range.start as u64, range.len() as u64];
+        // SAFETY: the request takes start and length; it changes how writes are recorded, and no contents.
+        unsafe { self.0.file().control(UFFDIO_UNREGISTER, &mut memory) }.map(drop)
     }
 }

@@ -191,6 +191,18 @@ impl WriteTracker {
         self.register(userfault, end)
     }
 
+    /// Ends the records until the next scan, to which all memory is new. While there are records the kernel brings in one
+    /// page at a time.
+    pub fn release(&mut self) {
+        let tracked = core::mem::replace(&mut self.tracked, 0..0);
+        if !tracked.is_empty()
+            && let Ok(userfault) = self.verified()
+        {
+            // What it cannot do the next registration finds done.
+            let _ = userfault.unregister(&tracked);
+        }
+    }
+
     /// The descriptor, if it is still this tracker's.
     fn verified(&mut self) -> Result<Userfault, Untracked> {
         let State::Open(userfault) = self.state else { return Err(Untracked::Closed) };

@@ -223,6 +223,19 @@ fn memory_that_grows_is_new_at_its_end_only() {
     });
 }
 
+#[test]
+fn memory_that_was_released_is_new_to_the_next_scan() {
+    in_child(|| {
+        let Some(mut tracked) = Tracked::small() else { return };
+        for _ in 0..2 {
+            assert_eq!(tracked.scan(), Ok((0..PAGES).collect()));
+            assert_eq!(tracked.scan(), Ok(vec![]));
+            tracked.tracker.release();
+            tracked.write(2);
+        }
+    });
+}
+
 /// After a mapping was replaced or moved the scan must fail once, and then show all.
 fn counts_as_written_once(tracked: &mut Tracked) {
     assert_eq!(tracked.scan(), Err(Untracked::Mapping));

@@ -16,6 +16,7 @@ use crate::signal::unblocked;
 
 mod accounts;
 mod check;
+mod generation;
 mod incremental;
 mod passes;
 mod phases;

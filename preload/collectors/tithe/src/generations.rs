@@ -1,15 +1,20 @@
 //! Which collections are young: they keep what is old unread, and read only what the program wrote since.
 //!
-//! A young collection pays while old blocks are many and most of them are not written. Nothing here reads a clock or the
-//! heap, so every decision can be simulated.
+//! A young collection pays while old blocks are many and most of them are not written. To record writes to all of them is
+//! costly where they are: so it is first done to a few pages, and to all if fewer than a third of these were written by the next
+//! collection. Nothing here reads a clock or the heap, so every decision can be simulated.
 
 use heaptoll_assertions::assert_internal;
 use heaptoll_roots::{Buffer, Untracked, WriteTracker};
+use heaptoll_runtime::PAGE;
 
 use crate::reservation::AHEAD;
 
-/// Heaps with fewer live bytes have full collections: these take a few milliseconds at most.
-pub const LIVE_MIN: usize = 8 << 20;
+/// Heaps with fewer live bytes have full collections: these take a millisecond at most.
+pub const LIVE_MIN: usize = 1 << 20;
+/// One page in so many is sampled, odd so that they are not all the first of their unit; and so many pages at most.
+const SAMPLED: usize = 17;
+const SAMPLES_MAX: usize = 128;
 /// Old blocks may grow by so much, in percent of what the last full collection found live, until the next full one; by what
 /// part of the growth was garbage the percentage moves between the bounds. And by so many bytes in any case.
 const GROWTH: usize = 30;
@@ -57,6 +62,18 @@ pub struct Facts {
     pub units: usize,
 }
 
+/// Whether few of the old pages are written between two collections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Forecast {
+    /// Not known for so many more collections: there was reason not to ask.
+    Unknown {
+        wait: u32,
+    },
+    /// Writes to a few pages are recorded.
+    Sampling,
+    Few,
+}
+
 /// The state from one collection to the next.
 #[derive(Debug)]
 pub struct Generations {
@@ -64,6 +81,9 @@ pub struct Generations {
     /// Each young or incremental collection is followed by a full marking, and the two are compared.
     pub check: bool,
     pub tracker: WriteTracker,
+    forecast: Forecast,
+    /// The addresses of the pages by which it is made.
+    pub samples: Buffer<usize>,
     /// With `check`: the words of the roots that point into the heap, and the marks of that collection.
     pub words: Buffer<usize>,
     pub marks: Buffer<u64>,
@@ -74,7 +94,8 @@ pub struct Generations {
     units_at_full: usize,
     /// Percent.
     growth: usize,
-    /// Collections that will not rely on records of writes, and how often there was reason for it, one after the other.
+    /// Collections that will not rely on records of writes, and how often there was reason for it, or for a forecast to
+    /// wait, one after the other.
     skip: u32,
     skips: u32,
     /// Why there are no generations, for the log.
@@ -87,6 +108,8 @@ impl Generations {
             enabled: false,
             check: false,
             tracker: WriteTracker::new(),
+            forecast: Forecast::Unknown { wait: 0 },
+            samples: Buffer::new(),
             words: Buffer::new(),
             marks: Buffer::new(),
             aged: false,
@@ -100,14 +123,17 @@ impl Generations {
     }
 
     /// The addresses of its working memory, which is no root.
-    pub fn ranges(&self) -> [core::ops::Range<usize>; 4] {
+    pub fn ranges(&self) -> [core::ops::Range<usize>; 5] {
         let [text, regions] = self.tracker.ranges();
-        [text, regions, self.words.range(), self.marks.range()]
+        [text, regions, self.samples.range(), self.words.range(), self.marks.range()]
     }
 
     /// What the next collection is to read.
     pub fn choose(&self, facts: &Facts) -> Generation {
-        if !self.enabled || facts.pressure || self.skip > 0 || facts.live < LIVE_MIN && !self.check {
+        // A full collection may find that a heap is a little smaller.
+        let least = if self.aged { LIVE_MIN / 2 } else { LIVE_MIN };
+        let pays = self.check || facts.live >= least && self.forecast == Forecast::Few;
+        if !self.enabled || facts.pressure || self.skip > 0 || !pays {
             return Generation::Unaged;
         }
         // Words in units beyond those that were recorded as pointed to are not known.
@@ -122,6 +148,37 @@ impl Generations {
 
     fn growth_bytes(&self) -> usize {
         (self.live_at_full / 100 * self.growth).max(GROWTH_BYTES)
+    }
+
+    /// Whether writes to some pages are to be recorded after a collection without ages that has found so many bytes live.
+    pub fn is_sampling_due(&self, live: usize) -> bool {
+        let is_waiting = matches!(self.forecast, Forecast::Unknown { wait: 1.. });
+        let is_known = self.check || self.forecast == Forecast::Few;
+        self.enabled && self.skip == 0 && !is_known && !is_waiting && live >= LIVE_MIN
+    }
+
+    /// One page in how many is sampled of so many live bytes.
+    pub fn sampling_step(live: usize) -> usize {
+        SAMPLED.max((live / PAGE / SAMPLES_MAX) | 1)
+    }
+
+    /// Writes to some pages are recorded from now on.
+    pub fn on_sampling(&mut self) {
+        self.forecast = Forecast::Sampling;
+    }
+
+    /// Whether writes to some pages are recorded.
+    pub fn is_sampling(&self) -> bool {
+        self.forecast == Forecast::Sampling
+    }
+
+    /// So many of the pages were written by the next collection that was due.
+    pub fn on_samples(&mut self, written: usize) {
+        self.forecast = if written < self.samples.as_slice().len().div_ceil(3) {
+            Forecast::Few
+        } else {
+            Forecast::Unknown { wait: self.next_wait() }
+        };
     }
 
     /// Whether the last collection has left ages.
@@ -156,14 +213,24 @@ impl Generations {
     }
 
     fn back_off(&mut self) {
-        self.skip = 1 << self.skips.min(SKIPS_MAX);
+        self.forecast = Forecast::Unknown { wait: 0 };
+        self.skip = self.next_wait();
+    }
+
+    /// For how many collections there are no ages, each time twice as many.
+    fn next_wait(&mut self) -> u32 {
+        let wait = 1 << self.skips;
         self.skips = (self.skips + 1).min(SKIPS_MAX);
+        wait
     }
 
     /// After a collection without ages.
     pub fn on_unaged(&mut self) {
         self.aged = false;
         self.skip = self.skip.saturating_sub(1);
+        if let Forecast::Unknown { wait } = &mut self.forecast {
+            *wait = wait.saturating_sub(1);
+        }
     }
 
     /// After a full collection that has left ages: `before` are the live bytes that the collection before it found.
@@ -188,7 +255,7 @@ impl Generations {
     /// After a young collection that has read so many bytes of `old` ones.
     pub fn on_young(&mut self, old: usize, read: usize) {
         self.aged = true;
-        if read / 2 > old / 3 && old >= LIVE_MIN && !self.check {
+        if read > old / 2 && old >= LIVE_MIN && !self.check {
             // The program writes everywhere: reading all costs no more, and writes cost less without records.
             self.back_off();
         } else {
@@ -210,103 +277,4 @@ impl Default for Generations {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DUE: Facts = Facts { due: true, pressure: false, live: 10 << 20, units: 1000 };
-
-    fn after_full(live: usize) -> Generations {
-        let mut generations = Generations { enabled: true, ..Generations::new() };
-        generations.on_full(0, live, 1000);
-        generations
-    }
-
-    #[test]
-    fn the_first_collection_is_full_and_the_next_young() {
-        let generations = Generations { enabled: true, ..Generations::new() };
-        assert_eq!(generations.choose(&DUE), Generation::Full);
-        assert_eq!(after_full(10 << 20).choose(&DUE), Generation::Young);
-        assert_eq!(Generations::new().choose(&DUE), Generation::Unaged);
-    }
-
-    #[test]
-    fn small_heaps_have_no_ages() {
-        let small = Facts { live: LIVE_MIN - 1, ..DUE };
-        assert_eq!(after_full(LIVE_MIN - 1).choose(&small), Generation::Unaged);
-        let checked = Generations { check: true, ..after_full(LIVE_MIN - 1) };
-        assert_eq!(checked.choose(&small), Generation::Young);
-    }
-
-    #[test]
-    fn a_collection_that_was_requested_is_full() {
-        assert_eq!(after_full(10 << 20).choose(&Facts { due: false, ..DUE }), Generation::Full);
-    }
-
-    #[test]
-    fn under_memory_pressure_there_are_no_ages() {
-        let pressure = Facts { due: false, pressure: true, ..DUE };
-        assert_eq!(after_full(10 << 20).choose(&pressure), Generation::Unaged);
-    }
-
-    #[test]
-    fn a_heap_that_has_grown_beyond_what_was_recorded_is_collected_in_full() {
-        let generations = after_full(10 << 20);
-        assert_eq!(generations.choose(&Facts { units: 1000 + AHEAD, ..DUE }), Generation::Young);
-        assert_eq!(generations.choose(&Facts { units: 1001 + AHEAD, ..DUE }), Generation::Full);
-    }
-
-    #[test]
-    fn a_collection_that_does_not_end_leaves_no_ages() {
-        let mut generations = after_full(10 << 20);
-        generations.begin();
-        assert_eq!(generations.choose(&DUE), Generation::Full);
-    }
-
-    #[test]
-    fn old_garbage_is_bounded_and_growth_of_live_blocks_is_not_punished() {
-        let mut generations = after_full(100 << 20);
-        assert_eq!(generations.choose(&Facts { live: 130 << 20, ..DUE }), Generation::Young);
-        assert_eq!(generations.choose(&Facts { live: 131 << 20, ..DUE }), Generation::Full);
-        generations.on_full(131 << 20, 131 << 20, 1000);
-        assert_eq!(generations.choose(&Facts { live: 200 << 20, ..DUE }), Generation::Young, "all was live");
-        generations.on_full(209 << 20, 120 << 20, 1000);
-        assert_eq!(
-            generations.choose(&Facts { live: 160 << 20, ..DUE }),
-            Generation::Full,
-            "most was garbage"
-        );
-    }
-
-    #[test]
-    fn a_program_that_writes_everywhere_has_ever_fewer_young_collections() {
-        let mut generations = after_full(10 << 20);
-        let mut runs = std::vec::Vec::new();
-        for _ in 0..7 {
-            generations.on_young(9 << 20, 7 << 20);
-            let mut skipped = 0;
-            while generations.choose(&DUE) == Generation::Unaged {
-                generations.on_unaged();
-                skipped += 1;
-            }
-            runs.push(skipped);
-            generations.on_full(10 << 20, 10 << 20, 1000);
-        }
-        assert_eq!(runs, [1, 2, 4, 8, 16, 32, 32]);
-        generations.on_young(9 << 20, 5 << 20);
-        assert_eq!(generations.choose(&DUE), Generation::Young);
-    }
-
-    #[test]
-    fn a_kernel_without_records_is_not_tried_again() {
-        let mut generations = after_full(10 << 20);
-        generations.on_untracked(Untracked::Mapping);
-        assert_eq!(generations.choose(&DUE), Generation::Unaged);
-        generations.on_unaged();
-        assert_eq!(generations.choose(&DUE), Generation::Full);
-        generations.on_untracked(Untracked::Kernel(1));
-        assert_eq!(generations.choose(&DUE), Generation::Unaged);
-        assert!(!generations.enabled);
-    }
-
-    extern crate std;
-}
+mod tests;

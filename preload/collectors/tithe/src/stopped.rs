@@ -163,10 +163,10 @@ impl Heap {
         &self,
         collector: &Collector,
         guards: &HeapGuards<'_>,
-    ) -> [Range<usize>; 15] {
+    ) -> [Range<usize>; 16] {
         let [spans, span_classes, firsts, blacklist, ages, flags] =
             guards.units.memory.tables().map(Region::mapped);
-        let [text, regions, words, marks] = collector.generations.ranges();
+        let [text, regions, samples, words, marks] = collector.generations.ranges();
         let own = core::ptr::from_ref(self) as usize;
         let heap = &guards.units.memory.heap;
         assert_internal!(
@@ -184,6 +184,7 @@ impl Heap {
             flags,
             text,
             regions,
+            samples,
             words,
             marks,
             guards.caches.range(),

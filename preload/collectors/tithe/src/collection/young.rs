@@ -1,21 +1,18 @@
 //! What generations add to a collection: the scan for pages that were written, the marks of old blocks before marking, and
-//! the ages after it.
+//! the ages after it. [`generation`](super::generation) chooses.
 
 use core::convert::Infallible;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use heaptoll_assertions::assert_internal;
 use heaptoll_roots::{Untracked, WriteScan};
 
 use crate::age::Age;
 use crate::ages::{ALL_WRITTEN, REREAD, TAINTED, WRITTEN, words_of};
 use crate::class::{CLASS, FREE, UNIT, UNIT_SHIFT, is_atomic};
 use crate::collector::Collector;
-use crate::generations::{Facts, Generation};
+use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
-use crate::log::Reason;
-use crate::progress::{Found, Progress};
 use crate::span::{Span, UnitIndex};
 use crate::spans::is_dense;
 
@@ -23,68 +20,8 @@ use crate::spans::is_dense;
 const PAGE: usize = heaptoll_runtime::PAGE;
 
 impl Heap {
-    /// Chooses what the collection reads, and finds what was written where it is young. What is chosen is what can be done:
-    /// where it is not known what was written, nothing relies on it.
-    pub(super) fn begin_generation(
-        &self,
-        collector: &mut Collector,
-        guards: &HeapGuards<'_>,
-        progress: &Progress,
-    ) -> Generation {
-        let facts = Facts {
-            due: progress.reason == Reason::Budget,
-            pressure: progress.reason == Reason::Memory,
-            live: self.live_after_gc.load(Ordering::Relaxed),
-            units: self.reservation.units(),
-        };
-        let chosen = collector.generations.choose(&facts);
-        collector.generations.begin();
-        if chosen == Generation::Unaged || facts.units == 0 {
-            return Generation::Unaged;
-        }
-        assert_internal!(self.reservation.has_ages(), "blocks have ages where generations are on");
-        assert_internal!(progress.reclaims, "where generations are on every collection reclaims");
-        if chosen == Generation::Full {
-            self.reservation.keep_flags(0);
-            return chosen;
-        }
-        if collector.generations.check
-            && collector.generations.marks.reserve(facts.units * MARKS_OF_UNIT).is_err()
-        {
-            collector.generations.on_untracked(Untracked::NoMemory);
-            return Generation::Unaged;
-        }
-        match self.scan_writes(collector, guards) {
-            Ok(()) => chosen,
-            Err(cause) => {
-                collector.generations.on_untracked(cause);
-                Generation::Unaged
-            }
-        }
-    }
-
-    /// After marking: what was marked becomes old, and the next collection may be young if writes are recorded from now on.
-    pub(super) fn end_generation(&self, collector: &mut Collector, guards: &HeapGuards<'_>, found: &Found) {
-        if found.generation == Generation::Unaged {
-            self.clear_dense();
-            return collector.generations.on_unaged();
-        }
-        if found.generation == Generation::Full {
-            let before = self.live_after_gc.load(Ordering::Relaxed);
-            collector.generations.on_full(before, found.live, self.reservation.units());
-        } else {
-            collector.generations.on_young(found.old, found.reread);
-        }
-        if let Err(cause) = self.record_writes(collector, guards, found.generation) {
-            self.clear_dense();
-            collector.generations.on_untracked(cause);
-        }
-        self.age_marked();
-        self.show_cached(guards);
-    }
-
     /// No span is dense any more: all free places are allocated again.
-    fn clear_dense(&self) {
+    pub(super) fn clear_dense(&self) {
         if self.reservation.has_ages() {
             let Ok(()) = self.each_aged::<Infallible>(&mut |_, span, _| {
                 span.dense = false;
@@ -96,7 +33,11 @@ impl Heap {
     /// Finds the pages of dense spans that were written, and has writes to them recorded again. All others are read: new
     /// blocks are written there, and the first write to a page whose writes are recorded costs more than to read the little
     /// that is old.
-    fn scan_writes(&self, collector: &mut Collector, guards: &HeapGuards<'_>) -> Result<(), Untracked> {
+    pub(super) fn scan_writes(
+        &self,
+        collector: &mut Collector,
+        guards: &HeapGuards<'_>,
+    ) -> Result<(), Untracked> {
         let mut scan = collector.generations.tracker.scan(self.all_units(guards))?;
         self.each_dense_run(
             &mut |first, span| {
@@ -111,7 +52,7 @@ impl Heap {
 
     /// Finds which spans are dense by the marks, and has writes to them recorded. A young collection has done so for those
     /// that were dense before.
-    fn record_writes(
+    pub(super) fn record_writes(
         &self,
         collector: &mut Collector,
         guards: &HeapGuards<'_>,
@@ -284,7 +225,7 @@ impl Heap {
 pub(super) const MARKS_OF_UNIT: usize = size_of::<Age>() / size_of::<u64>();
 
 /// Whether marked blocks take most of a span, or a large block is marked; where they may hold pointers.
-fn is_dense_by_marks(span: &Span) -> bool {
+pub(super) fn is_dense_by_marks(span: &Span) -> bool {
     if is_atomic(span.span_class) {
         return false;
     }

@@ -21,7 +21,7 @@ use crate::signal::unblocked;
 /// the stack was left, bytes.
 const RETURNED: usize = 8 << 10;
 /// Most ranges that are excluded.
-const EXCLUDED_MAX: usize = 17;
+const EXCLUDED_MAX: usize = 18;
 
 /// The address from which on the calling thread's stack is read: that of the caller's frame, with the registers that calls
 /// preserve. 0: no roots are needed.

@@ -1,0 +1,139 @@
+//! What a collection reads, and what is known of writes when it ends: all that its kind depends on is found out here, by the
+//! rules of [`crate::generations`].
+
+use core::sync::atomic::Ordering;
+
+use heaptoll_assertions::assert_internal;
+use heaptoll_roots::Untracked;
+use heaptoll_runtime::PAGE;
+
+use super::young::{MARKS_OF_UNIT, is_dense_by_marks};
+use crate::class::UNIT;
+use crate::collector::Collector;
+use crate::generations::{Facts, Generation, Generations};
+use crate::heap::{Heap, HeapGuards};
+use crate::log::Reason;
+use crate::progress::{Found, Progress};
+
+impl Heap {
+    /// Chooses what the collection reads, and finds what was written where it is young. What is chosen is what can be done:
+    /// where it is not known what was written, nothing relies on it.
+    pub(super) fn begin_generation(
+        &self,
+        collector: &mut Collector,
+        guards: &HeapGuards<'_>,
+        progress: &Progress,
+    ) -> Generation {
+        let facts = Facts {
+            due: progress.reason == Reason::Budget,
+            pressure: progress.reason == Reason::Memory,
+            live: self.live_after_gc.load(Ordering::Relaxed),
+            units: self.reservation.units(),
+        };
+        if facts.due && collector.generations.is_sampling() {
+            match self.count_samples(collector, guards) {
+                Ok(written) => collector.generations.on_samples(written),
+                Err(cause) => collector.generations.on_untracked(cause),
+            }
+        }
+        let chosen = collector.generations.choose(&facts);
+        if chosen == Generation::Unaged {
+            collector.generations.tracker.release();
+        }
+        collector.generations.begin();
+        if chosen == Generation::Unaged || facts.units == 0 {
+            return Generation::Unaged;
+        }
+        assert_internal!(self.reservation.has_ages(), "blocks have ages where generations are on");
+        assert_internal!(progress.reclaims, "where generations are on every collection reclaims");
+        if chosen == Generation::Full {
+            self.reservation.keep_flags(0);
+            return chosen;
+        }
+        if collector.generations.check
+            && collector.generations.marks.reserve(facts.units * MARKS_OF_UNIT).is_err()
+        {
+            collector.generations.on_untracked(Untracked::NoMemory);
+            return Generation::Unaged;
+        }
+        match self.scan_writes(collector, guards) {
+            Ok(()) => chosen,
+            Err(cause) => {
+                collector.generations.on_untracked(cause);
+                Generation::Unaged
+            }
+        }
+    }
+
+    /// After marking: what was marked becomes old, and the next collection may be young if writes are recorded from now on.
+    pub(super) fn end_generation(&self, collector: &mut Collector, guards: &HeapGuards<'_>, found: &Found) {
+        if found.generation == Generation::Unaged {
+            self.clear_dense();
+            collector.generations.on_unaged();
+            if collector.generations.is_sampling_due(found.live)
+                && let Err(cause) = self.sample_writes(collector, guards, found.live)
+            {
+                self.clear_dense();
+                collector.generations.on_untracked(cause);
+            }
+            return;
+        }
+        if found.generation == Generation::Full {
+            let before = self.live_after_gc.load(Ordering::Relaxed);
+            collector.generations.on_full(before, found.live, self.reservation.units());
+        } else {
+            collector.generations.on_young(found.old, found.reread);
+        }
+        if let Err(cause) = self.record_writes(collector, guards, found.generation) {
+            self.clear_dense();
+            collector.generations.on_untracked(cause);
+        }
+        self.age_marked();
+        self.show_cached(guards);
+    }
+
+    /// Has writes to a few pages recorded of those that would be if blocks had ages. Nothing is allocated in their spans, as
+    /// then.
+    fn sample_writes(
+        &self,
+        collector: &mut Collector,
+        guards: &HeapGuards<'_>,
+        live: usize,
+    ) -> Result<(), Untracked> {
+        let Generations { tracker, samples, .. } = &mut collector.generations;
+        let mut scan = tracker.scan(self.all_units(guards))?;
+        samples.clear();
+        // Counted in pages of dense spans.
+        let (mut passed, mut next) = (0, 0);
+        self.each_aged::<Untracked>(&mut |first, span, _| {
+            if !is_dense_by_marks(span) {
+                return Ok(());
+            }
+            let start = self.reservation.address(first);
+            let end = passed + span.units as usize * (UNIT / PAGE);
+            while next < end {
+                let page = start + (next - passed) * PAGE;
+                scan.written(page..page + PAGE, &mut |_| {})?;
+                samples.push(page)?;
+                span.dense = true;
+                next += Generations::sampling_step(live);
+            }
+            passed = end;
+            Ok(())
+        })?;
+        drop(scan);
+        collector.generations.on_sampling();
+        Ok(())
+    }
+
+    /// How many of the pages were written to which [`Heap::sample_writes`] has writes recorded.
+    fn count_samples(&self, collector: &mut Collector, guards: &HeapGuards<'_>) -> Result<usize, Untracked> {
+        let Generations { tracker, samples, .. } = &mut collector.generations;
+        let mut scan = tracker.scan(self.all_units(guards))?;
+        let mut written = 0;
+        for &page in samples.as_slice() {
+            scan.written(page..page + PAGE, &mut |_| written += 1)?;
+        }
+        Ok(written)
+    }
+}
