@@ -7,7 +7,7 @@ use heaptoll_drag::space::Phase;
 use heaptoll_drag::{Clock, Figures as ImageFigures};
 use heaptoll_facts::{Comparative, Facts, Metric, metrics};
 
-use super::figures::Figures;
+use super::figures::ExactDragFigures;
 
 /// A metric of a process image; none where it has none.
 type Of = fn(&ImageFigures) -> Option<f64>;
@@ -38,7 +38,7 @@ fn share(figures: &ImageFigures, phase: Phase) -> Option<f64> {
 }
 
 /// Exact facts.
-impl Comparative for Figures {
+impl Comparative for ExactDragFigures {
     const METRICS: &'static [Metric] = &metrics(&ALL);
 
     fn facts(&self) -> Facts {
@@ -85,7 +85,7 @@ mod tests {
         };
         let managers = vec![row("glibc", None), row("lea", Some("it was not traced to its end"))];
         let programs = vec![Program { program: "cfrac".into(), managers, ..Program::default() }];
-        let figures = Figures { complete: true, pinned: true, clock, programs };
+        let figures = ExactDragFigures { complete: true, pinned: true, clock, programs };
         let facts = measured(&figures);
         assert_exact(&facts, "glibc", "bytes", None, 64.0);
         assert_exact(&facts, "glibc", "percent_drag", None, 62.5);
