@@ -90,9 +90,8 @@ pub(crate) fn is_version_of(papers: &str, ours: &str) -> bool {
     name.eq_ignore_ascii_case(papers)
 }
 
-/// Whether each line of a table was read, and there are some.
-#[cfg(test)]
-pub(crate) fn are_all<T>(file: &str, read: impl Iterator<Item = T>) -> bool {
+/// Whether each line of a table was read, and there are some: for the tests of what reads it.
+pub fn are_all<T>(file: &str, read: impl Iterator<Item = T>) -> bool {
     table(file).is_some_and(|table| !table.rows.is_empty() && table.rows.len() == read.count())
 }
 
