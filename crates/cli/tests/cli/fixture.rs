@@ -186,16 +186,6 @@ impl Fixture {
         self.compile(name, &format!("{PROGRAM_HEAD}{source}"), &[])
     }
 
-    /// Makes this program's path an entry of a catalog; returns the catalog's folder.
-    pub fn entry(&self, name: &str, program: &str) -> String {
-        let entry = format!(
-            "name = \"{name}\"\nabout = \"made for a test\"\ncommand = [\"{program}\"]\n[sizes.quick]\nparameters = {{}}\n"
-        );
-        std::fs::create_dir_all(self.path("catalog")).expect("makes");
-        std::fs::write(self.path(&format!("catalog/{name}.toml")), entry).expect("writes");
-        self.at("catalog")
-    }
-
     /// Compiles a C program statically.
     pub fn static_program(&self, name: &str, source: &str) -> String {
         self.compile(name, &format!("{PROGRAM_HEAD}{source}"), &["-static"])

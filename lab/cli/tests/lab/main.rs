@@ -11,6 +11,7 @@ mod golden_files;
 mod schemas;
 
 mod artifact;
+mod catalog_entry;
 mod cluster;
 mod cluster_gate;
 mod conservatism;
