@@ -41,8 +41,8 @@ fn a_schema_names_its_version() {
 #[test]
 fn a_file_with_a_format_of_its_own_has_its_two_parts() {
     for (schema, format, version) in [
-        (schema::<artifact::Description>(), artifact::description::FORMAT, artifact::description::VERSION),
-        (schema::<cluster::Plan>(), cluster::plan::FORMAT, cluster::plan::VERSION),
+        (schema::<artifact::Description>(), artifact::format::FORMAT, artifact::format::VERSION),
+        (schema::<cluster::Plan>(), cluster::format::FORMAT, cluster::format::VERSION),
     ] {
         assert_eq!(schema["properties"]["format"]["const"], format);
         assert_eq!(schema["properties"]["version"]["const"], version);

@@ -5,6 +5,7 @@ pub mod check;
 pub mod description;
 pub mod document;
 mod error;
+pub mod format;
 pub mod make;
 pub mod packages;
 mod script;

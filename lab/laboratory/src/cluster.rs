@@ -6,6 +6,7 @@
 pub mod cutting;
 pub mod digests;
 mod error;
+pub mod format;
 pub mod machine_class;
 pub mod merge;
 pub mod plan;

@@ -16,7 +16,15 @@ const RUNS: [(&str, &[&str]); 4] = [
     ("2026-11-22", &["study-2026-11-22.json.xz"]),
     ("2026-11-25", &["study-last.json.xz"]),
     ("2026-11-27", &["study-mimalloc-2026-11-27.json.xz"]),
-    ("2026-11-29", &["published/zorn-detlefs-times.json.xz", "published/zorn-detlefs-exact.json.xz"]),
+    (
+        "2026-11-29",
+        &[
+            "published/zorn-detlefs-times.json.xz",
+            "published/zorn-detlefs-exact.json.xz",
+            "published/boehm-mimalloc-times.json.xz",
+            "published/boehm-exact.json.xz",
+        ],
+    ),
 ];
 /// Between these the page has what `WRITE_DOCS=1` of this test writes: the papers' abstracts with today's answers, and
 /// how many claims each run decides.

@@ -7,16 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ArtifactError;
+use super::format::{FORMAT, VERSION};
 use super::packages::Package;
 use crate::cluster::MachineClass;
 use crate::cluster::digests::{self, FileDigest};
 use crate::cluster::role::Role;
 use crate::sealed::{self, Sealed, Unusable};
 
-/// What marks it.
-pub const FORMAT: &str = "heaptoll-artifact";
-/// Version of its format.
-pub const VERSION: u64 = 1;
 /// Name of the description in the folder.
 pub const NAME: &str = "artifact.json";
 /// Name of the experiment's file in the folder.

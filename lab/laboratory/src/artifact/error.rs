@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use heaptoll_experiment::store::StoreError;
 use thiserror::Error;
 
-use super::description::VERSION;
+use super::format::VERSION;
 use crate::cluster::ClusterError;
 
 /// A request about an artifact that cannot be carried out.

@@ -9,8 +9,9 @@ use heaptoll_experiment::kept_input;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::store::Store;
 
-use super::description::{Content, Description, FORMAT, NAME, OwnedFile, PLAN, REPLAY, ROWS, VERSION};
+use super::description::{Content, Description, NAME, OwnedFile, PLAN, REPLAY, ROWS};
 use super::error::ArtifactError;
+use super::format::{FORMAT, VERSION};
 use super::{packages, script};
 use crate::cluster::digests::{self, FileDigest};
 use crate::cluster::{MachineClass, Plan};

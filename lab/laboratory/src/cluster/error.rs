@@ -7,8 +7,8 @@ use heaptoll_experiment::store::StoreError;
 use heaptoll_units::{and_list, plural};
 use thiserror::Error;
 
+use super::format::VERSION;
 use super::machine_class::Difference;
-use super::plan::VERSION;
 use super::role::Role;
 
 /// A request about plans and shards that cannot be carried out.

@@ -12,14 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::digests::FileDigest;
 use super::error::ClusterError;
+use super::format::{FORMAT, VERSION};
 use super::machine_class::MachineClass;
 use crate::sealed::{self, Sealed, Unusable};
 use heaptoll_gate::sharded::PlannedGate;
-
-/// What marks a plan.
-pub const FORMAT: &str = "heaptoll-plan";
-/// Version of its format.
-pub const VERSION: u64 = 1;
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

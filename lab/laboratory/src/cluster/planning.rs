@@ -16,8 +16,9 @@ use heaptoll_scratch::Scratch;
 
 use super::cutting::{self, ProgramTime};
 use super::digests::{self, FileDigest};
+use super::format::{FORMAT, VERSION};
 use super::machine_class::MachineClass;
-use super::plan::{CatalogEntries, FORMAT, Plan, VERSION};
+use super::plan::{CatalogEntries, Plan};
 use super::role::Role;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;

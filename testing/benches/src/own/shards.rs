@@ -14,8 +14,8 @@ use heaptoll_experiment::places::Places;
 use heaptoll_experiment::shards::{Part, Shard};
 use heaptoll_experiment::store::Store;
 use heaptoll_laboratory::cluster::cutting::{self, ProgramTime};
-use heaptoll_laboratory::cluster::plan::{FORMAT, PlannedShard, VERSION};
-use heaptoll_laboratory::cluster::{MachineClass, Plan};
+use heaptoll_laboratory::cluster::plan::PlannedShard;
+use heaptoll_laboratory::cluster::{MachineClass, Plan, format};
 use heaptoll_launcher::Ended;
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -121,8 +121,8 @@ fn plan(size: &Size) -> Result<Plan, Error> {
     let times: Vec<ProgramTime> = (0..size.programs).map(time).collect();
     let shards: Vec<PlannedShard> = cutting::cut(&times, &names, size.repetitions, 0, f64::from(size.each));
     let plan = Plan {
-        format: FORMAT.into(),
-        version: VERSION,
+        format: format::FORMAT.into(),
+        version: format::VERSION,
         heaptoll: env!("CARGO_PKG_VERSION").into(),
         identity: String::new(),
         experiment: experiment(size),
