@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use heaptoll_command::failure::Failure;
-use heaptoll_experiment::places::Places;
 use heaptoll_experiment::stack::named;
 use thiserror::Error;
 
@@ -69,16 +68,12 @@ pub fn is_known(registry: &Registry, words: &[OsString]) -> bool {
     first.as_encoded_bytes().starts_with(b"-") || own.any(|name| name.split(' ').next() == first.to_str())
 }
 
-/// Whether a command line names a stack whose runs the laboratory prepares or reads, or may continue one: a layer with a file
-/// that it makes, or a collector of a virtual machine, which has a description and no object.
+/// Whether a command line names a stack whose runs the laboratory prepares or reads: a layer with a file that it makes, or a
+/// collector of Java's virtual machine. One that is resumed may have such a stack.
 fn names_its_stacks(words: &[OsString]) -> bool {
-    let managers = Places::find().map(|places| places.managers()).unwrap_or_default();
-    let there = |name: &str, ending: &str| managers.join(format!("{name}.{ending}")).is_file();
     let is_its = |piece: &str| {
         let name = piece.split('=').next().unwrap_or(piece);
-        name == "jvm"
-            || named(name).is_some_and(|layer| layer.file.is_some())
-            || (there(name, "toml") && !there(name, "so"))
+        name == "jvm" || name.starts_with("jvm-") || named(name).is_some_and(|layer| layer.file.is_some())
     };
     let before_program =
         words.iter().skip(1).take_while(|word| *word != "--").filter_map(|word| word.to_str());
@@ -100,6 +95,23 @@ fn version_of(path: &Path) -> io::Result<String> {
 mod tests {
     use super::*;
     use crate::REGISTRY;
+
+    #[test]
+    fn stacks_of_the_laboratory_are_seen_wherever_a_manager_is_named() {
+        let its = |line: &str| names_its_stacks(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        for line in [
+            "run -m jvm -- java",
+            "run -mjvm-g1 -- java",
+            "run --manager=glibc,jvm-zgc -- java",
+            "run --resume a.db",
+        ] {
+            assert!(its(&format!("heaptoll {line}")), "{line}");
+        }
+        for line in ["run -m quarantine=2M/glibc -- jvm", "run -m tithe-collect -- java", "run -- a --resume"]
+        {
+            assert!(!its(&format!("heaptoll {line}")), "{line}");
+        }
+    }
 
     #[test]
     fn words_that_the_product_does_not_know_are_the_laboratorys() {
