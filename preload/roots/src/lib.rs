@@ -51,6 +51,7 @@ mod stopped;
 mod tasks;
 mod thread;
 mod userfault;
+mod vectors;
 mod world;
 mod write_tracker;
 

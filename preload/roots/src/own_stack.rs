@@ -14,6 +14,7 @@ use heaptoll_runtime::SignalMaskGuard;
 
 use crate::buffer::{self, NoMemory};
 use crate::kernel::{self, PAGE};
+use crate::vectors;
 
 /// Bytes of the mapping. The C library's handlers of signals that stay unblocked run here too, and listeners of events.
 const BYTES: usize = 256 << 10;
@@ -48,21 +49,20 @@ impl OwnStack {
     }
 
     /// Runs `action` on this stack, or where it is if a thread runs here already: then it is this one, or one whose world
-    /// will not stop. `blocks_all`: the thread blocks all signals.
+    /// will not stop. `blocked`: what the thread blocks of signals; `None`: all.
     ///
     /// # Errors
     /// [`NoMemory`] for the stack: `action` was not run.
-    pub fn run<R>(&self, blocks_all: bool, action: impl FnOnce() -> R) -> Result<R, NoMemory> {
+    pub fn run<R>(
+        &self,
+        blocked: Option<&SignalMaskGuard>,
+        action: impl FnOnce() -> R,
+    ) -> Result<R, NoMemory> {
         let claimed = self.left.compare_exchange(0, stack_pointer(), Ordering::Acquire, Ordering::Relaxed);
         if claimed.is_err() {
             return Ok(action());
         }
-        let alternate = kernel::alternate_stack();
-        self.alternate.store(alternate.ss_sp as usize, Ordering::Relaxed);
-        // The kernel takes an alternate stack that the thread has left for free: no handler may run there.
-        let is_on_alternate = alternate.ss_flags & libc::SS_ONSTACK != 0;
-        let _all = (is_on_alternate && !blocks_all).then(|| SignalMaskGuard::all_but(&[]));
-        self.is_undisturbed.store(blocks_all || is_on_alternate, Ordering::Relaxed);
+        let _all = self.keep_handlers_away(blocked);
         let done = self.top().and_then(|top| {
             let (mut action, mut result) = (Some(action), None);
             let mut act = |left| {
@@ -74,6 +74,7 @@ impl OwnStack {
             // SAFETY: the context is what `run_act` takes. The memory below `top` is mapped, and this thread's alone: it
             // has claimed the stack.
             unsafe { call_on((&raw mut act).cast(), run_act, top) };
+            vectors::clear();
             result.ok_or(NoMemory)
         });
         self.left.store(0, Ordering::Release);
@@ -84,6 +85,21 @@ impl OwnStack {
     /// its callers lie there. 0: no thread runs here.
     pub fn left(&self) -> usize {
         self.left.load(Ordering::Relaxed)
+    }
+
+    /// Notes the alternate signal stack of a thread that is about to run here, and whether it blocks all signals: it does from
+    /// now on where it is on that stack, which the kernel takes for free once the thread has left it.
+    ///
+    /// Never inlined: a byte in a register that the switch saves would leave the rest of a program's address in it, and keep
+    /// a block alive.
+    #[inline(never)]
+    fn keep_handlers_away(&self, blocked: Option<&SignalMaskGuard>) -> Option<SignalMaskGuard> {
+        let blocks_all = blocked.is_none_or(SignalMaskGuard::is_of_all);
+        let alternate = kernel::alternate_stack();
+        self.alternate.store(alternate.ss_sp as usize, Ordering::Relaxed);
+        let is_on_alternate = alternate.ss_flags & libc::SS_ONSTACK != 0;
+        self.is_undisturbed.store(blocks_all || is_on_alternate, Ordering::Relaxed);
+        (is_on_alternate && !blocks_all).then(|| SignalMaskGuard::all_but(&[]))
     }
 
     /// Where the alternate signal stack of the thread that runs here begins; 0: it has none.
@@ -248,9 +264,9 @@ mod tests {
         assert_eq!((stack.left(), stack.range()), (0, 0..0));
         let here = stack_pointer();
         for _ in 0..3 {
-            let seen = stack.run(false, || {
+            let seen = stack.run(None, || {
                 let outer = (stack_pointer(), stack.left());
-                [outer, stack.run(false, || (stack_pointer(), stack.left())).expect("it is mapped")]
+                [outer, stack.run(None, || (stack_pointer(), stack.left())).expect("it is mapped")]
             });
             let seen: Vec<_> = seen.expect("memory").into();
             assert!(seen.iter().all(|(pointer, _)| stack.has(*pointer)), "{seen:x?}");
@@ -263,19 +279,19 @@ mod tests {
     #[test]
     fn a_thread_that_finds_the_stack_in_use_acts_where_it_is() {
         let stack = OwnStack::new();
-        let other = stack.run(false, || {
+        let other = stack.run(None, || {
             std::thread::scope(|scope| {
-                scope.spawn(|| stack.run(false, || stack.has(stack_pointer()))).join().expect("it ends")
+                scope.spawn(|| stack.run(None, || stack.has(stack_pointer()))).join().expect("it ends")
             })
         });
         assert_eq!(other, Ok(Ok(false)));
-        assert_eq!(stack.run(false, || stack.has(stack_pointer())), Ok(true));
+        assert_eq!(stack.run(None, || stack.has(stack_pointer())), Ok(true));
     }
 
     #[test]
     fn the_child_of_a_fork_frees_the_stack_unless_it_runs_there() {
         let stack = OwnStack::new();
-        let kept = stack.run(false, || {
+        let kept = stack.run(None, || {
             stack.after_fork_in_child();
             stack.left() != 0
         });
@@ -283,7 +299,7 @@ mod tests {
         // As a thread has left it that the child has not.
         stack.left.store(stack_pointer(), Ordering::Relaxed);
         stack.after_fork_in_child();
-        assert_eq!(stack.run(false, || stack.has(stack_pointer())), Ok(true));
+        assert_eq!(stack.run(None, || stack.has(stack_pointer())), Ok(true));
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl<'a> StoppedWorld<'a> {
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), RootsError> {
         let mut left_out = left_out.iter().map(|range| (range.start, range.end));
-        self.own_stack.run(true, || self.show(kinds, &mut left_out, visit))?
+        self.own_stack.run(None, || self.show(kinds, &mut left_out, visit))?
     }
 
     /// As [`StoppedWorld::roots`], with what is left out as start and end.
@@ -138,7 +138,7 @@ impl<'a> StoppedWorld<'a> {
         left_out: &[(usize, usize)],
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), RootsError> {
-        self.own_stack.run(true, || self.show(kinds, &mut left_out.iter().copied(), visit))?
+        self.own_stack.run(None, || self.show(kinds, &mut left_out.iter().copied(), visit))?
     }
 
     #[inline(never)]

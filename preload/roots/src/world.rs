@@ -195,7 +195,7 @@ impl World {
         blocked: &SignalMaskGuard,
         action: impl FnOnce() -> R,
     ) -> Result<R, NoMemory> {
-        self.own_stack.run(blocked.is_of_all(), action)
+        self.own_stack.run(Some(blocked), action)
     }
 
     /// The stack pointer of the thread that runs on the world's own stack as it has left that of the program; 0: no thread
