@@ -69,18 +69,16 @@ pub fn is_known(registry: &Registry, words: &[OsString]) -> bool {
 }
 
 /// Whether a command line names a stack whose runs the laboratory prepares or reads: a layer with a file that it makes, or a
-/// collector of Java's virtual machine. One that is resumed may have such a stack.
+/// collector of Java's virtual machine. One that is resumed may have such a stack, and `managers` tries them all.
 fn names_its_stacks(words: &[OsString]) -> bool {
-    let is_its = |piece: &str| {
-        let name = piece.split('=').next().unwrap_or(piece);
+    let is_its = |name: &str| {
         name == "jvm" || name.starts_with("jvm-") || named(name).is_some_and(|layer| layer.file.is_some())
     };
-    let before_program =
-        words.iter().skip(1).take_while(|word| *word != "--").filter_map(|word| word.to_str());
-    let mut values = before_program.map(|word| {
-        ["--manager=", "-m"].into_iter().find_map(|option| word.strip_prefix(option)).unwrap_or(word)
-    });
-    values.any(|value| value == "--resume" || value.split(['/', ',']).any(is_its))
+    let before_program = words.iter().skip(1).take_while(|word| *word != "--");
+    before_program.filter_map(|word| word.to_str()).any(|word| {
+        let value = word.strip_prefix("-m").unwrap_or(word);
+        word == "managers" || word.starts_with("--resume") || value.split(['/', ',', '=']).any(is_its)
+    })
 }
 
 /// A program's version as it prints it, after its name.
@@ -102,8 +100,12 @@ mod tests {
         for line in [
             "run -m jvm -- java",
             "run -mjvm-g1 -- java",
+            "run -m=jvm-g1 -- java",
             "run --manager=glibc,jvm-zgc -- java",
+            "run --baseline=jvm -- java",
             "run --resume a.db",
+            "run --resume=a.db",
+            "managers",
         ] {
             assert!(its(&format!("heaptoll {line}")), "{line}");
         }

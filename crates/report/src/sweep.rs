@@ -95,18 +95,42 @@ pub fn sentence(subject: &str, last: &str, none: &str, places: &[(String, Ratios
         true => "makes no detectable difference".to_string(),
         false => format!("takes {}", and_list(&differences)),
     };
-    let first = |of: fn(&Ratios) -> Option<Interval>| {
-        let more =
-            |(_, ratios): &&(String, Ratios)| of(ratios).is_some_and(|it| it.differs && it.ratio > 1.0);
-        places.iter().find(more).map(|(place, _)| place)
+    // From a place on where the last one takes more too; else those that do.
+    let reach = |of: fn(&Ratios) -> Option<Interval>| {
+        let takes_more =
+            |(_, ratios): &(String, Ratios)| of(ratios).is_some_and(|it| it.differs && it.ratio > 1.0);
+        let first = places.iter().position(takes_more)?;
+        let last = places.iter().rposition(takes_more)?;
+        Some(match last + 1 == places.len() {
+            true => format!("from {} upwards", places[first].0),
+            false if first == last => format!("at {}", places[first].0),
+            false => format!("at {} to {}", places[first].0, places[last].0),
+        })
     };
-    let from = match (first(|ratios| ratios.cpu), first(|ratios| ratios.peak_rss)) {
+    let from = match (reach(|ratios| ratios.cpu), reach(|ratios| ratios.peak_rss)) {
         (None, None) => format!("{none} takes measurably more of either"),
-        (Some(cpu), None) => format!("costs CPU from {cpu} upwards; no extra memory detected"),
-        (None, Some(memory)) => format!("costs memory from {memory} upwards; no extra CPU detected"),
-        (Some(cpu), Some(memory)) => {
-            format!("costs CPU from {cpu} upwards, and memory from {memory} upwards")
-        }
+        (Some(cpu), None) => format!("costs CPU {cpu}; no extra memory detected"),
+        (None, Some(memory)) => format!("costs memory {memory}; no extra CPU detected"),
+        (Some(cpu), Some(memory)) => format!("costs CPU {cpu}, and memory {memory}"),
     };
     Some(format!("{subject}: {last} {of_last}; {from}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_that_ends_below_the_last_place_is_said_to_be_where_it_is() {
+        let place = |name: &str, ratio: f64, differs| {
+            let cpu = Some(Interval { ratio, low: ratio, high: ratio, differs, pairs: 10 });
+            (name.to_owned(), Ratios { cpu, ..Ratios::default() })
+        };
+        let said =
+            |places: &[(String, Ratios)]| sentence("tithe", "1M", "no value", places).unwrap_or_default();
+        let falling = [place("64K", 7.2, true), place("128K", 3.9, true), place("1M", 1.0, false)];
+        assert!(said(&falling).contains("costs CPU at 64K to 128K;"), "{}", said(&falling));
+        assert!(said(&falling[1..]).contains("costs CPU at 128K;"));
+        assert!(said(&falling[..2]).contains("costs CPU from 64K upwards;"));
+    }
 }

@@ -145,7 +145,7 @@ mod tests {
             libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
         } as usize;
         let (mut text, mut found) = (Buffer::new(), None);
-        maps::read(kernel::process(), &mut text, &mut |line| {
+        maps::read(&mut text, &mut |line| {
             if line.range.start == start {
                 assert_eq!(line.range.len(), bytes);
                 found = shared_part(&line);

@@ -2,17 +2,19 @@
 //! these, if the kernel has such (Linux 6.11 and later).
 
 use core::cell::Cell;
+use core::ffi::CStr;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_runtime::MapsEntry;
 
 use crate::buffer::{Buffer, NoMemory};
-use crate::held::MAPS;
-use crate::kernel::Error;
+use crate::kernel::{Error, File};
 use crate::lines;
 use crate::mapping_query::{self, NAME_CAPACITY, QueryError, SHARED};
 
+/// The calling thread's: when the main thread has ended by `pthread_exit`, the process's own list is empty.
+const LIST: &CStr = c"/proc/thread-self/maps";
 /// The kernel's half of all addresses. Its one mapping ends the list.
 const KERNEL: usize = 1 << 63;
 
@@ -38,11 +40,10 @@ impl From<Error> for MapsError {
 
 /// Reads the list of this process and shows each mapping, in the order of addresses. `text` is scratch memory.
 pub fn read(
-    process: i32,
     text: &mut Buffer<u8>,
     each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
 ) -> Result<(), MapsError> {
-    let list = MAPS.open(process)?;
+    let list = File::open(LIST)?;
     let (mut position, is_over) = (0, Cell::new(false));
     let source = |to: &mut [u8]| -> Result<usize, Error> {
         let got = if is_over.get() { 0 } else { list.read_at(to, position)? };
@@ -71,31 +72,29 @@ static TEXT_ONLY: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// [`MapsError`]: not all were shown.
 pub fn read_part(
-    process: i32,
     text: &mut Buffer<u8>,
     memory: &Range<usize>,
     each: &mut dyn FnMut(MapsEntry<'_>),
 ) -> Result<(), MapsError> {
     let means = if TEXT_ONLY.load(Ordering::Relaxed) { Means::Text } else { Means::Queries };
-    read_part_by(means, process, text, memory, each)
+    read_part_by(means, text, memory, each)
 }
 
 /// By these means, or by the text if they fail.
 fn read_part_by(
     means: Means,
-    process: i32,
     text: &mut Buffer<u8>,
     memory: &Range<usize>,
     each: &mut dyn FnMut(MapsEntry<'_>),
 ) -> Result<(), MapsError> {
     if means == Means::Queries {
-        match query_part(process, text, memory, each)? {
+        match query_part(text, memory, each)? {
             Ok(()) => return Ok(()),
             Err(QueryError::Failed) => {}
             Err(QueryError::Unavailable) => TEXT_ONLY.store(true, Ordering::Relaxed),
         }
     }
-    read(process, text, &mut |entry| {
+    read(text, &mut |entry| {
         if !entry.private || entry.range.start < memory.end && memory.start < entry.range.end {
             each(entry);
         }
@@ -105,12 +104,11 @@ fn read_part_by(
 
 /// By queries.
 fn query_part(
-    process: i32,
     names: &mut Buffer<u8>,
     memory: &Range<usize>,
     each: &mut dyn FnMut(MapsEntry<'_>),
 ) -> Result<Result<(), QueryError>, MapsError> {
-    let list = MAPS.open(process)?;
+    let list = File::open(LIST)?;
     names.reserve(NAME_CAPACITY)?;
     let name = names.capacity_mut().get_mut(..NAME_CAPACITY).unwrap_or_default();
     let shared = mapping_query::walk(&list, name, 0..usize::MAX, SHARED, each);
@@ -132,7 +130,6 @@ fn split(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{File, process};
     use core::ops::Range;
     use proptest::prelude::*;
     use std::string::String;
@@ -269,7 +266,7 @@ mod tests {
         let mut text = Buffer::new();
         let here = this_process_has_a_stack_and_code as *const () as usize;
         let (mut code, mut last) = (false, 0);
-        read(process(), &mut text, &mut |line| {
+        read(&mut text, &mut |line| {
             assert!(line.range.start >= last);
             last = line.range.end;
             code |= line.range.contains(&here) && line.executable && !line.writable && line.name[0] == b'/';
@@ -294,7 +291,7 @@ mod tests {
     /// What is shown for some memory by these means, of what lies in `region`: other tests change the rest meanwhile.
     fn part(means: Means, memory: &Range<usize>, region: &Range<usize>) -> Vec<Facts> {
         let (mut text, mut found) = (Buffer::new(), Vec::new());
-        read_part_by(means, process(), &mut text, memory, &mut |entry| {
+        read_part_by(means, &mut text, memory, &mut |entry| {
             if overlaps(&entry.range, region) {
                 found.push(facts(&entry));
             }
@@ -309,7 +306,7 @@ mod tests {
     /// What the list has of a region.
     fn listed(region: &Range<usize>) -> Vec<Facts> {
         let (mut text, mut found) = (Buffer::new(), Vec::new());
-        read(process(), &mut text, &mut |entry| {
+        read(&mut text, &mut |entry| {
             if overlaps(&entry.range, region) {
                 found.push(facts(&entry));
             }
@@ -321,8 +318,8 @@ mod tests {
 
     fn has_queries() -> bool {
         let mut names = Buffer::new();
-        let has = query_part(process(), &mut names, &(0..1), &mut |_| {}).expect("the list")
-            != Err(QueryError::Unavailable);
+        let has =
+            query_part(&mut names, &(0..1), &mut |_| {}).expect("the list") != Err(QueryError::Unavailable);
         if !has {
             std::eprintln!("not tested: this kernel has no queries");
         }

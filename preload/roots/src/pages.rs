@@ -12,12 +12,13 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use heaptoll_assertions::assert_internal;
 
 use crate::buffer::{Buffer, NoMemory};
-use crate::held::{OpenFile, PAGEMAP};
 use crate::kernel::{self, Error, File, PAGE};
 use crate::page_kind::PageKind;
 use crate::proc;
 use crate::scan::{self, REGIONS, Region, SCAN, Scan};
 
+/// A main thread that has ended can open none through the process.
+pub const PAGEMAP: &CStr = c"/proc/thread-self/pagemap";
 const STATUS: &CStr = c"/proc/thread-self/status";
 
 /// Bits of a page's word (the kernel's `pagemap.rst`).
@@ -64,7 +65,7 @@ impl PageBuffers {
 
 /// Finds the pages that hold something.
 pub struct Pages<'a> {
-    pagemap: Option<OpenFile>,
+    pagemap: Option<File>,
     method: ResidencyMethod,
     /// Up to which address the next scan may look ahead.
     pub reach: usize,
@@ -78,20 +79,16 @@ pub struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     /// Of this process.
-    pub fn open(process: i32, buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
+    pub fn open(buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
         let is_scanned = BEST.load(Ordering::Relaxed) == ResidencyMethod::Scan as u8;
         let method = if is_scanned { ResidencyMethod::Scan } else { ResidencyMethod::Words };
-        Pages::by(method, process, buffers)
+        Pages::by(method, buffers)
     }
 
     /// By these means, or by what is left if they are unavailable.
-    pub fn by(
-        method: ResidencyMethod,
-        process: i32,
-        buffers: &'a mut PageBuffers,
-    ) -> Result<Pages<'a>, NoMemory> {
+    pub fn by(method: ResidencyMethod, buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
         let is_opened = method != ResidencyMethod::Core;
-        let pagemap = is_opened.then(|| PAGEMAP.open(process)).and_then(Result::ok);
+        let pagemap = is_opened.then(|| File::open(PAGEMAP)).and_then(Result::ok);
         let method = if pagemap.is_none() { ResidencyMethod::Core } else { method };
         buffers.regions.reserve(REGIONS)?;
         let swapped = method == ResidencyMethod::Core && may_be_swapped();
@@ -446,7 +443,7 @@ mod tests {
         /// The shown ranges of a part, in bytes from the start; what is shown is read.
         fn shown(&self, method: ResidencyMethod, kind: PageKind, part: Range<usize>) -> Vec<Range<usize>> {
             let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
-            let mut pages = Pages::by(method, kernel::process(), &mut buffers).expect("memory");
+            let mut pages = Pages::by(method, &mut buffers).expect("memory");
             let part = self.0 + part.start..self.0 + part.end;
             pages.present(part, kind, &mut |range| found.push(range)).expect("memory");
             assert_eq!(pages.method, method, "it is to be had here");
@@ -493,7 +490,7 @@ mod tests {
             let borders: Vec<usize> = borders.into_iter().map(|page| mapping.0 + page * PAGE).collect();
             let shown = |reach: usize| {
                 let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
-                let mut pages = Pages::by(ResidencyMethod::Scan, kernel::process(), &mut buffers).expect("memory");
+                let mut pages = Pages::by(ResidencyMethod::Scan, &mut buffers).expect("memory");
                 for (at, pair) in borders.windows(2).enumerate().filter(|(at, _)| at % 2 == 0) {
                     let kind = if at % 4 == 0 { PageKind::PrivateFile } else { PageKind::Anonymous };
                     if pages.begins_at(pair[0]) {
@@ -595,7 +592,7 @@ mod tests {
     fn what_may_be_swapped_is_shown_as_far_as_it_can_be_read() {
         let mapping = Mapping::new(PAGES, libc::MAP_PRIVATE, file(10).as_raw_fd());
         let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
-        let mut pages = Pages::by(ResidencyMethod::Core, kernel::process(), &mut buffers).expect("memory");
+        let mut pages = Pages::by(ResidencyMethod::Core, &mut buffers).expect("memory");
         pages.swapped = true;
         pages
             .present(mapping.range(), PageKind::PrivateFile, &mut |range| found.extend(range))
@@ -636,7 +633,7 @@ mod tests {
                 [PageKind::SharedMemory, PageKind::SharedFile, PageKind::SparseFile, PageKind::PrivateFile]
             {
                 let mut buffers = PageBuffers::new();
-                let mut pages = Pages::by(method, kernel::process(), &mut buffers).expect("memory");
+                let mut pages = Pages::by(method, &mut buffers).expect("memory");
                 let mut shown = false;
                 pages.present(range.clone(), kind, &mut |_| shown = true).expect("memory");
                 assert!(!shown, "{kind:?} by {method:?}");

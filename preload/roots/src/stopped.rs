@@ -153,8 +153,7 @@ impl<'a> StoppedWorld<'a> {
         // SAFETY: `run` has made this thread leave its stack: no other uses the buffers of a world that is stopped.
         unsafe { caller.take_saved(self.own_stack.left(), self.own_stack.alternate()) };
         let mut gatherer = Gatherer::new(areas);
-        let process = self.handshake.process.load(Ordering::Relaxed);
-        maps::read(process, text, &mut |line| {
+        maps::read(text, &mut |line| {
             held.unread.add(UnreadPlaces::of_mapping(line.name));
             gatherer.take(&line)
         })?;
@@ -184,7 +183,7 @@ impl<'a> StoppedWorld<'a> {
         let own = self.handshake.records.ranges().chain([self.world.clone(), self.own_stack.range()]);
         let stopped = self.handshake.records.iter().filter_map(|(_, record)| record.registers(epoch));
         let handlers = stopped.map(|thread| (thread.handler.start, thread.handler.end));
-        scratch.mappings(process, kinds, own, &mut left_out.chain(handlers), visit)
+        scratch.mappings(kinds, own, &mut left_out.chain(handlers), visit)
     }
 
     /// Places in use by the program that no collection can read, and that were noticed until the roots were shown last.
@@ -251,7 +250,6 @@ impl ScratchBuffers {
     /// Shows what the areas of these kinds hold. `own` are ranges of this crate besides the buffers.
     fn mappings(
         &mut self,
-        process: i32,
         kinds: RootKinds,
         own: impl Iterator<Item = Range<usize>>,
         left_out: &mut dyn Iterator<Item = (usize, usize)>,
@@ -274,7 +272,7 @@ impl ScratchBuffers {
         let kept = areas::in_order(self.left_out.as_mut_slice());
         let ScratchBuffers { areas, page_buffers, left_out, .. } = self;
         let left_out = left_out.as_slice().get(..kept).unwrap_or_default();
-        let mut pages = Pages::open(process, page_buffers)?;
+        let mut pages = Pages::open(page_buffers)?;
         for (at, area) in areas.as_slice().iter().enumerate().filter(|(_, area)| kinds.have(area.origin)) {
             areas::subtract(area.start..area.end, left_out, &mut |piece| {
                 if pages.begins_at(piece.start) {

@@ -2,8 +2,7 @@
 
 use crate::buffer::{Buffer, NoMemory};
 use crate::entries::{self, CAPACITY};
-use crate::held::{OpenFile, TASKS};
-use crate::kernel::Error;
+use crate::kernel::{Error, File};
 
 /// Why there is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,18 +26,19 @@ impl From<Error> for TasksError {
 
 /// The list, open.
 pub struct Tasks {
-    list: OpenFile,
+    list: File,
 }
 
 impl Tasks {
     /// That of this process.
-    pub fn open(process: i32) -> Result<Tasks, TasksError> {
-        Ok(Tasks { list: TASKS.open(process)? })
+    pub fn open() -> Result<Tasks, TasksError> {
+        // Found through the process, so that a main thread that has ended does no harm.
+        Ok(Tasks { list: File::open(c"/proc/self/task")? })
     }
 
-    /// Whether the calling thread was the only one when the list was opened, and still is: no other can begin any.
+    /// Whether the calling thread is the only one: then no other can begin any.
     pub fn is_of_one(&self) -> bool {
-        self.list.links.map_or_else(|| self.count(), threads) == Some(1)
+        self.count() == Some(1)
     }
 
     /// Reads the list from its beginning. Threads that begin or end meanwhile may be in it or not.
@@ -73,7 +73,7 @@ mod tests {
             let _ = wait.recv();
         });
         let (mut tids, mut entries) = (Buffer::new(), Buffer::new());
-        let tasks = Tasks::open(crate::kernel::process()).expect("the list");
+        let tasks = Tasks::open().expect("the list");
         let other = receiver.recv().expect("the sibling sends its number");
         for _ in 0..2 {
             tasks.read(&mut tids, &mut entries).expect("the list");

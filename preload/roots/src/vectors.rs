@@ -1,7 +1,7 @@
 //! Clears the vector registers, which a call need not preserve: what a copy has left there would keep blocks alive, for the
 //! registers of a stopped thread are roots.
 
-use core::arch::x86_64::{CpuidResult, __cpuid_count};
+use core::arch::x86_64::{__cpuid_count, CpuidResult};
 use core::arch::{asm, naked_asm};
 use core::sync::atomic::{AtomicU8, Ordering};
 

@@ -11,7 +11,6 @@ use heaptoll_runtime::{AbandonCause, SignalMaskGuard};
 use crate::buffer::NoMemory;
 use crate::files;
 use crate::handshake::Handshake;
-use crate::held;
 use crate::kernel;
 use crate::own_stack::OwnStack;
 use crate::proc::{self, ThreadState};
@@ -158,7 +157,6 @@ impl World {
         self.handshake.exec_gate.reset();
         self.scratch.free();
         self.own_stack.after_fork_in_child();
-        held::after_fork_in_child();
         assert_expensive!(
             self.handshake.records.is_free(),
             "no record of a forked child belongs to a thread"
@@ -246,7 +244,7 @@ impl World {
     /// Stops the others; returns the number of stopped threads, the caller included.
     fn halt(&self, process: i32, scratch: &mut ScratchBuffers, patience_ms: u32) -> Result<usize, StopError> {
         let epoch = self.handshake.begin();
-        let tasks = Tasks::open(process)?;
+        let tasks = Tasks::open()?;
         if !tasks.is_of_one() {
             self.halt_others(process, epoch, &tasks, scratch, patience_ms)?;
         }

@@ -15,9 +15,9 @@ use heaptoll_runtime::MapsEntry;
 use crate::buffer::{Buffer, NoMemory};
 use crate::descriptors;
 use crate::entries;
-use crate::held::{OpenFile, PAGEMAP};
 use crate::kernel::{self, Error, File, PAGE};
 use crate::maps::{self, MapsError};
+use crate::pages::PAGEMAP;
 use crate::proc;
 use crate::scan::{self, REGIONS, Region, SCAN, Scan};
 use crate::userfault::Userfault;
@@ -170,7 +170,7 @@ impl WriteTracker {
         self.open()?;
         let userfault = self.verified()?;
         self.regions.reserve(REGIONS)?;
-        survey(self.process, &mut self.text, &memory)?;
+        survey(&mut self.text, &memory)?;
         if self.tracked.start != memory.start {
             self.tracked = memory.start..memory.start;
         }
@@ -228,7 +228,7 @@ impl WriteTracker {
     /// # Errors
     /// [`Untracked`]: all pages count as written.
     pub fn resume(&mut self) -> Result<WriteScan<'_>, Untracked> {
-        let pagemap = PAGEMAP.open(self.process).map_err(|_| Untracked::Proc)?;
+        let pagemap = File::open(PAGEMAP).map_err(|_| Untracked::Proc)?;
         Ok(WriteScan { pagemap, tracked: &mut self.tracked, regions: &mut self.regions })
     }
 }
@@ -241,7 +241,7 @@ impl Default for WriteTracker {
 
 /// A scan of tracked memory.
 pub struct WriteScan<'a> {
-    pagemap: OpenFile,
+    pagemap: File,
     tracked: &'a mut Range<usize>,
     regions: &'a mut Buffer<Region>,
 }
@@ -305,10 +305,10 @@ impl WriteScan<'_> {
 
 /// Verifies that a range is mapped, private, anonymous and writable throughout, and that the kernel does not write to pages
 /// that it has pinned. Rings are mapped shared: through a private mapping a program submits nothing.
-fn survey(process: i32, text: &mut Buffer<u8>, memory: &Range<usize>) -> Result<(), Untracked> {
+fn survey(text: &mut Buffer<u8>, memory: &Range<usize>) -> Result<(), Untracked> {
     let (mut at, mut fits, mut pinned) = (memory.start, true, false);
     text.reserve(entries::CAPACITY)?;
-    maps::read_part(process, text, memory, &mut |line: MapsEntry<'_>| {
+    maps::read_part(text, memory, &mut |line: MapsEntry<'_>| {
         pinned |= PINNING.iter().any(|name| line.name.starts_with(name));
         if line.range.start < memory.end && line.range.end > memory.start {
             let anonymous = line.name.is_empty() || line.name.starts_with(b"[anon:");
