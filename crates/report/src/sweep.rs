@@ -121,16 +121,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cost_that_ends_below_the_last_place_is_said_to_be_where_it_is() {
+    fn a_cost_that_ends_below_the_last_place_is_shown_where_it_is() {
         let place = |name: &str, ratio: f64, differs| {
             let cpu = Some(Interval { ratio, low: ratio, high: ratio, differs, pairs: 10 });
             (name.to_owned(), Ratios { cpu, ..Ratios::default() })
         };
-        let said =
+        let shown =
             |places: &[(String, Ratios)]| sentence("tithe", "1M", "no value", places).unwrap_or_default();
         let falling = [place("64K", 7.2, true), place("128K", 3.9, true), place("1M", 1.0, false)];
-        assert!(said(&falling).contains("costs CPU at 64K to 128K;"), "{}", said(&falling));
-        assert!(said(&falling[1..]).contains("costs CPU at 128K;"));
-        assert!(said(&falling[..2]).contains("costs CPU from 64K upwards;"));
+        assert!(shown(&falling).contains("costs CPU at 64K to 128K;"), "{}", shown(&falling));
+        assert!(shown(&falling[1..]).contains("costs CPU at 128K;"));
+        assert!(shown(&falling[..2]).contains("costs CPU from 64K upwards;"));
     }
 }
