@@ -20,9 +20,9 @@ pub use search::{Answer, End, Outcome, Question, Search, Step, Tried};
 
 /// Heaps are whole pages.
 const PAGE: u64 = 4096;
-/// Those of Java's virtual machine: it rounds heaps up to units of its own, of which this is the smallest.
+/// Java's virtual machine rounds heaps up to units of its own; this is the smallest unit.
 const JAVA_STEP: u64 = 1 << 20;
-/// No heap beyond so many times what the program used without a limit, and beyond this many bytes, is tried.
+/// The largest heap that is tried: this multiple of what the program used without a limit, or this many bytes if they are more.
 const CEILING: (u64, u64) = (16, 256 << 20);
 /// Runs of one search, at most.
 const MOST_RUNS: u32 = 120;

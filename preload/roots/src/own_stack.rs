@@ -89,10 +89,6 @@ impl OwnStack {
 
     /// Notes the alternate signal stack of a thread that is about to run here, and whether it blocks all signals: it does from
     /// now on where it is on that stack, which the kernel takes for free once the thread has left it.
-    ///
-    /// Never inlined: a byte in a register that the switch saves would leave the rest of a program's address in it, and keep
-    /// a block alive.
-    #[inline(never)]
     fn keep_handlers_away(&self, blocked: Option<&SignalMaskGuard>) -> Option<SignalMaskGuard> {
         let blocks_all = blocked.is_none_or(SignalMaskGuard::is_of_all);
         let alternate = kernel::alternate_stack();

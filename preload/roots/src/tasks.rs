@@ -49,15 +49,10 @@ impl Tasks {
         entries::numbers(&self.list, entries, &mut |tid| Ok(tids.push(tid)?))
     }
 
-    /// How many threads there are, by the number of the list's names.
+    /// How many threads there are, by the number of the list's names: each is a directory, and two are `.` and `..`.
     pub fn count(&self) -> Option<usize> {
-        threads(self.list.status().ok()?.st_nlink as usize)
+        (self.list.status().ok()?.st_nlink as usize).checked_sub(2)
     }
-}
-
-/// How many threads a list of so many names has: each is a directory, and two are `.` and `..`.
-fn threads(links: usize) -> Option<usize> {
-    links.checked_sub(2)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub fn sets_heap(manager: &Manager) -> bool {
 }
 
 fn set_in_layer(manager: &Manager, option: &str) -> bool {
-    manager.layers.iter().any(|layer| layer.settings.iter().any(|(name, _)| name == option))
+    manager.layers.iter().any(|layer| layer.setting(option).is_some())
 }
 
 #[cfg(test)]
