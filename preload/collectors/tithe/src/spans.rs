@@ -59,6 +59,7 @@ impl Spans {
     }
 
     /// Moves a span of another home to this one, which has none; returns whether there was one.
+    #[inline(always)]
     pub fn adopt(&mut self, reservation: &HeapReservation, home: u8) -> bool {
         self.lists.adopt(reservation, home)
     }
@@ -245,7 +246,7 @@ impl Spans {
         span.free = free as u16;
         span.hint = 0;
         // The program may have freed blocks of it since they were marked.
-        span.dense &= is_dense(class.blocks - span.free, class);
+        span.dense = span.dense && is_dense(class.blocks - span.free, class);
         assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
         assert_internal!(span.is_full_before_hint(class.blocks.into()), "words before the hint are full");
         assert_internal!(!span.has_marks(class.blocks.into()), "a swept span has no marks");
@@ -325,7 +326,7 @@ impl Spans {
         span.free += 1;
         assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
         span.hint = span.hint.min(word as u32);
-        span.dense &= is_dense(class.blocks - span.free, class);
+        span.dense = span.dense && is_dense(class.blocks - span.free, class);
         let (free, listed, dense) = (span.free, span.listed, span.dense);
         if free == class.blocks {
             if listed {

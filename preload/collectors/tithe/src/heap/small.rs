@@ -72,7 +72,7 @@ impl Heap {
         wanted: u32,
     ) -> bool {
         let size = CLASS[span_class as usize].size as usize;
-        let clears = size <= CLEARED_MAX && !is_atomic(span_class) && self.is_mode(Mode::Collect);
+        let clears = self.is_mode(Mode::Collect) && size <= CLEARED_MAX && !is_atomic(span_class);
         let got = spans.reserve(&self.reservation, cache, span_class, wanted, clears);
         self.count_allocated(got as usize * size);
         got > 0
@@ -80,6 +80,7 @@ impl Heap {
 
     /// Reserves up to `wanted` blocks of the spans that there are: of swept ones, of those that wait to be swept, and of other
     /// homes; returns whether there were some.
+    #[inline(always)]
     fn reserve_present(
         &self,
         spans: &mut Spans,
@@ -87,7 +88,6 @@ impl Heap {
         span_class: SpanClass,
         wanted: u32,
     ) -> bool {
-        let poison = self.poison.load(Ordering::Relaxed);
         let mut passed = 0;
         while !self.reserve_swept(spans, cache, span_class, wanted) {
             let next = (passed < PASSED_MAX).then(|| spans.next_unswept(&self.reservation, span_class));
@@ -102,6 +102,7 @@ impl Heap {
                 continue;
             };
             passed += 1;
+            let poison = self.poison.load(Ordering::Relaxed);
             if spans.sweep(&self.reservation, unit, self.epoch(), poison) == SweepOutcome::Empty {
                 // The span is used at once.
                 spans.list(&self.reservation, unit, cache.home);
@@ -110,34 +111,48 @@ impl Heap {
         true
     }
 
+    /// Reserves up to `wanted` blocks of a span of fresh units; returns whether there were units.
+    #[inline(always)]
+    fn reserve_fresh(
+        &self,
+        spans: &mut Spans,
+        cache: &mut Cache,
+        span_class: SpanClass,
+        wanted: u32,
+    ) -> bool {
+        let mut units = self.units.lock();
+        let count = CLASS[span_class as usize].units.into();
+        let Some(taken) = units.take(&self.reservation, count, 1, !is_atomic(span_class)) else {
+            return false;
+        };
+        spans.initialise(&self.reservation, taken, span_class, self.epoch(), cache.home);
+        self.on_growth(&mut units);
+        drop(units);
+        self.reserve_swept(spans, cache, span_class, wanted)
+    }
+
     /// Reserves up to `wanted` blocks: of the spans that there are, of fresh units, and after a collection. False when there is
     /// no memory.
     pub(super) fn reserve_blocks(&self, cache: &mut Cache, span_class: SpanClass, wanted: u32) -> bool {
-        let class = &CLASS[span_class as usize];
+        let units = CLASS[span_class as usize].units.into();
         let (mut swept, mut collected) = (false, false);
         loop {
             {
                 let mut spans = self.spans_by_class[span_class as usize].lock();
-                if self.reserve_present(&mut spans, cache, span_class, wanted) {
+                if self.reserve_present(&mut spans, cache, span_class, wanted)
+                    || (swept || self.swept.load(Ordering::Relaxed))
+                        && self.reserve_fresh(&mut spans, cache, span_class, wanted)
+                {
                     if collected {
                         self.note_effective_collection();
                     }
                     return true;
                 }
-                if swept || self.swept.load(Ordering::Relaxed) {
-                    let mut units = self.units.lock();
-                    let taken = units.take(&self.reservation, class.units.into(), 1, !is_atomic(span_class));
-                    if let Some(taken) = taken {
-                        spans.initialise(&self.reservation, taken, span_class, self.epoch(), cache.home);
-                        self.on_growth(&mut units);
-                        continue;
-                    }
-                }
             }
             if !swept {
                 self.sweep_all();
                 swept = true;
-            } else if !collected && self.collect_for_memory(cache, class.units.into()) {
+            } else if !collected && self.collect_for_memory(cache, units) {
                 if cache.has(span_class.into()) {
                     // A handler of a signal has reserved them.
                     return true;

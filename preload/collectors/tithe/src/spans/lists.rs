@@ -28,13 +28,22 @@ impl Lists {
     }
 
     /// See [`super::Spans::adopt`].
-    #[cold]
+    #[inline(always)]
     pub fn adopt(&mut self, reservation: &HeapReservation, home: u8) -> bool {
         assert_internal!(self.first(home) == NONE, "a home that has a span adopts none");
-        let Some(&unit) = self.firsts.iter().find(|&&unit| unit != NONE) else { return false };
-        self.unlink(reservation, unit);
-        self.link(reservation, unit, home);
-        true
+        let others = self.firsts != [NONE; HOMES];
+        if others {
+            self.adopt_any(reservation, home);
+        }
+        others
+    }
+
+    #[cold]
+    fn adopt_any(&mut self, reservation: &HeapReservation, home: u8) {
+        if let Some(&unit) = self.firsts.iter().find(|&&unit| unit != NONE) {
+            self.unlink(reservation, unit);
+            self.link(reservation, unit, home);
+        }
     }
 
     /// Puts a span into the list of a home.
