@@ -18,7 +18,8 @@
 
 const char *const program = "larson";
 
-/* The work that goes from thread to thread. */
+/* The work that goes from thread to thread. Each replacement writes it, so that no two may share a line of the processor's
+ * cache: which ones did was up to the manager's address for them, and took more time than malloc and free. */
 struct chain {
     unsigned char **blocks;
     uint64_t random, sum;
@@ -26,6 +27,7 @@ struct chain {
     uint64_t rounds;
     pthread_t previous; /* the thread that had it before, not joined yet */
     int has_previous, damaged;
+    char apart[72];
 };
 
 static uint64_t blocks, smallest, largest, rounds, replacements;

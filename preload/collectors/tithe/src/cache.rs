@@ -88,6 +88,8 @@ pub struct Cache {
     pub next_idle: *mut Cache,
     /// The thread it belongs to, as the kernel numbers it; 0 or less for none.
     pub thread: i32,
+    /// The home of the spans that it reserves blocks of.
+    pub home: u8,
 }
 
 impl Cache {
@@ -100,6 +102,7 @@ impl Cache {
             next: ptr::null_mut(),
             next_idle: ptr::null_mut(),
             thread: 0,
+            home: 0,
         }
     }
 

@@ -6,6 +6,7 @@ use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_runtime::Region;
 
 use crate::cache::Cache;
+use crate::spans::HOMES;
 
 /// All caches ever made. They lie outside the heap and are reused, never unmapped.
 #[derive(Debug)]
@@ -71,9 +72,11 @@ impl Caches {
         let cache: *mut Cache = self.region.grow(size_of::<Cache>())?.as_ptr().cast();
         assert_internal!(cache.is_aligned(), "caches share no line of the processor's cache");
         assert_internal!(self.range().contains(&(cache as usize)), "caches lie in their region");
+        let before = (cache as usize - self.region.start()) / size_of::<Cache>();
         // SAFETY: fresh zeroed memory of a cache's size, which no other thread knows.
         unsafe {
             (*cache).open();
+            (*cache).home = (before % HOMES) as u8;
             (*cache).next = self.all;
         }
         self.all = cache;

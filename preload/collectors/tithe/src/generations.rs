@@ -181,6 +181,11 @@ impl Generations {
         };
     }
 
+    /// Less than half of what is live lies in dense spans: a young collection would read the rest in any case.
+    pub fn on_sparse(&mut self) {
+        self.forecast = Forecast::Unknown { wait: self.next_wait() };
+    }
+
     /// Whether the last collection has left ages.
     pub fn is_aged(&self) -> bool {
         self.aged

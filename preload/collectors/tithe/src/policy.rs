@@ -24,6 +24,8 @@ pub const CHEAP: u64 = 8;
 /// Mode `collect`: the budget is so large that the cheapest collection so far takes this share of the time that the program
 /// needs to allocate it, percent.
 const FIXED_SHARE: u128 = 6;
+/// Mode `collect`: a heap grows where its live bytes have grown by more than this part of what the last collection read.
+const GROWING: usize = 8;
 /// Mode `hybrid`: how often the headroom may double while collections find next to nothing (2: four times as much).
 pub const HYBRID_DOUBLINGS: u32 = 2;
 
@@ -83,6 +85,8 @@ pub struct Policy {
     cost_headroom: usize,
     /// The time of the cheapest collection so far: what one costs however little is live, ns.
     cheapest_ns: u64,
+    /// Bytes that the last collection read.
+    read: usize,
     /// `Zorn1992`: the heap's size.
     size: usize,
     /// The program's rate of allocation.
@@ -117,6 +121,7 @@ impl Policy {
             adaptive: true,
             cost_headroom: 0,
             cheapest_ns: u64::MAX,
+            read: 0,
             size: ZORN_START,
             allocation: Rate::new(),
             marking: Rate::new(),
@@ -266,12 +271,16 @@ impl Policy {
         // them far too often.
         let read = cycle.live.saturating_add(cycle.roots);
         let share = bytes(read as u128 * self.headroom as u128 * self.quarters as u128 / 400);
-        let on_top =
-            self.min_headroom.max(self.demanded(cycle).saturating_sub(share).min(self.cost_headroom));
+        // A heap that grows soon needs no more than its share. But the sizes at which it is collected later, and so its peak,
+        // would depend on the time that its first collections took.
+        let grown = cycle.allocated.saturating_sub(cycle.reclaimed);
+        let most = if grown > self.read / GROWING { 0 } else { self.cost_headroom };
+        self.read = read;
+        let on_top = self.min_headroom.max(self.demanded(cycle).saturating_sub(share).min(most));
         let stopping = self.quarters.saturating_sub(COLLECT_QUARTERS) / 4;
         let budget = share.saturating_add(on_top.saturating_mul(1 + stopping));
         assert_internal!(
-            stopping > 0 || budget <= share.saturating_add(self.min_headroom.max(self.cost_headroom)),
+            stopping > 0 || budget <= share.saturating_add(self.min_headroom.max(most)),
             "the cost of a collection demands no more than the bound"
         );
         budget.saturating_mul(1 << self.doublings)

@@ -53,7 +53,9 @@ pub struct Span {
     pub dense: bool,
     /// Of a free run: a dead large block whose pages stay resident for the next block of its length.
     pub kept: bool,
-    _reserved: [u8; 21],
+    /// Of a span: the caches that take its blocks are those of this home.
+    pub home: u8,
+    _reserved: [u8; 20],
     pub bits: [Bits; BLOCKS_MAX / 64],
 }
 

@@ -1,13 +1,12 @@
 //! The spans of one span class: reserving blocks for a cache, releasing them, sweeping after a collection.
 //!
-//! All of it happens under the span class's lock. Swept spans with free blocks are in a list; those that wait to be
+//! All of it happens under the span class's lock. Swept spans with free blocks are in [`lists`]; those that wait to be
 //! swept are found by their span class in the reservation's table, in order of address, so that low addresses fill
 //! first.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use heaptoll_assertions::{assert_internal, assert_sound};
-use heaptoll_runtime::Damage;
 
 use crate::ages::REREAD;
 use crate::bump::{Reserved, WORDS};
@@ -17,11 +16,16 @@ use crate::reservation::HeapReservation;
 use crate::runs::TakenUnits;
 use crate::span::{NONE, Span, UnitIndex};
 
+mod check;
+mod lists;
+
+pub use lists::HOMES;
+use lists::{Lists, is_listed};
+
 /// The spans of one span class.
 #[derive(Debug)]
 pub struct Spans {
-    /// Swept spans with free blocks.
-    partial: UnitIndex,
+    lists: Lists,
     /// The unit from which on spans may wait to be swept; `usize::MAX` when none does.
     cursor: usize,
 }
@@ -46,67 +50,28 @@ pub enum ReleaseError {
 
 impl Spans {
     pub const fn new() -> Spans {
-        Spans { partial: NONE, cursor: usize::MAX }
+        Spans { lists: Lists::new(), cursor: usize::MAX }
     }
 
-    fn link(&mut self, reservation: &HeapReservation, unit: UnitIndex) {
-        // SAFETY: a span of this span class, whose lock `&mut self` implies.
-        unsafe {
-            let span = &mut *reservation.span(unit);
-            assert_internal!(!span.listed && self.partial != unit, "a span enters its list once");
-            assert_internal!(span.free > 0, "spans in the list have free blocks");
-            assert_internal!(reservation.first(unit as usize) == unit, "lists link the first units of spans");
-            span.listed = true;
-            span.previous = NONE;
-            span.next = self.partial;
-            if self.partial != NONE {
-                let head = &mut *reservation.span(self.partial);
-                assert_internal!(head.span_class == span.span_class, "spans in a list are of its span class");
-                assert_internal!(head.previous == NONE, "no span is before the first of a list");
-                head.previous = unit;
-            }
-        }
-        self.partial = unit;
+    /// Puts a span that was found empty into the list of a home.
+    pub fn list(&mut self, reservation: &HeapReservation, unit: UnitIndex, home: u8) {
+        self.lists.link(reservation, unit, home);
     }
 
-    fn unlink(&mut self, reservation: &HeapReservation, unit: UnitIndex) {
-        // SAFETY: a span of this span class, whose lock `&mut self` implies.
-        unsafe {
-            let span = &mut *reservation.span(unit);
-            let (next, previous) = (span.next, span.previous);
-            assert_internal!(span.listed, "only a listed span leaves its list");
-            assert_internal!(
-                (previous == NONE) == (self.partial == unit),
-                "the first span of a list is the one without a span before it"
-            );
-            span.listed = false;
-            if previous == NONE {
-                self.partial = next;
-            } else {
-                let before = &mut *reservation.span(previous);
-                assert_internal!(before.next == unit, "the links of spans are mutual");
-                before.next = next;
-            }
-            if next != NONE {
-                let after = &mut *reservation.span(next);
-                assert_internal!(after.previous == unit, "the links of spans are mutual");
-                after.previous = previous;
-            }
-        }
+    /// Moves a span of another home to this one, which has none; returns whether there was one.
+    #[inline(always)]
+    pub fn adopt(&mut self, reservation: &HeapReservation, home: u8) -> bool {
+        self.lists.adopt(reservation, home)
     }
 
-    /// Puts a span that was found empty into the list.
-    pub fn list(&mut self, reservation: &HeapReservation, unit: UnitIndex) {
-        self.link(reservation, unit);
-    }
-
-    /// Initialises fresh units as a span of this span class and lists it.
+    /// Initialises fresh units as a span of this span class and lists it for a home.
     pub fn initialise(
         &mut self,
         reservation: &HeapReservation,
         taken: TakenUnits,
         span_class: u8,
         epoch: u32,
+        home: u8,
     ) {
         let unit = taken.first;
         let class = &CLASS[span_class as usize];
@@ -129,12 +94,12 @@ impl Spans {
         span.clear_bits(class.blocks as usize);
         reservation.assign(unit, u32::from(class.units), span_class);
         reservation.begin_ages(unit, u32::from(class.units), span_class);
-        self.link(reservation, unit);
+        self.lists.link(reservation, unit, home);
         assert_sound!(self.check(reservation, span_class, epoch));
     }
 
-    /// Reserves up to `wanted` blocks of a span for a cache; returns how many. They are cleared before they are handed out if
-    /// `clears`, unless they read as zeros.
+    /// Reserves up to `wanted` blocks of a span of the cache's home; returns how many. They are cleared before they are handed
+    /// out if `clears`, unless they read as zeros.
     pub fn reserve(
         &mut self,
         reservation: &HeapReservation,
@@ -143,7 +108,7 @@ impl Spans {
         wanted: u32,
         clears: bool,
     ) -> u32 {
-        let unit = self.partial;
+        let unit = self.lists.first(cache.home);
         if unit == NONE {
             return 0;
         }
@@ -190,7 +155,7 @@ impl Spans {
         let start = reservation.address(unit) + first * 64 * class.size as usize;
         let clears = clears && !span.clean;
         if span.free == 0 {
-            self.unlink(reservation, unit);
+            self.lists.unlink(reservation, unit);
         }
         let reserved = Reserved { start, masks, unit, word: first as u16, next: 0, clears };
         cache.reserve(span_class.into(), reserved, class.size);
@@ -228,8 +193,7 @@ impl Spans {
 
     /// After a collection: everything waits to be swept.
     pub fn reset(&mut self) {
-        self.partial = NONE;
-        self.cursor = 0;
+        *self = Spans { lists: Lists::new(), cursor: 0 };
     }
 
     /// After everything was swept: nothing waits.
@@ -282,7 +246,7 @@ impl Spans {
         span.free = free as u16;
         span.hint = 0;
         // The program may have freed blocks of it since they were marked.
-        span.dense &= is_dense(class.blocks - span.free, class);
+        span.dense = span.dense && is_dense(class.blocks - span.free, class);
         assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
         assert_internal!(span.is_full_before_hint(class.blocks.into()), "words before the hint are full");
         assert_internal!(!span.has_marks(class.blocks.into()), "a swept span has no marks");
@@ -291,7 +255,7 @@ impl Spans {
             return SweepOutcome::Empty;
         }
         if span.free > 0 && !span.dense {
-            self.link(reservation, unit);
+            self.lists.link(reservation, unit, span.home);
         }
         SweepOutcome::Kept
     }
@@ -306,13 +270,13 @@ impl Spans {
         }
         let (is_swept, free) = (span.epoch == epoch, span.free);
         if is_swept && free > 0 {
-            self.link(reservation, unit);
+            self.lists.link(reservation, unit, span.home);
         }
         !is_swept || free > 0
     }
 
-    /// Frees a block that no cache holds. Returns whether the whole span is free now: then it is unlisted, and the
-    /// caller releases its units.
+    /// Frees a block that no cache holds; a span that was full goes to this home. Returns whether the whole span is free now:
+    /// then it is unlisted, and the caller releases its units.
     ///
     /// # Errors
     /// The address is not that of a taken block.
@@ -321,6 +285,7 @@ impl Spans {
         reservation: &HeapReservation,
         address: usize,
         epoch: u32,
+        home: u8,
     ) -> Result<bool, ReleaseError> {
         let unit = reservation.first(address.wrapping_sub(reservation.base()) >> crate::class::UNIT_SHIFT);
         // SAFETY: a span of this span class, whose lock `&mut self` implies.
@@ -361,112 +326,27 @@ impl Spans {
         span.free += 1;
         assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
         span.hint = span.hint.min(word as u32);
-        span.dense &= is_dense(class.blocks - span.free, class);
+        span.dense = span.dense && is_dense(class.blocks - span.free, class);
         let (free, listed, dense) = (span.free, span.listed, span.dense);
         if free == class.blocks {
             if listed {
-                self.unlink(reservation, unit);
+                self.lists.unlink(reservation, unit);
             }
             assert_internal!(!is_listed(reservation, unit), "a span whose units are released is in no list");
             return Ok(true);
         }
         if !listed && !dense {
-            self.link(reservation, unit);
+            self.lists.link(reservation, unit, home);
         }
         assert_internal!(is_listed(reservation, unit) != dense, "a span with free blocks is in the list");
         assert_sound!(self.check(reservation, reservation.span_class(unit as usize), epoch));
         Ok(false)
-    }
-
-    /// Verifies the list and the counts of every span of the span class.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold.
-    pub fn check(&self, reservation: &HeapReservation, span_class: u8, epoch: u32) -> Result<(), Damage> {
-        let class = &CLASS[span_class as usize];
-        let mut listed = 0_usize;
-        let (mut unit, mut previous) = (self.partial, NONE);
-        while unit != NONE {
-            let address = reservation.address(unit);
-            Damage::unless((unit as usize) < reservation.units(), address, "links of spans lie in the heap")?;
-            // SAFETY: the unit lies in the heap, as checked above, so that it has a descriptor; the lock of the span
-            // class is held; only read.
-            let span = unsafe { &*reservation.span(unit) };
-            Damage::unless(
-                reservation.span_class(unit as usize) == span_class,
-                address,
-                "spans in a list are of its span class",
-            )?;
-            Damage::unless(span.listed && span.free > 0, address, "spans in the list have free blocks")?;
-            Damage::unless(span.epoch == epoch, address, "spans in the list were swept")?;
-            Damage::unless(span.previous == previous, address, "the links of spans are mutual")?;
-            listed += 1;
-            Damage::unless(listed <= reservation.units(), address, "lists of spans end")?;
-            previous = unit;
-            unit = span.next;
-        }
-        let mut unit = 0;
-        while unit < reservation.units() {
-            if reservation.span_class(unit) != span_class {
-                unit += 1;
-                continue;
-            }
-            let first = unit as UnitIndex;
-            let address = reservation.address(first);
-            // SAFETY: a span of this span class, whose lock is held; only read.
-            let span = unsafe { &*reservation.span(first) };
-            let end = unit + usize::from(class.units);
-            Damage::unless(
-                end <= reservation.units()
-                    && (unit..end).all(|part| {
-                        reservation.span_class(part) == span_class && reservation.first(part) == first
-                    }),
-                address,
-                "a span's units point to its first",
-            )?;
-            Damage::unless(span.span_class == span_class, address, "a span's descriptor has its span class")?;
-            let words = usize::from(class.blocks).div_ceil(64);
-            for (word, bits) in span.bits[..words].iter().enumerate() {
-                let beyond = !Span::present(class.blocks.into(), word);
-                let marked = bits.marked.load(Ordering::Relaxed);
-                Damage::unless((bits.taken | marked) & beyond == 0, address, "no block is beyond the last")?;
-                let may_be_marked = span.epoch != epoch || reservation.is_marking();
-                Damage::unless(may_be_marked || marked == 0, address, "a swept span has no marks")?;
-            }
-            if span.epoch == epoch {
-                let taken: u32 = span.bits[..words].iter().map(|bits| bits.taken.count_ones()).sum();
-                let free = u32::from(class.blocks) - taken;
-                Damage::unless(free == u32::from(span.free), address, "the count of free blocks is right")?;
-                Damage::unless(
-                    free == 0 || span.listed != span.dense,
-                    address,
-                    "a span with free blocks is in the list, unless it is dense",
-                )?;
-                Damage::unless(
-                    span.is_full_before_hint(class.blocks.into()),
-                    address,
-                    "words before the hint are full",
-                )?;
-                Damage::unless(!span.listed || listed > 0, address, "a span that is listed is in the list")?;
-                listed -= usize::from(span.listed);
-            } else {
-                Damage::unless(end > self.cursor, address, "what waits to be swept lies beyond the cursor")?;
-            }
-            unit = end;
-        }
-        Damage::unless(listed == 0, reservation.base(), "every listed span is in the heap")
     }
 }
 
 /// Whether so many old blocks make a span dense: seven eighths of it.
 pub fn is_dense(old: u16, class: &SizeClass) -> bool {
     u32::from(old) * 8 >= u32::from(class.blocks) * 7
-}
-
-/// Whether a span is in its list. For assertions.
-fn is_listed(reservation: &HeapReservation, unit: UnitIndex) -> bool {
-    // SAFETY: a span of a span class whose lock the caller holds; only read.
-    unsafe { (*reservation.span(unit)).listed }
 }
 
 /// The lowest `count` bits of `bits`, or all.

@@ -70,9 +70,12 @@ impl Heap {
         if found.generation == Generation::Unaged {
             self.clear_dense();
             collector.generations.on_unaged();
-            if collector.generations.is_sampling_due(found.live)
-                && let Err(cause) = self.sample_writes(collector, guards, found.live)
-            {
+            if !collector.generations.is_sampling_due(found.live) {
+                return;
+            }
+            if !self.is_mostly_dense(found.live) {
+                collector.generations.on_sparse();
+            } else if let Err(cause) = self.sample_writes(collector, guards, found.live) {
                 self.clear_dense();
                 collector.generations.on_untracked(cause);
             }
@@ -81,6 +84,9 @@ impl Heap {
         if found.generation == Generation::Full {
             let before = self.live_after_gc.load(Ordering::Relaxed);
             collector.generations.on_full(before, found.live, self.reservation.units());
+            if !self.is_mostly_dense(found.live) {
+                collector.generations.on_sparse();
+            }
         } else {
             collector.generations.on_young(found.old, found.reread);
         }
@@ -122,6 +128,10 @@ impl Heap {
             Ok(())
         })?;
         drop(scan);
+        assert_internal!(
+            passed * PAGE >= live / 2,
+            "writes are recorded where most of what is live can be left unread"
+        );
         collector.generations.on_sampling();
         Ok(())
     }

@@ -71,6 +71,18 @@ impl Heap {
         )
     }
 
+    /// Whether at least half of what is live lies in spans that are dense by the marks.
+    pub(super) fn is_mostly_dense(&self, live: usize) -> bool {
+        let mut dense = 0;
+        let Ok(()) = self.each_aged::<Infallible>(&mut |_, span, _| {
+            if is_dense_by_marks(span) {
+                dense += span.units as usize * UNIT;
+            }
+            Ok(())
+        });
+        dense >= live / 2
+    }
+
     /// The addresses of the whole heap.
     pub(super) fn all_units(&self, guards: &HeapGuards<'_>) -> Range<usize> {
         let start = guards.units.memory.heap.start();

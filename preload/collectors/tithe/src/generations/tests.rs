@@ -71,6 +71,25 @@ fn a_program_that_writes_everywhere_is_sampled_ever_more_rarely() {
 }
 
 #[test]
+fn a_heap_without_dense_spans_has_no_ages_and_is_examined_ever_more_rarely() {
+    let mut generations = after_full(10 << 20);
+    generations.on_sparse();
+    let unaged: std::vec::Vec<usize> = (0..6)
+        .map(|_| {
+            let mut unaged = 0;
+            while !generations.is_sampling_due(DUE.live) {
+                assert_eq!(generations.choose(&DUE), Generation::Unaged);
+                generations.on_unaged();
+                unaged += 1;
+            }
+            generations.on_sparse();
+            unaged
+        })
+        .collect();
+    assert_eq!(unaged, [1, 2, 4, 8, 16, 32]);
+}
+
+#[test]
 fn few_pages_of_a_large_heap_are_sampled() {
     for live in [LIVE_MIN, 10 << 20, 1 << 30, 1 << 40] {
         let step = Generations::sampling_step(live);

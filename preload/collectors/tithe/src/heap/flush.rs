@@ -22,7 +22,7 @@ impl Heap {
     #[inline(never)]
     pub fn flush(&self, cache: &mut Cache, span_class: SpanClass, count: u32) {
         let size = CLASS[span_class as usize].size as usize;
-        let mut done = 0;
+        let (home, mut done) = (cache.home, 0);
         let mut wrong = None;
         {
             let mut spans = self.spans_by_class[span_class as usize].lock();
@@ -37,7 +37,7 @@ impl Heap {
                     "blocks in a list are of its span class"
                 );
                 done += 1;
-                match spans.release(&self.reservation, block as usize, self.epoch()) {
+                match spans.release(&self.reservation, block as usize, self.epoch(), home) {
                     Ok(false) => {}
                     Ok(true) => {
                         let unit =

@@ -16,6 +16,9 @@ use crate::log::Reason;
 use crate::mode::Mode;
 use crate::spans::{Spans, SweepOutcome};
 
+/// Spans that a thread sweeps for others, one after the other, before it takes one of theirs.
+const PASSED_MAX: u32 = 8;
+
 /// Mode `collect`: blocks up to this size are cleared before they are reused, bytes.
 const CLEARED_MAX: usize = 8 << 10;
 
@@ -38,9 +41,17 @@ impl Heap {
         assert_internal!(!cache.has(span_class.into()), "blocks are reserved when none is left");
         if self.is_due() && self.collects() {
             let _ = self.collect(Reason::Budget);
+            // Signals that came meanwhile were handled at its end: a handler may have reserved blocks.
+            let block = cache.take(span_class.into());
+            if !block.is_null() {
+                return block;
+            }
         }
-        let most = self.batch_bytes.load(Ordering::Relaxed) / CLASS[span_class as usize].size as usize;
-        let wanted = usize::from(CACHE_LIMITS[span_class as usize].batch).min(most).max(1) as u32;
+        let mut wanted = u32::from(CACHE_LIMITS[span_class as usize].batch);
+        let most = self.batch_bytes.load(Ordering::Relaxed);
+        if most != usize::MAX {
+            wanted = (most / CLASS[span_class as usize].size as usize).clamp(1, wanted as usize) as u32;
+        }
         if !self.reserve_blocks(cache, span_class, wanted) {
             return ptr::null_mut();
         }
@@ -52,7 +63,7 @@ impl Heap {
         block
     }
 
-    /// Reserves up to `wanted` blocks of swept spans; returns whether there were some.
+    /// Reserves up to `wanted` blocks of swept spans of the cache's home; returns whether there were some.
     fn reserve_swept(
         &self,
         spans: &mut Spans,
@@ -61,48 +72,91 @@ impl Heap {
         wanted: u32,
     ) -> bool {
         let size = CLASS[span_class as usize].size as usize;
-        let clears = size <= CLEARED_MAX && !is_atomic(span_class) && self.is_mode(Mode::Collect);
+        let clears = self.is_mode(Mode::Collect) && size <= CLEARED_MAX && !is_atomic(span_class);
         let got = spans.reserve(&self.reservation, cache, span_class, wanted, clears);
         self.count_allocated(got as usize * size);
         got > 0
     }
 
-    /// Reserves up to `wanted` blocks: of swept spans, of spans that wait to be swept, of fresh units, and after a
-    /// collection. False when there is no memory.
+    /// Reserves up to `wanted` blocks of the spans that there are: of swept ones, of those that wait to be swept, and of other
+    /// homes; returns whether there were some.
+    #[inline(always)]
+    fn reserve_present(
+        &self,
+        spans: &mut Spans,
+        cache: &mut Cache,
+        span_class: SpanClass,
+        wanted: u32,
+    ) -> bool {
+        let mut passed = 0;
+        while !self.reserve_swept(spans, cache, span_class, wanted) {
+            let next = (passed < PASSED_MAX).then(|| spans.next_unswept(&self.reservation, span_class));
+            let Some(unit) = next.flatten() else {
+                if spans.adopt(&self.reservation, cache.home) {
+                    continue;
+                }
+                if passed < PASSED_MAX {
+                    return false;
+                }
+                passed = 0;
+                continue;
+            };
+            passed += 1;
+            let poison = self.poison.load(Ordering::Relaxed);
+            if spans.sweep(&self.reservation, unit, self.epoch(), poison) == SweepOutcome::Empty {
+                // The span is used at once.
+                spans.list(&self.reservation, unit, cache.home);
+            }
+        }
+        true
+    }
+
+    /// Reserves up to `wanted` blocks of a span of fresh units; returns whether there were units.
+    #[inline(always)]
+    fn reserve_fresh(
+        &self,
+        spans: &mut Spans,
+        cache: &mut Cache,
+        span_class: SpanClass,
+        wanted: u32,
+    ) -> bool {
+        let mut units = self.units.lock();
+        let count = CLASS[span_class as usize].units.into();
+        let Some(taken) = units.take(&self.reservation, count, 1, !is_atomic(span_class)) else {
+            return false;
+        };
+        spans.initialise(&self.reservation, taken, span_class, self.epoch(), cache.home);
+        self.on_growth(&mut units);
+        drop(units);
+        self.reserve_swept(spans, cache, span_class, wanted)
+    }
+
+    /// Reserves up to `wanted` blocks: of the spans that there are, of fresh units, and after a collection. False when there is
+    /// no memory.
     pub(super) fn reserve_blocks(&self, cache: &mut Cache, span_class: SpanClass, wanted: u32) -> bool {
-        let class = &CLASS[span_class as usize];
-        let poison = self.poison.load(Ordering::Relaxed);
+        let units = CLASS[span_class as usize].units.into();
         let (mut swept, mut collected) = (false, false);
         loop {
             {
                 let mut spans = self.spans_by_class[span_class as usize].lock();
-                loop {
-                    if self.reserve_swept(&mut spans, cache, span_class, wanted) {
-                        if collected {
-                            self.note_effective_collection();
-                        }
-                        return true;
+                if self.reserve_present(&mut spans, cache, span_class, wanted)
+                    || (swept || self.swept.load(Ordering::Relaxed))
+                        && self.reserve_fresh(&mut spans, cache, span_class, wanted)
+                {
+                    if collected {
+                        self.note_effective_collection();
                     }
-                    let Some(unit) = spans.next_unswept(&self.reservation, span_class) else { break };
-                    if spans.sweep(&self.reservation, unit, self.epoch(), poison) == SweepOutcome::Empty {
-                        // The span is used at once.
-                        spans.list(&self.reservation, unit);
-                    }
-                }
-                if swept || self.swept.load(Ordering::Relaxed) {
-                    let mut units = self.units.lock();
-                    let taken = units.take(&self.reservation, class.units.into(), 1, !is_atomic(span_class));
-                    if let Some(taken) = taken {
-                        spans.initialise(&self.reservation, taken, span_class, self.epoch());
-                        self.on_growth(&mut units);
-                        continue;
-                    }
+                    return true;
                 }
             }
             if !swept {
                 self.sweep_all();
                 swept = true;
-            } else if !collected && self.collect_for_memory(cache, class.units.into()) {
+            } else if !collected && self.collect_for_memory(cache, units) {
+                if cache.has(span_class.into()) {
+                    // A handler of a signal has reserved them.
+                    return true;
+                }
                 // Units of other span classes may be free now: sweep again before giving up.
                 (collected, swept) = (true, false);
             } else {
@@ -128,7 +182,7 @@ impl Heap {
         for wider in span_class + 1..=last {
             if (CLASS[wider as usize].size as usize).is_multiple_of(alignment)
                 && (cache.has(wider.into())
-                    || self.reserve_swept(&mut self.spans_by_class[wider as usize].lock(), cache, wider, 1))
+                    || self.reserve_present(&mut self.spans_by_class[wider as usize].lock(), cache, wider, 1))
             {
                 return cache.take(wider.into());
             }

@@ -207,8 +207,13 @@ fn where_threads_wait_for_a_processor_to_stop_the_budget_grows_further() {
 fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
     let policy = || policy(|settings| (settings.min_headroom, settings.cost_headroom) = (LEAST, MIB));
     // 60 us are 6 % of a millisecond, in which the program allocates so much.
-    let empty =
-        |allocated| Cycle { allocated, mark_ns: 60_000, mutator_ns: 1_000_000, ..cycle(&policy(), 0) };
+    let empty = |allocated| Cycle {
+        allocated,
+        reclaimed: allocated,
+        mark_ns: 60_000,
+        mutator_ns: 1_000_000,
+        ..cycle(&policy(), 0)
+    };
     for (allocated, budget) in [(1000, LEAST), (300_000, 300_000), (MIB, MIB), (2 * MIB, MIB)] {
         assert_eq!(policy().next(&empty(allocated)), budget);
     }
@@ -220,6 +225,21 @@ fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
     assert_eq!(policy.next(&large), 60 * MIB + LEAST, "the share suffices");
     let live = Cycle { live: 100 * MIB, ..empty(200 * MIB) };
     assert_eq!(policy.next(&live), 61 * MIB, "the bound is on top of the share");
+}
+
+#[test]
+fn a_heap_that_grows_is_collected_at_the_same_sizes_whatever_its_first_collections_cost() {
+    let run = |cost_headroom, live: fn(usize) -> usize| {
+        let change = |settings: &mut Settings| {
+            (settings.min_headroom, settings.cost_headroom) = (LEAST, cost_headroom);
+        };
+        run(&mut policy(change), Mode::Collect, 64 * MIB, live)
+    };
+    let outcome = |Run { collections, peak }| (collections, peak);
+    let grows = |allocated: usize| allocated / 2;
+    assert_eq!(outcome(run(MIB, grows)), outcome(run(0, grows)));
+    let steady = |allocated: usize| allocated.min(MIB / 4);
+    assert!(run(MIB, steady).collections < run(0, steady).collections / 2);
 }
 
 #[test]

@@ -65,11 +65,12 @@ impl SpanFixture {
                 unsafe { (block as *mut u8).write_bytes(0x11, class.size as usize) };
                 blocks.push(block);
             }
-            if got > 0 || self.sweep_next(true) {
+            let home = self.cache.home;
+            if got > 0 || self.sweep_next(true) || self.spans.adopt(&self.reservation, home) {
                 continue;
             }
             let taken = self.units.take(&self.reservation, class.units.into(), 1, false).expect("memory");
-            self.spans.initialise(&self.reservation, taken, self.span_class, self.epoch);
+            self.spans.initialise(&self.reservation, taken, self.span_class, self.epoch, home);
         }
         assert!(self.cache.is_empty() && self.cache.remove(list).is_null());
         blocks
@@ -81,7 +82,7 @@ impl SpanFixture {
         let [swept, again] = [(); 2].map(|()| self.spans.sweep(&self.reservation, unit, self.epoch, true));
         assert_eq!(again, SweepOutcome::Already, "once");
         match swept {
-            SweepOutcome::Empty if keep => self.spans.list(&self.reservation, unit),
+            SweepOutcome::Empty if keep => self.spans.list(&self.reservation, unit, self.cache.home),
             SweepOutcome::Empty => {
                 self.units.release(&self.reservation, unit, self.class().units.into(), false)
             }
@@ -96,7 +97,7 @@ impl SpanFixture {
 
     fn release(&mut self, address: usize) -> Result<(), ReleaseError> {
         let unit = self.reservation.first((address - self.reservation.base()) >> crate::class::UNIT_SHIFT);
-        if self.spans.release(&self.reservation, address, self.epoch)? {
+        if self.spans.release(&self.reservation, address, self.epoch, self.cache.home)? {
             self.units.release(&self.reservation, unit, self.class().units.into(), false);
         }
         Ok(())
@@ -155,6 +156,8 @@ enum Step {
         rest: usize,
     },
     SweepOne,
+    /// From now on a cache of this home.
+    Home(u8),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -164,6 +167,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<usize>(), 1..400_usize).prop_map(|(at, count)| Step::ReleaseFrom(at, count)),
         1 => (1..8_usize, 0..8_usize).prop_map(|(modulus, rest)| Step::Collect { modulus, rest }),
         1 => Just(Step::SweepOne),
+        2 => (0..3_u8).prop_map(Step::Home),
     ]
 }
 
@@ -222,6 +226,7 @@ proptest! {
                 Step::SweepOne => {
                     fixture.sweep_next(false);
                 }
+                Step::Home(home) => fixture.cache.home = home,
             }
             fixture.check();
         }
@@ -263,12 +268,12 @@ fn low_blocks_come_first() {
 fn a_full_span_is_unlisted_and_listed_again_by_the_first_block_that_comes_back() {
     let mut fixture = SpanFixture::new(class_of(1000) as u8);
     let blocks: Vec<_> = (0..3).flat_map(|_| fixture.reserve(16)).collect();
-    assert_eq!((blocks.len(), fixture.spans.partial), (48, NONE));
+    assert_eq!((blocks.len(), fixture.spans.lists.first(0)), (48, NONE));
     fixture.check();
     for &at in &[17, 3, 40] {
         assert_eq!(fixture.release(blocks[at]), Ok(()));
         fixture.out.remove(&blocks[at]);
-        assert_eq!(fixture.spans.partial, fixture.reservation.first(at / 16), "newest first");
+        assert_eq!(fixture.spans.lists.first(0), fixture.reservation.first(at / 16), "newest first");
         fixture.check();
     }
     // From the middle of the list.
@@ -280,7 +285,34 @@ fn a_full_span_is_unlisted_and_listed_again_by_the_first_block_that_comes_back()
     }
     assert!(fixture.is_free(0));
     assert_eq!(fixture.reserve(2).len(), 2, "the two that came back");
-    assert_eq!(fixture.spans.partial, NONE);
+    assert_eq!(fixture.spans.lists.first(0), NONE);
+    fixture.check();
+}
+
+#[test]
+fn a_home_takes_blocks_of_its_own_spans_and_adopts_another_where_it_has_none() {
+    let mut fixture = SpanFixture::new(class_of(1000) as u8);
+    let blocks = fixture.reserve(40);
+    let firsts = |fixture: &SpanFixture| [0, 1, 2].map(|home| fixture.spans.lists.first(home));
+    assert_eq!(firsts(&fixture), [2, NONE, NONE], "two are full");
+    fixture.cache.home = 1;
+    for at in [3, 20] {
+        assert_eq!(fixture.release(blocks[at]), Ok(()));
+        fixture.out.remove(&blocks[at]);
+        fixture.check();
+    }
+    assert_eq!(firsts(&fixture), [2, 1, NONE], "a full one goes to the home that frees");
+    fixture.cache.home = 0;
+    assert_eq!(fixture.release(blocks[4]), Ok(()));
+    fixture.out.remove(&blocks[4]);
+    assert_eq!(firsts(&fixture), [2, 1, NONE], "one with free blocks stays in its home");
+    fixture.cache.home = 1;
+    let mut own = fixture.reserve(3);
+    own.sort_unstable();
+    assert_eq!(own, [blocks[3], blocks[4], blocks[20]]);
+    assert_eq!(firsts(&fixture), [2, NONE, NONE]);
+    assert_eq!(fixture.reserve(1).len(), 1);
+    assert_eq!(firsts(&fixture), [NONE, 2, NONE], "the other's, before there is a new one");
     fixture.check();
 }
 
@@ -310,9 +342,9 @@ fn links_that_leave_the_heap_or_do_not_end_are_damage() {
     let mut fixture = SpanFixture::new(class_of(1000) as u8);
     fixture.reserve(3);
     fixture.check();
-    let span = fixture.reservation.span(fixture.spans.partial);
+    let span = fixture.reservation.span(fixture.spans.lists.first(0));
     let beyond = fixture.reservation.units() as UnitIndex;
-    for link in [beyond, UnitIndex::MAX - 1, fixture.spans.partial] {
+    for link in [beyond, UnitIndex::MAX - 1, fixture.spans.lists.first(0)] {
         // SAFETY: the first unit of a span of the heap; the test is its only thread.
         let former = unsafe { core::mem::replace(&mut (*span).next, link) };
         let checked = fixture.spans.check(&fixture.reservation, fixture.span_class, fixture.epoch);
@@ -320,9 +352,12 @@ fn links_that_leave_the_heap_or_do_not_end_are_damage() {
         // SAFETY: the first unit of a span of the heap; the test is its only thread.
         unsafe { (*span).next = former };
     }
-    let partial = core::mem::replace(&mut fixture.spans.partial, NONE);
+    let partial = core::mem::replace(&mut fixture.spans.lists.firsts[0], NONE);
     let checked = fixture.spans.check(&fixture.reservation, fixture.span_class, fixture.epoch);
     assert!(checked.is_err(), "a span that is listed and in no list");
-    fixture.spans.partial = partial;
+    fixture.spans.lists.firsts = [NONE, partial, NONE, NONE, NONE, NONE, NONE, NONE];
+    let checked = fixture.spans.check(&fixture.reservation, fixture.span_class, fixture.epoch);
+    assert!(checked.is_err(), "a span in the list of another home");
+    fixture.spans.lists.firsts = [partial, NONE, NONE, NONE, NONE, NONE, NONE, NONE];
     fixture.check();
 }

@@ -84,6 +84,21 @@ fn an_old_block_that_is_not_written_keeps_what_it_points_to_for_ever() {
     fixture.audit();
 }
 
+/// A young collection reads old blocks elsewhere than in dense spans in any case.
+#[test]
+fn spans_that_are_half_empty_are_not_sampled() {
+    for step in [1, 2] {
+        let fixture = HeapFixture::with(&Settings { check_young: false, ..settings(Mode::Collect) }, 1);
+        let blocks: Vec<usize> = (0..50_000).map(|_| fixture.allocate_clear(63, false)).collect();
+        let roots: Vec<usize> = blocks.into_iter().step_by(step).collect();
+        fixture.add_roots(&roots);
+        assert!(!fixture.collect_young());
+        let is_sampling = fixture.heap.collector.lock().generations.is_sampling();
+        assert_eq!(is_sampling, step == 1 && fixture.is_tracked());
+        fixture.audit();
+    }
+}
+
 /// Blocks between old ones would be writes to old pages; a span whose blocks the program frees is used again.
 #[test]
 fn a_dense_span_gets_no_block_until_more_of_it_is_free() {

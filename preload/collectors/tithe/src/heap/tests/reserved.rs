@@ -6,6 +6,8 @@ use core::sync::atomic::AtomicPtr;
 use std::collections::BTreeSet;
 use std::vec::Vec;
 
+use heaptoll_runtime::{COLLECTION_START, RawEvent};
+
 use super::*;
 
 #[test]
@@ -28,6 +30,50 @@ fn a_reservation_stays_its_threads_from_the_cursor_on() {
             assert!(own.is_disjoint(&others) && own.iter().all(|&block| fixture.is_taken(block)));
             fixture.audit();
         }
+    }
+}
+
+/// The heap and the cache of the thread that a signal interrupts, and the block that its handler has allocated.
+static INTERRUPTED: (AtomicPtr<Heap>, AtomicPtr<Cache>) =
+    (AtomicPtr::new(ptr::null_mut()), AtomicPtr::new(ptr::null_mut()));
+static OF_HANDLER: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn allocate_in_handler(_: c_int) {
+    let (heap, cache) = &INTERRUPTED;
+    // SAFETY: the test keeps both, and its thread is outside of the heap's locks where signals are not blocked.
+    let block =
+        unsafe { (*heap.load(Ordering::Relaxed)).allocate(&mut *cache.load(Ordering::Relaxed), 40, false) };
+    OF_HANDLER.store(block as usize, Ordering::Relaxed);
+}
+
+/// A collection starts, which blocks signals: one comes.
+///
+/// # Safety
+/// The event is readable.
+unsafe extern "C" fn on_event(event: *const RawEvent, _: *mut c_void) {
+    // SAFETY: this function's contract; raising a signal that has a handler has no other effect.
+    unsafe {
+        if (*event).kind == COLLECTION_START {
+            libc::raise(libc::SIGUSR1);
+        }
+    }
+}
+
+#[test]
+fn a_handler_that_runs_at_the_end_of_a_collection_may_reserve_the_blocks_that_it_interrupts() {
+    // SAFETY: a handler of this signature; no other test uses SIGUSR1.
+    unsafe { libc::signal(libc::SIGUSR1, allocate_in_handler as *const () as usize) };
+    for mode in [Mode::Hybrid, Mode::Collect] {
+        let fixture = HeapFixture::new(mode, 1);
+        INTERRUPTED.0.store((&raw const *fixture.heap).cast_mut(), Ordering::Relaxed);
+        INTERRUPTED.1.store(fixture.caches[0], Ordering::Relaxed);
+        assert_eq!(fixture.heap.reporter.listen(Some(on_event), ptr::null_mut()), 0);
+        fixture.heap.budget.store(0, Ordering::Relaxed);
+        let block = fixture.allocate(40);
+        let other = OF_HANDLER.swap(0, Ordering::Relaxed);
+        assert!(other != 0 && other != block, "the handler ran, and has a block of its own");
+        assert!(fixture.is_taken(other) && fixture.is_taken(block));
+        fixture.audit();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Threads with a cache each on one heap.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread;
 use std::vec::Vec;
@@ -151,6 +152,50 @@ fn blocks_go_from_thread_to_thread() {
         assert!(kept <= 2 * THREADS, "{kept} units wait");
         let free = fixture.heap.units.lock().free_bytes();
         assert_eq!(free + kept * UNIT, reservation.units() * UNIT);
+    }
+}
+
+/// Replaces blocks of two threads at random, each by a block of the same thread, which ends now and then. Returns on how
+/// many lines of the processor's cache blocks of both lie, and on how many there are blocks.
+fn replace_in_turn(mode: Mode) -> (usize, usize) {
+    let fixture = HeapFixture::new(mode, 3);
+    let mut state = 7;
+    let new = |cache: usize, state: &mut u64| {
+        let bytes = 8 + next(state) % 249;
+        (fixture.heap.allocate(fixture.cache(cache), bytes, false) as usize, bytes)
+    };
+    let mut blocks: [Vec<(usize, usize)>; 2] =
+        core::array::from_fn(|_| (0..500).map(|_| new(0, &mut state)).collect());
+    for _ in 0..20 {
+        for _ in 0..2000 {
+            for (thread, own) in blocks.iter_mut().enumerate() {
+                let at = next(&mut state) % own.len();
+                // SAFETY: a live block that nothing uses.
+                let freed = unsafe { fixture.heap.free(fixture.cache(thread + 1), own[at].0 as *mut u8) };
+                assert_eq!(freed, Ok(()));
+                own[at] = new(thread + 1, &mut state);
+            }
+        }
+        [1, 2].into_iter().for_each(|cache| fixture.heap.flush_all(fixture.cache(cache)));
+        fixture.check();
+    }
+    let mut threads_of_lines = BTreeMap::new();
+    for (thread, own) in blocks.iter().enumerate() {
+        for &(address, bytes) in own {
+            for line in address / 64..=(address + bytes - 1) / 64 {
+                *threads_of_lines.entry(line).or_insert(0) |= 1 << thread;
+            }
+        }
+    }
+    let shared = threads_of_lines.values().filter(|&&threads| threads == 3).count();
+    (shared, threads_of_lines.len())
+}
+
+#[test]
+fn blocks_of_two_threads_lie_on_one_line_of_the_cache_rarely() {
+    for mode in [Mode::Explicit, Mode::Hybrid] {
+        let (shared, all) = replace_in_turn(mode);
+        assert!(shared * 10 < all, "{shared} of {all} lines");
     }
 }
 
