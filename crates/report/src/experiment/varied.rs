@@ -50,7 +50,7 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
         .figure("time ratio", |(_, point)| Cell::ratio(point.ratios.wall.as_ref(), NONE))
         .figure("memory ratio", |(_, point)| Cell::ratio(point.ratios.peak_rss.as_ref(), NONE))
         .note(format!(
-            "ratios are to the same manager without {setting}, and their intervals hold together in this table"
+            "ratios are to the same manager without {setting}; intervals are corrected for all comparisons in the table"
         ));
     let managers: Vec<String> = curves.iter().map(|curve| curve.manager.clone()).collect();
     let places: Vec<i64> = values.keys().copied().collect();
