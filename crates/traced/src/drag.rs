@@ -26,7 +26,7 @@ const FRAMES: u32 = 12;
 pub struct ExactDragRequest {
     /// Programs, managers and limits.
     pub traced: traced::Request,
-    /// The clock by which sites are sorted, and that of tables and charts; the figures have both.
+    /// The clock that sorts sites, and that of tables and charts; the figures have both.
     pub clock: Clock,
     /// Whether call sites are recorded.
     pub sites: bool,

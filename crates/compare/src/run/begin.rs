@@ -126,7 +126,7 @@ fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
 }
 
 /// The managers of the run, the baseline first, with the stacks of those that were named whose setting varies, and what
-/// varies of which stack.
+/// varies, by stack.
 fn choose_managers(
     request: &RunRequest,
     known: &[Manager],

@@ -30,7 +30,7 @@ pub struct Vary {
 pub(super) struct Stacks {
     /// The managers, each followed by its stacks with the setting.
     pub(super) managers: Vec<Manager>,
-    /// What is varied of which stack.
+    /// What is varied, by stack.
     pub(super) varied: BTreeMap<String, Varied>,
     /// The named managers that do not take the setting, each with the reason.
     pub(super) without: Vec<(String, StackError)>,

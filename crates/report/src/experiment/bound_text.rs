@@ -25,7 +25,7 @@ pub enum Bound {
     Words(&'static str),
 }
 
-/// Whether there is anything to show: one run makes no bound, nor does one manager of which nothing was taken out.
+/// Whether there is anything to show: one run makes no bound, nor does one manager without known costs.
 pub fn is_shown(bounds: &ProgramBounds) -> bool {
     let has_bound = |bounds: &Bounds| bounds.rows.iter().any(|row| row.bound.is_some());
     [&bounds.wall, &bounds.cpu].into_iter().flatten().any(has_bound)

@@ -16,7 +16,7 @@ pub struct ExactDragFigures {
     pub complete: bool,
     /// Whether randomness was pinned.
     pub pinned: bool,
-    /// The clock by which sites are sorted, and that of tables and charts.
+    /// The clock that sorts sites, and that of tables and charts.
     pub clock: Clock,
     /// One each, in the requested order.
     pub programs: Vec<Program>,

@@ -6,7 +6,7 @@ use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
 use super::figures::Row;
 use super::sections::figures;
 
-/// A size class needs so many calls to be in a curve: the first few of a class do work that is done once.
+/// A size class needs this many calls to be in a curve: the first few of a class do work that is done once.
 const FEWEST_CALLS: u64 = 20;
 
 /// A chart of a call over sizes: title, caption, classes, and a class's value.
