@@ -77,10 +77,7 @@ impl<F, T, M: Default> Row<F, T, M> {
 
 impl<F, T, M: Default> Program<Row<F, T, M>> {
     /// A program: its rows, then what was refused; with what `warnings` says of all.
-    pub(crate) fn of(
-        made: Made<Row<F, T, M>>,
-        warnings: impl Fn(&[Row<F, T, M>]) -> Vec<String>,
-    ) -> Self {
+    pub(crate) fn of(made: Made<Row<F, T, M>>, warnings: impl Fn(&[Row<F, T, M>]) -> Vec<String>) -> Self {
         let refused = made.refused.into_iter();
         let refused = refused.map(|(manager, why)| Row { manager, problem: Some(why), ..Row::default() });
         let managers: Vec<_> = made.rows.into_iter().chain(refused).collect();

@@ -230,7 +230,8 @@ mod tests {
             ("order = 1\nabout = \"x\"\nvalue = {".into(), "line 3"),
             ("order = 1".into(), "missing field `about`"),
             (
-                "order = 1\nabout = \"x\"\nvalue = { setting = \"s\", values = \"path\", example = \"f\" }".into(),
+                "order = 1\nabout = \"x\"\nvalue = { setting = \"s\", values = \"path\", example = \"f\" }"
+                    .into(),
                 "mine.toml, line 1: has settings and names no `variable`",
             ),
             (format!("order = 1\nabout = \"x\"\noptions = [{option}]"), "names no `variable`"),

@@ -169,8 +169,7 @@ mod tests {
     #[test]
     fn each_manager_is_compared_with_the_first() {
         let row = |manager: &str, amount| {
-            let functions =
-                vec![function("/p", "main", 100, 0), function(manager, "malloc", amount, 0)];
+            let functions = vec![function("/p", "main", 100, 0), function(manager, "malloc", amount, 0)];
             let more = Runs { functions, ..Runs::default() };
             Row { manager: manager.into(), more, ..Row::default() }
         };
