@@ -23,7 +23,7 @@ pub struct Program<R> {
 }
 
 /// One program under one manager.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Row")]
 pub struct Row<F, T, M> {
     /// The manager as it was requested.
@@ -45,23 +45,7 @@ pub struct Row<F, T, M> {
     pub warnings: Vec<String>,
 }
 
-// Figures need no default, as the derive would want it.
-impl<F, T, M: Default> Default for Row<F, T, M> {
-    fn default() -> Self {
-        Row {
-            manager: String::new(),
-            version: String::new(),
-            problem: None,
-            image: None,
-            figures: None,
-            all_images: None,
-            more: M::default(),
-            warnings: vec![],
-        }
-    }
-}
-
-impl<F, T, M: Default> Row<F, T, M> {
+impl<F: Default, T: Default, M: Default> Row<F, T, M> {
     /// The row of a run, without its figures.
     pub(crate) fn of<S>(cell: &Cell, run: &JudgedRun<S>) -> Self {
         Row {
@@ -75,7 +59,7 @@ impl<F, T, M: Default> Row<F, T, M> {
     }
 }
 
-impl<F, T, M: Default> Program<Row<F, T, M>> {
+impl<F: Default, T: Default, M: Default> Program<Row<F, T, M>> {
     /// A program: its rows, then what was refused; with what `warnings` says of all.
     pub(crate) fn of(made: Made<Row<F, T, M>>, warnings: impl Fn(&[Row<F, T, M>]) -> Vec<String>) -> Self {
         let refused = made.refused.into_iter();

@@ -71,7 +71,7 @@ pub struct Disagreement {
 }
 
 /// Process images together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageTotals {
     /// How many.
     pub images: usize,
