@@ -34,7 +34,7 @@ macro_rules! writes {
     };
 }
 
-/// The entries of commands, each of which is a module with its `Arguments`.
+/// The entries of commands; each is a module with its `Arguments`.
 #[macro_export]
 macro_rules! entries {
     ($($command:ident),+ $(,)?) => { &[$($crate::entry::Entry::of::<$command::Arguments>()),+] };

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar of so many steps.
+/// A bar of this many steps.
 pub fn of_steps(steps: u64) -> ProgressBar {
     let bar = ProgressBar::new(steps);
     if let Ok(style) = ProgressStyle::with_template("{prefix}{bar:30} {pos}/{len}  {msg}") {

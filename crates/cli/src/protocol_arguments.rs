@@ -2,6 +2,7 @@
 //! that are its own there.
 
 use clap::Args;
+use clap::builder::ArgPredicate;
 use heaptoll_command::clock;
 use heaptoll_experiment::experiment::{Pairing, Protocol, REPETITIONS};
 
@@ -46,7 +47,9 @@ pub struct Paired {
     warmup: u32,
     /// How runs are paired: `lockstep` runs what is compared together on one processor if the program allows it,
     /// `interleaved` one after another
-    #[arg(long, value_name = "HOW", default_value = "lockstep", value_parser = one_of(&PAIRINGS))]
+    // Only `run` and `lab shards plan` have --vary: what takes more memory costs more in lockstep than by itself.
+    #[arg(long, value_name = "HOW", default_value = "lockstep", value_parser = one_of(&PAIRINGS),
+        default_value_if("vary", ArgPredicate::IsPresent, "interleaved"))]
     pairing: Pairing,
     #[command(flatten)]
     seeded: Seeded,

@@ -42,7 +42,8 @@ pub struct RunSettings {
     pub heaps: Option<Factors>,
     /// Also measure each named manager with a setting at several values: a range, which doubles from its first to its
     /// last, or a list. As in quarantine=1B..64M, sweep,every=64K,1M or, for an option of the manager,
-    /// purge_delay=0..1000. Ratios are also shown to the same manager without the setting
+    /// purge_delay=-1,0,1000. Ratios are also shown to the same manager without the setting. Runs are interleaved
+    /// unless --pairing says otherwise, because lockstep makes a setting that takes memory look dearer
     #[arg(long, value_name = "SETTING=FROM..TO", conflicts_with = "heaps")]
     pub vary: Option<Vary>,
     /// Time slice of managers in lockstep, from .1ms to 100ms, on Linux 6.12 and later [default: the kernel's own]

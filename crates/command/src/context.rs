@@ -33,7 +33,7 @@ pub trait Messages: Sync {
     /// The figures of a program that is measured now: those so far, or, where it has all its runs, the last ones.
     fn figures(&self, _experiment: &Experiment, _program: &str, _so_far: bool) {}
 
-    /// Progress over so many steps; over an unknown number where there is none. It disappears when it is dropped.
+    /// Progress over these steps; over an unknown number where there is none. It disappears when it is dropped.
     fn progress(&self, steps: Option<u64>) -> Box<dyn Progress>;
 }
 
@@ -42,10 +42,10 @@ pub trait Progress {
     /// What is done now, in a line.
     fn set_text(&self, text: &str);
 
-    /// So many steps more are done.
+    /// This many more steps are done.
     fn advance(&self, steps: u64);
 
-    /// So many steps of so many are done, where their number changes on the way.
+    /// `done` steps of `of` are done, where their number changes on the way.
     fn set_steps(&self, _done: u64, _of: u64) {}
 
     /// A part begins that takes its time: a line, where no bar is shown.

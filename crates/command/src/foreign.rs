@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::failure::Failure;
 
-/// Bytes by which a file is recognised, unpacked.
+/// The first bytes, unpacked, which show what a file is.
 pub const FIRST: u64 = 64 << 10;
 
 /// What a file is.

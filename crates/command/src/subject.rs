@@ -7,7 +7,7 @@ use heaptoll_report::format::{date, shell_command};
 use heaptoll_trace_analysis::subject::Subject;
 use heaptoll_units::{number, time_ns};
 
-/// How the words begin by which recordings state that a process did not end by itself.
+/// How the words begin with which recordings state that a process did not end by itself.
 const ENDED_EARLY: [&str; 4] =
     ["killed", "not traced to its end", "its end was not recorded", "recorder stopped"];
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_trace::MEMORY_LIMIT;
 
+use crate::comparative::Comparable;
 pub use document::document;
 pub use figures::{DiffFigures, Recording};
 use heaptoll_command::failure::Failure;
@@ -110,11 +111,39 @@ struct CannotCompare {
     why: String,
 }
 
-/// What a file of JSON holds.
-fn read<T, E: ToString>(path: &Path, parse: impl Fn(&str) -> Result<T, E>) -> Result<T, Failure> {
-    let refused = |why: String| Failure::Refused(Box::new(CannotCompare { path: path.to_owned(), why }));
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    parse(&text).map_err(|error| refused(error.to_string()))
+/// A file of JSON, which is read once.
+pub struct JsonFile<'a> {
+    path: &'a Path,
+    text: String,
+}
+
+impl<'a> JsonFile<'a> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(path: &'a Path) -> Result<JsonFile<'a>, Failure> {
+        let text = std::fs::read_to_string(path).map_err(|error| refused(path, &error))?;
+        Ok(JsonFile { path, text })
+    }
+
+    /// The command that wrote it; none where it is none of `all`.
+    pub fn command<'c>(&self, all: &'c [Comparable]) -> Option<&'c Comparable> {
+        Comparable::of_text(all, &self.text)
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// What it holds.
+    fn parse<T, E: ToString>(&self, parse: impl Fn(&str) -> Result<T, E>) -> Result<T, Failure> {
+        parse(&self.text).map_err(|error| refused(self.path, &error))
+    }
+}
+
+fn refused(path: &Path, why: &impl ToString) -> Failure {
+    Failure::Refused(Box::new(CannotCompare { path: path.to_owned(), why: why.to_string() }))
 }
 
 /// The program's file name without its folder and arguments.

@@ -26,7 +26,7 @@ pub struct ProgramsFigures {
 /// A named set of programs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SetRow {
-    /// By which `--set` selects it.
+    /// The name that `--set` selects it by.
     pub name: String,
     /// One line on what it stands for.
     pub about: String,

@@ -21,7 +21,7 @@ const SITES: usize = 500;
 const RECLAIMS_AT_FREE: f64 = 0.01;
 
 /// All results for one process image.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// Clock at the end: instructions of the program itself.
     pub instructions: u64,
@@ -65,7 +65,7 @@ pub struct References {
 }
 
 /// Objects of a size class or call site, or all.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupFigures {
     /// `33 to 64`, a call site; `all`.
     pub name: String,
@@ -131,7 +131,7 @@ impl GroupFigures {
 }
 
 /// Curves, by clock.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverTime {
     /// Over instructions of the program.
     pub instructions: Vec<Interval>,

@@ -1,33 +1,31 @@
 //! The space-time of objects by phase, as Röjemo and Runciman (1996) distinguish.
 
+use heaptoll_reftrace::numbered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::stamp::{Clock, Stamp};
 
-/// The phase of an object at an instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Phase {
-    /// Allocated, and touched later.
-    Lag = 0,
-    /// Between its first and its last touch.
-    Use = 1,
-    /// Touched for the last time, and still held.
-    Drag = 2,
-    /// Never touched at all, and held.
-    Void = 3,
-    /// Freed by the program, and not reclaimed by its collector.
-    Unreclaimed = 4,
+numbered! {
+    /// The phase of an object at an instant.
+    pub enum Phase {
+        /// Allocated, and touched later.
+        Lag = 0,
+        /// Between its first and its last touch.
+        Use = 1,
+        /// Touched for the last time, and still held.
+        Drag = 2,
+        /// Never touched at all, and held.
+        Void = 3,
+        /// Freed by the program, and not reclaimed by its collector.
+        Unreclaimed = 4,
+    }
 }
 
 /// Number of phases.
-pub const PHASES: usize = 5;
+pub const PHASES: usize = Phase::ALL.len();
 
 impl Phase {
-    /// All, in order.
-    pub const ALL: [Phase; PHASES] = [Phase::Lag, Phase::Use, Phase::Drag, Phase::Void, Phase::Unreclaimed];
-
     /// The name in output.
     pub fn name(self) -> &'static str {
         match self {

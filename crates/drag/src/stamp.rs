@@ -2,24 +2,21 @@
 
 use std::ops::{Index, IndexMut};
 
+use heaptoll_reftrace::numbered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A clock that advances while a program runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[repr(u8)]
-pub enum Clock {
-    /// Instructions that the program itself has executed, summed over all threads: without those of the malloc family
-    /// and of collections, so that it is the same under all managers.
-    Instructions = 0,
-    /// Bytes allocated by the whole program: new objects, and growth by reallocs.
-    Bytes = 1,
-}
-
-impl Clock {
-    /// Both.
-    pub const ALL: [Clock; 2] = [Clock::Instructions, Clock::Bytes];
+numbered! {
+    /// A clock that advances while a program runs.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Clock {
+        /// Instructions that the program itself has executed, summed over all threads: without those of the malloc
+        /// family and of collections, so that it is the same under all managers.
+        Instructions = 0,
+        /// Bytes allocated by the whole program: new objects, and growth by reallocs.
+        Bytes = 1,
+    }
 }
 
 /// The values of both clocks.

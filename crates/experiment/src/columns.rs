@@ -6,9 +6,11 @@
 
 use crate::cell::{Cell, CellError, ColumnType, Value, json};
 use crate::disturbance::Disturbance;
+use crate::experiment::Experiment;
 use crate::observation::{
     ByOwner, Collections, ExactFigures, LocalityFigures, Observation, Outcome, ServeFigures,
 };
+use crate::varied::Varied;
 
 /// One column. Most are both stored and exported; a figure that is stored as JSON is exported in columns of its parts.
 pub struct Column {
@@ -22,6 +24,18 @@ pub struct Column {
     pub stored: Option<Stored>,
     /// Its name in CSV and Parquet, which ends in the unit where there is one.
     pub exported: Option<&'static str>,
+    /// Reads the cell from the row's stack instead, where `--vary` varies a setting of it.
+    of_varied: Option<fn(&Varied) -> Value>,
+}
+
+impl Column {
+    /// The cell of a row of this experiment.
+    pub fn cell(&self, experiment: &Experiment, row: &Observation) -> Value {
+        match self.of_varied {
+            None => (self.get)(row),
+            Some(of) => experiment.varied(&row.program, &row.stack).map_or(Value::Missing, of),
+        }
+    }
 }
 
 /// A column of the database.
@@ -44,15 +58,19 @@ pub fn exported() -> impl Iterator<Item = (&'static str, &'static Column)> {
 
 /// A column of a field's type that is neither stored nor exported yet; the field itself is not read.
 const fn of_field<T: Cell>(_: fn(&Observation) -> &T, get: fn(&Observation) -> Value) -> Column {
-    Column { kind: T::KIND, optional: T::OPTIONAL, get, stored: None, exported: None }
+    Column { kind: T::KIND, optional: T::OPTIONAL, get, stored: None, exported: None, of_varied: None }
 }
 
 const fn required(name: &'static str, kind: ColumnType, get: fn(&Observation) -> Value) -> Column {
-    Column { kind, optional: false, get, stored: None, exported: Some(name) }
+    Column { kind, optional: false, get, stored: None, exported: Some(name), of_varied: None }
 }
 
 const fn optional(name: &'static str, kind: ColumnType, get: fn(&Observation) -> Value) -> Column {
     Column { optional: true, ..required(name, kind, get) }
+}
+
+const fn varied(name: &'static str, kind: ColumnType, of: fn(&Varied) -> Value) -> Column {
+    Column { of_varied: Some(of), ..optional(name, kind, |_| Value::Missing) }
 }
 
 /// A field that is stored under this name.
@@ -194,6 +212,9 @@ pub static COLUMNS: &[Column] = &[
     optional("allocator_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.allocator)),
     optional("collector_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.collector)),
     figure!("disk_read_blocks", disk_read_blocks),
+    varied("varied_manager", ColumnType::Text, |v| Value::Text(v.manager.clone())),
+    varied("varied_setting", ColumnType::Text, |v| Value::Text(v.setting.clone())),
+    varied("varied_at", ColumnType::Integer, |v| Value::Integer(v.at)),
 ];
 
 fn exact(row: &Observation, get: impl Fn(&ExactFigures) -> u64) -> Value {

@@ -13,5 +13,5 @@ pub struct Varied {
     /// Its value, as it was written.
     pub value: String,
     /// Its value as a number; sizes in bytes.
-    pub at: u64,
+    pub at: i64,
 }

@@ -10,7 +10,7 @@ use crate::sweep::{Mean, Sweep, Swept};
 use crate::varied::Varied;
 
 /// What varies in an experiment, and nothing where that is nothing. Medians are those of its tables.
-pub(crate) type Axis = Settings<u64, ()>;
+pub(crate) type Axis = Settings<i64, ()>;
 
 /// The axis of an experiment.
 pub(crate) fn axis(experiment: &Experiment) -> Axis {
@@ -26,9 +26,9 @@ pub(crate) fn axis(experiment: &Experiment) -> Axis {
 
 /// The curves by program and manager, then the means by manager.
 pub(crate) fn curves(experiment: &Experiment, found: &Sweep<Axis>) -> Vec<VariedCurve> {
-    let curve = |program: Option<&String>, manager: &str, points: Vec<(u64, u32, Ratios)>| {
+    let curve = |program: Option<&String>, manager: &str, points: Vec<(i64, u32, Ratios)>| {
         let mut setting = String::new();
-        let point = |(at, good, ratios): (u64, u32, Ratios)| {
+        let point = |(at, good, ratios): (i64, u32, Ratios)| {
             let mut stacks = experiment.stacks.iter();
             let (stack, varied) = stacks.find_map(|stack| {
                 let varied = stack.varied.as_ref()?;
@@ -83,7 +83,7 @@ mod tests {
             panic!("{found:?}")
         };
         assert_eq!((program.as_str(), manager.as_str(), setting.as_str()), ("prog", "m", "q"));
-        let values: Vec<(&str, &str, u64, u32)> =
+        let values: Vec<(&str, &str, i64, u32)> =
             points.iter().map(|one| (one.stack.as_str(), one.value.as_str(), one.at, one.good)).collect();
         assert_eq!(values, [("q=1/m", "1", 1, 8), ("q=4K/m", "4K", 4096, 8)]);
         let [none, half] = [0, 1].map(|at| points[at].ratios.cpu.expect("pairs"));

@@ -1,4 +1,4 @@
-//! One value as far as it is known, and one over another.
+//! What is known of one value, and one over another.
 
 use heaptoll_statistics::{FEWEST_PAIRS, median, student};
 use schemars::JsonSchema;
@@ -10,11 +10,11 @@ use crate::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// Pairs of repetitions, so many; repetitions, of a plain figure.
+    /// The number of pairs of repetitions; of repetitions, for a plain figure.
     Pairs(u32),
-    /// Programs, so many: Student's t on log ratios.
+    /// The number of programs: Student's t on log ratios.
     Programs(u32),
-    /// Points of a line, so many: Student's t on the slope.
+    /// The number of points of a line: Student's t on the slope.
     Points(u32),
     /// Exact counts.
     Exact,

@@ -29,7 +29,7 @@ pub struct Fact {
     pub value: Value,
 }
 
-/// A value as far as it is known.
+/// What is known of a value.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {

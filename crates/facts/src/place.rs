@@ -16,7 +16,7 @@ pub enum Place {
     Kib,
     /// Instructions.
     Instructions,
-    /// One reclamation in so many collections.
+    /// One reclamation in this many collections.
     OneIn,
     /// Shares of the pages that a program touches.
     PageShare,

@@ -28,7 +28,7 @@ use heaptoll_command::context::Context;
 use heaptoll_runs::preparation::pairing;
 use heaptoll_runs::traced::{Cell, LIMIT_S, half_seen, remarks_of};
 
-/// Pages by which the addresses of the third run are off, no power of two.
+/// The addresses of the third run are off by these pages, no power of two.
 const SHIFT_PAGES: u32 = 1237;
 /// Bytes that its environment is longer.
 const PADDING: usize = 2112;

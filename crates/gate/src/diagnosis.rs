@@ -307,7 +307,7 @@ impl Subject {
         }
         if found.rest.parts > 0 {
             notes.push(format!(
-                "{} between the listed ones and those that shrank: {} together.",
+                "The remaining {}: {} together.",
                 plural(usize::try_from(found.rest.parts).unwrap_or(usize::MAX), self.part),
                 self.signed(found.rest.difference)
             ));

@@ -76,7 +76,7 @@ pub struct Part {
     /// The name of the base, where it is another one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_name: String,
-    /// Innermost functions by which two call stacks were joined that are not the same as a whole.
+    /// How many innermost functions join two call stacks that are not the same as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined_by: Option<u32>,
 }

@@ -104,7 +104,7 @@ fn verdict(program: &Program) -> Vec<String> {
             one.metric.label(),
             change_in_words(one),
             one.base_again
-                .map(|_| format!(" plus {OWN} times what two runs of the base differ by"))
+                .map(|_| format!(" plus {OWN} times the difference between two runs of the base"))
                 .unwrap_or_default(),
             place.map(|place| format!("; most by {place}")).unwrap_or_default()
         ));
@@ -149,9 +149,9 @@ fn of_program(program: &Program, prefix: &str) -> Vec<Section> {
 
 fn metrics(program: &Program) -> Option<Table> {
     let measured = program.metrics.iter().any(|one| matches!(one.change, Change::Measured(_)));
-    let note = "Counts are exact. Changes with an interval come from paired runs, so they may differ from the ratio of two columns; all intervals of an \
-                analysis are valid together at 95 %. A limit is broken only if the whole interval lies \
-                beyond it; a limit on a count also has a floor.";
+    let note = "Counts are exact. Changes with an interval come from paired runs, so they may differ from the \
+                ratio of two columns. Intervals are at 95 %, corrected for all comparisons. A limit is broken \
+                only if the whole interval lies beyond it; a limit on a count also has a floor.";
     Table::of(&program.metrics)
         .text("metric", |one| one.metric.label())
         .figure("base", |one| value(one.unit, one.base))

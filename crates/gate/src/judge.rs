@@ -88,7 +88,7 @@ pub enum Remedy {
 }
 
 impl Remedy {
-    /// The option for so many repetitions, which take so many seconds.
+    /// The option for these repetitions, which take these seconds.
     fn option(self, repetitions: f64, seconds: f64) -> String {
         match self {
             Remedy::Budget => format!("--budget {}", option_s(seconds)),

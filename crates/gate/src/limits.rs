@@ -17,7 +17,7 @@ const LARGEST: f64 = 100.0;
 /// A limit on one metric.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
-    /// The share by which it may grow: .01 is 1 %.
+    /// The share that it may grow by: .01 is 1 %.
     pub share: f64,
     /// An absolute growth, in the metric's unit, that never breaks the limit.
     pub floor: f64,

@@ -112,7 +112,7 @@ impl Metric {
         self <= Metric::Exit
     }
 
-    /// The share by which it may grow where the user gives no limit; `None` where it is then shown and not gated.
+    /// The share that it may grow by where the user gives no limit; `None` where it is then shown and not gated.
     pub fn usual_limit(self) -> Option<f64> {
         match self {
             Metric::Instructions => Some(0.005),

@@ -49,9 +49,9 @@ pub fn unseen_memory(metrics: &[MetricFigures]) -> Option<String> {
     let seen = resident.pairs as usize >= FEWEST_PAIRS && resident.low > GROWN && live < GROWN;
     seen.then(|| {
         format!(
-            "peak resident memory grows by at least {}, but most live bytes do not. It may be the program's \
-             own mappings or pools (of Python: PYTHONMALLOC=malloc shows them), caches of the manager, or \
-             memory that is touched now; --limit resident=5% gates on it",
+            "peak resident memory grows by at least {}, but most live bytes do not. Likely causes: mappings or \
+             pools of the program (Python's show with PYTHONMALLOC=malloc), caches of the manager, or memory \
+             that only the new build touches. --limit resident=5% gates on it",
             percent(resident.low - 1.0)
         )
     })

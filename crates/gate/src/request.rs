@@ -12,7 +12,7 @@ use heaptoll_runs::standard_input::StandardInput;
 pub struct Request {
     /// The programs.
     pub programs: Vec<Entry>,
-    /// The commits of which both sides are built; without them both are there.
+    /// The commits that both sides are built of; without them both are there.
     pub refs: Option<Refs>,
     /// Seconds that the timed runs of each program may take; by the length of a run where none were given.
     pub budget_s: Option<f64>,

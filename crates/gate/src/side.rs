@@ -1,4 +1,4 @@
-//! The two sides of a program, found: which command runs in which folder, of which commit.
+//! The two sides of a program, found: the command of each, its folder and its commit.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -22,7 +22,7 @@ use super::site_sums::{self, SiteSums, Sums};
 use super::stack_pair::{PairBuilder, StackPair};
 use heaptoll_command::failure::Failure;
 
-/// Innermost functions by which sites are joined at most that are not the same as a whole.
+/// At most this many innermost functions join sites that are not the same as a whole.
 const INNERMOST: usize = 32;
 /// Functions that the name of a site shows at least.
 const SHOWN: usize = 3;
@@ -31,7 +31,7 @@ const DEEPEST: usize = 12;
 /// Sites of one build above which they are merged by their innermost functions: functions that call each other in any
 /// order, as those of a parser or an interpreter, make a site of each order, and what one of them adds is split over all.
 const MANY: usize = 1000;
-/// So many sites a function are not many: a large program that calls its functions in one order has about one.
+/// This many sites a function are not many: a large program that calls its functions in one order has about one.
 const EACH_FUNCTION: usize = 2;
 
 /// The name of a stack without functions.
@@ -176,7 +176,7 @@ fn stacks(sites: &[Site], paths: &Paths, names: &[String], not_compared: &[Lack]
     pair.finish()
 }
 
-/// File names of executables and libraries of which both recordings have the same build, by the addresses of their code
+/// File names of executables and libraries that are the same build in both recordings, by the addresses of their code
 /// without symbols: of two builds these differ. A library that one recording
 /// alone has needs not be joined; an executable may have another name.
 fn one_build(base: &[PathBuf], new: &[PathBuf]) -> Result<Vec<String>, Failure> {
@@ -210,7 +210,7 @@ fn many(rows: &HashMap<Path, Sums>) -> usize {
     MANY.max(EACH_FUNCTION * functions)
 }
 
-/// The most innermost functions by which the sites of each build are not too [`many`]; `None` where they are as they are.
+/// The most innermost functions that leave the sites of each build not too [`many`]; `None` where they are as they are.
 fn depth(builds: &[&HashMap<Path, Sums>]) -> Option<usize> {
     let limits: Vec<usize> = builds.iter().map(|rows| many(rows)).collect();
     let is_few = |depth: usize| {

@@ -17,7 +17,7 @@ struct Recording {
 enum Call {
     /// Site and bytes; and whether the block is freed at once.
     Allocate(u32, u64, bool),
-    /// The last block that is kept gets so many bytes, by this site.
+    /// The last block that is kept gets these bytes, by this site.
     Resize(u32, u64),
 }
 
@@ -246,7 +246,7 @@ fn a_recording_without_call_stacks_is_refused() {
     assert!(error.contains("has no call stacks"), "{error}");
 }
 
-/// A program of so many functions, each of which allocates by two helpers.
+/// A program of these functions; each allocates by two helpers.
 fn wide(folder: &str, functions: usize) -> Recording {
     let stacks: Vec<String> = (0..functions).map(|at| format!("make < fill < site_{at} < main")).collect();
     let stacks: Vec<&str> = stacks.iter().map(String::as_str).collect();

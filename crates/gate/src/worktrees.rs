@@ -390,7 +390,7 @@ fn build_one(
     ended
 }
 
-/// The variable by which all that a build has started is found: its value is the path of the build's log.
+/// The variable that finds all that a build has started: its value is the path of the build's log.
 const OF_BUILD: &str = "HEAPTOLL_BUILD";
 /// How long the killed may take.
 const ENDING: Duration = Duration::from_secs(2);

@@ -14,7 +14,7 @@ use crate::residency::{Run, State, Walk};
 const MOST_CELLS: u64 = 1536;
 /// Call sites that a cell names.
 const MOST_HOLDERS: usize = 3;
-/// Call sites of which it is kept what was freed around their blocks, and sites of freed blocks of each.
+/// Call sites with a record of what was freed around their blocks, and sites of freed blocks of each.
 const MOST_AROUND: usize = 12;
 
 /// What a picture is made of.

@@ -46,7 +46,7 @@ impl FreedBlocks {
         FreedBlocks { page_size, pages: FxHashMap::default(), halvings: 0, entered: 0 }
     }
 
-    /// One page of so many is followed.
+    /// One page in this many is followed.
     pub fn one_in(&self) -> u64 {
         1 << self.halvings
     }

@@ -54,7 +54,7 @@ impl HeapRanges {
     }
 
     /// The ranges now, in order and disjoint: of `blocks`, in order of address, of `ever`, ranges in which blocks have
-    /// been, and of what was found before, as far as it is in `mappings`.
+    /// been, and the part in `mappings` of what was found before.
     pub fn find(&mut self, mappings: &[Mapping], blocks: &[Block], ever: &[(u64, u64)]) -> Vec<HeapRange> {
         let mut found = Vec::new();
         self.of_blocks(mappings, blocks, &mut found);

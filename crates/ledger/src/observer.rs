@@ -429,7 +429,7 @@ mod tests {
     }
 
     /// Memory of a test's own, all of it written, between guard pages: the kernel merges it with no mapping of another
-    /// test, of which less is resident. It lives as long as the process.
+    /// test that is less resident. It lives as long as the process.
     fn memory() -> &'static [u8] {
         const BYTES: usize = 1 << 20;
         const GUARD: usize = 64 << 10;

@@ -20,7 +20,7 @@ pub struct Picture {
     pub cells: Vec<Cell>,
     /// What was freed around the blocks of the call sites that hold most.
     pub around: Vec<Around>,
-    /// It is known of one page in so many what was freed on it; 0 where it is not known.
+    /// What was freed on it is known of one page in this many; 0 where it is not known.
     pub followed_one_in: u64,
 }
 

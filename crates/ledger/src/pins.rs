@@ -1,4 +1,4 @@
-//! Which call sites pin pages: live blocks that keep pages resident of which other bytes are free.
+//! Which call sites pin pages: live blocks that keep pages with free bytes resident.
 //!
 //! A page with a byte of a live block cannot be given back to the system, so the free bytes of that page are held by its
 //! live blocks. Where all of these were allocated at one call site, the site holds them alone; where there are several

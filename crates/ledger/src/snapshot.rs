@@ -15,7 +15,7 @@ use crate::share::LineBuilder;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Defects {
-    /// Blocks of which some bytes lie in no mapping.
+    /// Blocks with bytes in no mapping.
     pub unmapped_blocks: u64,
     /// Those bytes.
     pub unmapped_bytes: u64,

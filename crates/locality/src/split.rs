@@ -1,31 +1,30 @@
 //! A figure for each accessor.
 
-use heaptoll_reftrace::Owner;
+use heaptoll_reftrace::{Owner, numbered};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whose code made a reference: the owner of the instruction, or the kernel in a system call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Accessor {
-    /// The program.
-    Program = 0,
-    /// A routine of the malloc family.
-    Allocator = 1,
-    /// A collection that the manager announced, but for its sweep.
-    Collector = 2,
-    /// The kernel, in a system call of any of them. Tools that only see instructions do not count these.
-    System = 3,
-    /// The sweep of such a collection, where the manager announces where it begins.
-    Sweeper = 4,
+numbered! {
+    /// Whose code made a reference: the owner of the instruction, or the kernel in a system call.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Accessor {
+        /// The program.
+        Program = 0,
+        /// A routine of the malloc family.
+        Allocator = 1,
+        /// A collection that the manager announced, but for its sweep.
+        Collector = 2,
+        /// The kernel, in a system call of any of them. Tools that only see instructions do not count these.
+        System = 3,
+        /// The sweep of such a collection, where the manager announces where it begins.
+        Sweeper = 4,
+    }
 }
 
 impl Accessor {
     /// Number of accessors.
-    pub const COUNT: usize = 5;
-    /// All, in the order of their numbers.
-    pub const ALL: [Accessor; Accessor::COUNT] =
-        [Accessor::Program, Accessor::Allocator, Accessor::Collector, Accessor::System, Accessor::Sweeper];
+    pub const COUNT: usize = Accessor::ALL.len();
 
     /// The name in output.
     pub fn name(self) -> &'static str {

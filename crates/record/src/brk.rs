@@ -16,7 +16,7 @@ const LEAST_TOP: u64 = 32;
 /// Usable bytes of a block that lie in the next chunk.
 const SHARED: u64 = 8;
 
-/// The segment as far as it follows from the blocks.
+/// What the blocks show of the segment.
 #[derive(Debug, Default)]
 pub struct Brk {
     /// First address of a page in which the lowest block lies; 0 before the first.

@@ -60,7 +60,7 @@ fn parse_memory(status: &str) -> Option<Memory> {
     found.then_some(memory)
 }
 
-/// Adds up its anonymous mappings, the brk segment among them, of which `holds` is true, bytes.
+/// Adds up those of its anonymous mappings, the brk segment among them, that `holds` is true for; bytes.
 ///
 /// The kernel gives `maps` a page at a time and lets the program run in between: a block that `mremap` moves upwards is
 /// counted twice. So the file is read twice, and the smaller sum counts.

@@ -22,7 +22,7 @@ pub enum Children {
 pub struct Manager {
     /// Its name, for the trace. `glibc` when nothing is preloaded for it.
     pub name: String,
-    /// Its version, as far as known.
+    /// Its version, where known.
     pub version: String,
     /// Whether it collects garbage: frees may then do nothing.
     pub collector: bool,
@@ -53,7 +53,7 @@ impl Manager {
     }
 }
 
-/// What is recorded of a program, and of which of its processes.
+/// What is recorded of a program, and which of its processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordingOptions {
     /// Whether to record call stacks.

@@ -234,7 +234,7 @@ fn at(facts: &mut Vec<ObjectFacts>, slot: u32) -> &mut ObjectFacts {
     &mut facts[index]
 }
 
-/// A call of which only the thread is known.
+/// A call with nothing known but its thread.
 fn nothing(thread: u32, latency_ns: u32) -> Allocation {
     Allocation { kind: EventKind::Foreign, thread, size: 0, usable: 0, align_log2: 0, site: 0, latency_ns }
 }

@@ -14,7 +14,7 @@ const INTERVAL_NS: u64 = 5_000_000;
 const LONGEST_NS: u64 = 1_000_000_000;
 /// Files that are named in warnings.
 const SHOWN: usize = 6;
-/// Files that never registered of which the names are kept: these come from shared memory.
+/// How many names of files that never registered are kept: these come from shared memory.
 const KEPT: usize = 1000;
 /// Generations of such processes that are searched.
 const DEPTH: usize = 8;
@@ -301,7 +301,7 @@ mod tests {
         assert!(matches!(&warnings[..], [one] if one.contains("sleep was started without")), "{warnings:?}");
     }
 
-    /// Before, the message had two guesses, of which neither was the reason.
+    /// Before, the message had two guesses, and neither was the reason.
     #[test]
     fn a_setting_of_the_command_that_displaces_the_layer_is_named_with_what_to_type() {
         let command = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();

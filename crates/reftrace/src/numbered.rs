@@ -1,5 +1,7 @@
-//! Enums whose values are numbers in words, declared once: all of their values, and the value of a number.
+//! Enums whose values are numbers, in words or as indices, declared once: all of their values, and the value of a number.
 
+/// Declares such an enum.
+#[macro_export]
 macro_rules! numbered {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$what:meta])* $value:ident = $number:literal,)+ }) => {
         $(#[$about])*

@@ -14,7 +14,7 @@ use crate::job::Repetition;
 pub struct Drift {
     /// By repetition; medians over the runs.
     pub repetitions: Vec<Repetition>,
-    /// Bytes by which the peak grows a repetition, over the second half of them (Theil and Sen's median of slopes).
+    /// Growth of the peak in a repetition, bytes, over the second half of them (Theil and Sen's median of slopes).
     pub slope_bytes: f64,
     /// The error of the kernel's marks, bytes: smaller changes mean nothing.
     pub resolution_bytes: u64,

@@ -28,11 +28,11 @@ pub struct Flattening {
     pub order: Order,
     /// Copies of the trace, interleaved.
     pub copies: u32,
-    /// Events of one copy by which the next one lags.
+    /// Events that a copy lags behind the one before.
     pub lag: u64,
     /// Events between two marks.
     pub mark_every: u64,
-    /// In place of these: marks after so many events of the trace, those that are left out counted; in order. Then slots
+    /// In place of these: marks after these events of the trace, those that are left out counted; in order. Then slots
     /// are those of the trace. Only of one copy in exact order.
     pub mark_after: Option<Vec<u64>>,
     /// Most bytes of the program that are kept in memory; more go to the temporary folder.

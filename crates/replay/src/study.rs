@@ -52,11 +52,11 @@ pub struct Request {
 pub trait Progress {
     /// A step begins that takes some time.
     fn message(&mut self, what: &str);
-    /// So many runs are to be made, of so many calls each; one under the manager that does nothing takes this long.
+    /// `runs` runs are to be made, of `calls` calls each; one under the manager that does nothing takes this long.
     fn begins(&mut self, runs: usize, calls: u64, one: Duration);
     /// A run is over.
     fn ran(&mut self, done: usize, of: usize);
-    /// Each manager was run once in each pass, in this time; so many runs are left.
+    /// Each manager was run once in each pass, in this time; `left` runs are left.
     fn first_round(&mut self, took: Duration, done: usize, left: usize);
 }
 

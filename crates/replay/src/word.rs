@@ -26,7 +26,7 @@ pub enum Code {
     Pass = 7,
     /// Start the thread in the slot bits.
     Start = 8,
-    /// A place to sample the process, when so many of these have gone by.
+    /// A place to sample the process, when this many of these have gone by.
     Mark = 9,
 }
 

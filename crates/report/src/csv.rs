@@ -15,7 +15,7 @@ pub fn write(experiment: &Experiment, out: impl Write) -> Result<(), ReportError
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(exported().map(|(name, _)| name)).map_err(failed)?;
     for row in &experiment.observations {
-        let cells = exported().map(|(_, column)| match (column.get)(row) {
+        let cells = exported().map(|(_, column)| match column.cell(experiment, row) {
             Value::Missing => String::new(),
             Value::Integer(value) => value.to_string(),
             // Shortest text that reads back as the same number.
@@ -43,6 +43,8 @@ fn failed(error: csv::Error) -> ReportError {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_experiment::varied::Varied;
+
     use super::*;
     use crate::testing::{Shape, experiment};
 
@@ -65,6 +67,29 @@ mod tests {
             lines += 1;
         }
         assert_eq!(lines, experiment.observations.len());
+    }
+
+    #[test]
+    fn a_varied_setting_has_columns_which_are_empty_in_rows_of_other_stacks() {
+        let (mut experiment, _) = experiment(Shape::Single);
+        let (manager, setting) = ("jemalloc".to_owned(), "dirty_decay_ms".to_owned());
+        for stack in experiment.stacks.iter_mut().filter(|stack| stack.name == "snmalloc") {
+            let (manager, setting) = (manager.clone(), setting.clone());
+            stack.varied = Some(Varied { manager, setting, value: "-1".into(), at: -1 });
+        }
+        let mut bytes = Vec::new();
+        write(&experiment, &mut bytes).unwrap();
+        let mut reader = csv::Reader::from_reader(&bytes[..]);
+        let header = reader.headers().unwrap().clone();
+        let mut counts = [0, 0];
+        for record in reader.records().map(Result::unwrap) {
+            let of = |name: &str| header.iter().zip(&record).find(|(title, _)| *title == name).unwrap().1;
+            let is_varied = of("stack") == "snmalloc";
+            let expected = if is_varied { [&manager[..], &setting[..], "-1"] } else { [""; 3] };
+            assert_eq!(["varied_manager", "varied_setting", "varied_at"].map(of), expected);
+            counts[usize::from(is_varied)] += 1;
+        }
+        assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
     }
 
     #[test]

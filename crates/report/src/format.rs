@@ -111,7 +111,7 @@ pub fn in_unit(metric: Metric, value: f64) -> String {
 
 /// A time of day in UTC, `2026-11-21 09:06 UTC`.
 pub fn date(unix_s: f64) -> String {
-    // The end of the year 9999, which is as far as RFC 3339 goes.
+    // The end of the year 9999: RFC 3339 ends there.
     const LAST: f64 = 253_402_300_799.0;
     if !(0.0..=LAST).contains(&unix_s) {
         return NONE.to_owned();

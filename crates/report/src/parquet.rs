@@ -41,7 +41,7 @@ fn encode(experiment: &Experiment) -> Result<Vec<u8>, ParquetError> {
     for rows in experiment.observations.chunks(GROUP_ROWS) {
         let mut group = writer.next_row_group()?;
         for (name, column) in exported() {
-            let cells: Vec<Value> = rows.iter().map(column.get).collect();
+            let cells: Vec<Value> = rows.iter().map(|row| column.cell(experiment, row)).collect();
             let mut target = group
                 .next_column()?
                 .ok_or_else(|| ParquetError::General(format!("the schema lacks {name}")))?;
@@ -142,7 +142,7 @@ mod tests {
                         Field::Str(value) => Value::Text(value.clone()),
                         other => panic!("{name}: {other:?}"),
                     };
-                    assert_eq!(value, (column.get)(observation), "{name}");
+                    assert_eq!(value, column.cell(&experiment, observation), "{name}");
                 }
                 rows += 1;
             }

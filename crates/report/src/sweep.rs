@@ -108,7 +108,7 @@ pub fn sentence(subject: &str, last: &str, none: &str, places: &[(String, Ratios
         })
     };
     let from = match (reach(|ratios| ratios.cpu), reach(|ratios| ratios.peak_rss)) {
-        (None, None) => format!("{none} takes measurably more of either"),
+        (None, None) => format!("{none} costs measurably more CPU or memory"),
         (Some(cpu), None) => format!("costs CPU {cpu}; no extra memory detected"),
         (None, Some(memory)) => format!("costs memory {memory}; no extra CPU detected"),
         (Some(cpu), Some(memory)) => format!("costs CPU {cpu}, and memory {memory}"),
@@ -132,5 +132,6 @@ mod tests {
         assert!(shown(&falling).contains("costs CPU at 64K to 128K;"), "{}", shown(&falling));
         assert!(shown(&falling[1..]).contains("costs CPU at 128K;"));
         assert!(shown(&falling[..2]).contains("costs CPU from 64K upwards;"));
+        assert!(shown(&falling[2..]).ends_with("; no value costs measurably more CPU or memory."));
     }
 }

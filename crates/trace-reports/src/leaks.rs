@@ -28,7 +28,7 @@ mod suppressions;
 /// What is requested of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct LeaksRequest {
-    /// Frames of the program's own code by which call stacks are distinguished.
+    /// Frames of the program's own code that distinguish call stacks.
     pub frames: usize,
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,

@@ -247,7 +247,7 @@ impl Findings {
 /// A sentence that names whose memory of one kind is, and a section of it.
 type Kind = (Option<String>, Option<Section>);
 
-/// The kinds of memory that have owners, as far as a snapshot shows these.
+/// The kinds of memory whose owners a snapshot shows.
 fn kinds(
     ledger: &Ledger,
     top: &Snapshot,

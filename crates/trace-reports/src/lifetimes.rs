@@ -23,7 +23,7 @@ mod verdict;
 pub struct LifetimesRequest {
     /// What objects are grouped by.
     pub by: By,
-    /// Frames of the program's own code by which call stacks are distinguished.
+    /// Frames of the program's own code that distinguish call stacks.
     pub frames: usize,
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,

@@ -13,7 +13,7 @@ use heaptoll_reftrace_host::Options;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::findings::{Ending, Findings};
-use heaptoll_runs::traced::{self, Cell, JudgedRun, Made, execute, plan};
+use heaptoll_runs::traced::{self, Cell, JudgedRun, execute, plan};
 
 pub use figures::{ExactDragFigures, ImageTotals, Program, Row};
 
@@ -26,7 +26,7 @@ const FRAMES: u32 = 12;
 pub struct ExactDragRequest {
     /// Programs, managers and limits.
     pub traced: traced::Request,
-    /// The clock by which sites are sorted, and that of tables and charts; the figures have both.
+    /// The clock that sorts sites, and that of tables and charts; the figures have both.
     pub clock: Clock,
     /// Whether call sites are recorded.
     pub sites: bool,
@@ -58,7 +58,7 @@ pub fn run(request: &ExactDragRequest, context: &Context) -> Result<Findings<Exa
         complete: executed.ending != Ending::Interrupted,
         pinned: request.traced.pin,
         clock,
-        programs: executed.programs(program),
+        programs: executed.programs(|made| Program::of(made, |rows| document::differs(rows, clock))),
     };
     let document = document::document(&figures);
     Ok(executed.findings(figures, vec![], document))
@@ -75,35 +75,16 @@ fn collects(cell: &Cell, known: &[Manager]) -> bool {
 
 /// The figures of one run.
 fn row(cell: &Cell, run: JudgedRun<Drag>, options: FigureOptions) -> Row {
-    let mut row = Row {
-        manager: cell.stack.name.clone(),
-        version: cell.stack.version.clone(),
-        problem: run.problem(),
-        image: Some(run.image()),
-        warnings: run.remarks,
-        ..Row::default()
-    };
+    let mut row = Row::of(cell, &run);
     let mut together = ImageTotals::default();
     for (at, image) in run.traced.images.into_iter().enumerate() {
         let (figures, stacks) = image.sink.figures_and_stacks(options);
         together.add(&figures);
         if at == run.main {
             row.figures = Some(figures);
-            row.stacks = stacks;
+            row.more.stacks = stacks;
         }
     }
     row.all_images = (together.images > 1).then_some(together);
     row
-}
-
-/// A program: its runs, then what was refused.
-fn program(made: Made<Row>) -> Program {
-    let refused = made.refused.into_iter();
-    let refused = refused.map(|(manager, why)| Row { manager, problem: Some(why), ..Row::default() });
-    Program {
-        program: made.program.name.clone(),
-        command: made.program.command.clone(),
-        baseline: made.baseline.to_owned(),
-        managers: made.rows.into_iter().chain(refused).collect(),
-    }
 }

@@ -18,7 +18,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_runs::findings::{Ending, Findings};
 use heaptoll_runs::traced::{self, Cell, JudgedRun, execute, plan};
 
-pub use figures::{Disagreement, ExactInstructionsFigures, FunctionFigures, ImageTotals, Program, Row};
+pub use figures::{Disagreement, ExactInstructionsFigures, FunctionFigures, ImageTotals, Program, Row, Runs};
 
 schemars::labelled!(ExactInstructionsFigures, "heaptoll-instructions/1");
 
@@ -65,20 +65,10 @@ fn row(cell: &Cell, run: JudgedRun<Costs>) -> (Row, traced::Figures) {
     let figures = main.sink.figures(main.totals);
     let heap_high_water_bytes = Some(figures.heap.high_water_bytes);
     let objects = main.routine_objects.iter();
-    let row = Row {
-        manager: cell.stack.name.clone(),
-        version: cell.stack.version.clone(),
-        problem: run.problem(),
-        image: Some(run.image()),
-        figures: Some(figures),
-        all_images,
-        runs: 1,
-        routine_objects: objects
-            .map(|(routine, object)| (routine.name().to_owned(), object.clone()))
-            .collect(),
-        functions: functions::of_run(traced),
-        warnings: run.remarks,
-        ..Row::default()
-    };
+    let routine_objects =
+        objects.map(|(routine, object)| (routine.name().to_owned(), object.clone())).collect();
+    let functions = functions::of_run(traced);
+    let more = Runs { runs: 1, routine_objects, functions, ..Runs::default() };
+    let row = Row { figures: Some(figures), all_images, more, ..Row::of(cell, &run) };
     (row, traced::Figures { heap_high_water_bytes, ..traced::Figures::default() })
 }

@@ -3,4 +3,5 @@
 pub mod drag;
 pub mod instructions;
 pub mod locality;
+mod rows;
 pub mod simulated_machine;

@@ -60,7 +60,7 @@ pub struct ExactLocalityRequest {
     pub sampling: Option<Sampling>,
     /// Whether the program's references are also simulated alone.
     pub alone: Alone,
-    /// Working sets over windows of so many references of the program; as short as can be drawn without it.
+    /// Working sets over windows of this many references of the program; as short as can be drawn without it.
     pub window: Option<u64>,
     /// Bytes that the simulators of one process may take; what comes after is only counted.
     pub memory_limit_bytes: u64,

@@ -49,7 +49,7 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// A figure of a column that holds large and small ones, three digits as far as four decimals: `312`, `31.2`, `0.0312`,
+/// A figure of a column that holds large and small ones, three digits, up to four decimals: `312`, `31.2`, `0.0312`,
 /// `0.0010`. What is not nothing is not shown as nothing: `< 0.001`.
 pub fn small(value: f64) -> String {
     match value.abs() {

@@ -8,7 +8,7 @@ use clap::Args;
 use heaptoll_command::failure::Failure;
 use heaptoll_compare::comparative::{ALL, Comparable};
 use heaptoll_compare::diff::experiments::is_experiment;
-use heaptoll_compare::diff::{self, DiffRequest};
+use heaptoll_compare::diff::{self, DiffRequest, JsonFile};
 use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
@@ -82,15 +82,18 @@ pub fn run(arguments: &Arguments, known: &[Comparable]) -> Result<u8, Failure> {
         return experiments::run(base, new, arguments.anyway, &arguments.outputs);
     }
     if let Some((base, new)) = both_json(arguments)? {
-        if let Some(figures) = diff::facts::measure(base, new, known)? {
+        let (base, new) = (JsonFile::read(base)?, JsonFile::read(new)?);
+        let command = base.command(known);
+        if let Some(command) = command.filter(|command| !diff::counts::takes(command)) {
+            let figures = diff::facts::measure(&base, &new, command)?;
             let document = diff::facts::document(&figures, &again(arguments), known);
             return arguments.outputs.deliver(&document, &figures);
         }
         // The laboratory knows more commands.
-        if diff::facts::command(base, known)?.is_none() {
+        if command.is_none() {
             laboratory::instead(&std::env::args_os().collect::<Vec<_>>())?;
         }
-        let figures = diff::counts::measure(base, new)?;
+        let figures = diff::counts::measure(&base, &new)?;
         let document = diff::counts::document(&figures, &again(arguments));
         return arguments.outputs.deliver(&document, &figures);
     }

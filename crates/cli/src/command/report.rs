@@ -76,7 +76,7 @@ impl Command for Arguments {
     }
 }
 
-/// An experiment that was measured in shards, of which there may be a million rows: without all of them in memory.
+/// An experiment that was measured in shards, perhaps a million rows: without all of them in memory.
 fn show_sharded(reader: &Reader, arguments: &Arguments) -> Result<u8, Failure> {
     let pages = &arguments.outputs.pages;
     let document = merged::document(reader, (&arguments.extras).into(), pages.html.is_some())?;

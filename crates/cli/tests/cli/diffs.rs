@@ -118,7 +118,7 @@ fn what_cannot_be_compared_is_refused() {
     refused(&["diff", trace, "/nowhere"], "/nowhere");
 }
 
-/// Counts the instructions of a program whose `hot` runs so many rounds; returns the JSON file.
+/// Counts the instructions of a program whose `hot` runs `rounds` times; returns the JSON file.
 fn counted(fixture: &Fixture, name: &str, rounds: usize) -> String {
     let source = format!(
         "static volatile int sum;\n__attribute__((noinline)) static void hot(void) {{ for (int at = 0; at < {rounds}; at++) \

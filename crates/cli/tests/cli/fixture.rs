@@ -438,7 +438,7 @@ pub fn git(folder: &Path, words: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).trim().to_owned()
 }
 
-/// A program in C that retains so many bytes in blocks of 256 and drops as much again, and reports a failed allocation.
+/// A program in C that retains these bytes in blocks of 256 and drops as much again, and reports a failed allocation.
 /// `first` is done before.
 pub fn retains(bytes: u64, first: &str) -> String {
     format!(

@@ -8,7 +8,7 @@ use heaptoll_gate::sites;
 
 use crate::fixture::{CommandOutput, Fixture, git, read_json};
 
-/// Allocates 20,000 times at `term`, of which one block in 10,000 leaks; holds 1,000 blocks of `node` at the end, 2 %
+/// Allocates 20,000 times at `term` and leaks one block in 10,000; holds 1,000 blocks of `node` at the end, 2 %
 /// larger in the new build; and executes 1 % more in `hot`.
 const PROGRAM: &str = r#"
     static void *kept[1000];
@@ -140,7 +140,7 @@ fn of_gitlab(file: &str) -> String {
     script.lines().map_while(|line| line.strip_prefix("    - ")).collect::<Vec<_>>().join("\n")
 }
 
-/// Commits a program that does so many rounds, and returns the commit.
+/// Commits a program that does these rounds, and returns the commit.
 fn commit(repository: &Path, rounds: usize, message: &str) -> String {
     let source = format!(
         "#include <stdio.h>\nint main(void) {{ int sum = 0; for (volatile int i = 0; i < {rounds}; i++) sum += i; puts(\"done\"); return 0 * sum; }} // {message}\n"

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::fixture::{Fixture, UNOPTIMISED, read_json};
 
-/// Every site allocates in turn, with a survivor of `log_audit` between every 30 of them, until so many blocks of 240
-/// bytes in the mean are live; then all is freed but the survivors.
+/// Every site allocates in turn, with a survivor of `log_audit` between every 30 of them, until this many blocks of
+/// 240 bytes in the mean are live; then all is freed but the survivors.
 fn planted(sites: usize, blocks: usize) -> String {
     let rounds = blocks / sites;
     let mut source = format!(

@@ -325,7 +325,7 @@ const SERVICE: &str = "int main(int c, char **v) { for (int i = 0; i < 200; i++)
     int runs = open(v[1], O_CREAT | O_WRONLY | O_APPEND, 0644); if (write(runs, \"x\", 1) != 1) return 1; \
     if (lseek(runs, 0, SEEK_END) < atol(v[2])) return 0; for (;;) pause(); }";
 
-/// Interrupts a command as a terminal would, in each of so many runs of the program, and returns what it showed. Of two
+/// Interrupts a command as a terminal would, in each of these runs of the program, and returns what it showed. Of two
 /// runs the first is without the tracer, in a session of its own.
 fn interrupted(options: &[&str], all: u64) -> crate::fixture::CommandOutput {
     let fixture = Fixture::new();

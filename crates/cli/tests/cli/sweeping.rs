@@ -225,7 +225,7 @@ fn a_collection_before_each_allocation_loses_nothing() {
     }
 }
 
-/// usage: limit BYTES. Holds so many bytes in blocks of 100, drops as many again, and prints whether all were
+/// usage: limit BYTES. Holds these bytes in blocks of 100, drops as many again, and prints whether all were
 /// allocated.
 const LIMIT: &str = r#"
 #include <errno.h>

@@ -128,13 +128,13 @@ fn largest(figures: &ChooseFigures) -> Option<(&Finalist, &'static str, &Interva
     gains(figures).min_by(|a, b| a.2.ratio.total_cmp(&b.2.ratio))
 }
 
-/// That no finalist certainly saves the floor of what is wanted most: `No finalist certainly takes 2.0 % less memory`.
+/// That no finalist certainly saves the floor of what is wanted most: `No finalist certainly saves 2.0 % of memory`.
 fn unimproved(figures: &ChooseFigures) -> Option<String> {
     let (wanted, _) = figures.finalists.first()?.preferred(figures.preference)?;
     let is_improved =
         |(_, noun, gain): (&Finalist, &str, &Interval)| noun == wanted && gain.ratio <= 1.0 - figures.floor;
     let floor = rounded_percent(figures.floor);
-    (!gains(figures).any(is_improved)).then(|| format!("No finalist certainly takes {floor} less {wanted}"))
+    (!gains(figures).any(is_improved)).then(|| format!("No finalist certainly saves {floor} of {wanted}"))
 }
 
 /// The largest certain saving of all finalists, where it is below the floor.
@@ -173,7 +173,7 @@ fn no_answer(figures: &ChooseFigures) -> String {
     };
     if figures.finalists.iter().all(is_worse) {
         return format!(
-            "Keep {}: in fresh runs {} did certainly worse by what is wanted.",
+            "Keep {}: {} certainly did worse in fresh runs.",
             figures.baseline,
             and_list(&others)
         );
@@ -197,8 +197,8 @@ fn no_answer(figures: &ChooseFigures) -> String {
         );
     }
     format!(
-        "Keep {}: in fresh runs none of the best candidates of the search ({}) is better for certain. More \
-         repetitions (-n) detect smaller differences.",
+        "Keep {}: none of the search's best candidates ({}) is certainly better in fresh runs. More repetitions \
+         (-n) detect smaller differences.",
         figures.baseline,
         and_list(&others)
     )
@@ -315,7 +315,7 @@ mod tests {
         );
         assert_eq!(fresh_runs(&figures).rows[1][2], "0.997 (0.994–0.999)");
         let text = no_answer(&of(vec![worse("a"), worse("b")]));
-        assert!(text.contains("a and b did certainly worse") && !text.contains("-n"), "{text}");
+        assert!(text.contains("a and b certainly did worse") && !text.contains("-n"), "{text}");
         let unsure = Finalist { cpu: interval(1.0, 0.97, 1.03), memory: None, ..tiny };
         assert!(no_answer(&of(vec![worse("a"), unsure.clone()])).contains("More repetitions (-n)"));
         let narrow = Finalist { cpu: interval(1.0, 0.99, 1.01), ..unsure };
@@ -341,7 +341,7 @@ mod tests {
         };
         let first =
             |figures: &ChooseFigures| section(figures, &Places::at(Path::new("/none"))).text.swap_remove(0);
-        let none = "No finalist certainly takes 2.0 % less memory";
+        let none = "No finalist certainly saves 2.0 % of memory";
         assert_eq!(
             first(&of(fast.clone(), "fast", Preference::Memory)),
             format!(

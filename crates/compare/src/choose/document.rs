@@ -67,8 +67,8 @@ fn facts(figures: &ChooseFigures, experiment: &Experiment) -> Vec<(String, Strin
         fact(
             "search",
             format!(
-                "{} candidates in {}, each compared with {} in the same repetitions; as many repetitions as \
-                 the fresh runs for all would take {}",
+                "{} candidates in {}, each compared with {} in the same repetitions. Fresh runs of all candidates \
+                 would take {}",
                 figures.candidates.len(),
                 plural(figures.search_runs as usize, "run"),
                 figures.baseline,

@@ -29,7 +29,7 @@ pub struct ChooseFigures {
     pub choice: String,
     /// Fresh runs of the finalists and of the baseline.
     pub finalists: Vec<Finalist>,
-    /// The search, the best first. Its figures are of few runs, of which the lucky ones were kept: they are no prices.
+    /// The search, the best first. Its figures are of few runs, and the lucky ones were kept: they are no prices.
     pub candidates: Vec<Candidate>,
     /// The first finalist over the second by what is wanted: above 1 it is worse. None of fewer than two.
     pub between_finalists: Option<Interval>,
@@ -158,7 +158,7 @@ fn finalist(
     found
 }
 
-/// The stack to recommend: the best whose score is below the baseline's, and of which a difference in the better
+/// The stack to recommend: the best whose score is below the baseline's, and whose difference in the better
 /// direction is certain and reaches the floor; otherwise the baseline. First come those whose preferred figure is
 /// certainly better, then those whose weighted mean is, and whose preferred figure is not worse by the floor.
 pub(super) fn best(

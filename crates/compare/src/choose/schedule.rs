@@ -2,9 +2,9 @@
 //! in as many repetitions as the fresh runs. Each round has an equal part of what is left, and no candidate is let go on
 //! a single run.
 
-/// Of the runs of a full search, the search takes one in so many.
+/// The search takes one in this many runs of a full search.
 const SHARE: u64 = 10;
-/// Of so many candidates of a round, one goes on.
+/// Of this many candidates of a round, one goes on.
 const DROPPED: usize = 3;
 /// Fewest repetitions of a candidate.
 const FEWEST: u32 = 2;
@@ -19,7 +19,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// For so many candidates besides the baseline, of which so many are measured afresh in so many repetitions.
+    /// For these candidates besides the baseline; the finalists are measured afresh in these repetitions.
     pub fn new(candidates: usize, finalists: usize, repetitions: u32) -> Schedule {
         let full = (candidates as u64 + 1) * u64::from(repetitions);
         Schedule { finalists, runs_left: full / SHARE, most: repetitions, made: 0 }

@@ -1,4 +1,4 @@
-//! The search: rounds of all candidates that are left, of which the better third goes on.
+//! The search: rounds of all candidates that are left; the better third goes on.
 //!
 //! All rounds are one experiment. So each candidate is proved once, and its ratios are of all its repetitions.
 

@@ -31,7 +31,7 @@ pub struct Soak {
     pub loads: u64,
     /// Seconds and resident bytes after loads: means of neighbours where there were more than 120.
     pub memory: Vec<(f64, f64)>,
-    /// Bytes an hour by which the memory grew over the second half; none of fewer than 20 points.
+    /// Growth of the memory over the second half, bytes an hour; none of fewer than 20 points.
     pub growth: Option<Growth>,
     /// Median of its loads' 99th percentiles, ms, where they report it.
     pub p99_ms: Option<f64>,

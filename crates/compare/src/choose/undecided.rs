@@ -11,7 +11,7 @@ use super::figures::{Candidate, ChooseFigures, Finalist};
 
 /// Candidates with a score within this of a finalist's are named, and those with a run that was better than a finalist.
 const NEAR: f64 = 0.01;
-/// So many are named.
+/// At most this many are named.
 const NAMED: usize = 6;
 
 /// The section; without a title where all was decided.

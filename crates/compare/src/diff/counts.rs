@@ -7,11 +7,13 @@ pub use document::document;
 pub use figures::{DiffCountsFigures, Pair, Routine};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign;
-use heaptoll_command::labelled;
+use heaptoll_command::labelled::{self, Labelled};
 use heaptoll_gate::functions::{self, Of};
 use heaptoll_traced::instructions::{self, Program, Row};
 
+use super::JsonFile;
 use super::joined::joined;
+use crate::comparative::Comparable;
 
 mod document;
 mod figures;
@@ -27,17 +29,22 @@ pub fn is_json(path: &Path) -> bool {
     begins && foreign::kind(path).is_none()
 }
 
+/// Whether a command's results are compared here, by function.
+pub fn takes(command: &Comparable) -> bool {
+    command.schema == instructions::ExactInstructionsFigures::SCHEMA
+}
+
 /// Compares two files of `heaptoll exact instructions`.
 ///
 /// # Errors
-/// One cannot be read or is something else; they have no program in common; a file has no functions.
-pub fn measure(base: &Path, new: &Path) -> Result<DiffCountsFigures, Failure> {
-    let read = |path| super::read(path, labelled::read::<instructions::ExactInstructionsFigures>);
+/// One is something else; they have no program in common; a file has no functions.
+pub fn measure(base: &JsonFile, new: &JsonFile) -> Result<DiffCountsFigures, Failure> {
+    let read = |file: &JsonFile| file.parse(labelled::read::<instructions::ExactInstructionsFigures>);
     let [before, after]: [instructions::ExactInstructionsFigures; 2] = [read(base)?, read(new)?];
     let mut warnings: Vec<String> = [(base, &before), (new, &after)]
         .into_iter()
         .filter(|(_, figures)| !figures.complete)
-        .map(|(path, _)| format!("{}: not all runs were made", path.display()))
+        .map(|(file, _)| format!("{}: not all runs were made", file.name()))
         .collect();
     let mut pairs = Vec::new();
     for (base, new) in joined(&before.programs, &after.programs, |one| &one.program, "program", &mut warnings)
@@ -50,29 +57,24 @@ pub fn measure(base: &Path, new: &Path) -> Result<DiffCountsFigures, Failure> {
     if pairs.is_empty() {
         return Err(Failure::Usage(format!(
             "{} and {} have no program under one manager in common: compare counts of one program, or of one manager",
-            base.display(),
-            new.display()
+            base.name(),
+            new.name()
         )));
     }
-    Ok(DiffCountsFigures {
-        base: base.display().to_string(),
-        new: new.display().to_string(),
-        pairs,
-        warnings,
-    })
+    Ok(DiffCountsFigures { base: base.name(), new: new.name(), pairs, warnings })
 }
 
 fn pair(program: &Program, base: &Row, new: &Row, warnings: &mut Vec<String>) -> Result<Pair, Failure> {
     for (row, which) in [(base, "first"), (new, "second")] {
         let name = format!("{} under {} in the {which} file", program.program, row.manager);
         warnings.extend(row.problem.iter().map(|problem| format!("{name}: {problem}")));
-        if row.functions.is_empty() {
+        if row.more.functions.is_empty() {
             return Err(Failure::Usage(format!(
                 "{name} has no instructions by function: count them again by heaptoll exact instructions --json"
             )));
         }
     }
-    let counts = [base, new].map(|row| instructions::functions::counts(&row.functions));
+    let counts = [base, new].map(|row| instructions::functions::counts(&row.more.functions));
     let differences = |of| functions::differences(of, &counts[0], &counts[1], None);
     Ok(Pair {
         program: program.program.clone(),

@@ -12,6 +12,7 @@ use heaptoll_report::json::{self, ExperimentFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::JsonFile;
 use super::counts::is_json;
 
 schemars::labelled!(DiffExperimentsFigures, "heaptoll-diff-experiments/1");
@@ -43,8 +44,7 @@ pub fn is_experiment(path: &Path) -> bool {
 /// It cannot be read, or is something else.
 pub fn read(path: &Path) -> Result<Experiment, Failure> {
     if is_json(path) {
-        let file = super::read(path, labelled::read::<ExperimentFile>)?;
-        return Ok(file.experiment);
+        return Ok(JsonFile::read(path)?.parse(labelled::read::<ExperimentFile>)?.experiment);
     }
     Ok(Store::read(path)?)
 }

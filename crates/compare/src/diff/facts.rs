@@ -1,53 +1,36 @@
 //! Two results of one command compared, by the facts that both have.
 
 use std::cmp::Reverse;
-use std::path::Path;
 
 use heaptoll_command::failure::Failure;
-use heaptoll_command::labelled::Unreadable;
 use heaptoll_facts::{Fact, Facts, Known, Value};
-use schemars::Labelled;
 
+use super::JsonFile;
 use super::joined::joined;
 use crate::comparative::Comparable;
 pub use document::document;
 pub use figures::{DiffFactsFigures, Row};
-use heaptoll_traced::instructions;
 
 mod document;
 mod figures;
 
 schemars::labelled!(DiffFactsFigures, "heaptoll-diff-facts/1");
 
-/// Compares two files of one command; none where the first is of none of `all`. Counts of instructions are compared by
-/// function.
+/// Compares two files of this command.
 ///
 /// # Errors
-/// One cannot be read, or is of another command; they have nothing in common.
-pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<DiffFactsFigures>, Failure> {
-    let Some(command) =
-        command(base, all)?.filter(|known| known.schema != instructions::ExactInstructionsFigures::SCHEMA)
-    else {
-        return Ok(None);
-    };
-    let read = |path: &Path| super::read(path, |text| command.facts(text));
+/// One is of another command; they have nothing in common.
+pub fn measure(base: &JsonFile, new: &JsonFile, command: &Comparable) -> Result<DiffFactsFigures, Failure> {
+    let read = |file: &JsonFile| file.parse(|text| command.facts(text));
     let (before, after) = (read(base)?, read(new)?);
-    let names = [base, new].map(|path| path.display().to_string());
+    let names = [base, new].map(JsonFile::name);
     let mut warnings: Vec<String> = names.iter().zip([&before, &after]).flat_map(remarks).collect();
     let rows = compare(&before.measured, &after.measured, &mut warnings);
     let [base, new] = names;
     if rows.is_empty() {
         return Err(Failure::NothingToCompare(format!("{base} and {new} have no figure in common")));
     }
-    Ok(Some(DiffFactsFigures { command: command.name.into(), base, new, rows, warnings }))
-}
-
-/// The command that wrote a file; none where it is none of `all`.
-///
-/// # Errors
-/// It cannot be read.
-pub fn command<'a>(path: &Path, all: &'a [Comparable]) -> Result<Option<&'a Comparable>, Failure> {
-    super::read(path, |text| Ok::<_, Unreadable>(Comparable::of_text(all, text)))
+    Ok(DiffFactsFigures { command: command.name.into(), base, new, rows, warnings })
 }
 
 /// What a result says of itself.

@@ -13,6 +13,7 @@ use heaptoll_launcher::{Thp, slice};
 
 use super::heaps::{self, Heaps};
 use super::request::RunRequest;
+use super::vary::Stacks;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::beginning::{self, Beginning};
@@ -125,7 +126,7 @@ fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
 }
 
 /// The managers of the run, the baseline first, with the stacks of those that were named whose setting varies, and what
-/// varies of which stack.
+/// varies, by stack.
 fn choose_managers(
     request: &RunRequest,
     known: &[Manager],
@@ -136,7 +137,11 @@ fn choose_managers(
     let Some(vary) = &request.vary else { return Ok((managers, BTreeMap::new())) };
     let named = manager::choose(known, request.manager.iter().map(String::as_str))?;
     let is_named = |one: &Manager| named.is_empty() || named.iter().any(|other| other.name == one.name);
-    Ok(vary.stacks(known, managers, is_named)?)
+    let Stacks { managers, varied, without } = vary.stacks(known, managers, is_named)?;
+    for (name, reason) in without {
+        context.messages.note(&format!("--vary does not apply to {name}: {reason}"));
+    }
+    Ok((managers, varied))
 }
 
 /// What the request names one by one.

@@ -24,7 +24,7 @@ use heaptoll_runs::traced::{
 };
 use heaptoll_traced::simulated_machine;
 
-/// A traced run takes so many times the program's CPU time, with the machine's caches simulated: 45 to 85 (gawk, lua,
+/// A traced run takes this many times the program's CPU time, with the machine's caches simulated: 45 to 85 (gawk, lua,
 /// espresso, on a machine with other work).
 const SLOWER: f64 = 60.0;
 /// Bytes that the simulation of a process image may take.

@@ -59,14 +59,14 @@ fn sentence(experiment: &Experiment, found: &Interim) -> Option<String> {
         ));
     };
     let needed = if widest.needed > f64::from(MOST) {
-        format!("more than the {MOST} repetitions that are made at most")
+        format!("more than {MOST} repetitions, the limit")
     } else {
-        format!("some {:.0} repetitions", widest.needed.ceil())
+        format!("about {:.0} repetitions", widest.needed.ceil())
     };
     let over = if found.next.is_none() { "; the time is over" } else { "" };
     Some(format!(
-        "after {made} repetitions {} of {all} CPU intervals are wider than {}; the widest is {} on {}, {} \
-         either way, which would take {needed}{over}",
+        "after {made} repetitions {} of {all} CPU intervals are wider than {}. The widest is {} on {}, {} either \
+         way. It needs {needed}{over}",
         found.wide.len(),
         percent(wanted),
         widest.stack,

@@ -1,7 +1,7 @@
 //! Comparison at equal memory: each collector of the run in heaps of several sizes, next to allocators at their own.
 //!
-//! A collector trades CPU time for memory, so one figure shows little of it: it runs in heaps of so many times the
-//! smallest one in which the program completes. Each heap is a stack of its own among the others of the program.
+//! A collector trades CPU time for memory, so one figure shows little of it: it runs in multiples of the
+//! smallest heap in which the program completes. Each heap is a stack of its own among the others of the program.
 
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol, StackInfo};
 use heaptoll_experiment::heap_limit::HeapLimit;

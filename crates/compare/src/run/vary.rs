@@ -22,7 +22,18 @@ pub struct Vary {
     /// Further settings: `,evict=random`.
     fixed: String,
     /// Each as it is written, and as a number; ascending.
-    values: Vec<(String, u64)>,
+    values: Vec<(String, i64)>,
+}
+
+/// The stacks of a run whose setting varies.
+#[derive(Debug)]
+pub(super) struct Stacks {
+    /// The managers, each followed by its stacks with the setting.
+    pub(super) managers: Vec<Manager>,
+    /// What is varied, by stack.
+    pub(super) varied: BTreeMap<String, Varied>,
+    /// The named managers that do not take the setting, each with the reason.
+    pub(super) without: Vec<(String, StackError)>,
 }
 
 /// Why a text names no setting with values.
@@ -68,46 +79,51 @@ impl FromStr for Vary {
 }
 
 /// The values of ranges and a list, ascending, each once; sizes if one is written with a unit.
-fn values(text: &str) -> Result<Vec<(String, u64)>, VaryError> {
-    let ranges = text.split(',').map(range).collect::<Result<Vec<Vec<u64>>, VaryError>>()?;
-    let mut values: Vec<u64> = ranges.into_iter().flatten().collect();
+fn values(text: &str) -> Result<Vec<(String, i64)>, VaryError> {
+    let ranges = text.split(',').map(range).collect::<Result<Vec<Vec<i64>>, VaryError>>()?;
+    let mut values: Vec<i64> = ranges.into_iter().flatten().collect();
     values.sort_unstable();
     values.dedup();
     if values.len() > MOST {
         return Err(VaryError::TooMany(values.len()));
     }
-    let written = |value: u64| match text.contains(char::is_alphabetic) {
-        true => size_label(value),
-        false => value.to_string(),
+    let written = |value: i64| match u64::try_from(value) {
+        Ok(bytes) if text.contains(char::is_alphabetic) => size_label(bytes),
+        _ => value.to_string(),
     };
     Ok(values.into_iter().map(|value| (written(value), value)).collect())
 }
 
-/// A value, or those of a range: each twice the one before, and the last.
-fn range(text: &str) -> Result<Vec<u64>, VaryError> {
-    let number = |text: &str| size(text).ok_or_else(|| VaryError::NoNumber(text.into()));
+/// A value, or those of a range: each twice the one before (half of it below 0), and the last.
+fn range(text: &str) -> Result<Vec<i64>, VaryError> {
+    let number = |text: &str| {
+        let read = size(text).map_or_else(|| text.parse().ok(), |bytes| i64::try_from(bytes).ok());
+        read.ok_or_else(|| VaryError::NoNumber(text.into()))
+    };
     let Some((from, to)) = text.split_once("..") else { return Ok(vec![number(text)?]) };
     let (from, to) = (number(from)?, number(to)?);
     if from > to {
         return Err(VaryError::Empty(text.into()));
     }
-    let double = |value: &u64| value.checked_mul(2).map(|next| next.max(1)).filter(|next| *next < to);
+    let double = |value: &i64| {
+        let next = if *value < 0 { Some(value / 2) } else { value.checked_mul(2).map(|next| next.max(1)) };
+        next.filter(|next| *next < to)
+    };
     Ok(std::iter::successors(Some(from), double).chain([to]).collect())
 }
 
 impl Vary {
-    /// The managers, each followed by its stacks with the setting where it takes it and `is_named`; and what is varied of
-    /// which stack.
+    /// The stacks of these managers, with the setting where one takes it and `is_named`.
     ///
     /// # Errors
     /// A manager does not take one of the values, or no named manager takes the setting.
-    pub fn stacks(
+    pub(super) fn stacks(
         &self,
         known: &[Manager],
         managers: Vec<Manager>,
         is_named: impl Fn(&Manager) -> bool,
-    ) -> Result<(Vec<Manager>, BTreeMap<String, Varied>), ManagerError> {
-        let (mut all, mut varied, mut refused) = (Vec::new(), BTreeMap::new(), None);
+    ) -> Result<Stacks, ManagerError> {
+        let (mut all, mut varied, mut without) = (Vec::new(), BTreeMap::new(), Vec::new());
         for manager in managers {
             let stacks: Result<Vec<Manager>, ManagerError> = match is_named(&manager) {
                 true => self.values.iter().map(|(value, _)| self.stack(known, &manager, value)).collect(),
@@ -119,7 +135,7 @@ impl Vary {
                 // Of several managers the others may take it.
                 Err(ManagerError::Stack(
                     error @ (StackError::Option { .. } | StackError::Nonsense { .. }),
-                )) => refused = refused.or(Some(error)),
+                )) => without.push((name, error)),
                 stacks => {
                     for (stack, (value, at)) in stacks?.into_iter().zip(&self.values) {
                         let (manager, setting) = (name.clone(), self.setting.clone());
@@ -130,9 +146,9 @@ impl Vary {
                 }
             }
         }
-        match refused {
-            Some(error) if varied.is_empty() => Err(error.into()),
-            _ => Ok((all, varied)),
+        match without.first() {
+            Some((_, error)) if varied.is_empty() => Err(error.clone().into()),
+            _ => Ok(Stacks { managers: all, varied, without }),
         }
     }
 
@@ -167,6 +183,14 @@ mod tests {
     }
 
     #[test]
+    fn a_negative_value_stands_in_a_list_and_a_range() {
+        assert_eq!(written("purge_delay=-1,0,1"), ["-1", "0", "1"]);
+        assert_eq!(written("purge_delay=1K,-1"), ["-1", "1K"]);
+        assert_eq!(written("purge_delay=-3..3"), ["-3", "-1", "0", "1", "2", "3"]);
+        assert_eq!("purge_delay=-1K,2".parse::<Vary>(), Err(VaryError::NoNumber("-1K".into())));
+    }
+
+    #[test]
     fn what_varies_is_one_of_several_settings() {
         let vary: Vary = "sweep,free=honour,every=1M,4M,markers=1".parse().expect("it varies");
         assert_eq!((vary.setting.as_str(), vary.fixed.as_str()), ("sweep,free=honour,every", ",markers=1"));
@@ -194,8 +218,8 @@ mod tests {
         let names = |vary: &str, words: &[&str], named: &str| {
             let vary: Vary = vary.parse().expect("it varies");
             let found = vary.stacks(&known, managers(words), |manager| manager.name == named);
-            found.map(|(all, varied)| {
-                let names: Vec<String> = all.into_iter().map(|manager| manager.name).collect();
+            found.map(|Stacks { managers, varied, .. }| {
+                let names: Vec<String> = managers.into_iter().map(|manager| manager.name).collect();
                 (names.join(" "), varied.len())
             })
         };
@@ -212,5 +236,11 @@ mod tests {
         assert!(error("every=1K,2K", "glibc").contains("has no option `every`"));
         assert!(error("sweep,heap=1K,8K", "glibc").contains("heap=1K is not possible"));
         assert!(error("forward=1,2", "glibc").contains("takes no value"));
+        assert!(error("sweep,heap=-1,8K", "glibc").contains("heap=-1 is not possible: give bytes"));
+        // Of several, each that does not take it is given with the reason.
+        let vary: Vary = "every=1K,2K".parse().expect("it varies");
+        let without = vary.stacks(&known, managers(&both), |_| true).expect("stacks").without;
+        let [(name, reason)] = &without[..] else { panic!("{without:?}") };
+        assert!(name == "glibc" && reason.to_string().contains("has no option `every`"), "{reason}");
     }
 }

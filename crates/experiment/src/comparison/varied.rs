@@ -13,7 +13,7 @@ pub struct VariedPoint {
     /// The value, as it was written.
     pub value: String,
     /// The value as a number; sizes in bytes.
-    pub at: u64,
+    pub at: i64,
     /// Good runs; of means, programs in it.
     pub good: u32,
     /// Over the same manager without the setting.

@@ -119,7 +119,7 @@ fn claimed(axis: &Axis, cpu: &Interval) -> Option<String> {
             format!("{executes}, but only {takes}: {back} ({memory})")
         }
         (Share::Beyond, None) => format!(
-            "{executes}, but only {takes}: the instructions that differ are cheaper than average. Otherwise, \
+            "{executes}, but only {takes}: the instructions that differ may be cheaper than average, and \
              {}",
             unseen(axis, left)
         ),

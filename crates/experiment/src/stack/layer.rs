@@ -116,7 +116,7 @@ static INSTALLED: LazyLock<Result<Vec<LayerKind>, StackError>> =
 /// Every layer that is installed, in the order in which they are listed. None where nothing of heaptoll is found.
 ///
 /// # Errors
-/// A layer's file is damaged.
+/// A layer's file is damaged, or there is none.
 pub fn installed() -> Result<&'static [LayerKind], StackError> {
     INSTALLED.as_deref().map_err(Clone::clone)
 }
@@ -135,6 +135,10 @@ pub(crate) fn fixes_addresses(environment: &[(String, String)]) -> bool {
 fn read(folder: &Path) -> Result<Vec<LayerKind>, StackError> {
     let mut kinds: Vec<LayerKind> =
         descriptions(folder).iter().map(|path| LayerKind::read(path)).collect::<Result<_, _>>()?;
+    if kinds.is_empty() {
+        let (place, reason) = (folder.display().to_string(), "has no layers' descriptions".into());
+        return Err(StackError::Damaged { place, reason });
+    }
     kinds.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
     Ok(kinds)
 }
@@ -156,6 +160,9 @@ impl LayerKind {
             if kind.options[..at].iter().any(|other| other.get_ref().name == *name) {
                 return Err(damaged(line(option.span().start), format!("names the option `{name}` twice")));
             }
+        }
+        if kind.variable.is_none() && (kind.value.is_some() || !kind.options.is_empty() || kind.hides) {
+            return Err(damaged(line(0), "has settings and names no `variable` that carries them".into()));
         }
         kind.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok(kind)
@@ -222,9 +229,24 @@ mod tests {
             ("order = 1\nabout = \"x\"\nanother = 1".into(), "line 3: unknown field `another`"),
             ("order = 1\nabout = \"x\"\nvalue = {".into(), "line 3"),
             ("order = 1".into(), "missing field `about`"),
+            (
+                "order = 1\nabout = \"x\"\nvalue = { setting = \"s\", values = \"path\", example = \"f\" }"
+                    .into(),
+                "mine.toml, line 1: has settings and names no `variable`",
+            ),
+            (format!("order = 1\nabout = \"x\"\noptions = [{option}]"), "names no `variable`"),
         ] {
             let error = damage(&text);
             assert!(error.contains(expected) && error.contains("make build"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_folder_without_layers_is_refused_with_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for place in [folder.path().to_owned(), folder.path().join("gone")] {
+            let error = read(&place).expect_err("no layers").to_string();
+            assert!(error.contains(&place.display().to_string()) && error.contains("make build"), "{error}");
         }
     }
 

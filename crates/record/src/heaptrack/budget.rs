@@ -15,7 +15,7 @@ impl Budget {
         Budget { left_bytes: limit_bytes }
     }
 
-    /// Takes so many bytes of it.
+    /// Takes these bytes of it.
     ///
     /// # Errors
     /// They are more than what is left.
@@ -24,7 +24,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes what a table of so many entries needs to grow by others: where its capacity is used up it doubles.
+    /// Takes what a table of these entries needs to grow by others: where its capacity is used up it doubles.
     ///
     /// # Errors
     /// That is more than what is left.

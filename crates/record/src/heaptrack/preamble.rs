@@ -104,7 +104,7 @@ impl Preamble {
     }
 }
 
-/// Text of the recorded program, as far as it is UTF-8.
+/// Text of the recorded program, where it is UTF-8.
 pub fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")
 }

@@ -47,7 +47,7 @@ pub fn page() -> usize {
 }
 
 impl Area {
-    /// At least `bytes` of zeroes, of which the last `resident` are made resident now.
+    /// At least `bytes` of zeroes; the last `resident` are made resident now.
     pub fn new(bytes: usize, resident: usize) -> io::Result<Area> {
         let page = page();
         let bytes = bytes.max(1).next_multiple_of(page);

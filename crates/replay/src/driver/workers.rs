@@ -76,7 +76,7 @@ impl<W: Watch, const TOUCH: u8, const GENERATIONS: bool> Workers<W, TOUCH, GENER
         unsafe { self.shared.blocks.clear() };
     }
 
-    /// The measurements since there were so many minor and major faults.
+    /// The measurements since there were these minor and major faults.
     fn outcome(self, faults: (u64, u64)) -> Outcome {
         let (minor, major) = process::faults();
         let sums = std::mem::take(&mut *locked(&self.shared.sums));

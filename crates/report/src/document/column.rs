@@ -21,7 +21,7 @@ impl Column {
         Column { title: title.into(), ..Column::default() }
     }
 
-    /// A column of call sites: long names, of which a terminal shows two lines.
+    /// A column of call sites: long names. A terminal shows two lines of each.
     pub fn sites(title: &str) -> Column {
         Column { title: title.into(), lines: 2, ..Column::default() }
     }

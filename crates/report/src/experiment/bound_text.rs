@@ -25,7 +25,7 @@ pub enum Bound {
     Words(&'static str),
 }
 
-/// Whether there is anything to show: one run makes no bound, nor does one manager of which nothing was taken out.
+/// Whether there is anything to show: one run makes no bound, nor does one manager without known costs.
 pub fn is_shown(bounds: &ProgramBounds) -> bool {
     let has_bound = |bounds: &Bounds| bounds.rows.iter().any(|row| row.bound.is_some());
     [&bounds.wall, &bounds.cpu].into_iter().flatten().any(has_bound)
@@ -76,8 +76,8 @@ pub fn sentence(bounds: &ProgramBounds) -> String {
     let baselines: Vec<String> =
         [baseline("in time", &bounds.wall), baseline("in CPU", &bounds.cpu)].into_iter().flatten().collect();
     format!(
-        "Lower bound on cost relative to free memory management. Free management would cost at most what is \
-         left of the cheapest stack after pauses and other known costs are subtracted: {}{own}",
+        "Lower bound on cost relative to free memory management. Free management would cost at most the \
+         cheapest stack's cost less its pauses and other known costs: {}{own}",
         baselines.join(", ")
     )
 }

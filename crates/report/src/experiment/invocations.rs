@@ -1,5 +1,5 @@
-//! Invocations of a program that its chart shows one by one, and those that did not end well. A page holds so many of
-//! them that a browser still opens it; `heaptoll report --csv` has all.
+//! Invocations of a program that its chart shows one by one, and those that did not end well. A page holds no more
+//! than a browser opens; `heaptoll report --csv` has all.
 
 use heaptoll_experiment::observation::Observation;
 
@@ -18,7 +18,7 @@ const MOST: usize = 10_000;
 pub(super) struct Shown<'a> {
     /// In the order made.
     pub rows: Vec<&'a Observation>,
-    /// One repetition in so many is shown, whole; what did not end well is shown besides.
+    /// One repetition in this many is shown, whole; what did not end well is shown besides.
     pub every: u32,
 }
 

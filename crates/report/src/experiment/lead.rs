@@ -1,5 +1,5 @@
-//! The first sentences: which manager saves what against the baseline, as far as intervals show it, and what the
-//! program uses without heaptoll.
+//! The first sentences: what intervals show that each manager saves against the baseline, and what the program
+//! uses without heaptoll.
 
 use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;

@@ -33,7 +33,7 @@ pub(super) fn part(table: &ProgramTable) -> Option<Part> {
     }
     let own = |one: Option<&NodeRatio>| Cell::ratio(one.and_then(|one| one.ratio.as_ref()), TOO_FEW);
     let over = |one: Option<&NodeRatio>| Cell::ratio(one.and_then(|one| one.over_others.as_ref()), NONE);
-    let note = "A node's own intervals use Student's t; all intervals of this table are valid together. If a \
+    let note = "A node's own intervals use Student's t. All are corrected for the comparisons in the table. If a \
                 ratio vs other nodes does not contain 1, the node disagrees: do not use the pooled ratio.";
     let table = Table::of(rows)
         .text("node", |(of, ..)| of.node.clone())

@@ -208,7 +208,7 @@ fn proofs(experiment: &Experiment, table: &ProgramTable) -> Table {
         .wide()
 }
 
-/// Command, input, environment and load, as far as there are any.
+/// Command, input, environment and load, where there are any.
 fn how(info: &ProgramInfo) -> Table {
     let mut facts = vec![("command", format::shell_command(&info.command))];
     facts.extend(info.stdin.as_ref().map(|stdin| ("standard input", kept_input::shown(stdin))));

@@ -41,7 +41,7 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
     let curves = of(comparison, program);
     let setting = &curves.first()?.setting;
     let points = curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
-    let values: BTreeMap<u64, &String> = points.clone().map(|(_, point)| (point.at, &point.value)).collect();
+    let values: BTreeMap<i64, &String> = points.clone().map(|(_, point)| (point.at, &point.value)).collect();
     let table = Table::of(points)
         .text("manager", |(curve, _)| curve.manager.clone())
         .figure(setting, |(_, point)| point.value.clone())
@@ -50,10 +50,10 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
         .figure("time ratio", |(_, point)| Cell::ratio(point.ratios.wall.as_ref(), NONE))
         .figure("memory ratio", |(_, point)| Cell::ratio(point.ratios.peak_rss.as_ref(), NONE))
         .note(format!(
-            "ratios are to the same manager without {setting}, and their intervals hold together in this table"
+            "ratios are to the same manager without {setting}; intervals are corrected for all comparisons in the table"
         ));
     let managers: Vec<String> = curves.iter().map(|curve| curve.manager.clone()).collect();
-    let places: Vec<u64> = values.keys().copied().collect();
+    let places: Vec<i64> = values.keys().copied().collect();
     let drawn = charts(
         [program.unwrap_or("geometric mean over programs"), setting.as_str(), "the manager without it"],
         (values.into_values().cloned().collect(), None),

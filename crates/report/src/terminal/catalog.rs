@@ -15,7 +15,7 @@ pub struct ManagerRow {
     pub name: String,
     /// The group it is in.
     pub group: String,
-    /// Version, as far as known; empty when not.
+    /// Version; empty when unknown.
     pub version: String,
     /// Crate, package or path.
     pub origin: String,

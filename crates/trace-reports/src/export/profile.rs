@@ -133,7 +133,7 @@ pub(super) fn exported(request: &ProfileRequest) -> Result<Exported, Failure> {
     Ok(Exported { profile, tracks, is_whole, warnings: incomplete(&subject), remarks: Vec::new() })
 }
 
-/// The choice, as far as the profile has it: another tool's has not all figures.
+/// The choice, where the profile has it: another tool's has not all figures.
 ///
 /// # Errors
 /// It has nothing that was alive at the chosen instant.

@@ -80,7 +80,7 @@ pub enum LedgerFigures {
 /// The trace under other managers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Replays {
-    /// The point that is compared: so many events of the trace.
+    /// The point that is compared, in events of the trace.
     pub events: u64,
     /// Number of the recorded run's snapshot there; null where the trace has none.
     pub recorded: Option<usize>,
@@ -121,7 +121,7 @@ pub struct ReplayedPoint {
 }
 
 impl ReplayedManager {
-    /// The process at the point after so many events.
+    /// The process after these events.
     pub fn at(&self, events: u64) -> Option<&ReplayedPoint> {
         self.points.iter().find(|point| point.events == events)
     }

@@ -1,4 +1,4 @@
-//! The groups of lines by which the ledger shows where memory is.
+//! The groups of lines in which the ledger shows where memory is.
 
 use heaptoll_ledger::{Amount, Snapshot, Term};
 

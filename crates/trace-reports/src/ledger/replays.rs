@@ -145,7 +145,7 @@ fn point(sampled: &Sampled, external_bytes: u64) -> ReplayedPoint {
     }
 }
 
-/// Resident bytes of the heap on pages without a live block, as far as the manager's census leaves them there.
+/// Resident bytes of the heap on pages without a live block, less what the manager's census has elsewhere.
 fn empty(snapshot: &Snapshot) -> u64 {
     [Term::Caches, Term::Fresh].iter().map(|term| snapshot.amount(*term).resident).sum()
 }

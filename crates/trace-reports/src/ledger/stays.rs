@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// A snapshot of so many bytes that are live, free on live pages, and free on other pages.
+    /// A snapshot of these bytes: live, free on live pages, and free on other pages.
     fn snapshot(clock_bytes: u64, [live, external, caches]: [u64; 3]) -> Snapshot {
         let line = |(term, resident)| LedgerLine {
             term,

@@ -5,7 +5,7 @@ use heaptoll_trace::MEMORY_LIMIT;
 /// What is requested of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatRequest {
-    /// Frames of the program's own code by which call stacks are distinguished.
+    /// Frames of the program's own code that distinguish call stacks.
     pub frames: usize,
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,

@@ -22,18 +22,18 @@ pub fn document(figures: &ExactDragFigures) -> Document {
     let programs = figures.programs.iter().map(|one| Shown {
         program: &one.program,
         command: &one.command,
-        warnings: warnings(one, figures.clock),
+        warnings: warnings(one),
         sections: of_program(one, figures.clock),
     });
     traced::document(title, figures.complete, programs.collect())
 }
 
-fn warnings(program: &Program, clock: Clock) -> Vec<String> {
+fn warnings(program: &Program) -> Vec<String> {
     let of_rows = program.managers.iter().flat_map(|row| {
         let doubts = doubts(row).into_iter().map(move |doubt| format!("{}: {doubt}", row.manager));
         warnings_of(&row.manager, row.problem.as_ref(), &row.warnings).into_iter().chain(doubts)
     });
-    of_rows.chain(differs(program, clock)).collect()
+    of_rows.chain(program.warnings.iter().cloned()).collect()
 }
 
 fn of_program(program: &Program, clock: Clock) -> Vec<Section> {
@@ -49,7 +49,7 @@ fn of_program(program: &Program, clock: Clock) -> Vec<Section> {
     over_time.extend(charts::over_time(&rows, clock));
     let mut sites: Vec<Item> = sections::sites(figures, clock);
     sites.extend(charts::sites(figures, clock));
-    sites.extend(row.stacks.clone().map(|stacks| charts::stacks(stacks, clock)));
+    sites.extend(row.more.stacks.clone().map(|stacks| charts::stacks(stacks, clock)));
     [
         section("Lag, use, drag and void", findings(row, figures, clock), sections::managers(&rows, clock)),
         section(&of("Over time"), Vec::new(), over_time),
@@ -141,8 +141,8 @@ fn doubts(row: &Row) -> Vec<String> {
 }
 
 /// Checks that the program itself does the same under all managers.
-fn differs(program: &Program, clock: Clock) -> Vec<String> {
-    let whole = program.managers.iter().filter(|row| row.problem.is_none());
+pub fn differs(rows: &[Row], clock: Clock) -> Vec<String> {
+    let whole = rows.iter().filter(|row| row.problem.is_none());
     let mut whole = whole.filter_map(|row| Some((row, row.figures.as_ref()?)));
     let Some((base, expected)) = whole.next() else { return Vec::new() };
     let off = |a: u128, b: u128| {

@@ -7,7 +7,7 @@ use heaptoll_profiles::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use heaptoll_runs::traced::ImageSummary;
+use crate::rows;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,45 +16,24 @@ pub struct ExactDragFigures {
     pub complete: bool,
     /// Whether randomness was pinned.
     pub pinned: bool,
-    /// The clock by which sites are sorted, and that of tables and charts.
+    /// The clock that sorts sites, and that of tables and charts.
     pub clock: Clock,
     /// One each, in the requested order.
     pub programs: Vec<Program>,
 }
 
 /// One program.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Program {
-    /// Its name.
-    pub program: String,
-    /// Its command.
-    pub command: Vec<String>,
-    /// The manager that came first.
-    pub baseline: String,
-    /// One a manager, the baseline first.
-    pub managers: Vec<Row>,
-}
+pub type Program = rows::Program<Row>;
 
 /// One program under one manager.
+pub type Row = rows::Row<ImageFigures, ImageTotals, Stacks>;
+
+/// What the page alone shows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Row {
-    /// The manager as it was requested.
-    pub manager: String,
-    /// Its version; empty when unknown.
-    pub version: String,
-    /// Why there are no figures, or not all.
-    pub problem: Option<String>,
-    /// The process image the figures are of: that with the most instructions.
-    pub image: Option<ImageSummary>,
-    /// Its figures.
-    pub figures: Option<ImageFigures>,
-    /// All process images together, where there were several.
-    pub all_images: Option<ImageTotals>,
-    /// The objects of that image by call stack, where call sites were recorded; for the page.
+pub struct Stacks {
+    /// The objects of that image by call stack, where call sites were recorded.
     #[serde(skip)]
     pub stacks: Option<Profile>,
-    /// Warnings of the tracer and the preflight about this run.
-    pub warnings: Vec<String>,
 }
 
 /// Process images together. Each has a clock of its own.

@@ -51,7 +51,7 @@ fn functions(row: &Row, figures: &ImageFigures, counted: usize) -> Vec<Function>
         let called = functions.len();
         functions[0].calls.push((called, routine.calls, own.clone()));
         functions.push(Function {
-            object: row.routine_objects.get(&routine.routine).cloned().unwrap_or_default(),
+            object: row.more.routine_objects.get(&routine.routine).cloned().unwrap_or_default(),
             name: routine.routine.clone(),
             own,
             calls: Vec::new(),

@@ -6,16 +6,40 @@ use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
 use super::figures::Row;
 use super::sections::figures;
 
-/// A size class needs so many calls to be in a curve: the first few of a class do work that is done once.
+/// A size class needs this many calls to be in a curve: the first few of a class do work that is done once.
 const FEWEST_CALLS: u64 = 20;
 
-fn curves(
-    rows: &[&Row],
-    title: &str,
-    caption: &str,
-    classes: fn(&BySize) -> &Vec<ClassFigures>,
-    value: fn(&ClassFigures) -> f64,
-) -> Option<Item> {
+/// A chart of a call over sizes: title, caption, classes, and a class's value.
+type Curves = (&'static str, &'static str, fn(&BySize) -> &Vec<ClassFigures>, fn(&ClassFigures) -> f64);
+
+const PER_CALL: [Curves; 4] = [
+    (
+        "A call that makes a block",
+        "Instructions on average, collections included.",
+        |sizes| &sizes.allocate,
+        |one| one.per_call.mean,
+    ),
+    (
+        "The most expensive in a hundred",
+        "99 of 100 calls that make a block take no more.",
+        |sizes| &sizes.allocate,
+        |one| one.per_call.p99 as f64,
+    ),
+    (
+        "A call that frees a block",
+        "Instructions on average, by the requested size of the block.",
+        |sizes| &sizes.free,
+        |one| one.per_call.mean,
+    ),
+    (
+        "A call that resizes a block",
+        "Instructions on average, copying included, by the new size.",
+        |sizes| &sizes.resize,
+        |one| one.per_call.mean,
+    ),
+];
+
+fn curves(rows: &[&Row], (title, caption, classes, value): &Curves) -> Option<Item> {
     let series: Vec<Series> = figures(rows)
         .into_iter()
         .map(|(row, figures)| Series {
@@ -32,7 +56,7 @@ fn curves(
     // A curve needs two points.
     series.iter().any(|one| one.points.len() > 1).then(|| {
         Item::Chart(Chart {
-            title: title.to_owned(),
+            title: (*title).to_owned(),
             caption: format!("{caption} Sizes with fewer than {FEWEST_CALLS} calls are left out."),
             form: Form::Lines,
             x: Axis { title: "requested size, bytes".to_owned(), log: true, names: vec![] },
@@ -44,39 +68,7 @@ fn curves(
 
 /// Instructions of a call over sizes.
 pub fn per_call(rows: &[&Row]) -> Vec<Item> {
-    [
-        curves(
-            rows,
-            "A call that makes a block",
-            "Instructions on average, collections included.",
-            |sizes| &sizes.allocate,
-            |one| one.per_call.mean,
-        ),
-        curves(
-            rows,
-            "The most expensive in a hundred",
-            "99 of 100 calls that make a block take no more.",
-            |sizes| &sizes.allocate,
-            |one| one.per_call.p99 as f64,
-        ),
-        curves(
-            rows,
-            "A call that frees a block",
-            "Instructions on average, by the requested size of the block.",
-            |sizes| &sizes.free,
-            |one| one.per_call.mean,
-        ),
-        curves(
-            rows,
-            "A call that resizes a block",
-            "Instructions on average, copying included, by the new size.",
-            |sizes| &sizes.resize,
-            |one| one.per_call.mean,
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    PER_CALL.iter().filter_map(|shape| curves(rows, shape)).collect()
 }
 
 /// Bars of shares.

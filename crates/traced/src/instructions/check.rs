@@ -41,19 +41,19 @@ pub fn warnings(rows: &[Row]) -> Vec<String> {
 
 /// A warning that runs of the same cell differ.
 fn disagreement(row: &Row) -> Option<String> {
-    let by = row.differ_by.filter(|_| row.agree == Some(false))?;
+    let by = row.more.differ_by.filter(|_| row.more.agree == Some(false))?;
     if by == Disagreement::default() {
         return Some(format!(
             "{}: {} runs agree in application and allocation instructions, but not in how these spread over \
              routines, sizes and processes",
-            row.manager, row.runs
+            row.manager, row.more.runs
         ));
     }
     Some(format!(
         "{}: {} runs do not agree; they differ by up to {} application and {} allocation instructions. \
          Effects of time, thread order and changing files cannot be pinned",
         row.manager,
-        row.runs,
+        row.more.runs,
         count(by.application as f64),
         count(by.allocation as f64)
     ))
@@ -71,7 +71,7 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
     let why = if threads(mine) > threads(theirs) {
         "the manager has started threads that cannot be recognised as its own: these figures include their \
          work"
-    } else if row.agree == Some(false) || baseline.agree == Some(false) {
+    } else if row.more.agree == Some(false) || baseline.more.agree == Some(false) {
         "its runs do not repeat, so managers cannot be blamed"
     } else if threads(mine) > 0 {
         "threads wait for each other, and how often they poll depends on their order"
@@ -83,7 +83,7 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
         "its calls are the same, so the addresses differ (pointer hashes, copies and searches by alignment), \
          or the manager works outside its own routines"
     };
-    let more = if row.agree.is_none() { "; -n 2 shows whether its runs repeat at all" } else { "" };
+    let more = if row.more.agree.is_none() { "; -n 2 shows whether its runs repeat at all" } else { "" };
     Some(format!(
         "{}: {:.2} % {} application instructions than under {}. It should be as many; likely {why}{more}",
         row.manager,
@@ -166,6 +166,7 @@ pub fn oddities(program: &Program) -> Vec<String> {
 mod tests {
     use heaptoll_instruction_counts::{Amounts, Instructions, Owners, RoutineFigures, SpreadFigures};
 
+    use super::super::figures::Runs;
     use super::*;
 
     /// Instructions in hundreds.
@@ -175,7 +176,7 @@ mod tests {
         Row {
             manager: manager.into(),
             figures: Some(Figures { startup_instructions: startup, ..figures }),
-            runs: 1,
+            more: Runs { runs: 1, ..Runs::default() },
             ..Row::default()
         }
     }
@@ -270,8 +271,8 @@ mod tests {
     #[test]
     fn runs_that_do_not_agree_are_reported() {
         let mut other = row("lea", 1_100_000, Some(0), 50_000);
-        other.agree = Some(false);
-        other.differ_by = Some(Disagreement { application: 12_345, allocation: 7 });
+        other.more.agree = Some(false);
+        other.more.differ_by = Some(Disagreement { application: 12_345, allocation: 7 });
         let messages = warnings(&[row("glibc", 1_000_000, Some(0), 50_000), other]).join("\n");
         assert!(
             messages.contains("12\u{202f}345 application") && messages.contains("do not repeat"),

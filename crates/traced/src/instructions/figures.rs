@@ -6,7 +6,7 @@ use heaptoll_instruction_counts::{Amounts, Figures as ImageFigures, Tables};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use heaptoll_runs::traced::ImageSummary;
+use crate::rows;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,33 +22,14 @@ pub struct ExactInstructionsFigures {
 }
 
 /// One program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Program {
-    /// Its name.
-    pub program: String,
-    /// Its command.
-    pub command: Vec<String>,
-    /// One a manager, the baseline first.
-    pub managers: Vec<Row>,
-    /// Reasons to doubt these figures.
-    pub warnings: Vec<String>,
-}
+pub type Program = rows::Program<Row>;
 
 /// One program under one manager.
+pub type Row = rows::Row<ImageFigures, ImageTotals, Runs>;
+
+/// What its runs agree in, and the functions that they executed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Row {
-    /// The manager as it was requested.
-    pub manager: String,
-    /// Its version; empty when unknown.
-    pub version: String,
-    /// Why there are no figures, or not all.
-    pub problem: Option<String>,
-    /// The process image the figures are of.
-    pub image: Option<ImageSummary>,
-    /// The figures of that image.
-    pub figures: Option<ImageFigures>,
-    /// All process images together, where there were several.
-    pub all_images: Option<ImageTotals>,
+pub struct Runs {
     /// Runs made of this cell.
     pub runs: u32,
     /// Whether all runs agreed in every figure; `null` for a single run.
@@ -61,8 +42,6 @@ pub struct Row {
     /// are one in each object. Empty in files of before.
     #[serde(default)]
     pub functions: Vec<FunctionFigures>,
-    /// Warnings of the tracer and the preflight about this run.
-    pub warnings: Vec<String>,
 }
 
 /// What a function executed.
@@ -92,7 +71,7 @@ pub struct Disagreement {
 }
 
 /// Process images together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageTotals {
     /// How many.
     pub images: usize,

@@ -78,7 +78,7 @@ const CAPTION: &str = "The first row shows the object files. Below each are its 
 
 /// The functions under the first manager, and what changes under each other one.
 pub(super) fn flames(rows: &[&Row]) -> Vec<Item> {
-    let mut rows = rows.iter().filter(|row| !row.functions.is_empty());
+    let mut rows = rows.iter().filter(|row| !row.more.functions.is_empty());
     let Some(first) = rows.next() else { return Vec::new() };
     let mut items = vec![alone(first)];
     items.extend(rows.map(|row| {
@@ -91,7 +91,7 @@ pub(super) fn flames(rows: &[&Row]) -> Vec<Item> {
 
 fn alone(row: &Row) -> Item {
     let mut builder = Builder::new(vec![Measure::Instructions, Measure::LibraryInstructions]);
-    for one in &row.functions {
+    for one in &row.more.functions {
         let object = if one.object.is_empty() { "(code of no file)" } else { object_name(&one.object) };
         let function = match (one.symbol.is_empty(), one.object.is_empty()) {
             (false, _) => heaptoll_callsites::function_name(&one.symbol),
@@ -112,7 +112,7 @@ fn alone(row: &Row) -> Item {
 }
 
 fn compared(base: &Row, row: &Row) -> Item {
-    let pair = functions::stacks(&counts(&base.functions), &counts(&row.functions));
+    let pair = functions::stacks(&counts(&base.more.functions), &counts(&row.more.functions));
     Item::Flame(Flame {
         title: String::new(),
         caption: CAPTION.into(),
@@ -131,6 +131,7 @@ fn object_name(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::figures::Runs;
     use super::*;
 
     fn function(object: &str, symbol: &str, instructions: u64, library_instructions: u64) -> FunctionFigures {
@@ -167,10 +168,10 @@ mod tests {
 
     #[test]
     fn each_manager_is_compared_with_the_first() {
-        let row = |manager: &str, amount| Row {
-            manager: manager.into(),
-            functions: vec![function("/p", "main", 100, 0), function(manager, "malloc", amount, 0)],
-            ..Row::default()
+        let row = |manager: &str, amount| {
+            let functions = vec![function("/p", "main", 100, 0), function(manager, "malloc", amount, 0)];
+            let more = Runs { functions, ..Runs::default() };
+            Row { manager: manager.into(), more, ..Row::default() }
         };
         let (first, second) = (row("glibc", 50), row("lea", 70));
         let items = flames(&[&first, &Row::default(), &second]);

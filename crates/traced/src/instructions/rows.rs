@@ -1,21 +1,13 @@
 //! Runs, gathered into a row a program and manager.
 
 use super::check;
-use super::figures::{Disagreement, Program, Row};
+use super::figures::{Disagreement, Program, Row, Runs};
 use heaptoll_runs::traced::Made;
 
 /// A program: its runs, those under one manager as one row, then what was refused.
 pub fn program(made: Made<Row>) -> Program {
-    let of_cells = made.rows.chunk_by(|run, next| run.manager == next.manager);
-    let mut managers: Vec<Row> = of_cells.filter_map(gathered).collect();
-    let refused = made.refused.into_iter();
-    managers.extend(refused.map(|(manager, why)| Row { manager, problem: Some(why), ..Row::default() }));
-    Program {
-        program: made.program.name.clone(),
-        command: made.program.command.clone(),
-        warnings: check::warnings(&managers),
-        managers,
-    }
+    let rows = made.rows.chunk_by(|run, next| run.manager == next.manager).filter_map(gathered).collect();
+    Program::of(Made { rows, ..made }, check::warnings)
 }
 
 /// One row of several runs of a cell: the first whole one, and whether the others agree with it.
@@ -36,7 +28,8 @@ fn gathered(runs: &[Row]) -> Option<Row> {
         }
     });
     let problem = runs.iter().find_map(|run| run.problem.clone());
-    Some(Row { runs: made, agree, differ_by, problem, ..first })
+    let more = Runs { runs: made, agree, differ_by, ..first.more };
+    Some(Row { more, problem, ..first })
 }
 
 #[cfg(test)]
@@ -49,27 +42,28 @@ mod tests {
         let program = Instructions { instructions: application, loads: 0, stores: 0 };
         let owners = Owners { program, ..Owners::default() };
         let figures = Figures { amounts: Amounts { owners, ..Amounts::default() }, ..Figures::default() };
-        Row { figures: Some(figures), runs: 1, ..Row::default() }
+        let more = Runs { runs: 1, ..Runs::default() };
+        Row { figures: Some(figures), more, ..Row::default() }
     }
 
     #[test]
     fn one_run_neither_agrees_nor_disagrees() {
         let row = gathered(&[run(10)]).expect("a row");
-        assert_eq!((row.runs, row.agree, row.differ_by), (1, None, None));
+        assert_eq!((row.more.runs, row.more.agree, row.more.differ_by), (1, None, None));
         assert!(gathered(&[]).is_none());
     }
 
     #[test]
     fn runs_that_are_the_same_agree() {
         let row = gathered(&[run(10), run(10), run(10)]).expect("a row");
-        assert_eq!((row.runs, row.agree, row.differ_by), (3, Some(true), None));
+        assert_eq!((row.more.runs, row.more.agree, row.more.differ_by), (3, Some(true), None));
     }
 
     #[test]
     fn by_how_much_they_differ_is_kept() {
         let row = gathered(&[run(10), run(17), run(8)]).expect("a row");
-        assert_eq!((row.agree, row.application()), (Some(false), Some(10)));
-        assert_eq!(row.differ_by, Some(Disagreement { application: 9, allocation: 0 }));
+        assert_eq!((row.more.agree, row.application()), (Some(false), Some(10)));
+        assert_eq!(row.more.differ_by, Some(Disagreement { application: 9, allocation: 0 }));
     }
 
     #[test]

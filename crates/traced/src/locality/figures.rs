@@ -37,9 +37,9 @@ pub struct Program {
 /// A sample of lines.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 pub struct SamplingFigures {
-    /// One line in so many was followed,
+    /// One line in this many was followed,
     pub one_in: u64,
-    /// beyond caches of so many lines.
+    /// beyond caches of this many lines.
     pub exact_lines: u32,
 }
 

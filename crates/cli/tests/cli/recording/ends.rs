@@ -15,7 +15,7 @@ const BUSY: &str = "int main(int c, char **v) { unsigned long sum = 0, n = 0; vo
     kept[n & 255] = p; sum += *p; } while (access(v[1], F_OK)); \
     printf(\"%d\\n\", sum == n * (n - 1) / 2); return 5; }";
 
-/// Events of a trace that is being written, as far as they are in the file.
+/// Events of a trace that is being written: those in the file so far.
 fn written(trace: &Path) -> usize {
     let Ok(mut reader) = Reader::open(trace) else { return 0 };
     let (mut batch, mut events) = (Batch::default(), 0);

@@ -7,7 +7,7 @@ use heaptoll_trace::EventKind;
 use super::{Trace, children};
 use crate::fixture::{CommandOutput, Fixture};
 
-/// Each of so many threads allocates and frees; all of them live until the last is ready.
+/// Each of these threads allocates and frees; all of them live until the last is ready.
 const THREADS: &str = "#include <pthread.h>\nstatic pthread_barrier_t all; \
     static void *work(void *_) { for (int i = 0; i < 6000; i++) free(malloc(i & 255)); pthread_barrier_wait(&all); return 0; } \
     int main(int c, char **v) { int n = atoi(v[1]); pthread_t t[1000]; pthread_barrier_init(&all, 0, n); \

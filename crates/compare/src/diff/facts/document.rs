@@ -37,7 +37,7 @@ fn text(figures: &DiffFactsFigures, changed: usize) -> Vec<String> {
     let open = figures.rows.len() - figures.rows.iter().filter(decided).count();
     let mut text = vec![format!("{changed} of {} changed.", plural(figures.rows.len(), "figure"))];
     if open > 0 {
-        text.push(format!("Without an interval nothing is decided: {}.", plural(open, "figure")));
+        text.push(format!("Not decided, because they have no interval: {}.", plural(open, "figure")));
     }
     if figures.rows.iter().any(measured) {
         text.push(

@@ -93,7 +93,7 @@ fn each_disagreement_has_its_sentence() {
             2.0,
             cpu(1.2, 0.01),
             &[],
-            vec!["but only takes 20 % more CPU: the instructions that differ are cheaper"],
+            vec!["but only takes 20 % more CPU: the instructions that differ may be cheaper"],
         ),
         // No difference in CPU.
         (

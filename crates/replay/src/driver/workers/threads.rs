@@ -59,7 +59,7 @@ impl Threads {
         self.joined.store(0, Ordering::Relaxed);
     }
 
-    /// Memory for a thread with a buffer of so many words: one that an earlier thread has left, or a new one.
+    /// Memory for a thread with a buffer of `words` words: one that an earlier thread has left, or a new one.
     pub fn memory(&self, words: usize) -> Result<ThreadMemory, String> {
         self.join_done();
         let mut free = locked(&self.free_memory);

@@ -13,7 +13,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Lines of so many nodes from pairs of node and line in any order; a pair may be there several times. Pairs of other
+    /// Lines of these nodes from pairs of node and line in any order; a pair may be there several times. Pairs of other
     /// nodes are left out.
     pub fn new(mut pairs: Vec<(u32, u32)>, nodes: usize) -> Lines {
         pairs.sort_unstable();

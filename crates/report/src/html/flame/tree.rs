@@ -59,7 +59,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tree of a flame graph, with about so many nodes at most.
+    /// The tree of a flame graph, with about `most` nodes.
     pub fn new(flame: &Flame, most: usize) -> Tree {
         let columns = flame.profile.measures().iter().enumerate().filter(|(_, measure)| measure.adds_up());
         let (columns, measures): (Vec<usize>, Vec<Measure>) =
@@ -232,7 +232,7 @@ impl Calls {
     }
 }
 
-/// Which nodes are kept: those with a larger share than this, and so many of those with this one, callers first.
+/// Which nodes are kept: those with a larger share than this, and a number of those with this one, callers first.
 struct Cut {
     share: f64,
     ties: usize,

@@ -12,7 +12,7 @@ use super::*;
 
 const SIZES: [u64; 3] = [16 << 10, 64 << 10, 1 << 20];
 
-/// The program goes round over so many words that lie so far apart; its allocator walks over as many bytes in between.
+/// The program goes round over words that lie `apart`; its allocator walks over as many bytes in between.
 fn simulated(apart: u64, own: u64, sampling: Option<Sampling>) -> ImageResult {
     let settings = Settings { sampling, ..Settings::default() };
     let machine: Machine = "32K/8,1M/16".parse().expect("a machine");

@@ -33,7 +33,7 @@ pub fn write(writer: &mut FactWriter, row: &Row, first: Option<&Row>) {
     }
 }
 
-/// Misses by cause in the direct-mapped cache of so many lines.
+/// Misses by cause in the direct-mapped cache of `sets` lines.
 fn parts(row: &Row, sets: u64) -> Option<[f64; CAUSES.len()]> {
     let direct = |caches: &[Associative]| {
         caches.iter().find(|cache| cache.ways == 1 && cache.sets == sets).map(|cache| cache.misses)
