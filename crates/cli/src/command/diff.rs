@@ -9,6 +9,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_compare::comparative::{ALL, Comparable};
 use heaptoll_compare::diff::experiments::is_experiment;
 use heaptoll_compare::diff::{self, DiffRequest};
+use heaptoll_experiment::extension::require;
 use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
@@ -82,13 +83,14 @@ pub fn run(arguments: &Arguments, known: &[Comparable]) -> Result<u8, Failure> {
         return experiments::run(base, new, arguments.anyway, &arguments.outputs);
     }
     if let Some((base, new)) = both_json(arguments)? {
-        if let Some(figures) = diff::facts::measure(base, new, known)? {
+        let schema = diff::facts::schema(base)?;
+        if let Some(command) = diff::facts::command(&schema, known) {
+            let figures = diff::facts::measure(base, new, command)?;
             let document = diff::facts::document(&figures, &again(arguments), known);
             return arguments.outputs.deliver(&document, &figures);
         }
-        // The laboratory knows more commands.
-        if diff::facts::command(base, known)?.is_none() {
-            laboratory::instead(&std::env::args_os().collect::<Vec<_>>())?;
+        if laboratory::has_written(&schema) {
+            require(&format!("{}, whose schema is {schema},", base.display()))?;
         }
         let figures = diff::counts::measure(base, new)?;
         let document = diff::counts::document(&figures, &again(arguments));

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use heaptoll_command::failure::Failure;
-use heaptoll_command::labelled::Unreadable;
+use heaptoll_command::labelled::{self, Unreadable};
 use heaptoll_facts::{Fact, Facts, Known, Value};
 use schemars::Labelled;
 
@@ -19,17 +19,11 @@ mod figures;
 
 schemars::labelled!(DiffFactsFigures, "heaptoll-diff-facts/1");
 
-/// Compares two files of one command; none where the first is of none of `all`. Counts of instructions are compared by
-/// function.
+/// Compares two files of this command.
 ///
 /// # Errors
 /// One cannot be read, or is of another command; they have nothing in common.
-pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<DiffFactsFigures>, Failure> {
-    let Some(command) =
-        command(base, all)?.filter(|known| known.schema != instructions::ExactInstructionsFigures::SCHEMA)
-    else {
-        return Ok(None);
-    };
+pub fn measure(base: &Path, new: &Path, command: &Comparable) -> Result<DiffFactsFigures, Failure> {
     let read = |path: &Path| super::read(path, |text| command.facts(text));
     let (before, after) = (read(base)?, read(new)?);
     let names = [base, new].map(|path| path.display().to_string());
@@ -39,15 +33,21 @@ pub fn measure(base: &Path, new: &Path, all: &[Comparable]) -> Result<Option<Dif
     if rows.is_empty() {
         return Err(Failure::NothingToCompare(format!("{base} and {new} have no figure in common")));
     }
-    Ok(Some(DiffFactsFigures { command: command.name.into(), base, new, rows, warnings }))
+    Ok(DiffFactsFigures { command: command.name.into(), base, new, rows, warnings })
 }
 
-/// The command that wrote a file; none where it is none of `all`.
+/// The command of a schema; none where it is none of `all`, or counts instructions: they are compared by function.
+pub fn command<'a>(schema: &str, all: &'a [Comparable]) -> Option<&'a Comparable> {
+    let is_counts = schema == instructions::ExactInstructionsFigures::SCHEMA;
+    all.iter().find(|known| known.schema == schema && !is_counts)
+}
+
+/// The schema that a file of JSON names; empty where it names none.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn command<'a>(path: &Path, all: &'a [Comparable]) -> Result<Option<&'a Comparable>, Failure> {
-    super::read(path, |text| Ok::<_, Unreadable>(Comparable::of_text(all, text)))
+pub fn schema(path: &Path) -> Result<String, Failure> {
+    super::read(path, |text| Ok::<_, Unreadable>(labelled::schema(text).unwrap_or_default()))
 }
 
 /// What a result says of itself.
