@@ -21,9 +21,11 @@ LABORATORY := $(BINARIES)/heaptoll-lab
 PEERS := $(BINARIES)/heaptoll-peers
 # Our own managers: each has a shell and a description of its name.
 OURS := $(filter-out build tithe_static,$(basename $(notdir $(wildcard preload/shells/*.rs))))
+# Descriptions of the collectors of Java's virtual machine.
+JVM := $(wildcard lab/java/managers/*.toml)
 LAYERS := announce count events forward null oracle quarantine record sample start sweep
 # Of these the product has few; the laboratory has all.
-FOR_PRODUCT := OURS=tithe "LAYERS=$(filter-out oracle,$(LAYERS))"
+FOR_PRODUCT := OURS=tithe JVM= "LAYERS=$(filter-out oracle,$(LAYERS))"
 
 # What `make bench` needs in addition to the tool.
 BENCHES := -p heaptoll-bench -p heaptoll-conformance
@@ -118,7 +120,7 @@ stage:
 	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/examples/libheaptoll_$(layer).so $(wildcard preload/layers/$(layer)/$(layer).toml)) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
-	@install -m 644 lab/java/managers/*.toml $(LIB)/managers/
+	@test -z "$(JVM)" || install -m 644 $(JVM) $(LIB)/managers/
 	@install -m 644 crates/reftrace-host/allocator-symbols.toml $(SHARE)/
 	@rm -rf $(SHARE)/managers && mkdir $(SHARE)/managers && cp -r managers/common $(dir $(wildcard managers/*/files.sha256)) $(SHARE)/managers/
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
@@ -149,7 +151,7 @@ install:
 
 # The demo compiles what it runs, a line a step (`make demo V=1` prints the commands); `make build` compiles the rest.
 STEP := scripts/step $(TARGET)/log
-FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= TITHE_ARCHIVE= OURS=tithe "LAYERS=count start"
+FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= TITHE_ARCHIVE= OURS=tithe JVM= "LAYERS=count start"
 
 demo:
 	@scripts/setup demo

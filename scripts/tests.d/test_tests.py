@@ -201,6 +201,15 @@ class Documented(unittest.TestCase):
         self.assertEqual(sorted(folder.removeprefix("heaptoll-") for folder in folders), sorted(named))
 
 
+class Staged(unittest.TestCase):
+    def test_only_the_laboratory_brings_the_collectors_of_java(self):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+        for target, has_them in (("tool", False), ("lab", True)):
+            words = ["make", "-n", target, "TRACER="]
+            done = subprocess.run(words, cwd=binaries.ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+            self.assertEqual("lab/java/managers/" in done.stdout, has_them, target)
+
+
 class Linted(unittest.TestCase):
     def compiler(self, manifest, *arguments):
         """What compiles a target of a package: the compiler's own name, and `-Dwarnings` for one that only warns."""

@@ -64,18 +64,6 @@ pub fn cli(registry: &Registry) -> clap::Command {
     command.override_help(help)
 }
 
-/// The product: what it does not know is the laboratory's.
-pub fn main() -> ExitCode {
-    let words: Vec<_> = std::env::args_os().collect();
-    match laboratory::hand_over(&REGISTRY, &words) {
-        Ok(()) => main_of(&REGISTRY),
-        Err(failure) => {
-            terminal::error(&failure.to_string());
-            ExitCode::from(exit::code(&failure))
-        }
-    }
-}
-
 /// The whole program with these commands.
 pub fn main_of(registry: &'static Registry) -> ExitCode {
     own_limits::with_enough_stack(move || whole(registry))
@@ -90,7 +78,7 @@ fn whole(registry: &Registry) -> ExitCode {
         terminal::error(&answer);
         return ExitCode::from(exit::REFUSED);
     }
-    let command = cli(registry);
+    let command = cli(registry).display_name(registry.binary);
     let matches = command.clone().try_get_matches_from(&words).unwrap_or_else(|error| {
         let hint = surface::left_out_dashes(registry, &error, &command, &words);
         let _ = error.print();
@@ -105,11 +93,14 @@ fn whole(registry: &Registry) -> ExitCode {
     }
     match run(registry, &matches) {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => {
-            terminal::error(&failure.to_string());
-            ExitCode::from(exit::code(&failure))
-        }
+        Err(failure) => refused(&laboratory::instead(failure, &words)),
     }
+}
+
+/// Tells why a command failed.
+pub fn refused(failure: &Failure) -> ExitCode {
+    terminal::error(&failure.to_string());
+    ExitCode::from(exit::code(failure))
 }
 
 fn run(registry: &Registry, matches: &ArgMatches) -> Result<u8, Failure> {

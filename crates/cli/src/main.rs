@@ -1,5 +1,5 @@
 //! The program `heaptoll`.
 
 fn main() -> std::process::ExitCode {
-    heaptoll::main()
+    heaptoll::main_of(&heaptoll::REGISTRY)
 }

@@ -16,6 +16,8 @@ pub type Group = (&'static str, &'static str);
 
 /// The commands of a binary.
 pub struct Registry {
+    /// The binary's name. What it prints of command lines begins with `heaptoll`, which hands over to it.
+    pub binary: &'static str,
     /// Those that the help lists, in its order.
     pub listed: &'static [Section],
     /// Those that it does not list.

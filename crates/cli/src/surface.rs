@@ -9,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use heaptoll_report::format::shell_command;
 
 use crate::hints::{is_found, texts};
+use crate::laboratory::FORMER;
 use crate::registry::{Registry, Section};
 
 /// From what likeness on, of 0 to 1, a name is offered.
@@ -17,13 +18,17 @@ const LIKE: f64 = 0.85;
 /// The name that `record attach`, a part of a command, had before.
 const ATTACH: (&str, &str) = ("sample", "record attach");
 
-/// The names that commands had before, and what each is now.
+/// The names that commands had before, the laboratory's too, and what each is now.
 pub fn former(registry: &Registry) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
-    registry.all().filter_map(|entry| Some((entry.former?, entry.name))).chain([ATTACH])
+    registry.all().filter_map(|entry| Some((entry.former?, entry.name))).chain([ATTACH]).chain(FORMER)
 }
 
-/// The words with the present name of their command, and the old name where that is what they had.
-pub fn present(registry: &Registry, words: Vec<OsString>) -> (Vec<OsString>, Option<&'static str>) {
+/// The words with the present name of their command, and the old name where that is what they had. `help lab` is `lab help`,
+/// which the laboratory answers.
+pub fn present(registry: &Registry, mut words: Vec<OsString>) -> (Vec<OsString>, Option<&'static str>) {
+    if words.len() > 2 && words[1] == "help" && words[2] == "lab" {
+        words.swap(1, 2);
+    }
     let is_graph = |word: &OsString| word == "--graph";
     let first = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
     let has_graph = first == "replay" && words.iter().take_while(|word| *word != "--").any(is_graph);
@@ -180,11 +185,8 @@ mod tests {
         for (old, new) in former(&REGISTRY) {
             let (line, found) = present(&REGISTRY, words(&format!("heaptoll {old}")));
             assert_eq!(found, Some(old));
-            assert_eq!(
-                new.split(' ').next_back(),
-                Some(named(&definitions(&REGISTRY), &line).get_name()),
-                "{old}"
-            );
+            let name = if new.starts_with("lab ") { Some("lab") } else { new.split(' ').next_back() };
+            assert_eq!(name, Some(named(&definitions(&REGISTRY), &line).get_name()), "{old}");
             assert!(renamed(&REGISTRY, old).is_some_and(|text| text.contains(new)));
         }
     }

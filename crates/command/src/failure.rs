@@ -1,6 +1,7 @@
 //! Why an experiment ends early.
 
 use heaptoll_catalog::CatalogError;
+use heaptoll_experiment::extension::NeedsLaboratory;
 use heaptoll_experiment::launch::LaunchError;
 use heaptoll_experiment::manager::ManagerError;
 use heaptoll_experiment::places::PlacesError;
@@ -17,6 +18,8 @@ pub enum Failure {
     Places(#[from] PlacesError),
     #[error(transparent)]
     Manager(#[from] ManagerError),
+    #[error(transparent)]
+    Laboratory(#[from] NeedsLaboratory),
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     #[error(transparent)]

@@ -56,12 +56,6 @@ impl Comparable {
         }
     }
 
-    /// The command of these that wrote a text, by the schema that it names.
-    pub fn of_text<'a>(all: &'a [Comparable], text: &str) -> Option<&'a Comparable> {
-        let schema = labelled::schema(text)?;
-        all.iter().find(|known| known.schema == schema)
-    }
-
     /// A metric of its facts.
     pub fn metric(&self, name: &str) -> Option<&'static Metric> {
         self.metrics.iter().find(|known| known.is(name))

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_trace::MEMORY_LIMIT;
 
-use crate::comparative::Comparable;
 pub use document::document;
 pub use figures::{DiffFigures, Recording};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign;
+use heaptoll_command::labelled;
 use heaptoll_command::trace_source;
 use heaptoll_gate::sites::differences_until;
 
@@ -127,12 +127,13 @@ impl<'a> JsonFile<'a> {
         Ok(JsonFile { path, text })
     }
 
-    /// The command that wrote it; none where it is none of `all`.
-    pub fn command<'c>(&self, all: &'c [Comparable]) -> Option<&'c Comparable> {
-        Comparable::of_text(all, &self.text)
+    /// The schema that it names; empty where it names none.
+    pub fn schema(&self) -> String {
+        labelled::schema(&self.text).unwrap_or_default()
     }
 
-    fn name(&self) -> String {
+    /// Its path, for messages.
+    pub fn name(&self) -> String {
         self.path.display().to_string()
     }
 

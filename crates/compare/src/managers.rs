@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::extension::require_for;
 use heaptoll_experiment::manager::{self, Manager, ManagerError};
 use heaptoll_experiment::stack::{LayerKind, Values, installed};
 use heaptoll_preflight::Refusal;
@@ -62,6 +63,9 @@ pub fn find(named: &[String], context: &Context) -> Result<ManagersFigures, Fail
 
 /// Whether a manager or a stack serves a small program, and a remark about it.
 pub(crate) fn tried(manager: &Manager, context: &Context) -> Result<(bool, String), Failure> {
+    if let Err(why) = require_for(manager) {
+        return Ok((false, why.to_string()));
+    }
     let command = if manager.is_java() { ["java", "-version"] } else { ["ls", "/"] };
     let small = ProgramInfo {
         name: command[0].into(),

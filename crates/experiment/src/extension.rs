@@ -1,13 +1,47 @@
 //! What the laboratory adds to runs: whether a file that a layer needs is of the program, and what virtual machines report of
-//! their heaps. The product has nothing of it, and takes what is handed in.
+//! their heaps. The product has nothing of it, and takes what is handed in. Where nothing is, it refuses what needs it.
 
 use std::path::Path;
 use std::sync::OnceLock;
 
 use heaptoll_stats_page::SlotRecord;
+use thiserror::Error;
 
 use crate::experiment::ProgramInfo;
-use crate::manager::{Manager, filled};
+use crate::manager::{GET_LABORATORY, Manager};
+use crate::stack::Layer;
+
+/// What only the laboratory does.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{what} needs the laboratory, which is not installed: {}", GET_LABORATORY)]
+pub struct NeedsLaboratory {
+    what: String,
+}
+
+/// Refuses what only the laboratory does, where nothing was handed in.
+///
+/// # Errors
+/// As stated.
+pub fn require(what: &str) -> Result<(), NeedsLaboratory> {
+    match HANDED_IN.get() {
+        Some(_) => Ok(()),
+        None => Err(NeedsLaboratory { what: what.to_owned() }),
+    }
+}
+
+/// Refuses a stack that only the laboratory prepares or reads: a layer with a file that it makes, a collector of Java's
+/// virtual machine.
+///
+/// # Errors
+/// As [`require`].
+pub fn require_for(stack: &Manager) -> Result<(), NeedsLaboratory> {
+    let has_file =
+        |layer: &Layer| layer.kind.file.as_ref().is_some_and(|file| layer.setting(&file.option).is_some());
+    match stack.is_java() || stack.layers.iter().any(has_file) {
+        true => require(&format!("`{}`", stack.name)),
+        false => Ok(()),
+    }
+}
 
 /// Why the file of a stack's layer does not serve a program; `None` where it does, or the stack needs none.
 pub type FileCheck = Box<dyn FnMut(&Manager, &ProgramInfo) -> Option<String>>;
@@ -16,7 +50,7 @@ pub type FileCheck = Box<dyn FnMut(&Manager, &ProgramInfo) -> Option<String>>;
 pub trait Extension: Sync {
     /// The check of the files that the stacks of a program need made before they run.
     fn file_check(&self) -> FileCheck {
-        Box::new(unchecked)
+        Box::new(|stack, _| require_for(stack).err().map(|why| why.to_string()))
     }
 
     /// What virtual machines left in the scratch folder of a run, as slots of its statistics page.
@@ -32,7 +66,7 @@ pub trait Extension: Sync {
     /// # Errors
     /// Why it had not.
     fn proof(&self, manager: &Manager, _command: &[String], _scratch: &Path) -> Result<String, String> {
-        Err(format!("{}: what reads the logs of Java's virtual machines is not installed", manager.name))
+        require_for(manager).map(|()| String::new()).map_err(|why| why.to_string())
     }
 
     /// Whether a virtual machine reports that its heap is too small.
@@ -57,30 +91,28 @@ pub fn extension() -> &'static dyn Extension {
     HANDED_IN.get().copied().unwrap_or(&Nothing)
 }
 
-fn unchecked(manager: &Manager, program: &ProgramInfo) -> Option<String> {
-    manager.layers.iter().find_map(|layer| {
-        let file = layer.kind.file.as_ref()?;
-        let (_, path) = layer.settings.iter().find(|(name, _)| *name == file.option)?;
-        let (path, by) = (filled(path, &program.name), &file.made_by);
-        Some(format!(
-            "{path} cannot be compared with this program here: `{by}`, which makes it, is not installed"
-        ))
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::manager::{find, glibc};
+    use crate::manager::{ManagerSource, find, glibc};
 
     use super::*;
 
+    /// Before, a stopped experiment with Java's collectors went on without them and counted no collections.
     #[test]
-    fn a_file_that_nothing_here_can_check_is_refused() {
-        let mut check = extension().file_check();
-        let mut why = |stack: &str| check(&find(&[glibc()], stack).expect(stack), &ProgramInfo::default());
-        assert!(
-            why("oracle=free,file=/a.oracle/glibc").is_some_and(|why| why.contains("/a.oracle cannot be"))
-        );
-        assert_eq!((why("oracle=record/glibc"), why("quarantine=1M/glibc")), (None, None));
+    fn a_stack_that_only_the_laboratory_reads_is_refused_where_it_is_not_with_how_to_get_it() {
+        let stack = |word: &str| find(&[glibc()], word).expect(word);
+        let java = Manager { name: "jvm-g1".into(), kind: ManagerSource::Java, ..glibc() };
+        for (stack, name) in [
+            (stack("oracle=free,file=/a.oracle/glibc"), "`oracle=free,file=/a.oracle/glibc`"),
+            (stack("oracle=last-use/glibc"), "`oracle=last-use/glibc`"),
+            (java, "`jvm-g1`"),
+        ] {
+            let why = require_for(&stack).expect_err(name).to_string();
+            assert!(why.starts_with(name) && why.contains("make lab"), "{why}");
+            assert_eq!(extension().file_check()(&stack, &ProgramInfo::default()), Some(why));
+        }
+        for word in ["glibc", "oracle=record/glibc", "quarantine=1M/glibc"] {
+            assert_eq!(require_for(&stack(word)), Ok(()));
+        }
     }
 }

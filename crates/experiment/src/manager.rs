@@ -6,6 +6,7 @@ mod definition;
 mod error;
 mod find;
 mod known;
+mod order;
 mod selection;
 mod settings;
 mod stacked;
@@ -15,7 +16,7 @@ mod tests;
 pub use definition::{
     Group, Manager, ManagerSource, collects, filled, glibc, ignores_frees, in_folder, uses_folder,
 };
-pub use error::ManagerError;
+pub use error::{GET_LABORATORY, ManagerError};
 pub use find::{find, stand_in, version_for};
 pub use known::{installed, known, known_with_java};
 pub use selection::{choose, choose_with_baseline, default_set, everything, is_group, names_of};

@@ -19,6 +19,9 @@ pub use command::REGISTRY;
 
 /// The whole program, with what the laboratory adds to runs.
 pub fn main() -> std::process::ExitCode {
+    if let Err(failure) = heaptoll::laboratory::of_this_version() {
+        return heaptoll::refused(&failure);
+    }
     heaptoll_experiment::extension::hand_in(&extension::Laboratory);
     heaptoll::main_of(&REGISTRY)
 }

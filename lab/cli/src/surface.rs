@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 
 use clap::{Arg, Command};
+use heaptoll::laboratory::has_written;
 use heaptoll::surface::{former, help, nearest, present, renamed};
 use heaptoll::traced_arguments::LIMIT;
 use heaptoll::written_files::{check, is_written};
 use heaptoll::{cli, definitions};
+use heaptoll_laboratory::comparative::ALL;
 
 use crate::REGISTRY;
 
@@ -80,6 +82,14 @@ fn every_old_name_leads_to_a_command() {
     }
     let (line, _) = present(&REGISTRY, words("heaptoll replay t --graph -n 6"));
     assert_eq!(line, words("heaptoll lab replay-graph t -n 6"));
+}
+
+/// Before, `diff` of them without the laboratory named the schema of another command.
+#[test]
+fn results_of_the_laboratory_are_known_by_their_schema() {
+    for command in &ALL {
+        assert_eq!(has_written(command.schema), command.name.starts_with("lab "), "{}", command.schema);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_compare::comparative::{ALL, Comparable};
 use heaptoll_compare::diff::experiments::is_experiment;
 use heaptoll_compare::diff::{self, DiffRequest, JsonFile};
+use heaptoll_experiment::extension::require;
 use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
@@ -83,15 +84,15 @@ pub fn run(arguments: &Arguments, known: &[Comparable]) -> Result<u8, Failure> {
     }
     if let Some((base, new)) = both_json(arguments)? {
         let (base, new) = (JsonFile::read(base)?, JsonFile::read(new)?);
-        let command = base.command(known);
-        if let Some(command) = command.filter(|command| !diff::counts::takes(command)) {
-            let figures = diff::facts::measure(&base, &new, command)?;
-            let document = diff::facts::document(&figures, &again(arguments), known);
-            return arguments.outputs.deliver(&document, &figures);
-        }
-        // The laboratory knows more commands.
-        if command.is_none() {
-            laboratory::instead(&std::env::args_os().collect::<Vec<_>>())?;
+        let schema = base.schema();
+        if let Some(command) = known.iter().find(|known| known.schema == schema) {
+            if !diff::counts::takes(command) {
+                let figures = diff::facts::measure(&base, &new, command)?;
+                let document = diff::facts::document(&figures, &again(arguments), known);
+                return arguments.outputs.deliver(&document, &figures);
+            }
+        } else if laboratory::has_written(&schema) {
+            require(&format!("{}, whose schema is {schema},", base.name()))?;
         }
         let figures = diff::counts::measure(&base, &new)?;
         let document = diff::counts::document(&figures, &again(arguments));

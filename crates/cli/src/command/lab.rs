@@ -1,10 +1,10 @@
-//! `heaptoll lab` where there is no laboratory: how to get it. One that is there has taken the command line before
-//! ([`crate::laboratory`]).
+//! `heaptoll lab` in the product, which hands it over to the laboratory ([`crate::laboratory`]).
 
 use std::ffi::OsString;
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
+use heaptoll_experiment::extension::require;
 use heaptoll_report::format::shell_command;
 
 use crate::entry::Command;
@@ -26,10 +26,7 @@ impl Command for Arguments {
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let words = [vec!["heaptoll".into(), "lab".into()], texts(&arguments.words)].concat();
-        Err(Failure::Usage(format!(
-            "`{}` needs the laboratory, which is not installed: type `make lab` in the source tree, or unpack the \
-             archive heaptoll-lab of this release over the installation",
-            shell_command(&words)
-        )))
+        require(&format!("`{}`", shell_command(&words)))?;
+        Ok(0)
     }
 }

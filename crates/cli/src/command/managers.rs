@@ -6,6 +6,7 @@ use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::own_input::OwnInput;
 use heaptoll_compare::{added_managers, managers};
+use heaptoll_experiment::extension::require;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
 use heaptoll_report::terminal::{layers_table, managers_table, options_table};
@@ -13,7 +14,7 @@ use heaptoll_report::terminal::{layers_table, managers_table, options_table};
 use crate::documents::ListOutput;
 use crate::entry::{Command, writes};
 use crate::messages::TerminalMessages;
-use crate::{exit, terminal};
+use crate::{exit, laboratory, terminal};
 
 /// List the memory managers, or add one.
 ///
@@ -79,6 +80,10 @@ impl Command for Arguments {
     fn run(arguments: &Self) -> Result<u8, Failure> {
         if let Some(Action::Add(arguments)) = &arguments.action {
             return add(arguments, &Places::find()?);
+        }
+        // It tries Java's collectors, too.
+        if laboratory::path().is_some() {
+            require("`heaptoll managers`")?;
         }
         let (places, interrupt, messages) =
             (Places::find()?, Interrupt::default(), TerminalMessages::default());

@@ -52,6 +52,7 @@ pub const GROUPS: [Group; 2] = [
 
 /// The product's.
 pub static REGISTRY: Registry = Registry {
+    binary: "heaptoll",
     listed: &[LISTED[0], LISTED[1], LISTED[2], LISTED[3], ("Laboratory", entries![lab])],
     hidden: HIDDEN,
     groups: &GROUPS,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, Protocol};
+use heaptoll_experiment::extension::require_for;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::named::Named;
 use heaptoll_experiment::store::Store;
@@ -54,7 +55,10 @@ pub fn describe(request: &RunRequest, context: &Context) -> Result<Experiment, F
         working_copy::check(&here).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     let known = manager::known_with_java(context.places)?;
-    let (managers, varied) = choose_managers(request, &known, context)?;
+    let (managers, varied) = choose_managers(request, &known)?;
+    // Before a note is printed or standard input is read: the laboratory takes the whole command line over.
+    managers.iter().try_for_each(require_for)?;
+    stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
     let programs = request.workload.resolve(context)?;
     let heaps = request.heaps.as_ref().map(|factors| Heaps { factors, known: &known });
     if heaps.is_some() {
@@ -130,9 +134,7 @@ fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
 fn choose_managers(
     request: &RunRequest,
     known: &[Manager],
-    context: &Context,
 ) -> Result<(Vec<Manager>, BTreeMap<String, Varied>), Failure> {
-    stand_ins::note(known, request.manager.iter().chain(&request.baseline), context.messages);
     let managers = manager::choose_with_baseline(known, &request.manager, request.baseline())?;
     let Some(vary) = &request.vary else { return Ok((managers, BTreeMap::new())) };
     let named = manager::choose(known, request.manager.iter().map(String::as_str))?;

@@ -2,16 +2,24 @@
 
 use thiserror::Error;
 
+use super::order::LABORATORY;
 use crate::stack::StackError;
 
-/// For names of Java's collectors, which only some commands know.
-fn java_hint(name: &str) -> &'static str {
-    match name.starts_with("jvm") {
-        true => {
-            "Java's collectors (`jvm`, `jvm-g1`, ...) are for commands that run a whole program: run, minheap, proximity. "
-        }
-        false => "",
-    }
+/// How the laboratory is installed.
+pub const GET_LABORATORY: &str = "type `make lab` in the source tree, or unpack the archive heaptoll-lab of this release \
+                                  over the installation";
+
+/// For names of what comes with the laboratory; only some commands know Java's collectors.
+fn laboratory_hint(name: &str) -> String {
+    let what = if name.starts_with("jvm") {
+        "Java's collectors (`jvm`, `jvm-g1`, ...) are for commands that run a whole program: run, minheap, proximity. \
+         They come"
+    } else if ["historic", "oracle"].contains(&name) || LABORATORY.contains(&name) {
+        "It comes"
+    } else {
+        return String::new();
+    };
+    format!("{what} with the laboratory: {GET_LABORATORY}. ")
 }
 
 /// A manager that cannot be had.
@@ -23,7 +31,7 @@ pub enum ManagerError {
          added, all. Name a shared object of your own by its path (with a `/`); `heaptoll \
          managers add --help` lists allocators that it builds",
         if .suggestion.is_empty() { "." } else { "" },
-        java_hint(.name)
+        laboratory_hint(.name)
     )]
     Unknown {
         /// What was requested.
@@ -38,7 +46,9 @@ pub enum ManagerError {
     Stack(#[from] StackError),
     /// What stands in front of a `/` is neither a layer nor a folder.
     #[error(
-        "there is no layer `{name}`{suggestion}; layers are {known} (`heaptoll managers`); a manager's path begins with ./ or /"
+        "there is no layer `{name}`{suggestion}; layers are {known} (`heaptoll managers`). {}A manager's path begins with \
+         ./ or /",
+        laboratory_hint(.name)
     )]
     NoLayer {
         /// As given.

@@ -6,43 +6,9 @@ use super::built::{added, built};
 use super::debian;
 use super::definition::{Manager, glibc};
 use super::error::ManagerError;
+use super::order::rank;
 use super::settings::with_settings;
 use crate::places::{Places, descriptions};
-
-/// The order in which managers are listed; names not in it follow by alphabet.
-const ORDER: [&str; 29] = [
-    "tithe",
-    "tithe-collect",
-    "tithe-explicit",
-    "mimalloc3",
-    "mimalloc2",
-    "jemalloc",
-    "snmalloc",
-    "tcmalloc",
-    "rpmalloc",
-    "bdw",
-    "bdw-nofree",
-    // The papers' collectors, then their allocators as the papers bring them up: Zorn 1992 §2.1 and §3, Detlefs 1994,
-    // Boehm's slides.
-    "bw16",
-    "bw26",
-    "treadmill",
-    "knuth",
-    "bestfit",
-    "cartesian",
-    "kingsley",
-    "haertel",
-    "buddy",
-    "lea",
-    "quickfit",
-    "pow2",
-    "bump",
-    "jvm-serial",
-    "jvm-parallel",
-    "jvm-g1",
-    "jvm-shenandoah",
-    "jvm-zgc",
-];
 
 /// Every manager known on this machine: glibc, then those built here, then Debian's, then those that the user has added.
 ///
@@ -87,7 +53,6 @@ pub fn installed(places: &Places) -> Result<Vec<Manager>, ManagerError> {
 fn described(places: &Places) -> Result<Vec<Manager>, ManagerError> {
     let descriptions = descriptions(&places.managers());
     let mut built: Vec<Manager> = descriptions.iter().map(|path| built(path)).collect::<Result<_, _>>()?;
-    let rank = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
     built.sort_by(|a, b| rank(&a.name).cmp(&rank(&b.name)).then_with(|| a.name.cmp(&b.name)));
     Ok(built)
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::extension::require;
+use heaptoll_experiment::manager::uses_folder;
 use heaptoll_experiment::store::Store;
 use heaptoll_experiment::{kept_input, machine, working_copy};
 
@@ -26,6 +28,10 @@ pub fn resume(
              shards merge` adds it",
             path.display()
         )));
+    }
+    // Only Java's collectors write there.
+    if experiment.stacks.iter().any(|stack| uses_folder(&stack.environment)) {
+        require(&format!("{}, which has collectors of Java,", path.display()))?;
     }
     if let Some(fewer) = repetitions.filter(|&n| n < experiment.settings.repetitions) {
         return Err(Failure::Usage(format!(

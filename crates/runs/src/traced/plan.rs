@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol, StackInfo};
+use heaptoll_experiment::extension::require_for;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
 use heaptoll_reftrace::Sink;
@@ -174,8 +175,10 @@ fn choose(request: &Request, known: &[Manager], messages: &dyn Messages) -> Resu
         true => std::slice::from_ref(&request.baseline),
         false => &request.manager,
     };
+    let chosen = manager::choose_with_baseline(known, named, &request.baseline)?;
+    chosen.iter().try_for_each(require_for)?;
     stand_ins::note(known, named.iter().chain([&request.baseline]), messages);
-    Ok(manager::choose_with_baseline(known, named, &request.baseline)?)
+    Ok(chosen)
 }
 
 fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramInfo>, Failure> {

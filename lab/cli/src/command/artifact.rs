@@ -47,7 +47,6 @@ pub struct Arguments {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab artifact";
-    const FORMER: Option<&'static str> = Some("artifact");
     writes!(of_format: Description);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {

@@ -35,7 +35,6 @@ pub struct Arguments {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab conservatism";
-    const FORMER: Option<&'static str> = Some("conservatism");
     writes!(of: conservatism::Figures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {

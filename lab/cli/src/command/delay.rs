@@ -45,7 +45,6 @@ fn quarantine(text: &str) -> Result<u64, String> {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab delay";
-    const FORMER: Option<&'static str> = Some("delay");
     const FIRST: &'static [&'static str] = &["sizes"];
     writes!(of: delay::DelayFigures);
 

@@ -46,7 +46,6 @@ fn period(text: &str) -> Result<u64, String> {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab frequency";
-    const FORMER: Option<&'static str> = Some("frequency");
     const FIRST: &'static [&'static str] = &["every"];
     writes!(of: frequency::FrequencyFigures);
 

@@ -38,7 +38,6 @@ pub struct Arguments {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab shards merge";
-    const FORMER: Option<&'static str> = Some("merge");
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         if arguments.output.exists() {

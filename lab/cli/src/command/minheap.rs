@@ -58,7 +58,6 @@ pub struct Arguments {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab minheap";
-    const FORMER: Option<&'static str> = Some("minheap");
     const FIRST: &'static [&'static str] = &["tolerance"];
     writes!(of: minheap::MinheapFigures);
 

@@ -35,6 +35,7 @@ fn any_diff(matches: &clap::ArgMatches, _: &dyn Fn() -> clap::Command) -> Result
 
 /// The product's commands and the laboratory's.
 pub static REGISTRY: Registry = Registry {
+    binary: "heaptoll-lab",
     listed: &[
         COMPARING,
         LISTED[1],

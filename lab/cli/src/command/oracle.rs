@@ -64,7 +64,6 @@ pub struct Arguments {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab oracle";
-    const FORMER: Option<&'static str> = Some("oracle");
     const FIRST: &'static [&'static str] = &["graph"];
     writes!(of: oracle::OracleFigures);
 

@@ -120,7 +120,6 @@ struct GateArguments {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab shards plan";
-    const FORMER: Option<&'static str> = Some("plan");
     const FIRST: &'static [&'static str] =
         &["base", "new", "command", "base_ref", "limit", "repetitions", "shard_time", "class"];
     writes!(of_format: Plan);

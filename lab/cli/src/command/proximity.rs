@@ -71,7 +71,6 @@ fn times(text: &str) -> Result<f64, String> {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab proximity";
-    const FORMER: Option<&'static str> = Some("proximity");
     const FIRST: &'static [&'static str] = &["collections"];
     writes!(of: proximity::ProximityFigures);
 

@@ -62,7 +62,6 @@ fn point(text: &str) -> Result<FreePoint, String> {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab reclamation";
-    const FORMER: Option<&'static str> = Some("reclamation");
     const FIRST: &'static [&'static str] = &["points"];
     writes!(of: reclamation::ReclamationFigures);
 

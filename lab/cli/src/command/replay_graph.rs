@@ -95,7 +95,6 @@ fn size(text: &str) -> Result<HeapSize, String> {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab replay-graph";
-    const FORMER: Option<&'static str> = Some("replay --graph");
     const FIRST: &'static [&'static str] = &["heap", "check", "misses"];
     writes!(of: replay_graph::GraphReplayFigures);
 

@@ -104,7 +104,6 @@ impl Arguments {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab study";
-    const FORMER: Option<&'static str> = Some("study");
     const FIRST: &'static [&'static str] = &["list", "budget", "quick", "only"];
     writes!(of: Results);
 

@@ -45,7 +45,6 @@ pub struct Arguments {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab tailor";
-    const FORMER: Option<&'static str> = Some("tailor");
     writes!(of: tailor::TailorFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {

@@ -40,7 +40,6 @@ pub struct Arguments {
 
 impl Command for Arguments {
     const NAME: &'static str = "lab shards work";
-    const FORMER: Option<&'static str> = Some("work");
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;

@@ -19,6 +19,7 @@ mod delay;
 mod documented;
 mod frequency;
 mod golden;
+mod handed_over;
 mod java;
 mod minheap;
 mod oracle;
