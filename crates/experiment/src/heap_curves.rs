@@ -40,16 +40,15 @@ fn of_program(
             programs: u32::from(costs.cpu.is_some()),
             costs,
         };
-        let at = found.curves.iter().position(|curve| curve.collector == limit.collector);
-        let at = at.unwrap_or_else(|| {
-            found.curves.push(HeapCurve {
+        match found.curves.iter_mut().find(|curve| curve.collector == limit.collector) {
+            Some(curve) => curve.heaps.push(point),
+            None => found.curves.push(HeapCurve {
                 collector: limit.collector.clone(),
                 smallest_bytes: Some(limit.smallest_bytes),
+                heaps: vec![point],
                 ..HeapCurve::default()
-            });
-            found.curves.len() - 1
-        });
-        found.curves[at].heaps.push(point);
+            }),
+        }
     }
     found.curves.iter_mut().for_each(judge);
     (!found.curves.is_empty()).then_some(found)
@@ -95,21 +94,26 @@ fn overall(experiment: &Experiment, comparison: &Comparison, programs: &[Program
 /// The means of one heap.
 fn mean(comparison: &Comparison, programs: &[ProgramHeaps], heap: &HeapPoint) -> HeapPoint {
     let stack = &heap.costs.stack;
-    let row = comparison.overall.iter().find(|row| row.stack == *stack);
-    let bound = comparison.lower_bounds.overall.iter().find(|row| row.stack == *stack);
     let points = programs.iter().flat_map(|program| &program.curves).flat_map(|curve| &curve.heaps);
     HeapPoint {
         factor: heap.factor,
         heap_bytes: None,
         fits: points.filter(|point| point.costs.stack == *stack).all(|point| point.fits),
-        programs: row.map_or(0, |row| row.programs),
-        costs: Costs {
-            stack: stack.clone(),
-            cpu: row.and_then(|row| row.cpu),
-            peak_rss: row.and_then(|row| row.peak_rss),
-            overhead: bound.and_then(|bound| bound.cpu),
-            ..Costs::default()
-        },
+        programs: comparison.overall.iter().find(|row| row.stack == *stack).map_or(0, |row| row.programs),
+        costs: mean_costs(comparison, stack),
+    }
+}
+
+/// What a stack costs on average over programs.
+pub fn mean_costs(comparison: &Comparison, stack: &str) -> Costs {
+    let row = comparison.overall.iter().find(|row| row.stack == stack);
+    let bound = comparison.lower_bounds.overall.iter().find(|row| row.stack == stack);
+    Costs {
+        stack: stack.into(),
+        cpu: row.and_then(|row| row.cpu),
+        peak_rss: row.and_then(|row| row.peak_rss),
+        overhead: bound.and_then(|bound| bound.cpu),
+        ..Costs::default()
     }
 }
 

@@ -7,7 +7,6 @@ mod figures;
 mod period;
 mod published;
 mod published_gain;
-mod sections;
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::observation::{Observation, Phase};
@@ -20,7 +19,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::stand_ins;
 use heaptoll_runs::studied::{self, Findings};
 
-pub use comparison::{FEWEST_COLLECTIONS, study};
+pub use comparison::FEWEST_COLLECTIONS;
 pub use figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
 pub use period::{Period, Question};
 pub use published::PublishedPair;
@@ -59,24 +58,17 @@ pub fn run(
     // Of several programs one without collections is shown, and is in no mean; the others go on.
     let is_only = !workload.is_many() && workload.program.len() < 2;
     let most_often = request.every_bytes.iter().min().copied().filter(|_| is_only);
+    let subject = |stack: &str| part(stack).map(|part| part.0);
     let outcome = studied::carry_out(&request.study, context, &stacks, &subject, &|row| {
         without_collections(row, most_often?)
     })?;
-    let found = study(&outcome.experiment);
+    let sweep = comparison::swept(&outcome.experiment);
+    let found = comparison::figures(&sweep);
     let (subjects, published) = (found.collectors.clone(), published::published_pairs(&found));
-    Findings::of(
-        outcome,
-        ("frequency", "a collection period"),
-        &subjects,
-        found,
-        published,
-        document::document,
-    )
-}
-
-/// The collector, without its period.
-fn subject(stack: &str) -> Option<String> {
-    part(stack).map(|(collector, _)| collector)
+    let kind = ("frequency", "a collection period");
+    Findings::of(outcome, kind, &subjects, found, published, |found, outcome| {
+        document::document(found, &sweep, outcome)
+    })
 }
 
 /// The reason to stop when the run with the shortest period made no collection: the others make none either.

@@ -2,6 +2,7 @@
 //! collectors on traces with pointers, and one experiment on many machines. A folder a command.
 
 pub mod artifact;
+mod axis;
 pub mod cluster;
 pub mod comparative;
 pub mod conservatism;
