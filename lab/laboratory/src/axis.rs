@@ -122,6 +122,7 @@ impl<'a, A: Axis> Shown<'a, A> {
             let names: Vec<&str> = own.iter().map(|one| one.program.as_str()).collect();
             self.charts(&format!("{title}, {subject}"), &names, &|at, key| own[at].of(key))
         });
+        let text = format!("{text} Ratios are to {}.", self.base.1);
         Some(Section::new(title).state(text).with(table.if_any()?).with_all(drawn))
     }
 
@@ -182,7 +183,8 @@ impl<P: Copy + Ord, M: Copy> Shown<'_, Settings<P, M>> {
 
     /// What the layer itself costs: the base over the manager without the setting.
     pub fn layer(&self, title: &str, text: &str) -> Option<Section> {
-        Shown { places: vec![(None, String::new())], ..*self }.section(title, text)
+        let base = (self.base.0, "the manager alone");
+        Shown { places: vec![(None, String::new())], base, ..*self }.section(title, text)
     }
 
     /// One program: every manager and value, with the columns that `table` adds.

@@ -30,11 +30,7 @@ impl Stacks<'_> {
         context: &Context,
     ) -> Result<Vec<Manager>, Failure> {
         let known = manager::known(context.places)?;
-        stand_ins::note(&known, self.requested, context.messages);
-        let chosen = match self.requested {
-            [] => self.usual.iter().filter_map(|name| manager::find(&known, name).ok()).collect(),
-            requested => without_repeats(manager::choose(&known, requested.iter().map(String::as_str))?),
-        };
+        let chosen = chosen(&known, self.requested, self.usual, context)?;
         if let Some(manager) = chosen.iter().find(|manager| !manager.layers.is_empty()) {
             return Err(Failure::Usage(format!(
                 "-m {}: name the manager alone; `heaptoll {}` puts the layer in front of it",
@@ -50,6 +46,23 @@ impl Stacks<'_> {
         }
         Ok(stacks)
     }
+}
+
+/// The requested managers, each once; without a request the usual ones, as far as they are here.
+///
+/// # Errors
+/// A manager is unknown.
+pub fn chosen(
+    known: &[Manager],
+    requested: &[String],
+    usual: &[&str],
+    context: &Context,
+) -> Result<Vec<Manager>, Failure> {
+    stand_ins::note(known, requested, context.messages);
+    Ok(match requested {
+        [] => usual.iter().filter_map(|name| manager::find(known, name).ok()).collect(),
+        requested => without_repeats(manager::choose(known, requested.iter().map(String::as_str))?),
+    })
 }
 
 /// A stack's manager, and the layer in front of it, if there is one. `None` for a stack with more layers, or another.

@@ -4,6 +4,7 @@
 pub mod artifact;
 mod axis;
 pub mod cluster;
+mod collecting;
 pub mod comparative;
 pub mod conservatism;
 pub mod delay;

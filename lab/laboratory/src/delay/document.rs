@@ -32,8 +32,8 @@ pub fn document(found: &Delay, sweep: &Sweep<Sizes>, outcome: &StudyOutcome) -> 
     let mut all = vec![shown.findings("What the delay costs", text)];
     all.extend(shown.layer(
         "What the quarantine itself costs",
-        "A quarantine of 1 byte compared with the manager alone: the work of queueing and counting, without a \
-         delay. Every other ratio here has it on both sides.",
+        "The work of queueing and counting in a quarantine of 1 byte, without a delay. Every other ratio here has \
+         it on both sides.",
     ));
     all.extend(published::section(found));
     all.extend(outcome.experiment.programs.iter().filter_map(|program| {

@@ -23,19 +23,19 @@ pub fn document(found: &Frequency, sweep: &Sweep<Periods>, outcome: &StudyOutcom
         keys.push((question, over, over));
         keys.sort_unstable_by_key(|key| (key.1, key.2));
         keys.dedup();
-        let put = put(question, over);
+        let ([title, what, axis], [base, sentence]) = (words(question), base(question, over));
         let shown = Shown {
             sweep,
             subject: "collector",
-            axis: put.axis,
+            axis,
             places: keys.into_iter().map(|key| (key, period_label(question, key.1))).collect(),
-            base: ((question, over, over), put.base.as_str()),
+            base: ((question, over, over), base.as_str()),
             figures: &FIGURES,
             drawn: &[MUTATOR],
         };
-        text.extend(found.collectors.iter().filter_map(|one| verdict(found, one, question, put.noun)));
+        text.extend(found.collectors.iter().filter_map(|one| verdict(found, one, question, what)));
         means.extend(shown.means());
-        sections.extend(shown.section(put.title, &put.text));
+        sections.extend(shown.section(title, &sentence));
     }
     text.extend(left_out(found));
     text.extend(found.programs.iter().any(Study::has_too_few_runs).then(|| {
@@ -54,46 +54,36 @@ pub fn document(found: &Frequency, sweep: &Sweep<Periods>, outcome: &StudyOutcom
     outcome.document("What collections cost besides their pauses", &and_list(&found.collectors), all)
 }
 
-/// How a question is put.
-struct Put {
-    title: &'static str,
-    /// What is varied.
-    noun: &'static str,
-    axis: &'static str,
-    /// What others are compared with.
-    base: String,
-    text: String,
+/// How a question is put: its heading, what it varies, and what the places of its axis are.
+fn words(question: Question) -> [&'static str; 3] {
+    match question {
+        Question::Collections => ["Frequency of collections", "the frequency of collections", "collected every"],
+        Question::Identifications => [
+            "Frequency of collections, while few reclaim",
+            "the frequency of collections without reclaiming",
+            "collected every",
+        ],
+        Question::Reclamations => ["Frequency of reclamation", "the frequency of reclaiming", "reclaimed at"],
+    }
 }
 
-fn put(question: Question, over: Period) -> Put {
+/// What others are compared with, and a sentence on it.
+fn base(question: Question, over: Period) -> [String; 2] {
     let every = format!("a collection every {}", size_label(over.every_bytes));
     match question {
-        Question::Collections => Put {
-            title: "Frequency of collections",
-            noun: "the frequency of collections",
-            axis: "collected every",
-            text: format!(
-                "Every collection reclaims. Ratios are to {every}: what collections disturb, and the delay of reuse."
-            ),
-            base: every,
-        },
-        Question::Identifications => Put {
-            title: "Frequency of collections, while few reclaim",
-            noun: "the frequency of collections without reclaiming",
-            axis: "collected every",
-            text: format!(
-                "Every {} collection reclaims; the others only identify what is dead. Ratios are to {every}.",
-                ordinal(over.reclaim)
-            ),
-            base: format!("{every} while few reclaim"),
-        },
-        Question::Reclamations => Put {
-            title: "Frequency of reclamation",
-            noun: "the frequency of reclaiming",
-            axis: "reclaimed at",
-            text: format!("There is {every} in all. Ratios are to reclaiming at each: the delay of reuse alone."),
-            base: "reclaiming at every collection".into(),
-        },
+        Question::Collections => {
+            let text = "Every collection reclaims: what collections disturb, and the delay of reuse.";
+            [every, text.into()]
+        }
+        Question::Identifications => {
+            let reclaim = ordinal(over.reclaim);
+            let text = format!("Every {reclaim} collection reclaims; the others only identify what is dead.");
+            [format!("{every}, while few reclaim"), text]
+        }
+        Question::Reclamations => {
+            let text = format!("There is {every} in all: the delay of reuse alone.");
+            ["reclaiming at every collection".into(), text]
+        }
     }
 }
 

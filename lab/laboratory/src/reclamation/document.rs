@@ -29,8 +29,8 @@ pub fn document(found: &Reclamation, sweep: &Sweep<Points>, outcome: &StudyOutco
     all.extend(alive(found));
     all.extend(shown.layer(
         "What the layer itself costs",
-        "The layer that frees as the program does, compared with the manager alone: it compares each \
-         allocation, and copies in place of realloc. Every other ratio here has it on both sides.",
+        "The layer that frees as the program does: it compares each allocation, and copies in place of realloc. \
+         Every other ratio here has it on both sides.",
     ));
     all.extend(outcome.experiment.programs.iter().filter_map(|program| {
         shown.program(&program.name, |table| {
