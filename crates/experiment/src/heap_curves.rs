@@ -3,7 +3,7 @@
 //!
 //! Each heap is a stack of its own in the same paired runs, so every figure here is one of the tables.
 
-use heaptoll_statistics::{FEWEST_PAIRS, Interval};
+use heaptoll_statistics::Interval;
 
 use crate::comparison::{
     BoundRow, Comparison, Costs, HeapCurve, HeapCurves, HeapPoint, Metric, ProgramHeaps, ProgramTable, Row,
@@ -74,20 +74,17 @@ fn costs(comparison: &Comparison, program: &str, row: &Row) -> Costs {
 
 /// Geometric means over programs, by collector and factor.
 fn overall(experiment: &Experiment, comparison: &Comparison, programs: &[ProgramHeaps]) -> Vec<HeapCurve> {
+    let curves = || programs.iter().flat_map(|program| &program.curves);
     let mut found: Vec<HeapCurve> = Vec::new();
-    for curve in programs.iter().flat_map(|program| &program.curves) {
+    for curve in curves() {
         if found.iter().all(|other| other.collector != curve.collector) {
             let heaps = curve.heaps.iter().map(|heap| mean(comparison, programs, heap)).collect();
-            let collector = curve.collector.clone();
-            found.push(HeapCurve { collector, heaps, ..HeapCurve::default() });
+            found.push(HeapCurve { collector: curve.collector.clone(), heaps, ..HeapCurve::default() });
         }
     }
     // A collector that was left out of a program is not compared with what ran on all of them.
-    let on_all = |curve: &HeapCurve| {
-        let curves = programs.iter().flat_map(|program| &program.curves);
-        curves.filter(|other| other.collector == curve.collector).count() == experiment.programs.len()
-    };
-    found.iter_mut().filter(|curve| on_all(curve)).for_each(judge);
+    let times = |collector: &str| curves().filter(|other| other.collector == collector).count();
+    found.iter_mut().filter(|curve| times(&curve.collector) == experiment.programs.len()).for_each(judge);
     found
 }
 
@@ -122,14 +119,13 @@ fn judge(curve: &mut HeapCurve) {
     curve.heaps.sort_by(|a, b| a.factor.total_cmp(&b.factor));
     let from = |is: fn(&Interval) -> bool| {
         let good = curve.heaps.iter().rev().take_while(|heap| {
-            let cpu = heap.costs.cpu.as_ref().filter(|cpu| cpu.pairs as usize >= FEWEST_PAIRS);
+            let cpu = heap.costs.cpu.as_ref().filter(|cpu| cpu.has_enough_pairs());
             heap.fits && cpu.is_some_and(is)
         });
         good.last().map(|heap| heap.factor)
     };
-    let (no_more, less) =
-        (from(|cpu| !(cpu.differs && cpu.ratio > 1.0)), from(|cpu| cpu.differs && cpu.ratio < 1.0));
-    (curve.no_more_cpu_from, curve.less_cpu_from) = (no_more, less);
+    curve.no_more_cpu_from = from(|cpu| !(cpu.differs && cpu.ratio > 1.0));
+    curve.less_cpu_from = from(|cpu| cpu.differs && cpu.ratio < 1.0);
 }
 
 #[cfg(test)]

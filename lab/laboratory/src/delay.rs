@@ -49,10 +49,9 @@ pub fn run(request: &DelayRequest, context: &Context) -> Result<Findings<Delay, 
     let outcome = studied::carry_out(&request.study, context, &stacks, &subject, &|_| None)?;
     let sweep = comparison::swept(&outcome.experiment);
     let found = comparison::figures(&sweep);
-    let (subjects, published) = (found.managers.clone(), published::published_pairs(&found));
-    Findings::of(outcome, ("delay", "a quarantine"), &subjects, found, published, |found, outcome| {
-        document::document(found, &sweep, outcome)
-    })
+    let published = published::published_pairs(&found);
+    let document = document::document(&found, &sweep, &outcome);
+    Findings::of(outcome, ("delay", "a quarantine"), &sweep.subjects, found, published, document)
 }
 
 /// Each manager without a layer, and with a quarantine of every size.

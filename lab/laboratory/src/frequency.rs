@@ -64,11 +64,9 @@ pub fn run(
     })?;
     let sweep = comparison::swept(&outcome.experiment);
     let found = comparison::figures(&sweep);
-    let (subjects, published) = (found.collectors.clone(), published::published_pairs(&found));
-    let kind = ("frequency", "a collection period");
-    Findings::of(outcome, kind, &subjects, found, published, |found, outcome| {
-        document::document(found, &sweep, outcome)
-    })
+    let published = published::published_pairs(&found);
+    let document = document::document(&found, &sweep, &outcome);
+    Findings::of(outcome, ("frequency", "a collection period"), &sweep.subjects, found, published, document)
 }
 
 /// The reason to stop when the run with the shortest period made no collection: the others make none either.

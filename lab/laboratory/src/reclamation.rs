@@ -44,10 +44,8 @@ pub fn run(request: &ReclamationRequest, context: &Context) -> Result<Findings<R
     let outcome = studied::carry_out(&study, context, &stacks, &subject, &|_| None)?;
     let sweep = comparison::swept(&outcome.experiment);
     let found = comparison::figures(&sweep, &outcome.experiment);
-    let (subjects, published) = (found.managers.clone(), vec![]);
-    Findings::of(outcome, ("reclamation", "an oracle"), &subjects, found, published, |found, outcome| {
-        document::document(found, &sweep, outcome)
-    })
+    let document = document::document(&found, &sweep, &outcome);
+    Findings::of(outcome, ("reclamation", "an oracle"), &sweep.subjects, found, vec![], document)
 }
 
 /// Each manager without a layer, and with an oracle at every point.

@@ -13,19 +13,11 @@ use crate::format::{self, NONE, TOO_FEW, plural};
 
 /// What was found over heap sizes, in sentences: over all programs where there are several.
 pub(super) fn summary(comparison: &Comparison) -> Vec<String> {
-    let heaps = &comparison.heaps;
-    match (&heaps.overall[..], &heaps.programs[..]) {
-        ([], [one]) => lead(&one.curves, &comparison.baseline),
-        ([], several) => several
-            .iter()
-            .flat_map(|program| {
-                lead(&program.curves, &comparison.baseline)
-                    .into_iter()
-                    .map(|text| format!("{}: {text}", program.program))
-            })
-            .collect(),
-        (overall, _) => lead(overall, &comparison.baseline),
-    }
+    let curves = match (&comparison.heaps.overall[..], &comparison.heaps.programs[..]) {
+        ([], [one]) => &one.curves[..],
+        (overall, _) => overall,
+    };
+    lead(curves, &comparison.baseline)
 }
 
 /// Whether a stack is a collector in a fixed heap, or has a varied setting: its verdict is one of a curve.

@@ -9,20 +9,12 @@ use heaptoll_units::size_label;
 use super::comparison::{NO_DELAY, Sizes};
 use super::figures::Delay;
 use super::published;
-use crate::axis::{DRAWN, RATIOS, Shown};
+use crate::axis::Shown;
 use heaptoll_runs::studied::StudyOutcome;
 
 /// The whole document.
 pub fn document(found: &Delay, sweep: &Sweep<Sizes>, outcome: &StudyOutcome) -> Document {
-    let shown = Shown {
-        sweep,
-        subject: "manager",
-        axis: "quarantine",
-        places: found.sizes_bytes.iter().map(|bytes| (Some(*bytes), size_label(*bytes))).collect(),
-        base: (Some(NO_DELAY), "a quarantine of 1 byte"),
-        figures: &RATIOS,
-        drawn: &DRAWN,
-    };
+    let shown = Shown::setting(sweep, "quarantine", size_label, (NO_DELAY, "a quarantine of 1 byte"));
     // One sentence a manager: what the longest delay does, and from which size on a difference is seen.
     let verdict = |manager: &String| {
         let delays = shown.over_all(manager);

@@ -3,7 +3,6 @@
 use heaptoll_experiment::sweep::Sweep;
 use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_report::format::{and_list, count, mib_from_kib, percent_off, plural, seconds};
-use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_units::{ordinal, size_label};
 
 use super::comparison::{FEWEST_COLLECTIONS, FIGURES, MUTATOR, Periods};
@@ -106,7 +105,7 @@ fn verdict(found: &Frequency, collector: &str, question: Question, what: &str) -
         // The farthest from what it is compared with: the longest period, the rarest reclamation.
         let Some(ratio) = study.ratios.iter().rfind(|ratio| ratio.question == question) else { continue };
         let Some(interval) = ratio.of_mutator() else { continue };
-        if (interval.pairs as usize) < FEWEST_PAIRS {
+        if !interval.has_enough_pairs() {
             continue;
         }
         seen += 1;

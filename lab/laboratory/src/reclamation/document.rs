@@ -10,20 +10,13 @@ use heaptoll_units::{figure, number, percent, whole_bytes};
 use super::comparison::Points;
 use super::figures::{Alive, Reclamation};
 use super::part::point_label;
-use crate::axis::{DRAWN, RATIOS, Shown};
+use crate::axis::Shown;
 use heaptoll_runs::studied::StudyOutcome;
 
 /// The whole document.
 pub fn document(found: &Reclamation, sweep: &Sweep<Points>, outcome: &StudyOutcome) -> Document {
-    let shown = Shown {
-        sweep,
-        subject: "manager",
-        axis: "objects are freed",
-        places: found.points.iter().map(|point| (Some(*point), point_label(*point))).collect(),
-        base: (Some(FreePoint::Free), "the program's own free in the same layer"),
-        figures: &RATIOS,
-        drawn: &DRAWN,
-    };
+    let base = (FreePoint::Free, "the program's own free in the same layer");
+    let shown = Shown::setting(sweep, "objects are freed", point_label, base);
     let text = found.managers.iter().flat_map(|manager| verdicts(&shown.over_all(manager), manager)).collect();
     let mut all = vec![shown.findings("What it costs to free earlier or later", text)];
     all.extend(alive(found));
