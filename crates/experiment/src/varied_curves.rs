@@ -24,11 +24,14 @@ pub(crate) fn axis(experiment: &Experiment) -> Axis {
     Settings { part: Box::new(part), base: None, medians: |_| None }
 }
 
+/// Values with their good runs, or programs of a mean, and ratios.
+type Points = Vec<(u64, u32, Ratios)>;
+
 /// The curves by program and manager, then the means by manager.
 pub(crate) fn curves(experiment: &Experiment, found: &Sweep<Axis>) -> Vec<VariedCurve> {
     let of_programs = found.programs.iter().map(|swept| {
         let points = swept.settings().map(|(at, good, _, ratios)| (at, good, ratios));
-        (Some(swept.program.clone()), &swept.subject, points.collect::<Vec<(u64, u32, Ratios)>>())
+        (Some(swept.program.clone()), &swept.subject, points.collect::<Points>())
     });
     let of_means = found.subjects.iter().map(|manager| {
         let own = found.means.iter().filter(|mean| mean.subject == *manager);
@@ -36,7 +39,7 @@ pub(crate) fn curves(experiment: &Experiment, found: &Sweep<Axis>) -> Vec<Varied
             |mean: &Mean<Axis>| Some((mean.ratios.0?, mean.programs, Ratios::of(Some(&mean.ratios.1))));
         (None, manager, own.filter_map(point).collect())
     });
-    let curve = |(program, manager, points): (Option<String>, &String, Vec<(u64, u32, Ratios)>)| {
+    let curve = |(program, manager, points): (Option<String>, &String, Points)| {
         let stack = |at: u64| {
             let of = |varied: &&Varied| varied.manager == *manager && varied.at == at;
             experiment.stacks.iter().find_map(|stack| Some((stack, stack.varied.as_ref().filter(of)?)))

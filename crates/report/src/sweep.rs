@@ -50,7 +50,8 @@ pub fn charts(
         let x = Axis { title: places.axis.into(), names: places.labels.clone(), ..Axis::default() };
         let has_lines = series.iter().any(|line| line.points.len() > 1);
         let caption = format!("Ratios to {over}{bands}.");
-        has_lines.then(|| Item::Chart(Chart { title: format!("{title}: {what}"), caption, form, x, y, series }))
+        has_lines
+            .then(|| Item::Chart(Chart { title: format!("{title}: {what}"), caption, form, x, y, series }))
     };
     figures.iter().enumerate().filter_map(chart).collect()
 }

@@ -96,7 +96,8 @@ impl<'a, A: Axis> Shown<'a, A> {
         );
         let Some(table) = table.note(OTHER_PROGRAMS).if_any() else { return vec![] };
         let subjects: Vec<&str> = self.sweep.subjects.iter().map(String::as_str).collect();
-        let drawn = self.charts("geometric mean over programs", &subjects, &|at, key| self.mean(subjects[at], key));
+        let drawn =
+            self.charts("geometric mean over programs", &subjects, &|at, key| self.mean(subjects[at], key));
         [Item::Table(table)].into_iter().chain(drawn).collect()
     }
 
@@ -105,7 +106,8 @@ impl<'a, A: Axis> Shown<'a, A> {
         let of_programs = self.sweep.programs.iter().flat_map(|one| {
             one.ratios.iter().map(move |ratios| (one.program.as_str(), &one.subject, ratios, one.counts))
         });
-        let of_means = self.sweep.means.iter().map(|mean| ("geometric mean", &mean.subject, &mean.ratios, true));
+        let of_means =
+            self.sweep.means.iter().map(|mean| ("geometric mean", &mean.subject, &mean.ratios, true));
         let compared = of_programs.chain(of_means).filter_map(|(program, subject, ratios, counts)| {
             let place = self.label(ratios.0)?;
             Some(Compared { program, subject, place, intervals: &ratios.1, counts })
@@ -116,8 +118,9 @@ impl<'a, A: Axis> Shown<'a, A> {
             .text("program", |row| row.program.to_owned())
             .text(self.subject, |row| row.subject.to_owned())
             .when(self.places.len() > 1, |table| table.figure(self.axis, |row| row.place.to_owned()));
-        let table = columns(table, self.figures, |row| row.intervals)
-            .when(some_left_out, |table| table.text("", |row| if row.counts { "" } else { "left out of means" }));
+        let table = columns(table, self.figures, |row| row.intervals).when(some_left_out, |table| {
+            table.text("", |row| if row.counts { "" } else { "left out of means" })
+        });
         let drawn = self.sweep.subjects.iter().flat_map(|subject| {
             let own = self.sweep.programs.iter().filter(|one| one.subject == *subject && one.counts);
             let own: Vec<&Swept<A>> = own.collect();
@@ -183,7 +186,8 @@ impl<'a, P: Copy + Ord, M: Copy> Shown<'a, Settings<P, M>> {
             true => only?.of(value),
             false => self.mean(manager, value),
         };
-        let ratios = |(value, label): &(Option<P>, String)| Some((label.clone(), Ratios::of(Some(of(*value)?))));
+        let ratios =
+            |(value, label): &(Option<P>, String)| Some((label.clone(), Ratios::of(Some(of(*value)?))));
         self.places.iter().filter_map(ratios).collect()
     }
 
@@ -305,7 +309,10 @@ mod tests {
         });
         let section = section.expect("it was run");
         let rows = table(&section.items);
-        assert_eq!((column(rows, "value"), column(rows, "runs")), (vec!["1B".into(), "2B".into()], vec!["8".into(); 2]));
+        assert_eq!(
+            (column(rows, "value"), column(rows, "runs")),
+            (vec!["1B".into(), "2B".into()], vec!["8".into(); 2])
+        );
         assert_eq!(column(rows, "CPU")[0], "1");
         assert_eq!(section.items.len(), 3, "CPU and memory are drawn");
         assert_eq!(shown(&found).program("absent", |table| table), None);

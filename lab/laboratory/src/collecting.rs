@@ -38,7 +38,8 @@ pub fn check(stack: &Manager, varied: &[&str]) -> Result<(), String> {
 
 /// The varied options, and those of [`FIXED`] that the collector takes. What the user has set stays.
 pub fn options(stack: &Manager, varied: &str) -> String {
-    let is_free = |option: &str| (is_swept(stack) || stack.options.contains_key(option)) && !sets(stack, option);
+    let is_free =
+        |option: &str| (is_swept(stack) || stack.options.contains_key(option)) && !sets(stack, option);
     let fixed = FIXED.into_iter().filter(|(option, _)| is_free(option));
     fixed.fold(varied.to_owned(), |all, (option, value)| format!("{all},{option}={value}"))
 }

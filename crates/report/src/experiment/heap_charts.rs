@@ -33,7 +33,8 @@ pub(super) fn charts(what: &str, curves: &[HeapCurve], others: &[Costs], baselin
         (_, costs) => costs.overhead,
     };
     let labels = factors.iter().map(|factor| format!("{factor}x")).collect();
-    let places = Places { axis: "heap, times the smallest; level: stacks at their own memory", labels, base: None };
+    let places =
+        Places { axis: "heap, times the smallest; level: stacks at their own memory", labels, base: None };
     let ideal = "the cheapest stack's CPU without its known memory-management cost: a lower bound";
     let figures = [("CPU over heap size", baseline), ("Lower bound on overhead", ideal)];
     let drawn = sweep::charts(what, &places, &figures, &names, &of);
@@ -55,9 +56,9 @@ fn cpu_over_memory(what: &str, curves: &[HeapCurve], others: &[Costs]) -> Option
         let fits = curve.heaps.iter().filter(|one| one.fits);
         marked(&curve.collector, fits.filter_map(|one| mark(&one.costs, heap(one))).collect())
     });
-    let own = others.iter().map(|costs| {
-        marked(&costs.stack, mark(costs, "its own memory".into()).into_iter().collect())
-    });
+    let own = others
+        .iter()
+        .map(|costs| marked(&costs.stack, mark(costs, "its own memory".into()).into_iter().collect()));
     let series: Vec<Series> = collectors.chain(own).filter(|series| !series.points.is_empty()).collect();
     let all = || series.iter().flat_map(|series| &series.points);
     let (x, y) = (all().map(|at| at.0), all().map(|at| at.1));

@@ -20,7 +20,8 @@ pub(super) fn heap(heap: &HeapPoint) -> String {
 fn sentence(curve: &HeapCurve, baseline: &str) -> String {
     let collector = &curve.collector;
     let Some(largest) = curve.heaps.last() else { return format!("{collector} ran in no fixed heap.") };
-    let from = |factor: f64| curve.heaps.iter().find(|heap| heap.factor == factor).map_or(String::new(), heap);
+    let from =
+        |factor: f64| curve.heaps.iter().find(|heap| heap.factor == factor).map_or(String::new(), heap);
     match (curve.no_more_cpu_from, curve.less_cpu_from) {
         (Some(no_more), Some(less)) if less <= no_more => {
             format!("{collector} uses less CPU than {baseline} from {} on.", from(less))

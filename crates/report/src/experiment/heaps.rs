@@ -40,7 +40,8 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
         return None;
     }
     let mut text = lead(curves, &comparison.baseline);
-    let smallest = |curve: &HeapCurve| Some(format!("{} under {}", kib(curve.smallest_bytes?), curve.collector));
+    let smallest =
+        |curve: &HeapCurve| Some(format!("{} under {}", kib(curve.smallest_bytes?), curve.collector));
     let smallest: Vec<String> = curves.iter().filter_map(smallest).collect();
     text.extend((!smallest.is_empty()).then(|| format!("Smallest heap, KiB: {}.", smallest.join(", "))));
     let what = program.unwrap_or("geometric mean over programs");
@@ -48,7 +49,9 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
     items.push(Item::Table(table(comparison, program, curves, &others)));
     let title = match program {
         Some(_) => "At equal memory".into(),
-        None => format!("overall: at equal memory, means over {}", plural(comparison.tables.len(), "program")),
+        None => {
+            format!("overall: at equal memory, means over {}", plural(comparison.tables.len(), "program"))
+        }
     };
     Some(Part { title, text, items, ..Part::default() })
 }

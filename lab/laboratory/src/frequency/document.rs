@@ -56,7 +56,9 @@ pub fn document(found: &Frequency, sweep: &Sweep<Periods>, outcome: &StudyOutcom
 /// How a question is put: its heading, what it varies, and what the places of its axis are.
 fn words(question: Question) -> [&'static str; 3] {
     match question {
-        Question::Collections => ["Frequency of collections", "the frequency of collections", "collected every"],
+        Question::Collections => {
+            ["Frequency of collections", "the frequency of collections", "collected every"]
+        }
         Question::Identifications => [
             "Frequency of collections, while few reclaim",
             "the frequency of collections without reclaiming",

@@ -17,7 +17,8 @@ use heaptoll_runs::studied::StudyOutcome;
 pub fn document(found: &Reclamation, sweep: &Sweep<Points>, outcome: &StudyOutcome) -> Document {
     let base = (FreePoint::Free, "the program's own free in the same layer");
     let shown = Shown::setting(sweep, "objects are freed", point_label, base);
-    let text = found.managers.iter().flat_map(|manager| verdicts(&shown.over_all(manager), manager)).collect();
+    let text =
+        found.managers.iter().flat_map(|manager| verdicts(&shown.over_all(manager), manager)).collect();
     let mut all = vec![shown.findings("What it costs to free earlier or later", text)];
     all.extend(alive(found));
     all.extend(shown.layer(
