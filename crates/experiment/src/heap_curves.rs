@@ -3,7 +3,7 @@
 //!
 //! Each heap is a stack of its own in the same paired runs, so every figure here is one of the tables.
 
-use heaptoll_statistics::{FEWEST_PAIRS, Interval};
+use heaptoll_statistics::Interval;
 
 use crate::comparison::{
     BoundRow, Comparison, Costs, HeapCurve, HeapCurves, HeapPoint, Metric, ProgramHeaps, ProgramTable, Row,
@@ -40,16 +40,15 @@ fn of_program(
             programs: u32::from(costs.cpu.is_some()),
             costs,
         };
-        let at = found.curves.iter().position(|curve| curve.collector == limit.collector);
-        let at = at.unwrap_or_else(|| {
-            found.curves.push(HeapCurve {
+        match found.curves.iter_mut().find(|curve| curve.collector == limit.collector) {
+            Some(curve) => curve.heaps.push(point),
+            None => found.curves.push(HeapCurve {
                 collector: limit.collector.clone(),
                 smallest_bytes: Some(limit.smallest_bytes),
+                heaps: vec![point],
                 ..HeapCurve::default()
-            });
-            found.curves.len() - 1
-        });
-        found.curves[at].heaps.push(point);
+            }),
+        }
     }
     found.curves.iter_mut().for_each(judge);
     (!found.curves.is_empty()).then_some(found)
@@ -75,41 +74,43 @@ fn costs(comparison: &Comparison, program: &str, row: &Row) -> Costs {
 
 /// Geometric means over programs, by collector and factor.
 fn overall(experiment: &Experiment, comparison: &Comparison, programs: &[ProgramHeaps]) -> Vec<HeapCurve> {
+    let curves = || programs.iter().flat_map(|program| &program.curves);
     let mut found: Vec<HeapCurve> = Vec::new();
-    for curve in programs.iter().flat_map(|program| &program.curves) {
+    for curve in curves() {
         if found.iter().all(|other| other.collector != curve.collector) {
             let heaps = curve.heaps.iter().map(|heap| mean(comparison, programs, heap)).collect();
-            let collector = curve.collector.clone();
-            found.push(HeapCurve { collector, heaps, ..HeapCurve::default() });
+            found.push(HeapCurve { collector: curve.collector.clone(), heaps, ..HeapCurve::default() });
         }
     }
     // A collector that was left out of a program is not compared with what ran on all of them.
-    let on_all = |curve: &HeapCurve| {
-        let curves = programs.iter().flat_map(|program| &program.curves);
-        curves.filter(|other| other.collector == curve.collector).count() == experiment.programs.len()
-    };
-    found.iter_mut().filter(|curve| on_all(curve)).for_each(judge);
+    let times = |collector: &str| curves().filter(|other| other.collector == collector).count();
+    found.iter_mut().filter(|curve| times(&curve.collector) == experiment.programs.len()).for_each(judge);
     found
 }
 
 /// The means of one heap.
 fn mean(comparison: &Comparison, programs: &[ProgramHeaps], heap: &HeapPoint) -> HeapPoint {
     let stack = &heap.costs.stack;
-    let row = comparison.overall.iter().find(|row| row.stack == *stack);
-    let bound = comparison.lower_bounds.overall.iter().find(|row| row.stack == *stack);
     let points = programs.iter().flat_map(|program| &program.curves).flat_map(|curve| &curve.heaps);
     HeapPoint {
         factor: heap.factor,
         heap_bytes: None,
         fits: points.filter(|point| point.costs.stack == *stack).all(|point| point.fits),
-        programs: row.map_or(0, |row| row.programs),
-        costs: Costs {
-            stack: stack.clone(),
-            cpu: row.and_then(|row| row.cpu),
-            peak_rss: row.and_then(|row| row.peak_rss),
-            overhead: bound.and_then(|bound| bound.cpu),
-            ..Costs::default()
-        },
+        programs: comparison.overall.iter().find(|row| row.stack == *stack).map_or(0, |row| row.programs),
+        costs: mean_costs(comparison, stack),
+    }
+}
+
+/// What a stack costs on average over programs.
+pub fn mean_costs(comparison: &Comparison, stack: &str) -> Costs {
+    let row = comparison.overall.iter().find(|row| row.stack == stack);
+    let bound = comparison.lower_bounds.overall.iter().find(|row| row.stack == stack);
+    Costs {
+        stack: stack.into(),
+        cpu: row.and_then(|row| row.cpu),
+        peak_rss: row.and_then(|row| row.peak_rss),
+        overhead: bound.and_then(|bound| bound.cpu),
+        ..Costs::default()
     }
 }
 
@@ -118,14 +119,13 @@ fn judge(curve: &mut HeapCurve) {
     curve.heaps.sort_by(|a, b| a.factor.total_cmp(&b.factor));
     let from = |is: fn(&Interval) -> bool| {
         let good = curve.heaps.iter().rev().take_while(|heap| {
-            let cpu = heap.costs.cpu.as_ref().filter(|cpu| cpu.pairs as usize >= FEWEST_PAIRS);
+            let cpu = heap.costs.cpu.as_ref().filter(|cpu| cpu.has_enough_pairs());
             heap.fits && cpu.is_some_and(is)
         });
         good.last().map(|heap| heap.factor)
     };
-    let (no_more, less) =
-        (from(|cpu| !(cpu.differs && cpu.ratio > 1.0)), from(|cpu| cpu.differs && cpu.ratio < 1.0));
-    (curve.no_more_cpu_from, curve.less_cpu_from) = (no_more, less);
+    curve.no_more_cpu_from = from(|cpu| !(cpu.differs && cpu.ratio > 1.0));
+    curve.less_cpu_from = from(|cpu| cpu.differs && cpu.ratio < 1.0);
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::comparison::{Ratios, VariedCurve, VariedPoint};
 use crate::experiment::Experiment;
 use crate::setting::Settings;
-use crate::sweep::{Mean, Sweep, Swept};
+use crate::sweep::{Mean, Sweep};
 use crate::varied::Varied;
 
 /// What varies in an experiment, and nothing where that is nothing. Medians are those of its tables.
@@ -24,37 +24,35 @@ pub(crate) fn axis(experiment: &Experiment) -> Axis {
     Settings { part: Box::new(part), base: None, medians: |_| None }
 }
 
+/// Values with their good runs, or programs of a mean, and ratios.
+type Points = Vec<(i64, u32, Ratios)>;
+
 /// The curves by program and manager, then the means by manager.
 pub(crate) fn curves(experiment: &Experiment, found: &Sweep<Axis>) -> Vec<VariedCurve> {
-    let curve = |program: Option<&String>, manager: &str, points: Vec<(i64, u32, Ratios)>| {
-        let mut setting = String::new();
-        let point = |(at, good, ratios): (i64, u32, Ratios)| {
-            let mut stacks = experiment.stacks.iter();
-            let (stack, varied) = stacks.find_map(|stack| {
-                let varied = stack.varied.as_ref()?;
-                (varied.manager == manager && varied.at == at).then_some((stack, varied))
-            })?;
-            setting.clone_from(&varied.setting);
+    let of_programs = found.programs.iter().map(|swept| {
+        let points = swept.settings().map(|(at, good, _, ratios)| (at, good, ratios));
+        (Some(swept.program.clone()), &swept.subject, points.collect::<Points>())
+    });
+    let of_means = found.subjects.iter().map(|manager| {
+        let own = found.means.iter().filter(|mean| mean.subject == *manager);
+        let point =
+            |mean: &Mean<Axis>| Some((mean.ratios.0?, mean.programs, Ratios::of(Some(&mean.ratios.1))));
+        (None, manager, own.filter_map(point).collect())
+    });
+    let curve = |(program, manager, points): (Option<String>, &String, Points)| {
+        let stack = |at: i64| {
+            let of = |varied: &&Varied| varied.manager == *manager && varied.at == at;
+            experiment.stacks.iter().find_map(|stack| Some((stack, stack.varied.as_ref().filter(of)?)))
+        };
+        let setting = stack(points.first()?.0)?.1.setting.clone();
+        let point = |(at, good, ratios): (u64, u32, Ratios)| {
+            let (stack, varied) = stack(at)?;
             Some(VariedPoint { stack: stack.name.clone(), value: varied.value.clone(), at, good, ratios })
         };
-        let points: Vec<VariedPoint> = points.into_iter().filter_map(point).collect();
-        let (program, manager) = (program.cloned(), manager.to_owned());
-        (!points.is_empty()).then_some(VariedCurve { program, manager, setting, points })
+        let points = points.into_iter().filter_map(point).collect();
+        Some(VariedCurve { program, manager: manager.clone(), setting, points })
     };
-    let of_program = |swept: &Swept<Axis>| {
-        let points = swept.settings().map(|(at, good, _, ratios)| (at, good, ratios)).collect();
-        curve(Some(&swept.program), &swept.subject, points)
-    };
-    let of_means = |manager: &String| {
-        let own = found.means.iter().filter(|mean| mean.subject == *manager);
-        let point = |mean: &Mean<Axis>| {
-            let (at, ratios) = &mean.ratios;
-            Some(((*at)?, mean.programs, Ratios::of(Some(ratios))))
-        };
-        curve(None, manager, own.filter_map(point).collect())
-    };
-    let programs = found.programs.iter().filter_map(of_program);
-    programs.chain(found.subjects.iter().filter_map(of_means)).collect()
+    of_programs.chain(of_means).filter_map(curve).collect()
 }
 
 #[cfg(test)]

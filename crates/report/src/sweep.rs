@@ -6,75 +6,54 @@ use heaptoll_statistics::{FEWEST_PAIRS, Interval};
 use crate::document::{Axis, Chart, Form, Item, Series};
 use crate::format::{TOO_FEW, and_list, claim};
 
-/// What a chart of ratios over an axis shows.
-pub struct Lines<'a> {
-    /// Title.
-    pub title: String,
-    /// Caption.
-    pub caption: String,
-    /// Titles of the axes.
-    pub axes: [String; 2],
-    /// The places.
-    pub places: Vec<String>,
+/// What is compared with itself.
+pub const ITSELF: Interval = Interval { ratio: 1.0, low: 1.0, high: 1.0, differs: false, pairs: 0 };
+
+/// More lines than this are drawn without bands.
+const BANDED: usize = 6;
+
+/// The places of an axis.
+pub struct Places<'a> {
+    /// What they are.
+    pub axis: &'a str,
+    /// Each as it is written.
+    pub labels: Vec<String>,
     /// Index of the one that all others are compared with, if it is one of them.
     pub base: Option<usize>,
-    /// A line each.
-    pub names: Vec<&'a str>,
-    /// Whether lines have their intervals as bands.
-    pub banded: bool,
 }
 
-/// The chart; `of` gives the ratio of a line at a place, both by index.
-pub fn lines(shown: Lines, of: &dyn Fn(usize, usize) -> Option<Interval>) -> Item {
-    let series = shown.names.iter().enumerate().map(|(name, text)| {
-        let mut line = Series { name: (*text).into(), ..Series::default() };
-        for place in 0..shown.places.len() {
-            let (ratio, ends) = match of(name, place) {
-                _ if Some(place) == shown.base => (1.0, (1.0, 1.0)),
-                Some(interval) => (interval.ratio, (interval.low, interval.high)),
-                None => continue,
-            };
+/// A chart a figure and in it a line a subject, as far as there is more than a point. `figures` are titles, and what
+/// ratios are to; `of` gives the ratio of a figure, subject and place, all by index.
+pub fn charts(
+    what: &str,
+    places: &Places,
+    figures: &[(&str, &str)],
+    subjects: &[&str],
+    of: &dyn Fn(usize, usize, usize) -> Option<Interval>,
+) -> Vec<Item> {
+    let line = |figure: usize, subject: usize| {
+        let mut line = Series { name: subjects[subject].into(), ..Series::default() };
+        for place in 0..places.labels.len() {
+            let found = if Some(place) == places.base { Some(ITSELF) } else { of(figure, subject, place) };
+            let Some(Interval { ratio, low, high, .. }) = found else { continue };
             line.points.push((place as f64, ratio));
-            if shown.banded {
-                line.band.push(ends);
-            }
+            line.band.extend((subjects.len() <= BANDED).then_some((low, high)));
         }
         line
-    });
-    let series = series.collect();
-    let [x, y] = shown.axes;
-    Item::Chart(Chart {
-        title: shown.title,
-        caption: shown.caption,
-        form: Form::Lines,
-        x: Axis { title: x, names: shown.places, ..Axis::default() },
-        y: Axis { title: y, ..Axis::default() },
-        series,
-    })
-}
-
-/// CPU and memory by place, a line a subject, with bands. `of` has subject and place by index; `titles` are of what is
-/// shown, of the axis of places, and of what ratios are to.
-pub fn charts(
-    titles: [&str; 3],
-    (places, base): (Vec<String>, Option<usize>),
-    subjects: &[String],
-    of: &dyn Fn(usize, usize) -> Option<Ratios>,
-) -> [Item; 2] {
-    let [what, axis, over] = titles;
-    let chart = |title: &str, metric: fn(&Ratios) -> Option<Interval>| {
-        let shown = Lines {
-            title: format!("{title}: {what}"),
-            caption: format!("Ratios to {over}; the bands are their intervals."),
-            axes: [axis.into(), format!("ratio to {over}")],
-            places: places.clone(),
-            base,
-            names: subjects.iter().map(String::as_str).collect(),
-            banded: true,
-        };
-        lines(shown, &|subject, place| of(subject, place).and_then(|ratios| metric(&ratios)))
     };
-    [chart("CPU", |ratios| ratios.cpu), chart("Peak memory", |ratios| ratios.peak_rss)]
+    let chart = |(figure, (title, over)): (usize, &(&str, &str))| {
+        let series: Vec<Series> = (0..subjects.len()).map(|subject| line(figure, subject)).collect();
+        let values = series.iter().flat_map(|line| &line.points).map(|point| point.1);
+        let y = Axis::spread("ratio", values);
+        let bands = if subjects.len() <= BANDED { "; the bands are their intervals" } else { "" };
+        let form = Form::Lines;
+        let x = Axis { title: places.axis.into(), names: places.labels.clone(), ..Axis::default() };
+        let has_lines = series.iter().any(|line| line.points.len() > 1);
+        let caption = format!("Ratios to {over}{bands}.");
+        has_lines
+            .then(|| Item::Chart(Chart { title: format!("{title}: {what}"), caption, form, x, y, series }))
+    };
+    figures.iter().enumerate().filter_map(chart).collect()
 }
 
 /// What the last place does, and from which place on a subject takes more; `last` and `none` are what sentences call the
@@ -119,6 +98,30 @@ pub fn sentence(subject: &str, last: &str, none: &str, places: &[(String, Ratios
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chart_has_a_line_a_subject_and_the_base_is_1_and_there_is_none_of_single_points() {
+        let places = |labels: &[&str]| Places {
+            axis: "heap",
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            base: Some(0),
+        };
+        let figures = [("CPU", "1x"), ("Peak memory", "1x")];
+        // Memory is not known.
+        let of = |figure: usize, _: usize, place: usize| {
+            let known = figure == 0 && place > 1;
+            known.then_some(Interval { ratio: place as f64, low: 0.5, high: 3.0, ..ITSELF })
+        };
+        let drawn = charts("cfrac", &places(&["1x", "2x", "3x"]), &figures, &["a", "b"], &of);
+        let [Item::Chart(chart)] = &drawn[..] else { panic!("{drawn:?}") };
+        assert_eq!((chart.title.as_str(), chart.series.len()), ("CPU: cfrac", 2));
+        assert_eq!(chart.series[1].points, [(0.0, 1.0), (2.0, 2.0)], "nothing is known of 2x");
+        assert_eq!(chart.series[1].band, [(1.0, 1.0), (0.5, 3.0)]);
+        assert_eq!(charts("cfrac", &places(&["1x", "2x"]), &figures, &["a"], &of), []);
+        let many = charts("cfrac", &places(&["1x", "2x", "3x"]), &figures, &["a"; BANDED + 1], &of);
+        let [Item::Chart(chart)] = &many[..] else { panic!("{many:?}") };
+        assert!(chart.series.iter().all(|line| line.band.is_empty()) && !chart.caption.contains("bands"));
+    }
 
     #[test]
     fn a_cost_that_ends_below_the_last_place_is_shown_where_it_is() {

@@ -83,7 +83,7 @@ pub struct Findings<F, P> {
 }
 
 impl<F, P> Findings<F, P> {
-    /// The findings on an experiment, with what the paper published. `subjects` are its stacks', without their layers.
+    /// The findings on an experiment, with what the paper published. `subjects` are those that were swept.
     ///
     /// # Errors
     /// There are no subjects: a resumed file is of another study than `study`, whose stacks have `part`.
@@ -93,7 +93,7 @@ impl<F, P> Findings<F, P> {
         subjects: &[String],
         found: F,
         published: Vec<P>,
-        document: impl FnOnce(&F, &StudyOutcome) -> Document,
+        document: Document,
     ) -> Result<Findings<F, P>, Failure> {
         if subjects.is_empty() {
             return Err(Failure::Usage(format!(
@@ -101,7 +101,6 @@ impl<F, P> Findings<F, P> {
                 outcome.path.display()
             )));
         }
-        let document = document(&found, &outcome);
         let figures = Figures {
             complete: outcome.ending == Ending::Complete,
             experiment: outcome.path.display().to_string(),

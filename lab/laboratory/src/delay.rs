@@ -4,14 +4,12 @@ mod comparison;
 mod document;
 mod facts;
 mod figures;
-mod part;
 mod published;
 mod published_overhead;
 
 use heaptoll_experiment::manager::Manager;
 use heaptoll_units::size_label;
 
-use self::part::part;
 use crate::layered::Stacks;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
@@ -46,19 +44,14 @@ pub type DelayFigures = studied::Figures<Delay, PublishedPair>;
 /// See [`studied::carry_out`]; a resumed file of another study.
 pub fn run(request: &DelayRequest, context: &Context) -> Result<Findings<Delay, PublishedPair>, Failure> {
     let stacks = if request.study.resume.is_some() { vec![] } else { stacks(request, context)? };
+    // A stack with further settings is another subject, but runs at the same time.
+    let subject = |stack: &str| comparison::part(stack).map(|part| part.0);
     let outcome = studied::carry_out(&request.study, context, &stacks, &subject, &|_| None)?;
     let sweep = comparison::swept(&outcome.experiment);
     let found = comparison::figures(&sweep);
-    let (subjects, published) = (found.managers.clone(), published::published_pairs(&found));
-    Findings::of(outcome, ("delay", "a quarantine"), &subjects, found, published, |found, outcome| {
-        document::document(found, &sweep, outcome)
-    })
-}
-
-/// The manager of a stack, with or without a quarantine. A stack with further settings is another subject, but runs at
-/// the same time.
-fn subject(stack: &str) -> Option<String> {
-    part(stack).map(|(subject, _)| subject)
+    let published = published::published_pairs(&found);
+    let document = document::document(&found, &sweep, &outcome);
+    Findings::of(outcome, ("delay", "a quarantine"), &sweep.subjects, found, published, document)
 }
 
 /// Each manager without a layer, and with a quarantine of every size.

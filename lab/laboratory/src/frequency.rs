@@ -7,20 +7,19 @@ mod figures;
 mod period;
 mod published;
 mod published_gain;
-mod sections;
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_units::size_label;
 
-use self::period::{FIXED, part};
+use self::period::part;
+use crate::{collecting, layered};
 use heaptoll_command::collector_options;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::preparation::stand_ins;
 use heaptoll_runs::studied::{self, Findings};
 
-pub use comparison::{FEWEST_COLLECTIONS, study};
+pub use comparison::FEWEST_COLLECTIONS;
 pub use figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
 pub use period::{Period, Question};
 pub use published::PublishedPair;
@@ -59,24 +58,15 @@ pub fn run(
     // Of several programs one without collections is shown, and is in no mean; the others go on.
     let is_only = !workload.is_many() && workload.program.len() < 2;
     let most_often = request.every_bytes.iter().min().copied().filter(|_| is_only);
+    let subject = |stack: &str| part(stack).map(|part| part.0);
     let outcome = studied::carry_out(&request.study, context, &stacks, &subject, &|row| {
         without_collections(row, most_often?)
     })?;
-    let found = study(&outcome.experiment);
-    let (subjects, published) = (found.collectors.clone(), published::published_pairs(&found));
-    Findings::of(
-        outcome,
-        ("frequency", "a collection period"),
-        &subjects,
-        found,
-        published,
-        document::document,
-    )
-}
-
-/// The collector, without its period.
-fn subject(stack: &str) -> Option<String> {
-    part(stack).map(|(collector, _)| collector)
+    let sweep = comparison::swept(&outcome.experiment);
+    let found = comparison::figures(&sweep);
+    let published = published::published_pairs(&found);
+    let document = document::document(&found, &sweep, &outcome);
+    Findings::of(outcome, ("frequency", "a collection period"), &sweep.subjects, found, published, document)
 }
 
 /// The reason to stop when the run with the shortest period made no collection: the others make none either.
@@ -114,8 +104,7 @@ fn periods(every: &[u64], reclaim: &[u64]) -> Vec<Period> {
 fn stacks(request: &FrequencyRequest, context: &Context) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(context.places)?;
     let words = if request.manager.is_empty() { vec![PAPERS.into()] } else { request.manager.clone() };
-    stand_ins::note(&known, &words, context.messages);
-    let chosen = studied::without_repeats(manager::choose(&known, words.iter().map(String::as_str))?);
+    let chosen = layered::chosen(&known, &words, &[], context)?;
     let mut stacks = Vec::new();
     for collector in chosen {
         for period in periods(&request.every_bytes, &request.reclaim) {
@@ -127,36 +116,16 @@ fn stacks(request: &FrequencyRequest, context: &Context) -> Result<Vec<Manager>,
 
 /// A collector with a period.
 fn with_period(known: &[Manager], collector: &Manager, period: Period) -> Result<Manager, Failure> {
-    let refuse = |why: &str| Failure::Usage(format!("-m {}: {why}", collector.name));
-    let sweep = match collector.layers.as_slice() {
-        [] if collector.options.contains_key("every") => None,
-        [only] if only.kind.collects => Some(only),
-        [] => {
-            return Err(refuse(
-                "it has no collection period (option every=); put the sweep layer in front of a manager: sweep/MANAGER",
-            ));
-        }
-        _ => return Err(refuse("name one sweep layer and a manager, or a collector that takes every=")),
-    };
-    let is_set = |name: &str| match sweep {
-        Some(layer) => layer.setting(name).is_some(),
-        None => collector.set.iter().any(|option| option == name),
-    };
-    if is_set("every") || is_set("reclaim") {
-        return Err(refuse(
-            "the study itself varies every= and reclaim=; set them with --every and --reclaim",
-        ));
+    if collector.layers.len() > 1 || collector.layers.iter().any(|layer| !layer.kind.collects) {
+        return Err(Failure::Usage(format!(
+            "-m {}: name one sweep layer and a manager, or a collector that takes every=",
+            collector.name
+        )));
     }
-    let mut options = format!("every={}", size_label(period.every_bytes));
-    if period.reclaim > 1 {
-        options += &format!(",reclaim={}", period.reclaim);
-    }
-    for (name, value) in FIXED {
-        if (sweep.is_some() || collector.options.contains_key(name)) && !is_set(name) {
-            options += &format!(",{name}={value}");
-        }
-    }
-    Ok(collector_options::with(known, collector, &options)?)
+    collecting::check(collector, &["every", "reclaim"]).map_err(Failure::Usage)?;
+    let reclaim = if period.reclaim > 1 { format!(",reclaim={}", period.reclaim) } else { String::new() };
+    let varied = format!("every={}{reclaim}", size_label(period.every_bytes));
+    Ok(collector_options::with(known, collector, &collecting::options(collector, &varied))?)
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 //! collectors on traces with pointers, and one experiment on many machines. A folder a command.
 
 pub mod artifact;
+mod axis;
 pub mod cluster;
+mod collecting;
 pub mod comparative;
 pub mod conservatism;
 pub mod delay;

@@ -40,18 +40,12 @@ pub fn run(request: &ReclamationRequest, context: &Context) -> Result<Findings<R
         let recordings = oracles::record(request, &mut study.workload, context)?;
         stacks(request, &recordings.points(request, context), context)?
     };
+    let subject = |stack: &str| part::part(stack).map(|part| part.0);
     let outcome = studied::carry_out(&study, context, &stacks, &subject, &|_| None)?;
     let sweep = comparison::swept(&outcome.experiment);
     let found = comparison::figures(&sweep, &outcome.experiment);
-    let (subjects, published) = (found.managers.clone(), vec![]);
-    Findings::of(outcome, ("reclamation", "an oracle"), &subjects, found, published, |found, outcome| {
-        document::document(found, &sweep, outcome)
-    })
-}
-
-/// The manager of a stack, with or without an oracle.
-fn subject(stack: &str) -> Option<String> {
-    part::part(stack).map(|(manager, _)| manager)
+    let document = document::document(&found, &sweep, &outcome);
+    Findings::of(outcome, ("reclamation", "an oracle"), &sweep.subjects, found, vec![], document)
 }
 
 /// Each manager without a layer, and with an oracle at every point.

@@ -1,6 +1,6 @@
 //! What a collector costs over the size of its heap, in a sentence.
 
-use heaptoll_experiment::comparison::HeapCurve;
+use heaptoll_experiment::comparison::{HeapCurve, HeapPoint};
 use heaptoll_units::kib;
 
 use crate::format;
@@ -10,26 +10,28 @@ pub(super) fn lead(curves: &[HeapCurve], baseline: &str) -> Vec<String> {
     curves.iter().map(|curve| sentence(curve, baseline)).collect()
 }
 
+/// A heap by its factor, and its size where it is of one program.
+pub(super) fn heap(heap: &HeapPoint) -> String {
+    let size = heap.heap_bytes.map_or(String::new(), |bytes| format!(" ({} KiB)", kib(bytes)));
+    format!("{} times its smallest heap{size}", heap.factor)
+}
+
 /// From which heap on the collector costs no more than the baseline.
 fn sentence(curve: &HeapCurve, baseline: &str) -> String {
     let collector = &curve.collector;
     let Some(largest) = curve.heaps.last() else { return format!("{collector} ran in no fixed heap.") };
-    let heap = |factor: f64| {
-        let found = curve.heaps.iter().find(|heap| heap.factor == factor);
-        let size = found.and_then(|heap| heap.heap_bytes);
-        let size = size.map_or(String::new(), |bytes| format!(" ({} KiB)", kib(bytes)));
-        format!("{factor} times its smallest heap{size}")
-    };
+    let from =
+        |factor: f64| curve.heaps.iter().find(|heap| heap.factor == factor).map_or(String::new(), heap);
     match (curve.no_more_cpu_from, curve.less_cpu_from) {
         (Some(no_more), Some(less)) if less <= no_more => {
-            format!("{collector} uses less CPU than {baseline} from {} on.", heap(less))
+            format!("{collector} uses less CPU than {baseline} from {} on.", from(less))
         }
         (Some(no_more), less) => {
-            let less = less.map_or(String::new(), |less| format!(", and less from {} on", heap(less)));
-            format!("{collector} has no measurable CPU cost over {baseline} from {} on{less}.", heap(no_more))
+            let less = less.map_or(String::new(), |less| format!(", and less from {} on", from(less)));
+            format!("{collector} has no measurable CPU cost over {baseline} from {} on{less}.", from(no_more))
         }
         (None, _) => {
-            let largest_heap = heap(largest.factor);
+            let largest_heap = heap(largest);
             match largest.costs.cpu {
                 _ if !largest.fits => format!("{collector} still fails in some runs in {largest_heap}."),
                 Some(cpu) if cpu.has_enough_pairs() && cpu.differs => format!(
@@ -48,7 +50,7 @@ fn sentence(curve: &HeapCurve, baseline: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_experiment::comparison::{Costs, HeapPoint};
+    use heaptoll_experiment::comparison::Costs;
     use heaptoll_statistics::Interval;
 
     use super::*;

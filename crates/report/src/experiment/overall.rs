@@ -24,7 +24,7 @@ pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extra
         .text("verdict", |row| verdict(comparison, row));
     let mut items: Vec<Item> = charts::overall(comparison, palette).into_iter().map(Item::Chart).collect();
     items.push(Item::Table(means.wide()));
-    items.extend(heaps::overall(comparison).map(Item::Part));
+    items.extend(heaps::part(comparison, None).map(Item::Part));
     items.extend(varied::part(comparison, None).map(Item::Part));
     let matrices = [("CPU ratio", Metric::Cpu), ("Peak memory ratio", Metric::PeakRss)];
     let before = BEFORE + extras.sections_before;

@@ -43,7 +43,7 @@ pub fn section(
     }
     items.extend(nodes::part(table).map(Item::Part));
     items.extend(more::load(table, &comparison.baseline).map(Item::Table));
-    items.extend(heaps::part(comparison, &table.program).map(Item::Part));
+    items.extend(heaps::part(comparison, Some(&table.program)).map(Item::Part));
     items.extend(varied::part(comparison, Some(&table.program)).map(Item::Part));
     items.extend(others.into_iter().map(Item::Chart));
     items.extend(table.exact.as_ref().map(|found| Item::Part(exact::part(comparison, found))));

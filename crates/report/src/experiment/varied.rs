@@ -6,7 +6,7 @@ use heaptoll_experiment::comparison::{Comparison, VariedCurve};
 
 use crate::document::{Cell, Item, Part, Table};
 use crate::format::{NONE, TOO_FEW};
-use crate::sweep::{self, charts};
+use crate::sweep::{self, Places, charts};
 
 /// From which value on each manager takes more: over all programs where there are several.
 pub(super) fn summary(comparison: &Comparison) -> Vec<String> {
@@ -52,13 +52,18 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
         .note(format!(
             "ratios are to the same manager without {setting}; intervals are corrected for all comparisons in the table"
         ));
-    let managers: Vec<String> = curves.iter().map(|curve| curve.manager.clone()).collect();
-    let places: Vec<i64> = values.keys().copied().collect();
+    let managers: Vec<&str> = curves.iter().map(|curve| curve.manager.as_str()).collect();
+    let at: Vec<i64> = values.keys().copied().collect();
+    let over = "the manager without it";
     let drawn = charts(
-        [program.unwrap_or("geometric mean over programs"), setting.as_str(), "the manager without it"],
-        (values.into_values().cloned().collect(), None),
+        program.unwrap_or("geometric mean over programs"),
+        &Places { axis: setting, labels: values.into_values().cloned().collect(), base: None },
+        &[("CPU", over), ("Peak memory", over)],
         &managers,
-        &|manager, place| Some(curves[manager].points.iter().find(|point| point.at == places[place])?.ratios),
+        &|figure, manager, place| {
+            let ratios = curves[manager].points.iter().find(|point| point.at == at[place])?.ratios;
+            [ratios.cpu, ratios.peak_rss][figure]
+        },
     );
     let title = if program.is_some() { "Over values of" } else { "overall: over values of" };
     Some(Part {

@@ -102,7 +102,7 @@ fn what_cannot_be_given_a_period_is_refused_before_anything_runs() {
     let fixture = Fixture::new();
     for (collector, why) in [
         ("glibc", "put the sweep layer in front"),
-        ("sweep,every=4M/glibc", "set them with --every"),
+        ("sweep,every=4M/glibc", "leave out every="),
         ("quarantine=1B/glibc", "name one sweep layer"),
     ] {
         fixture.heaptoll(&["lab", "frequency", "-m", collector, "--", "ls"]).exits(2).complains(&[why]);

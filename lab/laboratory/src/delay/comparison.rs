@@ -11,17 +11,28 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::setting::Settings;
 use heaptoll_experiment::side::Side;
 use heaptoll_experiment::sweep::{self, Sweep, Swept, sweep};
-use heaptoll_statistics::{Interval, median};
+use heaptoll_statistics::median;
 
 use super::figures::{Curve, Delay, Mean, Medians, Point};
-use super::part::part;
-use heaptoll_runs::studied::between_programs;
+use crate::axis::{RATIOS, between};
+use crate::layered;
 
 /// The quarantine that delays nothing.
 pub const NO_DELAY: u64 = 1;
 
 /// The axis of sizes, bytes.
 pub type Sizes = Settings<u64, Medians>;
+
+/// A stack's part in this study: its manager, and the size of the quarantine in front of it, if there is one. `None`
+/// for a stack that has other layers or settings.
+pub fn part(stack: &str) -> Option<(String, Option<u64>)> {
+    let (manager, layer) = layered::part(stack, |kind| kind.name == "quarantine")?;
+    let Some(layer) = layer else { return Some((manager, None)) };
+    let size = layer.setting("size")?.parse().ok()?;
+    // Further settings make another subject: `mimalloc3, evict=random`.
+    let subject = [&*manager].into_iter().chain(layer.word.split(',').skip(1)).collect::<Vec<_>>();
+    Some((subject.join(", "), Some(size)))
+}
 
 fn medians(side: &Side) -> Option<Medians> {
     let held: Vec<f64> =
@@ -42,7 +53,7 @@ pub fn swept(experiment: &Experiment) -> Sweep<Sizes> {
 /// The same as figures.
 pub fn figures(found: &Sweep<Sizes>) -> Delay {
     let curves: Vec<Curve> = found.programs.iter().filter_map(curve).collect();
-    let means = found.means.iter().map(|mean| mean_of(mean, &curves)).collect();
+    let means = found.means.iter().map(|mean| mean_of(found, mean)).collect();
     let sizes: BTreeSet<u64> =
         curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.size_bytes)).collect();
     Delay { sizes_bytes: sizes.into_iter().collect(), managers: found.subjects.clone(), curves, means }
@@ -62,28 +73,14 @@ fn curve(swept: &Swept<Sizes>) -> Option<Curve> {
     })
 }
 
-fn mean_of(mean: &sweep::Mean<Sizes>, curves: &[Curve]) -> Mean {
-    let (size_bytes, ratios) = &mean.ratios;
-    let size_bytes = *size_bytes;
-    let of_program = |curve: &Curve| match size_bytes {
-        None => Some(curve.layer),
-        Some(size) => {
-            curve.points.iter().find(|point| point.size_bytes == size).map(|point| point.over_no_delay)
-        }
-    };
-    let all: Vec<Ratios> =
-        curves.iter().filter(|curve| curve.manager == mean.subject).filter_map(of_program).collect();
-    let of = |metric: fn(&Ratios) -> Option<Interval>| between_programs(all.iter().map(metric));
+fn mean_of(found: &Sweep<Sizes>, mean: &sweep::Mean<Sizes>) -> Mean {
+    let [cpu, wall, peak_rss] = RATIOS.map(|figure| between(found, mean, figure));
     Mean {
-        size_bytes,
-        programs: mean.programs,
-        ratios: Ratios::of(Some(ratios)),
-        between_programs: Ratios {
-            cpu: of(|it| it.cpu),
-            wall: of(|it| it.wall),
-            peak_rss: of(|it| it.peak_rss),
-        },
         manager: mean.subject.clone(),
+        size_bytes: mean.ratios.0,
+        programs: mean.programs,
+        ratios: Ratios::of(Some(&mean.ratios.1)),
+        between_programs: Ratios { cpu, wall, peak_rss },
     }
 }
 

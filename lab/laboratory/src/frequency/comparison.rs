@@ -9,44 +9,55 @@ use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::side::Side;
-use heaptoll_experiment::sweep::{self, Axis, Point, Swept, sweep};
-use heaptoll_statistics::{Interval, median};
+use heaptoll_experiment::sweep::{self, Axis, Point, Sweep, Swept, sweep};
+use heaptoll_statistics::median;
 
 use super::figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
 use super::period::{Period, Question, comparisons, part};
-use heaptoll_runs::studied::between_programs;
+use crate::axis::{Figure, between, metric};
 
 /// With fewer collections than this at the shortest period, a program shows little of their frequency.
 pub const FEWEST_COLLECTIONS: f64 = 10.0;
 
+/// A metric of one run, whose timed row is given; `None` where it was not reported.
+type Measure = fn(&Side, &Observation, u32) -> Option<f64>;
+
 /// What is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measure {
-    MutatorWall,
-    MutatorCpu,
-    Wall,
-    PeakRss,
+const METRICS: [Measure; 4] = [mutator_wall, mutator_cpu, wall, peak_rss];
+
+/// The same as a document names it.
+pub const FIGURES: [Figure; 4] = [
+    ("mutator CPU", metric::<1>),
+    ("mutator time", metric::<0>),
+    ("time with pauses", metric::<2>),
+    ("peak memory", metric::<3>),
+];
+
+/// The figure by which a result is claimed, as [`Ratio::of_mutator`] is.
+pub const MUTATOR: Figure = ("Mutator", |of| metric::<1>(of).or(metric::<0>(of)));
+
+/// Elapsed times are those of runs alone, and so are the pauses that are taken off. A server's pauses outside of the load
+/// are not known separately.
+fn mutator_wall(side: &Side, row: &Observation, repetition: u32) -> Option<f64> {
+    let alone = side.by_itself().get(&repetition)?.collections.filter(|_| row.serve.is_none())?;
+    Some(side.value(Metric::Wall, repetition)? - alone.pause_total_ns as f64 / 1e9)
 }
 
-const MEASURES: [Measure; 4] = [Measure::MutatorWall, Measure::MutatorCpu, Measure::Wall, Measure::PeakRss];
+fn mutator_cpu(side: &Side, row: &Observation, repetition: u32) -> Option<f64> {
+    row.collections.filter(|_| row.serve.is_none())?;
+    Some(side.value(Metric::Cpu, repetition)? - row.collector_cpu_ns? as f64 / 1e9)
+}
 
-/// A measure of one run; `None` where it was not reported, and for servers, whose pauses outside of the load are not
-/// known separately.
+fn wall(side: &Side, _: &Observation, repetition: u32) -> Option<f64> {
+    side.value(Metric::Wall, repetition)
+}
+
+fn peak_rss(side: &Side, _: &Observation, repetition: u32) -> Option<f64> {
+    side.value(Metric::PeakRss, repetition)
+}
+
 fn value(side: &Side, measure: Measure, repetition: u32) -> Option<f64> {
-    let row: &Observation = side.timed.get(&repetition)?;
-    let recorded = || row.collections.filter(|_| row.serve.is_none());
-    // Elapsed times are those of runs alone, and so are the pauses that are taken off.
-    let alone = || side.by_itself().get(&repetition)?.collections.filter(|_| row.serve.is_none());
-    let left = match measure {
-        Measure::MutatorWall => side.value(Metric::Wall, repetition)? - alone()?.pause_total_ns as f64 / 1e9,
-        Measure::MutatorCpu => {
-            recorded()?;
-            side.value(Metric::Cpu, repetition)? - row.collector_cpu_ns? as f64 / 1e9
-        }
-        Measure::Wall => side.value(Metric::Wall, repetition)?,
-        Measure::PeakRss => side.value(Metric::PeakRss, repetition)?,
-    };
-    (left > 0.0).then_some(left)
+    measure(side, side.timed.get(&repetition)?, repetition).filter(|left| *left > 0.0)
 }
 
 fn medians(side: &Side) -> Option<Medians> {
@@ -57,16 +68,16 @@ fn medians(side: &Side) -> Option<Medians> {
     };
     (!recorded.is_empty()).then(|| Medians {
         collections: median(&recorded.iter().map(|one| one.count as f64).collect::<Vec<_>>()),
-        wall_s: of(Measure::Wall).unwrap_or(0.0),
+        wall_s: of(wall).unwrap_or(0.0),
         pauses_s: median(&recorded.iter().map(|one| one.pause_total_ns as f64 / 1e9).collect::<Vec<_>>()),
-        mutator_wall_s: of(Measure::MutatorWall),
-        mutator_cpu_s: of(Measure::MutatorCpu),
-        peak_rss_kib: of(Measure::PeakRss).unwrap_or(0.0),
+        mutator_wall_s: of(mutator_wall),
+        mutator_cpu_s: of(mutator_cpu),
+        peak_rss_kib: of(peak_rss).unwrap_or(0.0),
     })
 }
 
 /// The axis; a comparison is a question, its period, and the one it is over.
-struct Periods;
+pub struct Periods;
 
 impl Axis for Periods {
     type Place = Period;
@@ -83,7 +94,7 @@ impl Axis for Periods {
 
     fn series(&self, of: &Side, over: &Side, repetitions: u32) -> Vec<Vec<Option<f64>>> {
         let ratio = |measure, r| Some((value(of, measure, r)? / value(over, measure, r)?).ln());
-        MEASURES.map(|measure| (0..repetitions).map(|r| ratio(measure, r)).collect()).into()
+        METRICS.map(|measure| (0..repetitions).map(|r| ratio(measure, r)).collect()).into()
     }
 
     fn medians(&self, side: &Side) -> Option<Medians> {
@@ -96,51 +107,41 @@ impl Axis for Periods {
     }
 }
 
-/// Computes the study from an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
-pub fn study(experiment: &Experiment) -> Frequency {
-    let found = sweep(&Periods, experiment);
-    let programs: Vec<Study> = found.programs.into_iter().map(of_program).collect();
-    let mean = |mean: sweep::Mean<Periods>| {
-        let ratio = ratio(&mean.ratios);
-        let between_programs = between(&programs, &mean.subject, &ratio);
-        Mean { collector: mean.subject, programs: mean.programs, ratio, between_programs }
-    };
-    let means = found.means.into_iter().map(mean).collect();
-    Frequency { collectors: found.subjects, programs, means }
+/// What was found in an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
+pub fn swept(experiment: &Experiment) -> Sweep<Periods> {
+    sweep(&Periods, experiment)
 }
 
-fn of_program(swept: Swept<Periods>) -> Study {
+/// The same as figures.
+pub fn figures(found: &Sweep<Periods>) -> Frequency {
+    let mean = |mean: &sweep::Mean<Periods>| Mean {
+        collector: mean.subject.clone(),
+        programs: mean.programs,
+        ratio: ratio(&mean.ratios),
+        between_programs: between(found, mean, MUTATOR),
+    };
+    Frequency {
+        collectors: found.subjects.clone(),
+        programs: found.programs.iter().map(of_program).collect(),
+        means: found.means.iter().map(mean).collect(),
+    }
+}
+
+fn of_program(swept: &Swept<Periods>) -> Study {
     let setting =
-        |point: Point<Periods>| Setting { period: point.place, good: point.good, medians: point.medians };
+        |point: &Point<Periods>| Setting { period: point.place, good: point.good, medians: point.medians };
     Study {
-        program: swept.program,
-        collector: swept.subject,
-        settings: swept.points.into_iter().map(setting).collect(),
+        program: swept.program.clone(),
+        collector: swept.subject.clone(),
+        settings: swept.points.iter().map(setting).collect(),
         ratios: swept.ratios.iter().map(ratio).collect(),
         often_enough: swept.counts,
     }
 }
 
 fn ratio(((question, period, over), of): &sweep::Intervals<Periods>) -> Ratio {
-    let measure = |at: usize| of.get(at).copied().flatten();
-    Ratio {
-        question: *question,
-        period: *period,
-        over: *over,
-        mutator_wall: measure(0),
-        mutator_cpu: measure(1),
-        wall: measure(2),
-        peak_rss: measure(3),
-    }
-}
-
-/// A mean's ratio of the mutator's time, with programs as the sample.
-fn between(programs: &[Study], collector: &str, mean: &Ratio) -> Option<Interval> {
-    let same = |ratio: &&Ratio| {
-        (ratio.question, ratio.period, ratio.over) == (mean.question, mean.period, mean.over)
-    };
-    let counted = programs.iter().filter(|one| one.collector == collector && one.often_enough);
-    between_programs(counted.map(|one| one.ratios.iter().find(same)?.of_mutator()))
+    let [mutator_wall, mutator_cpu, wall, peak_rss] = [0, 1, 2, 3].map(|at: usize| *of.get(at)?);
+    Ratio { question: *question, period: *period, over: *over, mutator_wall, mutator_cpu, wall, peak_rss }
 }
 
 #[cfg(test)]

@@ -78,11 +78,7 @@ pub struct Study {
 impl Study {
     /// Whether it collects often enough, but not in enough pairs of runs to claim anything.
     pub fn has_too_few_runs(&self) -> bool {
-        let few = |ratio: &Ratio| {
-            ratio
-                .mutator_wall
-                .is_none_or(|interval| (interval.pairs as usize) < heaptoll_statistics::FEWEST_PAIRS)
-        };
+        let few = |ratio: &Ratio| ratio.mutator_wall.is_none_or(|interval| !interval.has_enough_pairs());
         self.often_enough && self.ratios.iter().any(few)
     }
 }

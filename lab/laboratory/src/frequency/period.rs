@@ -4,10 +4,8 @@ use heaptoll_units::size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::collecting::FIXED;
 use crate::layered;
-
-/// One thread marks and a collection is over with its pause, so that the mutator's time is what is left.
-pub const FIXED: [(&str, &str); 2] = [("markers", "1"), ("sweep", "eager")];
 
 /// How often is collected, and how often what is found dead is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

@@ -18,6 +18,7 @@ use super::groups::{Shape, group, normalise};
 use super::java_pauses;
 use super::portions::{Series, portions, series};
 use super::selection;
+use crate::collecting;
 use heaptoll_command::collector_options;
 use heaptoll_command::context::Progress;
 use heaptoll_command::failure::Failure;
@@ -265,7 +266,8 @@ impl Plan<'_> {
         for &aimed_at in self.collections {
             let every =
                 (first.0 / aimed_at.max(1)).max(if self.java { java_pauses::LEAST_PERIOD } else { 1 });
-            let set = collector_options::with(self.known, stack, &selection::options(stack, every))?;
+            let options = collecting::options(stack, &format!("every={every}"));
+            let set = collector_options::with(self.known, stack, &options)?;
             let set = Set { preload: proven.preload.clone(), environment: set.environment };
             cells.push((Scale::new(aimed_at, every), set, vec![]));
         }

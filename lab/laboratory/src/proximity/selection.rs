@@ -2,6 +2,7 @@
 
 use heaptoll_experiment::manager::{self, Manager};
 
+use crate::collecting::check;
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
 
@@ -10,28 +11,8 @@ const DEFAULT: [&str; 3] = ["sweep/mimalloc3", "sweep/tcmalloc", "tithe-collect"
 /// Programs when none is named: those that mark their requests.
 pub const PROGRAMS: [&str; 3] = ["kv", "queries", "search"];
 
-/// The option that sets the period.
-const EVERY: &str = "every";
-
-/// Whether a stack's period can be set, and has not been.
-fn check(stack: &Manager) -> Result<(), String> {
-    let swept = stack.layers.iter().find(|layer| layer.kind.collects);
-    let set = |option: &str| match swept {
-        Some(layer) => layer.settings.iter().any(|(name, _)| name == option),
-        None => stack.set.iter().any(|name| name == option),
-    };
-    if swept.is_none() && !stack.options.contains_key(EVERY) {
-        return Err(format!(
-            "{} has no period that can be set (option every=); take a collector that has one, or put the \
-             sweep layer in front of an allocator: sweep/mimalloc3",
-            stack.name
-        ));
-    }
-    match set(EVERY) {
-        true => Err(format!("{}: leave out every=, which the study sets", stack.name)),
-        false => Ok(()),
-    }
-}
+/// The option that the study varies.
+const VARIED: [&str; 1] = ["every"];
 
 /// The collectors: those named, or those of [`DEFAULT`] that are here.
 ///
@@ -40,11 +21,11 @@ fn check(stack: &Manager) -> Result<(), String> {
 pub fn stacks(known: &[Manager], words: &[String], messages: &dyn Messages) -> Result<Vec<Manager>, Failure> {
     if words.is_empty() {
         let found = DEFAULT.iter().filter_map(|word| manager::find(known, word).ok());
-        return Ok(found.filter(|stack| check(stack).is_ok()).collect());
+        return Ok(found.filter(|stack| check(stack, &VARIED).is_ok()).collect());
     }
     let mut chosen: Vec<Manager> = Vec::new();
     for stack in manager::choose(known, words.iter().map(String::as_str))? {
-        match check(&stack) {
+        match check(&stack, &VARIED) {
             Ok(()) => chosen.push(stack),
             // Members of a group are tried, not requested.
             Err(why) if !words.contains(&stack.name) => messages.note(&format!("left out: {why}")),
@@ -57,24 +38,6 @@ pub fn stacks(known: &[Manager], words: &[String], messages: &dyn Messages) -> R
     }
 }
 
-/// The options of a period: serial marking and eager sweeps put all of the collector's work into the pauses, so that
-/// the requests between them are the program's own. What the user has set stays.
-pub fn options(stack: &Manager, every: u64) -> String {
-    let swept = stack.layers.iter().find(|layer| layer.kind.collects);
-    let mut text = format!("{EVERY}={every}");
-    for (option, value) in [("markers", "1"), ("sweep", "eager")] {
-        let has = swept.is_some() || stack.options.contains_key(option);
-        let set = match swept {
-            Some(layer) => layer.settings.iter().any(|(name, _)| name == option),
-            None => stack.set.iter().any(|name| name == option),
-        };
-        if has && !set {
-            text.push_str(&format!(",{option}={value}"));
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use heaptoll_experiment::manager::glibc;
@@ -84,11 +47,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_study_sets_what_the_user_has_not() {
+    fn what_has_no_period_or_sets_it_is_refused() {
         let known = [glibc()];
-        let stack = |word: &str| manager::find(&known, word).expect("a stack");
-        assert_eq!(options(&stack("sweep/glibc"), 4096), "every=4096,markers=1,sweep=eager");
-        assert_eq!(options(&stack("sweep,markers=2,sweep=lazy/glibc"), 8), "every=8");
         let selection =
             |word: &str| stacks(&known, &[word.into()], &Silent).map_err(|failure| failure.to_string());
         assert!(selection("sweep,every=1M/glibc").is_err_and(|message| message.contains("leave out every=")));

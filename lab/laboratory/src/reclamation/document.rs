@@ -10,56 +10,35 @@ use heaptoll_units::{figure, number, percent, whole_bytes};
 use super::comparison::Points;
 use super::figures::{Alive, Reclamation};
 use super::part::point_label;
-use crate::layered::{Shown, columns};
+use crate::axis::Shown;
 use heaptoll_runs::studied::StudyOutcome;
 
 /// The whole document.
 pub fn document(found: &Reclamation, sweep: &Sweep<Points>, outcome: &StudyOutcome) -> Document {
-    let shown = Shown {
-        sweep,
-        values: &found.points,
-        label: point_label,
-        base: (FreePoint::Free, "the program's own free"),
-        axis: "when objects are freed",
-    };
-    let verdicts = found.managers.iter().flat_map(|manager| verdicts(&shown.over_all(manager), manager));
-    let mut text: Vec<String> = verdicts.collect();
-    text.push(
-        "All ratios are to a run whose same layer frees objects when the program does, over the same \
-         manager, within a repetition. All intervals of a table are valid together at 95 %."
-            .into(),
-    );
-    let mut all = vec![shown.findings("What it costs to free earlier or later", text, means(found))];
+    let base = (FreePoint::Free, "the program's own free in the same layer");
+    let shown = Shown::setting(sweep, "objects are freed", point_label, base);
+    let text =
+        found.managers.iter().flat_map(|manager| verdicts(&shown.over_all(manager), manager)).collect();
+    let mut all = vec![shown.findings("What it costs to free earlier or later", text)];
     all.extend(alive(found));
     all.extend(shown.layer(
         "What the layer itself costs",
-        "The layer that frees as the program does, compared with the manager alone: it compares each \
-         allocation, and copies in place of realloc. Every other ratio here has it on both sides.",
+        "The layer that frees as the program does: it compares each allocation, and copies in place of realloc. \
+         Every other ratio here has it on both sides.",
     ));
     all.extend(outcome.experiment.programs.iter().filter_map(|program| {
         shown.program(&program.name, |table| {
             table
-                .text("manager", |row| row.manager)
-                .figure("objects are freed", |row| point_label(row.value))
                 .figure("CPU s", |row| row.medians.map(|medians| seconds(medians.cpu_s)))
-                .figure("vs free", |row| shown.cell(row, |ratios| ratios.cpu))
+                .figure("vs free", |row| row.cell(|ratios| ratios.cpu))
                 .figure("peak MiB", |row| row.medians.map(|medians| mib_from_kib(medians.peak_rss_kib)))
-                .figure("vs free", |row| shown.cell(row, |ratios| ratios.peak_rss))
+                .figure("vs free", |row| row.cell(|ratios| ratios.peak_rss))
                 .figure("faults", |row| row.medians.map(|medians| number(medians.minor_faults as u64)))
         })
     }));
     let points: Vec<String> = found.points.iter().map(|point| point_label(*point)).collect();
     let what = format!("{} with objects freed at {}", and_list(&found.managers), and_list(&points));
     outcome.document("What it costs to free earlier or later", &what, all)
-}
-
-fn means(found: &Reclamation) -> Option<Table> {
-    let means = Table::of(found.means.iter().filter_map(|mean| Some((mean, mean.point?))))
-        .caption("Geometric means over programs, ratios to the program's own free")
-        .text("manager", |(mean, _)| mean.manager.clone())
-        .figure("objects are freed", |(_, point)| point_label(*point))
-        .figure("programs", |(mean, _)| mean.programs.to_string());
-    columns(means, |(mean, _)| mean.ratios).if_any()
 }
 
 /// Bytes over others: a share, or from ten times as many on a factor.
@@ -89,10 +68,10 @@ fn alive(found: &Reclamation) -> Option<Section> {
 }
 
 /// What freeing earlier would save, what freeing later costs, and where the least CPU is.
-fn verdicts(points: &[(FreePoint, Ratios)], manager: &str) -> Vec<String> {
+fn verdicts(points: &[(String, Ratios)], manager: &str) -> Vec<String> {
     let claims = |ratios: &Ratios| verdict(&[(ratios.cpu, "CPU"), (ratios.peak_rss, "peak memory")]);
     let sentences: Vec<String> =
-        points.iter().map(|(point, ratios)| format!("{} {}", point_label(*point), claims(ratios))).collect();
+        points.iter().map(|(point, ratios)| format!("{point} {}", claims(ratios))).collect();
     if sentences.is_empty() {
         return vec![];
     }
@@ -102,14 +81,14 @@ fn verdicts(points: &[(FreePoint, Ratios)], manager: &str) -> Vec<String> {
 }
 
 /// The point with the least CPU, where it differs from the program's free.
-fn best(points: &[(FreePoint, Ratios)], manager: &str) -> Option<String> {
-    let cpu = points.iter().filter_map(|(point, ratios)| Some((*point, ratios.cpu?)));
+fn best(points: &[(String, Ratios)], manager: &str) -> Option<String> {
+    let cpu = points.iter().filter_map(|(point, ratios)| Some((point, ratios.cpu?)));
     let (point, interval) = cpu.min_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio))?;
     if !interval.has_enough_pairs() {
         return None;
     }
     Some(if interval.differs && interval.ratio < 1.0 {
-        format!("{manager}: freeing at {} takes the least CPU.", point_label(point))
+        format!("{manager}: freeing at {point} takes the least CPU.")
     } else {
         format!("{manager}: freeing earlier or later does not measurably save CPU.")
     })

@@ -1,4 +1,5 @@
 use heaptoll_experiment::observation::Outcome;
+use heaptoll_statistics::Interval;
 use proptest::prelude::{ProptestConfig, prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;

@@ -3,6 +3,10 @@ use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, 
 use super::*;
 use heaptoll_experiment::testing::programs as testing;
 
+fn study(experiment: &Experiment) -> Frequency {
+    figures(&swept(experiment))
+}
+
 const M: u64 = 1 << 20;
 
 fn period(every: u64, reclaim: u64) -> Period {
