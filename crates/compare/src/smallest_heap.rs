@@ -123,8 +123,7 @@ impl<'a> SmallestHeaps<'a> {
     /// What to search, by a run without a limit.
     fn question(&self, stack: &Manager, unlimited: &Observation) -> Question {
         let reported = |bytes: Option<u64>| bytes.unwrap_or(0);
-        let (used, mapped) =
-            (reported(unlimited.used_high_bytes), reported(unlimited.heap_high_water_bytes));
+        let (used, mapped) = (reported(unlimited.used_high_bytes), reported(unlimited.heap_high_water_bytes));
         let step = if stack.is_java() { JAVA_STEP } else { PAGE };
         let sizes = [used, mapped, unlimited.peak_rss_kib * 1024];
         let start = sizes.into_iter().find(|bytes| *bytes > 0).unwrap_or(step);

@@ -60,10 +60,7 @@ struct Requested {
 /// # Errors
 /// The request cannot be carried out, nothing completed without a limit, Ctrl-C before a program was finished, or a
 /// resumed file of another study.
-pub fn run(
-    request: &MinheapRequest,
-    context: &Context,
-) -> Result<ChosenFindings<MinheapFigures>, Failure> {
+pub fn run(request: &MinheapRequest, context: &Context) -> Result<ChosenFindings<MinheapFigures>, Failure> {
     let known = manager::known_with_java(context.places)?;
     let mut study: Study<Requested> = match &request.study.resume {
         Some((path, repetitions)) => Study::resume(NAME, path, *repetitions, context)?,
@@ -76,7 +73,8 @@ pub fn run(
     let (every, tolerance) = (study.requested.every_bytes.clone(), study.requested.tolerance);
     let protocol = study.protocol().clone();
     let baselines = allocators.len() * selection::periods(&every).count();
-    let progress = context.messages.progress(Some((study.programs() * (collectors.len() + baselines)) as u64));
+    let progress =
+        context.messages.progress(Some((study.programs() * (collectors.len() + baselines)) as u64));
     let plan = Plan {
         known: &known,
         collectors: &collectors,

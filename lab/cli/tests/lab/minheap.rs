@@ -169,8 +169,12 @@ fn what_is_fixed_when_a_search_begins_is_refused_with_a_resume_and_so_is_another
         let words = [&["lab", "minheap", "--resume", "x.db"], &option[..]].concat();
         fixture.heaptoll(&words).exits(2).complains(&["cannot be used with"]);
     }
-    let (db, program) = (fixture.at("run.db"), fixture.program("p", "int main(void) { free(malloc(9)); return 0; }"));
+    let (db, program) =
+        (fixture.at("run.db"), fixture.program("p", "int main(void) { free(malloc(9)); return 0; }"));
     fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &db, "--", &program]).exits(0);
     fixture.heaptoll(&["lab", "minheap", "--resume", &db]).exits(2).complains(&["is not a minheap study"]);
-    fixture.heaptoll(&["lab", "proximity", "--resume", &db]).exits(2).complains(&["is not a proximity study"]);
+    fixture
+        .heaptoll(&["lab", "proximity", "--resume", &db])
+        .exits(2)
+        .complains(&["is not a proximity study"]);
 }

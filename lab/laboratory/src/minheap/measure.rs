@@ -37,12 +37,7 @@ impl Plan<'_> {
     ///
     /// # Errors
     /// Ctrl-C, the program does not work without any limit, or heaptoll's own machinery failed.
-    pub fn measure(
-        &self,
-        program: &ProgramInfo,
-        rows: &mut Rows,
-        into: &mut Program,
-    ) -> Result<(), Failure> {
+    pub fn measure(&self, program: &ProgramInfo, rows: &mut Rows, into: &mut Program) -> Result<(), Failure> {
         let is_new = rows.is_new(&program.name);
         let mut heaps = SmallestHeaps::of(program, self.known, rows, self.progress)?;
         heaps.closeness = self.closeness;

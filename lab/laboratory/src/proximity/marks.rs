@@ -174,8 +174,8 @@ impl Around for Marking<'_> {
     fn ended(&mut self, left: &Left, _row: &mut Observation) -> Result<Option<Vec<u8>>, RunError> {
         let Some(events) = self.events.take() else { return Ok(None) };
         let mut processes = events.read().map_err(failed)?;
-        let (logs, unreadable): (Vec<JavaLog>, _) =
-            heaptoll_java::logs(left.scratch).map_or_else(|why| (vec![], Some(why.to_string())), |logs| (logs, None));
+        let (logs, unreadable): (Vec<JavaLog>, _) = heaptoll_java::logs(left.scratch)
+            .map_or_else(|why| (vec![], Some(why.to_string())), |logs| (logs, None));
         java_pauses::add_pauses(&mut processes, &logs);
         let slots = left.page.and_then(|page| page.read().ok()).unwrap_or_default();
         let lost = events.lost().map_err(failed)?;
@@ -229,7 +229,8 @@ mod tests {
     #[test]
     fn half_of_the_bytes_are_no_marks() {
         let requests = vec![Marked::from(span(5, 7)); 9];
-        let whole = Marks { processes: vec![OfProcess { requests, ..OfProcess::default() }], ..Marks::default() };
+        let whole =
+            Marks { processes: vec![OfProcess { requests, ..OfProcess::default() }], ..Marks::default() };
         let bytes = whole.packed();
         assert_eq!(Marks::unpacked(&bytes[..bytes.len() / 2]), None);
     }

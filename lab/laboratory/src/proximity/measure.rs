@@ -65,12 +65,7 @@ impl Plan<'_> {
     ///
     /// # Errors
     /// Ctrl-C, the program does not work or marks no requests, or heaptoll's own machinery failed.
-    pub fn measure(
-        &self,
-        program: &ProgramInfo,
-        rows: &mut Rows,
-        into: &mut Program,
-    ) -> Result<(), Failure> {
+    pub fn measure(&self, program: &ProgramInfo, rows: &mut Rows, into: &mut Program) -> Result<(), Failure> {
         self.progress.set_text(&format!("{}: how much it allocates", program.name));
         let is_new = rows.is_new(&program.name);
         let (first, run_s) = self.first(program, rows)?;
@@ -124,7 +119,9 @@ impl Plan<'_> {
         let mut why = String::new();
         for stack in self.stacks {
             match rows.proved(&program.name, &stack.name) {
-                Ok(proved) => return self.with(&proved, stack, &format!("every={}", java_pauses::FIRST_PERIOD)),
+                Ok(proved) => {
+                    return self.with(&proved, stack, &format!("every={}", java_pauses::FIRST_PERIOD));
+                }
                 Err(refusal) => why = refusal,
             }
         }
