@@ -60,6 +60,7 @@ impl Run {
         let tracer = exact.then(|| exact::tracer(context.places)).transpose()?;
         let (store, experiment) = resume(path, repetitions, context.messages)?;
         go_where_it_began(&experiment)?;
+        let (store, experiment) = heaps::search(store, experiment, context)?;
         Run { experiment, store, tracer, by_program: false }.with_exact_counts(context)
     }
 

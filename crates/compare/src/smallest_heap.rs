@@ -3,19 +3,23 @@
 mod collector;
 mod expected;
 mod option;
+mod runs;
 mod search;
 
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::observation::Observation;
 
 use heaptoll_command::collector_options;
 use heaptoll_command::context::Progress;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::attempt::{Runs, Set};
+use heaptoll_runs::chosen::{Rows, ending};
+use heaptoll_runs::preparation::derived::proved_as;
 
 pub use collector::Collector;
-pub use expected::{ExpectedResult, RIGHT_RUNS};
+pub use expected::ExpectedResult;
 pub use option::{has_heap, is_searched, sets_heap};
+pub use runs::run;
 pub use search::{Answer, End, Outcome, Question, Search, Step, Tried};
 
 /// Heaps are whole pages.
@@ -48,7 +52,6 @@ pub struct SmallestHeaps<'a> {
     /// How closely each is searched.
     pub closeness: Closeness,
     known: &'a [Manager],
-    runs: Runs<'a>,
     progress: &'a dyn Progress,
 }
 
@@ -60,44 +63,35 @@ impl<'a> SmallestHeaps<'a> {
     pub fn of(
         program: &'a ProgramInfo,
         known: &'a [Manager],
-        runs: Runs<'a>,
+        rows: &mut Rows,
         progress: &'a dyn Progress,
     ) -> Result<SmallestHeaps<'a>, Failure> {
-        let expected = ExpectedResult::of(runs, program)?;
-        Ok(SmallestHeaps { program, expected, closeness: CLOSENESS, known, runs, progress })
+        let expected = ExpectedResult::of(program, rows)?;
+        Ok(SmallestHeaps { program, expected, closeness: CLOSENESS, known, progress })
     }
 
-    /// Searches the smallest heap under a stack that was proved to serve the program with this preloaded.
+    /// Searches the smallest heap under a stack that was proved to serve the program.
     ///
     /// # Errors
     /// Ctrl-C, or heaptoll's own machinery failed.
-    pub fn searched(&self, stack: &Manager, set: &Set) -> Result<Collector, Failure> {
-        let (program, expected) = (self.program, &self.expected);
+    pub fn searched(
+        &self,
+        stack: &Manager,
+        proved: &StackInfo,
+        rows: &mut Rows,
+    ) -> Result<Collector, Failure> {
+        let expected = &self.expected;
         let mut row = Collector::of(stack);
-        let unlimited = self.runs.attempt(program, set)?;
+        let unlimited = run(rows, proved, 0)?;
         if !expected.is(&unlimited) {
-            let why = expected.judge(&unlimited, self.runs.protocol.timeout_s);
-            row.failure = Some(match why {
+            row.failure = Some(match expected.judge(&unlimited) {
                 Outcome::Other(why) => format!("without a limit: {why}"),
-                _ => format!("without a limit: {}", unlimited.ending(self.runs.protocol.timeout_s)),
+                _ => format!("without a limit: {}", ending(&unlimited)),
             });
             return Ok(row);
         }
-        let used = unlimited.most(|slot| slot.used_high_bytes);
-        row.unlimited_used_high_bytes = Some(used).filter(|used| *used > 0);
-        let mapped = unlimited.most(|slot| slot.mapped_high_bytes);
-        let resident = unlimited.finished.usage.peak_rss_kib * 1024;
-        let step = if stack.is_java() { JAVA_STEP } else { PAGE };
-        let start = [used, mapped, resident].into_iter().find(|bytes| *bytes > 0).unwrap_or(step);
-        let mut search = Search::new(Question {
-            start,
-            ceiling: (start.max(mapped) * CEILING.0).max(CEILING.1),
-            least: collector_options::least_heap(stack),
-            step,
-            tolerance: self.closeness.tolerance,
-            repeats: self.closeness.repeats,
-            most_runs: MOST_RUNS,
-        });
+        row.unlimited_used_high_bytes = unlimited.used_high_bytes.filter(|used| *used > 0);
+        let mut search = Search::new(self.question(stack, &unlimited));
         let mut completed: Vec<(u64, u64)> = Vec::new();
         let answer = loop {
             let heap = match search.next() {
@@ -106,17 +100,17 @@ impl<'a> SmallestHeaps<'a> {
             };
             self.progress.set_text(&format!(
                 "{} under {}, a heap of {} KiB",
-                program.name,
+                self.program.name,
                 stack.name,
                 heap / 1024
             ));
             let limited = collector_options::with(self.known, stack, &format!("heap={heap}"))?;
-            let set = Set { preload: set.preload.clone(), environment: limited.environment };
-            let attempt = self.runs.attempt(program, &set)?;
-            let outcome = expected.judge(&attempt, self.runs.protocol.timeout_s);
+            let tried = proved_as(proved, &limited, &limited.name, "without a limit");
+            let tried = run(rows, &tried, search.runs_in(heap))?;
+            let outcome = expected.judge(&tried);
             if outcome == Outcome::Done {
-                row.completed_although_refused += u32::from(attempt.sum(|slot| slot.refused_calls) > 0);
-                completed.push((heap, attempt.sum(|slot| slot.collections)));
+                row.completed_although_refused += u32::from(tried.refused_calls.is_some_and(|n| n > 0));
+                completed.push((heap, tried.collections.map_or(0, |collections| collections.count)));
             }
             search.record(heap, outcome);
         };
@@ -126,18 +120,36 @@ impl<'a> SmallestHeaps<'a> {
         Ok(row)
     }
 
+    /// What to search, by a run without a limit.
+    fn question(&self, stack: &Manager, unlimited: &Observation) -> Question {
+        let reported = |bytes: Option<u64>| bytes.unwrap_or(0);
+        let (used, mapped) = (reported(unlimited.used_high_bytes), reported(unlimited.heap_high_water_bytes));
+        let step = if stack.is_java() { JAVA_STEP } else { PAGE };
+        let sizes = [used, mapped, unlimited.peak_rss_kib * 1024];
+        let start = sizes.into_iter().find(|bytes| *bytes > 0).unwrap_or(step);
+        Question {
+            start,
+            ceiling: (start.max(mapped) * CEILING.0).max(CEILING.1),
+            least: collector_options::least_heap(stack),
+            step,
+            tolerance: self.closeness.tolerance,
+            repeats: self.closeness.repeats,
+            most_runs: MOST_RUNS,
+        }
+    }
+
     /// The smallest heap under a collector that was proved to serve the program, bytes; the inner error states why
     /// there is none.
     ///
     /// # Errors
     /// Ctrl-C, or heaptoll's own machinery failed.
-    pub fn smallest(&self, collector: &Manager, proved: &StackInfo) -> Result<Result<u64, String>, Failure> {
-        let set = Set {
-            preload: proved.preload.iter().map(Into::into).collect(),
-            environment: proved.environment.clone(),
-        };
-        let found = self.searched(collector, &set)?;
-        Ok(smallest(&found))
+    pub fn smallest(
+        &self,
+        collector: &Manager,
+        proved: &StackInfo,
+        rows: &mut Rows,
+    ) -> Result<Result<u64, String>, Failure> {
+        Ok(smallest(&self.searched(collector, proved, rows)?))
     }
 }
 

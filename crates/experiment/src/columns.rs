@@ -282,9 +282,15 @@ mod tests {
         };
         distinct(stored().map(|(_, stored)| stored.name).collect());
         distinct(exported().map(|(name, _)| name).collect());
-        for value in
-            [Phase::Warmup, Phase::Timed, Phase::Alone, Phase::Startup, Phase::Profile, Phase::Traced]
-        {
+        for value in [
+            Phase::Warmup,
+            Phase::Timed,
+            Phase::Alone,
+            Phase::Startup,
+            Phase::Profile,
+            Phase::Traced,
+            Phase::Search,
+        ] {
             assert_eq!(serde_json::to_value(value).unwrap(), value.as_str());
         }
         for value in

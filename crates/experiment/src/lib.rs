@@ -27,6 +27,7 @@ pub mod manager;
 pub mod named;
 mod nodes;
 pub mod observation;
+pub mod one_run;
 pub mod own_cost;
 pub mod places;
 pub mod plan;

@@ -31,12 +31,15 @@ pub enum Phase {
     Profile,
     /// A run under the tracer: exact counts, and times many times those of the program.
     Traced,
+    /// A run that decides which runs follow: a step of a search, for instance. Stored, never compared.
+    Search,
 }
 
 impl Phase {
-    /// Whether the program ran as users run it, from its beginning to its end: neither start-up alone nor traced.
+    /// Whether the program ran as users run it, from its beginning to its end: neither start-up alone nor traced, nor in
+    /// a search, whose heaps are too small for it.
     pub fn is_measured(self) -> bool {
-        !matches!(self, Phase::Startup | Phase::Traced)
+        !matches!(self, Phase::Startup | Phase::Traced | Phase::Search)
     }
 
     /// Whether the run is a warm-up, watched or not.
@@ -53,6 +56,7 @@ impl Phase {
             Phase::Startup => "startup",
             Phase::Profile => "profile",
             Phase::Traced => "traced",
+            Phase::Search => "search",
         }
     }
 }
@@ -252,7 +256,8 @@ pub struct Observation {
     pub repetition: u32,
     /// `timed` (compared), `alone` (the same by itself, in addition to `timed` runs in lockstep: its memory and
     /// elapsed time are compared), `warmup`, `startup` (loader and constructors only), `profile` (memory was
-    /// watched) or `traced` (counted exactly under the tracer; its times are the tracer's).
+    /// watched), `traced` (counted exactly under the tracer; its times are the tracer's) or `search` (it decided which
+    /// runs followed).
     pub phase: Phase,
     /// Program.
     pub program: String,

@@ -9,9 +9,7 @@ use heaptoll_launcher::{Ended, Thp};
 use heaptoll_preflight::IN_PROOF_RUN;
 use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::{StatsPage, VARIABLE};
-use heaptoll_units::limits;
 use regex_lite::Regex;
-use thiserror::Error;
 
 use crate::clock;
 use crate::disturbance::Since;
@@ -28,8 +26,16 @@ use crate::reported::with_page;
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
 use crate::stack::fixes_addresses;
-use crate::store::{Store, StoreError};
-use crate::working_copy::{self, WorkingCopyError};
+use crate::store::Store;
+use crate::working_copy;
+
+mod around;
+mod error;
+
+pub use around::{Around, Left};
+pub use error::RunError;
+
+use error::advice;
 
 /// Pace of memory samples in a watched run.
 const PACE: Duration = Duration::from_millis(5);
@@ -67,45 +73,6 @@ pub enum Ending {
     Complete,
     /// The user pressed Ctrl-C.
     Interrupted,
-}
-
-/// Something that stops the experiment; rows so far are in the file and in memory.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// The file.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The launcher.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    /// Scratch folders or the statistics page.
-    #[error(
-        "cannot make a scratch folder: {0}; {advice}",
-        advice = limits::advice_or(.0, "is the temporary folder writable and not full?")
-    )]
-    Scratch(std::io::Error),
-    /// A run's own folder.
-    #[error(transparent)]
-    WorkingCopy(#[from] WorkingCopyError),
-    /// The baseline itself does not work.
-    #[error(
-        "{program} fails under the baseline {stack} itself: {outcome}{output}{}", advice(.outcome, *.never_ready).map(|text| format!("\n{text}")).unwrap_or_default()
-    )]
-    BaselineFails {
-        /// Program.
-        program: String,
-        /// Baseline stack.
-        stack: String,
-        /// How it ended.
-        outcome: Outcome,
-        /// Its last output, on a new line.
-        output: String,
-        /// Whether it is a server that was never ready.
-        never_ready: bool,
-    },
-    /// A pattern of the catalog's: of the serve section, or of a program's own figures.
-    #[error("a pattern in the program's catalog entry: {0}")]
-    Pattern(#[from] regex_lite::Error),
 }
 
 /// Makes the cells in order, appending each row to the file and to the experiment, which is complete then.
@@ -152,7 +119,10 @@ pub fn execute_part(
         let Some(first) = made.first() else { continue };
         progress.begins(first, &experiment.stacks[first.stack]);
         let mut observed = match made[..] {
-            [cell] => observe(experiment, cell, context)?.into_iter().collect(),
+            [cell] => {
+                let observed = observe(experiment, cell, context, &mut ())?;
+                observed.into_iter().map(|(row, track, _)| (row, track)).collect()
+            }
             _ => observe_together(experiment, &made, context)?,
         };
         let next = experiment.observations.last().map_or(0, |last| last.order + 1);
@@ -216,20 +186,6 @@ fn keep(
         return Err(baseline_fails(experiment));
     }
     Ok(())
-}
-
-/// What to do about a baseline that fails, where something can be done on heaptoll's side.
-fn advice(outcome: &Outcome, never_ready: bool) -> Option<String> {
-    match outcome {
-        Outcome::ServeFailed(_) if never_ready => {
-            Some("Give --ready a pattern that matches one of the output lines above".into())
-        }
-        Outcome::Exit(status) => {
-            Some(format!("If it ends like this when all is well, pass --expect-status {status}"))
-        }
-        Outcome::Timeout(_) => Some("Give it more time with --timeout, or less to do".into()),
-        _ => None,
-    }
 }
 
 /// The advice for programs without a single good run under the baseline, when the plan was too short to give up.
@@ -378,23 +334,27 @@ fn observe_together(
     rows.collect()
 }
 
-fn observe(
+/// A row, its track, and what is kept with it.
+pub(crate) type Observed = (Observation, Option<MemoryTrack>, Option<Vec<u8>>);
+
+pub(crate) fn observe(
     experiment: &Experiment,
     cell: &Cell,
     context: &RunContext,
-) -> Result<Option<(Observation, Option<MemoryTrack>)>, RunError> {
+    around: &mut dyn Around,
+) -> Result<Option<Observed>, RunError> {
     let Some(program) = program_of(experiment, cell) else { return Ok(None) };
     let stack = &experiment.stacks[cell.stack];
-    let (invocation, scratch, page) = prepare(experiment, cell, program, stack, context)?;
+    let (mut invocation, scratch, page) = prepare(experiment, cell, program, stack, context)?;
+    let timeout = invocation.timeout;
+    let load = |command| Invocation { command, timeout, ..Invocation::default() };
+    let loads = program.serve.iter().flat_map(|info| program.loads_in(info, scratch.path()));
+    let mut loads: Vec<Invocation> = loads.map(load).collect();
+    around.begins(scratch.path(), &mut invocation, &mut loads)?;
     let started_unix_s = clock::now().as_secs_f64();
     let (load_average, since) = (machine::load()[0], since(cell.phase));
     let (finished, served, sampled) = match (&program.serve, cell.phase) {
-        (Some(info), Phase::Timed | Phase::Alone | Phase::Warmup | Phase::Profile) => {
-            let loads: Vec<Invocation> = program
-                .loads_in(info, scratch.path())
-                .into_iter()
-                .map(|command| Invocation { command, timeout: invocation.timeout, ..Invocation::default() })
-                .collect();
+        (Some(info), Phase::Timed | Phase::Alone | Phase::Warmup | Phase::Profile | Phase::Search) => {
             let ready = Regex::new(&info.ready)?;
             let round =
                 serve::round(&context.launcher, &invocation, &loads, info, &ready, &context.interrupt)?;
@@ -424,8 +384,10 @@ fn observe(
         track.filter(|_| program.serve.is_none() || cell.repetition == 0 && cell.phase == Phase::Timed);
     let row = row(cell, program, stack, &finished, outcome, served.map(|(figures, _)| figures))?;
     let row = with_page(row, page.as_ref(), scratch.path(), &finished);
-    let row = Observation { started_unix_s, load_average, disturbance, ..row };
-    Ok(Some((row, track.filter(|track| !track.samples.is_empty()))))
+    let mut row = Observation { started_unix_s, load_average, disturbance, ..row };
+    let left = Left { scratch: scratch.path(), page: page.as_ref(), finished: &finished };
+    let kept = around.ended(&left, &mut row)?;
+    Ok(Some((row, track.filter(|track| !track.samples.is_empty()), kept)))
 }
 
 fn outcome(

@@ -24,7 +24,7 @@ impl Part {
             Phase::Timed | Phase::Alone | Phase::Startup => {
                 (self.first..self.first + self.repetitions).contains(&(repetition / turns.max(1)))
             }
-            Phase::Traced => false,
+            Phase::Traced | Phase::Search => false,
         }
     }
 }

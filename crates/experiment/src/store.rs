@@ -19,6 +19,8 @@ mod tests;
 use std::path::Path;
 
 use rusqlite::OpenFlags;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use self::file::ExperimentFile;
 use crate::experiment::Experiment;
@@ -91,7 +93,47 @@ impl Store {
     /// # Errors
     /// The file cannot be written.
     pub fn attach(&self, name: &str, text: &str) -> Result<(), StoreError> {
-        attached::put(&self.file, name, text)
+        attached::put(&self.file, name, &text)
+    }
+
+    /// The same of a value.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn attach_value(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+        self.attach(name, &self.file.json(value)?)
+    }
+
+    /// The same of bytes.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn attach_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        attached::put(&self.file, name, &bytes)
+    }
+
+    /// The value that was kept under a name; `None` where there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has something else there.
+    pub fn attached_value<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StoreError> {
+        let text: Option<String> = attached::find(&self.file, name)?;
+        text.map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(|error| self.damaged(&format!("`{name}`: {error}")))
+    }
+
+    /// The bytes that were kept under a name; `None` where there are none.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn attached_bytes(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        attached::find(&self.file, name)
+    }
+
+    /// That this file is damaged.
+    pub fn damaged(&self, reason: &str) -> StoreError {
+        self.file.damaged(reason)
     }
 
     /// Reads a text that was kept under a name; `None` where there is none.

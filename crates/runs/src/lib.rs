@@ -1,8 +1,8 @@
 //! Runs of programs, prepared and measured: the program and its standard input, what stands between it and its manager,
 //! runs under layers and tracers, records and samples.
 
-pub mod attempt;
 pub mod cells;
+pub mod chosen;
 pub mod findings;
 pub mod graph;
 pub mod measurement;

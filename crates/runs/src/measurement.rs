@@ -100,7 +100,7 @@ pub fn measure_cells(
 }
 
 /// What the runner needs of these surroundings.
-fn runs(context: &Context) -> RunContext {
+pub(crate) fn runs(context: &Context) -> RunContext {
     RunContext {
         launcher: context.places.launcher(),
         start_layer: context.places.start_layer(),

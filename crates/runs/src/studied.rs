@@ -1,6 +1,6 @@
-//! Runs shared by the studies (`delay`, `frequency`, `proximity`, `minheap`): which
-//! programs run how often, which rows are kept, and an experiment over stacks that the study chose. Rows are stored as
-//! `heaptoll run` stores them, so `heaptoll report` shows them too, and Ctrl-C loses nothing.
+//! Runs shared by the studies: which programs run how often, which rows are kept, and, of `delay`, `frequency` and
+//! `reclamation`, an experiment over stacks that the study chose. Rows are stored as `heaptoll run` stores them, so
+//! `heaptoll report` shows them too, and Ctrl-C loses nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::measurement::{StopReason, measure, measure_unless};
 use crate::preparation::beginning::{self, Beginning};
 use crate::preparation::experiment_file;
-use crate::preparation::resume::{go_where_it_began, resume};
+use crate::preparation::resume::{come_back, go_where_it_began, resume};
 use crate::workload::Workload;
 use heaptoll_command::context::{Context, Messages};
 use heaptoll_command::failure::Failure;
@@ -223,15 +223,11 @@ fn blocks(stacks: &[Manager], subject: &dyn Fn(&str) -> Option<String>) -> Vec<u
 /// Resumes a study's experiment where it was stopped.
 fn go_on(path: &Path, repetitions: Option<u32>, context: &Context) -> Result<StudyOutcome, Failure> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
-    let here = std::env::current_dir();
+    let here = std::env::current_dir().ok();
     let (mut store, mut experiment) = resume(&absolute, repetitions, context.messages)?;
     go_where_it_began(&experiment)?;
     let ended = measure(&mut experiment, &mut store, context);
-    // Output files were named from where the command was given.
-    if let Ok(here) = here {
-        std::env::set_current_dir(&here)
-            .map_err(|error| Failure::Usage(format!("cannot go back to {}: {error}", here.display())))?;
-    }
+    come_back(here)?;
     finish(experiment, absolute, ended)
 }
 

@@ -9,18 +9,17 @@ mod published_heap;
 mod selection;
 
 use heaptoll_compare::smallest_heap::Closeness;
-use heaptoll_experiment::experiment::Protocol;
-use heaptoll_experiment::manager;
+use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_report::format::shell_command;
+use serde::{Deserialize, Serialize};
 
 use self::measure::Plan;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::attempt::Runs;
+use heaptoll_runs::chosen::{ChosenFindings, Study};
 use heaptoll_runs::findings::{Ending, Findings};
-use heaptoll_runs::preparation::stand_ins;
-use heaptoll_runs::studied::visit;
-use heaptoll_runs::workload::Workload;
+use heaptoll_runs::preparation::{baseline, experiment_file, stand_ins};
+use heaptoll_runs::studied;
 
 pub use figures::{Baseline, MeanOver, MinheapFigures, Over, Program, PublishedPair};
 pub use overheads::{Mean, Overhead};
@@ -29,11 +28,12 @@ pub use selection::{Periods, tolerance};
 
 schemars::labelled!(MinheapFigures, "heaptoll-minheap/1");
 
+/// The study's name in its file.
+const NAME: &str = "minheap";
+
 /// What to search.
 #[derive(Debug, Clone)]
 pub struct MinheapRequest {
-    /// The programs.
-    pub workload: Workload,
     /// Collectors with a heap that can be fixed; every one that is here without any.
     pub manager: Vec<String>,
     /// Allocators under the baseline's mark-sweep; those of the paper without any.
@@ -42,51 +42,58 @@ pub struct MinheapRequest {
     pub every_bytes: Vec<u64>,
     /// An answer may be too large by this share (one page at least).
     pub tolerance: f64,
-    /// How runs are made; so many at either side of the edge, and of each baseline.
-    pub protocol: Protocol,
+    /// The programs, and how runs are made: so many at either side of the edge, and of each baseline.
+    pub study: studied::Request,
 }
 
-/// Searches the smallest heap of every program under every collector. Nothing is kept in a file.
+/// What its file keeps of the request besides programs and protocol.
+#[derive(Serialize, Deserialize)]
+struct Requested {
+    collectors: Vec<String>,
+    allocators: Vec<String>,
+    every_bytes: Vec<u64>,
+    tolerance: f64,
+}
+
+/// Searches the smallest heap of every program under every collector.
 ///
 /// # Errors
-/// The request cannot be carried out, nothing completed without a limit, or Ctrl-C before a program was finished.
-pub fn run(request: &MinheapRequest, context: &Context) -> Result<Findings<MinheapFigures>, Failure> {
-    let protocol = &request.protocol;
-    request.workload.require(false)?;
+/// The request cannot be carried out, nothing completed without a limit, Ctrl-C before a program was finished, or a
+/// resumed file of another study.
+pub fn run(request: &MinheapRequest, context: &Context) -> Result<ChosenFindings<MinheapFigures>, Failure> {
     let known = manager::known_with_java(context.places)?;
-    stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
-    let allocators = selection::allocators(&known, &request.baseline)?;
-    let collectors = selection::collectors(&known, &request.manager, &allocators, context.messages)?;
-    let allocators = selection::comparable(allocators, &collectors, &request.baseline)?;
-    let programs = request.workload.resolve(context)?;
-    if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
-        return Err(Failure::Usage(format!(
-            "{} is a server: only a program that ends by itself has a smallest heap",
-            server.name
-        )));
-    }
-    let cells = programs.len() * (collectors.len() + allocators.len() * (request.every_bytes.len() + 1));
-    let progress = context.messages.progress(Some(cells as u64));
+    let mut study: Study<Requested> = match &request.study.resume {
+        Some((path, repetitions)) => Study::resume(NAME, path, *repetitions, context)?,
+        None => begin(request, &known, context)?,
+    };
+    let found = |names: &[String]| -> Result<Vec<Manager>, Failure> {
+        names.iter().map(|name| Ok(manager::find(&known, name)?)).collect()
+    };
+    let (collectors, allocators) = (found(&study.requested.collectors)?, found(&study.requested.allocators)?);
+    let (every, tolerance) = (study.requested.every_bytes.clone(), study.requested.tolerance);
+    let protocol = study.protocol().clone();
+    let baselines = allocators.len() * selection::periods(&every).count();
+    let progress =
+        context.messages.progress(Some((study.programs() * (collectors.len() + baselines)) as u64));
     let plan = Plan {
-        runs: Runs { context, protocol },
         known: &known,
         collectors: &collectors,
         allocators: &allocators,
-        every: &request.every_bytes,
-        closeness: Closeness { tolerance: request.tolerance, repeats: protocol.repetitions },
+        every: &every,
+        closeness: Closeness { tolerance, repeats: protocol.repetitions },
         progress: &*progress,
     };
     let nothing = "no program completed without a limit";
-    let visited = visit(&programs, context.messages, nothing, |program, measured| {
+    let visited = study.measure(nothing, context, |rows, program, measured| {
         let mut one = Program::of(program);
-        let ended = plan.measure(program, &mut one);
+        let ended = plan.measure(program, rows, &mut one);
         measured.extend((!one.collectors.is_empty()).then_some(one));
         ended
     })?;
     drop(progress);
     let mut figures = MinheapFigures {
         complete: visited.complete,
-        tolerance: request.tolerance,
+        tolerance,
         repeats: protocol.repetitions,
         timeout_s: protocol.timeout_s,
         programs: visited.programs,
@@ -96,6 +103,46 @@ pub fn run(request: &MinheapRequest, context: &Context) -> Result<Findings<Minhe
     figures.compare();
     let ending = Ending::of(visited.complete, visited.failed || figures.lacks_an_answer());
     let again = shell_command(&protocol.repeat_command);
-    let document = document::document(&figures, &collectors, &allocators, again);
-    Ok(Findings { figures, document, ending })
+    let path = study.path();
+    let mut document = document::document(&figures, &collectors, &allocators, again);
+    document.facts.push(("rows".into(), path.display().to_string()));
+    Ok(ChosenFindings { findings: Findings { figures, document, ending }, path })
+}
+
+/// Begins the study: every stack that is searched, and every baseline, is proved on every program.
+fn begin(
+    request: &MinheapRequest,
+    known: &[Manager],
+    context: &Context,
+) -> Result<Study<Requested>, Failure> {
+    let MinheapRequest { study, every_bytes, tolerance, .. } = request;
+    study.workload.require(true)?;
+    stand_ins::note(known, request.manager.iter().chain(&request.baseline), context.messages);
+    let allocators = selection::allocators(known, &request.baseline)?;
+    let collectors = selection::collectors(known, &request.manager, &allocators, context.messages)?;
+    let allocators = selection::comparable(allocators, &collectors, &request.baseline)?;
+    experiment_file::check(study.db.as_deref())?;
+    let programs = study.workload.resolve(context)?;
+    if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
+        return Err(Failure::Usage(format!(
+            "{} is a server: only a program that ends by itself has a smallest heap",
+            server.name
+        )));
+    }
+    let mut managers = vec![manager::find(known, baseline::DEFAULT)?];
+    managers.extend(collectors.iter().cloned());
+    for allocator in &allocators {
+        for (every, honour) in selection::periods(every_bytes) {
+            managers.push(manager::find(known, &selection::baseline_name(&allocator.name, every, honour))?);
+        }
+    }
+    let names = |of: &[Manager]| of.iter().map(|one| one.name.clone()).collect();
+    let requested = Requested {
+        collectors: names(&collectors),
+        allocators: names(&allocators),
+        every_bytes: every_bytes.clone(),
+        tolerance: *tolerance,
+    };
+    let managers = studied::without_repeats(managers);
+    Study::begin(NAME, requested, (programs, &managers[..]), study, context)
 }

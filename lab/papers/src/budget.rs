@@ -230,7 +230,8 @@ impl Form {
             StepKind::Minheap => {
                 let baselines =
                     given(&step.options, &["-b", "--baseline"]).max(1) as f64 * listed("--every", 3);
-                let repeats = value(&step.options, "--repeats").and_then(|n| n.parse().ok()).unwrap_or(3.0);
+                let repeats = ["-n", "--repeats"].into_iter().find_map(|name| value(&step.options, name));
+                let repeats = repeats.and_then(|n| n.parse().ok()).unwrap_or(3.0);
                 let searched = managers * (HEAPS_TRIED + 2.0 * repeats) + baselines * repeats;
                 return programs * (0.3 * (managers + baselines) + COLLECTED * searched * run_s);
             }

@@ -363,6 +363,24 @@ pub fn stored(db: &str) -> i64 {
         .unwrap_or(0)
 }
 
+/// Every run that an experiment has stored, in its order: stack, phase, repetition, and when it began.
+pub fn runs_in(db: &str) -> Vec<(String, String, i64, f64)> {
+    let db = database(db).expect("the file is there");
+    let select = "SELECT stack, phase, repetition, started_unix_s FROM observation ORDER BY position";
+    let mut rows = db.prepare(select).expect("the layout");
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+    rows.expect("rows").map(|row| row.expect("a row")).collect()
+}
+
+/// Asserts that an experiment has these first runs and others, and none of them twice.
+#[track_caller]
+pub fn goes_on_after(before: &[(String, String, i64, f64)], db: &str) {
+    let all = runs_in(db);
+    assert!(all.len() > before.len() && all.starts_with(before), "{before:?} then {all:?}");
+    let cells: std::collections::BTreeSet<_> = all.iter().map(|run| (&run.0, &run.1, run.2)).collect();
+    assert_eq!(cells.len(), all.len(), "{all:?}");
+}
+
 /// A word that occurs in no other process's command line, nor in those of a test that runs at the same time.
 pub fn marker(name: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);

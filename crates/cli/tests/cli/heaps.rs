@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, line, outcomes, retains, rows_of};
+use crate::fixture::{Fixture, eventually, goes_on_after, line, outcomes, retains, rows_of, runs_in, stored};
 
 const MIB: u64 = 1 << 20;
 
@@ -108,4 +108,34 @@ fn factors_and_managers_that_cannot_be_are_refused_with_what_to_do() {
     refused(&["--heaps", "--working-copy", "-m", "sweep/glibc"], "--working-copy");
     let server = ["--heaps", "-m", "sweep/glibc", "--serve", "true", "--load", "true"];
     fixture.heaptoll(&[&["run"], &server[..]].concat()).exits(2).complains(&["--serve"]);
+}
+
+#[test]
+fn a_search_that_was_killed_goes_on_and_the_run_after_it() {
+    let fixture = Fixture::new();
+    let program = fixture.program("retains", &retains(MIB, "usleep(50000);"));
+    let db = fixture.at("e.db");
+    let words = ["run", "--heaps=2", "-m", "sweep,every=64K/glibc", "-n", "2", "--warmup", "0", "--db", &db];
+    let under_way = fixture.start(&[&words[..], &["--", &program]].concat());
+    eventually("rows of the search", || stored(&db) >= 5);
+    under_way.signal(libc::SIGKILL);
+    under_way.wait();
+    let before = runs_in(&db);
+    assert!(before.iter().all(|run| run.1 == "search"), "{before:?}");
+    fixture.heaptoll(&["run", "--resume", &db]).exits(0).shows(&["At equal memory"]);
+    goes_on_after(&before, &db);
+    let json = fixture.json(&db);
+    let smallest = curves(&json)[0]["smallest_bytes"].as_u64().expect("bytes");
+    assert!((MIB..2 * MIB).contains(&smallest), "{smallest}");
+    assert_eq!(rows_of(&json, "sweep,every=64K/glibc@2x", "timed").len(), 2);
+}
+
+#[test]
+fn a_search_that_nothing_can_be_run_after_leaves_no_file() {
+    let fixture = Fixture::new();
+    let program = fixture.static_program("static", "int main(void) { return malloc(10) == 0; }");
+    let db = fixture.at("e.db");
+    let words = ["run", "--heaps=2", "-m", "sweep/glibc", "--db", &db, "--", &program];
+    fixture.heaptoll(&words).exits(2).complains(&["statically linked"]);
+    assert!(!std::path::Path::new(&db).exists());
 }

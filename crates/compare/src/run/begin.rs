@@ -3,22 +3,24 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use heaptoll_experiment::experiment::{Experiment, Pairing, Protocol};
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Protocol};
 use heaptoll_experiment::extension::require_for;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::named::Named;
+use heaptoll_experiment::runner::RunError;
 use heaptoll_experiment::store::Store;
 use heaptoll_experiment::varied::Varied;
 use heaptoll_experiment::{machine, working_copy};
 use heaptoll_launcher::{Thp, slice};
+use heaptoll_report::format::shell_path;
+use heaptoll_scratch::Scratch;
 
-use super::heaps::{self, Heaps};
+use super::heaps::{self, Search};
 use super::request::RunRequest;
 use super::vary::Stacks;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::beginning::{self, Beginning};
-use heaptoll_runs::preparation::derived::DerivedStacks;
 use heaptoll_runs::preparation::{baseline, experiment_file, stand_ins};
 
 /// Prepares a new experiment and its file.
@@ -28,16 +30,129 @@ use heaptoll_runs::preparation::{baseline, experiment_file, stand_ins};
 pub fn begin(request: &RunRequest, context: &Context) -> Result<(Store, Experiment), Failure> {
     request.workload.require(true)?;
     experiment_file::check(request.db.as_deref())?;
-    let mut experiment = describe(request, context)?;
+    let checked = Checked::of(request, context)?;
+    let Some(factors) = &request.heaps else {
+        let mut experiment = checked.described(context)?;
+        let store = beginning::keep(&mut experiment, request.db.as_deref(), context)?;
+        return Ok((store, experiment));
+    };
+    let mut experiment = beginning::begun(&checked.beginning())?;
     let store = beginning::keep(&mut experiment, request.db.as_deref(), context)?;
-    Ok((store, experiment))
+    context.messages.note(&format!(
+        "the search of the smallest heaps is kept, too; if it is stopped, go on with: heaptoll run --resume {}",
+        shell_path(store.path())
+    ));
+    checked.searched(factors, store, experiment, context)
 }
 
-/// Describes a new experiment: its programs and managers are found and proved. It has no file yet.
+/// Describes a new experiment: its programs and managers are found and proved. It has no file, nor rows.
 ///
 /// # Errors
 /// The request cannot be carried out, or Ctrl-C.
 pub fn describe(request: &RunRequest, context: &Context) -> Result<Experiment, Failure> {
+    let checked = Checked::of(request, context)?;
+    let Some(factors) = &request.heaps else { return checked.described(context) };
+    let scratch = Scratch::make().map_err(RunError::Scratch)?;
+    let experiment = beginning::begun(&checked.beginning())?;
+    let store = Store::create(&scratch.path().join("search.db"), &experiment)?;
+    let (_, found) = checked.searched(factors, store, experiment, context)?;
+    Ok(Experiment { observations: vec![], ..found })
+}
+
+/// What a request comes to.
+struct Checked<'a> {
+    request: &'a RunRequest,
+    managers: Vec<Manager>,
+    varied: BTreeMap<String, Varied>,
+    programs: Vec<ProgramInfo>,
+    named: Named,
+}
+
+impl<'a> Checked<'a> {
+    fn of(request: &'a RunRequest, context: &Context) -> Result<Checked<'a>, Failure> {
+        can_be_made(request)?;
+        let known = manager::known_with_java(context.places)?;
+        let Stacks { managers, varied, without } = choose_managers(request, &known)?;
+        // Before a note is printed or standard input is read: the laboratory takes the whole command line over.
+        managers.iter().try_for_each(require_for)?;
+        stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
+        for (name, reason) in without {
+            context.messages.note(&format!("--vary does not apply to {name}: {reason}"));
+        }
+        let programs = request.workload.resolve(context)?;
+        if request.heaps.is_some() {
+            heaps::check(request, &managers, &programs)?;
+        }
+        let (thp, requested) = (machine::read().thp, &request.protocol.thp);
+        if !can_have(Thp::parse(requested).unwrap_or_default(), &thp) {
+            return Err(Failure::Usage(format!(
+                "--thp {requested}: this system's setting is `{thp}`, and a process cannot exceed it; echo \
+                 {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
+            )));
+        }
+        Ok(Checked { request, managers, varied, programs, named: named(request, &known) })
+    }
+
+    fn beginning(&self) -> Beginning<'_> {
+        Beginning {
+            programs: self.programs.clone(),
+            managers: &self.managers,
+            chooses_baseline: self.request.baseline.is_none(),
+            blocks: vec![],
+            together: &self.request.together,
+            derived: None,
+            protocol: Protocol { named: Some(self.named.clone()), ..self.request.protocol.clone() },
+        }
+    }
+
+    fn only_baseline_requested(&self) -> bool {
+        !self.request.manager.is_empty() && self.managers.len() == 1
+    }
+
+    /// The experiment, proved.
+    fn described(&self, context: &Context) -> Result<Experiment, Failure> {
+        let mut experiment = beginning::describe(self.beginning(), context)?;
+        for stack in &mut experiment.stacks {
+            stack.varied = self.varied.get(&stack.name).cloned();
+        }
+        nothing_left(&experiment, self.only_baseline_requested())?;
+        Ok(experiment)
+    }
+
+    /// The same with heaps of so many times the smallest; its file, which it has by now, keeps the rows of the search.
+    fn searched(
+        &self,
+        factors: &[f64],
+        store: Store,
+        experiment: Experiment,
+        context: &Context,
+    ) -> Result<(Store, Experiment), Failure> {
+        let search = Search {
+            factors: factors.into(),
+            managers: self.managers.iter().map(|one| one.name.clone()).collect(),
+            chooses_baseline: self.request.baseline.is_none(),
+            together: self.request.together.clone(),
+            at_once_bytes: self.request.protocol.at_once_bytes,
+        };
+        store.attach_value(Search::NAME, &search)?;
+        let path = store.path().to_owned();
+        let found = heaps::search(store, experiment, context);
+        let found = found.and_then(|(store, experiment)| {
+            nothing_left(&experiment, self.only_baseline_requested())?;
+            Ok((store, experiment))
+        });
+        if let Err(Failure::Preflight(_) | Failure::NothingToCompare(_)) = &found
+            && !context.interrupt.is_set()
+        {
+            // Nothing can be run. That the file cannot be removed is no reason to state another failure.
+            let _ = std::fs::remove_file(&path);
+        }
+        found
+    }
+}
+
+/// Refuses what contradicts itself, or cannot be done on this system.
+fn can_be_made(request: &RunRequest) -> Result<(), Failure> {
     let protocol = &request.protocol;
     if protocol.at_once_bytes.is_some() && protocol.pairing != Pairing::Lockstep {
         return Err(Failure::Usage(
@@ -54,40 +169,7 @@ pub fn describe(request: &RunRequest, context: &Context) -> Result<Experiment, F
             here.map_err(|error| Failure::Usage(format!("the current folder is not there: {error}")))?;
         working_copy::check(&here).map_err(|error| Failure::Usage(error.to_string()))?;
     }
-    let known = manager::known_with_java(context.places)?;
-    let (managers, varied) = choose_managers(request, &known)?;
-    // Before a note is printed or standard input is read: the laboratory takes the whole command line over.
-    managers.iter().try_for_each(require_for)?;
-    stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
-    let programs = request.workload.resolve(context)?;
-    let heaps = request.heaps.as_ref().map(|factors| Heaps { factors, known: &known });
-    if heaps.is_some() {
-        heaps::check(request, &managers, &programs)?;
-    }
-    let (thp, requested) = (machine::read().thp, &protocol.thp);
-    if !can_have(Thp::parse(requested).unwrap_or_default(), &thp) {
-        return Err(Failure::Usage(format!(
-            "--thp {requested}: this system's setting is `{thp}`, and a process cannot exceed it; echo \
-             {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
-        )));
-    }
-    let mut experiment = beginning::describe(
-        Beginning {
-            programs,
-            managers: &managers,
-            chooses_baseline: request.baseline.is_none(),
-            blocks: vec![],
-            together: &request.together,
-            derived: heaps.as_ref().map(|heaps| heaps as &dyn DerivedStacks),
-            protocol: Protocol { named: Some(named(request, &known)), ..protocol.clone() },
-        },
-        context,
-    )?;
-    for stack in &mut experiment.stacks {
-        stack.varied = varied.get(&stack.name).cloned();
-    }
-    nothing_left(&experiment, !request.manager.is_empty() && managers.len() == 1)?;
-    Ok(experiment)
+    Ok(())
 }
 
 /// Whether a process can have these huge pages where the system is set to `system`: it can only have less.
@@ -129,21 +211,13 @@ fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
     })
 }
 
-/// The managers of the run, the baseline first, with the stacks of those that were named whose setting varies, and what
-/// varies, by stack.
-fn choose_managers(
-    request: &RunRequest,
-    known: &[Manager],
-) -> Result<(Vec<Manager>, BTreeMap<String, Varied>), Failure> {
+/// The managers of the run, the baseline first, with the stacks of those that were named whose setting varies.
+fn choose_managers(request: &RunRequest, known: &[Manager]) -> Result<Stacks, Failure> {
     let managers = manager::choose_with_baseline(known, &request.manager, request.baseline())?;
-    let Some(vary) = &request.vary else { return Ok((managers, BTreeMap::new())) };
+    let Some(vary) = &request.vary else { return Ok(Stacks { managers, ..Stacks::default() }) };
     let named = manager::choose(known, request.manager.iter().map(String::as_str))?;
     let is_named = |one: &Manager| named.is_empty() || named.iter().any(|other| other.name == one.name);
-    let Stacks { managers, varied, without } = vary.stacks(known, managers, is_named)?;
-    for (name, reason) in without {
-        context.messages.note(&format!("--vary does not apply to {name}: {reason}"));
-    }
-    Ok((managers, varied))
+    Ok(vary.stacks(known, managers, is_named)?)
 }
 
 /// What the request names one by one.

@@ -141,6 +141,11 @@ impl Search {
         }
     }
 
+    /// Runs so far in a heap of this size.
+    pub fn runs_in(&self, heap: u64) -> u32 {
+        self.tried.get(&heap).map_or(0, Tried::runs)
+    }
+
     /// Multiples of the step, at least one.
     fn rounded(&self, bytes: u64) -> u64 {
         let step = self.question.step.max(1);

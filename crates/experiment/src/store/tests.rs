@@ -343,3 +343,20 @@ fn a_folder_or_a_fifo_is_called_by_its_name_and_not_waited_for() {
         assert!(error.contains(what) && !error.contains("disk"), "{error}");
     }
 }
+
+#[test]
+fn what_is_kept_with_an_experiment_comes_back_and_the_last_of_a_name_counts() {
+    let folder = folder();
+    let path = folder.path().join("e.db");
+    let store = Store::create(&path, &experiment(&["glibc"])).expect("creates");
+    assert_eq!(store.attached_bytes("marks").expect("is read"), None);
+    store.attach_bytes("marks", b"lost").expect("is kept");
+    store.attach_bytes("marks", &[0, 0xff, 0]).expect("is kept");
+    store.attach_value("search", &vec![1.5, 2.0]).expect("is kept");
+    drop(store);
+    let (store, _) = Store::resume(&path).expect("resumes");
+    assert_eq!(store.attached_bytes("marks").expect("is read"), Some(vec![0, 0xff, 0]));
+    assert_eq!(store.attached_value("search").expect("is read"), Some(vec![1.5, 2.0]));
+    let other = store.attached_value::<String>("search").expect_err("it is no text");
+    assert!(matches!(other, StoreError::Damaged { .. }), "{other}");
+}

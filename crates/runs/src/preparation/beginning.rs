@@ -39,22 +39,47 @@ pub struct Beginning<'a> {
     pub protocol: Protocol,
 }
 
-/// Finds the programs, proves every manager on each, and describes the experiment; nothing is measured yet.
+/// Proves every manager on each program, and describes the experiment; nothing is measured yet.
 ///
 /// # Errors
 /// The request cannot be carried out, or Ctrl-C.
 pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, Failure> {
+    let mut experiment = begun(&beginning)?;
+    let proofs = prove(&mut experiment, &beginning, context)?;
+    announce(&experiment, &proofs, context);
+    Ok(experiment)
+}
+
+/// An experiment whose managers are not proved yet, so that it has no stacks.
+///
+/// # Errors
+/// There is no program.
+pub fn begun(beginning: &Beginning) -> Result<Experiment, Failure> {
     if beginning.programs.is_empty() {
         return Err(Failure::NothingToCompare(
             "no program of the catalog is installed; `heaptoll programs` lists them with their packages"
                 .into(),
         ));
     }
-    let Beginning { programs, mut protocol, .. } = beginning;
-    protocol.repeat_command = repeating(with_input(protocol.repeat_command, &programs), Some(protocol.seed));
-    let at_once_bytes = protocol.at_once_bytes;
+    let (programs, mut protocol) = (beginning.programs.clone(), beginning.protocol.clone());
+    // A command that chooses nothing at random has no seed.
+    let seed = Some(protocol.seed).filter(|seed| *seed > 0);
+    protocol.repeat_command = repeating(with_input(protocol.repeat_command, &programs), seed);
     let baseline = preflights::row_names(beginning.managers)[0].clone();
-    let mut experiment = Experiment::begun(protocol, baseline, programs);
+    Ok(Experiment::begun(protocol, baseline, programs))
+}
+
+/// Proves every manager on each program of an experiment, and gives it the stacks. Returns the baseline's proof runs, by
+/// program.
+///
+/// # Errors
+/// The request cannot be carried out, or Ctrl-C.
+pub fn prove(
+    experiment: &mut Experiment,
+    beginning: &Beginning,
+    context: &Context,
+) -> Result<BTreeMap<String, ProofRun>, Failure> {
+    let at_once_bytes = experiment.settings.at_once_bytes;
     let together = preflights::Together {
         blocks: &beginning.blocks,
         programs: beginning.together,
@@ -63,18 +88,21 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
         chooses_baseline: beginning.chooses_baseline,
         goes_on: false,
     };
-    let proofs = preflights::run(&mut experiment, beginning.managers, &together, context)?;
-    if let Some(text) = announced_time(&experiment, &proofs) {
-        context.messages.note(&text);
-    }
-    settings_in_environment::warn(&experiment, context.messages);
+    let proofs = preflights::run(experiment, beginning.managers, &together, context)?;
+    settings_in_environment::warn(experiment, context.messages);
     if context.interrupt.is_set() {
         return Err(Failure::Interrupted);
     }
-    Ok(experiment)
+    Ok(proofs)
 }
 
-/// How long the runs will take, by the baseline's proof runs, where that is long.
+/// Announces how long the runs will take, by the baseline's proof runs, where that is long.
+pub fn announce(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>, context: &Context) {
+    if let Some(text) = announced_time(experiment, proofs) {
+        context.messages.note(&text);
+    }
+}
+
 fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) -> Option<String> {
     let (mut longer, mut seconds) = (false, 0.0);
     let cells = cells::all(experiment);

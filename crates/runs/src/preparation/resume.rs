@@ -1,6 +1,6 @@
 //! Resumes an experiment that was stopped.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::extension::require;
@@ -82,6 +82,16 @@ fn still_there(stdin: &str, experiment: &Path) -> Result<(), Failure> {
         (None, Err(error)) => format!("was {stdin}: {error}; put it back to go on"),
     };
     Err(Failure::Usage(format!("standard input of the program in {} {why}", experiment.display())))
+}
+
+/// Goes back to the folder in which the command was given, where that was known: its output files were named from there.
+///
+/// # Errors
+/// It is gone.
+pub fn come_back(here: Option<PathBuf>) -> Result<(), Failure> {
+    let Some(here) = here else { return Ok(()) };
+    std::env::set_current_dir(&here)
+        .map_err(|error| Failure::Usage(format!("cannot go back to {}: {error}", here.display())))
 }
 
 /// The command may name files relative to the folder in which the experiment was begun.

@@ -3,13 +3,15 @@
 use clap::Args;
 use heaptoll::documents::DocumentOutputs;
 use heaptoll::entry::{Command, writes};
-use heaptoll::exit;
 use heaptoll::protocol_arguments::Seeded;
 use heaptoll::session::Session;
 use heaptoll::workload_args::WorkloadArgs;
 use heaptoll_command::failure::Failure;
+use heaptoll_experiment::experiment::REPETITIONS;
 use heaptoll_laboratory::proximity;
 use heaptoll_laboratory::proximity::Shape;
+
+use crate::study_arguments::{Kept, deliver_chosen};
 
 /// The after-effects of a collection: how long requests take, by their distance to the last collection.
 ///
@@ -18,46 +20,51 @@ use heaptoll_laboratory::proximity::Shape;
 /// interrupted are left out. The others are sorted by their distance from the last collection and averaged in up to
 /// 1000 groups. Each group is compared with the fastest group of all three (Sareen and Blackburn 2022, section 6).
 /// Just before the next collection only short requests can finish; that end is marked. Requests take microseconds: on
-/// a busy machine, run it under `chrt -f 10`. There is no database and no --resume. docs/lab/proximity.md explains
-/// how.
+/// a busy machine, run it under `chrt -f 10`. docs/lab/proximity.md explains how.
 ///
 /// Exit status: 0 all well; 1 a collector failed or was refused, or an output file could not be written; 2 bad
-/// request; 130 interrupted (finished runs are shown).
+/// request; 130 interrupted (finished runs are shown and kept).
 #[derive(Debug, Args)]
 #[command(
+    mut_arg("resume", |arg| arg.conflicts_with("seed")),
     after_help = "Examples:\n  heaptoll lab proximity --html proximity.html         (the bundled event programs)\n  \
     heaptoll lab proximity -m sweep/mimalloc3 -m tithe-collect -p kv -n 20\n  \
     heaptoll lab proximity -m sweep/jemalloc --collections 10,100 -- ./my-server --selftest\n  \
-    heaptoll lab proximity -m sweep/mimalloc3 -p redis-client           (redis, by its client's clock)"
+    heaptoll lab proximity -m sweep/mimalloc3 -p redis-client           (redis, by its client's clock)\n  \
+    heaptoll lab proximity --resume kv.db -n 20                         (more runs of each)"
 )]
 pub struct Arguments {
     /// A collector whose period can be set, as a stack (docs/questions/stacks.md); may be given several times
     /// [default: sweep/mimalloc3, sweep/tcmalloc, tithe-collect, if they are built]
-    #[arg(short, long, value_name = "STACK")]
+    #[arg(short, long, value_name = "STACK", conflicts_with = "resume")]
     manager: Vec<String>,
     /// Approximate number of collections of a run
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10,100,1000",
-        value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000), conflicts_with = "resume")]
     collections: Vec<u64>,
-    /// Runs of each; below 6 no difference can be claimed
-    #[arg(short = 'n', long, alias = "runs", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repetitions: u32,
+    /// Runs of each; below 6 no difference can be claimed [default: 10]
+    #[arg(short = 'n', long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: Option<u32>,
     /// The most groups by distance
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000),
+        conflicts_with = "resume")]
     groups: u32,
     /// The fewest requests in a group
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(2..=1_000_000),
+        conflicts_with = "resume")]
     fewest: u32,
     /// In means a request counts for at most this many times the 99th percentile, because the system delayed longer
     /// ones
-    #[arg(long, value_name = "TIMES", default_value_t = 10.0, value_parser = times)]
+    #[arg(long, value_name = "TIMES", default_value_t = 10.0, value_parser = times, conflicts_with = "resume")]
     cap: f64,
     /// Also record the processor time of each request, in separate tables; other programs hardly disturb it (two
     /// system calls per request, outside its time)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "resume")]
     cpu: bool,
     #[command(flatten)]
     seeded: Seeded,
+    #[command(flatten)]
+    kept: Kept,
     #[command(flatten)]
     outputs: DocumentOutputs,
     #[command(flatten)]
@@ -76,8 +83,8 @@ impl Command for Arguments {
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         let session = Session::begin()?;
+        let protocol = arguments.seeded.protocol(arguments.repetitions.unwrap_or(REPETITIONS));
         let request = proximity::ProximityRequest {
-            workload: arguments.workload.workload(),
             manager: arguments.manager.clone(),
             collections: arguments.collections.clone(),
             shape: Shape {
@@ -86,10 +93,9 @@ impl Command for Arguments {
                 cap: arguments.cap,
             },
             cpu: arguments.cpu,
-            protocol: arguments.seeded.protocol(arguments.repetitions),
+            study: arguments.kept.request(&arguments.workload, protocol, arguments.repetitions),
         };
-        let found = proximity::run(request, &session.context())?;
-        let code = arguments.outputs.deliver(&found.document, &found.figures)?;
-        Ok(exit::of_runs(found.ending, code))
+        let found = proximity::run(&request, &session.context())?;
+        deliver_chosen(&found, &arguments.outputs, Self::NAME)
     }
 }

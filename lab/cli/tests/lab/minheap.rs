@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, read_json, retains};
+use crate::fixture::{Fixture, eventually, goes_on_after, read_json, retains, runs_in, stored};
 
 const MIB: u64 = 1 << 20;
 /// Enough repeats to find a program in which every other run differs.
@@ -112,7 +112,7 @@ fn what_cannot_be_searched_is_refused() {
         .exits(2)
         .complains(&["is a collector"]);
     fixture.heaptoll(&["lab", "minheap", "--tolerance", "99", "--", "true"]).exits(2).complains(&["0 to 50"]);
-    let failing = fixture.program("failing", "int main(void) { return 3; }");
+    let failing = fixture.program("failing", "int main(void) { free(malloc(9)); return 3; }");
     let options = ["lab", "minheap", "-m", "sweep/glibc", "-b", "glibc", "--"];
     fixture
         .heaptoll(&[&options[..], &[&failing]].concat())
@@ -126,4 +126,55 @@ fn a_static_program_has_no_heap_to_search() {
     let program = fixture.static_program("static", "int main(void) { return malloc(10) == 0; }");
     let command = ["lab", "minheap", "-m", "sweep/glibc", "-b", "glibc", "--", &program];
     fixture.heaptoll(&command).exits(2).complains(&["statically linked"]);
+}
+
+/// Each run is on disk before the next, so a kill loses the one under way.
+#[test]
+fn a_search_that_was_killed_goes_on_and_makes_no_run_twice() {
+    let fixture = Fixture::new();
+    let program = fixture.program("retains", &retains(MIB, "usleep(50000);"));
+    let (db, json, again) = (fixture.at("heaps.db"), fixture.at("heaps.json"), fixture.at("again.json"));
+    let words = ["lab", "minheap", "-m", "sweep/glibc", "-b", "glibc", "--every", "64K", "--tolerance", "2"];
+    let under_way = fixture.start(&[&words[..], &["-n", "2", "--db", &db, "--", &program]].concat());
+    eventually("rows", || stored(&db) >= 5);
+    under_way.signal(libc::SIGKILL);
+    under_way.wait();
+    let before = runs_in(&db);
+    assert!(before.iter().all(|run| run.1 == "search"), "{before:?}");
+    let resume = ["lab", "minheap", "--resume", &db, "--json"];
+    fixture
+        .heaptoll(&[&resume[..], &[&json]].concat())
+        .exits(0)
+        .shows(&["smallest heap, KiB"])
+        .complains(&["again, or in other forms: heaptoll lab minheap --resume"]);
+    goes_on_after(&before, &db);
+    let (found, all) = (read_json(&json), runs_in(&db));
+    let row = &found["programs"][0]["collectors"][0];
+    assert!((MIB..3 * MIB).contains(&number(&row["search"]["heap"])), "{row}");
+    assert_eq!((&found["complete"], &found["repeats"]), (&true.into(), &2.into()));
+    // A complete one is shown again, by its rows alone.
+    fixture.heaptoll(&[&resume[..], &[&again]].concat()).exits(0);
+    assert_eq!((read_json(&again), runs_in(&db)), (found, all));
+    // More runs at the edge, and of each baseline.
+    fixture.heaptoll(&[&resume[..], &[&again, "-n", "3"]].concat()).exits(0);
+    let more = read_json(&again)["programs"][0]["baselines"][0]["used_high_bytes"].clone();
+    assert_eq!(more.as_array().map(Vec::len), Some(3));
+    fixture.heaptoll(&["report", &db]).exits(0);
+}
+
+#[test]
+fn what_is_fixed_when_a_search_begins_is_refused_with_a_resume_and_so_is_another_experiment() {
+    let fixture = Fixture::new();
+    for option in [["-m", "sweep/glibc"], ["--every", "1M"], ["--tolerance", "2"], ["--timeout", "9"]] {
+        let words = [&["lab", "minheap", "--resume", "x.db"], &option[..]].concat();
+        fixture.heaptoll(&words).exits(2).complains(&["cannot be used with"]);
+    }
+    let (db, program) =
+        (fixture.at("run.db"), fixture.program("p", "int main(void) { free(malloc(9)); return 0; }"));
+    fixture.heaptoll(&["run", "-m", "glibc", "-n", "1", "--db", &db, "--", &program]).exits(0);
+    fixture.heaptoll(&["lab", "minheap", "--resume", &db]).exits(2).complains(&["is not a minheap study"]);
+    fixture
+        .heaptoll(&["lab", "proximity", "--resume", &db])
+        .exits(2)
+        .complains(&["is not a proximity study"]);
 }

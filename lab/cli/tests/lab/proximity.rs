@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, read_json};
+use crate::fixture::{Fixture, eventually, goes_on_after, read_json, runs_in, stored};
 
 /// 4000 requests that each allocate ten blocks of 100 bytes and keep some of them a while.
 const REQUESTS: &str = "#include \"heaptoll_events.h\"
@@ -112,4 +112,43 @@ fn wrong_output_does_not_count() {
     let stacks = &found["programs"][0]["stacks"];
     assert_eq!(number(&stacks[0]["scales"][0]["requests"]), 0);
     assert!(number(&stacks[1]["scales"][0]["requests"]) > 0);
+}
+
+/// What was marked is kept beside each row, so groups and ratios are of all runs, whenever they were made.
+#[test]
+fn a_study_that_was_stopped_goes_on_and_makes_no_run_twice() {
+    let fixture = Fixture::new();
+    let source = REQUESTS.replace("unsigned long at = 0;", "unsigned long at = 0; usleep(50000);");
+    let program = fixture.program("requests", &source);
+    let (db, json, again) = (fixture.at("p.db"), fixture.at("p.json"), fixture.at("again.json"));
+    let words = ["lab", "proximity", "-m", "sweep/glibc", "--collections", "10,20", "-n", "8", "--db", &db];
+    let under_way = fixture.start(&[&words[..], &["--", &program]].concat());
+    eventually("rows", || stored(&db) >= 4);
+    under_way.signal(libc::SIGINT);
+    under_way
+        .wait()
+        .exits(130)
+        .shows(&["interrupted: what was measured until then is shown"])
+        .complains(&["go on with: heaptoll lab proximity --resume"]);
+    let stopped = runs_in(&db);
+    let resume = ["lab", "proximity", "--resume", &db, "--json"];
+    let under_way = fixture.start(&[&resume[..], &[&json]].concat());
+    eventually("more rows", || stored(&db) > stopped.len() as i64 + 1);
+    under_way.signal(libc::SIGKILL);
+    under_way.wait();
+    goes_on_after(&stopped, &db);
+    let killed = runs_in(&db);
+    fixture.heaptoll(&[&resume[..], &[&json]].concat()).exits(0);
+    goes_on_after(&killed, &db);
+    let (found, all) = (read_json(&json), runs_in(&db));
+    assert_eq!((&found["complete"], all.len()), (&true.into(), 1 + 2 * 8));
+    for scale in found["programs"][0]["stacks"][0]["scales"].as_array().expect("scales") {
+        assert_eq!(scale["collections"].as_array().map(Vec::len), Some(8));
+        let counted = ["requests", "interrupted", "before_first"].map(|name| number(&scale[name]));
+        assert_eq!(counted.iter().sum::<u64>(), 8 * 4000, "{counted:?}");
+    }
+    // A complete one is shown again, by its rows and marks alone.
+    fixture.heaptoll(&[&resume[..], &[&again]].concat()).exits(0);
+    assert_eq!((read_json(&again), runs_in(&db)), (found, all));
+    fixture.heaptoll(&["report", &db]).exits(0).shows(&["sweep,every="]);
 }

@@ -1,18 +1,14 @@
 //! The runs of one program: its right result, each collector's smallest heap, the baselines' footprints.
 
-use std::ffi::OsString;
-use std::time::Instant;
-
-use heaptoll_compare::smallest_heap::{Closeness, Collector, Outcome, RIGHT_RUNS, SmallestHeaps};
+use heaptoll_compare::smallest_heap::{Closeness, Collector, Outcome, SmallestHeaps, run};
 use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::manager::Manager;
-use heaptoll_preflight::inspect_program;
 
 use super::figures::{Baseline, Program};
 use super::selection;
 use heaptoll_command::context::Progress;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::attempt::Runs;
+use heaptoll_runs::chosen::Rows;
 use heaptoll_runs::preparation::estimate::Estimate;
 
 /// Heaps that a search tries, about, in addition to the runs at either side of the edge.
@@ -22,8 +18,6 @@ const COLLECTED: f64 = 2.0;
 
 /// The measurements of each program.
 pub struct Plan<'a> {
-    /// How runs are made.
-    pub runs: Runs<'a>,
     /// Managers by name.
     pub known: &'a [Manager],
     /// Searched.
@@ -38,36 +32,27 @@ pub struct Plan<'a> {
     pub progress: &'a dyn Progress,
 }
 
-/// Refuses a program that no manager can be put into, before any run.
-fn reachable(program: &ProgramInfo) -> Result<(), Failure> {
-    let command: Vec<OsString> = program.command_as_stored();
-    let own = program.environment.iter().map(|(name, value)| (name.into(), value.into()));
-    let environment: Vec<(OsString, OsString)> = std::env::vars_os().chain(own).collect();
-    let found = inspect_program(&command, &environment, None);
-    found.map(drop).map_err(|refusal| Failure::NothingToCompare(refusal.to_string()))
-}
-
 impl Plan<'_> {
     /// Makes all measurements of one program. What was measured until Ctrl-C is in `into`.
     ///
     /// # Errors
     /// Ctrl-C, the program does not work without any limit, or heaptoll's own machinery failed.
-    pub fn measure(&self, program: &ProgramInfo, into: &mut Program) -> Result<(), Failure> {
-        reachable(program)?;
-        let begun = Instant::now();
-        let mut heaps = SmallestHeaps::of(program, self.known, self.runs, self.progress)?;
+    pub fn measure(&self, program: &ProgramInfo, rows: &mut Rows, into: &mut Program) -> Result<(), Failure> {
+        let is_new = rows.is_new(&program.name);
+        let mut heaps = SmallestHeaps::of(program, self.known, rows, self.progress)?;
         heaps.closeness = self.closeness;
-        self.announce(program, begun.elapsed().as_secs_f64() / f64::from(RIGHT_RUNS));
+        if is_new {
+            self.announce(program, heaps.expected.run_s, rows);
+        }
         into.steady_output = heaps.expected.is_steady();
         for collector in self.collectors {
-            let row = self.collector(&heaps, collector)?;
+            let row = self.collector(&heaps, collector, rows)?;
             into.collectors.push(row);
             self.progress.advance(1);
         }
         for allocator in self.allocators {
-            let explicit = self.every.iter().min().map(|every| (*every, true));
-            for (every, honour) in self.every.iter().map(|every| (*every, false)).chain(explicit) {
-                let row = self.baseline(&heaps, allocator, every, honour)?;
+            for (every, honour) in selection::periods(self.every) {
+                let row = self.baseline(&heaps, allocator, (every, honour), rows)?;
                 into.baselines.push(row);
                 self.progress.advance(1);
             }
@@ -76,7 +61,7 @@ impl Plan<'_> {
     }
 
     /// Announces how long the program will take, where that is long; `run_s` is what a run under glibc took.
-    fn announce(&self, program: &ProgramInfo, run_s: f64) {
+    fn announce(&self, program: &ProgramInfo, run_s: f64, rows: &Rows) {
         let repeats = self.closeness.repeats as usize;
         let searches = self.collectors.len() * (1 + HEAPS_TRIED + 2 * repeats);
         let baselines = self.allocators.len() * (self.every.len() + 1) * repeats;
@@ -88,14 +73,19 @@ impl Plan<'_> {
             provided: "a run under a collector takes twice as long as one under glibc".into(),
         };
         if let Some(words) = estimate.sentence() {
-            self.runs.context.messages.note(&words);
+            rows.context.messages.note(&words);
         }
     }
 
-    fn collector(&self, heaps: &SmallestHeaps, stack: &Manager) -> Result<Collector, Failure> {
+    fn collector(
+        &self,
+        heaps: &SmallestHeaps,
+        stack: &Manager,
+        rows: &mut Rows,
+    ) -> Result<Collector, Failure> {
         self.progress.set_text(&format!("{} under {}", heaps.program.name, stack.name));
-        match self.runs.proven(heaps.program, stack)? {
-            Ok(set) => heaps.searched(stack, &set),
+        match rows.proved(&heaps.program.name, &stack.name) {
+            Ok(proved) => heaps.searched(stack, &proved, rows),
             Err(why) => Ok(Collector { failure: Some(why), ..Collector::of(stack) }),
         }
     }
@@ -104,8 +94,8 @@ impl Plan<'_> {
         &self,
         heaps: &SmallestHeaps,
         allocator: &Manager,
-        every: u64,
-        honour: bool,
+        (every, honour): (u64, bool),
+        rows: &mut Rows,
     ) -> Result<Baseline, Failure> {
         let program = heaps.program;
         let word = selection::baseline_name(&allocator.name, every, honour);
@@ -121,19 +111,19 @@ impl Plan<'_> {
             failures: vec![],
             refused: None,
         };
-        let set = match self.runs.proven(program, &stack)? {
-            Ok(set) => set,
+        let proved = match rows.proved(&program.name, &stack.name) {
+            Ok(proved) => proved,
             Err(why) => {
                 row.refused = Some(why);
                 return Ok(row);
             }
         };
-        for _ in 0..self.closeness.repeats {
-            let attempt = self.runs.attempt(program, &set)?;
-            match heaps.expected.judge(&attempt, self.runs.protocol.timeout_s) {
+        for repetition in 0..self.closeness.repeats {
+            let made = run(rows, &proved, repetition)?;
+            match heaps.expected.judge(&made) {
                 Outcome::Done => {
-                    row.used_high_bytes.push(attempt.most(|slot| slot.used_high_bytes));
-                    row.collections = attempt.sum(|slot| slot.collections);
+                    row.used_high_bytes.push(made.used_high_bytes.unwrap_or(0));
+                    row.collections = made.collections.map_or(0, |collections| collections.count);
                 }
                 Outcome::OutOfMemory => row.failures.push("out of memory".into()),
                 Outcome::Other(why) => row.failures.push(why),

@@ -121,6 +121,12 @@ pub fn tolerance(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give a percentage from 0 to 50; 0 is as close as one page".into())
 }
 
+/// The periods of the baselines over an allocator, each with whether the program's own frees are honoured.
+pub fn periods(every: &[u64]) -> impl Iterator<Item = (u64, bool)> {
+    let explicit = every.iter().min().map(|every| (*every, true));
+    every.iter().map(|every| (*every, false)).chain(explicit)
+}
+
 /// The stack of a baseline: `sweep,every=32K/mimalloc3`; with the program's own frees honoured as well, which leaves
 /// the collections only what it leaks.
 pub fn baseline_name(allocator: &str, every: u64, honour: bool) -> String {

@@ -44,7 +44,7 @@ pub fn add_pauses(processes: &mut [ProcessEvents], logs: &[JavaLog]) {
 }
 
 /// From the first request of a process to its last, ns.
-pub fn span(process: &ProcessEvents) -> Option<(u64, u64)> {
+fn span(process: &ProcessEvents) -> Option<(u64, u64)> {
     let last = process.requests.iter().map(|request| request.end_ns).max()?;
     Some((process.requests.iter().map(|request| request.start_ns).min()?, last))
 }

@@ -178,10 +178,12 @@ impl Measure<'_> {
         let mut files = vec!["--json".to_owned(), text(&json)];
         forget(&json);
         if goes_on {
-            let repetitions = extent.planned.repetitions.to_string();
             let mut words = extent.step.kind.command().words();
             words.extend(["--resume".into(), text(&rows)]);
-            words.extend(["-n".to_owned(), repetitions]);
+            // What repetitions make no more precise has its own number of them.
+            if extent.step.kind.is_timed() {
+                words.extend(["-n".to_owned(), extent.planned.repetitions.to_string()]);
+            }
             words.extend(files.iter().cloned());
             let (end, messages) = self.run(&words, folder, until, Signal::INT, poll)?;
             // Rows that cannot be resumed (the command had not got so far) are made again.
@@ -190,9 +192,7 @@ impl Measure<'_> {
             }
         }
         set_aside(folder);
-        if !matches!(extent.step.kind, StepKind::Proximity | StepKind::Minheap) {
-            files.extend(["--db".to_owned(), text(&rows)]);
-        }
+        files.extend(["--db".to_owned(), text(&rows)]);
         let mut words = extent.arguments();
         let at = extent.step.kind.command().words().len();
         words.splice(at..at, files);
@@ -292,7 +292,7 @@ const ROWS: &str = "rows.db";
 
 /// Whether a command that was stopped resumes with its rows.
 fn goes_on(kind: StepKind) -> bool {
-    matches!(kind, StepKind::Run | StepKind::Delay | StepKind::Frequency | StepKind::Reclamation)
+    !kind.records() && !matches!(kind, StepKind::Instructions | StepKind::Locality)
 }
 
 fn deadline(begun: Instant, seconds: f64) -> Option<Instant> {
