@@ -2,6 +2,7 @@
 //! old one judged, and nothing is measured.
 
 use super::definition::Study;
+use super::exhibit::kin_note;
 use super::figures::{Absent, Figures};
 use super::found::Found;
 use super::originals::of_steps;
@@ -9,7 +10,7 @@ use super::results::{Ended, PaperResult, Results};
 
 impl Results {
     /// The same figures, with these studies' claims and their verdicts in place of the stored ones. Of a study that is
-    /// not stored nothing is judged; exhibits stay as they were.
+    /// not stored nothing is judged; exhibits stay as they were, but for why their programs are not the paper's.
     pub fn judged_again(mut self, studies: &[Study]) -> Results {
         let stored: Vec<Study> = self.papers.iter().map(|paper| paper.study.clone()).collect();
         self.figures = Figures { cells: std::mem::take(&mut self.figures.cells) }.with_derived(&stored);
@@ -43,8 +44,13 @@ fn judged(paper: &mut PaperResult, (today, run): (&Study, &Study), found: &Found
     paper.verdicts = found.verdicts(run);
     paper.study.claims.clone_from(&today.claims);
     paper.study.summary.clone_from(&today.summary);
-    let has = |id: &String| paper.exhibits.iter().any(|shown| shown.id == *id);
+    for shown in &mut paper.exhibits {
+        let exhibit = run.exhibits.iter().find(|exhibit| exhibit.id == shown.id);
+        let note = exhibit.and_then(|exhibit| kin_note(run, exhibit));
+        shown.notes.extend(note.filter(|note| !shown.notes.contains(note)));
+    }
     // A page links only to what it has.
+    let has = |id: &String| paper.exhibits.iter().any(|shown| shown.id == *id);
     paper.verdicts.iter_mut().for_each(|verdict| verdict.exhibits.retain(has));
 }
 

@@ -2,8 +2,8 @@
 //! spelled wrong would else be found after an hour of measuring, as a claim that was not measured.
 
 use super::definition::{
-    Against, Claim, Estimand, Exhibit, Fault, Form, ListRow, Quantity, Rule, Side, Step, StepKind, Study,
-    Test,
+    Against, Claim, Estimand, Exhibit, Fault, Form, ListRow, Quantity, Rule, Sentence, Side, Step, StepKind,
+    Study, Test, filled,
 };
 use super::pairs::of_side;
 use super::placed;
@@ -70,10 +70,23 @@ impl Study {
             match sentence.claims.iter().find(|id| !is_claim(id)) {
                 Some(id) => return wrong(place, format!("there is no claim `{id}`")),
                 None if sentence.claims.is_empty() => return wrong(place, "no claim answers it"),
-                None => {}
+                None => within(&place, self.check_figures(sentence))?,
             }
         }
         Ok(())
+    }
+
+    /// Each figure is of a test of a claim that answers the sentence.
+    fn check_figures(&self, sentence: &Sentence) -> Result<(), Wrong> {
+        let has = |id: &str, test: usize| {
+            let claim =
+                self.claims.iter().find(|claim| claim.id == id && sentence.claims.contains(&claim.id));
+            claim.filter(|claim| test < claim.tests.len()).map(|_| String::new())
+        };
+        match sentence.figures.iter().find(|words| filled(words, has).is_none()) {
+            Some(words) => wrong("figures", format!("`{words}` names no test of a claim that answers it")),
+            None => Ok(()),
+        }
     }
 
     fn named_step(&self, id: &str) -> Result<&Step, Wrong> {

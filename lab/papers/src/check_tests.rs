@@ -182,6 +182,17 @@ fn a_claim_names_its_estimand() {
 fn a_sentence_of_the_abstract_is_answered_by_claims_that_are_there() {
     let of = |claims: &str| fault(&format!("[[abstract]]\nwords = \"It is so\"\nclaims = [{claims}]"));
     assert_eq!(of("\"gone\""), "made.toml: abstract `It is so`: there is no claim `gone`");
+    let claim = "[[claim]]\nid = \"it\"\nplace = \"§1\"\nwords = \"w\"\nnot_built = \"none\"\n";
+    let figures = |words: &str| {
+        fault(&format!(
+            "{claim}[[abstract]]\nwords = \"It is so\"\nclaims = [\"it\"]\nfigures = [\"{words}\"]"
+        ))
+    };
+    for words in ["{it} times", "{other} times", "{it:0} times", "{it times"] {
+        let names =
+            format!("abstract `It is so`, figures: `{words}` names no test of a claim that answers it");
+        assert_eq!(figures(words), format!("made.toml: {names}"));
+    }
     assert!(of("").ends_with("no claim answers it"));
 }
 

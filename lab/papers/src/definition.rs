@@ -13,4 +13,4 @@ pub use exhibit::{Divisor, Exhibit, Form, ListRow, MetricColumn, Published, Show
 pub use fault::Fault;
 pub use quantity::{Against, Quantity, Side};
 pub use step::{Step, StepKind};
-pub use study::{Names, Sentence, Study};
+pub use study::{Names, Sentence, Study, filled};

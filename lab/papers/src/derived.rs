@@ -35,8 +35,8 @@ impl Cell {
     }
 }
 
-/// Page faults without the first touch of each page, and as a rate. Zorn's Figure 4 has none of the first touches:
-/// programs that fit had no faults. His Figure 5 is of faults per reference.
+/// Page faults without the first touch of each page, and these as a rate. Zorn's Figure 4 has none of the first touches:
+/// programs that fit had no faults. His Figure 5 is of faults per reference, by the same simulation.
 fn of_faults(cells: &[Cell]) -> Vec<Cell> {
     let key = |cell: &Cell| (cell.step.clone(), cell.program.clone(), cell.manager.clone());
     let of = |metric: &str| -> BTreeMap<_, f64> {
@@ -44,10 +44,10 @@ fn of_faults(cells: &[Cell]) -> Vec<Cell> {
         cells.filter_map(|cell| Some((key(cell), exact(cell)?))).collect()
     };
     let (touched, references) = (of("pages_touched"), of("references"));
+    let beyond = |cell: &Cell| Some((exact(cell)? - touched.get(&key(cell))?).max(0.0));
     let rate = |cell: &Cell| {
         let references = references.get(&key(cell)).filter(|_| cell.metric == "page_faults")?;
-        let value = Value::Exact(1e6 * exact(cell)? / references);
-        Some(cell.with("fault_rate", cell.at, value))
+        Some(cell.with("capacity_fault_rate", cell.at, Value::Exact(1e6 * beyond(cell)? / references)))
     };
     let without = |cell: &Cell| {
         let metric = match cell.metric.as_str() {
@@ -55,8 +55,7 @@ fn of_faults(cells: &[Cell]) -> Vec<Cell> {
             "tight_faults" => "tight_capacity_faults",
             _ => return None,
         };
-        let faults = exact(cell)? - touched.get(&key(cell))?;
-        Some(cell.with(metric, cell.at, Value::Exact(faults.max(0.0))))
+        Some(cell.with(metric, cell.at, Value::Exact(beyond(cell)?)))
     };
     cells.iter().filter_map(without).chain(cells.iter().filter_map(rate)).collect()
 }
@@ -171,7 +170,7 @@ mod tests {
             [
                 exact("capacity_faults", Some(64.0), 30.0),
                 exact("tight_capacity_faults", Some(1.0), 0.0),
-                exact("fault_rate", Some(64.0), 26.0),
+                exact("capacity_fault_rate", Some(64.0), 6.0),
             ]
         );
         let twice = Figures { cells }.with_derived(&[]).with_derived(&[]);

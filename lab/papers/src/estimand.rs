@@ -15,6 +15,8 @@ use heaptoll_facts::Basis;
 const FEWEST_OF_A_SET: usize = 20;
 /// Programs from which on a mean of several is one.
 const FEWEST: usize = 3;
+/// More programs than anyone measures.
+const MOST_PROGRAMS: usize = 200;
 
 /// How the answer by the other estimand stands to a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
@@ -148,13 +150,21 @@ impl<'a> Programs<'a> {
 pub(super) fn most_programs(share: f64, answers: &[Answer]) -> (Answer, String) {
     let count = |answer| answers.iter().filter(|one| **one == answer).count();
     let (inside, outside) = (count(Answer::Holds), count(Answer::Fails));
-    let decides = |found, share| at_least(found, answers.len(), share) <= ALPHA / 2.0;
-    let answer = match (decides(inside, share), decides(outside, 1.0 - share)) {
-        (true, _) => Answer::Holds,
-        (_, true) => Answer::Fails,
-        _ => Answer::Undecided,
-    };
-    (answer, format!("of {} programs {inside} lie in the region and {outside} outside", answers.len()))
+    let all = answers.len();
+    let decides =
+        |found: usize, of: usize, share| at_least(found * of / all.max(1), of, share) <= ALPHA / 2.0;
+    let by = |of: usize| (decides(inside, of, share), decides(outside, of, 1.0 - share));
+    let counts = format!("of {all} programs {inside} lie in the region and {outside} outside");
+    match by(all) {
+        (true, _) => (Answer::Holds, counts),
+        (_, true) => (Answer::Fails, counts),
+        _ => {
+            let needed = (all..=MOST_PROGRAMS).find(|of| by(*of) != (false, false));
+            let more =
+                needed.map(|needed| format!("; about {needed} programs with these shares would decide"));
+            (Answer::Undecided, counts + &more.unwrap_or_default())
+        }
+    }
 }
 
 #[cfg(test)]

@@ -272,6 +272,21 @@ fn most_of_programs_like_these_are_decided_by_the_sign_test() {
     assert_eq!((of(6), of(5)), (Answer::Holds, Answer::Undecided), "six of six are the fewest that decide");
 }
 
+/// The mean of twenty programs reached from the mean of their lower ends to that of their upper ends.
+#[test]
+fn the_mean_of_figures_with_intervals_of_their_own_is_surer_than_each() {
+    let both = |name: &'static str| {
+        let estimate = Value::Estimate { value: 2.0, low: 1.8, high: 2.2 };
+        [(name, "a", None, estimate), (name, "b", None, Value::Exact(1.0))]
+    };
+    let values: Vec<_> = ["cfrac", "gawk", "perl", "make"].into_iter().flat_map(both).collect();
+    let verdict = judged(&claiming(MEAN), &cells("c", "per_malloc", &values), &Absent::default());
+    let effect = &verdict.tests[0].effects[0];
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+    assert!(near(effect.low, 2.0 * 0.9f64.sqrt()) && near(effect.high, 2.0 * 1.1f64.sqrt()), "{effect:?}");
+    assert_eq!(effect.basis, Basis::Estimate);
+}
+
 #[test]
 fn an_open_equivalence_states_how_many_repetitions_would_decide_it() {
     let test = MEAN.replace("above = 1.0", "above = 0.95\nbelow = 1.05").replace("\"c\"", "\"t\"");

@@ -8,6 +8,7 @@ mod originals;
 mod source;
 
 pub use body::{Body, Ours, Pair};
+pub(crate) use originals::kin_note;
 
 use std::collections::BTreeMap;
 
@@ -56,6 +57,7 @@ pub fn show(
         notes.insert(0, format!("Ratios are to {base}{}.", variant.unwrap_or_default()));
     }
     notes.extend(originals::note(study, exhibit));
+    notes.extend(kin_note(study, exhibit));
     let steps = exhibit.steps();
     for step in &steps {
         if let Some(why) = absent.of_step(step) {

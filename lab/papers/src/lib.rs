@@ -31,6 +31,7 @@ pub mod effect;
 pub mod estimand;
 pub mod exhibit;
 pub mod figures;
+mod first_touches;
 mod found;
 pub mod joined;
 mod means;
@@ -38,6 +39,7 @@ mod measured;
 #[cfg(test)]
 mod metrics_page;
 mod needs;
+mod open;
 mod order;
 pub mod originals;
 mod outcome;

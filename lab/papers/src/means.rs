@@ -156,6 +156,11 @@ fn over(
     if let Some(found) = interval.filter(|found| found.pairs as usize >= FEWEST_PAIRS) {
         return Some(found.known());
     }
-    // Intervals that hold together: the mean lies between the means of their ends.
-    Some(Known { value, low: average(&|effect| effect.low), high: average(&|effect| effect.high), basis })
+    // Programs are measured apart, so that their errors add up as those of independent figures do.
+    let half = |of: &dyn Fn(&Effect) -> f64| {
+        let squares: f64 = programs.iter().map(|effect| (to(of(effect)) - to(effect.value)).powi(2)).sum();
+        squares.sqrt() / programs.len() as f64
+    };
+    let low = from(to(value) - half(&|effect| effect.low));
+    Some(Known { value, low, high: from(to(value) + half(&|effect| effect.high)), basis })
 }

@@ -17,6 +17,7 @@ use super::collections::{Collections, Fewest, Sorted};
 use super::definition::{Claim, Estimand, Quantity, Rule, Study, Test};
 use super::effect::{Effect, Missing};
 use super::figures::Figures;
+use super::first_touches;
 use super::means::{Stated, means};
 use super::measured::{against, measure};
 use super::order::order;
@@ -42,6 +43,8 @@ pub(super) struct Outcome {
     pub hardly_collected: Vec<String>,
     /// How many comparisons of programs that the quantity names are missing for that reason.
     pub named_hardly: usize,
+    /// Comparisons of faults in a memory that holds both programs, and so are not in them.
+    pub fitting: Vec<String>,
 }
 
 /// How effects are made of a quantity.
@@ -84,12 +87,18 @@ fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) 
     let Resolved { step, compared, requested } = resolve(quantity, study, figures)?;
     let Sorted { collected, hardly, words } =
         Collections::of(study, step, figures).sort(compared, how.fewest);
+    let (collected, fitting) = first_touches::sort(collected, step, figures);
+    let fitting_in_words: Vec<String> = fitting.iter().map(Compared::label).collect();
     if collected.is_empty() {
-        return Err(Missing(too_few_collections(&words)));
+        return Err(Missing(match fitting.as_slice() {
+            [] => too_few_collections(&words),
+            _ => both_fit(&fitting_in_words),
+        }));
     }
     let measured = measure(collected);
     // Only what has a value: two figures without a ratio count as none. What hardly collected is there, and shows nothing.
-    let found: Vec<&Compared<'_>> = measured.iter().map(|one| &one.compared).chain(&hardly).collect();
+    let found: Vec<&Compared<'_>> =
+        measured.iter().map(|one| &one.compared).chain(&hardly).chain(&fitting).collect();
     let mut without = without(quantity, step, &requested, &found);
     let compared = measured.iter().map(|one| one.compared.of.program.to_owned()).collect();
     let named_hardly = if quantity.programs.is_empty() { 0 } else { hardly.len() };
@@ -137,12 +146,18 @@ fn effects(quantity: &Quantity, how: How<'_>, study: &Study, figures: &Figures) 
         thin,
         hardly_collected,
         named_hardly,
+        fitting: fitting_in_words,
     })
 }
 
 /// `left out for too few collections: bw16 on cfrac (9 collections)`.
 pub(super) fn too_few_collections(which: &[String]) -> String {
     format!("left out for too few collections: {}", and_list(which))
+}
+
+/// `left out, for both fit into the memory: bw16 over kingsley on gawk at 2M`.
+pub(super) fn both_fit(which: &[String]) -> String {
+    format!("left out, for both fit into the memory: {}", and_list(which))
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 //! A region around 1 is an equivalence: it holds where both one-sided tests of its ends reject (TOST), each at 2.5 %, for
 //! then the whole interval of 95 % lies in it.
 
-use heaptoll_statistics::student;
-
 use super::definition::{Rule, Test};
 use super::effect::Effect;
 use heaptoll_facts::Basis;
@@ -14,8 +12,6 @@ use heaptoll_laboratory::comparative;
 const LEAST_DIFFERENCE: f64 = 0.01;
 /// What is in the names of a program's own figures that are counts.
 const OF_COUNTS: [&str; 6] = ["_kib", "faults", "space_", "live_", "heap_ratio", "heap_over"];
-/// More repetitions than anyone makes.
-const MOST_REPETITIONS: f64 = 10_000.0;
 
 /// Where an effect lies relative to a claim's region, and whether it does for certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,21 +109,4 @@ pub(super) fn margin(test: &Test, effect: &Effect) -> f64 {
     let below = test.below.map(|end| scale(end, effect.high));
     let ends = above.into_iter().chain(below);
     if test.outside { ends.fold(f64::NEG_INFINITY, f64::max) } else { ends.fold(f64::INFINITY, f64::min) }
-}
-
-/// About how many repetitions would put every open interval on one side of the region's ends, the figures being the same.
-pub(super) fn repetitions_needed(test: &Test, effects: &[Effect]) -> Option<f64> {
-    let region = Region::of(test);
-    let open = effects.iter().filter(|effect| placement(effect, region) == Placement::Unknown);
-    let needed = |effect: &Effect| {
-        let Effect { value, low, high, basis: Basis::Pairs(pairs), .. } = effect else { return None };
-        if (value - 1.0).abs() < region.least {
-            return None;
-        }
-        let ends = [test.above, test.below].into_iter().flatten();
-        let distance = ends.map(|end| (value.ln() - end.ln()).abs()).reduce(f64::min)?;
-        student::needed(*pairs as usize, (high / low).ln() / 2.0, distance, effects.len())
-    };
-    let all: Option<Vec<f64>> = open.map(needed).collect();
-    all?.into_iter().reduce(f64::max).filter(|needed| *needed <= MOST_REPETITIONS)
 }

@@ -12,9 +12,10 @@ use super::definition::{Claim, Estimand, Rule, Study, Test};
 use super::effect::Effect;
 use super::estimand::{Agreement, OtherEstimand, Programs, most_programs};
 use super::figures::{Absent, Figures};
-use super::outcome::{Outcome, by_test, too_few_collections};
+use super::open::would_decide;
+use super::outcome::{Outcome, both_fit, by_test, too_few_collections};
 use super::pairs::{of_side, requested};
-use super::region::{Placement, Region, detectable, margin, placement, region, repetitions_needed};
+use super::region::{Placement, Region, detectable, margin, placement, region};
 use heaptoll_facts::Basis;
 
 /// A claim's verdict.
@@ -337,10 +338,11 @@ fn test(study: &Study, claim: &Claim, test: &Test, figures: &Figures, absent: &A
         reasons.push(format!("there are too few runs of {}", and_list(&outcome.thin)));
     }
     reasons.extend(of_kin);
-    // Repetitions bring no program that is missing, and no program of the paper.
-    if by_all.answer == Answer::Undecided && by_all.missing == 0 {
-        let needed = repetitions_needed(test, &deciding);
-        reasons.extend(needed.map(|needed| format!("about {needed} repetitions would decide")));
+    if by_all.answer == Answer::Undecided && outcome.named_hardly > 0 {
+        reasons.push("inputs on which they collect more often would decide".into());
+    } else if by_all.answer == Answer::Undecided && by_all.missing == 0 {
+        // Repetitions bring no program that is missing, and no program of the paper.
+        reasons.extend(would_decide(test, &deciding));
     }
     reasons.extend(other.as_ref().map(other_in_words));
     let detectable = deciding
@@ -380,7 +382,10 @@ fn with_kin(
         format!("{} of {} {are} kin of the paper's", kin.len(), plural(outcome.compared.len(), "program"));
     match own {
         Some(own) if own == all => (all, Some(share)),
-        _ => (Answer::Undecided, Some(format!("{share}, and the answer depends on them"))),
+        _ => (
+            Answer::Undecided,
+            Some(format!("{share}, and the answer depends on them: the paper's would decide")),
+        ),
     }
 }
 
@@ -394,6 +399,9 @@ fn missing_in_words(outcome: &Outcome, turns: bool) -> Vec<String> {
     }
     if !outcome.hardly_collected.is_empty() {
         words.push(too_few_collections(&outcome.hardly_collected));
+    }
+    if !outcome.fitting.is_empty() {
+        words.push(both_fit(&outcome.fitting));
     }
     words
 }

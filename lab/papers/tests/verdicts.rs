@@ -23,12 +23,13 @@ const RUNS: [(&str, &[&str]); 4] = [
             "published/zorn-detlefs-exact.json.xz",
             "published/boehm-mimalloc-times.json.xz",
             "published/boehm-exact.json.xz",
+            "published/sareen-reclamation-times.json.xz",
         ],
     ),
 ];
-/// Between these the page has what `WRITE_DOCS=1` of this test writes: the papers' abstracts with today's answers, and
-/// how many claims each run decides.
-const WRITTEN: [[&str; 2]; 2] = [
+/// Between these the page has what `WRITE_DOCS=1` of this test writes: the papers' abstracts with today's answers, how
+/// many claims each run decides, and which the newest leaves open.
+const WRITTEN: [[&str; 2]; 3] = [
     [
         "<!-- The abstracts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
         "<!-- End of the abstracts. -->",
@@ -37,10 +38,17 @@ const WRITTEN: [[&str; 2]; 2] = [
         "<!-- The counts are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
         "<!-- End of the counts. -->",
     ],
+    [
+        "<!-- The open claims are written by `WRITE_DOCS=1` of the tests of heaptoll-papers. -->\n",
+        "<!-- End of the open claims. -->",
+    ],
 ];
+/// The year of Boehm's slides, whose title has none.
+const OF_THE_SLIDES: u32 = 1999;
 /// What a sentence of an abstract has if one of its claims was measured.
 const ANSWERS: [&str; 3] = ["confirmed", "contradicted", "not decided"];
-/// Cells of a mended claim that are written by hand; then come four, its verdicts by the first two runs, then and now.
+/// Cells of a mended claim that are written by hand; then come its verdicts, then and now, by the first two runs or by the
+/// one that is published.
 const BY_HAND: usize = 4;
 
 /// A stored run as it was judged then, and by the claims of today.
@@ -82,15 +90,18 @@ fn verdict(results: &Results, study: &str, claim: &str) -> Option<&'static str> 
 fn line(text: &str, runs: &[Judged]) -> String {
     let cells: Vec<&str> = text.trim_matches('|').split(" | ").map(str::trim).collect();
     let claim = cells[0].split_once(" `").and_then(|(study, rest)| Some((study, rest.split_once('`')?.0)));
-    let Some((study, claim)) = claim.filter(|_| text.starts_with("| ") && cells.len() == BY_HAND + 4) else {
-        return text.into();
+    let of: &[Judged] = match cells.len().checked_sub(BY_HAND) {
+        Some(4) => &runs[..2],
+        Some(2) => &runs[3..4],
+        _ => return text.into(),
     };
-    assert!(runs[0].then.papers.iter().any(|paper| paper.study.name == study), "{text}");
+    let Some((study, claim)) = claim.filter(|_| text.starts_with("| ")) else { return text.into() };
+    assert!(of[0].then.papers.iter().any(|paper| paper.study.name == study), "{text}");
     let of_run = |run: &Judged| {
         let then = verdict(&run.then, study, claim);
         [then.unwrap_or("–"), verdict(&run.now, study, claim).unwrap_or("dropped")]
     };
-    let verdicts: Vec<&str> = runs[..2].iter().flat_map(of_run).collect();
+    let verdicts: Vec<&str> = of.iter().flat_map(of_run).collect();
     format!("| {} | {} |", cells[..BY_HAND].join(" | "), verdicts.join(" | "))
 }
 
@@ -108,7 +119,8 @@ fn abstracts_of(runs: &[Judged]) -> String {
         }
     }
     papers.sort_by_key(|(title, _)| {
-        title.split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse::<u32>().ok())
+        let year = title.split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse::<u32>().ok());
+        year.unwrap_or(OF_THE_SLIDES)
     });
     papers.iter().map(|(title, table)| format!("\n## {title}\n{table}\n")).collect()
 }
@@ -141,6 +153,23 @@ fn counts(runs: &[Judged]) -> String {
     rows
 }
 
+/// The papers' claims that the newest run of each leaves open, with the reason.
+fn open_claims(runs: &[Judged]) -> String {
+    let mut rows = String::from("| claim | why it is open, and what would decide it |\n|---|---|\n");
+    let mut papers = BTreeSet::new();
+    for run in runs.iter().rev() {
+        for paper in &run.now.papers {
+            let measured = paper.verdicts.iter().any(|verdict| verdict.answer != Answer::NotMeasured);
+            if !measured || !papers.insert(paper.study.name.as_str()) {
+                continue;
+            }
+            let open = paper.verdicts.iter().filter(|one| one.answer == Answer::Undecided && !one.ours);
+            rows.extend(open.map(|one| format!("| {} `{}` | {} |\n", one.study, one.claim, one.reason)));
+        }
+    }
+    rows
+}
+
 fn ours_of(paper: &PaperResult) -> impl Iterator<Item = (&str, &str)> {
     let name = paper.study.name.as_str();
     paper.study.claims.iter().filter(|claim| claim.ours).map(move |claim| (name, claim.id.as_str()))
@@ -152,7 +181,9 @@ fn the_page_of_mended_verdicts_is_what_the_stored_figures_give() {
     let page = std::fs::read_to_string(&file).expect("the page");
     let lines: Vec<String> = page.lines().map(|text| line(text, &runs)).collect();
     let mut expected = lines.join("\n") + "\n";
-    for ([begin, end], text) in WRITTEN.into_iter().zip([abstracts_of(&runs), counts(&runs)]) {
+    for ([begin, end], text) in
+        WRITTEN.into_iter().zip([abstracts_of(&runs), counts(&runs), open_claims(&runs)])
+    {
         let (before, rest) = expected.split_once(begin).expect("where it begins");
         let (_, after) = rest.split_once(end).expect("where it ends");
         expected = format!("{before}{begin}{text}{end}{after}");

@@ -26,7 +26,7 @@ pub struct Vary {
 }
 
 /// The stacks of a run whose setting varies.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Stacks {
     /// The managers, each followed by its stacks with the setting.
     pub(super) managers: Vec<Manager>,

@@ -13,9 +13,9 @@ mod causes;
 impl Comparative for ExactLocalityFigures {
     const METRICS: &'static [Metric] = &[
         Metric::count("page_faults", "at KiB of memory").at(Place::Kib),
-        Metric::count("fault_rate", "the same of a million references").at(Place::Kib),
         Metric::count("capacity_faults", "page faults without first touches, at KiB of memory")
             .at(Place::Kib),
+        Metric::count("capacity_fault_rate", "the same of a million references").at(Place::Kib),
         Metric::count("tight_faults", "page faults at a share of the pages used under the first manager")
             .at(Place::PageShare),
         Metric::count("tight_capacity_faults", "the same without first touches").at(Place::PageShare),

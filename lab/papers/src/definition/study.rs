@@ -30,6 +30,9 @@ pub struct Study {
     /// Programs that allocate in another way than the paper's: means are also shown without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub controls: Vec<String>,
+    /// Why exhibits show other programs than the paper's own: what follows a colon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kin: Option<String>,
     /// What its abstract states, sentence by sentence.
     #[serde(rename = "abstract", default, skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<Sentence>,
@@ -52,6 +55,10 @@ pub struct Sentence {
     pub words: String,
     /// The claims that answer it, by id.
     pub claims: Vec<String>,
+    /// What was measured today, in sentences that are true whatever the figures are: `{claim}` is the figure of its first
+    /// test, `{claim:2}` of its second, and of several comparisons the least and the most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<String>,
     /// What has changed since the paper, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -71,6 +78,19 @@ pub struct Names {
     /// Why a program, a manager or a column of the paper has nothing here: its name and a few words.
     #[serde(default)]
     pub missing: BTreeMap<String, String>,
+}
+
+/// A sentence with figures in place of `{claim}` and `{claim:test}`; none where one is not there. Tests count from 0.
+pub fn filled(sentence: &str, figure: impl Fn(&str, usize) -> Option<String>) -> Option<String> {
+    let mut pieces = sentence.split('{');
+    let mut whole = pieces.next()?.to_owned();
+    for piece in pieces {
+        let (place, rest) = piece.split_once('}')?;
+        let (claim, test) = place.split_once(':').unwrap_or((place, "1"));
+        whole += &figure(claim, test.parse::<usize>().ok()?.checked_sub(1)?)?;
+        whole += rest;
+    }
+    Some(whole)
 }
 
 impl Study {

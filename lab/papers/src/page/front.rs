@@ -2,12 +2,13 @@
 
 use heaptoll_report::document::{Cell, Document, Item, Link, Part, Section, Table, Tone};
 use heaptoll_report::format::plural;
+use heaptoll_units::figure;
 
 use super::claims::{decided, place};
 use super::paper::Paper;
 use super::standing::{Standing, shares, standings};
 use super::{folded, summary};
-use crate::definition::Sentence;
+use crate::definition::{Sentence, filled};
 use crate::exhibit::Shown;
 use crate::results::Results;
 use crate::verdict::{Answer, Verdict};
@@ -104,7 +105,7 @@ pub fn abstract_of(paper: &Paper) -> Option<Table> {
             None => Cell::text(standings(claims.into_iter())).toned(Tone::Same),
         }
     };
-    // One figure: that of the first claim that is decided, else of the first that has any.
+    // Where the study has no sentence, the figure of the first claim that is decided, else of the first that has any.
     let figure = |sentence: &&Sentence| {
         let claims = of(sentence);
         let link =
@@ -112,14 +113,32 @@ pub fn abstract_of(paper: &Paper) -> Option<Table> {
         let links = claims.iter().map(link).collect();
         let measured = claims.iter().filter(|claim| claim.answer != Answer::NotMeasured);
         let shown = measured.min_by_key(|claim| claim.answer == Answer::Undecided);
-        Cell { links, ..Cell::text(shown.map_or("", |claim| figures(claim))) }
+        let sentences: Vec<String> = sentence
+            .figures
+            .iter()
+            .filter_map(|words| filled(words, |id, test| least_and_most(&claims, id, test)))
+            .collect();
+        let text = match sentences.as_slice() {
+            [] => shown.map_or("", |claim| figures(claim)).to_owned(),
+            some => some.join(" "),
+        };
+        Cell { links, ..Cell::text(text) }
     };
     let table = Table::of(&paper.study.summary)
         .text("The paper found", |sentence| Cell::text(&sentence.words))
         .text("Today", today)
-        .text("One figure", figure)
+        .text("Measured", figure)
         .text("Since", |sentence| sentence.since.clone().unwrap_or_default());
     (!paper.study.summary.is_empty()).then(|| table.parts(""))
+}
+
+/// The figure of a claim's test: of several comparisons the least and the most.
+fn least_and_most(claims: &[&Verdict], id: &str, test: usize) -> Option<String> {
+    let effects = &claims.iter().find(|claim| claim.claim == id)?.tests.get(test)?.effects;
+    let values = || effects.iter().map(|effect| effect.value);
+    let (least, most) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
+    let (least, most) = (figure(least), figure(most));
+    Some(if least == most { least } else { format!("{least} to {most}") })
 }
 
 /// The figure of a claim's reason, without what stands after it.

@@ -149,7 +149,12 @@ fn an_abstract_is_answered_sentence_by_sentence_before_the_claims() {
     let mut results = each();
     let ids = |range: std::ops::Range<usize>| range.map(|at| format!("claim{at}")).collect();
     let since = Some("Frees became cheap.".to_owned());
-    let sentence = |words: &str, claims| Sentence { words: words.into(), claims, since: since.clone() };
+    let sentence = |words: &str, claims| Sentence {
+        words: words.into(),
+        claims,
+        figures: vec!["It takes {claim0} times as much.".into(), "And {claim3:2} at most.".into()],
+        since: since.clone(),
+    };
     results.papers[0].study.summary =
         vec![sentence("Both were so.", ids(0..2)), sentence("It was so.", ids(0..1))];
     let shown = text(&results);
@@ -157,9 +162,24 @@ fn an_abstract_is_answered_sentence_by_sentence_before_the_claims() {
     assert!(!shown.contains("1 confirmed "), "one answer needs no number: {shown}");
     assert!(shown.contains("It was so.") && shown.contains("named option: claim by claim"), "{shown}");
     let page = markdown::render(&front(&results));
-    let parts = ["<summary>Claim by claim</summary>", "| Frees became cheap. |"];
+    let parts =
+        ["<summary>Claim by claim</summary>", "It takes 1.04 times as much.", "| Frees became cheap. |"];
     assert!(parts.iter().all(|part| page.contains(part)), "{page}");
     assert!(markdown::render(&abstracts(&results)).contains("| It was so. |"));
+    let paper = &mut results.papers[0];
+    let mut more = paper.verdicts[0].tests[0].effects[0].clone();
+    more.value = 2.0;
+    paper.verdicts[0].tests[0].effects.push(more);
+    let shown = markdown::render(&abstracts(&results));
+    assert!(
+        shown.contains("It takes 1.04 to 2.00 times as much."),
+        "of several the least and the most: {shown}"
+    );
+    results.papers[0].study.summary[0].figures.clear();
+    assert!(
+        markdown::render(&abstracts(&results)).contains("1.04 (0.95 to 1.14)"),
+        "else the reason's figure"
+    );
 }
 
 #[test]
