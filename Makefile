@@ -118,7 +118,7 @@ stage:
 	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/examples/libheaptoll_$(layer).so $(wildcard preload/layers/$(layer)/$(layer).toml)) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
-	@install -m 644 lab/java/managers/*.toml $(LIB)/managers/
+	@install -m 644 lab/laboratory/managers/*.toml $(LIB)/managers/
 	@install -m 644 crates/reftrace-host/allocator-symbols.toml $(SHARE)/
 	@rm -rf $(SHARE)/managers && mkdir $(SHARE)/managers && cp -r managers/common $(dir $(wildcard managers/*/files.sha256)) $(SHARE)/managers/
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
@@ -235,7 +235,7 @@ run-tests:
 	@$(IN_STAGE) $(LINTED) PROPTEST_RNG_ALGORITHM=xs scripts/tests.d/fast.py $(TARGET)/parts $(JOBS) $(addprefix $(BUILT)/,tool preload)
 
 # Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds,
-# next to the staged build, where tests look for them (testing/staged). Building all takes 40 CPU seconds, so `make test`
+# next to the staged build, where tests look for them (testing/support). Building all takes 40 CPU seconds, so `make test`
 # has Tithe alone.
 CHECKED := $(TARGET)/checked
 

@@ -188,7 +188,7 @@ impl Plan<'_> {
         let load = Set { preload: vec![layer], environment: vec![file] };
         let attempt = self.runs.attempt_with_load(program, &set, &load)?;
         let mut processes = events.read().map_err(|error| Failure::Trouble(Box::new(error)))?;
-        let (logs, unreadable) = match heaptoll_java::logs(attempt.scratch.path()) {
+        let (logs, unreadable) = match crate::java::logs(attempt.scratch.path()) {
             Ok(logs) => (logs, None),
             Err(why) => (vec![], Some(why.to_string())),
         };
