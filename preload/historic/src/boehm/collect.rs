@@ -213,9 +213,8 @@ impl<V: Version> Marking<'_, V> {
             let chunk = at;
             // SAFETY: `chunk` is the first of a run, as the steps are whole runs; it has a header.
             let (size, offset, extent, large, pointer_free) = unsafe {
-                let header = &*self.heap.chunks.header(chunk);
-                let pointer_free = is_pointer_free(header);
-                (header.size, header.offset as usize, header.extent, is_large(header), pointer_free)
+                let head = &*self.heap.chunks.header(chunk);
+                (head.size, head.offset as usize, head.extent, is_large(head), is_pointer_free(head))
             };
             at += extent;
             if !self.heap.chunks.is_head(chunk) || pointer_free {
