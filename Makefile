@@ -22,7 +22,7 @@ PEERS := $(BINARIES)/heaptoll-peers
 # Our own managers: each has a shell and a description of its name.
 OURS := $(filter-out build tithe_static,$(basename $(notdir $(wildcard preload/shells/*.rs))))
 # Descriptions of the collectors of Java's virtual machine.
-JVM := $(wildcard lab/java/managers/*.toml)
+JVM := $(wildcard lab/laboratory/managers/*.toml)
 LAYERS := announce count events forward null oracle quarantine record sample start sweep
 # Of these the product has few; the laboratory has all.
 FOR_PRODUCT := OURS=tithe JVM= "LAYERS=$(filter-out oracle,$(LAYERS))"
@@ -237,7 +237,7 @@ run-tests:
 	@$(IN_STAGE) $(LINTED) PROPTEST_RNG_ALGORITHM=xs scripts/tests.d/fast.py $(TARGET)/parts $(JOBS) $(addprefix $(BUILT)/,tool preload)
 
 # Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds,
-# next to the staged build, where tests look for them (testing/staged). Building all takes 40 CPU seconds, so `make test`
+# next to the staged build, where tests look for them (testing/support). Building all takes 40 CPU seconds, so `make test`
 # has Tithe alone.
 CHECKED := $(TARGET)/checked
 

@@ -1,6 +1,6 @@
 //! The collectors that a replay may run under, by name: MMTk's plans and our own.
 
-use heaptoll_collectors::{COLLECTORS, Collector as Own};
+use heaptoll_graph_replay::collectors::{COLLECTORS, Collector as Own};
 use heaptoll_graph_replay::error::Error;
 use heaptoll_graph_replay::program::Program;
 use heaptoll_graph_replay::replay::replay;

@@ -1,4 +1,4 @@
-//! `libbestfit.so`: see `heaptoll_knuth::bestfit`.
+//! `libbestfit.so`: see `heaptoll_historic::knuth::bestfit`.
 #![no_std]
 
-heaptoll_runtime::preload!(heaptoll_knuth::bestfit::BestFitHeap);
+heaptoll_runtime::preload!(heaptoll_historic::knuth::bestfit::BestFitHeap);

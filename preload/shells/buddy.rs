@@ -1,4 +1,4 @@
-//! `libbuddy.so`: see `heaptoll_buddy`.
+//! `libbuddy.so`: see `heaptoll_historic::buddy`.
 #![no_std]
 
-heaptoll_runtime::preload!(heaptoll_buddy::Buddy);
+heaptoll_runtime::preload!(heaptoll_historic::buddy::Buddy);

@@ -1,4 +1,4 @@
-//! `libbump.so`: see `heaptoll_bump`.
+//! `libbump.so`: see `heaptoll_historic::bump`.
 #![no_std]
 
-heaptoll_runtime::preload!(heaptoll_bump::Bump);
+heaptoll_runtime::preload!(heaptoll_historic::bump::Bump);

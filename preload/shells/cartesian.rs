@@ -1,4 +1,4 @@
-//! `libcartesian.so`: see `heaptoll_cartesian`.
+//! `libcartesian.so`: see `heaptoll_historic::cartesian`.
 #![no_std]
 
-heaptoll_runtime::preload!(heaptoll_cartesian::Cartesian);
+heaptoll_runtime::preload!(heaptoll_historic::cartesian::Cartesian);

@@ -1,4 +1,4 @@
-//! `libhaertel.so`: see `heaptoll_haertel`.
+//! `libhaertel.so`: see `heaptoll_historic::haertel`.
 #![no_std]
 
-heaptoll_runtime::preload!(heaptoll_haertel::Haertel);
+heaptoll_runtime::preload!(heaptoll_historic::haertel::Haertel);

@@ -1,4 +1,4 @@
-//! `libkingsley.so`: see `heaptoll_kingsley`.
+//! `libkingsley.so`: see `heaptoll_historic::kingsley`.
 #![no_std]
 
-heaptoll_runtime::preload!(heaptoll_kingsley::Kingsley);
+heaptoll_runtime::preload!(heaptoll_historic::kingsley::Kingsley);

@@ -1,4 +1,4 @@
-//! `libknuth.so`: see `heaptoll_knuth`.
+//! `libknuth.so`: see `heaptoll_historic::knuth`.
 #![no_std]
 
-heaptoll_runtime::preload!(heaptoll_knuth::Knuth);
+heaptoll_runtime::preload!(heaptoll_historic::knuth::Knuth);

@@ -1,4 +1,4 @@
-//! `liblea.so`: see `heaptoll_lea`.
+//! `liblea.so`: see `heaptoll_historic::lea`.
 #![no_std]
 
-heaptoll_runtime::preload!(heaptoll_lea::Lea);
+heaptoll_runtime::preload!(heaptoll_historic::lea::Lea);

@@ -1,4 +1,4 @@
-//! `libpow2.so`: see `heaptoll_kingsley::pow2`.
+//! `libpow2.so`: see `heaptoll_historic::kingsley::pow2`.
 #![no_std]
 
-heaptoll_runtime::preload!(heaptoll_kingsley::pow2::Pow2);
+heaptoll_runtime::preload!(heaptoll_historic::kingsley::pow2::Pow2);

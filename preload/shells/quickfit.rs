@@ -1,4 +1,4 @@
-//! `libquickfit.so`: see `heaptoll_lea::quickfit`.
+//! `libquickfit.so`: see `heaptoll_historic::lea::quickfit`.
 #![no_std]
 
-heaptoll_runtime::preload!(heaptoll_lea::quickfit::QuickFit);
+heaptoll_runtime::preload!(heaptoll_historic::lea::quickfit::QuickFit);

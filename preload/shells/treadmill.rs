@@ -1,9 +1,9 @@
-//! `libtreadmill.so`: see `heaptoll_treadmill`.
+//! `libtreadmill.so`: see `heaptoll_historic::treadmill`.
 #![no_std]
 
+use heaptoll_historic::treadmill::Treadmill;
 use heaptoll_roots::World;
 use heaptoll_runtime::Shell;
-use heaptoll_treadmill::Treadmill;
 
 static WORLD: World = World::new();
 

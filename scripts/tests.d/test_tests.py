@@ -207,7 +207,7 @@ class Staged(unittest.TestCase):
         for target, has_them in (("tool", False), ("lab", True)):
             words = ["make", "-n", target, "TRACER="]
             done = subprocess.run(words, cwd=binaries.ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-            self.assertEqual("lab/java/managers/" in done.stdout, has_them, target)
+            self.assertEqual("lab/laboratory/managers/" in done.stdout, has_them, target)
 
 
 class Linted(unittest.TestCase):

@@ -86,7 +86,7 @@ fn the_translation_of_a_program_is_c_that_prints_what_the_program_would() {
 #[test]
 fn the_translator_reports_where_a_program_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
-    let translate = heaptoll_staged::file("programs/translate");
+    let translate = heaptoll_testing::staged::file("programs/translate");
     let source = folder.path().join("wrong.pas");
     for (text, problem) in [
         ("program p; begin x := 1 end.", ":1: x is not declared"),
@@ -121,7 +121,7 @@ fn the_translator_reports_where_a_program_is_wrong() {
 #[test]
 fn the_router_breaks_a_cycle_by_a_dogleg_in_a_column_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let route = heaptoll_staged::file("programs/route");
+    let route = heaptoll_testing::staged::file("programs/route");
     let channel = folder.path().join("channel");
     // Net 1 has to be above net 2 on the left, and below it on the right.
     fs::write(&channel, "channel 2\ntop 1 2\nbottom 2 1\n").unwrap();

@@ -1,7 +1,7 @@
 //! Damaged descriptions of programs: taken or refused with a reason, never a panic. A failure names the seed.
 
 use heaptoll_catalog::Catalog;
-use heaptoll_mutate::Dice;
+use heaptoll_testing::damage::Dice;
 
 fn descriptions() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../programs");
@@ -19,7 +19,7 @@ fn fuzz(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let mut dice = Dice::new(seed);
         let which = dice.below(whole.len());
-        std::fs::write(&file, heaptoll_mutate::text(&mut dice, &whole[which])).expect("written");
+        std::fs::write(&file, heaptoll_testing::damage::text(&mut dice, &whole[which])).expect("written");
         let loaded = std::panic::catch_unwind(|| Catalog::load(folder.path()));
         match loaded.unwrap_or_else(|_| panic!("seed {seed}: panicked, see above")) {
             Ok(_) => taken += 1,

@@ -21,7 +21,7 @@ const LIMIT_SECONDS: &str = "120";
 /// The staged programs, with a folder for inputs.
 pub fn places(inputs: &Path) -> Places {
     Places {
-        bin: heaptoll_staged::file("programs"),
+        bin: heaptoll_testing::staged::file("programs"),
         added: "/opt/added".into(),
         inputs_cache: inputs.join("inputs"),
     }

@@ -9,7 +9,7 @@ const PAGE: &str = include_str!("../../../docs/reference/library.md");
 
 #[test]
 fn two_managers_are_compared_in_twenty_lines() {
-    assert!(heaptoll_staged::file("managers/knuth.so").exists());
+    assert!(heaptoll_testing::staged::file("managers/knuth.so").exists());
     let folder = tempfile::tempdir().expect("a folder");
     let command = ["gawk", "BEGIN { for (i = 0; i < 20000; i++) a[i] = i \"x\"; print length(a) }"];
     let db = folder.path().join("e.db");

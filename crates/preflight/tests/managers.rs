@@ -194,7 +194,8 @@ const NULL: &str = "libheaptoll_null.so";
 /// Before, blocks that C23's functions freed were "never freed" under a layer, and a manager's were given to glibc.
 #[test]
 fn every_object_of_ours_that_has_malloc_has_the_whole_family_of_every_c_library() {
-    let folders = ["layers", "managers"].map(|folder| std::fs::read_dir(heaptoll_staged::file(folder)));
+    let folders =
+        ["layers", "managers"].map(|folder| std::fs::read_dir(heaptoll_testing::staged::file(folder)));
     let files =
         folders.into_iter().flat_map(|folder| folder.expect("staged").map(|file| file.unwrap().path()));
     let mut seen = 0;
@@ -205,7 +206,8 @@ fn every_object_of_ours_that_has_malloc_has_the_whole_family_of_every_c_library(
             let missing: Vec<&str> = FAMILY.into_iter().chain(SIZED_FREES).filter(lacks).collect();
             assert!(missing.is_empty(), "{} lacks {missing:?}", path.display());
             // The null layer serves replays, which make no copies.
-            let forwards = path.starts_with(heaptoll_staged::file("layers")) && !path.ends_with(NULL);
+            let forwards =
+                path.starts_with(heaptoll_testing::staged::file("layers")) && !path.ends_with(NULL);
             let copies = COPIES.iter().filter(|name| !lacks(name)).count();
             assert_eq!(copies, if forwards { COPIES.len() } else { 0 }, "{}", path.display());
             seen += 1;
@@ -275,7 +277,7 @@ fn every_function_that_gives_a_block_is_counted_under_every_manager() {
     let under_glibc = calls(&[]);
     assert!(under_glibc.0 > 26, "{under_glibc:?}");
     assert_eq!(calls(&[&fixture.so("libown.so", &own, &[])]), under_glibc, "strdup of its own");
-    for manager in std::fs::read_dir(heaptoll_staged::file("managers")).expect("staged") {
+    for manager in std::fs::read_dir(heaptoll_testing::staged::file("managers")).expect("staged") {
         let manager = manager.expect("an entry").path();
         if manager.extension().is_some_and(|extension| extension == "so") {
             let calls = calls(&[&manager]);

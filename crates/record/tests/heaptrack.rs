@@ -4,8 +4,8 @@
 use std::io::Read;
 use std::time::{Duration, SystemTime};
 
-use heaptoll_mutate::Dice;
 use heaptoll_record::heaptrack::{About, HeaptrackError, Summary, import, is_heaptrack, unpack};
+use heaptoll_testing::damage::Dice;
 use heaptoll_trace::{Batch, EventKind, Reader, Tables, TraceError};
 use proptest::prelude::*;
 
@@ -206,7 +206,7 @@ fn memory_has_a_limit() {
 }
 
 fn damaged(bytes: &[u8], seed: u64) {
-    let bytes = heaptoll_mutate::bytes(&mut Dice::new(seed), bytes);
+    let bytes = heaptoll_testing::damage::bytes(&mut Dice::new(seed), bytes);
     let read = unpack(&bytes[..]).expect("memory can be read").read;
     // An error has a type; a panic fails the test.
     let _ = import(read, &about(), || Ok::<_, TraceError>(Vec::new()));

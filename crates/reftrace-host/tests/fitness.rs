@@ -9,7 +9,7 @@ use heaptoll_reftrace::{Clock, Event, Owner, Reference, Sink};
 use heaptoll_reftrace_host::{Fitness, Options, Tracer, TracerError, fitness, trace};
 
 fn places() -> Places {
-    Places::at(&heaptoll_staged::home())
+    Places::at(&heaptoll_testing::staged::home())
 }
 
 fn of(preload: &[PathBuf]) -> Result<Fitness, TracerError> {

@@ -30,7 +30,7 @@ fn compiled(folder: &Path, source: &str) -> PathBuf {
 }
 
 fn traced(command: Vec<OsString>, functions: bool) -> Traced<Nothing> {
-    let places = Places::at(&heaptoll_staged::home());
+    let places = Places::at(&heaptoll_testing::staged::home());
     let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
     let invocation = Invocation {
         command,

@@ -44,7 +44,7 @@ fn compiled(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
 }
 
 fn traced(binary: &Path, symbols: &str) -> Traced<Calls> {
-    let places = Places::at(&heaptoll_staged::home());
+    let places = Places::at(&heaptoll_testing::staged::home());
     let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
     let invocation = Invocation { command: vec![binary.as_os_str().to_owned()], ..Invocation::default() };
     let options = Options { symbols: symbols.into(), ..Options::default() };

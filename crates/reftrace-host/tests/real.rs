@@ -14,7 +14,7 @@ use heaptoll_reftrace::{Owner, Reference, Routine, Sink};
 use heaptoll_reftrace_host::{Image, ImageEnding, Options, Traced, Tracer, TracerError, trace};
 
 fn places() -> Places {
-    Places::at(&heaptoll_staged::home())
+    Places::at(&heaptoll_testing::staged::home())
 }
 
 #[derive(Debug, Default)]

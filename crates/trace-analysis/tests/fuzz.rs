@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use heaptoll_mutate::Dice;
+use heaptoll_testing::damage::Dice;
 use heaptoll_trace::{Batch, Memory, Reader, TraceError};
 use heaptoll_trace_analysis::bound::{self, Options};
 use heaptoll_trace_analysis::lifetimes::{By, Lifetimes};
@@ -79,7 +79,7 @@ fn fuzz(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let mut dice = Dice::new(seed);
         let which = dice.below(whole.len());
-        let bytes = heaptoll_mutate::trace(&mut dice, &whole[which]);
+        let bytes = heaptoll_testing::damage::trace(&mut dice, &whole[which]);
         let before = NOW.load(Ordering::Relaxed);
         MOST.store(before, Ordering::Relaxed);
         let result = std::panic::catch_unwind(|| analyse_all(&bytes));

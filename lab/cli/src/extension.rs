@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heaptoll_experiment::extension::{Extension, FileCheck};
 use heaptoll_experiment::manager::Manager;
-use heaptoll_laboratory::oracle::recordings;
+use heaptoll_laboratory::{java, oracle::recordings};
 use heaptoll_stats_page::SlotRecord;
 
 /// The extension of this process.
@@ -16,14 +16,14 @@ impl Extension for Laboratory {
     }
 
     fn slots(&self, scratch: &Path) -> Result<Vec<SlotRecord>, String> {
-        heaptoll_java::logs(scratch).map(|logs| heaptoll_java::slots(&logs)).map_err(|why| why.to_string())
+        java::logs(scratch).map(|logs| java::slots(&logs)).map_err(|why| why.to_string())
     }
 
     fn proof(&self, manager: &Manager, command: &[String], scratch: &Path) -> Result<String, String> {
-        heaptoll_java::proof(manager, command, scratch).map_err(|why| why.to_string())
+        java::proof(manager, command, scratch).map_err(|why| why.to_string())
     }
 
     fn is_out_of_memory(&self, output: &str) -> bool {
-        heaptoll_java::is_out_of_memory(output)
+        java::is_out_of_memory(output)
     }
 }

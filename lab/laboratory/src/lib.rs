@@ -9,6 +9,7 @@ pub mod comparative;
 pub mod conservatism;
 pub mod delay;
 pub mod frequency;
+pub mod java;
 mod layered;
 pub mod minheap;
 pub mod oracle;

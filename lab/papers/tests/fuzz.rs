@@ -1,7 +1,7 @@
 //! Damaged studies: read or refused with a reason, never a panic. A failure names the seed.
 
-use heaptoll_mutate::Dice;
 use heaptoll_papers::definition::Study;
+use heaptoll_testing::damage::Dice;
 
 fn studies() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
@@ -17,7 +17,7 @@ fn fuzz(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let mut dice = Dice::new(seed);
         let which = dice.below(whole.len());
-        let text = heaptoll_mutate::text(&mut dice, &whole[which]);
+        let text = heaptoll_testing::damage::text(&mut dice, &whole[which]);
         let parsed = std::panic::catch_unwind(|| Study::parse(&text, "damaged.toml"));
         match parsed.unwrap_or_else(|_| panic!("seed {seed}: panicked, see above")) {
             Ok(_) => read += 1,

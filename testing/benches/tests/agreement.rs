@@ -16,7 +16,7 @@ fn rows(table: &str) -> Vec<Vec<String>> {
 fn instructions_are_those_of_callgrind() {
     let output = Command::new(env!("CARGO_BIN_EXE_heaptoll-bench"))
         .args(["exact", "agreement", "--instructions", "-p", "cfrac", "-m", "glibc", "-m", "kingsley"])
-        .env("HEAPTOLL_HOME", heaptoll_staged::home())
+        .env("HEAPTOLL_HOME", heaptoll_testing::staged::home())
         .output()
         .expect("it runs");
     let (table, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -63,7 +63,7 @@ impl Sink for Recorded {
 }
 
 fn places() -> Places {
-    Places::at(&heaptoll_staged::home())
+    Places::at(&heaptoll_testing::staged::home())
 }
 
 /// Compiles a program and runs it under the tracer.

@@ -1,5 +1,6 @@
 //! Circles of modules: files of a crate that use each other, directly or over others. The crate's root is left out: it
-//! names all modules, and all may use what it exports. Code for tests is left out too.
+//! names all modules, and all may use what it exports. So is a module that is like a crate, for the files in its folder.
+//! Code for tests is left out too.
 //!
 //! Modules that stand apart, as the commands of the command line do, use nothing of each other at all.
 
@@ -25,6 +26,8 @@ pub const KNOWN: &str = "testing/lint/circles.toml";
 struct Known {
     /// Folders whose modules, each with the files in its own folder, use none of the others.
     apart: Vec<PathBuf>,
+    /// Folders whose modules are each like a crate, with a root.
+    roots: Vec<PathBuf>,
     circles: BTreeMap<String, usize>,
 }
 
@@ -71,16 +74,22 @@ impl Crates {
         let known: Known = toml::from_str(&text).map_err(|e| Error::rules(&path, e))?;
         let mut findings = Vec::new();
         for (folder, Crate { files, uses }) in &self.0 {
-            for apart in known.apart.iter().filter_map(|path| path.strip_prefix(folder).ok()) {
-                let parent: Module = apart.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+            for parent in modules_of(folder, &known.apart) {
                 findings.extend(between(&parent, uses, files));
             }
+            let roots = modules_of(folder, &known.roots);
             let folder = folder.to_string_lossy();
             let allowed = known.circles.get(&*folder).copied().unwrap_or(0);
-            findings.extend(against(allowed, &folder, &circles(uses), uses, files));
+            findings.extend(against(allowed, &folder, &circles(uses, &roots), uses, files));
         }
         Ok(findings)
     }
+}
+
+/// The modules of a crate that have these folders, which other crates may have.
+fn modules_of(source: &Path, folders: &[PathBuf]) -> Vec<Module> {
+    let own = folders.iter().filter_map(|path| path.strip_prefix(source).ok());
+    own.map(|path| path.iter().map(|part| part.to_string_lossy().into_owned()).collect()).collect()
 }
 
 /// The source folder that a file belongs to, and its module. Files for tests, benches and build scripts have none.
@@ -237,11 +246,14 @@ fn between(
     findings
 }
 
-/// Groups of modules that use each other, each in order.
-fn circles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<Module>> {
+/// Groups of modules that use each other, each in order. What a root names is left out: the crate's, and the modules right
+/// below those of `roots`.
+fn circles(uses: &BTreeMap<Module, BTreeSet<Module>>, roots: &[Module]) -> Vec<Vec<Module>> {
     let numbers: BTreeMap<&Module, usize> = uses.keys().zip(0..).collect();
+    let is_root =
+        |module: &Module| module.split_last().is_none_or(|(_, above)| roots.iter().any(|root| root == above));
     let mut graph = DiGraphMap::<usize, ()>::new();
-    for (module, used) in uses.iter().filter(|(module, _)| !module.is_empty()) {
+    for (module, used) in uses.iter().filter(|(module, _)| !is_root(module)) {
         for target in used {
             if let (Some(&from), Some(&to)) = (numbers.get(module), numbers.get(target)) {
                 graph.add_edge(from, to, ());
@@ -375,6 +387,19 @@ mod tests {
     }
 
     #[test]
+    fn the_files_of_a_module_that_is_like_a_crate_may_use_what_it_has() {
+        let circles = |module_of_roots: &str, edges: &[(&str, &str)]| {
+            let uses = edges.iter().map(|(from, to)| (module(from), BTreeSet::from([module(to)]))).collect();
+            circles(&uses, &[module(module_of_roots)]).len()
+        };
+        let parent_and_child = [("a", "a::b"), ("a::b", "a")];
+        assert_eq!(circles("", &parent_and_child), 0);
+        assert_eq!(circles("d", &parent_and_child), 1, "another folder's modules are");
+        assert_eq!(circles("", &[("a", "a::b"), ("a::b", "d"), ("d", "a::b")]), 0, "d is like a crate too");
+        assert_eq!(circles("", &[("a::b", "a::c"), ("a::c", "a::b")]), 1);
+    }
+
+    #[test]
     fn a_circle_is_found_and_a_way_down_is_not() {
         let graph = |edges: &[(&str, &str)]| {
             let mut uses: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
@@ -382,7 +407,7 @@ mod tests {
                 uses.entry(module(from)).or_default().insert(module(to));
                 uses.entry(module(to)).or_default();
             }
-            circles(&uses)
+            circles(&uses, &[])
         };
         assert_eq!(graph(&[("a", "b"), ("b", "c"), ("a", "c")]), Vec::<Vec<Module>>::new());
         assert_eq!(graph(&[("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]), [["a", "b", "c"].map(module)]);

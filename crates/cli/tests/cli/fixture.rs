@@ -71,7 +71,7 @@ impl From<std::process::Output> for CommandOutput {
 
 /// Whether a manager is glibc's or built here. `heaptoll managers` would start a program under each.
 pub fn is_built(manager: &str) -> bool {
-    let description = heaptoll_staged::home().join(format!("lib/heaptoll/managers/{manager}.toml"));
+    let description = heaptoll_testing::staged::home().join(format!("lib/heaptoll/managers/{manager}.toml"));
     let is_built = manager == "glibc" || description.is_file();
     if !is_built {
         eprintln!("skipped: {manager} is not built");

@@ -84,7 +84,7 @@ fn launch_as(
     // SAFETY: `fcntl` takes no pointers; the descriptor is open, `pipe` above has made it.
     unsafe { libc::fcntl(ours.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
     let report = theirs.as_raw_fd().to_string();
-    let path = heaptoll_staged::file("heaptoll-launch");
+    let path = heaptoll_testing::staged::file("heaptoll-launch");
     let mut words: Vec<&std::ffi::OsStr> = through.iter().map(std::ffi::OsStr::new).collect();
     words.push(path.as_os_str());
     let mut launcher = Command::new(words[0]);
@@ -224,7 +224,7 @@ fn a_termination_request_to_the_launcher_ends_the_tree_and_is_reported() {
 
 #[test]
 fn the_launcher_started_by_hand_explains_itself() {
-    let launcher = heaptoll_staged::file("heaptoll-launch");
+    let launcher = heaptoll_testing::staged::file("heaptoll-launch");
     let output: crate::fixture::CommandOutput =
         Command::new(launcher).arg("ls").output().expect("starts").into();
     output.exits(2).complains(&["is started by heaptoll, not by hand"]);

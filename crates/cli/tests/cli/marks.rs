@@ -110,7 +110,7 @@ fn one_program_that_fails_under_the_baseline_does_not_end_the_others() {
     let json = fixture.at("o.json");
     // The catalog's interpreter is replaced by one that fails.
     std::fs::create_dir_all(fixture.path("home/share/heaptoll/programs")).expect("makes");
-    let home = heaptoll_staged::home();
+    let home = heaptoll_testing::staged::home();
     std::os::unix::fs::symlink(home.join("lib"), fixture.path("home/lib")).expect("links");
     for (name, status) in [("fails", 5), ("works", 0)] {
         let entry = format!(

@@ -7,11 +7,11 @@ use std::process::Command;
 use crate::fixture::{CommandOutput, Fixture};
 
 fn manager(name: &str) -> PathBuf {
-    heaptoll_staged::file(&format!("managers/{name}.so"))
+    heaptoll_testing::staged::file(&format!("managers/{name}.so"))
 }
 
 fn layer(name: &str) -> PathBuf {
-    heaptoll_staged::file(&format!("layers/libheaptoll_{name}.so"))
+    heaptoll_testing::staged::file(&format!("layers/libheaptoll_{name}.so"))
 }
 
 /// Each object with each setting of its environment.

@@ -186,13 +186,13 @@ int main(int argc, char **argv) {
 "#;
 
 fn layer() -> PathBuf {
-    heaptoll_staged::file("layers/libheaptoll_quarantine.so")
+    heaptoll_testing::staged::file("layers/libheaptoll_quarantine.so")
 }
 
 /// glibc (nothing to preload), and those of these managers that are built.
 fn managers() -> Vec<Option<PathBuf>> {
     let built = ["mimalloc3", "jemalloc", "tcmalloc", "snmalloc", "knuth", "kingsley", "tithe"]
-        .map(|name| heaptoll_staged::home().join(format!("lib/heaptoll/managers/{name}.so")));
+        .map(|name| heaptoll_testing::staged::home().join(format!("lib/heaptoll/managers/{name}.so")));
     std::iter::once(None).chain(built.into_iter().filter(|path| path.exists()).map(Some)).collect()
 }
 
@@ -228,7 +228,7 @@ fn a_delay_of_n_bytes_holds_n_bytes_within_one_block() {
 
 #[test]
 fn check_finds_the_planted_write_and_the_second_free_and_names_the_place() {
-    let planted = heaptoll_staged::file("programs/planted");
+    let planted = heaptoll_testing::staged::file("programs/planted");
     for manager in managers() {
         let objects: Vec<&Path> = manager.iter().map(PathBuf::as_path).collect();
         let run = |defect, settings| {
@@ -271,7 +271,7 @@ fn a_fork_with_the_handlers_of_others_does_not_hang_under_check() {
 #[test]
 fn what_check_finds_is_counted_in_the_experiment() {
     let fixture = Fixture::new();
-    let (json, planted) = (fixture.at("o.json"), heaptoll_staged::file("programs/planted"));
+    let (json, planted) = (fixture.at("o.json"), heaptoll_testing::staged::file("programs/planted"));
     let planted = planted.display().to_string();
     let words = [
         "run",

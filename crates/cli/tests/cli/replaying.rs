@@ -254,7 +254,7 @@ fn a_hole_in_a_trace_costs_its_objects_only() {
 fn a_missing_driver_is_named() {
     let fixture = Fixture::new();
     synthetic(&fixture, 10);
-    let lib = heaptoll_staged::home().join("lib/heaptoll");
+    let lib = heaptoll_testing::staged::home().join("lib/heaptoll");
     let own = fixture.path("home/lib/heaptoll");
     std::fs::create_dir_all(&own).expect("a folder");
     for entry in std::fs::read_dir(lib).expect("reads").flatten() {

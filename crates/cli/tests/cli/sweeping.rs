@@ -26,12 +26,13 @@ fn managers() -> Vec<Option<PathBuf>> {
         "bump",
         "tithe",
     ];
-    let built = names.map(|name| heaptoll_staged::home().join(format!("lib/heaptoll/managers/{name}.so")));
+    let built =
+        names.map(|name| heaptoll_testing::staged::home().join(format!("lib/heaptoll/managers/{name}.so")));
     std::iter::once(None).chain(built.into_iter().filter(|path| path.exists()).map(Some)).collect()
 }
 
 fn swept(program: &str, arguments: &[&str], settings: &str, manager: Option<&Path>) -> CommandOutput {
-    let mut preload = heaptoll_staged::file("layers/libheaptoll_sweep.so").into_os_string();
+    let mut preload = heaptoll_testing::staged::file("layers/libheaptoll_sweep.so").into_os_string();
     if let Some(object) = manager {
         preload.push(":");
         preload.push(object);

@@ -54,7 +54,7 @@ fn under_the_tracer(word: &str, preload: &str) -> Vec<i32> {
 
 /// A home with another tracer's folder: links to all of the real one but for `without`.
 pub fn other_home(fixture: &Fixture, without: &[&str]) -> PathBuf {
-    let (real, made) = (heaptoll_staged::home(), fixture.path("home"));
+    let (real, made) = (heaptoll_testing::staged::home(), fixture.path("home"));
     std::fs::create_dir_all(made.join("lib/heaptoll/tracer")).expect("makes");
     let link = |from: &Path, to: &Path, leave: &[&str]| {
         for entry in std::fs::read_dir(from).expect("it is staged: run `make build`").flatten() {

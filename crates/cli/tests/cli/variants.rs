@@ -15,7 +15,7 @@ fn a_description_sets_variables_for_every_run_and_overrules_the_users() {
     let fixture = Fixture::new();
     let managers = fixture.path("home/lib/heaptoll/managers");
     std::fs::create_dir_all(&managers).expect("makes");
-    let home = heaptoll_staged::home();
+    let home = heaptoll_testing::staged::home();
     std::os::unix::fs::symlink(home.join("share"), fixture.path("home/share")).expect("links");
     for piece in ["heaptoll-launch", "layers", "programs"] {
         std::os::unix::fs::symlink(

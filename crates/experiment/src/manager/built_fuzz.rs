@@ -1,7 +1,7 @@
 //! Damaged descriptions of managers: taken or refused with a reason, never a panic, and never more than a manager may
 //! set. A failure names the seed.
 
-use heaptoll_mutate::Dice;
+use heaptoll_testing::damage::Dice;
 
 use super::*;
 
@@ -25,7 +25,8 @@ fn fuzz(seeds: std::ops::Range<u64>) {
     std::fs::write(folder.path().join("mine.so"), "").expect("written");
     let (mut taken, mut refused) = (0, 0);
     for seed in seeds {
-        std::fs::write(&description, heaptoll_mutate::text(&mut Dice::new(seed), WHOLE)).expect("written");
+        std::fs::write(&description, heaptoll_testing::damage::text(&mut Dice::new(seed), WHOLE))
+            .expect("written");
         let read = std::panic::catch_unwind(|| built(&description));
         match read.unwrap_or_else(|_| panic!("seed {seed}: panicked, see above")) {
             Ok(manager) => {

@@ -1,7 +1,7 @@
 //! Damaged experiments, in their bytes and in the values of their tables: read or refused, never a panic. A failure
 //! names the seed.
 
-use heaptoll_mutate::Dice;
+use heaptoll_testing::damage::Dice;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -30,7 +30,7 @@ fn value(dice: &mut Dice) -> Value {
         1 => Value::Integer([-1, i64::MAX, i64::MIN, 0][dice.below(4)]),
         2 => Value::Real([f64::NAN, f64::INFINITY, -1e308, 1e-320][dice.below(4)]),
         3 => Value::Text("\u{202e}<script>\0".repeat(1 << dice.below(10))),
-        4 => Value::Text(heaptoll_mutate::text(dice, "{\n\"exited\": 0,\n\"signal\": [1, 2]\n}")),
+        4 => Value::Text(heaptoll_testing::damage::text(dice, "{\n\"exited\": 0,\n\"signal\": [1, 2]\n}")),
         _ => Value::Blob(vec![0xFF; dice.below(100)]),
     }
 }
@@ -58,7 +58,7 @@ fn fuzz(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let mut dice = Dice::new(seed);
         if dice.below(2) == 0 {
-            std::fs::write(&path, heaptoll_mutate::bytes(&mut dice, &whole)).expect("written");
+            std::fs::write(&path, heaptoll_testing::damage::bytes(&mut dice, &whole)).expect("written");
         } else {
             std::fs::write(&path, &whole).expect("written");
             change_cells(&mut dice, &path);

@@ -53,7 +53,7 @@ fn record(source: &str, every: u32) -> Graph {
         .status()
         .expect("a C compiler");
     assert!(compiled.success());
-    let places = Places::at(&heaptoll_staged::home());
+    let places = Places::at(&heaptoll_testing::staged::home());
     let tracer = Tracer::find(&places).expect("the tracer");
     let invocation = Invocation { command: vec![binary.into_os_string()], ..Invocation::default() };
     let options = Options { references: true, graph: true, roots_every_bytes: every, ..Options::default() };

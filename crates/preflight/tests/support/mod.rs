@@ -12,7 +12,7 @@ use heaptoll_preflight::{COUNT_LAYER, Proof, Refusal, Request, preflight};
 
 /// The directory of the layers in the staged build.
 pub fn layers() -> PathBuf {
-    heaptoll_staged::file("layers")
+    heaptoll_testing::staged::file("layers")
 }
 
 /// A temporary directory with a compiler.

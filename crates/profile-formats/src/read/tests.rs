@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use heaptoll_mutate::Dice;
 use heaptoll_profiles::{Frame, Measure, Profile};
+use heaptoll_testing::damage::Dice;
 use proptest::prelude::*;
 
 use super::*;
@@ -158,7 +158,7 @@ proptest! {
         for (of, format) in [(Kind::Pprof, Format::Pprof), (Kind::Dhat, Format::Dhat)] {
             for profile in [small(), hostile()] {
                 let whole = plain(format, &profile);
-                let damaged = heaptoll_mutate::bytes(&mut Dice::new(seed), &whole);
+                let damaged = heaptoll_testing::damage::bytes(&mut Dice::new(seed), &whole);
                 for bytes in [&damaged[..], &whole[..cut.min(whole.len())]] {
                     kind(bytes);
                     if let Ok(found) = read(of, bytes, LIMIT, &mut no_names) {

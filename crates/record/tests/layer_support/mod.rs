@@ -8,12 +8,12 @@ use std::process::Command;
 
 /// The directory of the layers.
 pub fn layers() -> PathBuf {
-    heaptoll_staged::file("layers")
+    heaptoll_testing::staged::file("layers")
 }
 
 /// A manager of ours.
 pub fn manager(name: &str) -> PathBuf {
-    heaptoll_staged::file(&format!("managers/{name}.so"))
+    heaptoll_testing::staged::file(&format!("managers/{name}.so"))
 }
 
 /// A temporary directory with a compiler.

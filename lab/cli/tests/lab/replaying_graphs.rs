@@ -46,7 +46,7 @@ fn record(fixture: &Fixture, name: &str, threads: &str) -> String {
 
 /// An installation whose `heaptoll-mmtk` is another, or none.
 fn home(fixture: &Fixture, mmtk: Option<&str>) -> PathBuf {
-    let stage = heaptoll_staged::home();
+    let stage = heaptoll_testing::staged::home();
     let home = fixture.path("home");
     std::fs::create_dir_all(home.join("lib/heaptoll")).expect("makes");
     for entry in std::fs::read_dir(stage.join("lib/heaptoll")).expect("a stage").flatten() {

@@ -93,7 +93,7 @@ fn a_recording_without_points_of_unreachability_is_named() {
     let stack = format!("oracle=unreachable,file={folder}/plain.oracle/glibc");
     let lacks = "plain.oracle has no points of unreachability; record it with `heaptoll lab oracle --graph`";
     fixture.heaptoll(&["run", "-n", "1", "-m", &stack, "--", &program]).exits(2).complains(&[lacks]);
-    let layer = heaptoll_staged::home().join("lib/heaptoll/layers/libheaptoll_oracle.so");
+    let layer = heaptoll_testing::staged::home().join("lib/heaptoll/layers/libheaptoll_oracle.so");
     let by_hand = std::process::Command::new(&program)
         .env("LD_PRELOAD", layer)
         .env("HEAPTOLL_ORACLE", format!("point=unreachable,file={folder}/plain.oracle"))

@@ -2,9 +2,10 @@
 
 use heaptoll_event_log::{Collection, ProcessEvents};
 use heaptoll_experiment::manager::Manager;
-use heaptoll_java::JavaLog;
 
 use heaptoll_command::failure::Failure;
+
+use crate::java::JavaLog;
 
 /// The young generation in the run that counts what a program allocates.
 pub const FIRST_PERIOD: u64 = 16 << 20;
@@ -86,7 +87,7 @@ mod tests {
     }
 
     fn log(pid: u32, text: &str) -> JavaLog {
-        JavaLog { pid, log: heaptoll_java::GcLog::read(text.as_bytes()).expect("a log") }
+        JavaLog { pid, log: crate::java::GcLog::read(text.as_bytes()).expect("a log") }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use heaptoll_event_log::{EventsError, EventsFile, ProcessEvents};
 use heaptoll_experiment::launch::Invocation;
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::runner::{Around, Left, RunError};
-use heaptoll_java::JavaLog;
+use crate::java::JavaLog;
 
 use super::distance::{Distances, Marked, Span, distances};
 use super::java_pauses;
@@ -174,7 +174,7 @@ impl Around for Marking<'_> {
     fn ended(&mut self, left: &Left, _row: &mut Observation) -> Result<Option<Vec<u8>>, RunError> {
         let Some(events) = self.events.take() else { return Ok(None) };
         let mut processes = events.read().map_err(failed)?;
-        let (logs, unreadable): (Vec<JavaLog>, _) = heaptoll_java::logs(left.scratch)
+        let (logs, unreadable): (Vec<JavaLog>, _) = crate::java::logs(left.scratch)
             .map_or_else(|why| (vec![], Some(why.to_string())), |logs| (logs, None));
         java_pauses::add_pauses(&mut processes, &logs);
         let slots = left.page.and_then(|page| page.read().ok()).unwrap_or_default();

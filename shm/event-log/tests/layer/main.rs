@@ -9,12 +9,12 @@ use heaptoll_event_log::layout::{PROCESSES, file_bytes};
 use heaptoll_event_log::{EventsFile, ProcessEvents};
 
 fn layer() -> PathBuf {
-    heaptoll_staged::file("layers/libheaptoll_events.so")
+    heaptoll_testing::staged::file("layers/libheaptoll_events.so")
 }
 
 /// A collector that announces its collections.
 fn tithe() -> PathBuf {
-    heaptoll_staged::file("managers/tithe.so")
+    heaptoll_testing::staged::file("managers/tithe.so")
 }
 
 /// A program, compiled, and a file of events.

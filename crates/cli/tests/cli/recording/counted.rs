@@ -40,7 +40,7 @@ impl Page {
 
     /// Puts the counting layer after the recording one.
     pub fn count(&self, command: &mut std::process::Command) {
-        command.env("LD_PRELOAD", heaptoll_staged::file("layers/libheaptoll_count.so"));
+        command.env("LD_PRELOAD", heaptoll_testing::staged::file("layers/libheaptoll_count.so"));
         command.env("HEAPTOLL_STATS", &self.path);
     }
 

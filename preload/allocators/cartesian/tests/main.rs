@@ -1,5 +1,0 @@
-//! One binary of all these tests: linking one takes the time of many tests.
-
-mod tree;
-mod trial;
-mod worst;

@@ -1,0 +1,5 @@
+//! The tests of `cartesian`.
+
+mod tree;
+mod trial;
+mod worst;

@@ -1,0 +1,4 @@
+//! What tests of several packages share.
+
+pub mod damage;
+pub mod staged;
