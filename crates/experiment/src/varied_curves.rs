@@ -45,7 +45,7 @@ pub(crate) fn curves(experiment: &Experiment, found: &Sweep<Axis>) -> Vec<Varied
             experiment.stacks.iter().find_map(|stack| Some((stack, stack.varied.as_ref().filter(of)?)))
         };
         let setting = stack(points.first()?.0)?.1.setting.clone();
-        let point = |(at, good, ratios): (u64, u32, Ratios)| {
+        let point = |(at, good, ratios): (i64, u32, Ratios)| {
             let (stack, varied) = stack(at)?;
             Some(VariedPoint { stack: stack.name.clone(), value: varied.value.clone(), at, good, ratios })
         };

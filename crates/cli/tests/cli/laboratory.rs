@@ -25,7 +25,7 @@ fn next_to(laboratory: Option<&str>) -> Fixture {
 fn heaptoll(fixture: &Fixture, words: &[&str]) -> CommandOutput {
     let mut command = Command::new(fixture.path("bin/heaptoll"));
     fixture.prepare(&mut command);
-    command.env("HEAPTOLL_HOME", heaptoll_staged::home()).args(words);
+    command.env("HEAPTOLL_HOME", heaptoll_testing::staged::home()).args(words);
     command.output().expect("heaptoll starts").into()
 }
 
