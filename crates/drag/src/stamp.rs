@@ -11,8 +11,8 @@ numbered! {
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum Clock {
-        /// Instructions that the program itself has executed, summed over all threads: without those of the malloc
-        /// family and of collections, so that it is the same under all managers.
+        /// Instructions that the program itself has executed, summed over all threads: not the malloc family, and no
+        /// collection, so that it is the same under all managers.
         Instructions = 0,
         /// Bytes allocated by the whole program: new objects, and growth by reallocs.
         Bytes = 1,
