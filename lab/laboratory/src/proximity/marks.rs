@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
+use crate::java::JavaLog;
 use heaptoll_event_log::{EventsError, EventsFile, ProcessEvents};
 use heaptoll_experiment::launch::Invocation;
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::runner::{Around, Left, RunError};
-use crate::java::JavaLog;
 
 use super::distance::{Distances, Marked, Span, distances};
 use super::java_pauses;
