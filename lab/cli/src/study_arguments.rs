@@ -49,7 +49,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// What to run, as the library takes it; in so many repetitions where a number was given.
+    /// What to run, as the library takes it; in that number of repetitions where one was given.
     pub fn request(&self, workload: &WorkloadArgs, protocol: Protocol, repetitions: Option<u32>) -> Request {
         Request {
             workload: workload.workload(),

@@ -84,5 +84,6 @@ mod tests {
         assert!(of("a over b", Basis::Estimate, [0.9, 1.1, 1.3]).starts_with("more repetitions"));
         assert_eq!(open("above = 1.0", "a over b", Basis::None, [0.9, 1.1, 1.3]), None);
         assert_eq!(open("above = 1.0", "a over b", Basis::Pairs(10), [1.1, 1.2, 1.3]), None, "decided");
+        assert_eq!(open("", "a over b", Basis::Pairs(10), [0.9, 1.1, 1.3]), None, "nothing is claimed");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use heaptoll_papers::bundled::all;
+use heaptoll_papers::definition::{Claim, Test};
 use heaptoll_papers::page::book::abstracts;
 use heaptoll_papers::results::{PaperResult, Results};
 use heaptoll_papers::stored;
@@ -24,6 +25,9 @@ const RUNS: [(&str, &[&str]); 4] = [
             "published/boehm-mimalloc-times.json.xz",
             "published/boehm-exact.json.xz",
             "published/sareen-reclamation-times.json.xz",
+            "published/sareen-frequency.json.xz",
+            "published/sareen-frequency-more.json.xz",
+            "published/sareen-reclamation-exact.json.xz",
         ],
     ),
 ];
@@ -86,6 +90,32 @@ fn verdict(results: &Results, study: &str, claim: &str) -> Option<&'static str> 
     paper.verdicts.iter().find(|verdict| verdict.claim == claim).map(|verdict| verdict.answer.label())
 }
 
+/// ` †` where a claim is not tested today as it was when the run was made, or was made since.
+fn dagger(run: &Judged, study: &str, claim: &str) -> &'static str {
+    let tests = |results: &Results| -> Option<Vec<Test>> {
+        let paper = results.papers.iter().find(|paper| paper.study.name == study)?;
+        let claim: &Claim = paper.study.claims.iter().find(|one| one.id == claim)?;
+        Some(claim.tests.iter().map(|test| Test { words: String::new(), ..test.clone() }).collect())
+    };
+    if tests(&run.then) == tests(&run.now) { "" } else { " †" }
+}
+
+/// A row of an abstract, marked where one of its claims is.
+fn marked(row: &str, run: &Judged) -> String {
+    let is_mended = |paper: &PaperResult| {
+        let sentence = paper.study.summary.iter().find(|one| row.starts_with(&format!("| {} |", one.words)));
+        let mut claims = sentence.iter().flat_map(|sentence| &sentence.claims);
+        claims.any(|claim| !dagger(run, &paper.study.name, claim).is_empty())
+    };
+    let cells: Vec<&str> = row.splitn(3, " | ").collect();
+    match cells[..] {
+        [words, today, rest] if run.now.papers.iter().any(is_mended) => {
+            format!("{words} | {today} † | {rest}")
+        }
+        _ => row.into(),
+    }
+}
+
 /// A line of the page; of a mended claim with the verdicts of the runs.
 fn line(text: &str, runs: &[Judged]) -> String {
     let cells: Vec<&str> = text.trim_matches('|').split(" | ").map(str::trim).collect();
@@ -114,7 +144,8 @@ fn abstracts_of(runs: &[Judged]) -> String {
             let (title, table) = section.trim().split_once('\n').expect("a title and a table");
             if papers.iter().all(|(other, _)| other != title) && ANSWERS.iter().any(|one| table.contains(one))
             {
-                papers.push((title.into(), format!("By the run of {}.\n{table}", run.date)));
+                let rows: Vec<String> = table.lines().map(|row| marked(row, run)).collect();
+                papers.push((title.into(), format!("By the run of {}.\n{}", run.date, rows.join("\n"))));
             }
         }
     }
@@ -128,7 +159,7 @@ fn abstracts_of(runs: &[Judged]) -> String {
 /// How many claims each run decides, then and now, those of ours apart.
 fn counts(runs: &[Judged]) -> String {
     let mut rows = String::from(
-        "| run | claims of | hold | fail | not decided | not measured |\n|---|---|---|---|---|---|\n",
+        "| run | claims of | hold | fail | not decided | not measured | † |\n|---|---|---|---|---|---|---|\n",
     );
     for run in runs {
         let ours: BTreeSet<(&str, &str)> = run.now.papers.iter().flat_map(ours_of).collect();
@@ -141,7 +172,10 @@ fn counts(runs: &[Judged]) -> String {
                 |answer: &Answer| format!("{} → {}", count(&run.then, *answer), count(&run.now, *answer));
             let answers = [Answer::Holds, Answer::Fails, Answer::Undecided, Answer::NotMeasured];
             let cells: Vec<String> = answers.iter().map(cell).collect();
-            rows += &format!("| {} | {name} | {} |\n", run.date, cells.join(" | "));
+            let all = run.now.papers.iter().flat_map(|paper| &paper.verdicts);
+            let of_row = all.filter(|one| of(&one.study, &one.claim));
+            let mended = of_row.filter(|one| !dagger(run, &one.study, &one.claim).is_empty()).count();
+            rows += &format!("| {} | {name} | {} | {mended} |\n", run.date, cells.join(" | "));
         };
         for paper in &run.now.papers {
             row(&paper.study.name, &|study, claim| {
@@ -164,7 +198,10 @@ fn open_claims(runs: &[Judged]) -> String {
                 continue;
             }
             let open = paper.verdicts.iter().filter(|one| one.answer == Answer::Undecided && !one.ours);
-            rows.extend(open.map(|one| format!("| {} `{}` | {} |\n", one.study, one.claim, one.reason)));
+            rows.extend(open.map(|one| {
+                let mark = dagger(run, &one.study, &one.claim);
+                format!("| {} `{}`{mark} | {} |\n", one.study, one.claim, one.reason)
+            }));
         }
     }
     rows
