@@ -87,7 +87,7 @@ impl Command for Arguments {
         if let (Some(_), Err(needed)) = (laboratory::path(), require("`heaptoll managers`")) {
             let words: Vec<_> = std::env::args_os().collect();
             let why = laboratory::instead(needed.into(), &words);
-            messages.note(&format!("Java's collectors are left out: {why}"));
+            terminal::note(&format!("Java's collectors are left out: {why}"));
         }
         let context = Context {
             places: &places,
