@@ -29,7 +29,7 @@ mod varied;
 use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::given_up::given_up;
-use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_statistics::ALPHA;
 
 use crate::document::{Document, Item, Part, Section};
@@ -116,11 +116,12 @@ pub fn advised_repetitions(experiment: &Experiment, comparison: &Comparison) -> 
     advised.filter(|_| is_planned).max()
 }
 
-/// The baseline, then the other stacks as they were requested, whatever program they ran.
+/// The baseline, then the other stacks as they were requested, whatever program they ran. What a search tried is none.
 fn palette(experiment: &Experiment) -> Vec<String> {
     let mut names = vec![experiment.baseline.clone()];
     let by_request = experiment.stacks.iter().map(|stack| &stack.name);
-    for name in by_request.chain(experiment.observations.iter().map(|row| &row.stack)) {
+    let compared = experiment.observations.iter().filter(|row| row.phase != Phase::Search);
+    for name in by_request.chain(compared.map(|row| &row.stack)) {
         if !names.contains(name) {
             names.push(name.clone());
         }

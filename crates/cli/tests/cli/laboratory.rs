@@ -130,7 +130,7 @@ fn what_needs_the_laboratory_is_handed_over_with_the_products_version() {
         (&["diff", &a, &b], format!("<diff><{a}><{b}>")),
         (&["choose", "-m", stack, "--", "ls"], format!("<choose><-m><{stack}><--><ls>")),
         (&["record", "-m", stack, "--", "ls"], format!("<record><-m><{stack}><--><ls>")),
-        (&["replay", &db, "-m", stack], format!("<replay><{db}><-m><{stack}>")),
+        (&["replay", &db, "-m", stack], format!("<trace><replay><{db}><-m><{stack}>")),
         (&["run", "--resume", &search], format!("<run><--resume><{search}>")),
     ] {
         assert_eq!(heaptoll(&fixture, words).exits(7).out, format!("{stated}{given}"));
