@@ -3,28 +3,23 @@
 use thiserror::Error;
 
 use super::order::LABORATORY;
-use crate::extension::require;
 use crate::stack::StackError;
 
 /// How the laboratory is installed.
 pub const GET_LABORATORY: &str = "type `make lab` in the source tree, or unpack the archive heaptoll-lab of this release \
                                   over the installation";
 
-/// For names of what comes with the laboratory, where that is not installed. Only some commands know Java's collectors.
+/// For names of what comes with the laboratory; only some commands know Java's collectors.
 fn laboratory_hint(name: &str) -> String {
-    let (java, they_come) = match name.starts_with("jvm") {
-        true => (
-            "Java's collectors (`jvm`, `jvm-g1`, ...) are for commands that run a whole program: run, minheap, \
-             proximity. ",
-            "They come",
-        ),
-        false if ["historic", "oracle"].contains(&name) || LABORATORY.contains(&name) => ("", "It comes"),
-        false => return String::new(),
+    let what = if name.starts_with("jvm") {
+        "Java's collectors (`jvm`, `jvm-g1`, ...) are for commands that run a whole program: run, minheap, proximity. \
+         They come"
+    } else if ["historic", "oracle"].contains(&name) || LABORATORY.contains(&name) {
+        "It comes"
+    } else {
+        return String::new();
     };
-    match require(name) {
-        Ok(()) => java.into(),
-        Err(_) => format!("{java}{they_come} with the laboratory: {GET_LABORATORY}. "),
-    }
+    format!("{what} with the laboratory: {GET_LABORATORY}. ")
 }
 
 /// A manager that cannot be had.
