@@ -66,7 +66,7 @@ pub fn candidates(request: &ChooseRequest, context: &Context) -> Result<Vec<Stri
 /// # Errors
 /// The request cannot be carried out, no candidate works, or Ctrl-C.
 pub fn run(request: &ChooseRequest, context: &Context) -> Result<Findings, Failure> {
-    request.run.workload.require(false)?;
+    request.run.workload.require("--set or --all")?;
     experiment_file::check(request.run.db.as_deref())?;
     requirements::check(request, context)?;
     let searched = search::search(request, candidates(request, context)?, context)?;

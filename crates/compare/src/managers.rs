@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::ProgramInfo;
-use heaptoll_experiment::extension::require_for;
+use heaptoll_experiment::extension::{require, require_for};
 use heaptoll_experiment::manager::{self, Manager, ManagerError};
 use heaptoll_experiment::stack::{LayerKind, Values, installed};
 use heaptoll_preflight::Refusal;
@@ -35,7 +35,11 @@ pub struct ManagersFigures {
 /// # Errors
 /// heaptoll's own files or the named objects are missing.
 pub fn find(named: &[String], context: &Context) -> Result<ManagersFigures, Failure> {
-    let known = manager::known_with_java(context.places)?;
+    // What only the laboratory tries is not listed without it.
+    let known = match require("") {
+        Ok(()) => manager::known_with_java(context.places)?,
+        Err(_) => manager::known(context.places)?,
+    };
     let extra = named.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?;
     let mut named_pass = true;
     let mut managers = Vec::new();

@@ -17,7 +17,7 @@ use heaptoll_reftrace_host::Tracer;
 
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
-use heaptoll_runs::preparation::resume::{go_where_it_began, resume};
+use heaptoll_runs::preparation::resume::{come_back, go_where_it_began, resume};
 
 pub use begin::describe;
 pub use heaps::FACTORS;
@@ -58,9 +58,15 @@ impl Run {
         context: &Context,
     ) -> Result<Run, Failure> {
         let tracer = exact.then(|| exact::tracer(context.places)).transpose()?;
-        let (store, experiment) = resume(path, repetitions, context.messages)?;
+        let (store, experiment) = resume(path, None, repetitions, context.messages)?;
+        let here = std::env::current_dir().ok();
         go_where_it_began(&experiment)?;
-        let (store, experiment) = heaps::search(store, experiment, context)?;
+        let found = heaps::search(store, experiment, context);
+        // The laboratory may take the command over, whose files were named from there.
+        if let Err(Failure::Laboratory(_)) = &found {
+            come_back(here)?;
+        }
+        let (store, experiment) = found?;
         Run { experiment, store, tracer, by_program: false }.with_exact_counts(context)
     }
 

@@ -83,12 +83,17 @@ pub fn differences(a: &Experiment, b: &Experiment, program: &str) -> Differences
     found
 }
 
+/// Whether the program ran to its end, in no heap that a search made too small for it.
+fn is_whole(phase: Phase) -> bool {
+    !matches!(phase, Phase::Startup | Phase::Search)
+}
+
 /// The distinct digests of good runs.
 fn outputs(experiment: &Experiment, program: &str) -> Vec<String> {
     let rows = experiment
         .observations
         .iter()
-        .filter(|row| row.program == program && row.phase != Phase::Startup && row.outcome.is_ok());
+        .filter(|row| row.program == program && is_whole(row.phase) && row.outcome.is_ok());
     rows.map(|row| row.output_digest.clone()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
@@ -119,6 +124,13 @@ pub fn of_all(a: &Experiment, b: &Experiment) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Before, the outputs of a search's runs were compared with those of the other file.
+    #[test]
+    fn neither_a_start_nor_a_run_of_a_search_is_the_programs_work() {
+        let phases = [Phase::Timed, Phase::Alone, Phase::Startup, Phase::Search];
+        assert_eq!(phases.map(is_whole), [true, true, false, false]);
+    }
 
     #[test]
     fn heaptolls_own_folders_may_lie_elsewhere() {

@@ -50,7 +50,7 @@ pub type FileCheck = Box<dyn FnMut(&Manager, &ProgramInfo) -> Option<String>>;
 pub trait Extension: Sync {
     /// The check of the files that the stacks of a program need made before they run.
     fn file_check(&self) -> FileCheck {
-        Box::new(|stack, _| require_for(stack).err().map(|why| why.to_string()))
+        Box::new(|_, _| None)
     }
 
     /// What virtual machines left in the scratch folder of a run, as slots of its statistics page.
@@ -66,7 +66,7 @@ pub trait Extension: Sync {
     /// # Errors
     /// Why it had not.
     fn proof(&self, manager: &Manager, _command: &[String], _scratch: &Path) -> Result<String, String> {
-        require_for(manager).map(|()| String::new()).map_err(|why| why.to_string())
+        Err(NeedsLaboratory { what: format!("`{}`", manager.name) }.to_string())
     }
 
     /// Whether a virtual machine reports that its heap is too small.
@@ -109,10 +109,14 @@ mod tests {
         ] {
             let why = require_for(&stack).expect_err(name).to_string();
             assert!(why.starts_with(name) && why.contains("make lab"), "{why}");
-            assert_eq!(extension().file_check()(&stack, &ProgramInfo::default()), Some(why));
+            assert_eq!(extension().proof(&stack, &[], Path::new("/")), Err(why));
         }
         for word in ["glibc", "oracle=record/glibc", "quarantine=1M/glibc"] {
             assert_eq!(require_for(&stack(word)), Ok(()));
+            assert!(
+                extension().proof(&stack(word), &[], Path::new("/")).is_err(),
+                "{word} has no proof of Java's"
+            );
         }
     }
 }

@@ -386,7 +386,11 @@ pub(crate) fn observe(
     let row = with_page(row, page.as_ref(), scratch.path(), &finished);
     let mut row = Observation { started_unix_s, load_average, disturbance, ..row };
     let left = Left { scratch: scratch.path(), page: page.as_ref(), finished: &finished };
-    let kept = around.ended(&left, &mut row)?;
+    // What is left of an interrupted run may be damaged, and nothing of it is kept.
+    let kept = match row.outcome {
+        Outcome::Interrupted => None,
+        _ => around.ended(&left, &mut row)?,
+    };
     Ok(Some((row, track.filter(|track| !track.samples.is_empty()), kept)))
 }
 

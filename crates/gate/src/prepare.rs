@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, OwnCommand, Pairing, ProgramInfo, Protocol, StackInfo};
+use heaptoll_experiment::extension::require_for;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::runner::PINNED;
 use heaptoll_experiment::{lockstep, words};
@@ -189,6 +190,7 @@ fn under(
 ) -> Result<Found, Failure> {
     let known = manager::known(context.places)?;
     let manager: Manager = manager::find(&known, manager)?;
+    require_for(&manager)?;
     let (command, raw_words) = words::stored(&side.command);
     let program = ProgramInfo { command, raw_words, ..program.clone() };
     let limits = Limits { whole: true, watch: true, ..Limits::of(protocol) };

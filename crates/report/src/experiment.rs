@@ -116,13 +116,18 @@ pub fn advised_repetitions(experiment: &Experiment, comparison: &Comparison) -> 
     advised.filter(|_| is_planned).max()
 }
 
-/// The baseline, then the other stacks as they were requested, whatever program they ran.
+/// The baseline, then the other stacks as they were requested, whatever program they ran. What a search tried is none.
 fn palette(experiment: &Experiment) -> Vec<String> {
     let mut names = vec![experiment.baseline.clone()];
     let by_request = experiment.stacks.iter().map(|stack| &stack.name);
+<<<<<<< HEAD
     // What a search only tried is compared with nothing.
     let of_rows = experiment.observations.iter().filter(|row| row.phase != Phase::Search);
     for name in by_request.chain(of_rows.map(|row| &row.stack)) {
+=======
+    let compared = experiment.observations.iter().filter(|row| row.phase != Phase::Search);
+    for name in by_request.chain(compared.map(|row| &row.stack)) {
+>>>>>>> 773e76f555ff593399a916d7ecb72ec59f4fd57b
         if !names.contains(name) {
             names.push(name.clone());
         }

@@ -22,7 +22,7 @@ pub struct Places<'a> {
     pub base: Option<usize>,
 }
 
-/// A chart a figure and in it a line a subject, as far as there is more than a point. `figures` are titles, and what
+/// A chart a figure and in it a line a subject, where there is more than a point. `figures` are titles, and what
 /// ratios are to; `of` gives the ratio of a figure, subject and place, all by index.
 pub fn charts(
     what: &str,

@@ -182,7 +182,7 @@ impl<R: Serialize + DeserializeOwned> Study<R> {
                 path.display()
             )));
         }
-        let (store, experiment) = resume(&path, repetitions, context.messages)?;
+        let (store, experiment) = resume(&path, Some(name), repetitions, context.messages)?;
         let requested = store.attached_value(name)?.ok_or_else(|| store.damaged(&format!("no `{name}`")))?;
         let here = std::env::current_dir().ok();
         go_where_it_began(&experiment)?;
@@ -226,7 +226,7 @@ impl<R: Serialize + DeserializeOwned> Study<R> {
         let visited = visit(&programs, context.messages, nothing, |program, measured| {
             measure(&mut rows, program, measured)
         });
-        come_back(here.take())?;
+        let came_back = come_back(here.take());
         if let Err(Failure::Interrupted) = &visited {
             context.messages.note(&format!(
                 "no figures yet, but every run is kept; go on with: heaptoll lab {} --resume {}",
@@ -240,6 +240,7 @@ impl<R: Serialize + DeserializeOwned> Study<R> {
             self.experiment.complete = true;
             self.store.describe(&self.experiment)?;
         }
+        came_back?;
         Ok(visited)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use heaptoll_experiment::extension::require_for;
 use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
 use heaptoll_preflight::inspect_manager;
@@ -112,8 +113,9 @@ pub fn manager_of(
             "-m {name} names several managers, but a recording has one: see `heaptoll managers`"
         )));
     }
-    stand_ins::note(&known, wanted, messages);
     let found = manager::find(&known, name)?;
+    require_for(&found)?;
+    stand_ins::note(&known, wanted, messages);
     if found.layers.iter().any(|layer| layer.kind.name == "record") {
         return Err(Failure::Usage(format!(
             "-m {name}: `heaptoll record` puts the recording layer in front itself; leave it out"

@@ -175,7 +175,7 @@ pub fn carry_out(
     if let Some((path, repetitions)) = &request.resume {
         return go_on(path, *repetitions, context);
     }
-    request.workload.require(true)?;
+    request.workload.require("--set, --all, --serve, or --resume")?;
     if stacks.is_empty() {
         return Err(Failure::Usage("no manager to study: name one with -m (`heaptoll managers`)".into()));
     }
@@ -224,7 +224,7 @@ fn blocks(stacks: &[Manager], subject: &dyn Fn(&str) -> Option<String>) -> Vec<u
 fn go_on(path: &Path, repetitions: Option<u32>, context: &Context) -> Result<StudyOutcome, Failure> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
     let here = std::env::current_dir().ok();
-    let (mut store, mut experiment) = resume(&absolute, repetitions, context.messages)?;
+    let (mut store, mut experiment) = resume(&absolute, None, repetitions, context.messages)?;
     go_where_it_began(&experiment)?;
     let ended = measure(&mut experiment, &mut store, context);
     come_back(here)?;

@@ -102,8 +102,7 @@ impl Workload {
     ///
     /// # Errors
     /// No program was named.
-    pub fn require(&self, resumes: bool) -> Result<(), Failure> {
-        let others = if resumes { "--set, --all, --serve, or --resume" } else { "--set or --all" };
+    pub fn require(&self, others: &str) -> Result<(), Failure> {
         match self.is_empty() {
             true => Err(Failure::Usage(format!(
                 "nothing to run: give a command after `--`, or --program NAME, {others}"

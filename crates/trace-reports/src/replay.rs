@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use heaptoll_experiment::extension::require_for;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
 use heaptoll_replay::error::ReplayError;
@@ -98,9 +99,10 @@ pub fn run(request: &TraceReplayRequest, context: &Context) -> Result<Replayed, 
     }
     let known = manager::known(context.places)?;
     let words = || request.manager.iter().chain([&request.baseline]);
-    stand_ins::note(&known, words(), context.messages);
     // The baseline comes first.
     let managers = manager::choose_with_baseline(&known, &request.manager, &request.baseline)?;
+    managers.iter().try_for_each(require_for)?;
+    stand_ins::note(&known, words(), context.messages);
     let all_runs = runs(request, &managers, context.places);
     let mut progress = ReplayProgress::new(context.messages);
     let studied = study(&all_runs, &context.interrupt.flag(), &mut progress);

@@ -18,20 +18,23 @@ fn sets(stack: &Manager, option: &str) -> bool {
     }
 }
 
-/// Refuses a stack whose period cannot be set, or that has one of the options which the study varies.
+/// Refuses a stack whose period cannot be set, or that has one of the options which the study varies. Each of these stands with
+/// the option of the command that sets it.
 ///
 /// # Errors
 /// The reason, and what to take instead.
-pub fn check(stack: &Manager, varied: &[&str]) -> Result<(), String> {
+pub fn check(stack: &Manager, varied: &[(&str, &str)]) -> Result<(), String> {
     if !is_swept(stack) && !stack.options.contains_key("every") {
         return Err(format!(
-            "{} has no period that can be set (option every=); take a collector that has one, or put the \
+            "{}: it has no period that can be set (option every=); take a collector that has one, or put the \
              sweep layer in front of an allocator: sweep/mimalloc3",
             stack.name
         ));
     }
-    match varied.iter().find(|option| sets(stack, option)) {
-        Some(option) => Err(format!("{}: leave out {option}=, which the study sets", stack.name)),
+    match varied.iter().find(|(option, _)| sets(stack, option)) {
+        Some((option, by)) => {
+            Err(format!("{}: leave out {option}=, which the study sets; set it with {by}", stack.name))
+        }
         None => Ok(()),
     }
 }
@@ -56,9 +59,10 @@ mod tests {
         let stack = |word: &str| manager::find(&known, word).expect("a stack");
         assert_eq!(options(&stack("sweep/glibc"), "every=4096"), "every=4096,markers=1,sweep=eager");
         assert_eq!(options(&stack("sweep,markers=2,sweep=lazy/glibc"), "every=8"), "every=8");
-        let refused = |word: &str, varied: &[&str]| check(&stack(word), varied).expect_err(word);
-        assert!(refused("sweep,every=1M/glibc", &["every"]).contains("leave out every="));
+        let refused = |word: &str, varied: &[(&str, &str)]| check(&stack(word), varied).expect_err(word);
+        let set = refused("sweep,every=1M/glibc", &[("every", "--every")]);
+        assert!(set.contains("leave out every=") && set.ends_with("set it with --every"), "{set}");
         assert!(refused("glibc", &[]).contains("sweep/mimalloc3"));
-        assert_eq!(check(&stack("sweep,every=1M/glibc"), &["reclaim"]), Ok(()));
+        assert_eq!(check(&stack("sweep,every=1M/glibc"), &[("reclaim", "--reclaim")]), Ok(()));
     }
 }

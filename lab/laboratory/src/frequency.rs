@@ -122,7 +122,8 @@ fn with_period(known: &[Manager], collector: &Manager, period: Period) -> Result
             collector.name
         )));
     }
-    collecting::check(collector, &["every", "reclaim"]).map_err(Failure::Usage)?;
+    collecting::check(collector, &[("every", "--every"), ("reclaim", "--reclaim")])
+        .map_err(|why| Failure::Usage(format!("-m {why}")))?;
     let reclaim = if period.reclaim > 1 { format!(",reclaim={}", period.reclaim) } else { String::new() };
     let varied = format!("every={}{reclaim}", size_label(period.every_bytes));
     Ok(collector_options::with(known, collector, &collecting::options(collector, &varied))?)
@@ -173,7 +174,8 @@ mod tests {
         let known = [named("m", &[])];
         for stack in ["m", "sweep,every=4M/m", "quarantine=1B/m", "forward/sweep/m"] {
             let manager = manager::find(&known, stack).expect("a stack");
-            assert!(with_period(&known, &manager, EIGHT).is_err(), "{stack}");
+            let why = with_period(&known, &manager, EIGHT).map_err(|why| why.to_string()).expect_err(stack);
+            assert!(why.starts_with(&format!("-m {stack}: ")), "{why}");
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct Stacks<'a> {
     pub command: &'a str,
     /// Those requested.
     pub requested: &'a [String],
-    /// Those taken without a request, as far as they are here.
+    /// Those taken without a request, where they are here.
     pub usual: &'a [&'a str],
 }
 
@@ -48,7 +48,7 @@ impl Stacks<'_> {
     }
 }
 
-/// The requested managers, each once; without a request the usual ones, as far as they are here.
+/// The requested managers, each once; without a request the usual ones that are here.
 ///
 /// # Errors
 /// A manager is unknown.

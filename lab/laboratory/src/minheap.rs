@@ -42,7 +42,7 @@ pub struct MinheapRequest {
     pub every_bytes: Vec<u64>,
     /// An answer may be too large by this share (one page at least).
     pub tolerance: f64,
-    /// The programs, and how runs are made: so many at either side of the edge, and of each baseline.
+    /// The programs, and how runs are made: their repetitions at either side of the edge, and of each baseline.
     pub study: studied::Request,
 }
 
@@ -116,7 +116,7 @@ fn begin(
     context: &Context,
 ) -> Result<Study<Requested>, Failure> {
     let MinheapRequest { study, every_bytes, tolerance, .. } = request;
-    study.workload.require(true)?;
+    study.workload.require("--set, --all, or --resume")?;
     stand_ins::note(known, request.manager.iter().chain(&request.baseline), context.messages);
     let allocators = selection::allocators(known, &request.baseline)?;
     let collectors = selection::collectors(known, &request.manager, &allocators, context.messages)?;

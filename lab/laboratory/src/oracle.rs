@@ -41,7 +41,7 @@ pub const ENDING: &str = ".oracle";
 /// # Errors
 /// The request cannot be carried out; the one program that was named cannot be recorded.
 pub fn run(request: &OracleRequest, context: &Context) -> Result<Findings<OracleFigures>, Failure> {
-    request.workload.require(false)?;
+    request.workload.require("--set or --all")?;
     let programs = request.workload.resolve(context)?;
     let files = files(request, &programs)?;
     let tracer = Tracer::find(context.places).map_err(|error| Failure::Refused(Box::new(error)))?;

@@ -81,12 +81,14 @@ impl Command for Arguments {
         if let Some(Action::Add(arguments)) = &arguments.action {
             return add(arguments, &Places::find()?);
         }
-        // It tries Java's collectors, too.
-        if laboratory::path().is_some() {
-            require("`heaptoll managers`")?;
-        }
         let (places, interrupt, messages) =
             (Places::find()?, Interrupt::default(), TerminalMessages::default());
+        // The laboratory tries Java's collectors, too. Where it takes over, this does not return.
+        if let (Some(_), Err(needed)) = (laboratory::path(), require("`heaptoll managers`")) {
+            let words: Vec<_> = std::env::args_os().collect();
+            let why = laboratory::instead(needed.into(), &words);
+            terminal::note(&format!("Java's collectors are left out: {why}"));
+        }
         let context = Context {
             places: &places,
             interrupt: &interrupt,

@@ -49,7 +49,21 @@ fn experiment_of_java(fixture: &Fixture) -> String {
     db
 }
 
-/// Two files of what `heaptoll lab delay` writes, as far as `diff` looks at it.
+/// One whose search of smallest heaps was stopped, among them that of a stack that only the laboratory reads.
+fn search(fixture: &Fixture) -> String {
+    let (db, found) = (experiment(fixture), fixture.at("search.db"));
+    std::fs::rename(db, &found).expect("renames");
+    let searched = r#"{"factors":[2.0],"managers":["glibc","oracle=last-use/glibc"],"chooses_baseline":false,
+        "together":[],"at_once_bytes":null}"#;
+    let written = rusqlite::Connection::open(&found).and_then(|file| {
+        file.execute("UPDATE description SET value = '[]' WHERE key = 'stacks'", [])?;
+        file.execute("INSERT INTO description VALUES ('attached:heaps', ?1)", [searched])
+    });
+    assert_eq!(written.expect("writes"), 1);
+    found
+}
+
+/// Two files with what `diff` reads of those that `heaptoll lab delay` writes.
 fn of_delay(fixture: &Fixture) -> [String; 2] {
     ["a.json", "b.json"].map(|name| {
         std::fs::write(fixture.path(name), "{\"schema\": \"heaptoll-delay/1\"}").expect("writes");
@@ -101,6 +115,7 @@ fn what_needs_the_laboratory_is_handed_over_with_the_products_version() {
     let fixture = next_to(Some(PRINTS));
     let version = heaptoll(&fixture, &["--version"]).exits(0).out.replace("heaptoll ", "");
     let stated = format!("<{}>", version.trim());
+    let search = search(&fixture);
     let db = experiment_of_java(&fixture);
     let [a, b] = of_delay(&fixture);
     let stack = "oracle=last-use/glibc";
@@ -113,6 +128,10 @@ fn what_needs_the_laboratory_is_handed_over_with_the_products_version() {
         (&["run", "--resume", &db], format!("<run><--resume><{db}>")),
         (&["run", "-m", stack, "--", "ls"], format!("<run><-m><{stack}><--><ls>")),
         (&["diff", &a, &b], format!("<diff><{a}><{b}>")),
+        (&["choose", "-m", stack, "--", "ls"], format!("<choose><-m><{stack}><--><ls>")),
+        (&["record", "-m", stack, "--", "ls"], format!("<record><-m><{stack}><--><ls>")),
+        (&["replay", &db, "-m", stack], format!("<trace><replay><{db}><-m><{stack}>")),
+        (&["run", "--resume", &search], format!("<run><--resume><{search}>")),
     ] {
         assert_eq!(heaptoll(&fixture, words).exits(7).out, format!("{stated}{given}"));
     }
@@ -128,4 +147,6 @@ fn a_laboratory_that_cannot_be_started_breaks_only_what_needs_it() {
         .complains(&["cannot start the laboratory", "install it again"]);
     let db = experiment(&fixture);
     heaptoll(&fixture, &["run", "--resume", &db, "-n", "2"]).exits(0);
+    let listed = heaptoll(&fixture, &["managers"]).exits(0);
+    listed.complains(&["Java's collectors are left out", "cannot start the laboratory"]).shows(&["glibc"]);
 }

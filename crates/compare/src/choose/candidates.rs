@@ -1,5 +1,6 @@
 //! The candidates: managers, and settings of them that change time or memory much for some programs.
 
+use heaptoll_experiment::extension::require_for;
 use heaptoll_experiment::manager::{self, Manager};
 
 use heaptoll_command::failure::Failure;
@@ -55,6 +56,7 @@ pub fn names(
         [] => manager::default_set(known).into_iter().chain(manager::find(known, COLLECTOR).ok()).collect(),
         words => manager::choose(known, words.iter().map(String::as_str))?,
     };
+    chosen.iter().try_for_each(require_for)?;
     let with_settings = settings || words.is_empty();
     // The default itself may have better settings.
     let default = manager::find(known, baseline)?;

@@ -28,7 +28,7 @@ use heaptoll_runs::preparation::{baseline, experiment_file, stand_ins};
 /// # Errors
 /// The request cannot be carried out, or Ctrl-C.
 pub fn begin(request: &RunRequest, context: &Context) -> Result<(Store, Experiment), Failure> {
-    request.workload.require(true)?;
+    request.workload.require("--set, --all, --serve, or --resume")?;
     experiment_file::check(request.db.as_deref())?;
     let checked = Checked::of(request, context)?;
     let Some(factors) = &request.heaps else {
@@ -38,11 +38,15 @@ pub fn begin(request: &RunRequest, context: &Context) -> Result<(Store, Experime
     };
     let mut experiment = beginning::begun(&checked.beginning())?;
     let store = beginning::keep(&mut experiment, request.db.as_deref(), context)?;
-    context.messages.note(&format!(
-        "the search of the smallest heaps is kept, too; if it is stopped, go on with: heaptoll run --resume {}",
-        shell_path(store.path())
-    ));
-    checked.searched(factors, store, experiment, context)
+    let path = store.path().to_owned();
+    checked.searched(factors, store, experiment, context).inspect_err(|_| {
+        if path.exists() {
+            context.messages.note(&format!(
+                "the search of the smallest heaps is kept; go on with: heaptoll run --resume {}",
+                shell_path(&path)
+            ));
+        }
+    })
 }
 
 /// Describes a new experiment: its programs and managers are found and proved. It has no file, nor rows.
@@ -119,7 +123,7 @@ impl<'a> Checked<'a> {
         Ok(experiment)
     }
 
-    /// The same with heaps of so many times the smallest; its file, which it has by now, keeps the rows of the search.
+    /// The same with heaps in multiples of the smallest; its file, which it has by now, keeps the rows of the search.
     fn searched(
         &self,
         factors: &[f64],
@@ -141,10 +145,12 @@ impl<'a> Checked<'a> {
             nothing_left(&experiment, self.only_baseline_requested())?;
             Ok((store, experiment))
         });
-        if let Err(Failure::Preflight(_) | Failure::NothingToCompare(_)) = &found
+        let is_empty = || Store::read(&path).is_ok_and(|kept| kept.observations.is_empty());
+        if let Err(failure) = &found
             && !context.interrupt.is_set()
+            && (matches!(failure, Failure::NothingToCompare(_)) || is_empty())
         {
-            // Nothing can be run. That the file cannot be removed is no reason to state another failure.
+            // There is nothing to go on with. That the file cannot be removed is no reason to state another failure.
             let _ = std::fs::remove_file(&path);
         }
         found
@@ -158,6 +164,9 @@ fn can_be_made(request: &RunRequest) -> Result<(), Failure> {
         return Err(Failure::Usage(
             "--memory-at-once is for lockstep: leave it out, or use --pairing lockstep".into(),
         ));
+    }
+    if request.vary.is_some() && request.heaps.is_some() {
+        return Err(Failure::Usage("--vary and --heaps: a run has one of them; leave one out".into()));
     }
     can_run_together(request)?;
     if let Some(slice) = protocol.slice_s {
@@ -242,6 +251,18 @@ fn nothing_left(experiment: &Experiment, only_baseline_requested: bool) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_that_varies_and_fixed_heaps_are_refused_together() {
+        let workload = heaptoll_runs::workload::Workload::of_command(["ls"]);
+        let request = RunRequest {
+            heaps: Some(vec![2.0]),
+            vary: Some("quarantine=1M..2M".parse().expect("a setting")),
+            ..RunRequest::of(workload, &[])
+        };
+        let why = can_be_made(&request).map_err(|why| why.to_string()).expect_err("two at once");
+        assert!(why.contains("--vary and --heaps"), "{why}");
+    }
 
     #[test]
     fn a_process_can_have_huge_pages_only_where_the_system_has_them() {

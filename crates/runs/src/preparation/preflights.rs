@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Protocol, StackInfo};
-use heaptoll_experiment::extension::extension;
+use heaptoll_experiment::extension::{extension, require_for};
 use heaptoll_experiment::lockstep;
 use heaptoll_experiment::manager::{Manager, filled, in_folder};
 use heaptoll_experiment::runner::PINNED;
@@ -298,6 +298,7 @@ impl Preflights<'_> {
         experiment: &mut Experiment,
         program: &ProgramInfo,
     ) -> Result<Result<Served, Refusal>, Failure> {
+        self.managers.iter().try_for_each(require_for)?;
         let mut served = Served::default();
         let mut proven: Vec<(&Manager, StackInfo, ProofRun)> = Vec::new();
         let mut why_not = extension().file_check();

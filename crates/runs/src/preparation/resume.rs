@@ -11,17 +11,33 @@ use heaptoll_experiment::{kept_input, machine, working_copy};
 use crate::preparation::settings_in_environment;
 use heaptoll_command::context::Messages;
 use heaptoll_command::failure::Failure;
+use heaptoll_report::format::shell_path;
+use serde::de::IgnoredAny;
 
-/// Opens the file and brings the experiment back to where it can go on.
+/// The studies that choose their runs one by one. The runs of another command would spoil their files.
+const CHOOSING: [&str; 2] = ["minheap", "proximity"];
+
+/// Opens the file and brings the experiment back to where it can go on. `study` is the study that goes on, if it chooses
+/// its runs.
 ///
 /// # Errors
-/// The file cannot be used, or what it needs is gone.
+/// The file cannot be used or is of another such study, or what it needs is gone.
 pub fn resume(
     path: &Path,
+    study: Option<&str>,
     repetitions: Option<u32>,
     messages: &dyn Messages,
 ) -> Result<(Store, Experiment), Failure> {
     let (store, mut experiment) = Store::resume(path)?;
+    for other in CHOOSING.into_iter().filter(|name| Some(*name) != study) {
+        if store.attached_value::<IgnoredAny>(other)?.is_some() {
+            return Err(Failure::Usage(format!(
+                "{0} is of the study {other}, which chooses its runs itself; go on with: heaptoll lab {other} \
+                 --resume {0}",
+                shell_path(path)
+            )));
+        }
+    }
     if !experiment.settings.shards.is_empty() {
         return Err(Failure::Usage(format!(
             "{} was measured in shards: `heaptoll lab shards work` measures a missing shard, and `heaptoll lab \
@@ -103,4 +119,35 @@ pub fn go_where_it_began(experiment: &Experiment) -> Result<(), Failure> {
     std::env::set_current_dir(directory).map_err(|error| {
         Failure::Usage(format!("cannot go to {directory}, where the experiment began: {error}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_command::context::Silent;
+    use heaptoll_experiment::experiment::Protocol;
+
+    use super::*;
+
+    /// Before, `heaptoll run --resume` made timed rows in the file of a study that chooses its runs, and spoiled it.
+    #[test]
+    fn a_file_of_a_study_that_chooses_its_runs_goes_on_only_by_that_study() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for study in CHOOSING {
+            let path = folder.path().join(study);
+            let made = Experiment::begun(Protocol::default(), "glibc".into(), vec![]);
+            let store = Store::create(&path, &made).expect("creates");
+            store.attach_value(study, &[1]).expect("writes");
+            drop(store);
+            let goes_on = |by| resume(&path, by, None, &Silent).map(|_| ()).map_err(|why| why.to_string());
+            for other in [None].into_iter().chain(CHOOSING.map(Some)).filter(|by| *by != Some(study)) {
+                let why = goes_on(other).expect_err(study);
+                assert!(why.ends_with(&format!("heaptoll lab {study} --resume {}", path.display())), "{why}");
+            }
+            assert_eq!(goes_on(Some(study)), Ok(()));
+        }
+        let path = folder.path().join("experiment");
+        let made = Experiment::begun(Protocol::default(), "glibc".into(), vec![]);
+        drop(Store::create(&path, &made).expect("creates"));
+        assert!(resume(&path, None, None, &Silent).is_ok());
+    }
 }

@@ -125,7 +125,7 @@ impl Plan {
 /// The tracer cannot run here, or the request cannot be carried out.
 pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     let places = context.places;
-    request.workload.require(false)?;
+    request.workload.require("--set or --all")?;
     let tracer = Tracer::find(places).map_err(|error| Failure::Refused(Box::new(error)))?;
     let table = Arc::new(symbol_table(request.allocator_symbols.as_deref(), places)?);
     if request.is_stored {

@@ -116,7 +116,7 @@ fn cut(described: Described, how: &Cut, context: &Context) -> Result<Plan, Failu
 
 /// Refuses what cannot be cut.
 fn check(request: &run::RunRequest) -> Result<(), Failure> {
-    request.workload.require(false)?;
+    request.workload.require("--set or --all")?;
     let protocol = &request.protocol;
     let refused = [
         (

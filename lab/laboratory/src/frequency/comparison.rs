@@ -33,7 +33,7 @@ pub const FIGURES: [Figure; 4] = [
     ("peak memory", metric::<3>),
 ];
 
-/// The figure by which a result is claimed, as [`Ratio::of_mutator`] is.
+/// The figure that decides whether a result is claimed, as [`Ratio::of_mutator`] is.
 pub const MUTATOR: Figure = ("Mutator", |of| metric::<1>(of).or(metric::<0>(of)));
 
 /// Elapsed times are those of runs alone, and so are the pauses that are taken off. A server's pauses outside of the load

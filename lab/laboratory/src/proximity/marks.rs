@@ -30,7 +30,7 @@ pub struct Marks {
     /// Bytes that the program requested, or that Java's virtual machines allocated while requests went on; of the process
     /// that has most.
     pub allocated: u64,
-    /// Why the logs of virtual machines could not be read.
+    /// Why the events or the logs of virtual machines could not be read.
     pub unreadable: Option<String>,
 }
 
@@ -154,6 +154,15 @@ fn failed(error: EventsError) -> RunError {
     RunError::Around(Box::new(error))
 }
 
+/// The events of each process, how many were lost, and why the file is damaged: that is one run's failure, and no reason
+/// to end the study.
+fn readable(events: &EventsFile) -> (Vec<ProcessEvents>, u64, Option<String>) {
+    match events.read().and_then(|all| Ok((all, events.lost()?))) {
+        Ok((all, lost)) => (all, lost.requests + lost.collections, None),
+        Err(why) => (vec![], 0, Some(why.to_string())),
+    }
+}
+
 impl Around for Marking<'_> {
     fn begins(
         &mut self,
@@ -173,21 +182,20 @@ impl Around for Marking<'_> {
 
     fn ended(&mut self, left: &Left, _row: &mut Observation) -> Result<Option<Vec<u8>>, RunError> {
         let Some(events) = self.events.take() else { return Ok(None) };
-        let mut processes = events.read().map_err(failed)?;
+        let (mut processes, lost, damaged) = readable(&events);
         let (logs, unreadable): (Vec<JavaLog>, _) = crate::java::logs(left.scratch)
             .map_or_else(|why| (vec![], Some(why.to_string())), |logs| (logs, None));
         java_pauses::add_pauses(&mut processes, &logs);
         let slots = left.page.and_then(|page| page.read().ok()).unwrap_or_default();
-        let lost = events.lost().map_err(failed)?;
         let marks = Marks {
             processes: processes.iter().map(OfProcess::from).collect(),
-            lost: lost.requests + lost.collections,
+            lost,
             allocated: match self.is_java {
                 true => java_pauses::allocated(&processes, &logs),
                 // Of several processes each counts its own period, so the one that allocates most decides.
                 false => slots.iter().map(|slot| slot.requested_bytes).max().unwrap_or(0),
             },
-            unreadable,
+            unreadable: damaged.or(unreadable),
         };
         Ok(Some(marks.packed()))
     }
@@ -233,6 +241,16 @@ mod tests {
             Marks { processes: vec![OfProcess { requests, ..OfProcess::default() }], ..Marks::default() };
         let bytes = whole.packed();
         assert_eq!(Marks::unpacked(&bytes[..bytes.len() / 2]), None);
+    }
+
+    /// Before, it ended the study.
+    #[test]
+    fn a_damaged_file_of_events_is_a_failure_of_its_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let events = EventsFile::create(&folder.path().join(FILE), LIMIT).expect("creates");
+        assert_eq!(readable(&events), (vec![], 0, None));
+        std::fs::write(events.path(), "no events").expect("writes");
+        assert!(readable(&events).2.is_some());
     }
 
     #[test]

@@ -212,6 +212,16 @@ impl Plan<'_> {
         for &aimed_at in self.collections {
             let least = if self.java { java_pauses::LEAST_PERIOD } else { 1 };
             let every = (first.bytes / aimed_at.max(1)).max(least);
+            if let Some(same) = with_period(&cells, every) {
+                let (program, stack) = (&program.name, &stack.name);
+                rows.context.messages.note(&format!(
+                    "{program} under {stack}: {aimed_at} collections need the same period as {}, {every} bytes, and are \
+                     left out",
+                    same.scale.aimed_at
+                ));
+                self.progress.advance(self.repetitions.into());
+                continue;
+            }
             let stack = self.with(&proved, stack, &collecting::options(stack, &format!("every={every}")))?;
             rows.add(&stack)?;
             cells.push(Cell { scale: Scale::new(aimed_at, every), stack, runs: vec![] });
@@ -297,11 +307,34 @@ impl Plan<'_> {
     }
 }
 
+/// The one with this period: its runs would be those of another with it, and would count twice.
+fn with_period(cells: &[Cell], every: u64) -> Option<&Cell> {
+    cells.iter().find(|cell| cell.scale.every == every)
+}
+
 /// Why a run is not counted, if it is not.
 fn failure(row: &Observation, digest: Option<&String>) -> Option<String> {
     match (&row.outcome, digest) {
         (Outcome::Ok, Some(digest)) if *digest != row.output_digest => Some("wrong output".into()),
         (Outcome::Ok, _) => None,
         _ => Some(ending(row)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Before, two numbers of collections with the shortest period shared their rows, and each run counted twice.
+    #[test]
+    fn a_period_that_two_numbers_of_collections_need_is_measured_once() {
+        let cell = |aimed_at, every| Cell {
+            scale: Scale::new(aimed_at, every),
+            stack: StackInfo::default(),
+            runs: vec![],
+        };
+        let cells = [cell(10, 8 << 20), cell(100, 1 << 20)];
+        let found = |every| with_period(&cells, every).map(|same| same.scale.aimed_at);
+        assert_eq!((found(1 << 20), found(8 << 20), found(4 << 20)), (Some(100), Some(10), None));
     }
 }

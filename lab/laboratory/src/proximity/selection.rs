@@ -12,7 +12,7 @@ const DEFAULT: [&str; 3] = ["sweep/mimalloc3", "sweep/tcmalloc", "tithe-collect"
 pub const PROGRAMS: [&str; 3] = ["kv", "queries", "search"];
 
 /// The option that the study varies.
-const VARIED: [&str; 1] = ["every"];
+const VARIED: [(&str, &str); 1] = [("every", "--collections")];
 
 /// The collectors: those named, or those of [`DEFAULT`] that are here.
 ///
@@ -29,7 +29,7 @@ pub fn stacks(known: &[Manager], words: &[String], messages: &dyn Messages) -> R
             Ok(()) => chosen.push(stack),
             // Members of a group are tried, not requested.
             Err(why) if !words.contains(&stack.name) => messages.note(&format!("left out: {why}")),
-            Err(why) => return Err(Failure::Usage(why)),
+            Err(why) => return Err(Failure::Usage(format!("-m {why}"))),
         }
     }
     match chosen.is_empty() {

@@ -66,7 +66,7 @@ pub fn record(
     workload: &mut Workload,
     context: &Context,
 ) -> Result<Recordings, Failure> {
-    workload.require(true)?;
+    workload.require("--set, --all, --serve, or --resume")?;
     std::fs::create_dir_all(&request.oracles).map_err(|error| {
         Failure::Usage(format!(
             "--oracles {}: {error}; name a folder that can be written",
