@@ -120,14 +120,8 @@ pub fn advised_repetitions(experiment: &Experiment, comparison: &Comparison) -> 
 fn palette(experiment: &Experiment) -> Vec<String> {
     let mut names = vec![experiment.baseline.clone()];
     let by_request = experiment.stacks.iter().map(|stack| &stack.name);
-<<<<<<< HEAD
-    // What a search only tried is compared with nothing.
-    let of_rows = experiment.observations.iter().filter(|row| row.phase != Phase::Search);
-    for name in by_request.chain(of_rows.map(|row| &row.stack)) {
-=======
     let compared = experiment.observations.iter().filter(|row| row.phase != Phase::Search);
     for name in by_request.chain(compared.map(|row| &row.stack)) {
->>>>>>> 773e76f555ff593399a916d7ecb72ec59f4fd57b
         if !names.contains(name) {
             names.push(name.clone());
         }
