@@ -7,7 +7,7 @@ use heaptoll_assertions::assert_internal;
 use heaptoll_roots::Untracked;
 use heaptoll_runtime::PAGE;
 
-use super::young::{MARKS_OF_UNIT, is_dense_by_marks};
+use super::young::{MARKS_OF_UNIT, is_dense_by_marks, live_by_marks};
 use crate::class::UNIT;
 use crate::collector::Collector;
 use crate::generations::{Facts, Generation, Generations};
@@ -73,7 +73,7 @@ impl Heap {
             if !collector.generations.is_sampling_due(found.live) {
                 return;
             }
-            if !self.is_mostly_dense(found.live) {
+            if !self.is_mostly_dense() {
                 collector.generations.on_sparse();
             } else if let Err(cause) = self.sample_writes(collector, guards, found.live) {
                 self.clear_dense();
@@ -84,13 +84,15 @@ impl Heap {
         if found.generation == Generation::Full {
             let before = self.live_after_gc.load(Ordering::Relaxed);
             collector.generations.on_full(before, found.live, self.reservation.units());
-            if !self.is_mostly_dense(found.live) {
+            if !self.is_mostly_dense() {
                 collector.generations.on_sparse();
             }
         } else {
             collector.generations.on_young(found.old, found.reread);
         }
-        if let Err(cause) = self.record_writes(collector, guards, found.generation) {
+        if !collector.generations.is_aged() {
+            self.clear_dense();
+        } else if let Err(cause) = self.record_writes(collector, guards, found.generation) {
             self.clear_dense();
             collector.generations.on_untracked(cause);
         }
@@ -111,7 +113,9 @@ impl Heap {
         samples.clear();
         // Counted in pages of dense spans.
         let (mut passed, mut next) = (0, 0);
+        let mut with_pointers = 0;
         self.each_aged::<Untracked>(&mut |first, span, _| {
+            with_pointers += live_by_marks(span);
             if !is_dense_by_marks(span) {
                 return Ok(());
             }
@@ -129,7 +133,7 @@ impl Heap {
         })?;
         drop(scan);
         assert_internal!(
-            passed * PAGE >= live / 2,
+            passed * PAGE >= with_pointers / 2,
             "writes are recorded where most of what is live can be left unread"
         );
         collector.generations.on_sampling();
