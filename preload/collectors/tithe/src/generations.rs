@@ -185,10 +185,7 @@ impl Generations {
     /// case. So nothing is old, unless ages are to be checked.
     pub fn on_sparse(&mut self) {
         self.forecast = Forecast::Unknown { wait: self.next_wait() };
-        if !self.check {
-            self.aged = false;
-            self.tracker.release();
-        }
+        self.aged &= self.check;
     }
 
     /// Whether the last collection has left ages.

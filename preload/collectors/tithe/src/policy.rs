@@ -274,8 +274,7 @@ impl Policy {
         // A heap that grows soon needs no more than its share. But the sizes at which it is collected later, and so its peak,
         // would depend on the time that its first collections took; so the first one counts from nothing.
         let grown = cycle.live.saturating_sub(self.live);
-        let is_growing = grown > self.live.max(cycle.allocated) / GROWING;
-        let most = if is_growing { 0 } else { self.cost_headroom };
+        let most = if grown > self.live.max(cycle.allocated) / GROWING { 0 } else { self.cost_headroom };
         self.live = cycle.live;
         let on_top = self.min_headroom.max(self.demanded(cycle).saturating_sub(share).min(most));
         let stopping = self.quarters.saturating_sub(COLLECT_QUARTERS) / 4;
