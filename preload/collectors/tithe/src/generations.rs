@@ -181,9 +181,11 @@ impl Generations {
         };
     }
 
-    /// Less than half of what is live lies in dense spans: a young collection would read the rest in any case.
+    /// Less than half of what is live and may hold pointers lies in dense spans: a young collection would read the rest in any
+    /// case. So nothing is old, unless ages are to be checked.
     pub fn on_sparse(&mut self) {
         self.forecast = Forecast::Unknown { wait: self.next_wait() };
+        self.aged &= self.check;
     }
 
     /// Whether the last collection has left ages.

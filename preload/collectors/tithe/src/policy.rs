@@ -24,7 +24,7 @@ pub const CHEAP: u64 = 8;
 /// Mode `collect`: the budget is so large that the cheapest collection so far takes this share of the time that the program
 /// needs to allocate it, percent.
 const FIXED_SHARE: u128 = 6;
-/// Mode `collect`: a heap grows where its live bytes have grown by more than this part of what the last collection read.
+/// Mode `collect`: a heap grows where its live bytes have grown by more than this part of them, and of what was allocated.
 const GROWING: usize = 8;
 /// Mode `hybrid`: how often the headroom may double while collections find next to nothing (2: four times as much).
 pub const HYBRID_DOUBLINGS: u32 = 2;
@@ -85,8 +85,8 @@ pub struct Policy {
     cost_headroom: usize,
     /// The time of the cheapest collection so far: what one costs however little is live, ns.
     cheapest_ns: u64,
-    /// Bytes that the last collection read.
-    read: usize,
+    /// Bytes that the last collection found live.
+    live: usize,
     /// `Zorn1992`: the heap's size.
     size: usize,
     /// The program's rate of allocation.
@@ -121,7 +121,7 @@ impl Policy {
             adaptive: true,
             cost_headroom: 0,
             cheapest_ns: u64::MAX,
-            read: 0,
+            live: 0,
             size: ZORN_START,
             allocation: Rate::new(),
             marking: Rate::new(),
@@ -272,10 +272,10 @@ impl Policy {
         let read = cycle.live.saturating_add(cycle.roots);
         let share = bytes(read as u128 * self.headroom as u128 * self.quarters as u128 / 400);
         // A heap that grows soon needs no more than its share. But the sizes at which it is collected later, and so its peak,
-        // would depend on the time that its first collections took.
-        let grown = cycle.allocated.saturating_sub(cycle.reclaimed);
-        let most = if grown > self.read / GROWING { 0 } else { self.cost_headroom };
-        self.read = read;
+        // would depend on the time that its first collections took; so the first one counts from nothing.
+        let grown = cycle.live.saturating_sub(self.live);
+        let most = if grown > self.live.max(cycle.allocated) / GROWING { 0 } else { self.cost_headroom };
+        self.live = cycle.live;
         let on_top = self.min_headroom.max(self.demanded(cycle).saturating_sub(share).min(most));
         let stopping = self.quarters.saturating_sub(COLLECT_QUARTERS) / 4;
         let budget = share.saturating_add(on_top.saturating_mul(1 + stopping));

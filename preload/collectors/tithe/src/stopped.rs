@@ -163,7 +163,7 @@ impl Heap {
         &self,
         collector: &Collector,
         guards: &HeapGuards<'_>,
-    ) -> [Range<usize>; 16] {
+    ) -> [Range<usize>; OWN_RANGES] {
         let [spans, span_classes, firsts, blacklist, ages, flags] =
             guards.units.memory.tables().map(Region::mapped);
         let [text, regions, samples, words, marks] = collector.generations.ranges();
@@ -194,5 +194,8 @@ impl Heap {
         ]
     }
 }
+
+/// How many ranges of its own a heap has.
+pub(crate) const OWN_RANGES: usize = 16;
 
 const _: () = assert!(SPAN_CLASSES < 200, "the span classes of large blocks have no size class");

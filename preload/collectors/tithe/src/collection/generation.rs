@@ -7,7 +7,7 @@ use heaptoll_assertions::assert_internal;
 use heaptoll_roots::Untracked;
 use heaptoll_runtime::PAGE;
 
-use super::young::{MARKS_OF_UNIT, is_dense_by_marks};
+use super::young::{MARKS_OF_UNIT, is_dense_by_marks, live_by_marks};
 use crate::class::UNIT;
 use crate::collector::Collector;
 use crate::generations::{Facts, Generation, Generations};
@@ -37,9 +37,6 @@ impl Heap {
             }
         }
         let chosen = collector.generations.choose(&facts);
-        if chosen == Generation::Unaged {
-            collector.generations.tracker.release();
-        }
         collector.generations.begin();
         if chosen == Generation::Unaged || facts.units == 0 {
             return Generation::Unaged;
@@ -67,35 +64,33 @@ impl Heap {
 
     /// After marking: what was marked becomes old, and the next collection may be young if writes are recorded from now on.
     pub(super) fn end_generation(&self, collector: &mut Collector, guards: &HeapGuards<'_>, found: &Found) {
-        if found.generation == Generation::Unaged {
-            self.clear_dense();
-            collector.generations.on_unaged();
-            if !collector.generations.is_sampling_due(found.live) {
-                return;
-            }
-            if !self.is_mostly_dense(found.live) {
-                collector.generations.on_sparse();
-            } else if let Err(cause) = self.sample_writes(collector, guards, found.live) {
-                self.clear_dense();
-                collector.generations.on_untracked(cause);
-            }
-            return;
+        let generations = &mut collector.generations;
+        let before = self.live_after_gc.load(Ordering::Relaxed);
+        match found.generation {
+            Generation::Unaged => generations.on_unaged(),
+            Generation::Full => generations.on_full(before, found.live, self.reservation.units()),
+            _ => generations.on_young(found.old, found.reread),
         }
-        if found.generation == Generation::Full {
-            let before = self.live_after_gc.load(Ordering::Relaxed);
-            collector.generations.on_full(before, found.live, self.reservation.units());
-            if !self.is_mostly_dense(found.live) {
-                collector.generations.on_sparse();
-            }
+        let is_full = found.generation == Generation::Full;
+        if (is_full || generations.is_sampling_due(found.live)) && !self.is_mostly_dense() {
+            generations.on_sparse();
+        }
+        let recorded = if generations.is_aged() {
+            self.record_writes(collector, guards, found.generation)
         } else {
-            collector.generations.on_young(found.old, found.reread);
-        }
-        if let Err(cause) = self.record_writes(collector, guards, found.generation) {
+            self.clear_dense();
+            generations.tracker.release();
+            let is_due = generations.is_sampling_due(found.live);
+            if is_due { self.sample_writes(collector, guards, found.live) } else { Ok(()) }
+        };
+        if let Err(cause) = recorded {
             self.clear_dense();
             collector.generations.on_untracked(cause);
         }
-        self.age_marked();
-        self.show_cached(guards);
+        if found.generation != Generation::Unaged {
+            self.age_marked();
+            self.show_cached(guards);
+        }
     }
 
     /// Has writes to a few pages recorded of those that would be if blocks had ages. Nothing is allocated in their spans, as
@@ -110,8 +105,9 @@ impl Heap {
         let mut scan = tracker.scan(self.all_units(guards))?;
         samples.clear();
         // Counted in pages of dense spans.
-        let (mut passed, mut next) = (0, 0);
+        let (mut passed, mut next, mut with_pointers) = (0, 0, 0);
         self.each_aged::<Untracked>(&mut |first, span, _| {
+            with_pointers += live_by_marks(span);
             if !is_dense_by_marks(span) {
                 return Ok(());
             }
@@ -129,7 +125,7 @@ impl Heap {
         })?;
         drop(scan);
         assert_internal!(
-            passed * PAGE >= live / 2,
+            passed * PAGE >= with_pointers / 2,
             "writes are recorded where most of what is live can be left unread"
         );
         collector.generations.on_sampling();

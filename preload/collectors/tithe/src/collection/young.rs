@@ -71,10 +71,11 @@ impl Heap {
         )
     }
 
-    /// Whether at least half of what is live lies in spans that are dense by the marks.
-    pub(super) fn is_mostly_dense(&self, live: usize) -> bool {
-        let mut dense = 0;
+    /// Whether at least half of what is live and may hold pointers lies in spans that are dense by the marks.
+    pub(super) fn is_mostly_dense(&self) -> bool {
+        let (mut dense, mut live) = (0, 0);
         let Ok(()) = self.each_aged::<Infallible>(&mut |_, span, _| {
+            live += live_by_marks(span);
             if is_dense_by_marks(span) {
                 dense += span.units as usize * UNIT;
             }
@@ -236,15 +237,21 @@ impl Heap {
 /// Words of marks that a unit has.
 pub(super) const MARKS_OF_UNIT: usize = size_of::<Age>() / size_of::<u64>();
 
-/// Whether marked blocks take most of a span, or a large block is marked; where they may hold pointers.
-pub(super) fn is_dense_by_marks(span: &Span) -> bool {
+/// Bytes of a span's marked blocks, where they may hold pointers.
+pub(super) fn live_by_marks(span: &Span) -> usize {
     if is_atomic(span.span_class) {
-        return false;
+        return 0;
     }
     let words = span.bits.iter().take(words_of(span.span_class));
     let live: u32 = words.map(|bits| (bits.marked.load(Ordering::Relaxed) & bits.taken).count_ones()).sum();
+    live as usize * span.block_bytes()
+}
+
+/// Whether marked blocks take most of a span, or a large block is marked; where they may hold pointers.
+pub(super) fn is_dense_by_marks(span: &Span) -> bool {
+    let live = live_by_marks(span);
     match CLASS.get(span.span_class as usize) {
-        Some(class) => is_dense(live as u16, class),
+        Some(class) => is_dense((live / class.size as usize) as u16, class),
         None => live > 0,
     }
 }

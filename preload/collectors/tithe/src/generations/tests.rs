@@ -74,6 +74,10 @@ fn a_program_that_writes_everywhere_is_sampled_ever_more_rarely() {
 fn a_heap_without_dense_spans_has_no_ages_and_is_examined_ever_more_rarely() {
     let mut generations = after_full(10 << 20);
     generations.on_sparse();
+    assert!(!generations.is_aged());
+    let mut checked = Generations { check: true, ..after_full(10 << 20) };
+    checked.on_sparse();
+    assert_eq!(checked.choose(&DUE), Generation::Young);
     let unaged: std::vec::Vec<usize> = (0..6)
         .map(|_| {
             let mut unaged = 0;

@@ -243,6 +243,41 @@ fn a_heap_that_grows_is_collected_at_the_same_sizes_whatever_its_first_collectio
 }
 
 #[test]
+fn the_noise_of_a_small_heap_is_no_growth() {
+    let mut policy = policy(|settings| (settings.min_headroom, settings.cost_headroom) = (LEAST, MIB));
+    // 60 us are 6 % of the time in which the program allocates 1 MiB.
+    let mut next = |live| {
+        let cycle =
+            Cycle { live, allocated: MIB, mark_ns: 60_000, mutator_ns: 1_000_000, ..cycle(&policy, 0) };
+        policy.next(&cycle)
+    };
+    for live in [10_000, 30_000, 10_000, 100_000, 230_000, 40_000, 170_000] {
+        assert_eq!(next(live), MIB, "{live} live");
+    }
+    let share = |live: usize| live * PERCENT / 100;
+    assert_eq!(next(302_000), share(302_000) + LEAST, "an eighth of what was allocated");
+    assert_eq!(next(302_000), MIB);
+    assert_eq!(next(4 * MIB), share(4 * MIB) + LEAST);
+    assert_eq!(next(4 * MIB + MIB / 2), share(4 * MIB + MIB / 2) + LEAST, "the share suffices");
+}
+
+/// As with TITHE_RECLAIM, where most collections reclaim nothing.
+#[test]
+fn a_heap_of_which_nothing_is_reclaimed_does_not_grow_by_what_is_dead() {
+    let mut policy = policy(|settings| (settings.min_headroom, settings.cost_headroom) = (LEAST, MIB));
+    for _ in 0..5 {
+        let cycle = Cycle {
+            reclaimed: 0,
+            allocated: MIB,
+            mark_ns: 60_000,
+            mutator_ns: 1_000_000,
+            ..cycle(&policy, 1000)
+        };
+        assert_eq!(policy.next(&cycle), MIB);
+    }
+}
+
+#[test]
 fn a_headroom_set_by_the_user_is_used_as_it_is() {
     let mut policies = [policy(|_| ()), hybrid()];
     for policy in &mut policies {
@@ -498,6 +533,7 @@ proptest! {
         }
     }
 
+    /// Where the cost of a collection demands nothing: a heap that grows gets none of that.
     #[test]
     fn more_live_bytes_never_mean_a_smaller_headroom(
         settings in any_settings(),
@@ -506,7 +542,7 @@ proptest! {
         more in any_size(),
     ) {
         let mut less = Policy::new();
-        less.configure(&Settings { max_heap: None, rule: Rule::Proportional, ..settings });
+        less.configure(&Settings { max_heap: None, cost_headroom: 0, rule: Rule::Proportional, ..settings });
         for cycle in before {
             less.next(&cycle);
         }

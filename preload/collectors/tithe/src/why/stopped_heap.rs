@@ -16,12 +16,13 @@ use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
 use crate::readable::readable;
 use crate::signal::unblocked;
+use crate::stopped::OWN_RANGES;
 
 /// Calls that have returned, of this module and of the dynamic linker that found it, reach at most this far below where
 /// the stack was left, bytes.
 const RETURNED: usize = 8 << 10;
-/// Most ranges that are excluded.
-const EXCLUDED_MAX: usize = 18;
+/// The ranges of a query, which are excluded as the heap's own are.
+const QUERY_RANGES: usize = 2;
 
 /// The address from which on the calling thread's stack is read: that of the caller's frame, with the registers that calls
 /// preserve. 0: no roots are needed.
@@ -39,7 +40,7 @@ pub struct StoppedHeap<'a> {
     stopped: Option<&'a StoppedWorld<'static>>,
     /// Where the world keeps the registers of the calling thread as they are inside this module.
     world: Range<usize>,
-    excluded_ranges: [Range<usize>; EXCLUDED_MAX],
+    excluded_ranges: [Range<usize>; OWN_RANGES + QUERY_RANGES],
     /// The calling thread's stack, from the caller's frame on.
     own_stack: Range<usize>,
     /// [`mappings::SCRATCH_BYTES`] bytes, followed by the tracer's entries.
@@ -126,15 +127,11 @@ fn stop_and_act<T>(
     assert_internal!(heap.is_all_swept(), "a heap whose blocks are queried is swept");
     heap.forget_increments(collector);
     heap.mark_cached(&guards, false);
-    let mut excluded_ranges = [const { 0..0 }; EXCLUDED_MAX];
-    let ours = heap.excluded_ranges(collector, &guards);
-    assert_internal!(ours.len() + 2 <= EXCLUDED_MAX, "all excluded ranges have a place");
     // The calls that lead to the collector's stack, and some that have returned, have the address of the query.
     let frames = collector.world.map_or(0, World::program_stack).saturating_sub(RETURNED)..frame;
-    let mine = [region.mapped(), frames];
-    for (place, range) in excluded_ranges.iter_mut().zip(ours.into_iter().chain(mine)) {
-        *place = range;
-    }
+    let query_ranges: [_; QUERY_RANGES] = [region.mapped(), frames];
+    let mut ranges = heap.excluded_ranges(collector, &guards).into_iter().chain(query_ranges);
+    let excluded_ranges = core::array::from_fn(|_| ranges.next().unwrap_or_default());
     let mut stopped_heap = StoppedHeap {
         heap,
         guards: &guards,

@@ -99,6 +99,46 @@ fn spans_that_are_half_empty_are_not_sampled() {
     }
 }
 
+/// Blocks without pointers are never read again: it does not matter where they lie.
+#[test]
+fn blocks_without_pointers_do_not_decide_whether_spans_are_sampled() {
+    for step in [1, 2] {
+        let fixture = HeapFixture::with(&Settings { check_young: false, ..settings(Mode::Collect) }, 1);
+        let blocks: Vec<usize> = (0..20_000).map(|_| fixture.allocate_clear(63, false)).collect();
+        let atomic: Vec<usize> = (0..60_000).map(|_| fixture.allocate_clear(63, true)).collect();
+        let roots: Vec<usize> = blocks.into_iter().step_by(step).chain(atomic).collect();
+        fixture.add_roots(&roots);
+        assert!(!fixture.collect_young());
+        let is_sampling = fixture.heap.collector.lock().generations.is_sampling();
+        assert_eq!(is_sampling, step == 1 && fixture.is_tracked());
+        fixture.audit();
+    }
+}
+
+/// The next collection would read all in any case: until then no write is recorded, and free places are used.
+#[test]
+fn a_full_collection_that_finds_half_empty_spans_leaves_nothing_old() {
+    for step in [1, 2] {
+        let fixture = HeapFixture::with(&Settings { check_young: false, ..settings(Mode::Collect) }, 1);
+        let blocks: Vec<usize> = (0..60_000).map(|_| fixture.allocate_clear(63, false)).collect();
+        let mut roots: Box<[usize]> = blocks.clone().into();
+        fixture.add_roots(&roots);
+        assert!(!fixture.collect_young());
+        let is_sampling = fixture.heap.collector.lock().generations.is_sampling();
+        assert_eq!(is_sampling, fixture.is_tracked());
+        roots[21] = 0;
+        if step == 2 {
+            roots[15_000..].iter_mut().step_by(step).for_each(|root| *root = 0);
+        }
+        assert!(!fixture.collect_young());
+        let is_aged = fixture.heap.collector.lock().generations.is_aged();
+        assert_eq!(is_aged, step == 1 && fixture.is_tracked());
+        assert!(!fixture.is_taken(blocks[21]));
+        assert_eq!((0..40_000).any(|_| fixture.allocate_clear(63, false) == blocks[21]), !is_aged);
+        fixture.audit();
+    }
+}
+
 /// Blocks between old ones would be writes to old pages; a span whose blocks the program frees is used again.
 #[test]
 fn a_dense_span_gets_no_block_until_more_of_it_is_free() {
