@@ -125,7 +125,7 @@ pub fn of_all(a: &Experiment, b: &Experiment) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Before, the outputs of a search's runs were compared with those of the other file.
+    /// A run of a search was once compared with the other file's outputs.
     #[test]
     fn neither_a_start_nor_a_run_of_a_search_is_the_programs_work() {
         let phases = [Phase::Timed, Phase::Alone, Phase::Startup, Phase::Search];

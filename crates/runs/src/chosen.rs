@@ -35,7 +35,7 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The row of a run: the stored one, or that of the run that is made now.
+    /// The stored row of a run. Where there is none, makes the run and returns its row.
     ///
     /// # Errors
     /// Ctrl-C, or heaptoll's own machinery failed; the program's failures are in the row.

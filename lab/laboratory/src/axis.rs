@@ -14,7 +14,7 @@ use heaptoll_statistics::Interval;
 /// A figure of a comparison: its name, and how it comes of the intervals of the axis' metrics.
 pub type Figure = (&'static str, fn(&[Option<Interval>]) -> Option<Interval>);
 
-/// The interval of a metric by its place among those of the axis.
+/// The interval of the metric at place `AT` in the axis.
 pub fn metric<const AT: usize>(intervals: &[Option<Interval>]) -> Option<Interval> {
     *intervals.get(AT)?
 }
@@ -179,7 +179,7 @@ impl<'a, P: Copy + Ord, M: Copy> Shown<'a, Settings<P, M>> {
         Shown { sweep, subject, axis, places, base, figures: &RATIOS, drawn: &DRAWN }
     }
 
-    /// The ratios of a manager by value: means over programs, or those of the only one.
+    /// The ratios of a manager by value: means over programs, or one program's where only one ran.
     pub fn over_all(&self, manager: &str) -> Vec<(String, Ratios)> {
         let only = self.sweep.programs.iter().find(|one| one.subject == manager && !one.ratios.is_empty());
         let of = |value| match self.sweep.means.is_empty() {

@@ -49,8 +49,8 @@ pub struct ProximityRequest {
     pub shape: Shape,
     /// Whether the processor time of requests is recorded too.
     pub cpu: bool,
-    /// The programs, those of the catalog that mark their requests without any, and how runs are made; the seed is of
-    /// their order.
+    /// The programs, and how runs are made; the seed orders them. Without programs: those of the catalog that mark
+    /// their requests.
     pub study: studied::Request,
 }
 

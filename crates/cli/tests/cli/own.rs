@@ -277,8 +277,7 @@ fn rust_program(name: &str, dependency: &str, allocator: &str, flags: &str, targ
     folder.join("target").join(below).join("own")
 }
 
-/// Compares sums of calls and instructions with those of these functions by callgrind, which may be off by this many
-/// ten thousandths.
+/// Compares sums of calls and instructions with callgrind's for these functions. They may differ by `off` ten thousandths.
 fn agrees(fixture: &Fixture, binary: &Path, row: &str, theirs: &[&str], off: u64) {
     let program = binary.to_string_lossy().into_owned();
     let (json, _) = counted(fixture, &[], &[&program], 0);

@@ -62,8 +62,8 @@ impl From<&ProcessEvents> for OfProcess {
 }
 
 impl OfProcess {
-    /// Its collections; of a virtual machine those between its first request and its last, for its log has those of the
-    /// start as well.
+    /// Its collections. Java's log also has collections of the start: only those between the first and the last request
+    /// count.
     pub fn counted(&self, is_java: bool) -> impl Iterator<Item = &Span> {
         let first = self.requests.iter().map(|one| one.span.start_ns).min().filter(|_| is_java);
         let last = self.requests.iter().map(|one| one.span.end_ns).max().filter(|_| is_java);
