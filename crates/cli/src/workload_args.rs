@@ -25,10 +25,10 @@ pub struct Programs {
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     pub program: Vec<String>,
     /// Every program of the catalog that is installed; under the tracer without servers
-    #[arg(long, conflicts_with_all = ["command", "program"])]
+    #[arg(long, conflicts_with = "command")]
     pub all: bool,
     /// The installed programs of a set (`heaptoll programs` names the sets); under the tracer without servers
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "program", "all"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "all"])]
     pub set: Option<String>,
     /// Input size of catalog programs [default: full; under the tracer demo]
     #[arg(long, value_name = "SIZE", value_parser = one_of(&SIZES))]

@@ -143,20 +143,21 @@ impl Workload {
             (None, true) => Some(catalog.programs().filter(|program| !program.is_by_name()).collect()),
             (None, false) => None,
         };
-        if let Some(many) = many {
-            return self.installed(&many, &folders, context.messages);
+        let mut prepared = match many {
+            Some(many) => self.installed(&many, &folders, context.messages)?,
+            None => Vec::new(),
+        };
+        for name in &self.program {
+            let program: &Program = catalog.meant(name)?;
+            if prepared.iter().any(|one| one.name == program.name()) {
+                continue;
+            }
+            match program.missing(&folders) {
+                Some(what) => return Err(Failure::Usage(format!("{name}: {what}"))),
+                None => prepared.push(info(program.prepare(self.size, &folders)?)),
+            }
         }
-        let mut seen = std::collections::HashSet::new();
-        let unique = self.program.iter().filter(|name| seen.insert(name.as_str()));
-        unique
-            .map(|name| {
-                let program: &Program = catalog.meant(name)?;
-                match program.missing(&folders) {
-                    Some(what) => Err(Failure::Usage(format!("{name}: {what}"))),
-                    None => Ok(info(program.prepare(self.size, &folders)?)),
-                }
-            })
-            .collect()
+        Ok(prepared)
     }
 
     /// Those that are here, prepared; of the others a warning.

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, read_json};
 
-/// A catalog of a program that collects often, one that never does, and one that is not there.
+/// A catalog of a program that collects often, two that never do, and one that is not there.
 fn catalog(fixture: &Fixture) -> String {
     let folder = fixture.path("catalog");
     std::fs::create_dir_all(folder.join("sets")).expect("makes");
@@ -13,7 +13,8 @@ fn catalog(fixture: &Fixture) -> String {
          puts(\"done\");\nreturn 0;\n}\n",
     );
     let never = fixture.program("never", "int main(void) { free(malloc(99)); puts(\"done\"); return 0; }");
-    for (name, path) in [("often", often.as_str()), ("never", never.as_str()), ("gone", "/nowhere/gone")] {
+    let never = never.as_str();
+    for (name, path) in [("often", often.as_str()), ("never", never), ("gone", "/nowhere/gone"), ("other", never)] {
         let entry = format!(
             "name = \"{name}\"\nabout = \"allocates\"\ncommand = [\"{path}\"]\n[sizes.quick]\nparameters = {{}}\n"
         );
@@ -59,7 +60,17 @@ fn a_set_is_listed_and_runs_without_the_program_that_is_not_here() {
         .heaptoll(&[&["run", "--set", "thre"], &words[..]].concat())
         .exits(2)
         .complains(&["no set of programs is called `thre`; there are: interpreters, three, twenty"]);
-    fixture.heaptoll(&["run", "--set", "three", "-p", "often"]).exits(2).complains(&["cannot be used with"]);
+    let file = fixture.at("run.json");
+    let named = ["run", "--set", "three", "-p", "other", "-p", "often", "--json", &file];
+    fixture.heaptoll(&[&named[..], &words[..]].concat()).exits(0);
+    let found = read_json(&file);
+    let programs: Vec<&str> =
+        found["programs"].as_array().expect("programs").iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(programs, ["often", "never", "other"]);
+    fixture
+        .heaptoll(&[&["run", "--set", "three", "-p", "gone"], &words[..]].concat())
+        .exits(2)
+        .complains(&["gone: "]);
 }
 
 #[test]
