@@ -13,6 +13,12 @@ const STUDIES: &[(&str, &str)] = &[
     ("studies/reclamation.toml", include_str!("../../../studies/reclamation.toml")),
 ];
 
+/// Where a study stands in the order of the papers; others come after them.
+pub(super) fn place(name: &str) -> usize {
+    let is = |(file, _): &(&str, &str)| *file == format!("studies/{name}.toml");
+    STUDIES.iter().position(is).unwrap_or(STUDIES.len())
+}
+
 /// Every study, in the order of the papers.
 pub fn all() -> Result<Vec<Study>, Fault> {
     let studies: Vec<Study> =

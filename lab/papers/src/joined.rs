@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
+use super::bundled::place;
 use super::found::Found;
 use super::originals::of_steps;
 use super::results::{Ended, Ran, Results};
@@ -20,6 +21,9 @@ pub struct JoinError {
     pub step: String,
 }
 
+/// How a warning of other work begins, which each part has with a load of its own.
+pub(super) const OTHER_WORK: &str = "The machine had other work when";
+
 /// Whether a step has figures.
 fn has_figures(ran: &Ran) -> bool {
     matches!(ran.ending, Ended::Whole | Ended::Cut)
@@ -32,6 +36,7 @@ impl Results {
     /// Two of them measured the same step.
     pub fn joined(first: Results, others: Vec<(String, Results)>) -> Result<Results, JoinError> {
         let mut all = others.into_iter().try_fold(first, |all, (part, other)| all.with(&part, other))?;
+        all.papers.sort_by_key(|paper| place(&paper.study.name));
         let studies: Vec<_> = all.papers.iter().map(|paper| paper.study.clone()).collect();
         all.figures = std::mem::take(&mut all.figures).with_derived(&studies);
         let ran = of_steps(&all.steps);
@@ -40,6 +45,13 @@ impl Results {
         all.complete =
             all.steps_run().0 == all.steps_run().1 && all.steps.iter().all(|ran| ran.ending == Ended::Whole);
         all.warnings.extend(all.of_several_commits());
+        let before = all.warnings.len();
+        all.warnings.retain(|text| !text.starts_with(OTHER_WORK));
+        if all.warnings.len() < before {
+            let parts =
+                "parts of the run began (the facts have the loads): intervals of their times are wider.";
+            all.warnings.insert(0, format!("{OTHER_WORK} {parts}"));
+        }
         Ok(all)
     }
 
@@ -171,6 +183,22 @@ mod tests {
             joined(&study, &[&[("t", Ended::LeftOut)], &[("t", Ended::Whole)]]).expect("once measured");
         assert_eq!(later.papers[0].verdicts[0].answer, Answer::Holds);
         assert_eq!(later.steps.len(), 1);
+    }
+
+    /// Zorn came last, and each part repeated that the machine was busy.
+    #[test]
+    fn papers_are_in_their_order_and_warnings_of_load_are_one() {
+        let loaded = |name: &str, load: &str| {
+            let mut part = part(&claiming(CLAIM), &[], "c0ffee");
+            part.papers[0].study.name = name.into();
+            part.warnings = vec![format!("{OTHER_WORK} it began (load {load} on 2 cores)."), "Slow.".into()];
+            part
+        };
+        let others = ["zorn1992", "detlefs1994"].map(|name| (name.into(), loaded(name, name)));
+        let all = Results::joined(loaded("own", "1.9"), others.into()).expect("joined");
+        let names: Vec<&str> = all.papers.iter().map(|paper| paper.study.name.as_str()).collect();
+        assert_eq!(names, ["zorn1992", "detlefs1994", "own"]);
+        assert!(matches!(&all.warnings[..], [load, other] if load.contains("parts") && other == "Slow."));
     }
 
     #[test]

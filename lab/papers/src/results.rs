@@ -47,14 +47,15 @@ pub struct Results {
 }
 
 impl Results {
-    /// The verdicts of a paper but for those of claims that rest on steps that were not run alone: with --only, or after
-    /// Ctrl-C.
+    /// The verdicts of a paper. Where steps were not run, with --only or after Ctrl-C, without claims that none of the
+    /// others tests.
     pub fn judged<'a>(&'a self, paper: &'a PaperResult) -> impl Iterator<Item = &'a Verdict> {
-        paper.verdicts.iter().filter(|verdict| {
+        let ran = |id: &String| self.steps.iter().any(|ran| ran.planned.step == *id);
+        let whole = paper.study.steps.iter().all(|step| ran(&step.id));
+        paper.verdicts.iter().filter(move |verdict| {
             let mut claims = paper.study.claims.iter().filter(|claim| claim.id == verdict.claim);
-            let ran = |id: &String| self.steps.iter().any(|ran| ran.planned.step == *id);
             let is_run = claims.any(|claim| claim.tests.iter().any(|test| ran(&test.quantity.step)));
-            is_run || verdict.answer != Answer::NotMeasured
+            whole || is_run || verdict.answer != Answer::NotMeasured
         })
     }
 

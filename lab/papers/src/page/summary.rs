@@ -25,10 +25,9 @@ pub fn lead(results: &Results) -> Vec<String> {
             |verdicts: &mut dyn Iterator<Item = &Verdict>| verdicts.filter(|one| one.ours == ours).count();
         let of = |paper: &PaperResult| count(&mut paper.verdicts.iter()) - count(&mut results.judged(paper));
         let left_out: usize = results.papers.iter().map(of).sum();
-        let rest = if left_out == 1 { "rests" } else { "rest" };
         let claims = plural(left_out, "claim");
         let whose = if has_ours { whose } else { "" };
-        (left_out > 0).then(|| format!("{claims}{whose} {rest} on steps that did not run: left out here."))
+        (left_out > 0).then(|| format!("Without {claims}{whose} that no step here tests."))
     });
     let papers = match results.papers.iter().filter(|section| section.study.repeats()).count() {
         0 => {
@@ -146,12 +145,21 @@ mod tests {
         paper.study.steps.push(step);
         paper.study.claims.push(claim);
         paper.verdicts.push(verdict);
+        let mut whole = results.clone();
+        whole.steps.push(whole.steps[0].clone());
+        whole.steps[1].planned.step = "other".into();
+        whole.papers[0].study.claims.last_mut().expect("a claim").tests.clear();
+        assert_eq!(
+            (lead(&whole).len(), shown(&whole)),
+            (1, 2),
+            "a run of all steps states why it has no figures"
+        );
         let text = lead(&results);
         assert!(text[0].starts_with("1 of the 2 experiments of this paper ran again"), "{text:?}");
-        assert_eq!(text[1], "1 claim rests on steps that did not run: left out here.");
+        assert_eq!(text[1], "Without 1 claim that no step here tests.");
         assert_eq!((results.papers[0].verdicts.len(), shown(&results)), (2, 1));
         results.papers[0].verdicts[1].ours = true;
-        assert_eq!(lead(&results)[1], "1 claim of ours rests on steps that did not run: left out here.");
+        assert_eq!(lead(&results)[1], "Without 1 claim of ours that no step here tests.");
     }
 
     #[test]
