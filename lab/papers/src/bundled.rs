@@ -3,8 +3,8 @@
 use super::check::apart;
 use super::definition::{Fault, Study};
 
-/// The studies' files, part of the program.
-const STUDIES: &[(&str, &str)] = &[
+/// The studies' files, part of the program, in the order of the papers.
+pub(super) const STUDIES: &[(&str, &str)] = &[
     ("studies/zorn1992.toml", include_str!("../../../studies/zorn1992.toml")),
     ("studies/detlefs1994.toml", include_str!("../../../studies/detlefs1994.toml")),
     ("studies/boehm-myths.toml", include_str!("../../../studies/boehm-myths.toml")),
@@ -12,12 +12,6 @@ const STUDIES: &[(&str, &str)] = &[
     ("studies/mimalloc2019.toml", include_str!("../../../studies/mimalloc2019.toml")),
     ("studies/reclamation.toml", include_str!("../../../studies/reclamation.toml")),
 ];
-
-/// Where a study stands in the order of the papers; others come after them.
-pub(super) fn place(name: &str) -> usize {
-    let is = |(file, _): &(&str, &str)| *file == format!("studies/{name}.toml");
-    STUDIES.iter().position(is).unwrap_or(STUDIES.len())
-}
 
 /// Every study, in the order of the papers.
 pub fn all() -> Result<Vec<Study>, Fault> {

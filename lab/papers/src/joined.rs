@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use super::bundled::place;
+use super::bundled::STUDIES;
 use super::found::Found;
 use super::originals::of_steps;
 use super::results::{Ended, Ran, Results};
@@ -24,11 +24,6 @@ pub struct JoinError {
 /// How a warning of other work begins, which each part has with a load of its own.
 pub(super) const OTHER_WORK: &str = "The machine had other work when";
 
-/// Whether a step has figures.
-fn has_figures(ran: &Ran) -> bool {
-    matches!(ran.ending, Ended::Whole | Ended::Cut)
-}
-
 impl Results {
     /// One run of these parts, named for errors. Verdicts and exhibits are made of all figures.
     ///
@@ -36,7 +31,9 @@ impl Results {
     /// Two of them measured the same step.
     pub fn joined(first: Results, others: Vec<(String, Results)>) -> Result<Results, JoinError> {
         let mut all = others.into_iter().try_fold(first, |all, (part, other)| all.with(&part, other))?;
-        all.papers.sort_by_key(|paper| place(&paper.study.name));
+        // Other studies come last.
+        let place = |name: &str| STUDIES.iter().position(|(file, _)| *file == format!("studies/{name}.toml"));
+        all.papers.sort_by_key(|paper| place(&paper.study.name).unwrap_or(STUDIES.len()));
         let studies: Vec<_> = all.papers.iter().map(|paper| paper.study.clone()).collect();
         all.figures = std::mem::take(&mut all.figures).with_derived(&studies);
         let ran = of_steps(&all.steps);
@@ -65,7 +62,7 @@ impl Results {
         let known = self.absent.steps();
         self.absent.extend(other.absent, |step| !mine.contains(step) && !known.contains(step));
         let listed = |ran: &Ran, of: &[Ran]| of.iter().any(|one| one.planned.step == ran.planned.step);
-        self.steps.retain(|ran| has_figures(ran) || !listed(ran, &other.steps));
+        self.steps.retain(|ran| ran.has_figures() || !listed(ran, &other.steps));
         let new: Vec<Ran> = other.steps.into_iter().filter(|ran| !listed(ran, &self.steps)).collect();
         self.steps.extend(new);
         self.figures.cells.extend(other.figures.cells);
@@ -92,13 +89,13 @@ impl Results {
 
     /// Steps that have figures.
     fn measured(&self) -> BTreeSet<String> {
-        self.steps.iter().filter(|ran| has_figures(ran)).map(|ran| ran.planned.step.clone()).collect()
+        self.steps.iter().filter(|ran| ran.has_figures()).map(|ran| ran.planned.step.clone()).collect()
     }
 
     /// That its steps were not measured by one binary.
     fn of_several_commits(&self) -> Option<String> {
         let of = |ran: &Ran| ran.commit.clone().unwrap_or_else(|| "an unknown commit".into());
-        let commits: BTreeSet<String> = self.steps.iter().filter(|ran| has_figures(ran)).map(of).collect();
+        let commits: BTreeSet<String> = self.steps.iter().filter(|ran| ran.has_figures()).map(of).collect();
         (commits.len() > 1).then(|| {
             let commits: Vec<String> = commits.into_iter().collect();
             format!("Binaries of several commits measured the parts: {}", heaptoll_units::and_list(&commits))

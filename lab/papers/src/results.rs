@@ -61,7 +61,7 @@ impl Results {
 
     /// Steps of its studies that gave figures, and all of them.
     pub fn steps_run(&self) -> (usize, usize) {
-        let ran = self.steps.iter().filter(|ran| matches!(ran.ending, Ended::Whole | Ended::Cut)).count();
+        let ran = self.steps.iter().filter(|ran| ran.has_figures()).count();
         (ran, self.papers.iter().map(|paper| paper.study.steps.len()).sum())
     }
 }
@@ -122,6 +122,13 @@ pub struct Ran {
     /// Programs that ran, by those of the step that could not.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reserves: BTreeMap<String, String>,
+}
+
+impl Ran {
+    /// Whether it gave figures.
+    pub fn has_figures(&self) -> bool {
+        matches!(self.ending, Ended::Whole | Ended::Cut)
+    }
 }
 
 /// Adds what decides whose programs were measured: the steps that a plan thinned, or that were cut, and those for which

@@ -2,6 +2,7 @@
 
 use crate::results::{Ended, PaperResult, Results};
 use crate::verdict::Verdict;
+use heaptoll_report::document::{Share, Tone, tally};
 use heaptoll_report::format;
 use heaptoll_units::{plural, took};
 
@@ -71,18 +72,13 @@ pub fn dateline(results: &Results) -> Vec<String> {
 pub fn warnings(results: &Results) -> Vec<String> {
     let mut warnings = results.warnings.clone();
     if !results.complete {
-        let ended = |wanted| results.steps.iter().filter(|step| step.ending == wanted).count();
-        let parts = [
-            (ended(Ended::Cut), "cut"),
-            (ended(Ended::Failed), "failed"),
-            (ended(Ended::LeftOut), "left out"),
-        ];
-        let parts: Vec<String> = parts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
-        let which = if parts.is_empty() { "it was interrupted".into() } else { parts.join(", ") };
+        let ended = |(wanted, name): (Ended, &str)| {
+            let count = results.steps.iter().filter(|step| step.ending == wanted).count();
+            Share { name: name.into(), count, tone: Tone::Same }
+        };
+        let which =
+            tally(&[(Ended::Cut, "cut"), (Ended::Failed, "failed"), (Ended::LeftOut, "left out")].map(ended));
+        let which = if which.is_empty() { "it was interrupted" } else { &which };
         warnings.push(format!("Not all of {} steps ran to their end: {which}.", results.steps.len()));
     }
     warnings
