@@ -3,8 +3,8 @@
 use super::check::apart;
 use super::definition::{Fault, Study};
 
-/// The studies' files, part of the program.
-const STUDIES: &[(&str, &str)] = &[
+/// The studies' files, part of the program, in the order of the papers.
+pub(super) const STUDIES: &[(&str, &str)] = &[
     ("studies/zorn1992.toml", include_str!("../../../studies/zorn1992.toml")),
     ("studies/detlefs1994.toml", include_str!("../../../studies/detlefs1994.toml")),
     ("studies/boehm-myths.toml", include_str!("../../../studies/boehm-myths.toml")),

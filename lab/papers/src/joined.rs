@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
+use super::bundled::STUDIES;
 use super::found::Found;
 use super::originals::of_steps;
 use super::results::{Ended, Ran, Results};
@@ -20,10 +21,8 @@ pub struct JoinError {
     pub step: String,
 }
 
-/// Whether a step has figures.
-fn has_figures(ran: &Ran) -> bool {
-    matches!(ran.ending, Ended::Whole | Ended::Cut)
-}
+/// How a warning of other work begins, which each part has with a load of its own.
+pub(super) const OTHER_WORK: &str = "The machine had other work when";
 
 impl Results {
     /// One run of these parts, named for errors. Verdicts and exhibits are made of all figures.
@@ -32,6 +31,9 @@ impl Results {
     /// Two of them measured the same step.
     pub fn joined(first: Results, others: Vec<(String, Results)>) -> Result<Results, JoinError> {
         let mut all = others.into_iter().try_fold(first, |all, (part, other)| all.with(&part, other))?;
+        // Other studies come last.
+        let place = |name: &str| STUDIES.iter().position(|(file, _)| *file == format!("studies/{name}.toml"));
+        all.papers.sort_by_key(|paper| place(&paper.study.name).unwrap_or(STUDIES.len()));
         let studies: Vec<_> = all.papers.iter().map(|paper| paper.study.clone()).collect();
         all.figures = std::mem::take(&mut all.figures).with_derived(&studies);
         let ran = of_steps(&all.steps);
@@ -40,6 +42,13 @@ impl Results {
         all.complete =
             all.steps_run().0 == all.steps_run().1 && all.steps.iter().all(|ran| ran.ending == Ended::Whole);
         all.warnings.extend(all.of_several_commits());
+        let before = all.warnings.len();
+        all.warnings.retain(|text| !text.starts_with(OTHER_WORK));
+        if all.warnings.len() < before {
+            let parts =
+                "parts of the run began (the facts have the loads): intervals of their times are wider.";
+            all.warnings.insert(0, format!("{OTHER_WORK} {parts}"));
+        }
         Ok(all)
     }
 
@@ -53,7 +62,7 @@ impl Results {
         let known = self.absent.steps();
         self.absent.extend(other.absent, |step| !mine.contains(step) && !known.contains(step));
         let listed = |ran: &Ran, of: &[Ran]| of.iter().any(|one| one.planned.step == ran.planned.step);
-        self.steps.retain(|ran| has_figures(ran) || !listed(ran, &other.steps));
+        self.steps.retain(|ran| ran.has_figures() || !listed(ran, &other.steps));
         let new: Vec<Ran> = other.steps.into_iter().filter(|ran| !listed(ran, &self.steps)).collect();
         self.steps.extend(new);
         self.figures.cells.extend(other.figures.cells);
@@ -80,13 +89,13 @@ impl Results {
 
     /// Steps that have figures.
     fn measured(&self) -> BTreeSet<String> {
-        self.steps.iter().filter(|ran| has_figures(ran)).map(|ran| ran.planned.step.clone()).collect()
+        self.steps.iter().filter(|ran| ran.has_figures()).map(|ran| ran.planned.step.clone()).collect()
     }
 
     /// That its steps were not measured by one binary.
     fn of_several_commits(&self) -> Option<String> {
         let of = |ran: &Ran| ran.commit.clone().unwrap_or_else(|| "an unknown commit".into());
-        let commits: BTreeSet<String> = self.steps.iter().filter(|ran| has_figures(ran)).map(of).collect();
+        let commits: BTreeSet<String> = self.steps.iter().filter(|ran| ran.has_figures()).map(of).collect();
         (commits.len() > 1).then(|| {
             let commits: Vec<String> = commits.into_iter().collect();
             format!("Binaries of several commits measured the parts: {}", heaptoll_units::and_list(&commits))
@@ -171,6 +180,22 @@ mod tests {
             joined(&study, &[&[("t", Ended::LeftOut)], &[("t", Ended::Whole)]]).expect("once measured");
         assert_eq!(later.papers[0].verdicts[0].answer, Answer::Holds);
         assert_eq!(later.steps.len(), 1);
+    }
+
+    /// Zorn came last, and each part repeated that the machine was busy.
+    #[test]
+    fn papers_are_in_their_order_and_warnings_of_load_are_one() {
+        let loaded = |name: &str, load: &str| {
+            let mut part = part(&claiming(CLAIM), &[], "c0ffee");
+            part.papers[0].study.name = name.into();
+            part.warnings = vec![format!("{OTHER_WORK} it began (load {load} on 2 cores)."), "Slow.".into()];
+            part
+        };
+        let others = ["zorn1992", "detlefs1994"].map(|name| (name.into(), loaded(name, name)));
+        let all = Results::joined(loaded("own", "1.9"), others.into()).expect("joined");
+        let names: Vec<&str> = all.papers.iter().map(|paper| paper.study.name.as_str()).collect();
+        assert_eq!(names, ["zorn1992", "detlefs1994", "own"]);
+        assert!(matches!(&all.warnings[..], [load, other] if load.contains("parts") && other == "Slow."));
     }
 
     #[test]

@@ -92,6 +92,11 @@ fn rename_exhibit(
     steps: &BTreeMap<String, Renamed>,
 ) {
     exhibit.rows.iter_mut().filter_map(|row| row.ours.as_mut()).for_each(|ours| rename_quantity(ours, steps));
+    for column in &mut exhibit.columns {
+        let of_another = column.step.as_ref().and_then(|step| steps.get(step)).into_iter().flatten();
+        of_another
+            .for_each(|(kin, ours)| _ = column.names.entry(kin.clone()).or_insert_with(|| ours.clone()));
+    }
     let Some(renamed) = steps.get(&exhibit.step) else { return };
     rename_rows(&mut exhibit.programs, renamed);
     exhibit.program.iter_mut().for_each(|name| rename(name, renamed));

@@ -47,20 +47,21 @@ pub struct Results {
 }
 
 impl Results {
-    /// The verdicts of a paper but for those of claims that rest on steps that were not run alone: with --only, or after
-    /// Ctrl-C.
+    /// The verdicts of a paper. Where steps were not run, with --only or after Ctrl-C, without claims that none of the
+    /// others tests.
     pub fn judged<'a>(&'a self, paper: &'a PaperResult) -> impl Iterator<Item = &'a Verdict> {
-        paper.verdicts.iter().filter(|verdict| {
+        let ran = |id: &String| self.steps.iter().any(|ran| ran.planned.step == *id);
+        let whole = paper.study.steps.iter().all(|step| ran(&step.id));
+        paper.verdicts.iter().filter(move |verdict| {
             let mut claims = paper.study.claims.iter().filter(|claim| claim.id == verdict.claim);
-            let ran = |id: &String| self.steps.iter().any(|ran| ran.planned.step == *id);
             let is_run = claims.any(|claim| claim.tests.iter().any(|test| ran(&test.quantity.step)));
-            is_run || verdict.answer != Answer::NotMeasured
+            whole || is_run || verdict.answer != Answer::NotMeasured
         })
     }
 
     /// Steps of its studies that gave figures, and all of them.
     pub fn steps_run(&self) -> (usize, usize) {
-        let ran = self.steps.iter().filter(|ran| matches!(ran.ending, Ended::Whole | Ended::Cut)).count();
+        let ran = self.steps.iter().filter(|ran| ran.has_figures()).count();
         (ran, self.papers.iter().map(|paper| paper.study.steps.len()).sum())
     }
 }
@@ -121,6 +122,13 @@ pub struct Ran {
     /// Programs that ran, by those of the step that could not.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reserves: BTreeMap<String, String>,
+}
+
+impl Ran {
+    /// Whether it gave figures.
+    pub fn has_figures(&self) -> bool {
+        matches!(self.ending, Ended::Whole | Ended::Cut)
+    }
 }
 
 /// Adds what decides whose programs were measured: the steps that a plan thinned, or that were cut, and those for which

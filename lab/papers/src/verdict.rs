@@ -409,7 +409,8 @@ fn missing_in_words(outcome: &Outcome, turns: bool) -> Vec<String> {
 /// The verdict on a claim of a study by what was measured. `absent` has the reasons why steps and cells are not there.
 ///
 /// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so. Where one of
-/// them is enough it is the other way round.
+/// them is enough it is the other way round. What the paper saw on one machine and not on another is borne out by any, and
+/// refuted by that one alone.
 pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -> Verdict {
     let tests: Vec<Tested> = match claim.not_built {
         Some(_) => Vec::new(),
@@ -428,6 +429,13 @@ pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -
     let reason = match &claim.not_built {
         Some(why) => why.clone(),
         None => in_a_sentence(&tests, answer) + &over_all_tests(claim, &tests, answer),
+    };
+    let (answer, reason) = match &claim.seen_on {
+        Some(machine) if answer == Answer::Fails => {
+            let why = format!("the paper saw it on {machine}: only such a machine would refute it");
+            (Answer::NotMeasured, format!("{reason}; {why}"))
+        }
+        _ => (answer, reason),
     };
     Verdict {
         study: study.name.clone(),

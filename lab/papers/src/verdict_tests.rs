@@ -585,3 +585,20 @@ fn one_of_two_tests_is_enough_where_the_claim_is_either() {
     assert_eq!(answer(&study, fast.clone(), Some(open)), Answer::Undecided);
     assert_eq!(answer(&study, fast, None), Answer::NotMeasured, "the other could hold");
 }
+
+/// An effect that the paper saw on one of its machines and not on another was refuted by a machine like the other.
+#[test]
+fn what_a_paper_saw_on_one_machine_is_not_refuted_by_another() {
+    let on_one = |ratio: f64| {
+        let timed = [("cfrac", "a", None, samples(ratio, 10, 1)), ("cfrac", "b", None, samples(1.0, 10, 2))];
+        let mut study = claiming(&MEAN.replace("mean", "all"));
+        study.claims[0].tests[0].quantity.programs = vec!["cfrac".into()];
+        let plain = judged(&study, &cells("t", "cpu_s", &timed)).answer;
+        study.claims[0].seen_on = Some("one, and not on another".into());
+        (plain, judged(&study, &cells("t", "cpu_s", &timed)))
+    };
+    let (plain, verdict) = on_one(0.5);
+    assert_eq!((plain, verdict.answer), (Answer::Fails, Answer::NotMeasured), "{}", verdict.reason);
+    assert!(verdict.reason.contains("0.5") && verdict.reason.contains("saw it on one"), "{}", verdict.reason);
+    assert_eq!(on_one(2.0).1.answer, Answer::Holds, "any machine bears it out");
+}

@@ -92,10 +92,11 @@ fn verdict(results: &Results, study: &str, claim: &str) -> Option<&'static str> 
 
 /// ` †` where a claim is not tested today as it was when the run was made, or was made since.
 fn dagger(run: &Judged, study: &str, claim: &str) -> &'static str {
-    let tests = |results: &Results| -> Option<Vec<Test>> {
+    let tests = |results: &Results| -> Option<(Option<String>, Vec<Test>)> {
         let paper = results.papers.iter().find(|paper| paper.study.name == study)?;
         let claim: &Claim = paper.study.claims.iter().find(|one| one.id == claim)?;
-        Some(claim.tests.iter().map(|test| Test { words: String::new(), ..test.clone() }).collect())
+        let tests = claim.tests.iter().map(|test| Test { words: String::new(), ..test.clone() });
+        Some((claim.seen_on.clone(), tests.collect()))
     };
     if tests(&run.then) == tests(&run.now) { "" } else { " †" }
 }

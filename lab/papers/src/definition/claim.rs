@@ -27,6 +27,9 @@ pub struct Claim {
     /// How many collections a collector makes is what is varied or claimed, or the claim is not on what they cost.
     #[serde(default, skip_serializing_if = "is_not")]
     pub varies_collections: bool,
+    /// The machine on which the paper saw it, and another on which it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_on: Option<String>,
     /// Exhibits that show it.
     #[serde(default)]
     pub exhibits: Vec<String>,

@@ -361,3 +361,14 @@ fn no_figure_of_an_original_is_divided_by_one_of_its_kin() {
     assert!(loom.ours.is_none() && why.starts_with("old-loom ran in step c and loom in d"), "{why}");
     assert_eq!(reel.ours.as_ref().map(|ours| ours.value), Some(1.0));
 }
+
+/// Seconds of Zorn's espresso were "not run", for in their step its original ran under another name.
+#[test]
+fn a_column_of_another_step_follows_the_name_under_which_an_original_ran() {
+    let more = "[[step]]\nid = \"d\"\nkind = \"instructions\"\nprograms = [\"loom:fast\"]\nmanagers = [\"a\"]\n\
+                [[exhibit]]\nid = \"columns\"\ntitle = \"Table 2\"\nform = \"table\"\nstep = \"d\"\n\
+                [[exhibit.columns]]\ntitle = \"objects\"\nmetric = \"objects\"\nstep = \"c\"";
+    let study = Study::parse(&format!("{STUDY}{more}"), "made.toml").expect("a study");
+    let ran = [("c".to_owned(), [("loom".to_owned(), "old-loom".to_owned())].into())].into();
+    assert_eq!(study.as_run(&ran).exhibits[1].columns[0].names["loom:fast"], "loom");
+}

@@ -7,7 +7,7 @@ use crate::exhibit::Shown;
 use crate::results::{PaperResult, Results};
 use crate::verdict::Verdict;
 
-/// A paper as it is shown: without the claims that rest on steps that were not run.
+/// A paper as it is shown: without the claims that no step which ran tests.
 pub struct Paper<'a> {
     /// As it was written.
     pub study: &'a Study,

@@ -38,7 +38,7 @@ fn extent(ran: &Ran, kind: Option<StepKind>) -> String {
         of(planned.programs, planned.of_programs),
         of(planned.managers, planned.of_managers)
     );
-    if !kind.is_some_and(is_exact) {
+    if kind.is_none_or(StepKind::is_timed) {
         let repetitions = of(planned.repetitions as usize, planned.of_repetitions as usize);
         extent += &format!(", {repetitions} repetitions");
     }
@@ -47,11 +47,6 @@ fn extent(ran: &Ran, kind: Option<StepKind>) -> String {
 
 fn of(some: usize, all: usize) -> String {
     if some == all { format::count(all as f64) } else { format!("{some} of {all}") }
-}
-
-/// Commands that count: repetitions would change nothing.
-fn is_exact(kind: StepKind) -> bool {
-    matches!(kind, StepKind::Instructions | StepKind::Locality | StepKind::Lifetimes | StepKind::Ledger)
 }
 
 /// How it ended, where that is not its end, and what the shorter form costs.

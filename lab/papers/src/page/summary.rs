@@ -2,6 +2,7 @@
 
 use crate::results::{Ended, PaperResult, Results};
 use crate::verdict::Verdict;
+use heaptoll_report::document::{Share, Tone, tally};
 use heaptoll_report::format;
 use heaptoll_units::{plural, took};
 
@@ -25,10 +26,9 @@ pub fn lead(results: &Results) -> Vec<String> {
             |verdicts: &mut dyn Iterator<Item = &Verdict>| verdicts.filter(|one| one.ours == ours).count();
         let of = |paper: &PaperResult| count(&mut paper.verdicts.iter()) - count(&mut results.judged(paper));
         let left_out: usize = results.papers.iter().map(of).sum();
-        let rest = if left_out == 1 { "rests" } else { "rest" };
         let claims = plural(left_out, "claim");
         let whose = if has_ours { whose } else { "" };
-        (left_out > 0).then(|| format!("{claims}{whose} {rest} on steps that did not run: left out here."))
+        (left_out > 0).then(|| format!("Without {claims}{whose} that no step here tests."))
     });
     let papers = match results.papers.iter().filter(|section| section.study.repeats()).count() {
         0 => {
@@ -72,18 +72,13 @@ pub fn dateline(results: &Results) -> Vec<String> {
 pub fn warnings(results: &Results) -> Vec<String> {
     let mut warnings = results.warnings.clone();
     if !results.complete {
-        let ended = |wanted| results.steps.iter().filter(|step| step.ending == wanted).count();
-        let parts = [
-            (ended(Ended::Cut), "cut"),
-            (ended(Ended::Failed), "failed"),
-            (ended(Ended::LeftOut), "left out"),
-        ];
-        let parts: Vec<String> = parts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
-        let which = if parts.is_empty() { "it was interrupted".into() } else { parts.join(", ") };
+        let ended = |(wanted, name): (Ended, &str)| {
+            let count = results.steps.iter().filter(|step| step.ending == wanted).count();
+            Share { name: name.into(), count, tone: Tone::Same }
+        };
+        let which =
+            tally(&[(Ended::Cut, "cut"), (Ended::Failed, "failed"), (Ended::LeftOut, "left out")].map(ended));
+        let which = if which.is_empty() { "it was interrupted" } else { &which };
         warnings.push(format!("Not all of {} steps ran to their end: {which}.", results.steps.len()));
     }
     warnings
@@ -146,12 +141,21 @@ mod tests {
         paper.study.steps.push(step);
         paper.study.claims.push(claim);
         paper.verdicts.push(verdict);
+        let mut whole = results.clone();
+        whole.steps.push(whole.steps[0].clone());
+        whole.steps[1].planned.step = "other".into();
+        whole.papers[0].study.claims.last_mut().expect("a claim").tests.clear();
+        assert_eq!(
+            (lead(&whole).len(), shown(&whole)),
+            (1, 2),
+            "a run of all steps states why it has no figures"
+        );
         let text = lead(&results);
         assert!(text[0].starts_with("1 of the 2 experiments of this paper ran again"), "{text:?}");
-        assert_eq!(text[1], "1 claim rests on steps that did not run: left out here.");
+        assert_eq!(text[1], "Without 1 claim that no step here tests.");
         assert_eq!((results.papers[0].verdicts.len(), shown(&results)), (2, 1));
         results.papers[0].verdicts[1].ours = true;
-        assert_eq!(lead(&results)[1], "1 claim of ours rests on steps that did not run: left out here.");
+        assert_eq!(lead(&results)[1], "Without 1 claim of ours that no step here tests.");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::budget::Planned;
 use crate::definition::Study;
 use crate::figures::{Absent, Figures};
 use crate::found::Found;
+use crate::joined::OTHER_WORK;
 use crate::originals::{Originals, of_steps};
 use crate::results::{Ended as Ending, Ran as RanStep, Results};
 use heaptoll_command::version;
@@ -189,7 +190,7 @@ fn warnings(plan: &Plan, taken_out: &[TakenOut], ran: &Ran, load: f64) -> Vec<St
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if load > 0.5 * cores as f64 {
         warnings.push(format!(
-            "The machine had other work when it began (load {load:.1} on {cores} cores): intervals of times are wider."
+            "{OTHER_WORK} it began (load {load:.1} on {cores} cores): intervals of times are wider."
         ));
     }
     warnings.extend(selection::left_out_sentences(taken_out));
