@@ -1,9 +1,7 @@
-//! Curves of CPU over memory, and when one lies below another.
-
-use serde::Serialize;
+//! Settings that no other beats in CPU and memory, and when one such curve lies below another.
 
 /// The cost of a setting.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// The setting, as text.
     pub setting: String,
@@ -14,7 +12,7 @@ pub struct Cost {
 }
 
 /// One of their points and what ours costs there.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MatchedPoint {
     /// Their setting.
     pub setting: String,
@@ -32,7 +30,7 @@ impl MatchedPoint {
 }
 
 /// The settings that no other beats in both, by memory.
-pub fn frontier(costs: &[Cost]) -> Vec<&Cost> {
+fn frontier(costs: &[Cost]) -> Vec<&Cost> {
     let mut sorted: Vec<&Cost> = costs.iter().collect();
     sorted.sort_by(|a, b| a.memory_mib.total_cmp(&b.memory_mib).then(a.cpu_s.total_cmp(&b.cpu_s)));
     let mut least = f64::INFINITY;
@@ -46,7 +44,7 @@ pub fn frontier(costs: &[Cost]) -> Vec<&Cost> {
 
 /// The CPU of a frontier at a memory: between two of its settings on the straight line through them, since a setting
 /// between them can be had; beyond its last that one's, since it needs less; none before its first.
-pub fn at(frontier: &[&Cost], memory_mib: f64) -> Option<f64> {
+fn at(frontier: &[&Cost], memory_mib: f64) -> Option<f64> {
     let after = frontier.iter().position(|cost| cost.memory_mib > memory_mib);
     match after {
         Some(0) => None,
