@@ -7,6 +7,7 @@ mod frontier;
 mod ledger;
 mod marking;
 mod measured;
+mod summary;
 mod table;
 mod targets;
 mod threads;

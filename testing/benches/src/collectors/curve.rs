@@ -90,7 +90,7 @@ fn mean(measured: &Measured, curve: &HeapCurve, heap: &HeapPoint) -> Vec<String>
     ]
 }
 
-/// Ours at each heap size of another collector, on one program; none where either was not measured.
+/// Ours at each heap size of another collector, on one program; none where the other was not measured.
 fn held(program: &ProgramHeaps, theirs: &str) -> Option<Vec<MatchedPoint>> {
     let curve = |name: &str| {
         let found = program.curves.iter().find(|curve| curve.collector == name)?;
@@ -99,31 +99,29 @@ fn held(program: &ProgramHeaps, theirs: &str) -> Option<Vec<MatchedPoint>> {
         let own = program.points.iter().filter(|point| point.stack == name);
         Some(fixed.chain(own.filter_map(|costs| cost("its own size".into(), costs))).collect::<Vec<Cost>>())
     };
-    Some(hold(&curve(COLLECT)?, &curve(theirs)?))
+    Some(hold(&curve(COLLECT)?, &curve(theirs)?)).filter(|points| !points.is_empty())
 }
 
 fn cost(setting: String, costs: &Costs) -> Option<Cost> {
-    Some(Cost { setting, memory_mib: costs.peak_rss_kib? / 1024.0, cpu_s: costs.cpu_s? })
+    Some(Cost { setting, memory_mib: costs.peak_rss_kib? / 1024.0, cpu: costs.cpu?.ratio })
 }
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_statistics::Interval;
+
     use super::*;
 
-    fn costs(stack: &str, mib: f64, cpu_s: f64) -> Costs {
-        Costs {
-            stack: stack.into(),
-            cpu_s: Some(cpu_s),
-            peak_rss_kib: Some(mib * 1024.0),
-            ..Costs::default()
-        }
+    fn costs(stack: &str, mib: f64, ratio: f64) -> Costs {
+        let cpu = Interval { ratio, low: ratio, high: ratio, differs: true, pairs: 10 };
+        Costs { stack: stack.into(), cpu: Some(cpu), peak_rss_kib: Some(mib * 1024.0), ..Costs::default() }
     }
 
     fn curve(collector: &str, heaps: &[(f64, f64, f64)]) -> HeapCurve {
-        let heap = |&(factor, mib, cpu_s): &(f64, f64, f64)| HeapPoint {
+        let heap = |&(factor, mib, cpu): &(f64, f64, f64)| HeapPoint {
             factor,
             fits: true,
-            costs: costs(collector, mib, cpu_s),
+            costs: costs(collector, mib, cpu),
             ..HeapPoint::default()
         };
         HeapCurve {
@@ -145,11 +143,14 @@ mod tests {
         };
         let found = held(&program, LIBGC[0]).expect("both are there");
         let read: Vec<(&str, Option<f64>)> =
-            found.iter().map(|point| (point.setting.as_str(), point.ours_s)).collect();
+            found.iter().map(|point| (point.setting.as_str(), point.ours)).collect();
         assert_eq!(read, [("1.25x", Some(2.5)), ("2x", Some(2.0)), ("its own size", Some(1.5))]);
         // A heap in which it does not complete each time is no point.
         program.curves[1].heaps[0].fits = false;
         assert_eq!(held(&program, LIBGC[0]).map(|points| points.len()), Some(2));
         assert!(held(&program, LIBGC[1]).is_none());
+        program.curves[1].heaps.clear();
+        program.points.clear();
+        assert!(held(&program, LIBGC[0]).is_none(), "what has no point is nowhere above");
     }
 }

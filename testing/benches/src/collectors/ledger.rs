@@ -11,8 +11,9 @@ use heaptoll_catalog::{Prepared, Size, fill_scratch};
 use heaptoll_report::format;
 
 use super::document::Outputs;
-use super::measured::{Measured, Source};
-use super::table::{PLAN, over};
+use super::measured::Source;
+use super::summary::over;
+use super::table::PLAN;
 use super::targets::COLLECT;
 use crate::installation::{Installation, scratch};
 use crate::table::table;
@@ -45,6 +46,8 @@ pub struct Options {
 /// # Errors
 /// There is no table and no perf, or a program fails under it.
 pub fn run(options: &Options) -> Result<bool, Error> {
+    let perf = Command::new("perf").arg("--version").output();
+    perf.map_err(Error::system("there is no perf; install it with: apt-get install linux-perf"))?;
     let installation = Installation::find()?;
     let measured = options.source.measured(&PLAN)?;
     let stacks = [installation.stack("glibc")?, installation.stack(COLLECT)?];
@@ -59,7 +62,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
         let [glibc, ours] = [shares(&prepared, &stacks[0])?, shares(&prepared, &stacks[1])?];
         rows.push(row(program, ratio, glibc, ours));
     }
-    options.outputs.write("ledger", &section(&measured, rows))?;
+    options.outputs.write("ledger", &section(rows))?;
     Ok(true)
 }
 
@@ -72,12 +75,11 @@ fn row(program: &str, ratio: f64, glibc: [f64; 5], ours: [f64; 5]) -> Vec<String
     [program.to_owned(), format::ratio(ratio)].into_iter().chain(cells).collect()
 }
 
-fn section(measured: &Measured, rows: Vec<Vec<String>>) -> String {
+fn section(rows: Vec<Vec<String>>) -> String {
     let headings = [&["program", "CPU"][..], &CLASSES].concat();
     format!(
-        "{} The shares of a class are those of one run's samples (perf, {FREQUENCY} a second of CPU). A cell: percent of \
-         glibc's CPU, under glibc → under {COLLECT}.\n\n{}",
-        measured.heading(),
+        "*CPU* is the ratio of the table above; how it is shared out is by the samples of one run (perf, {FREQUENCY} a \
+         second of CPU). A cell: percent of glibc's CPU, under glibc → under {COLLECT}.\n\n{}",
         table(&headings, 1, rows).markdown()
     )
 }

@@ -1,11 +1,12 @@
 //! Programs under allocators and collectors: CPU and memory over glibc's, and the targets of Tithe's modes.
 
-use heaptoll_experiment::comparison::{Metric, Row};
+use heaptoll_experiment::comparison::Row;
 use heaptoll_report::format;
-use heaptoll_statistics::{Interval, geometric_mean};
+use heaptoll_statistics::Interval;
 
 use super::document::Outputs;
 use super::measured::{Measured, Plan, Source};
+use super::summary::{Summary, over};
 use super::targets;
 use crate::Error;
 use crate::table::table;
@@ -22,8 +23,6 @@ pub const PLAN: Plan = Plan {
             -m tithe-collect -m bdw -m bdw-nofree -m bdw-nofree,incremental=on -m mimalloc3 -m snmalloc",
 };
 const DASH: &str = "–";
-/// A few MiB decide nothing on a program of 3 MiB: so much more than glibc costs nothing, KiB.
-const FREE_KIB: f64 = 4096.0;
 
 /// The command line of `table`.
 #[derive(Debug, clap::Args)]
@@ -62,76 +61,6 @@ pub fn sections(measured: &Measured) -> [(&'static str, String); 2] {
     [("sentence", sentence(&summaries)), ("table", text)]
 }
 
-/// Memory over the baseline's, the first 4 MiB of difference not counted: 1 + max(0, ours - base - 4 MiB) / base.
-fn excess(ours_kib: f64, base_kib: f64) -> f64 {
-    1.0 + (ours_kib - base_kib - FREE_KIB).max(0.0) / base_kib
-}
-
-/// A manager's figures over those of the baseline, on one program.
-#[derive(Default)]
-pub struct Over {
-    pub cpu: Option<Interval>,
-    excess: Option<f64>,
-    peak: Option<f64>,
-    mean: Option<f64>,
-}
-
-/// A manager on a program.
-pub fn over(measured: &Measured, program: &str, manager: &str) -> Over {
-    let figures = measured.row(program, manager).map(|row| &row.figures);
-    let ratio = |metric| figures.and_then(|figures| figures.get(&metric)?.ratio);
-    let kib = |manager: &str| measured.median(program, manager, Metric::PeakRss);
-    Over {
-        cpu: ratio(Metric::Cpu),
-        excess: kib(manager).zip(kib(&measured.experiment.baseline)).map(|(ours, base)| excess(ours, base)),
-        peak: measured.over(manager, kib),
-        // The watched run of a manager that failed ended early.
-        mean: kib(manager).and(measured.over(manager, |manager| measured.mean_kib(program, manager))),
-    }
-}
-
-/// A manager over the programs of a group.
-pub struct Summary {
-    pub manager: String,
-    programs: u32,
-    pub cpu: Option<Interval>,
-    pub excess: Option<f64>,
-    pub peak: Option<Interval>,
-    mean: Option<f64>,
-    /// The most expensive in CPU, and in excess memory.
-    worst_cpu: Option<(String, f64)>,
-    worst_excess: Option<(String, f64)>,
-}
-
-impl Summary {
-    fn of_all(group: &Measured) -> Vec<Summary> {
-        group.managers().into_iter().filter_map(|manager| Summary::of(group, manager)).collect()
-    }
-
-    fn of(group: &Measured, manager: &str) -> Option<Summary> {
-        let overall = group.comparison.overall.iter().find(|row| row.stack == manager)?;
-        let all: Vec<(&str, Over)> =
-            group.programs().map(|program| (program, over(group, program, manager))).collect();
-        let mean = |figure: fn(&Over) -> Option<f64>| {
-            geometric_mean(all.iter().filter_map(|(_, over)| figure(over)))
-        };
-        let worst = |figure: fn(&Over) -> Option<f64>| {
-            let found = all.iter().filter_map(|(name, over)| Some((name.to_string(), figure(over)?)));
-            found.max_by(|a, b| a.1.total_cmp(&b.1))
-        };
-        Some(Summary {
-            manager: manager.into(),
-            programs: overall.programs,
-            cpu: overall.cpu,
-            excess: mean(|over| over.excess),
-            peak: overall.peak_rss,
-            mean: mean(|over| over.mean),
-            worst_cpu: worst(|over| over.cpu.map(|cpu| cpu.ratio)),
-            worst_excess: worst(|over| over.excess),
-        })
-    }
-}
-
 fn ratio(value: Option<f64>) -> String {
     value.map_or(DASH.into(), format::ratio)
 }
@@ -152,8 +81,8 @@ fn sentence(summaries: &[(&str, Vec<Summary>); 2]) -> String {
             format::ratio(*worst)
         ))
     };
-    let said: Vec<String> = summaries.iter().filter_map(collect).collect();
-    format!("**Ignoring frees is not free.** `tithe-collect` takes {}.", said.join(", and "))
+    let parts: Vec<String> = summaries.iter().filter_map(collect).collect();
+    format!("**Ignoring frees is not free.** `tithe-collect` takes {}.", parts.join(", and "))
 }
 
 fn means(summaries: &[(&str, Vec<Summary>); 2]) -> String {
@@ -213,16 +142,4 @@ fn programs(measured: &Measured) -> String {
         found.map_or(DASH.into(), |found| format!("{:.0} / {:.2}", found.count, found.pause_max_s * 1e3))
     });
     cpu + &memory + &collections
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_four_mebibytes_are_free() {
-        assert_eq!(excess(3000.0 + 4096.0, 3000.0), 1.0);
-        assert_eq!(excess(1000.0, 3000.0), 1.0);
-        assert_eq!(excess(3000.0 + 4096.0 + 1500.0, 3000.0), 1.5);
-    }
 }

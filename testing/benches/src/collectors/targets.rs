@@ -1,9 +1,7 @@
 //! What Tithe's modes have to reach, and how far each figure is from it.
 
-use heaptoll_experiment::comparison::Metric;
-
 use super::measured::Measured;
-use super::table::{Summary, over};
+use super::summary::{Over, Summary, over};
 use crate::table;
 
 /// The mode that ignores every free.
@@ -64,9 +62,9 @@ pub fn table(nine: &[Summary], measured: &Measured) -> String {
 
 /// Where [`COLLECT`] does not take less than another collector, in CPU, and in peak memory where much is live.
 fn against(measured: &Measured, theirs: &str) -> String {
-    let lost = |programs: &[&str], metric: Metric| {
+    let lost = |programs: &[&str], figure: fn(&Over) -> Option<f64>| {
         let over = |program: &&str| {
-            let [ours, theirs] = [COLLECT, theirs].map(|manager| measured.median(program, manager, metric));
+            let [ours, theirs] = [COLLECT, theirs].map(|manager| figure(&over(measured, program, manager)));
             Some((program.to_string(), ours? / theirs?))
         };
         let all: Vec<(String, f64)> = programs.iter().filter_map(over).collect();
@@ -94,14 +92,18 @@ fn against(measured: &Measured, theirs: &str) -> String {
     let large: Vec<&str> = all.iter().filter(much_is_live).copied().collect();
     format!(
         "{COLLECT} against {theirs}, each at its default. CPU: {}. Peak RSS where 8 MiB or more are live: {}.",
-        lost(&all, Metric::Cpu),
-        lost(&large, Metric::PeakRss)
+        lost(&all, |over| over.cpu.map(|cpu| cpu.ratio)),
+        lost(&large, |over| over.peak)
     )
 }
 
 /// `pass`, or by how much it is missed.
 fn verdict(value: f64, limit: f64) -> String {
-    if value <= limit { "pass".into() } else { format!("miss by {:.1} %", (value / limit - 1.0) * 100.0) }
+    match (value / limit - 1.0) * 100.0 {
+        missed if missed <= 0.0 => "pass".into(),
+        missed if missed < 0.05 => "miss by less than 0.1 %".into(),
+        missed => format!("miss by {missed:.1} %"),
+    }
 }
 
 #[cfg(test)]
@@ -111,6 +113,7 @@ mod tests {
     #[test]
     fn a_target_is_missed_by_a_share_of_its_limit() {
         assert_eq!(verdict(1.2, 1.0), "miss by 20.0 %");
+        assert_eq!(verdict(1.0003, 1.0), "miss by less than 0.1 %");
         assert_eq!(verdict(1.0, 1.0), "pass");
     }
 }

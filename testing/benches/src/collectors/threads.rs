@@ -8,7 +8,7 @@ use super::measured::{Measured, Plan, Source};
 use crate::Error;
 use crate::table::table;
 
-/// One thread and two doing the same work in all, and a pair of which one allocates and the other frees.
+/// One thread and two doing the same work in all, and a pair: one allocates and the other frees.
 const ONE: &str = "larson:1-thread";
 const TWO: &str = "larson";
 const EXCHANGE: &str = "exchange";
