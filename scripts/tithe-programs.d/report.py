@@ -134,7 +134,7 @@ def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
         "# Programs under Tithe",
         "",
         "`scripts/tithe-programs` writes this page. Every program runs under glibc and under Tithe's three modes. Exit status,",
-        "standard output and standard error must equal glibc's.",
+        "standard output and standard error must equal glibc's. [Why the dearest are dear](collectors.md#other-programs).",
         "",
         f"**{good} of {len(rows)} programs do the same in every mode** "
         f"({', '.join(f'`{mode.name}` {sum(not row.differences[mode] for row in rows)}' for mode in modes)}).",

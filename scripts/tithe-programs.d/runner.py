@@ -100,7 +100,7 @@ class Runner:
             (user + system) / 1e6,
             wall / 1e9,
             rss,
-            int(last[11]),
+            int(last[12]),
             self.digest(names[0], case.normalise),
             self.digest(names[1], case.normalise),
             normal(names[1], case.normalise)[-4000:],

@@ -408,3 +408,34 @@ pub struct MemoryTrack {
     #[serde(default)]
     pub anonymous_peak_kib: u64,
 }
+
+impl MemoryTrack {
+    /// Resident KiB as a mean over time, on straight lines between the samples; none of a run too short for two.
+    pub fn mean_kib(&self) -> Option<f64> {
+        let span = self.samples.last()?.0 - self.samples.first()?.0;
+        let area =
+            |pair: &[(f64, u64)]| (pair[1].0 - pair[0].0) * (pair[0].1 as f64 + pair[1].1 as f64) / 2.0;
+        (span > 0.0).then(|| self.samples.windows(2).map(area).sum::<f64>() / span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_of_memory_counts_how_long_it_was_resident() {
+        let track = |samples: &[(f64, u64)]| MemoryTrack {
+            program: "p".into(),
+            stack: "s".into(),
+            repetition: 0,
+            samples: samples.into(),
+            vm_hwm_kib: 0,
+            anonymous_peak_kib: 0,
+        };
+        // A second at 100 KiB, and three on the way from there to 300.
+        assert_eq!(track(&[(1.0, 100), (2.0, 100), (5.0, 300)]).mean_kib(), Some(175.0));
+        assert_eq!(track(&[(1.0, 100)]).mean_kib(), None);
+        assert_eq!(track(&[]).mean_kib(), None);
+    }
+}

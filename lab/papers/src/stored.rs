@@ -27,7 +27,10 @@ enum Why {
 }
 
 /// The file's text; a name that ends in `.xz` is decompressed.
-fn text(path: &Path) -> io::Result<String> {
+///
+/// # Errors
+/// The file cannot be read, or is cut.
+pub fn text(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut text = String::new();
     match path.extension().is_some_and(|ending| ending == "xz") {

@@ -1,12 +1,13 @@
-//! Collectors compared with allocators and with each other. Interleaved runs of the catalog's programs, geometric means,
-//! curves of CPU over memory, threads, GCBench, and the speed of marking; each compared with Tithe's target.
+//! Collectors compared with allocators and with each other, next to Tithe's targets: `docs/results/collectors.md`. Each
+//! section but those of marking and of the ledger is a view of what `heaptoll run --json` wrote.
 
 mod curve;
 mod document;
-mod envelope;
-mod gcbench;
+mod frontier;
+mod ledger;
 mod marking;
-mod measure;
+mod measured;
+mod summary;
 mod table;
 mod targets;
 mod threads;
@@ -20,12 +21,12 @@ use crate::Error;
 pub enum Command {
     /// CPU and memory of programs over glibc's, and the targets of Tithe's modes
     Table(table::Options),
-    /// CPU against memory over heap sizes, ours and Boehm's: a page of charts and a verdict a program
+    /// CPU against memory over heap sizes, ours and Boehm's: means, and a verdict a program
     Curve(curve::Options),
+    /// Where the CPU of each program goes, by samples of perf
+    Ledger(ledger::Options),
     /// Throughput of one thread and of two
     Threads(threads::Options),
-    /// GCBench linked with Tithe and with libgc, at equal heap sizes
-    Gcbench(gcbench::Options),
     /// How fast live small objects are marked: Tithe and the sweep layer over other managers
     Marking(marking::Options),
 }
@@ -38,8 +39,39 @@ pub fn run(command: &Command) -> Result<bool, Error> {
     match command {
         Command::Table(options) => table::run(options),
         Command::Curve(options) => curve::run(options),
-        Command::Gcbench(options) => gcbench::run(options),
+        Command::Ledger(options) => ledger::run(options),
         Command::Marking(options) => marking::run(options),
         Command::Threads(options) => threads::run(options),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::document::replaced;
+    use super::measured::Measured;
+    use super::{curve, table};
+
+    /// Runs that are not stored leave their sections as they are.
+    #[test]
+    fn the_page_has_what_the_stored_runs_give() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        let stored = |name: &str| {
+            let file = results.join("published").join(name);
+            file.exists().then(|| Measured::read(&file).expect("a stored run"))
+        };
+        let mut sections: Vec<(&str, String)> = vec![];
+        sections.extend(stored("collectors.json.xz").iter().flat_map(table::sections));
+        sections.extend(stored("collectors-heaps.json.xz").map(|heaps| ("curve", curve::section(&heaps))));
+        let file = results.join("collectors.md");
+        let page = std::fs::read_to_string(&file).expect("the page");
+        let expected =
+            sections.iter().fold(page.clone(), |page, (section, text)| replaced(&page, section, text));
+        if std::env::var_os("WRITE_DOCS").is_some() {
+            std::fs::write(&file, &expected).expect("the page");
+        } else {
+            assert!(page == expected, "the page is not what the stored runs give; WRITE_DOCS=1 writes it");
+        }
     }
 }

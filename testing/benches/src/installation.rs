@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use heaptoll_catalog::{Catalog, Prepared, Program, Size};
-use heaptoll_experiment::experiment::{Experiment, Protocol};
+use heaptoll_experiment::experiment::{Experiment, Machine, Protocol};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::runner::{Progress, RunContext};
 use heaptoll_preflight::inspect_manager;
+use heaptoll_report::format::date;
 
 use crate::{Error, Stack};
 
@@ -50,6 +51,14 @@ impl Installation {
             Some(reason) => Err(Error::Missing { program: name.into(), reason }),
             None => Ok(program.prepare(size, &folders)?),
         }
+    }
+
+    /// The programs of a set of the catalog.
+    ///
+    /// # Errors
+    /// There is no such set.
+    pub fn set(&self, name: &str) -> Result<Vec<String>, Error> {
+        Ok(self.catalog.set(name)?.programs.clone())
     }
 
     fn folders(&self) -> heaptoll_catalog::Places {
@@ -133,9 +142,17 @@ pub fn scratch() -> Result<tempfile::TempDir, Error> {
     made.map_err(Error::system("no temporary folder; is TMPDIR writable, and not full?"))
 }
 
-/// The machine, in a line.
+/// This machine, in a line.
 pub fn machine_line() -> String {
-    let machine = machine::read();
+    line(&machine::read())
+}
+
+/// The day, a machine and its load then, in a line.
+pub fn dated_line(unix_s: f64, machine: &Machine) -> String {
+    format!("{}, {}, load {:.1}", date(unix_s), line(machine), machine.load[0])
+}
+
+fn line(machine: &Machine) -> String {
     format!(
         "{}, {} cores, Linux {}, {}, glibc {}",
         machine.cpu, machine.cores, machine.kernel, machine.distribution, machine.libc

@@ -1,4 +1,4 @@
-//! Peaks of resident memory by three ways, which should agree.
+//! Peaks of resident memory by three ways, which should agree, and its mean over time.
 
 use heaptoll_experiment::comparison::{Metric, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
@@ -22,6 +22,7 @@ pub(super) fn table(experiment: &Experiment, program: &ProgramTable) -> Option<T
         .figure("watched run, VmHWM MiB", |track| mib(track.vm_hwm_kib))
         .figure("watched run, highest sample of all processes MiB", |track| {
             track.samples.iter().map(|sample| sample.1).max().map(mib)
-        });
+        })
+        .figure("watched run, mean over time MiB", |track| track.mean_kib().map(format::mib_from_kib));
     (!tracks.is_empty()).then(|| table.wide())
 }

@@ -1,225 +1,156 @@
-//! A collector is a curve and not a point: CPU against memory over heap sizes, ours and Boehm's, both with every free
+//! A collector is a curve and not a point: CPU against memory over heap sizes, ours and Boehm's, all with every free
 //! ignored.
 
-use std::path::PathBuf;
+use heaptoll_experiment::comparison::{Costs, HeapCurve, HeapPoint, ProgramHeaps};
+use heaptoll_report::format;
+use heaptoll_statistics::geometric_mean;
 
-use heaptoll_report::document::{Axis, Chart, Document, Form, Section, Series, Table};
-use heaptoll_report::{format, html};
-use serde::Serialize;
-
-use super::document::{Outputs, make_folder};
-use super::envelope::{Cost, MatchedPoint, hold, verdict};
-use super::measure::{Effort, ProgramFigures, machine_line};
-use super::table::PROGRAMS;
-use crate::installation::Installation;
+use super::document::Outputs;
+use super::frontier::{Cost, MatchedPoint, hold, verdict};
+use super::measured::{Measured, Plan, Source};
+use super::targets::{COLLECT, LIBGC};
+use crate::Error;
 use crate::table::table;
-use crate::{Error, Stack};
 
-const OURS: &str = "tithe-collect";
-const THEIRS: &str = "bdw-nofree";
+const PLAN: Plan = Plan {
+    set: Some("twenty"),
+    words: "-p ghostscript --heaps=1.25,1.5,2,3,4 --size demo -n 10 --pairing lockstep --seed 20261130 \
+            -m tithe-collect -m bdw-nofree -m bdw-nofree,incremental=on",
+};
+const DASH: &str = "–";
 
 /// The command line of `curve`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// A program of the catalog; several times for several [default: the nine of the table of peers]
-    #[arg(short, long = "program", value_name = "PROGRAM")]
-    programs: Vec<String>,
-    /// Headrooms of tithe-collect (TITHE_HEADROOM), percent of live bytes
-    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [15u32, 30, 60, 100, 200, 400])]
-    headroom: Vec<u32>,
-    /// Divisors of bdw-nofree (GC_FREE_SPACE_DIVISOR): the larger, the smaller its heap
-    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1u32, 2, 3, 4, 6, 8])]
-    divisor: Vec<u32>,
-    /// Page of charts to write
-    #[arg(long, value_name = "FILE", default_value = "out/collectors.html")]
-    html: PathBuf,
     #[command(flatten)]
-    effort: Effort,
+    source: Source,
     #[command(flatten)]
     outputs: Outputs,
 }
 
-/// A program's curves.
-#[derive(Debug, Clone, Serialize)]
-struct ProgramCurves {
-    program: String,
-    glibc: Vec<Cost>,
-    ours: Vec<Cost>,
-    theirs: Vec<Cost>,
-    held: Vec<MatchedPoint>,
-    verdict: String,
-    not_well: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Figures {
-    machine: String,
-    size: String,
-    repetitions: u32,
-    programs: Vec<ProgramCurves>,
-}
-
-/// Runs it. False when a program failed at some setting.
+/// Runs it. False when a program failed at some heap size in which it completed before.
 ///
 /// # Errors
-/// Nothing could be measured, or the files cannot be written.
+/// Nothing could be measured, no heap was fixed, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let (installation, effort) = (Installation::find()?, &options.effort);
-    let stacks = stacks(&installation, options)?;
-    let names: Vec<&str> = match options.programs.is_empty() {
-        true => PROGRAMS.to_vec(),
-        false => options.programs.iter().map(String::as_str).collect(),
-    };
-    let mut figures = Figures {
-        machine: machine_line(),
-        size: effort.size.clone(),
-        repetitions: effort.repetitions,
-        programs: vec![],
-    };
-    for name in names {
-        let measured = effort.measure(&installation, &effort.program(&installation, name)?, &stacks)?;
-        figures.programs.push(curves_of(&measured));
-        options.outputs.keep("curve", &markdown(&figures), &figures)?;
-        let page = html::document::render(&page(&figures))?;
-        make_folder(&options.html)?;
-        std::fs::write(&options.html, page).map_err(Error::file("write", &options.html))?;
+    let measured = options.source.measured(&PLAN)?;
+    if measured.comparison.heaps.programs.is_empty() {
+        return Err(Error::failed("curve", "no heap was fixed; make the run with `heaptoll run --heaps`"));
     }
-    options.outputs.write("curve", &markdown(&figures), &figures)?;
-    Ok(figures.programs.iter().all(|program| program.not_well.is_empty()))
+    options.outputs.write("curve", &section(&measured))?;
+    Ok(measured.not_well().is_empty())
 }
 
-/// glibc, then each setting of the two collectors under a name of its own.
-fn stacks(installation: &Installation, options: &Options) -> Result<Vec<Stack>, Error> {
-    let mut stacks = vec![installation.stack("glibc")?];
-    let (ours, theirs) = (installation.stack(OURS)?, installation.stack(THEIRS)?);
-    for percent in &options.headroom {
-        stacks.push(with(&ours, "TITHE_HEADROOM", percent, &format!("headroom {percent} %")));
-    }
-    for divisor in &options.divisor {
-        stacks.push(with(&theirs, "GC_FREE_SPACE_DIVISOR", divisor, &format!("divisor {divisor}")));
-    }
-    Ok(stacks)
-}
-
-fn with(stack: &Stack, variable: &str, value: &u32, setting: &str) -> Stack {
-    let mut stack = stack.clone();
-    stack.name = format!("{}, {setting}", stack.name);
-    stack.environment.push((variable.into(), value.to_string()));
-    stack
-}
-
-fn curves_of(measured: &ProgramFigures) -> ProgramCurves {
-    let costs = |prefix: &str| -> Vec<Cost> {
-        let of = measured.managers.iter().filter_map(|one| {
-            let setting = one.manager.strip_prefix(prefix)?.trim_start_matches(", ").to_owned();
-            Some(Cost { setting, memory_mib: one.rss_kib? / 1024.0, cpu_s: one.cpu_s? })
-        });
-        of.collect()
-    };
-    let (ours, theirs) = (costs(OURS), costs(THEIRS));
-    let held = hold(&ours, &theirs);
-    ProgramCurves {
-        program: measured.program.clone(),
-        verdict: verdict(&held, OURS, THEIRS),
-        glibc: costs("glibc"),
-        ours,
-        theirs,
-        held,
-        not_well: measured
-            .managers
+/// The section of the page: means at each heap size, and a verdict a program.
+pub fn section(measured: &Measured) -> String {
+    let heaps = &measured.comparison.heaps;
+    let mut text = format!("{}\n\n", measured.heading());
+    let points = heaps.overall.iter().flat_map(|curve| curve.heaps.iter().map(move |heap| (curve, heap)));
+    let rows = points.map(|(curve, heap)| mean(measured, curve, heap));
+    let headings = ["means over programs", "heap", "programs", "CPU", "peak RSS", "mean RSS"];
+    text.push_str(&table(&headings, 1, rows).markdown());
+    for theirs in LIBGC {
+        let held: Vec<(&str, Vec<MatchedPoint>)> = heaps
+            .programs
             .iter()
-            .filter(|one| !one.marks.is_empty())
-            .map(|one| format!("{}: {}", one.manager, one.marks.join(", ")))
-            .collect(),
+            .filter_map(|one| Some((one.program.as_str(), held(one, theirs)?)))
+            .collect();
+        if held.is_empty() {
+            continue;
+        }
+        let below = held.iter().filter(|(_, points)| points.iter().all(MatchedPoint::is_below)).count();
+        let rows =
+            held.iter().map(|(program, points)| vec![(*program).into(), verdict(points, COLLECT, theirs)]);
+        text.push_str(&format!(
+            "\n**Against {theirs}**\n\n{}",
+            table(&["program", "verdict"], 2, rows).markdown()
+        ));
+        text.push_str(&format!(
+            "\n{COLLECT} lies below {theirs} at all heap sizes of {below} of {} programs.\n",
+            held.len()
+        ));
     }
+    text + &measured.outputs()
 }
 
-fn markdown(figures: &Figures) -> String {
-    let mut text = format!(
-        "{}. Size `{}`, {} interleaved repetitions; medians of CPU seconds less start-up, and of peak RSS. The points are \
-         in the JSON file and on the page of charts.\n\n",
-        figures.machine, figures.size, figures.repetitions
-    );
-    let rows: Vec<Vec<String>> = figures
-        .programs
-        .iter()
-        .map(|one| {
-            let mut verdict = one.verdict.clone();
-            for mark in &one.not_well {
-                verdict.push_str(&format!("; not well: {mark}"));
-            }
-            vec![one.program.clone(), verdict]
-        })
-        .collect();
-    text.push_str(&table(&["program", "verdict"], 2, rows).markdown());
-    let all = figures.programs.iter().filter(|one| one.held.iter().all(MatchedPoint::is_below)).count();
-    text.push_str(&format!(
-        "\n{OURS} lies below on all heap sizes of {all} of {} programs.\n",
-        figures.programs.len()
-    ));
-    text
+/// The means of a collector in one heap size.
+fn mean(measured: &Measured, curve: &HeapCurve, heap: &HeapPoint) -> Vec<String> {
+    let interval = |value| Option::map_or(value, DASH.into(), |value| format::interval(&value));
+    let stack = &heap.costs.stack;
+    let means = measured
+        .programs()
+        .filter_map(|program| measured.over(stack, |stack| measured.mean_kib(program, stack)));
+    vec![
+        curve.collector.clone(),
+        format!("{}x", heap.factor),
+        heap.programs.to_string(),
+        interval(heap.costs.cpu),
+        interval(heap.costs.peak_rss),
+        geometric_mean(means).map_or(DASH.into(), format::ratio),
+    ]
 }
 
-fn page(figures: &Figures) -> Document {
-    let notes = [
-        "Every free is ignored under both collectors; glibc, which frees, is the single point.".to_owned(),
-        "Each point is a heap size: medians of CPU seconds less start-up, and of peak resident memory."
-            .to_owned(),
-        format!(
-            "At each heap size of {THEIRS}, {OURS} is read at the same memory, on the line between its settings."
-        ),
-    ];
-    let front = Section { text: notes.into(), ..Section::default() };
-    Document {
-        title: "Collectors: CPU against memory".into(),
-        sections: std::iter::once(front).chain(figures.programs.iter().map(section)).collect(),
-        facts: vec![
-            ("Machine".into(), figures.machine.clone()),
-            (
-                "Plan".into(),
-                format!("size {}, {} interleaved repetitions", figures.size, figures.repetitions),
-            ),
-        ],
-        command: format!(
-            "heaptoll-bench collectors curve --size {} -n {}",
-            figures.size, figures.repetitions
-        ),
-        palette: ["glibc", OURS, THEIRS].map(String::from).into(),
-        ..Document::default()
-    }
-}
-
-/// The curves of one program, and their points in a table.
-fn section(one: &ProgramCurves) -> Section {
-    let curves = [("glibc", &one.glibc), (OURS, &one.ours), (THEIRS, &one.theirs)];
-    let curves = curves.map(|(name, costs)| {
-        let mut costs = costs.clone();
-        costs.sort_by(|a, b| a.memory_mib.total_cmp(&b.memory_mib));
-        (name, costs)
-    });
-    let series = curves.iter().map(|(name, costs)| Series {
-        name: (*name).into(),
-        points: costs.iter().map(|cost| (cost.memory_mib, cost.cpu_s)).collect(),
-        labels: costs
-            .iter()
-            .map(|cost| format!("{}\n{:.4} MiB, {:.4} s", cost.setting, cost.memory_mib, cost.cpu_s))
-            .collect(),
-        ..Series::default()
-    });
-    let all = || curves.iter().flat_map(|(_, costs)| costs);
-    let chart = Chart {
-        title: "CPU against memory".into(),
-        caption: "Lower and further left is cheaper.".into(),
-        form: Form::Joined,
-        x: Axis::spread("peak RSS, MiB", all().map(|cost| cost.memory_mib)),
-        y: Axis::spread("CPU, s", all().map(|cost| cost.cpu_s)),
-        series: series.collect(),
+/// Ours at each heap size of another collector, on one program; none where the other was not measured.
+fn held(program: &ProgramHeaps, theirs: &str) -> Option<Vec<MatchedPoint>> {
+    let curve = |name: &str| {
+        let found = program.curves.iter().find(|curve| curve.collector == name)?;
+        let fixed = found.heaps.iter().filter(|heap| heap.fits);
+        let fixed = fixed.filter_map(|heap| cost(format!("{}x", heap.factor), &heap.costs));
+        let own = program.points.iter().filter(|point| point.stack == name);
+        Some(fixed.chain(own.filter_map(|costs| cost("its own size".into(), costs))).collect::<Vec<Cost>>())
     };
-    let rows = curves.iter().flat_map(|(name, costs)| costs.iter().map(move |cost| (*name, cost)));
-    let table = Table::of(rows)
-        .text("manager", |(name, _)| *name)
-        .text("setting", |(_, cost)| cost.setting.clone())
-        .figure("peak RSS, MiB", |(_, cost)| format::significant(cost.memory_mib))
-        .figure("CPU, s", |(_, cost)| format::significant(cost.cpu_s));
-    Section::new(&one.program).state(format!("{}.", one.verdict)).with(chart).with(table.parts(""))
+    Some(hold(&curve(COLLECT)?, &curve(theirs)?)).filter(|points| !points.is_empty())
+}
+
+fn cost(setting: String, costs: &Costs) -> Option<Cost> {
+    Some(Cost { setting, memory_mib: costs.peak_rss_kib? / 1024.0, cpu: costs.cpu?.ratio })
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_statistics::Interval;
+
+    use super::*;
+
+    fn costs(stack: &str, mib: f64, ratio: f64) -> Costs {
+        let cpu = Interval { ratio, low: ratio, high: ratio, differs: true, pairs: 10 };
+        Costs { stack: stack.into(), cpu: Some(cpu), peak_rss_kib: Some(mib * 1024.0), ..Costs::default() }
+    }
+
+    fn curve(collector: &str, heaps: &[(f64, f64, f64)]) -> HeapCurve {
+        let heap = |&(factor, mib, cpu): &(f64, f64, f64)| HeapPoint {
+            factor,
+            fits: true,
+            costs: costs(collector, mib, cpu),
+            ..HeapPoint::default()
+        };
+        HeapCurve {
+            collector: collector.into(),
+            heaps: heaps.iter().map(heap).collect(),
+            ..HeapCurve::default()
+        }
+    }
+
+    #[test]
+    fn ours_is_read_at_the_memory_of_each_of_their_heaps_and_at_their_own() {
+        let mut program = ProgramHeaps {
+            curves: vec![
+                curve(COLLECT, &[(1.25, 10.0, 3.0), (2.0, 20.0, 2.0)]),
+                curve(LIBGC[0], &[(1.25, 15.0, 2.6), (2.0, 20.0, 1.9)]),
+            ],
+            points: vec![costs(COLLECT, 40.0, 1.0), costs(LIBGC[0], 30.0, 1.6), costs("glibc", 9.0, 1.0)],
+            ..ProgramHeaps::default()
+        };
+        let found = held(&program, LIBGC[0]).expect("both are there");
+        let read: Vec<(&str, Option<f64>)> =
+            found.iter().map(|point| (point.setting.as_str(), point.ours)).collect();
+        assert_eq!(read, [("1.25x", Some(2.5)), ("2x", Some(2.0)), ("its own size", Some(1.5))]);
+        // A heap in which it does not complete each time is no point.
+        program.curves[1].heaps[0].fits = false;
+        assert_eq!(held(&program, LIBGC[0]).map(|points| points.len()), Some(2));
+        assert!(held(&program, LIBGC[1]).is_none());
+        program.curves[1].heaps.clear();
+        program.points.clear();
+        assert!(held(&program, LIBGC[0]).is_none(), "what has no point is nowhere above");
+    }
 }

@@ -1,71 +1,39 @@
-//! The outputs of the figures: a section of a Markdown document between two marks, which the next measurement replaces,
-//! and a JSON file.
+//! A section of a Markdown document between two marks, which the next measurement replaces.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-use serde::Serialize;
 
 use crate::Error;
 
 /// Where to write.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Outputs {
-    /// Markdown document whose generated section is replaced [default: none; the section goes to standard output]
+    /// Markdown document whose generated sections are replaced [default: none; they go to standard output]
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// JSON file for the figures
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
 }
 
 impl Outputs {
-    /// Writes a section and its figures; the section to standard output where no document was named.
+    /// Writes a section; to standard output where no document was named.
     ///
     /// # Errors
-    /// A file cannot be read or written.
-    pub fn write(&self, section: &str, markdown: &str, figures: &impl Serialize) -> Result<(), Error> {
-        self.keep(section, markdown, figures)?;
-        if self.markdown.is_some() {
-            return Ok(());
-        }
-        let written = writeln!(std::io::stdout(), "{markdown}");
-        written.map_err(Error::file("write", Path::new("standard output")))
-    }
-
-    /// As [`Outputs::write`], but only into files: what there is so far.
-    ///
-    /// # Errors
-    /// A file cannot be read or written.
-    pub fn keep(&self, section: &str, markdown: &str, figures: &impl Serialize) -> Result<(), Error> {
-        if let Some(path) = &self.json {
-            let text = serde_json::to_string_pretty(figures)?;
-            make_folder(path)?;
-            std::fs::write(path, text + "\n").map_err(Error::file("write", path))?;
-        }
-        let Some(path) = &self.markdown else { return Ok(()) };
+    /// The document cannot be read or written.
+    pub fn write(&self, section: &str, text: &str) -> Result<(), Error> {
+        let Some(path) = &self.markdown else {
+            let written = writeln!(std::io::stdout(), "{text}");
+            return written.map_err(Error::file("write", Path::new("standard output")));
+        };
         let before = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(Error::file("read", path)(error)),
         };
-        std::fs::write(path, replaced(&before, section, markdown)).map_err(Error::file("write", path))
-    }
-}
-
-/// Makes the folder that a file is to be in.
-///
-/// # Errors
-/// The system's reason.
-pub fn make_folder(path: &Path) -> Result<(), Error> {
-    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        Some(folder) => std::fs::create_dir_all(folder).map_err(Error::file("make", folder)),
-        None => Ok(()),
+        std::fs::write(path, replaced(&before, section, text)).map_err(Error::file("write", path))
     }
 }
 
 /// The document with the section put in, in place of the old one or at the end.
-fn replaced(document: &str, section: &str, markdown: &str) -> String {
+pub fn replaced(document: &str, section: &str, markdown: &str) -> String {
     let (begin, end) =
         (format!("<!-- generated: {section} -->"), format!("<!-- end of generated: {section} -->"));
     let new = format!("{begin}\n{}\n{end}", markdown.trim_end());

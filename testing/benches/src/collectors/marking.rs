@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use heaptoll_experiment::machine;
 use heaptoll_statistics::{geometric_mean, median};
-use serde::Serialize;
 
 use super::document::Outputs;
-use super::measure::machine_line;
-use crate::installation::{Installation, scratch};
+use crate::installation::{Installation, dated_line, scratch};
 use crate::table::table;
 use crate::{Error, Stack, compile};
 
@@ -42,7 +42,7 @@ pub struct Options {
 }
 
 /// A collection as the program reported it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Collection {
     objects: f64,
     bytes: f64,
@@ -53,7 +53,7 @@ struct Collection {
 }
 
 /// A stack and an order of the objects.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 struct Speed {
     stack: String,
     order: String,
@@ -67,7 +67,7 @@ struct Speed {
     tithe_over: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Figures {
     machine: String,
     live_mib: u32,
@@ -107,9 +107,10 @@ pub fn run(options: &Options) -> Result<bool, Error> {
         speeds
             .extend(stacks.iter().zip(&found).map(|(stack, own)| speed(&stack.name, order, own, &found[0])));
     }
-    let machine = machine_line();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+    let machine = dated_line(now, &machine::read());
     let figures = Figures { machine, live_mib: options.live, rounds: options.rounds, speeds };
-    options.outputs.write("marking", &markdown(&figures), &figures)?;
+    options.outputs.write("marking", &markdown(&figures))?;
     Ok(figures.speeds.iter().all(|one| one.mb_s >= TARGET_MB_S && one.tithe_over >= 1.0))
 }
 
@@ -230,7 +231,7 @@ mod tests {
             live: 1,
             collections: 1,
             managers: vec![],
-            outputs: Outputs { markdown: None, json: None },
+            outputs: Outputs { markdown: None },
         };
         let error = collections(&program, &stack, &options, "ordered").expect_err("glibc does not collect");
         assert!(error.to_string().contains("no collector here takes requests"), "{error}");
