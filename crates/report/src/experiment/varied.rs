@@ -57,7 +57,12 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
     let over = "the manager without it";
     let drawn = charts(
         program.unwrap_or("geometric mean over programs"),
-        &Places { axis: setting, labels: values.into_values().cloned().collect(), base: None },
+        &Places {
+            axis: setting,
+            labels: values.into_values().cloned().collect(),
+            positions: vec![],
+            base: None,
+        },
         &[("CPU", over), ("Peak memory", over)],
         &managers,
         &|figure, manager, place| {
