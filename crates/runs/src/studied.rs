@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use heaptoll_experiment::compare::judge_outputs;
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Protocol};
 use heaptoll_experiment::manager::Manager;
-use heaptoll_experiment::observation::{Outcome, Phase};
+use heaptoll_experiment::observation::Phase;
 use heaptoll_experiment::runner::Ending;
 use heaptoll_report::document::{Document, Section};
 use heaptoll_report::format::{self, NONE, date, plural, shell_command};
@@ -183,11 +183,9 @@ pub fn carry_out(
     let beginning = Beginning {
         programs: request.workload.resolve(context)?,
         managers: stacks,
-        chooses_baseline: false,
         blocks: blocks(stacks, subject),
-        together: &[],
-        derived: None,
         protocol: request.protocol.clone(),
+        ..Beginning::default()
     };
     let mut experiment = beginning::describe(beginning, context)?;
     if experiment.stacks.is_empty() {
@@ -275,11 +273,8 @@ impl StudyOutcome {
     }
 
     fn failed(&self) -> impl Iterator<Item = &heaptoll_experiment::observation::Observation> {
-        self.experiment
-            .observations
-            .iter()
-            .filter(|row| row.phase != Phase::Startup && !row.outcome.is_ok())
-            .filter(|row| row.outcome != Outcome::Interrupted)
+        let rows = self.experiment.observations.iter();
+        rows.filter(|row| row.phase != Phase::Startup && row.outcome.is_failure())
     }
 
     /// Machine, plan and file, for the end of a document.
@@ -329,7 +324,7 @@ impl StudyOutcome {
                 .to_owned(),
         ];
         for program in &self.experiment.programs {
-            let of_it = self.experiment.stacks.iter().filter(|stack| stack.program == program.name);
+            let of_it = self.experiment.stacks_of(&program.name);
             let mut apart: Vec<String> = of_it.filter_map(|stack| stack.apart.clone()).collect();
             apart.dedup();
             all.extend(apart.into_iter().map(|why| format!("{}: not all in lockstep: {why}", program.name)));

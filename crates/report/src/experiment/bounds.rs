@@ -3,7 +3,7 @@
 use heaptoll_experiment::comparison::{Comparison, ProgramBounds};
 use heaptoll_statistics::Interval;
 
-use super::bound_text::{self, Bound};
+use super::bound_text;
 use super::parts::Extras;
 use crate::document::{Cell, Item, Part, Table, Tone};
 use crate::format::NONE;
@@ -26,16 +26,13 @@ pub(super) fn part(comparison: &Comparison, program: &str, extras: Extras) -> Op
 }
 
 fn table(found: &ProgramBounds) -> Table {
-    // These baselines were not chosen: no side of 1 is the better one.
-    let cell = |bound: &Bound| match bound {
-        Bound::Of(interval) => Cell::ratio(Some(interval), "").toned(Tone::Same),
-        Bound::Words(words) => Cell::text(*words).toned(Tone::Dim),
-    };
-    Table::of(bound_text::lines(found))
-        .text("lower bound of overhead", |line| line.stack)
-        .figure("time", |line| cell(&line.wall))
-        .figure("CPU", |line| cell(&line.cpu))
-        .text("subtracted", |line| line.taken.clone())
+    // The smallest bound in time first.
+    let order = found.wall.as_ref().or(found.cpu.as_ref());
+    Table::of(order.into_iter().flat_map(|order| &order.rows).map(|row| row.stack.as_str()))
+        .text("lower bound of overhead", |stack| *stack)
+        .figure("time", |stack| bound_text::cell(&found.wall, stack))
+        .figure("CPU", |stack| bound_text::cell(&found.cpu, stack))
+        .text("subtracted", |stack| bound_text::taken(found, stack))
         .note(bound_text::sentence(found))
         .notes(found.notes.iter().cloned())
         .wide()

@@ -19,7 +19,7 @@ pub(super) fn part(comparison: &Comparison, table: &ExactTable) -> Part {
         .text("exact counts", |row| name(&row.stack, &comparison.baseline))
         .notes(exact_text::disagreements(table))
         .notes(table.notes.iter().cloned())
-        .when(exact_text::has_rows(table), |shown| {
+        .when(!table.rows.is_empty(), |shown| {
             shown
                 .figure("instructions", |row| cell(Some(&row.instructions)))
                 .each(

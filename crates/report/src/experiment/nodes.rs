@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_experiment::comparison::{Metric, NodeRatio, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
+use heaptoll_units::first_few;
 
 use crate::document::{Cell, Item, Part, Table};
 use crate::format::{self, NONE, TOO_FEW, and_list, plural};
@@ -86,16 +87,8 @@ pub(super) fn measured_by(experiment: &Experiment) -> Option<String> {
 /// Which shards are not there.
 pub(super) fn lacking(experiment: &Experiment, missing: &[u32]) -> String {
     let of = experiment.settings.shards.first().map_or(0, |shard| shard.of);
-    let mut numbers: Vec<String> = missing.iter().take(NAMED).map(u32::to_string).collect();
-    if missing.len() > NAMED {
-        numbers.push(format!("{} more", missing.len() - NAMED));
-    }
-    format!(
-        "incomplete: {} of {} missing: {}",
-        missing.len(),
-        plural(of as usize, "shard"),
-        and_list(&numbers)
-    )
+    let numbers = first_few(missing.iter().map(u32::to_string), NAMED);
+    format!("incomplete: {} of {} missing: {numbers}", missing.len(), plural(of as usize, "shard"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! A [`Document`] in the terminal: its sentences and tables. Charts are for the page; the tables hold their figures.
 
-use super::style::{Style, Tone};
+use super::style::Style;
 use super::table;
-use crate::document::{Document, Item, Part, Section, tally};
+use crate::document::{Document, Item, Part, Section, Tone, tally};
 use crate::format::and_list;
 
 /// The option of parts that the page alone unfolds.
@@ -12,13 +12,13 @@ const PAGE: &str = "--html";
 pub fn render_document(document: &Document, style: &Style) -> String {
     let mut out = String::new();
     if !document.title.is_empty() {
-        out += &style.paragraph("", &document.title, Tone::Bold);
+        out += &style.paragraph("", &document.title, Tone::Strong);
     }
     if !document.subtitle.is_empty() {
-        out += &style.paragraph("", &document.subtitle, Tone::Plain);
+        out += &style.paragraph("", &document.subtitle, Tone::Same);
     }
     for warning in &document.warnings {
-        out += &style.paragraph("!", warning, Tone::Bad);
+        out += &style.paragraph("!", warning, Tone::More);
     }
     for section in document.sections.iter().filter(|section| is_shown(section)) {
         if !out.is_empty() {
@@ -77,10 +77,10 @@ fn render_section(section: &Section, style: &Style) -> String {
 fn headed(title: &str, text: &[String], style: &Style) -> String {
     let mut out = String::new();
     if !title.is_empty() {
-        out += &style.paragraph("", title, Tone::Bold);
+        out += &style.paragraph("", title, Tone::Strong);
     }
     for text in text {
-        out += &style.paragraph("", text, Tone::Plain);
+        out += &style.paragraph("", text, Tone::Same);
     }
     out
 }
@@ -91,9 +91,9 @@ fn render_items(items: &[Item], style: &Style, out: &mut String) {
     for item in items {
         let (drawn, is_apart) = match item {
             Item::Table(table) => (table::render(table, style), false),
-            Item::Tally(shares) => (style.paragraph("", &tally(shares), Tone::Bold), false),
+            Item::Tally(shares) => (style.paragraph("", &tally(shares), Tone::Strong), false),
             Item::Warnings(warnings) => {
-                warnings.iter().for_each(|warning| *out += &style.paragraph("!", warning, Tone::Bad));
+                warnings.iter().for_each(|warning| *out += &style.paragraph("!", warning, Tone::More));
                 continue;
             }
             Item::Part(part) if !part.folded => (render_part(part, style), true),
