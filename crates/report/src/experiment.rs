@@ -175,7 +175,7 @@ fn measured(experiment: &Experiment, comparison: &Comparison, extras: Extras) ->
     text.push(in_short(experiment, comparison));
     let mut reading = reading(experiment, comparison);
     reading.text.extend(machine::limits(experiment));
-    reading.folded = !extras.explain;
+    let reading = reading.folded(!extras.explain, "--explain");
     Section { title: "How it was measured".into(), text, items: vec![Item::Part(reading)] }
 }
 
@@ -197,12 +197,7 @@ fn reading(experiment: &Experiment, comparison: &Comparison) -> Part {
          every average."
             .to_owned(),
     ];
-    Part {
-        title: "How to read the tables".into(),
-        text: how.into(),
-        option: "--explain".into(),
-        ..Part::default()
-    }
+    Part::new("How to read the tables", None::<Item>).text(how.into())
 }
 
 /// The same in short.

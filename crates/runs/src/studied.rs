@@ -13,6 +13,7 @@ use heaptoll_experiment::runner::Ending;
 use heaptoll_report::document::{Document, Section};
 use heaptoll_report::format::{self, NONE, date, plural, shell_command};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval, student};
+use heaptoll_units::each_once;
 use schemars::{JsonSchema, Labelled};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -206,16 +207,9 @@ pub fn carry_out(
 
 /// The block of each stack: one for each subject, and one for all that have none.
 fn blocks(stacks: &[Manager], subject: &dyn Fn(&str) -> Option<String>) -> Vec<u32> {
-    let mut subjects: Vec<Option<String>> = Vec::new();
-    let block_of = |stack: &Manager| {
-        let own = subject(&stack.name);
-        let known = subjects.iter().position(|other| *other == own).unwrap_or_else(|| {
-            subjects.push(own);
-            subjects.len() - 1
-        });
-        u32::try_from(known).unwrap_or(u32::MAX)
-    };
-    stacks.iter().map(block_of).collect()
+    let own: Vec<Option<String>> = stacks.iter().map(|stack| subject(&stack.name)).collect();
+    let subjects = each_once(&own);
+    own.iter().map(|own| subjects.iter().take_while(|other| **other != own).count() as u32).collect()
 }
 
 /// Resumes a study's experiment where it was stopped.

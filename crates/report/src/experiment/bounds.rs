@@ -5,7 +5,7 @@ use heaptoll_statistics::Interval;
 
 use super::bound_text;
 use super::parts::Extras;
-use crate::document::{Cell, Item, Part, Table, Tone};
+use crate::document::{Cell, Part, Table, Tone};
 use crate::format::NONE;
 
 const OPTION: &str = "--bounds";
@@ -16,13 +16,7 @@ pub(super) fn part(comparison: &Comparison, program: &str, extras: Extras) -> Op
     if !bound_text::is_shown(found) {
         return None;
     }
-    Some(Part {
-        title: "Lower bounds of overhead".into(),
-        items: vec![Item::Table(table(found))],
-        folded: !extras.bounds,
-        option: OPTION.into(),
-        ..Part::default()
-    })
+    Some(Part::new("Lower bounds of overhead", [table(found)]).folded(!extras.bounds, OPTION))
 }
 
 fn table(found: &ProgramBounds) -> Table {
@@ -49,16 +43,8 @@ pub(super) fn overall(comparison: &Comparison, extras: Extras) -> Option<Part> {
         .figure("programs", |row| row.programs.to_string())
         .figure("time", |row| cell(&row.wall))
         .figure("CPU", |row| cell(&row.cpu));
-    Some(Part {
-        title: "overall: lower bounds of overhead, geometric means over programs".into(),
-        text: vec![
-            "The whole cost divided by the cheapest manager's cost after known costs of memory management \
-             are subtracted."
-                .into(),
-        ],
-        items: vec![Item::Table(table.wide())],
-        folded: !extras.bounds,
-        option: OPTION.into(),
-        ..Part::default()
-    })
+    let text = "The whole cost divided by the cheapest manager's cost after known costs of memory management are \
+                subtracted.";
+    let part = Part::new("overall: lower bounds of overhead, geometric means over programs", [table.wide()]);
+    Some(part.text(vec![text.into()]).folded(!extras.bounds, OPTION))
 }

@@ -4,7 +4,7 @@ use heaptoll_experiment::comparison::{Comparison, ExactRow, ExactTable};
 
 use super::exact_text::{self, cell};
 use super::parts::name;
-use crate::document::{Cell, Column, Item, Part, Table};
+use crate::document::{Cell, Column, Part, Table};
 use crate::format::NONE;
 
 /// The table, the sentences on what disagrees, and what was left out.
@@ -32,5 +32,5 @@ pub(super) fn part(comparison: &Comparison, table: &ExactTable) -> Part {
                 .figure("CPU ratio, measured", cpu)
                 .note(exact_text::sentence(table))
         });
-    Part { title: "Exact counts".into(), items: vec![Item::Table(shown.wide())], ..Part::default() }
+    Part::new("Exact counts", [shown.wide()])
 }

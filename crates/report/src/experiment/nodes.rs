@@ -6,7 +6,7 @@ use heaptoll_experiment::comparison::{Metric, NodeRatio, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_units::first_few;
 
-use crate::document::{Cell, Item, Part, Table};
+use crate::document::{Cell, Part, Table};
 use crate::format::{self, NONE, TOO_FEW, and_list, plural};
 
 /// With more nodes the table is unfolded on demand; those that disagree are named in any case.
@@ -44,12 +44,7 @@ pub(super) fn part(table: &ProgramTable) -> Option<Part> {
         .figure("memory ratio", |(.., memory)| own(*memory))
         .optional("vs other nodes", |(.., memory)| over(*memory))
         .note(note);
-    Some(Part {
-        title: "By node".into(),
-        items: vec![Item::Table(table.wide())],
-        folded: nodes.len() > FEW,
-        ..Part::default()
-    })
+    Some(Part::new("By node", [table.wide()]).folded(nodes.len() > FEW, ""))
 }
 
 /// A sentence on each ratio in which a node disagrees with the others.
@@ -94,6 +89,7 @@ pub(super) fn lacking(experiment: &Experiment, missing: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::Item;
     use crate::testing::{Shape, experiment};
     use heaptoll_experiment::shards::Shard;
     use heaptoll_statistics::Interval;

@@ -78,8 +78,7 @@ const ADVISED: u32 = 10;
 
 /// The notes that no table has space for.
 fn more_notes(text: Vec<String>) -> Item {
-    let option = "--explain".into();
-    Item::Part(Part { title: "More notes".into(), text, folded: true, option, ..Part::default() })
+    Part::new("More notes", None::<Item>).text(text).folded(true, "--explain").into()
 }
 
 /// How many repetitions would show more, where the table shows too little.

@@ -71,10 +71,6 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
         },
     );
     let title = if program.is_some() { "Over values of" } else { "overall: over values of" };
-    Some(Part {
-        title: format!("{title} {setting}"),
-        text: sentences(&curves),
-        items: drawn.into_iter().chain([Item::Table(table.wide())]).collect(),
-        ..Part::default()
-    })
+    let items = drawn.into_iter().chain([Item::Table(table.wide())]);
+    Some(Part::new(format!("{title} {setting}"), items).text(sentences(&curves)))
 }

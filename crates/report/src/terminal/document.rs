@@ -1,5 +1,7 @@
 //! A [`Document`] in the terminal: its sentences and tables. Charts are for the page; the tables hold their figures.
 
+use heaptoll_units::each_once;
+
 use super::style::Style;
 use super::table;
 use crate::document::{Document, Item, Part, Section, Tone, tally};
@@ -28,6 +30,7 @@ pub fn render_document(document: &Document, style: &Style) -> String {
     }
     let mut folded = Vec::new();
     document.sections.iter().for_each(|section| unfoldable(&section.items, &mut folded));
+    let folded = each_once(folded);
     if !folded.is_empty() {
         let text = format!("In the page (--html FILE), or here with the named option: {}", and_list(&folded));
         out += &style.paragraph("", &text, Tone::Dim);
@@ -49,20 +52,17 @@ fn is_shown(section: &Section) -> bool {
     }
 }
 
-/// Adds the folded parts that an option unfolds, each once.
+/// Adds the folded parts that an option unfolds.
 fn unfoldable(items: &[Item], found: &mut Vec<String>) {
     for item in items {
         let Item::Part(part) = item else { continue };
         if part.folded && !part.option.is_empty() {
             let title = part.title.split(',').next().unwrap_or_default();
             let title = title.split(": ").last().unwrap_or_default().to_lowercase();
-            let text = match part.option.as_str() {
+            found.push(match part.option.as_str() {
                 PAGE => title,
                 option => format!("{title} ({option})"),
-            };
-            if !found.contains(&text) {
-                found.push(text);
-            }
+            });
         }
         unfoldable(&part.items, found);
     }
