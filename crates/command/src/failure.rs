@@ -1,6 +1,7 @@
 //! Why an experiment ends early.
 
 use heaptoll_catalog::CatalogError;
+use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::extension::NeedsLaboratory;
 use heaptoll_experiment::launch::LaunchError;
 use heaptoll_experiment::manager::ManagerError;
@@ -48,4 +49,13 @@ pub enum Failure {
     /// Ctrl-C before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
+}
+
+impl Failure {
+    /// That nothing is left, with the reasons why each stack was refused.
+    pub fn nothing(what: &str, experiment: &Experiment) -> Failure {
+        let refused = experiment.refused.iter();
+        let reasons = refused.map(|(program, stack, why)| format!("\n  {stack} on {program}: {why}"));
+        Failure::NothingToCompare(format!("{what}:{}", reasons.collect::<String>()))
+    }
 }

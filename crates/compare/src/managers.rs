@@ -76,14 +76,7 @@ pub(crate) fn tried(manager: &Manager, context: &Context) -> Result<(bool, Strin
         command: command.map(String::from).into(),
         ..ProgramInfo::default()
     };
-    let limits = Limits {
-        whole: true,
-        longest: Duration::MAX,
-        expect_status: 0,
-        working_copy: false,
-        watch: false,
-        goes_on: false,
-    };
+    let limits = Limits { whole: true, longest: Duration::MAX, ..Limits::default() };
     Ok(match prove(manager, &manager.name, &small, context, limits)? {
         PreflightOutcome::Serves(stack, _) if stack.warnings.is_empty() => (true, "passes".into()),
         PreflightOutcome::Serves(stack, _) => (true, format!("passes; {}", stack.warnings.join("; "))),

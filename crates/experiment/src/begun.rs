@@ -14,13 +14,7 @@ impl Experiment {
             machine: machine::read(),
             baseline,
             programs,
-            stacks: vec![],
-            refused: vec![],
-            observations: vec![],
-            tracks: vec![],
-            exact_notes: vec![],
-            own_cost: None,
-            complete: false,
+            ..Experiment::default()
         }
     }
 }

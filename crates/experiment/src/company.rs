@@ -84,9 +84,7 @@ impl Both {
             .zip(&alone)
             .map(|(together, alone)| together.iter().zip(alone).map(|(t, a)| Some((*t)? - (*a)?)).collect())
             .collect();
-        let paired = |series: &[Vec<Option<f64>>]| {
-            heaptoll_statistics::paired(series, experiment.alpha(), experiment.settings.seed)
-        };
+        let paired = |series: &[_]| experiment.paired(series);
         Both { together: paired(&together), alone: paired(&alone), moved: paired(&moved) }
     }
 }

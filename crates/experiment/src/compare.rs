@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, Interval, median, over_programs};
+use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, Interval, median};
 
 use crate::company::{self, Company};
 use crate::comparison::{
@@ -49,10 +49,7 @@ pub fn judge_outputs(experiment: &mut Experiment) {
 /// program may print otherwise under the tracer, and that proves nothing against its measured runs.
 fn baseline_digests(experiment: &Experiment, program: &str) -> Vec<String> {
     let digests = |counts: fn(Phase) -> bool| {
-        let of_baseline = experiment
-            .observations
-            .iter()
-            .filter(|row| row.program == program && row.stack == experiment.baseline && counts(row.phase));
+        let of_baseline = experiment.rows(program, &experiment.baseline).filter(|row| counts(row.phase));
         let good = of_baseline.filter(|row| matches!(row.outcome, Outcome::Ok | Outcome::WrongOutput));
         let mut digests: Vec<String> = good.map(|row| row.output_digest.clone()).collect();
         digests.sort();
@@ -150,7 +147,7 @@ fn table(
             }
         }
     }
-    let intervals = heaptoll_statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
+    let intervals = experiment.paired(&series);
     let ratio = |index: usize, metric: Metric| -> Option<Interval> {
         members.iter().position(|member| *member == (index, metric)).and_then(|at| intervals[at])
     };
@@ -206,7 +203,7 @@ fn own_ratios(experiment: &Experiment, sides: &Sides, rounds: u32) -> Vec<BTreeM
             false => side.own_log_ratios(base, name, rounds),
         };
         let series: Vec<Vec<Option<f64>>> = sides.all.iter().map(of).collect();
-        let intervals = heaptoll_statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
+        let intervals = experiment.paired(&series);
         for (own, interval) in all.iter_mut().zip(intervals) {
             own.extend(interval.map(|interval| (name.to_owned(), interval)));
         }
@@ -218,12 +215,7 @@ fn own_ratios(experiment: &Experiment, sides: &Sides, rounds: u32) -> Vec<BTreeM
 fn disturbed(experiment: &Experiment, program: &str) -> Option<Disturbed> {
     let timed =
         experiment.observations.iter().filter(|row| row.program == program && row.phase == Phase::Timed);
-    let block = |row: &Observation| {
-        let mut stacks = experiment.stacks.iter();
-        stacks
-            .find(|stack| stack.program == program && stack.name == row.stack)
-            .map_or(0, |stack| stack.block)
-    };
+    let block = |row: &Observation| experiment.stack(program, &row.stack).map_or(0, |stack| stack.block);
     let spans = timed.filter_map(|row| Some(((row.repetition, block(row)), row.disturbance?)));
     let spans: Vec<Disturbance> = if experiment.is_in_lockstep(program) {
         spans.collect::<BTreeMap<(u32, u32), Disturbance>>().into_values().collect()
@@ -297,12 +289,8 @@ fn collections(rows: &[&Observation]) -> Option<CollectionFigures> {
 /// What went wrong, most frequent first, e.g. `3x killed by signal 11`.
 fn marks(experiment: &Experiment, program: &str, stack: &str) -> Vec<String> {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-    let bad = experiment
-        .observations
-        .iter()
-        .filter(|row| row.program == program && row.stack == stack && row.phase.is_measured())
-        .filter(|row| !row.outcome.is_ok() && row.outcome != Outcome::Interrupted);
-    for row in bad {
+    let rows = experiment.rows(program, stack);
+    for row in rows.filter(|row| row.phase.is_measured() && row.outcome.is_failure()) {
         *counts.entry(row.outcome.to_string()).or_default() += 1;
     }
     let mut sorted: Vec<(String, u32)> = counts.into_iter().collect();
@@ -337,37 +325,23 @@ fn overall(experiment: &Experiment, programs: &[ComparedProgram], repetitions: u
     if programs.len() < 2 {
         return Vec::new();
     }
-    let mut names: Vec<&str> = Vec::new();
-    for stack in &experiment.stacks {
-        if stack.name != experiment.baseline && !names.contains(&stack.name.as_str()) {
-            names.push(&stack.name);
-        }
-    }
-    let mut counts = Vec::new();
-    let mut series = Vec::new();
-    for name in &names {
-        for metric in 0..OVERALL.len() {
-            let ratios = |program: &'_ ComparedProgram| {
-                let of_stack = program.ratios.iter().find(|(stack, _)| stack == name)?;
-                Some(of_stack.1[metric].clone())
-            };
-            let ratios: Vec<Vec<Option<f64>>> = programs.iter().filter_map(ratios).collect();
-            let (count, mean) = over_programs(&ratios, repetitions);
-            counts.push(count);
-            series.push(mean);
-        }
-    }
-    let intervals = heaptoll_statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
-    let mut rows: Vec<OverallRow> = names
-        .iter()
-        .enumerate()
-        .map(|(index, name)| OverallRow {
-            stack: (*name).into(),
-            programs: counts[2 * index],
-            cpu: intervals[2 * index],
-            peak_rss: intervals[2 * index + 1],
-        })
-        .collect();
+    let mut names = experiment.stack_names();
+    names.retain(|name| *name != experiment.baseline);
+    let ratios = |(name, metric): (&str, usize)| {
+        let of = |program: &ComparedProgram| {
+            program.ratios.iter().find(|(stack, _)| stack == name).map(|(_, ratios)| ratios[metric].clone())
+        };
+        programs.iter().filter_map(of).collect()
+    };
+    let family = names.iter().flat_map(|name| (0..OVERALL.len()).map(|metric| (*name, metric)));
+    let means = experiment.means(family.map(ratios), repetitions);
+    let row = |(name, means): (&&str, &[(u32, Option<Interval>)])| OverallRow {
+        stack: (*name).into(),
+        programs: means[0].0,
+        cpu: means[0].1,
+        peak_rss: means[1].1,
+    };
+    let mut rows: Vec<OverallRow> = names.iter().zip(means.chunks(OVERALL.len())).map(row).collect();
     let key = |row: &OverallRow| row.cpu.map_or(f64::INFINITY, |interval| interval.ratio);
     rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
     rows

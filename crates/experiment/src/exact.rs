@@ -7,8 +7,9 @@ mod sentence;
 
 use crate::comparison::{CacheCounted, Counted, ExactRow, ExactTable, Metric, Row};
 use crate::experiment::Experiment;
-use crate::observation::{ExactFigures, GeometryMisses, LocalityFigures, Observation, Phase};
+use crate::observation::{ExactFigures, GeometryMisses, LocalityFigures, Phase};
 use crate::side::Startup;
+use heaptoll_units::groups;
 use sentence::{Axis, Part};
 
 /// A program's own instructions that differ by more than this share between managers are other work.
@@ -62,10 +63,9 @@ pub fn table(experiment: &Experiment, program: &str, startup: Startup, rows: &[R
 
 /// The last whole traced run, one with a simulated machine before one without.
 fn run<'a>(experiment: &'a Experiment, program: &str, stack: &'a str) -> Option<Run<'a>> {
-    let of_it = |row: &&Observation| {
-        row.phase == Phase::Traced && row.program == program && row.stack == stack && row.outcome.is_ok()
-    };
-    let runs = experiment.observations.iter().filter(of_it).filter_map(|row| {
+    let good =
+        experiment.rows(program, stack).filter(|row| row.phase == Phase::Traced && row.outcome.is_ok());
+    let runs = good.filter_map(|row| {
         let exact = row.exact.as_ref().filter(|exact| exact.whole)?;
         Some(Run { stack, exact, locality: row.locality.as_ref() })
     });
@@ -132,13 +132,7 @@ fn parts(run: Run, base: Run, faults: Option<(u64, u64)>) -> Vec<Part> {
 /// What was noted when the runs were made, and traced runs that are not good.
 fn notes(experiment: &Experiment, program: &str) -> Vec<String> {
     let made = experiment.exact_notes.iter().filter(|(of, ..)| of == program);
-    let mut by_text: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (_, stack, text) in made {
-        match by_text.iter_mut().find(|(other, _)| other == text) {
-            Some((_, stacks)) => stacks.push(stack),
-            None => by_text.push((text, vec![stack])),
-        }
-    }
+    let by_text = groups(made.map(|(_, stack, text)| (text.as_str(), stack.as_str())));
     let mut notes: Vec<String> = by_text
         .into_iter()
         .map(|(text, stacks)| match stacks.join(", ") {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use heaptoll_statistics::ALPHA;
+use heaptoll_statistics::{ALPHA, Interval, over_programs};
+use heaptoll_units::each_once;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -319,7 +320,7 @@ impl Protocol {
 }
 
 /// A whole experiment, as read back from its file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     /// Version of heaptoll that wrote it.
     pub heaptoll_version: String,
@@ -352,16 +353,57 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// The program of this name.
+    pub fn program(&self, name: &str) -> Option<&ProgramInfo> {
+        self.programs.iter().find(|program| program.name == name)
+    }
+
+    /// The stacks of a program.
+    pub fn stacks_of(&self, program: &str) -> impl Iterator<Item = &StackInfo> {
+        self.stacks.iter().filter(move |stack| stack.program == program)
+    }
+
+    /// The stack of this name on a program.
+    pub fn stack(&self, program: &str, stack: &str) -> Option<&StackInfo> {
+        self.stacks_of(program).find(|info| info.name == stack)
+    }
+
+    /// The names of its stacks, each once.
+    pub fn stack_names(&self) -> Vec<&str> {
+        each_once(self.stacks.iter().map(|stack| stack.name.as_str()))
+    }
+
+    /// The rows of a program under a stack.
+    pub fn rows(&self, program: &str, stack: &str) -> impl DoubleEndedIterator<Item = &Observation> + Clone {
+        self.observations.iter().filter(move |row| row.program == program && row.stack == stack)
+    }
+
+    /// Intervals of series of log ratios that are compared together.
+    pub fn paired(&self, series: &[Vec<Option<f64>>]) -> Vec<Option<Interval>> {
+        heaptoll_statistics::paired(series, self.alpha(), self.settings.seed)
+    }
+
+    /// Means over programs that are compared together, each of the series of its programs: how many they are, and the
+    /// interval over repetitions.
+    pub fn means(
+        &self,
+        each: impl IntoIterator<Item = Vec<Vec<Option<f64>>>>,
+        repetitions: u32,
+    ) -> Vec<(u32, Option<Interval>)> {
+        let means = each.into_iter().map(|programs| over_programs(&programs, repetitions));
+        let (counts, series): (Vec<u32>, Vec<_>) = means.unzip();
+        counts.into_iter().zip(self.paired(&series)).collect()
+    }
+
     /// Whether the program's stacks run in lockstep: where that was requested and the baseline can.
     pub fn is_in_lockstep(&self, program: &str) -> bool {
-        let baseline = |stack: &&StackInfo| stack.program == program && stack.name == self.baseline;
         self.settings.pairing == Pairing::Lockstep
-            && self.stacks.iter().find(baseline).is_some_and(|stack| stack.apart.is_none())
+            && self.stack(program, &self.baseline).is_some_and(|stack| stack.apart.is_none())
     }
 
     /// The programs whose stacks run at once in lockstep with those of this one, and it, in their order.
     pub fn at_once_with<'a>(&'a self, program: &'a str) -> Vec<&'a str> {
-        let block = self.programs.iter().find(|one| one.name == program).and_then(|one| one.block);
+        let block = self.program(program).and_then(|one| one.block);
         if block.is_none() || !self.is_in_lockstep(program) {
             return vec![program];
         }

@@ -161,12 +161,8 @@ fn bound(experiment: &Experiment, stack: &StackInfo) -> Option<f64> {
 
 /// A stack's runs, in lockstep and alone.
 fn timed_rows<'a>(experiment: &'a Experiment, stack: &StackInfo) -> Vec<&'a Observation> {
-    let of = |row: &&Observation| {
-        matches!(row.phase, Phase::Timed | Phase::Alone)
-            && row.program == stack.program
-            && row.stack == stack.name
-    };
-    experiment.observations.iter().filter(of).collect()
+    let rows = experiment.rows(&stack.program, &stack.name);
+    rows.filter(|row| matches!(row.phase, Phase::Timed | Phase::Alone)).collect()
 }
 
 /// What was refused, and what failed.

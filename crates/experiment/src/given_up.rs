@@ -15,12 +15,8 @@ pub(crate) fn never_ready(row: &Observation) -> bool {
 
 /// Whether a stack is not tried again on its program.
 pub fn given_up(experiment: &Experiment, program: &str, stack: &str) -> bool {
-    let rows = experiment.observations.iter().rev().filter(|row| {
-        row.program == program
-            && row.stack == stack
-            && row.phase.is_measured()
-            && row.outcome != Outcome::Interrupted
-    });
+    let rows = experiment.rows(program, stack).rev();
+    let rows = rows.filter(|row| row.phase.is_measured() && row.outcome != Outcome::Interrupted);
     if rows.clone().take(1).any(never_ready) {
         return true;
     }

@@ -26,7 +26,7 @@ fn of_program(
 ) -> Option<ProgramHeaps> {
     let mut found = ProgramHeaps { program: table.program.clone(), ..ProgramHeaps::default() };
     // In the order in which they were requested, and not in that of the table.
-    for stack in experiment.stacks.iter().filter(|stack| stack.program == table.program) {
+    for stack in experiment.stacks_of(&table.program) {
         let Some(row) = table.rows.iter().find(|row| row.stack == stack.name) else { continue };
         let costs = costs(comparison, &table.program, row);
         let Some(limit) = &stack.heap else {

@@ -12,7 +12,7 @@ use crate::comparison::{Attributed, BoundRow, Bounds, LowerBounds, Metric, Overa
 use crate::experiment::Experiment;
 use crate::observation::{Observation, Phase};
 use crate::side::{Side, Sides};
-use heaptoll_statistics::{FEWEST_PAIRS, median, over_programs};
+use heaptoll_statistics::{FEWEST_PAIRS, Interval, median};
 
 /// The costs that are bounded.
 pub const COSTS: [Metric; 2] = [Metric::Wall, Metric::Cpu];
@@ -119,7 +119,7 @@ impl Computed {
                 },
             )
             .collect();
-        let intervals = heaptoll_statistics::paired(&family, experiment.alpha(), experiment.settings.seed);
+        let intervals = experiment.paired(&family);
         let mut bounds = [0, 1].map(|cost| -> Option<Bounds> {
             let baseline = chosen[cost]?;
             let middle = |at: usize, figure: fn(Cost) -> Option<f64>| -> f64 {
@@ -172,17 +172,12 @@ struct Attributor {
 
 impl Attributor {
     fn of(experiment: &Experiment, program: &str, stack: &str) -> Attributor {
-        let rows = || {
-            experiment
-                .observations
-                .iter()
-                .filter(|row| row.program == program && row.stack == stack && row.outcome.is_ok())
-        };
+        let rows = || experiment.rows(program, stack).filter(|row| row.outcome.is_ok());
         let timed = || rows().filter(|row| row.phase == Phase::Timed);
         let collected = |row: &&Observation| {
             row.collections.is_some_and(|collections| collections.count > 0 && collections.pause_total_ns > 0)
         };
-        let server = experiment.programs.iter().any(|other| other.name == program && other.serve.is_some());
+        let server = experiment.program(program).is_some_and(|info| info.serve.is_some());
         let reports_collections = !server && timed().any(|row| collected(&row));
         let mut exact = rows().filter(|row| row.phase == Phase::Traced).filter_map(|row| row.exact.as_ref());
         let share = exact.rfind(|exact| exact.whole && !server).and_then(|exact| {
@@ -262,33 +257,22 @@ fn notes(attributors: &[Attributor]) -> Vec<String> {
 
 /// Geometric means over the programs on which a stack has enough bounds, with intervals over repetitions.
 fn overall(experiment: &Experiment, each: &[Computed], repetitions: u32) -> Vec<OverallBound> {
-    let mut names: Vec<&str> = Vec::new();
-    for stack in &experiment.stacks {
-        if !names.contains(&stack.name.as_str()) {
-            names.push(&stack.name);
-        }
-    }
-    let mut counts = Vec::new();
-    let mut family = Vec::new();
-    for name in &names {
-        for cost in 0..COSTS.len() {
-            let of_stack = |computed: &Computed| -> Option<Vec<Option<f64>>> {
-                computed.logs[cost].iter().find(|(stack, _)| stack == name).map(|(_, logs)| logs.clone())
-            };
-            let logs: Vec<Vec<Option<f64>>> = each.iter().filter_map(of_stack).collect();
-            let (count, mean) = over_programs(&logs, repetitions);
-            counts.push(count);
-            family.push(mean);
-        }
-    }
-    let intervals = heaptoll_statistics::paired(&family, experiment.alpha(), experiment.settings.seed);
-    let bound = |(number, name): (usize, &&str)| OverallBound {
-        stack: (*name).into(),
-        programs: counts[COSTS.len() * number],
-        wall: intervals[COSTS.len() * number],
-        cpu: intervals[COSTS.len() * number + 1],
+    let names = experiment.stack_names();
+    let logs = |(name, cost): (&str, usize)| {
+        let of_stack = |computed: &Computed| {
+            computed.logs[cost].iter().find(|(stack, _)| stack == name).map(|(_, logs)| logs.clone())
+        };
+        each.iter().filter_map(of_stack).collect()
     };
-    let mut rows: Vec<OverallBound> = names.iter().enumerate().map(bound).collect();
+    let family = names.iter().flat_map(|name| (0..COSTS.len()).map(|cost| (*name, cost)));
+    let means = experiment.means(family.map(logs), repetitions);
+    let bound = |(name, means): (&&str, &[(u32, Option<Interval>)])| OverallBound {
+        stack: (*name).into(),
+        programs: means[0].0,
+        wall: means[0].1,
+        cpu: means[1].1,
+    };
+    let mut rows: Vec<OverallBound> = names.iter().zip(means.chunks(COSTS.len())).map(bound).collect();
     rows.retain(|row| row.wall.is_some() || row.cpu.is_some());
     let key = |row: &OverallBound| row.wall.or(row.cpu).map_or(f64::INFINITY, |interval| interval.ratio);
     rows.sort_by(|a, b| key(a).total_cmp(&key(b)));

@@ -89,6 +89,11 @@ impl Outcome {
     pub fn is_ok(&self) -> bool {
         matches!(self, Outcome::Ok)
     }
+
+    /// Whether the run failed; of one that the user ended nothing is known.
+    pub fn is_failure(&self) -> bool {
+        !matches!(self, Outcome::Ok | Outcome::Interrupted)
+    }
 }
 
 impl std::fmt::Display for Outcome {

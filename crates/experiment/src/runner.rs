@@ -175,10 +175,7 @@ fn keep(
         experiment.tracks.push(track);
     }
     progress.ended(cell, Some(&row));
-    let failed = row.stack == experiment.baseline
-        && cell.phase != Phase::Startup
-        && !row.outcome.is_ok()
-        && row.outcome != Outcome::Interrupted;
+    let failed = row.stack == experiment.baseline && cell.phase != Phase::Startup && row.outcome.is_failure();
     let (program, stack) = (row.program.clone(), row.stack.clone());
     experiment.observations.push(row);
     // Of several programs the others go on.
@@ -297,8 +294,7 @@ fn since(phase: Phase) -> Option<Since> {
 
 /// What a cell runs.
 fn program_of<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a ProgramInfo> {
-    let name = &experiment.stacks[cell.stack].program;
-    experiment.programs.iter().find(|program| program.name == *name)
+    experiment.program(&experiment.stacks[cell.stack].program)
 }
 
 /// The rows of a block in lockstep, in the order of its cells.

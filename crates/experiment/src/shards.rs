@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use heaptoll_units::each_once;
+
 use crate::experiment::{Experiment, ProgramInfo};
 use crate::observation::{MemoryTrack, Observation, Phase};
 
@@ -85,13 +87,7 @@ impl Experiment {
     /// The classes of machines that it was measured on, in the order of the plan; none where it was measured in one
     /// place.
     pub fn classes(&self) -> Vec<&str> {
-        let mut classes: Vec<&str> = Vec::new();
-        for shard in &self.settings.shards {
-            if !classes.contains(&shard.part.class.as_str()) {
-                classes.push(&shard.part.class);
-            }
-        }
-        classes
+        each_once(self.settings.shards.iter().map(|shard| shard.part.class.as_str()))
     }
 
     /// The nodes that measured it, by name; none where it was measured in one place.

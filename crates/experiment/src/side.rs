@@ -55,21 +55,15 @@ pub struct Sides<'a> {
 }
 
 fn good<'a>(experiment: &'a Experiment, program: &str, stack: &str, phase: Phase) -> Rows<'a> {
-    experiment
-        .observations
-        .iter()
-        .filter(|row| {
-            row.program == program && row.stack == stack && row.phase == phase && row.outcome.is_ok()
-        })
-        .map(|row| (row.repetition, row))
-        .collect()
+    let good = experiment.rows(program, stack).filter(|row| row.phase == phase && row.outcome.is_ok());
+    good.map(|row| (row.repetition, row)).collect()
 }
 
 impl<'a> Sides<'a> {
     /// Gathers a program's rows and decides whether start-up can be taken out.
     pub fn of(experiment: &'a Experiment, program: &str) -> Sides<'a> {
-        let stacks = experiment.stacks.iter().filter(|stack| stack.program == program);
-        let mut all: Vec<Side> = stacks
+        let mut all: Vec<Side> = experiment
+            .stacks_of(program)
             .map(|stack| Side {
                 stack: &stack.name,
                 timed: good(

@@ -2,7 +2,7 @@
 //! places of the axis, compared within a program and in means over programs. An axis says how a stack names its subject
 //! and place, which places are compared with which, and by what figures.
 
-use heaptoll_statistics::{Interval, over_programs, paired};
+use heaptoll_statistics::{Interval, over_programs};
 
 use crate::experiment::Experiment;
 use crate::side::{Side, Sides};
@@ -203,7 +203,7 @@ fn compare<A: Axis>(
 
 fn intervals<A: Axis>(compared: &[Compared<A>], experiment: &Experiment) -> Vec<Intervals<A>> {
     let series: Vec<Vec<Option<f64>>> = compared.iter().flat_map(|one| one.series.clone()).collect();
-    let mut found = paired(&series, experiment.alpha(), experiment.settings.seed).into_iter();
+    let mut found = experiment.paired(&series).into_iter();
     compared.iter().map(|one| (one.key, found.by_ref().take(one.series.len()).collect())).collect()
 }
 

@@ -1,17 +1,12 @@
 //! Heaps that were fixed and turned out to be too small for the program: a result and no error.
 
 use crate::comparison::{ProgramTable, Row};
-use crate::experiment::{Experiment, StackInfo};
+use crate::experiment::Experiment;
 use crate::heap_limit::HeapLimit;
-use crate::observation::{Observation, Outcome};
+use crate::observation::Outcome;
 use crate::varied::Varied;
 
 impl Experiment {
-    /// The stack of this name on a program.
-    fn stack(&self, program: &str, stack: &str) -> Option<&StackInfo> {
-        self.stacks.iter().find(|info| info.program == program && info.name == stack)
-    }
-
     /// The heap that is fixed for a stack on a program, if one is.
     pub fn heap_limit(&self, program: &str, stack: &str) -> Option<&HeapLimit> {
         self.stack(program, stack)?.heap.as_ref()
@@ -26,10 +21,8 @@ impl Experiment {
     /// output is an error in any heap.
     pub fn does_not_fit(&self, program: &str, stack: &str) -> Option<&HeapLimit> {
         let limit = self.heap_limit(program, stack)?;
-        let of_it = |row: &&Observation| row.program == program && row.stack == stack;
-        let rows = self.observations.iter().filter(of_it).filter(|row| row.phase.is_measured());
         let mut failed = false;
-        for row in rows {
+        for row in self.rows(program, stack).filter(|row| row.phase.is_measured()) {
             match row.outcome {
                 Outcome::Exit(_) | Outcome::Signal(_) | Outcome::Timeout(_) => failed = true,
                 Outcome::Ok | Outcome::Interrupted => {}

@@ -81,7 +81,7 @@ pub fn notes(
         let measured = |row: &&Observation| matches!(row.phase, Phase::Timed | Phase::Alone);
         experiment.observations.iter().filter(|row| row.program == program).filter(measured)
     };
-    let info = experiment.programs.iter().find(|info| info.name == program);
+    let info = experiment.program(program);
     let server = info.is_some_and(|info| info.serve.is_some());
     let mut doubts = reported_notes(experiment, program);
     let expected = info.and_then(|info| info.expected_digest.as_ref());
@@ -158,9 +158,9 @@ pub fn apart(experiment: &Experiment, program: &str) -> Vec<String> {
     if experiment.settings.pairing != Pairing::Lockstep {
         return vec![];
     }
-    let stacks = || experiment.stacks.iter().filter(|stack| stack.program == program);
+    let stacks = || experiment.stacks_of(program);
     if !experiment.is_in_lockstep(program) {
-        let baseline = stacks().find(|stack| stack.name == experiment.baseline);
+        let baseline = experiment.stack(program, &experiment.baseline);
         let why = baseline.and_then(|stack| stack.apart.as_deref()).unwrap_or("the baseline did not run");
         return vec![format!("Runs one after the other, not in lockstep: {why}")];
     }
@@ -192,12 +192,9 @@ const FOUND: &str = "heaptoll: written after free: ";
 /// was too small.
 fn reported_notes(experiment: &Experiment, program: &str) -> Vec<String> {
     let mut notes = Vec::new();
-    for stack in experiment.stacks.iter().filter(|stack| stack.program == program).map(|stack| &stack.name) {
-        let runs: Vec<&Observation> = experiment
-            .observations
-            .iter()
-            .filter(|row| row.program == program && row.stack == *stack && row.phase.is_measured())
-            .collect();
+    for stack in experiment.stacks_of(program).map(|stack| &stack.name) {
+        let runs: Vec<&Observation> =
+            experiment.rows(program, stack).filter(|row| row.phase.is_measured()).collect();
         let most = |figure: fn(&Observation) -> Option<u64>| {
             let reported: Vec<u64> =
                 runs.iter().filter_map(|row| figure(row)).filter(|found| *found > 0).collect();
@@ -276,10 +273,8 @@ fn memory_check(experiment: &Experiment, program: &str) -> Option<String> {
         .iter()
         .filter(|track| track.program == program && track.vm_hwm_kib > 0)
         .filter_map(|track| {
-            let row = experiment.observations.iter().find(|row| {
-                row.program == program
-                    && row.stack == track.stack
-                    && row.repetition == track.repetition
+            let row = experiment.rows(program, &track.stack).find(|row| {
+                row.repetition == track.repetition
                     && row.outcome != Outcome::Interrupted
                     && row.phase == if row.serve.is_some() { Phase::Timed } else { Phase::Profile }
             })?;

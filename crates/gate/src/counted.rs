@@ -10,10 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use heaptoll_experiment::launch::Invocation;
-use heaptoll_experiment::observation::Outcome;
 use heaptoll_experiment::runner::environment_of;
 use heaptoll_instruction_counts::{Requested, Requests, SizeClass};
-use heaptoll_launcher::Ended;
 use heaptoll_reftrace::Owner;
 use heaptoll_reftrace_host::{
     FunctionCount, Image, ImageEnding, Options, Traced, TracedImage, Tracer, trace_with,
@@ -26,7 +24,7 @@ use super::metric::Metric;
 use super::subject::Subject;
 use heaptoll_command::context::Context;
 use heaptoll_runs::preparation::pairing;
-use heaptoll_runs::traced::{Cell, LIMIT_S, half_seen, remarks_of};
+use heaptoll_runs::traced::{Cell, LIMIT_S, half_seen, outcome_of, remarks_of};
 
 /// The addresses of the third run are off by these pages, no power of two.
 const SHIFT_PAGES: u32 = 1237;
@@ -168,7 +166,8 @@ fn one(
         },
     );
     let traced = traced.map_err(|error| error.to_string())?;
-    let outcome = outcome(&traced, subject, context);
+    let (ended, expect_status) = (traced.finished.ended, subject.protocol.expect_status);
+    let outcome = outcome_of(ended, expect_status, limit_s(subject), context.interrupt);
     let follow = followed.follow.clone();
     let cell = Cell { follow, ..Cell::alone(subject.program, stack.clone()) };
     let remarks = remarks_of(&cell, &traced, &outcome);
@@ -185,20 +184,6 @@ fn one(
 fn limit_s(subject: &Subject) -> f64 {
     let timeout_s = subject.protocol.timeout_s;
     timeout_s.max(LEAST_LIMIT_S + SLOWDOWN * subject.run_s).min(LIMIT_S.max(timeout_s))
-}
-
-fn outcome(traced: &Traced<Requests>, subject: &Subject, context: &Context) -> Outcome {
-    match traced.finished.ended {
-        _ if context.interrupt.is_set() => Outcome::Interrupted,
-        Ended::Exit(status) if status == subject.protocol.expect_status => Outcome::Ok,
-        Ended::Exit(status) => Outcome::Exit(status),
-        Ended::Signal(number) => Outcome::Signal(number),
-        Ended::Timeout => Outcome::Timeout(limit_s(subject)),
-        Ended::Cancelled => Outcome::Interrupted,
-        Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
-            Outcome::NotStarted(std::io::Error::from_raw_os_error(errno).to_string())
-        }
-    }
 }
 
 fn counts(traced: Traced<Requests>, remarks: Vec<String>, unseen: Option<String>) -> Counts {

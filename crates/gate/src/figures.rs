@@ -41,19 +41,20 @@ pub struct Refused {
 }
 
 /// The verdict on one program or on all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Every limit holds.
     Within,
     /// No limit is seen to be broken, and of one at least it could not be decided.
+    #[default]
     Undecided,
     /// A limit is broken, or the new build does not end as the base does.
     Broken,
 }
 
 /// One program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
     /// Its name.
     pub name: String,
@@ -188,7 +189,7 @@ pub struct SizeFigures {
 }
 
 /// How the outputs of both compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outputs {
     /// The same bytes.
@@ -198,5 +199,6 @@ pub enum Outputs {
     /// Runs of the base differ among each other.
     Vary,
     /// No run that could be compared.
+    #[default]
     Unknown,
 }

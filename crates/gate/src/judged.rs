@@ -41,17 +41,9 @@ impl Judged<'_> {
             name: self.name.to_owned(),
             base: self.base.clone(),
             new: self.new.clone(),
-            metrics: vec![],
-            sizes: vec![],
-            outputs: Outputs::Unknown,
-            unchanged: None,
             verdict: judge::verdict(&[], failure.as_ref()),
             failure,
-            notes: vec![],
-            functions: None,
-            library: None,
-            function_stacks: None,
-            sites: None,
+            ..Program::default()
         }
     }
 

@@ -76,8 +76,7 @@ impl Measured {
 
     /// How often, and how, runs of a build failed: failed runs, all runs, the first failure.
     pub fn failures(&self, stack: &'static str) -> Option<(usize, usize, &Outcome)> {
-        let bad =
-            || self.rows(stack).filter(|row| !row.outcome.is_ok() && row.outcome != Outcome::Interrupted);
+        let bad = || self.rows(stack).filter(|row| row.outcome.is_failure());
         let first = bad().next()?;
         Some((bad().count(), self.rows(stack).count(), &first.outcome))
     }

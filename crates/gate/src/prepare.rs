@@ -1,14 +1,12 @@
 //! The beginning of one program's gate: both builds are run once and watched, and described as an experiment of two
 //! stacks, `base` and `new`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, OwnCommand, Pairing, ProgramInfo, Protocol, StackInfo};
 use heaptoll_experiment::extension::require_for;
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::runner::PINNED;
 use heaptoll_experiment::{lockstep, words};
 use heaptoll_preflight::{Observed, Refusal, Request as Preflight, Watch, killed_by, observe};
 
@@ -17,7 +15,7 @@ use super::side::BuiltSide;
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_runs::preparation::pairing;
-use heaptoll_runs::preparation::preflights::{Limits, PreflightOutcome, prove};
+use heaptoll_runs::preparation::preflights::{Limits, PreflightOutcome, own_environment, prove};
 use heaptoll_runs::preparation::proof_run::ProofRun;
 
 /// The stack of the base.
@@ -127,13 +125,6 @@ fn program(sides: &Sides, context: &Context) -> Result<ProgramInfo, Failure> {
     })
 }
 
-/// The environment of a watched run: heaptoll's own with what is pinned.
-fn environment() -> Vec<(OsString, OsString)> {
-    let unset = PINNED.iter().filter(|(name, _)| std::env::var_os(name).is_none());
-    let own = std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD" && name != "LD_AUDIT");
-    own.chain(unset.map(|(name, value)| (name.into(), value.into()))).collect()
-}
-
 /// A side without a manager: nothing is preloaded.
 fn as_it_is(
     program: &ProgramInfo,
@@ -141,7 +132,7 @@ fn as_it_is(
     timeout: Duration,
     context: &Context,
 ) -> Result<Found, Failure> {
-    let mut environment = environment();
+    let mut environment = own_environment();
     if let Some(folder) = &side.folder {
         environment.retain(|(name, _)| name != "PWD");
         environment.push(("PWD".into(), folder.into()));

@@ -177,11 +177,8 @@ pub fn count(
 ) -> Result<Exact, Failure> {
     let missing = || Failure::Usage(format!("the plan has no program {program}"));
     let planned = gate.program(program).ok_or_else(missing)?;
-    let info = experiment.programs.iter().find(|info| info.name == program).ok_or_else(missing)?;
-    let stack = |name: &str| {
-        let mut stacks = experiment.stacks.iter();
-        stacks.find(|stack| stack.program == program && stack.name == name).ok_or_else(missing)
-    };
+    let info = experiment.program(program).ok_or_else(missing)?;
+    let stack = |name: &str| experiment.stack(program, name).ok_or_else(missing);
     let subject = Subject {
         program: info,
         stacks: [stack(BASE)?, stack(NEW)?],

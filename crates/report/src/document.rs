@@ -113,6 +113,12 @@ impl<R> From<Columns<R>> for Item {
     }
 }
 
+impl From<Part> for Item {
+    fn from(part: Part) -> Item {
+        Item::Part(part)
+    }
+}
+
 impl From<Chart> for Item {
     fn from(chart: Chart) -> Item {
         Item::Chart(chart)
@@ -137,6 +143,23 @@ pub struct Part {
     /// The option of the command that unfolds it, which the terminal names; `--html` where only the page does; empty for
     /// none.
     pub option: String,
+}
+
+impl Part {
+    /// One with a heading and contents.
+    pub fn new<T: Into<Item>>(title: impl Into<String>, items: impl IntoIterator<Item = T>) -> Part {
+        Part { title: title.into(), items: items.into_iter().map(Into::into).collect(), ..Part::default() }
+    }
+
+    /// The same with this text.
+    pub fn text(self, text: Vec<String>) -> Part {
+        Part { text, ..self }
+    }
+
+    /// The same, unfolded on demand where it `is_folded`, which this option changes; empty for none.
+    pub fn folded(self, is_folded: bool, option: &str) -> Part {
+        Part { folded: is_folded, option: option.into(), ..self }
+    }
 }
 
 /// One kind of what is counted.

@@ -31,6 +31,7 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::given_up::given_up;
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_statistics::ALPHA;
+use heaptoll_units::each_once;
 
 use crate::document::{Document, Item, Part, Section};
 use crate::format::{self, plural};
@@ -118,15 +119,10 @@ pub fn advised_repetitions(experiment: &Experiment, comparison: &Comparison) -> 
 
 /// The baseline, then the other stacks as they were requested, whatever program they ran. What a search tried is none.
 fn palette(experiment: &Experiment) -> Vec<String> {
-    let mut names = vec![experiment.baseline.clone()];
     let by_request = experiment.stacks.iter().map(|stack| &stack.name);
     let compared = experiment.observations.iter().filter(|row| row.phase != Phase::Search);
-    for name in by_request.chain(compared.map(|row| &row.stack)) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    names
+    let names = by_request.chain(compared.map(|row| &row.stack));
+    each_once(std::iter::once(&experiment.baseline).chain(names)).into_iter().cloned().collect()
 }
 
 fn title(experiment: &Experiment, comparison: &Comparison, palette: &[String]) -> String {
@@ -179,7 +175,7 @@ fn measured(experiment: &Experiment, comparison: &Comparison, extras: Extras) ->
     text.push(in_short(experiment, comparison));
     let mut reading = reading(experiment, comparison);
     reading.text.extend(machine::limits(experiment));
-    reading.folded = !extras.explain;
+    let reading = reading.folded(!extras.explain, "--explain");
     Section { title: "How it was measured".into(), text, items: vec![Item::Part(reading)] }
 }
 
@@ -201,12 +197,7 @@ fn reading(experiment: &Experiment, comparison: &Comparison) -> Part {
          every average."
             .to_owned(),
     ];
-    Part {
-        title: "How to read the tables".into(),
-        text: how.into(),
-        option: "--explain".into(),
-        ..Part::default()
-    }
+    Part::new("How to read the tables", None::<Item>).text(how.into())
 }
 
 /// The same in short.

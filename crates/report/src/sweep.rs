@@ -4,7 +4,7 @@ use heaptoll_experiment::comparison::Ratios;
 use heaptoll_statistics::{FEWEST_PAIRS, Interval};
 
 use crate::document::{Axis, Chart, Form, Item, Series};
-use crate::format::{TOO_FEW, and_list, claim};
+use crate::format::{TOO_FEW, and_list, claim, interval};
 
 /// What is compared with itself.
 pub const ITSELF: Interval = Interval { ratio: 1.0, low: 1.0, high: 1.0, differs: false, pairs: 0 };
@@ -18,6 +18,8 @@ pub struct Places<'a> {
     pub axis: &'a str,
     /// Each as it is written.
     pub labels: Vec<String>,
+    /// Where each stands, of amounts; without them every place is as far from the next one.
+    pub positions: Vec<f64>,
     /// Index of the one that all others are compared with, if it is one of them.
     pub base: Option<usize>,
 }
@@ -35,9 +37,12 @@ pub fn charts(
         let mut line = Series { name: subjects[subject].into(), ..Series::default() };
         for place in 0..places.labels.len() {
             let found = if Some(place) == places.base { Some(ITSELF) } else { of(figure, subject, place) };
-            let Some(Interval { ratio, low, high, .. }) = found else { continue };
-            line.points.push((place as f64, ratio));
-            line.band.extend((subjects.len() <= BANDED).then_some((low, high)));
+            let Some(found) = found else { continue };
+            let at = places.positions.get(place).copied().unwrap_or(place as f64);
+            line.points.push((at, found.ratio));
+            line.band.extend((subjects.len() <= BANDED).then_some((found.low, found.high)));
+            let ratio = if found == ITSELF { "1".into() } else { interval(&found) };
+            line.labels.push(format!("{}\n{ratio}", places.labels[place]));
         }
         line
     };
@@ -47,7 +52,10 @@ pub fn charts(
         let y = Axis::spread("ratio", values);
         let bands = if subjects.len() <= BANDED { "; the bands are their intervals" } else { "" };
         let form = Form::Lines;
-        let x = Axis { title: places.axis.into(), names: places.labels.clone(), ..Axis::default() };
+        let x = match places.positions.is_empty() {
+            true => Axis { names: places.labels.clone(), ..Axis::even(places.axis) },
+            false => Axis::spread(places.axis, places.positions.iter().copied()),
+        };
         let has_lines = series.iter().any(|line| line.points.len() > 1);
         let caption = format!("Ratios to {over}{bands}.");
         has_lines
@@ -104,6 +112,7 @@ mod tests {
         let places = |labels: &[&str]| Places {
             axis: "heap",
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            positions: vec![],
             base: Some(0),
         };
         let figures = [("CPU", "1x"), ("Peak memory", "1x")];
@@ -117,6 +126,12 @@ mod tests {
         assert_eq!((chart.title.as_str(), chart.series.len()), ("CPU: cfrac", 2));
         assert_eq!(chart.series[1].points, [(0.0, 1.0), (2.0, 2.0)], "nothing is known of 2x");
         assert_eq!(chart.series[1].band, [(1.0, 1.0), (0.5, 3.0)]);
+        assert_eq!(chart.series[1].labels, ["1x\n1", "3x\n2.00 (0.50–3.00)"]);
+        let apart = Places { positions: vec![1.0, 1.5, 4.0], ..places(&["1x", "1.5x", "4x"]) };
+        let drawn = charts("cfrac", &apart, &figures, &["a"], &of);
+        let [Item::Chart(chart)] = &drawn[..] else { panic!("{drawn:?}") };
+        assert_eq!(chart.series[0].points, [(1.0, 1.0), (4.0, 2.0)], "amounts keep their distances");
+        assert!(chart.x.names.is_empty());
         assert_eq!(charts("cfrac", &places(&["1x", "2x"]), &figures, &["a"], &of), []);
         let many = charts("cfrac", &places(&["1x", "2x", "3x"]), &figures, &["a"; BANDED + 1], &of);
         let [Item::Chart(chart)] = &many[..] else { panic!("{many:?}") };

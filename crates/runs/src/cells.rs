@@ -24,21 +24,16 @@ pub fn lacking(experiment: &Experiment) -> Vec<Cell> {
 /// shown that it cannot be stopped where `main` begins, as static programs cannot.
 fn starts(experiment: &Experiment) -> Vec<bool> {
     let starts = |stack: &StackInfo| {
-        experiment.programs.iter().any(|program| program.name == stack.program && program.serve.is_none())
-            && !experiment
-                .stacks
-                .iter()
-                .any(|other| other.program == stack.program && cannot_start(experiment, other))
+        experiment.program(&stack.program).is_some_and(|program| program.serve.is_none())
+            && !experiment.stacks_of(&stack.program).any(|other| cannot_start(experiment, other))
     };
     experiment.stacks.iter().map(starts).collect()
 }
 
 /// Whether a stack has start-up runs, and none that worked.
 fn cannot_start(experiment: &Experiment, stack: &StackInfo) -> bool {
-    let mut starts = experiment
-        .observations
-        .iter()
-        .filter(|row| row.phase == Phase::Startup && row.program == stack.program && row.stack == stack.name);
+    let rows = experiment.rows(&stack.program, &stack.name);
+    let mut starts = rows.filter(|row| row.phase == Phase::Startup);
     let made = starts.clone().any(|row| row.outcome != Outcome::Interrupted);
     made && !starts.any(|row| row.outcome.is_ok())
 }

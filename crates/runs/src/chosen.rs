@@ -47,11 +47,9 @@ impl Rows<'_> {
         around: &mut dyn Around,
     ) -> Result<Observation, Failure> {
         let is_it = |row: &&Observation| {
-            (row.phase, row.repetition) == (phase, repetition)
-                && (&row.program, &row.stack) == (&stack.program, &stack.name)
-                && row.outcome != Outcome::Interrupted
+            (row.phase, row.repetition) == (phase, repetition) && row.outcome != Outcome::Interrupted
         };
-        if let Some(row) = self.experiment.observations.iter().find(is_it) {
+        if let Some(row) = self.experiment.rows(&stack.program, &stack.name).find(is_it) {
             return Ok(row.clone());
         }
         if self.context.interrupt.is_set() {
@@ -81,8 +79,7 @@ impl Rows<'_> {
 
     /// What the preflight proved of a stack on a program, or why it was refused.
     pub fn proved(&self, program: &str, stack: &str) -> Result<StackInfo, String> {
-        let is_it = |one: &&StackInfo| one.program == program && one.name == stack;
-        self.experiment.stacks.iter().find(is_it).cloned().ok_or_else(|| {
+        self.experiment.stack(program, stack).cloned().ok_or_else(|| {
             let refused = self.experiment.refused.iter();
             let mut of_it = refused.filter(|(of, name, _)| of == program && name == stack);
             of_it.next().map_or_else(|| "it was not proved".into(), |(.., why)| why.clone())
@@ -94,8 +91,7 @@ impl Rows<'_> {
     /// # Errors
     /// The file cannot be written.
     pub fn add(&mut self, stack: &StackInfo) -> Result<(), Failure> {
-        let is_it = |one: &StackInfo| one.program == stack.program && one.name == stack.name;
-        if !self.experiment.stacks.iter().any(is_it) {
+        if self.experiment.stack(&stack.program, &stack.name).is_none() {
             self.experiment.stacks.push(stack.clone());
             self.store.describe(self.experiment)?;
         }
@@ -148,15 +144,8 @@ impl<R: Serialize + DeserializeOwned> Study<R> {
         request: &Request,
         context: &Context,
     ) -> Result<Study<R>, Failure> {
-        let beginning = Beginning {
-            programs,
-            managers,
-            chooses_baseline: false,
-            blocks: vec![],
-            together: &[],
-            derived: None,
-            protocol: request.protocol.clone(),
-        };
+        let protocol = request.protocol.clone();
+        let beginning = Beginning { programs, managers, protocol, ..Beginning::default() };
         let mut experiment = beginning::begun(&beginning)?;
         beginning::prove(&mut experiment, &beginning, context)?;
         let store = beginning::keep(&mut experiment, request.db.as_deref(), context)?;

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use heaptoll_experiment::compare::judge_outputs;
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Protocol};
 use heaptoll_experiment::manager::Manager;
-use heaptoll_experiment::observation::{Outcome, Phase};
+use heaptoll_experiment::observation::Phase;
 use heaptoll_experiment::runner::Ending;
 use heaptoll_report::document::{Document, Section};
 use heaptoll_report::format::{self, NONE, date, plural, shell_command};
 use heaptoll_statistics::{FEWEST_PAIRS, Interval, student};
+use heaptoll_units::each_once;
 use schemars::{JsonSchema, Labelled};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -183,11 +184,9 @@ pub fn carry_out(
     let beginning = Beginning {
         programs: request.workload.resolve(context)?,
         managers: stacks,
-        chooses_baseline: false,
         blocks: blocks(stacks, subject),
-        together: &[],
-        derived: None,
         protocol: request.protocol.clone(),
+        ..Beginning::default()
     };
     let mut experiment = beginning::describe(beginning, context)?;
     if experiment.stacks.is_empty() {
@@ -208,16 +207,9 @@ pub fn carry_out(
 
 /// The block of each stack: one for each subject, and one for all that have none.
 fn blocks(stacks: &[Manager], subject: &dyn Fn(&str) -> Option<String>) -> Vec<u32> {
-    let mut subjects: Vec<Option<String>> = Vec::new();
-    let block_of = |stack: &Manager| {
-        let own = subject(&stack.name);
-        let known = subjects.iter().position(|other| *other == own).unwrap_or_else(|| {
-            subjects.push(own);
-            subjects.len() - 1
-        });
-        u32::try_from(known).unwrap_or(u32::MAX)
-    };
-    stacks.iter().map(block_of).collect()
+    let own: Vec<Option<String>> = stacks.iter().map(|stack| subject(&stack.name)).collect();
+    let subjects = each_once(&own);
+    own.iter().map(|own| subjects.iter().take_while(|other| **other != own).count() as u32).collect()
 }
 
 /// Resumes a study's experiment where it was stopped.
@@ -275,11 +267,8 @@ impl StudyOutcome {
     }
 
     fn failed(&self) -> impl Iterator<Item = &heaptoll_experiment::observation::Observation> {
-        self.experiment
-            .observations
-            .iter()
-            .filter(|row| row.phase != Phase::Startup && !row.outcome.is_ok())
-            .filter(|row| row.outcome != Outcome::Interrupted)
+        let rows = self.experiment.observations.iter();
+        rows.filter(|row| row.phase != Phase::Startup && row.outcome.is_failure())
     }
 
     /// Machine, plan and file, for the end of a document.
@@ -329,7 +318,7 @@ impl StudyOutcome {
                 .to_owned(),
         ];
         for program in &self.experiment.programs {
-            let of_it = self.experiment.stacks.iter().filter(|stack| stack.program == program.name);
+            let of_it = self.experiment.stacks_of(&program.name);
             let mut apart: Vec<String> = of_it.filter_map(|stack| stack.apart.clone()).collect();
             apart.dedup();
             all.extend(apart.into_iter().map(|why| format!("{}: not all in lockstep: {why}", program.name)));

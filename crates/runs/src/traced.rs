@@ -29,4 +29,4 @@ pub use remarks::of as remarks_of;
 pub use scout::Scout;
 pub use scratch::make as scratch_folder;
 pub use seen::doubt as half_seen;
-pub use single::{Run, TracedRunner};
+pub use single::{Run, TracedRunner, outcome as outcome_of};

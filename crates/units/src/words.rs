@@ -33,6 +33,13 @@ pub fn and_list(names: &[String]) -> String {
     }
 }
 
+/// The first `most` names, joined for a sentence with the number of the others: `a, b and 3 more`.
+pub fn first_few(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let more = (more > 0).then(|| format!("{more} more"));
+    and_list(&names.take(most).chain(more).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +48,8 @@ mod tests {
     fn lists_and_counts_read_as_sentences() {
         assert_eq!(and_list(&["a".into(), "b".into(), "c".into()]), "a, b and c");
         assert_eq!((and_list(&[]), and_list(&["a".into()])), (String::new(), "a".into()));
+        let few = |most| first_few(["a", "b", "c"].map(String::from).into_iter(), most);
+        assert_eq!((few(2), few(3)), ("a, b and 1 more".into(), "a, b and c".into()));
         assert_eq!((plural(1, "program"), plural(3, "program")), ("1 program".into(), "3 programs".into()));
         assert_eq!(
             [1, 2, 3, 4, 11, 12, 22, 113].map(ordinal).join(" "),

@@ -141,7 +141,8 @@ impl<'a, A: Axis> Shown<'a, A> {
         let labels = self.places.iter().map(|place| place.1.clone()).collect();
         let base = self.places.iter().position(|place| place.0 == self.base.0);
         let titles: Vec<(&str, &str)> = self.drawn.iter().map(|(title, _)| (*title, self.base.1)).collect();
-        charts(what, &Places { axis: self.axis, labels, base }, &titles, lines, &|figure, line, place| {
+        let places = Places { axis: self.axis, labels, positions: vec![], base };
+        charts(what, &places, &titles, lines, &|figure, line, place| {
             of(line, self.places[place].0).and_then(self.drawn[figure].1)
         })
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_experiment::compare::{compare, judge_outputs};
-use heaptoll_experiment::experiment::{Experiment, StackInfo};
+use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::store::{Reader, Store};
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::experiment::{self, Extras};
@@ -117,8 +117,7 @@ fn add_traced(experiment: &mut Experiment, other: &Experiment, path: &Path) -> R
             continue;
         }
         for row in rows {
-            let here = |stack: &&StackInfo| stack.program == name && stack.name == row.stack;
-            if experiment.stacks.iter().any(|stack| here(&stack)) {
+            if experiment.stack(&name, &row.stack).is_some() {
                 experiment.observations.push(row.clone());
                 added += 1;
             }

@@ -101,12 +101,7 @@ pub(super) fn finalists(
     comparison: &Comparison,
     preference: Preference,
 ) -> Vec<Finalist> {
-    let mut names: Vec<String> = Vec::new();
-    for stack in &experiment.stacks {
-        if !names.contains(&stack.name) {
-            names.push(stack.name.clone());
-        }
-    }
+    let names: Vec<String> = experiment.stack_names().into_iter().map(str::to_owned).collect();
     let others: Vec<String> = names.iter().filter(|name| **name != experiment.baseline).cloned().collect();
     let intervals = servers::intervals(&others, experiment);
     let mut all: Vec<Finalist> =

@@ -214,7 +214,7 @@ impl<'a> Search<'a> {
 /// counted.
 pub fn timed_runs(experiment: &Experiment) -> u64 {
     let is_apart = |program: &str, stack: &str| {
-        let of_it = experiment.stacks.iter().find(|one| one.program == program && one.name == stack);
+        let of_it = experiment.stack(program, stack);
         of_it.is_some_and(|stack| !experiment.runs_in_lockstep(stack)) && experiment.is_in_lockstep(program)
     };
     let counts = |phase: Phase, program: &str, stack: &str| match phase {

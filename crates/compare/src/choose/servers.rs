@@ -70,9 +70,8 @@ pub(super) fn last_idle(row: &Observation) -> Option<f64> {
 
 /// Good timed rows of a stack on a program, by repetition.
 fn rows<'a>(experiment: &'a Experiment, program: &str, stack: &str) -> BTreeMap<u32, &'a Observation> {
-    let good = experiment.observations.iter().filter(|row| {
-        row.program == program && row.stack == stack && row.phase == Phase::Timed && row.outcome.is_ok()
-    });
+    let rows = experiment.rows(program, stack);
+    let good = rows.filter(|row| row.phase == Phase::Timed && row.outcome.is_ok());
     good.map(|row| (row.repetition, row)).collect()
 }
 

@@ -102,10 +102,9 @@ impl<'a> Checked<'a> {
             programs: self.programs.clone(),
             managers: &self.managers,
             chooses_baseline: self.request.baseline.is_none(),
-            blocks: vec![],
             together: &self.request.together,
-            derived: None,
             protocol: Protocol { named: Some(self.named.clone()), ..self.request.protocol.clone() },
+            ..Beginning::default()
         }
     }
 
@@ -240,12 +239,7 @@ fn nothing_left(experiment: &Experiment, only_baseline_requested: bool) -> Resul
     if others || (only_baseline_requested && !experiment.stacks.is_empty()) {
         return Ok(());
     }
-    let reasons: Vec<String> = experiment
-        .refused
-        .iter()
-        .map(|(program, stack, reason)| format!("  {stack} on {program}: {reason}"))
-        .collect();
-    Err(Failure::NothingToCompare(format!("no manager is left to compare:\n{}", reasons.join("\n"))))
+    Err(Failure::nothing("no manager is left to compare", experiment))
 }
 
 #[cfg(test)]

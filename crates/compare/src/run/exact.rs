@@ -123,23 +123,15 @@ fn all(
 
 /// The traced runs that are still to be made, each program's baseline first: of stacks with a good run to compare with.
 fn lacking(experiment: &Experiment) -> Vec<Cell> {
-    let of = |stack: &StackInfo| {
-        experiment
-            .observations
-            .iter()
-            .filter(move |row| row.program == stack.program && row.stack == stack.name)
-            .collect::<Vec<_>>()
-    };
     let lacks = |stack: &&StackInfo| {
-        let rows = of(stack);
-        rows.iter().any(|row| row.phase.is_measured() && row.outcome.is_ok())
-            && !rows.iter().any(|row| row.phase == Phase::Traced && row.outcome != Outcome::Interrupted)
+        let mut rows = experiment.rows(&stack.program, &stack.name);
+        rows.clone().any(|row| row.phase.is_measured() && row.outcome.is_ok())
+            && !rows.any(|row| row.phase == Phase::Traced && row.outcome != Outcome::Interrupted)
     };
     let mut cells = Vec::new();
     for program in experiment.programs.iter().filter(|program| program.serve.is_none()) {
-        let stacks = experiment.stacks.iter().filter(|stack| stack.program == program.name);
-        let mut of_it: Vec<Cell> =
-            stacks.filter(lacks).map(|stack| cell(program, stack, &experiment.baseline)).collect();
+        let stacks = experiment.stacks_of(&program.name).filter(lacks);
+        let mut of_it: Vec<Cell> = stacks.map(|stack| cell(program, stack, &experiment.baseline)).collect();
         of_it.sort_by_key(|cell| !cell.is_baseline);
         cells.extend(of_it);
     }
@@ -153,9 +145,9 @@ fn cell(program: &ProgramInfo, stack: &StackInfo, baseline: &str) -> Cell {
 }
 
 fn baseline_is_counted(experiment: &Experiment, program: &str) -> bool {
-    let of_it = |row: &&Observation| row.program == program && row.stack == experiment.baseline;
     let counts = |row: &Observation| row.outcome.is_ok() && row.exact.is_some_and(|exact| exact.whole);
-    experiment.observations.iter().filter(of_it).any(|row| row.phase == Phase::Traced && counts(row))
+    let mut rows = experiment.rows(program, &experiment.baseline);
+    rows.any(|row| row.phase == Phase::Traced && counts(row))
 }
 
 /// Replaces the notes of a cell.

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Protocol, StackInfo};
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
 use heaptoll_experiment::heap_limit::HeapLimit;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::store::Store;
@@ -70,13 +70,11 @@ pub fn search(
         search.managers.iter().map(|name| manager::find(&known, name)).collect::<Result<_, _>>()?;
     let heaps = Heaps { factors: &search.factors, known: &known, store: RefCell::new(store) };
     let beginning = Beginning {
-        programs: vec![],
         managers: &managers,
         chooses_baseline: search.chooses_baseline,
-        blocks: vec![],
         together: &search.together,
         derived: Some(&heaps),
-        protocol: Protocol::default(),
+        ..Beginning::default()
     };
     let proofs = beginning::prove(&mut experiment, &beginning, context)?;
     beginning::announce(&experiment, &proofs, context);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::compare::{compare, judge_outputs};
-use crate::observation::{ByOwner, Outcome};
+use crate::observation::{ByOwner, Observation, Outcome};
 use crate::testing::{experiment, row};
 
 fn counts(program: u64, allocator: u64) -> ByOwner {

@@ -1,52 +1,14 @@
 //! Lower bounds of overhead as text, the same in the terminal and on the page.
 
 use heaptoll_experiment::comparison::{BoundRow, Bounds, ProgramBounds};
-use heaptoll_statistics::Interval;
 
+use crate::document::{Cell, Tone};
 use crate::format;
-
-/// One stack's bounds.
-pub struct StackBounds<'a> {
-    /// Stack name.
-    pub stack: &'a str,
-    /// The bound in time, or what stands in for one.
-    pub wall: Bound,
-    /// The bound in CPU.
-    pub cpu: Bound,
-    /// What was taken out of its cost.
-    pub taken: String,
-}
-
-/// One cell.
-pub enum Bound {
-    /// A bound.
-    Of(Interval),
-    /// Words in its place.
-    Words(&'static str),
-}
 
 /// Whether there is anything to show: one run makes no bound, nor does one manager without known costs.
 pub fn is_shown(bounds: &ProgramBounds) -> bool {
     let has_bound = |bounds: &Bounds| bounds.rows.iter().any(|row| row.bound.is_some());
     [&bounds.wall, &bounds.cpu].into_iter().flatten().any(has_bound)
-}
-
-/// The lines, the smallest bound in time first.
-pub fn lines(bounds: &ProgramBounds) -> Vec<StackBounds<'_>> {
-    let order = bounds.wall.as_ref().or(bounds.cpu.as_ref());
-    order
-        .into_iter()
-        .flat_map(|order| &order.rows)
-        .map(|row| {
-            let [wall, cpu] = [&bounds.wall, &bounds.cpu].map(|bounds| find(bounds, &row.stack));
-            StackBounds {
-                stack: &row.stack,
-                wall: cell(&bounds.wall, &row.stack),
-                cpu: cell(&bounds.cpu, &row.stack),
-                taken: taken(wall, cpu),
-            }
-        })
-        .collect()
 }
 
 /// What the bounds are taken over, and how to read them.
@@ -86,18 +48,25 @@ fn find<'a>(bounds: &'a Option<Bounds>, stack: &str) -> Option<&'a BoundRow> {
     bounds.as_ref()?.rows.iter().find(|row| row.stack == stack)
 }
 
-fn cell(bounds: &Option<Bounds>, stack: &str) -> Bound {
-    match find(bounds, stack) {
-        Some(BoundRow { bound: Some(interval), .. }) => Bound::Of(*interval),
-        Some(row) if bounds.as_ref().is_some_and(|b| b.baseline == stack) && row.attributed_s == 0.0 => {
-            Bound::Words("baseline")
+/// A bound, or what stands in for one.
+pub fn cell(bounds: &Option<Bounds>, stack: &str) -> Cell {
+    let words = match find(bounds, stack) {
+        // These baselines were not chosen: no side of 1 is the better one.
+        Some(BoundRow { bound: Some(interval), .. }) => {
+            return Cell::ratio(Some(interval), "").toned(Tone::Same);
         }
-        Some(_) => Bound::Words(format::TOO_FEW),
-        None => Bound::Words(format::NONE),
-    }
+        Some(row) if bounds.as_ref().is_some_and(|b| b.baseline == stack) && row.attributed_s == 0.0 => {
+            "baseline"
+        }
+        Some(_) => format::TOO_FEW,
+        None => format::NONE,
+    };
+    Cell::text(words).toned(Tone::Dim)
 }
 
-fn taken(wall: Option<&BoundRow>, cpu: Option<&BoundRow>) -> String {
+/// What was taken out of a stack's cost.
+pub fn taken(bounds: &ProgramBounds, stack: &str) -> String {
+    let [wall, cpu] = [&bounds.wall, &bounds.cpu].map(|bounds| find(bounds, stack));
     let any = |which: fn(&BoundRow) -> bool| wall.is_some_and(which) || cpu.is_some_and(which);
     let kinds: Vec<&str> = [
         (any(|row| row.attributed.collections), "collections"),
@@ -122,15 +91,9 @@ fn taken(wall: Option<&BoundRow>, cpu: Option<&BoundRow>) -> String {
 #[cfg(test)]
 mod tests {
     use heaptoll_experiment::comparison::Attributed;
+    use heaptoll_statistics::Interval;
 
     use super::*;
-
-    fn text(bound: &Bound) -> String {
-        match bound {
-            Bound::Of(interval) => format::interval(interval),
-            Bound::Words(words) => (*words).to_owned(),
-        }
-    }
 
     fn bounds() -> ProgramBounds {
         let interval =
@@ -164,17 +127,12 @@ mod tests {
     #[test]
     fn a_line_states_what_was_taken_out() {
         let bounds = bounds();
-        let lines: Vec<String> = lines(&bounds)
-            .iter()
-            .map(|line| format!("{}|{}|{}|{}", line.stack, text(&line.wall), text(&line.cpu), line.taken))
-            .collect();
-        assert_eq!(
-            lines,
-            [
-                "glibc|1.20 (1.19–1.21)|baseline|nothing",
-                "sweep/glibc|1.50 (1.49–1.51)|too few repetitions|collections: 0.500 s"
-            ]
-        );
+        let line = |stack| {
+            let [wall, cpu] = [&bounds.wall, &bounds.cpu].map(|bounds| cell(bounds, stack));
+            format!("{} {}|{}|{}", wall.text, wall.range, cpu.text, taken(&bounds, stack))
+        };
+        assert_eq!(line("glibc"), "1.20 (1.19–1.21)|baseline|nothing");
+        assert_eq!(line("sweep/glibc"), "1.50 (1.49–1.51)|too few repetitions|collections: 0.500 s");
         let sentence = sentence(&bounds);
         assert!(
             sentence.contains("in time 1.00 s are left under sweep/glibc, in CPU 1.20 s under glibc"),

@@ -3,9 +3,9 @@
 use heaptoll_experiment::comparison::{Comparison, ProgramBounds};
 use heaptoll_statistics::Interval;
 
-use super::bound_text::{self, Bound};
+use super::bound_text;
 use super::parts::Extras;
-use crate::document::{Cell, Item, Part, Table, Tone};
+use crate::document::{Cell, Part, Table, Tone};
 use crate::format::NONE;
 
 const OPTION: &str = "--bounds";
@@ -16,26 +16,17 @@ pub(super) fn part(comparison: &Comparison, program: &str, extras: Extras) -> Op
     if !bound_text::is_shown(found) {
         return None;
     }
-    Some(Part {
-        title: "Lower bounds of overhead".into(),
-        items: vec![Item::Table(table(found))],
-        folded: !extras.bounds,
-        option: OPTION.into(),
-        ..Part::default()
-    })
+    Some(Part::new("Lower bounds of overhead", [table(found)]).folded(!extras.bounds, OPTION))
 }
 
 fn table(found: &ProgramBounds) -> Table {
-    // These baselines were not chosen: no side of 1 is the better one.
-    let cell = |bound: &Bound| match bound {
-        Bound::Of(interval) => Cell::ratio(Some(interval), "").toned(Tone::Same),
-        Bound::Words(words) => Cell::text(*words).toned(Tone::Dim),
-    };
-    Table::of(bound_text::lines(found))
-        .text("lower bound of overhead", |line| line.stack)
-        .figure("time", |line| cell(&line.wall))
-        .figure("CPU", |line| cell(&line.cpu))
-        .text("subtracted", |line| line.taken.clone())
+    // The smallest bound in time first.
+    let order = found.wall.as_ref().or(found.cpu.as_ref());
+    Table::of(order.into_iter().flat_map(|order| &order.rows).map(|row| row.stack.as_str()))
+        .text("lower bound of overhead", |stack| *stack)
+        .figure("time", |stack| bound_text::cell(&found.wall, stack))
+        .figure("CPU", |stack| bound_text::cell(&found.cpu, stack))
+        .text("subtracted", |stack| bound_text::taken(found, stack))
         .note(bound_text::sentence(found))
         .notes(found.notes.iter().cloned())
         .wide()
@@ -52,16 +43,8 @@ pub(super) fn overall(comparison: &Comparison, extras: Extras) -> Option<Part> {
         .figure("programs", |row| row.programs.to_string())
         .figure("time", |row| cell(&row.wall))
         .figure("CPU", |row| cell(&row.cpu));
-    Some(Part {
-        title: "overall: lower bounds of overhead, geometric means over programs".into(),
-        text: vec![
-            "The whole cost divided by the cheapest manager's cost after known costs of memory management \
-             are subtracted."
-                .into(),
-        ],
-        items: vec![Item::Table(table.wide())],
-        folded: !extras.bounds,
-        option: OPTION.into(),
-        ..Part::default()
-    })
+    let text = "The whole cost divided by the cheapest manager's cost after known costs of memory management are \
+                subtracted.";
+    let part = Part::new("overall: lower bounds of overhead, geometric means over programs", [table.wide()]);
+    Some(part.text(vec![text.into()]).folded(!extras.bounds, OPTION))
 }

@@ -4,6 +4,7 @@ use heaptoll_experiment::comparison::{Comparison, Figure, Metric, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{MemoryTrack, Observation, Phase};
 use heaptoll_statistics::Interval;
+use heaptoll_units::each_once;
 
 use super::invocations::{Shown, cpu_s};
 use crate::document::{Axis, Chart, Form, Role, Series};
@@ -198,17 +199,10 @@ fn memory_over_time(experiment: &Experiment, program: &str) -> Chart {
 
 /// Timed invocations as marks in the order made, so that drift shows; bad rows as crosses.
 fn invocations(Shown { rows, every, .. }: &Shown) -> Chart {
-    let mut stacks: Vec<&String> = Vec::new();
+    let stacks = each_once(rows.iter().map(|row| &row.stack));
     // Of a stack that did not run in lockstep with the others there are runs by itself only.
-    let mut timed: Vec<&String> = Vec::new();
-    for row in rows {
-        if !stacks.contains(&&row.stack) {
-            stacks.push(&row.stack);
-        }
-        if row.phase == Phase::Timed && !timed.contains(&&row.stack) {
-            timed.push(&row.stack);
-        }
-    }
+    let timed = rows.iter().filter(|row| row.phase == Phase::Timed);
+    let timed = each_once(timed.map(|row| &row.stack));
     let is_drawn = |row: &&&Observation| {
         row.phase == Phase::Timed || row.phase == Phase::Alone && !timed.contains(&&row.stack)
     };

@@ -3,7 +3,7 @@
 use heaptoll_experiment::comparison::ProgramTable;
 
 use super::parts::Extras;
-use crate::document::{Item, Part, Table};
+use crate::document::{Part, Table};
 use crate::format;
 
 /// What the collectors did; none where no manager counts collections.
@@ -17,11 +17,5 @@ pub(super) fn part(table: &ProgramTable, extras: Extras) -> Option<Part> {
         .figure("pauses, wall ms", |(_, found)| format::milliseconds(found.pause_total_s))
         .figure("longest, wall ms", |(_, found)| format::milliseconds(found.pause_max_s))
         .figure("reclaimed MiB", |(_, found)| format::mib_from_bytes(found.reclaimed_bytes));
-    Some(Part {
-        title: "Garbage collections".into(),
-        items: vec![Item::Table(shown.wide())],
-        folded: !extras.collections,
-        option: "--collections".into(),
-        ..Part::default()
-    })
+    Some(Part::new("Garbage collections", [shown.wide()]).folded(!extras.collections, "--collections"))
 }

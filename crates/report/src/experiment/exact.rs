@@ -4,7 +4,7 @@ use heaptoll_experiment::comparison::{Comparison, ExactRow, ExactTable};
 
 use super::exact_text::{self, cell};
 use super::parts::name;
-use crate::document::{Cell, Column, Item, Part, Table};
+use crate::document::{Cell, Column, Part, Table};
 use crate::format::NONE;
 
 /// The table, the sentences on what disagrees, and what was left out.
@@ -19,7 +19,7 @@ pub(super) fn part(comparison: &Comparison, table: &ExactTable) -> Part {
         .text("exact counts", |row| name(&row.stack, &comparison.baseline))
         .notes(exact_text::disagreements(table))
         .notes(table.notes.iter().cloned())
-        .when(exact_text::has_rows(table), |shown| {
+        .when(!table.rows.is_empty(), |shown| {
             shown
                 .figure("instructions", |row| cell(Some(&row.instructions)))
                 .each(
@@ -32,5 +32,5 @@ pub(super) fn part(comparison: &Comparison, table: &ExactTable) -> Part {
                 .figure("CPU ratio, measured", cpu)
                 .note(exact_text::sentence(table))
         });
-    Part { title: "Exact counts".into(), items: vec![Item::Table(shown.wide())], ..Part::default() }
+    Part::new("Exact counts", [shown.wide()])
 }

@@ -4,11 +4,6 @@ use heaptoll_experiment::comparison::{Counted, ExactTable};
 
 use crate::format::{self, NONE};
 
-/// Whether there are figures to show; else only notes.
-pub fn has_rows(table: &ExactTable) -> bool {
-    !table.rows.is_empty()
-}
-
 /// A sentence for each stack whose counts and time disagree.
 pub fn disagreements(table: &ExactTable) -> Vec<String> {
     let disagree = table.rows.iter().filter(|row| !row.words.is_empty());
@@ -19,13 +14,11 @@ pub fn disagreements(table: &ExactTable) -> Vec<String> {
 pub fn sentence(table: &ExactTable) -> String {
     let baseline = table.rows.first().map_or("", |row| row.stack.as_str());
     let less = if table.less_startup { " without start-up" } else { "" };
-    let caches: Vec<String> =
-        table.rows.first().map_or(vec![], |row| row.misses.iter().map(|cache| cache.cache.clone()).collect());
-    let simulated = match caches.is_empty() {
-        true => String::new(),
-        false => format!(
-            "; {}: simulated misses of the machine's data caches; pages: different ones referred to",
-            format::and_list(&caches)
+    let caches = table.rows.iter().take(1).flat_map(|row| &row.misses).map(|cache| cache.cache.clone());
+    let simulated = match format::and_list(&caches.collect::<Vec<_>>()) {
+        none if none.is_empty() => none,
+        caches => format!(
+            "; {caches}: simulated misses of the machine's data caches; pages: different ones referred to"
         ),
     };
     format!(

@@ -1,7 +1,7 @@
 //! Charts of costs over the size of the heap, and over memory.
 
 use heaptoll_experiment::comparison::{Costs, HeapCurve};
-use heaptoll_units::count;
+use heaptoll_units::{count, kib};
 
 use super::heap_text::heap;
 use crate::document::{Axis, Chart, Form, Item, Series};
@@ -32,9 +32,19 @@ pub(super) fn charts(what: &str, curves: &[HeapCurve], others: &[Costs], baselin
         (_, costs) if costs.is_least => Some(ITSELF),
         (_, costs) => costs.overhead,
     };
-    let labels = factors.iter().map(|factor| format!("{factor}x")).collect();
-    let places =
-        Places { axis: "heap, times the smallest; level: stacks at their own memory", labels, base: None };
+    let label = |factor: &f64| {
+        let size = |curve: &HeapCurve| {
+            let bytes = curve.heaps.iter().find(|heap| heap.factor == *factor)?.heap_bytes?;
+            Some(format!(", {} KiB under {}", kib(bytes), curve.collector))
+        };
+        format!("{factor} times the smallest heap{}", curves.iter().filter_map(size).collect::<String>())
+    };
+    let places = Places {
+        axis: "heap, times the smallest; level: stacks at their own memory",
+        labels: factors.iter().map(label).collect(),
+        positions: factors.clone(),
+        base: None,
+    };
     let ideal = "the cheapest stack's CPU without its known memory-management cost: a lower bound";
     let figures = [("CPU over heap size", baseline), ("Lower bound on overhead", ideal)];
     let drawn = sweep::charts(what, &places, &figures, &names, &of);
@@ -112,7 +122,11 @@ mod tests {
         };
         // What does not fit is no point; levels reach over all factors.
         assert_eq!((of(0, "c"), of(0, "malloc"), of(0, "glibc")), (vec![2], vec![3], vec![3]));
-        assert_eq!(charts[0].series[1].points, [(0.0, 1.0), (1.0, 1.0), (2.0, 1.0)]);
+        assert_eq!(charts[0].series[1].points, [(1.0, 1.0), (2.0, 1.0), (4.0, 1.0)]);
+        assert_eq!(
+            charts[0].series[0].labels[0],
+            "2 times the smallest heap, 4 KiB under c\n2.00 (1.90–2.10)"
+        );
         assert_eq!((of(1, "c"), of(1, "malloc")), (vec![2, 1], vec![1]));
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
             format!("overall: at equal memory, means over {}", plural(comparison.tables.len(), "program"))
         }
     };
-    Some(Part { title, text, items, ..Part::default() })
+    Some(Part::new(title, items).text(text))
 }
 
 /// What stacks at their own memory cost on average over programs.

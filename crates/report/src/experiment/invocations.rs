@@ -2,6 +2,7 @@
 //! than a browser opens; `heaptoll report --csv` has all.
 
 use heaptoll_experiment::observation::Observation;
+use heaptoll_units::groups;
 
 use crate::document::{Cell, Column, Table, Tone};
 use crate::format::{self, plural};
@@ -39,23 +40,15 @@ pub(super) fn shown<'a>(rows: &[&'a Observation], programs: usize) -> Shown<'a> 
 
 /// Those that did not end well, of one stack with the same ending and output in one row; none without any.
 pub(super) fn bad(rows: &[&Observation]) -> Option<Table> {
-    let mut groups: Vec<(&Observation, Vec<u32>)> = Vec::new();
-    for row in rows.iter().filter(|row| !row.outcome.is_ok()) {
-        let alike = |first: &Observation| {
-            first.stack == row.stack && first.outcome == row.outcome && first.stderr_tail == row.stderr_tail
-        };
-        match groups.iter_mut().find(|(first, _)| alike(first)) {
-            Some((_, orders)) => orders.push(row.order),
-            None => groups.push((row, vec![row.order])),
-        }
-    }
+    let bad = rows.iter().filter(|row| !row.outcome.is_ok());
+    let groups = groups(bad.map(|row| ((&row.stack, &row.outcome, &row.stderr_tail), row.order)));
     let listed = |orders: &[u32]| format::and_list(&orders.iter().map(u32::to_string).collect::<Vec<_>>());
     let table = Table::of(&groups)
         .caption(plural(groups.iter().map(|(_, orders)| orders.len()).sum(), "invocation"))
-        .text("stack", |(row, _)| row.stack.clone())
-        .text("outcome", |(row, _)| Cell::text(row.outcome.to_string()).toned(Tone::More))
+        .text("stack", |((stack, ..), _)| (*stack).clone())
+        .text("outcome", |((_, outcome, _), _)| Cell::text(outcome.to_string()).toned(Tone::More))
         .text("invocations", |(_, orders)| listed(orders))
-        .column(Column::code("end of standard error"), |(row, _)| row.stderr_tail.trim_end().to_owned());
+        .column(Column::code("end of standard error"), |((.., tail), _)| tail.trim_end());
     (!groups.is_empty()).then(|| table.wide())
 }
 

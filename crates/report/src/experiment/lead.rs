@@ -4,6 +4,7 @@
 use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_statistics::{Interval, State};
+use heaptoll_units::{first_few, groups};
 
 use super::heaps;
 use super::overall::{Found, found, with_collections};
@@ -109,23 +110,13 @@ fn saving(
         let price = price.map_or(String::new(), |price| format!(", and {price}"));
         return Some(format!("{}{first_of_all}{price}", written(&less[0])));
     }
-    let mut named: Vec<String> = less.iter().take(NAMED).map(written).collect();
-    if less.len() > NAMED {
-        named.push(format!("{} more", less.len() - NAMED));
-    }
-    Some(format!("{}, not ranked", and_list(&named)))
+    Some(format!("{}, not ranked", first_few(less.iter().map(written), NAMED)))
 }
 
 /// The verdict of each; stacks of one verdict are named together.
 fn verdicts(comparison: &Comparison, others: &[Found]) -> Option<String> {
-    let mut verdicts: Vec<(&str, Vec<String>)> = Vec::new();
-    for one in others {
-        let stack = with_collections(comparison, one.stack);
-        match verdicts.iter_mut().find(|(same, _)| *same == one.verdict) {
-            Some((_, stacks)) => stacks.push(stack),
-            None => verdicts.push((&one.verdict, vec![stack])),
-        }
-    }
+    let verdicts =
+        groups(others.iter().map(|one| (one.verdict.as_str(), with_collections(comparison, one.stack))));
     let left_out: usize = verdicts.iter().skip(NAMED).map(|(_, stacks)| stacks.len()).sum();
     let more = if left_out > 0 { format!("; {left_out} more below") } else { String::new() };
     let named =

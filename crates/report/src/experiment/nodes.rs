@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_experiment::comparison::{Metric, NodeRatio, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
+use heaptoll_units::first_few;
 
-use crate::document::{Cell, Item, Part, Table};
+use crate::document::{Cell, Part, Table};
 use crate::format::{self, NONE, TOO_FEW, and_list, plural};
 
 /// With more nodes the table is unfolded on demand; those that disagree are named in any case.
@@ -43,12 +44,7 @@ pub(super) fn part(table: &ProgramTable) -> Option<Part> {
         .figure("memory ratio", |(.., memory)| own(*memory))
         .optional("vs other nodes", |(.., memory)| over(*memory))
         .note(note);
-    Some(Part {
-        title: "By node".into(),
-        items: vec![Item::Table(table.wide())],
-        folded: nodes.len() > FEW,
-        ..Part::default()
-    })
+    Some(Part::new("By node", [table.wide()]).folded(nodes.len() > FEW, ""))
 }
 
 /// A sentence on each ratio in which a node disagrees with the others.
@@ -86,21 +82,14 @@ pub(super) fn measured_by(experiment: &Experiment) -> Option<String> {
 /// Which shards are not there.
 pub(super) fn lacking(experiment: &Experiment, missing: &[u32]) -> String {
     let of = experiment.settings.shards.first().map_or(0, |shard| shard.of);
-    let mut numbers: Vec<String> = missing.iter().take(NAMED).map(u32::to_string).collect();
-    if missing.len() > NAMED {
-        numbers.push(format!("{} more", missing.len() - NAMED));
-    }
-    format!(
-        "incomplete: {} of {} missing: {}",
-        missing.len(),
-        plural(of as usize, "shard"),
-        and_list(&numbers)
-    )
+    let numbers = first_few(missing.iter().map(u32::to_string), NAMED);
+    format!("incomplete: {} of {} missing: {numbers}", missing.len(), plural(of as usize, "shard"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::Item;
     use crate::testing::{Shape, experiment};
     use heaptoll_experiment::shards::Shard;
     use heaptoll_statistics::Interval;

@@ -53,8 +53,7 @@ fn matrix(title: &str, metric: Metric, comparison: &Comparison, palette: &[Strin
         |stack| Column::figures(stack),
         |(_, table), stack| cell(table, stack),
     );
-    let title = format!("{title}, by program");
-    Part { title, items: vec![Item::Table(table.wide())], folded: true, ..Part::default() }
+    Part::new(format!("{title}, by program"), [table.wide()]).folded(true, "")
 }
 
 /// The claims of one row in words.

@@ -3,6 +3,7 @@
 use heaptoll_experiment::compare::{Across, across_verdict};
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_statistics::Interval;
+use heaptoll_units::each_once;
 
 use super::charts::{ratio_series, ratios};
 use crate::document::{Cell, Chart, Document, Item, Section, Table};
@@ -28,23 +29,9 @@ pub fn pair(a: &str, b: &str, rows: &[Across]) -> Document {
              difference."
             .into(),
         sections: vec![section],
-        palette: each_once(rows.iter().map(|row| row.stack.as_str()))
-            .into_iter()
-            .map(str::to_owned)
-            .collect(),
+        palette: each_once(rows.iter().map(|row| row.stack.clone())),
         ..Document::default()
     }
-}
-
-/// Each name once, in the order of their first places.
-fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut found = Vec::new();
-    for name in names {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
 }
 
 /// In how many pairs of program and manager a figure fell and rose, and where by most; none without a ratio.

@@ -24,7 +24,7 @@ pub(super) fn name(stack: &str, baseline: &str) -> Cell {
 
 /// A table that is unfolded on demand.
 pub(super) fn folded(title: &str, table: Table) -> Item {
-    Item::Part(Part { title: title.into(), items: vec![Item::Table(table)], folded: true, ..Part::default() })
+    Part::new(title, [table]).folded(true, "").into()
 }
 
 /// Pinned variables in shell syntax.

@@ -13,6 +13,7 @@ use super::parts::{Extras, environment, folded};
 use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, nodes, peaks, varied};
 use crate::document::{Cell, Column, Form, Item, Part, Section, Table};
 use crate::format::{self, and_list, plural};
+use heaptoll_units::{first_few, groups};
 
 /// The section of a program, whose rows are in the experiment.
 pub fn section(
@@ -23,7 +24,7 @@ pub fn section(
 ) -> Section {
     let rows: Vec<&Observation> =
         experiment.observations.iter().filter(|row| row.program == table.program).collect();
-    let info = experiment.programs.iter().find(|program| program.name == table.program);
+    let info = experiment.program(&table.program);
     let about = info.map(|info| info.about.clone()).filter(|about| !about.is_empty());
     let shown = invocations::shown(&rows, comparison.tables.len());
     let charts = charts::of_program(experiment, comparison, table, &shown);
@@ -77,8 +78,7 @@ const ADVISED: u32 = 10;
 
 /// The notes that no table has space for.
 fn more_notes(text: Vec<String>) -> Item {
-    let option = "--explain".into();
-    Item::Part(Part { title: "More notes".into(), text, folded: true, option, ..Part::default() })
+    Part::new("More notes", None::<Item>).text(text).folded(true, "--explain").into()
 }
 
 /// How many repetitions would show more, where the table shows too little.
@@ -148,8 +148,7 @@ fn failed<'a>(
     program: &'a str,
     stack: &'a str,
 ) -> impl Iterator<Item = &'a Observation> {
-    let rows = experiment.observations.iter().filter(move |row| row.program == program && row.stack == stack);
-    rows.filter(|row| row.phase.is_measured() && !row.outcome.is_ok() && row.outcome != Outcome::Interrupted)
+    experiment.rows(program, stack).filter(|row| row.phase.is_measured() && row.outcome.is_failure())
 }
 
 /// Whether a collector failed as one does that misses pointers, and all managers that do not collect did well.
@@ -168,11 +167,8 @@ const REPETITIONS_NAMED: usize = 5;
 /// Where rows failed: `repetition 3`, `repetitions 1, 2 and 4`, from 1.
 fn repetitions<'a>(failed: impl Iterator<Item = &'a Observation>) -> String {
     let numbers: BTreeSet<u32> = failed.map(|row| row.repetition + 1).collect();
-    let mut named: Vec<String> = numbers.iter().take(REPETITIONS_NAMED).map(u32::to_string).collect();
-    if numbers.len() > REPETITIONS_NAMED {
-        named.push(format!("{} more", numbers.len() - REPETITIONS_NAMED));
-    }
-    format!("repetition{} {}", if named.len() == 1 { "" } else { "s" }, and_list(&named))
+    let named = first_few(numbers.iter().map(u32::to_string), REPETITIONS_NAMED);
+    format!("repetition{} {named}", if numbers.len() == 1 { "" } else { "s" })
 }
 
 /// The last line on standard error of the first run that failed: often the reason.
@@ -183,26 +179,20 @@ fn last_output<'a>(experiment: &'a Experiment, program: &'a str, stack: &'a str)
 
 /// The preflight's warnings, each once: most are about the program and so the same under every manager.
 fn preflight_warnings(experiment: &Experiment, program: &str) -> Vec<String> {
-    let stacks: Vec<&StackInfo> = experiment.stacks.iter().filter(|stack| stack.program == program).collect();
-    let mut found: Vec<(&str, Vec<String>)> = Vec::new();
-    for stack in &stacks {
-        for warning in &stack.warnings {
-            match found.iter_mut().find(|(text, _)| text == warning) {
-                Some((_, names)) => names.push(stack.name.clone()),
-                None => found.push((warning, vec![stack.name.clone()])),
-            }
-        }
-    }
-    let which = |names: &[String]| {
-        if names.len() == stacks.len() { "every manager".to_owned() } else { format::and_list(names) }
+    let all = experiment.stacks_of(program).count();
+    let of = |stack: &'_ StackInfo| {
+        let name = stack.name.clone();
+        stack.warnings.iter().map(move |warning| (warning.clone(), name.clone())).collect::<Vec<_>>()
     };
+    let found = groups(experiment.stacks_of(program).flat_map(of));
+    let which =
+        |names: &[String]| if names.len() == all { "every manager".to_owned() } else { and_list(names) };
     found.into_iter().map(|(warning, names)| format!("{}: {warning}", which(&names))).collect()
 }
 
 /// What the preflight proved of every stack.
 fn proofs(experiment: &Experiment, table: &ProgramTable) -> Table {
-    let stacks = experiment.stacks.iter().filter(|stack| stack.program == table.program);
-    Table::of(stacks)
+    Table::of(experiment.stacks_of(&table.program))
         .text("stack", |stack| stack.name.clone())
         .text("proof", |stack| Cell { marks: stack.warnings.clone(), ..Cell::text(&stack.proof) })
         .wide()

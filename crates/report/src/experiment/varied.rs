@@ -57,7 +57,12 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
     let over = "the manager without it";
     let drawn = charts(
         program.unwrap_or("geometric mean over programs"),
-        &Places { axis: setting, labels: values.into_values().cloned().collect(), base: None },
+        &Places {
+            axis: setting,
+            labels: values.into_values().cloned().collect(),
+            positions: vec![],
+            base: None,
+        },
         &[("CPU", over), ("Peak memory", over)],
         &managers,
         &|figure, manager, place| {
@@ -66,10 +71,6 @@ pub(super) fn part(comparison: &Comparison, program: Option<&str>) -> Option<Par
         },
     );
     let title = if program.is_some() { "Over values of" } else { "overall: over values of" };
-    Some(Part {
-        title: format!("{title} {setting}"),
-        text: sentences(&curves),
-        items: drawn.into_iter().chain([Item::Table(table.wide())]).collect(),
-        ..Part::default()
-    })
+    let items = drawn.into_iter().chain([Item::Table(table.wide())]);
+    Some(Part::new(format!("{title} {setting}"), items).text(sentences(&curves)))
 }

@@ -10,6 +10,8 @@ mod ratios;
 mod scales;
 mod traces;
 
+use askama::Template;
+
 use super::chart_registry::ChartRegistry;
 use super::palette::Palette;
 use crate::ReportError;
@@ -19,8 +21,12 @@ use appearance::{HUES, PUBLISHED};
 use picture::Picture;
 use points::{fitting, shown};
 
-/// A slot for a chart on the page.
-pub(super) struct DrawingSlot {
+/// A chart's place on the page.
+#[derive(Template)]
+#[template(path = "items/chart.html")]
+pub(super) struct ChartView {
+    /// `alone`, or of charts in twos `two` or `wide`.
+    pub class: &'static str,
     /// Of the element.
     pub id: String,
     /// What it shows.
@@ -49,14 +55,15 @@ pub(super) struct Key {
 pub(super) fn add_chart(
     chart: &Chart,
     registry: &mut ChartRegistry,
-) -> Result<Option<DrawingSlot>, ReportError> {
+) -> Result<Option<ChartView>, ReportError> {
     let picture = picture(chart, &registry.palette);
     if picture.traces.is_empty() {
         return Ok(None);
     }
     let json = serde_json::to_string(&picture)
         .map_err(|error| ReportError::Encode { form: "HTML", detail: error.to_string() })?;
-    Ok(Some(DrawingSlot {
+    Ok(Some(ChartView {
+        class: "alone",
         id: registry.put(json),
         title: format::printable(&chart.title),
         caption: format::printable(&chart.caption),

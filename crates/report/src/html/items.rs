@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::chart_registry::ChartRegistry;
-use super::drawing::{self, Key};
+use super::drawing::{self, ChartView};
 use super::flame;
 use super::mosaic;
 use super::table;
@@ -14,17 +14,6 @@ use crate::format::printable;
 
 /// Level of the deepest heading.
 const DEEPEST: usize = 6;
-
-#[derive(Template)]
-#[template(path = "items/chart.html")]
-struct ChartView {
-    /// `alone`, or of charts in twos `two` or `wide`.
-    class: &'static str,
-    id: String,
-    title: String,
-    caption: String,
-    keys: Vec<Key>,
-}
 
 #[derive(Template)]
 #[template(path = "items/part.html")]
@@ -115,19 +104,17 @@ fn write_charts(items: &[Item], registry: &mut ChartRegistry, out: &mut String) 
         Item::Chart(chart) => Some(chart),
         _ => None,
     });
-    let slots = charts.filter_map(|chart| drawing::add_chart(chart, registry).transpose());
-    let slots: Vec<_> = slots.collect::<Result<_, _>>()?;
-    let (count, in_twos) = (slots.len(), has_legend && slots.len() > 1);
+    let views = charts.filter_map(|chart| drawing::add_chart(chart, registry).transpose());
+    let views: Vec<ChartView> = views.collect::<Result<_, _>>()?;
+    let (count, in_twos) = (views.len(), has_legend && views.len() > 1);
     *out += if in_twos { "<div class=\"charts\">\n" } else { "" };
-    for (at, slot) in slots.into_iter().enumerate() {
+    for (at, view) in views.into_iter().enumerate() {
         let class = match in_twos {
             true if at + 1 == count && at % 2 == 0 => "wide",
             true => "two",
-            false => "alone",
+            false => view.class,
         };
-        let view =
-            ChartView { class, id: slot.id, title: slot.title, caption: slot.caption, keys: slot.keys };
-        view.render_into(out).map_err(encode)?;
+        ChartView { class, ..view }.render_into(out).map_err(encode)?;
     }
     *out += if in_twos { "</div>\n" } else { "" };
     Ok(())

@@ -3,6 +3,8 @@
 //! The hues are those of Okabe and Ito, which readers with any common colour blindness distinguish; the page's style
 //! sheet holds two shades of each, for paper and for the dark. Symbols differ too, so no figure rests on colour alone.
 
+use heaptoll_units::each_once;
+
 /// Hues besides the baseline's grey; the style sheet defines `--hue-0` to `--hue-5`.
 const HUES: usize = 6;
 
@@ -25,12 +27,7 @@ pub(super) struct Palette {
 impl Palette {
     /// Marks for names, the first being the baseline.
     pub fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        let mut distinct: Vec<String> = Vec::new();
-        for name in names {
-            if distinct.iter().all(|known| known != name) {
-                distinct.push(name.to_owned());
-            }
-        }
+        let mut distinct = each_once(names.map(str::to_owned));
         let baseline = if distinct.is_empty() { String::new() } else { distinct.remove(0) };
         Palette { baseline, stacks: distinct }
     }

@@ -1,8 +1,10 @@
 //! A [`Document`] in the terminal: its sentences and tables. Charts are for the page; the tables hold their figures.
 
-use super::style::{Style, Tone};
+use heaptoll_units::each_once;
+
+use super::style::Style;
 use super::table;
-use crate::document::{Document, Item, Part, Section, tally};
+use crate::document::{Document, Item, Part, Section, Tone, tally};
 use crate::format::and_list;
 
 /// The option of parts that the page alone unfolds.
@@ -12,13 +14,13 @@ const PAGE: &str = "--html";
 pub fn render_document(document: &Document, style: &Style) -> String {
     let mut out = String::new();
     if !document.title.is_empty() {
-        out += &style.paragraph("", &document.title, Tone::Bold);
+        out += &style.paragraph("", &document.title, Tone::Strong);
     }
     if !document.subtitle.is_empty() {
-        out += &style.paragraph("", &document.subtitle, Tone::Plain);
+        out += &style.paragraph("", &document.subtitle, Tone::Same);
     }
     for warning in &document.warnings {
-        out += &style.paragraph("!", warning, Tone::Bad);
+        out += &style.paragraph("!", warning, Tone::More);
     }
     for section in document.sections.iter().filter(|section| is_shown(section)) {
         if !out.is_empty() {
@@ -28,6 +30,7 @@ pub fn render_document(document: &Document, style: &Style) -> String {
     }
     let mut folded = Vec::new();
     document.sections.iter().for_each(|section| unfoldable(&section.items, &mut folded));
+    let folded = each_once(folded);
     if !folded.is_empty() {
         let text = format!("In the page (--html FILE), or here with the named option: {}", and_list(&folded));
         out += &style.paragraph("", &text, Tone::Dim);
@@ -49,20 +52,17 @@ fn is_shown(section: &Section) -> bool {
     }
 }
 
-/// Adds the folded parts that an option unfolds, each once.
+/// Adds the folded parts that an option unfolds.
 fn unfoldable(items: &[Item], found: &mut Vec<String>) {
     for item in items {
         let Item::Part(part) = item else { continue };
         if part.folded && !part.option.is_empty() {
             let title = part.title.split(',').next().unwrap_or_default();
             let title = title.split(": ").last().unwrap_or_default().to_lowercase();
-            let text = match part.option.as_str() {
+            found.push(match part.option.as_str() {
                 PAGE => title,
                 option => format!("{title} ({option})"),
-            };
-            if !found.contains(&text) {
-                found.push(text);
-            }
+            });
         }
         unfoldable(&part.items, found);
     }
@@ -77,10 +77,10 @@ fn render_section(section: &Section, style: &Style) -> String {
 fn headed(title: &str, text: &[String], style: &Style) -> String {
     let mut out = String::new();
     if !title.is_empty() {
-        out += &style.paragraph("", title, Tone::Bold);
+        out += &style.paragraph("", title, Tone::Strong);
     }
     for text in text {
-        out += &style.paragraph("", text, Tone::Plain);
+        out += &style.paragraph("", text, Tone::Same);
     }
     out
 }
@@ -91,9 +91,9 @@ fn render_items(items: &[Item], style: &Style, out: &mut String) {
     for item in items {
         let (drawn, is_apart) = match item {
             Item::Table(table) => (table::render(table, style), false),
-            Item::Tally(shares) => (style.paragraph("", &tally(shares), Tone::Bold), false),
+            Item::Tally(shares) => (style.paragraph("", &tally(shares), Tone::Strong), false),
             Item::Warnings(warnings) => {
-                warnings.iter().for_each(|warning| *out += &style.paragraph("!", warning, Tone::Bad));
+                warnings.iter().for_each(|warning| *out += &style.paragraph("!", warning, Tone::More));
                 continue;
             }
             Item::Part(part) if !part.folded => (render_part(part, style), true),

@@ -2,6 +2,7 @@
 
 use heaptoll_units::text_table::{Cell, Table, wrapped};
 
+use crate::document::Tone;
 use crate::format::printable;
 
 /// Columns below which nothing becomes narrower.
@@ -18,31 +19,14 @@ pub struct Style {
     pub unicode: bool,
 }
 
-/// What a cell means, for terminals with colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
-    /// Nothing in particular.
-    Plain,
-    /// Claims cheaper, or works.
-    Good,
-    /// Claims dearer, or is broken.
-    Bad,
-    /// Nothing was seen.
-    Dim,
-    /// A heading.
-    Bold,
-}
-
-impl Tone {
-    /// What a terminal shows it by.
-    fn code(self) -> &'static str {
-        match self {
-            Tone::Plain => "",
-            Tone::Good => "\u{1b}[38;5;10m",
-            Tone::Bad => "\u{1b}[38;5;9m",
-            Tone::Dim => "\u{1b}[2m",
-            Tone::Bold => "\u{1b}[1m",
-        }
+/// What a terminal with colours shows a tone by: green claims less, or works; red claims more, or is broken.
+fn code(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Same => "",
+        Tone::Less => "\u{1b}[38;5;10m",
+        Tone::More => "\u{1b}[38;5;9m",
+        Tone::Dim => "\u{1b}[2m",
+        Tone::Strong => "\u{1b}[1m",
     }
 }
 
@@ -70,13 +54,13 @@ impl Style {
     /// A cell; line ends in `text` are kept.
     pub(super) fn cell(&self, text: &str, tone: Tone) -> Cell {
         let lines: Vec<String> = text.split('\n').map(|line| self.text(line)).collect();
-        Cell { text: lines.join("\n"), code: if self.color { tone.code() } else { "" } }
+        Cell { text: lines.join("\n"), code: if self.color { code(tone) } else { "" } }
     }
 
     /// An empty table with these headings, or without where all are empty.
     pub(super) fn table(&self, headings: &[&str]) -> Table {
         let named = headings.iter().any(|heading| !heading.is_empty());
-        Table::new(headings.iter().filter(|_| named).map(|heading| self.cell(heading, Tone::Bold)))
+        Table::new(headings.iter().filter(|_| named).map(|heading| self.cell(heading, Tone::Strong)))
     }
 
     /// Lines of a table.

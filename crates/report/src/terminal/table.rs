@@ -3,8 +3,8 @@
 use heaptoll_units::text_table;
 
 use super::fit::{fit, heading, is_too_narrow, limits};
-use super::style::{Style, Tone};
-use crate::document::{Cell, Column, Layout, Table, Tone as Claim};
+use super::style::Style;
+use crate::document::{Cell, Column, Layout, Table, Tone};
 
 /// Characters of a row's name in a table that is not made a list.
 const SHORT_NAME: usize = 8;
@@ -44,7 +44,7 @@ fn list(table: &Table, style: &Style) -> String {
     let mut out = String::new();
     for row in &table.rows {
         let Some((name, figures)) = row.split_first() else { continue };
-        out += &style.paragraph("", &name.text, Tone::Plain);
+        out += &style.paragraph("", &name.text, Tone::Same);
         let titles = table.columns.iter().skip(1).map(|column| &column.title);
         let figures: Vec<String> =
             titles.zip(figures).map(|(title, figure)| format!("{title}: {}", figure.text)).collect();
@@ -60,8 +60,8 @@ fn columns(table: &Table, style: &Style) -> String {
     let limits: Vec<_> = (0..table.columns.len()).map(|at| limits(table, at, style)).collect();
     for row in &table.rows {
         drawn.row(row.iter().zip(&limits).map(|(cell, limits)| match limits {
-            Some(limits) => style.cell(&fit(&cell.text, *limits), cell.tone()),
-            None => style.cell(&cell.text, cell.tone()),
+            Some(limits) => style.cell(&fit(&cell.text, *limits), cell.tone),
+            None => style.cell(&cell.text, cell.tone),
         }));
     }
     drawn.figures((0..table.columns.len()).filter(|&at| table.columns[at].figures));
@@ -126,7 +126,7 @@ fn filled(
     let mut drawn = style.table(&headings);
     for row in &table.rows {
         let cells = shown.iter().filter_map(|&at| row.get(at));
-        drawn.row(cells.map(|cell| style.cell(&text(cell, split), cell.tone())));
+        drawn.row(cells.map(|cell| style.cell(&text(cell, split), cell.tone)));
     }
     let last = shown.len() - 1;
     for (index, column) in drawn.columns().iter_mut().enumerate() {
@@ -147,11 +147,11 @@ fn lines(table: &Table, style: &Style) -> String {
     let mut out = String::new();
     for row in &table.rows {
         let Some((name, cells)) = row.split_first() else { continue };
-        out += &style.paragraph("", &text(name, false), name.tone());
+        out += &style.paragraph("", &text(name, false), name.tone);
         for (column, cell) in table.columns.iter().skip(1).zip(cells) {
             let figure = text(cell, false);
             let line = if column.title.is_empty() { figure } else { format!("{}: {figure}", column.title) };
-            out += &style.paragraph(" ", &line, cell.tone());
+            out += &style.paragraph(" ", &line, cell.tone);
         }
     }
     out
@@ -164,18 +164,5 @@ fn text(cell: &Cell, split: bool) -> String {
     match cell.range.is_empty() {
         true => format!("{mark}{}", cell.text),
         false => format!("{mark}{}{between}{}", cell.text, cell.range),
-    }
-}
-
-impl Cell {
-    /// Its colour.
-    pub(super) fn tone(&self) -> Tone {
-        match self.tone {
-            Claim::Less => Tone::Good,
-            Claim::More => Tone::Bad,
-            Claim::Same => Tone::Plain,
-            Claim::Dim => Tone::Dim,
-            Claim::Strong => Tone::Bold,
-        }
     }
 }

@@ -22,6 +22,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_report::format::plural;
 
 /// The parameters of a new experiment, of any command.
+#[derive(Default)]
 pub struct Beginning<'a> {
     /// The programs.
     pub programs: Vec<ProgramInfo>,

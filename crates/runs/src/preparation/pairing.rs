@@ -19,7 +19,7 @@ use crate::preparation::proof_run::ProofRun;
 const MEMORY_SHARE: u64 = 2;
 
 /// The machine's resources for runs at the same time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Machine {
     /// Processors that this process may use.
     pub processors: usize,

@@ -30,7 +30,7 @@ const WATCHED: Duration = Duration::from_secs(60);
 const BEGINNING: Duration = Duration::from_secs(1);
 
 /// What bounds a proof run, and what counts as a good end of it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
     /// Whether every process of the run is to be seen, as far as time permits.
     pub whole: bool,
@@ -50,12 +50,10 @@ impl Limits {
     /// Of an experiment's runs, where only malloc is to be proved.
     pub fn of(protocol: &Protocol) -> Limits {
         Limits {
-            whole: false,
             longest: protocol.timeout(),
             expect_status: protocol.expect_status,
             working_copy: protocol.working_copy,
-            watch: false,
-            goes_on: false,
+            ..Limits::default()
         }
     }
 }
@@ -139,6 +137,13 @@ pub fn prove(
     }
 }
 
+/// Heaptoll's own environment with what is pinned, for a watched run.
+pub fn own_environment() -> Vec<(OsString, OsString)> {
+    let unset = PINNED.iter().filter(|(name, _)| std::env::var_os(name).is_none());
+    let own = std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD" && name != "LD_AUDIT");
+    own.chain(unset.map(|(name, value)| (name.into(), value.into()))).collect()
+}
+
 /// The environment of a proof run.
 fn environment(
     manager: &Manager,
@@ -146,15 +151,11 @@ fn environment(
     scratch: &Path,
     directory: Option<&Path>,
 ) -> Vec<(OsString, OsString)> {
-    let mut environment: Vec<(OsString, OsString)> =
-        std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD" && name != "LD_AUDIT").collect();
+    let mut environment = own_environment();
     let mut set = |name: &str, value: OsString| {
         environment.retain(|(other, _)| other != name);
         environment.push((name.into(), value));
     };
-    for (name, value) in PINNED.iter().filter(|(name, _)| std::env::var_os(name).is_none()) {
-        set(name, (*value).into());
-    }
     for (name, value) in &program.environment {
         set(name, program.filled(value, scratch).into());
     }
@@ -192,14 +193,8 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         proof: proof.sentence,
         warnings: proof.warnings,
         reports_statistics,
-        apart: None,
-        makes_files: false,
         never_frees: proof.finished && proof.free_calls < proof.malloc_calls / NEXT_TO_NONE,
-        dropped_after: None,
-        block: 0,
-        heap: None,
-        varied: None,
-        own_command: None,
+        ..StackInfo::default()
     }
 }
 
@@ -214,6 +209,7 @@ pub fn row_names(managers: &[Manager]) -> Vec<String> {
 }
 
 /// What decides on which stacks run at once, and on Ctrl-C.
+#[derive(Default)]
 pub struct Together<'a> {
     /// The managers' blocks in lockstep. Where there are none stacks may take turns.
     pub blocks: &'a [u32],

@@ -176,12 +176,7 @@ fn finish(
         return Err(Failure::Interrupted);
     }
     if nothing_traced {
-        let reasons: Vec<String> = plan
-            .refused()
-            .iter()
-            .map(|(program, stack, why)| format!("  {stack} on {program}: {why}"))
-            .collect();
-        return Err(Failure::NothingToCompare(format!("nothing was traced:\n{}", reasons.join("\n"))));
+        return Err(Failure::nothing("nothing was traced", &plan.experiment));
     }
     plan.experiment.complete = ending != Ending::Interrupted;
     keeper.close(plan);
@@ -193,8 +188,8 @@ fn finish(
 
 /// Number of this run among those of its program under its manager, from 0.
 fn repetition(plan: &Plan, cell: &Cell) -> u32 {
-    let same = |row: &&Observation| row.program == cell.program.name && row.stack == cell.stack.name;
-    u32::try_from(plan.experiment.observations.iter().filter(same).count()).unwrap_or(u32::MAX)
+    let same = plan.experiment.rows(&cell.program.name, &cell.stack.name);
+    u32::try_from(same.count()).unwrap_or(u32::MAX)
 }
 
 /// Stores rows. When the disk is full rows are not stored, but still shown.

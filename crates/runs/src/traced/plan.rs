@@ -148,8 +148,7 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
         .programs
         .iter()
         .flat_map(|program| {
-            let stacks = experiment.stacks.iter().filter(|stack| stack.program == program.name);
-            stacks.map(|stack| Cell {
+            experiment.stacks_of(&program.name).map(|stack| Cell {
                 program: program.clone(),
                 stack: stack.clone(),
                 is_baseline: stack.name == experiment.baseline || own.contains_key(&program.name),
@@ -159,12 +158,7 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
         })
         .collect();
     if cells.is_empty() {
-        let reasons: Vec<String> = experiment
-            .refused
-            .iter()
-            .map(|(program, stack, reason)| format!("  {stack} on {program}: {reason}"))
-            .collect();
-        return Err(Failure::NothingToCompare(format!("nothing is left to run:\n{}", reasons.join("\n"))));
+        return Err(Failure::nothing("nothing is left to run", &experiment));
     }
     Ok(Plan { cells, experiment, tracer, pin: request.pin, db: request.db.clone() })
 }
@@ -252,14 +246,7 @@ fn prove(
         // Where one run is to come, Ctrl-C ends what it would end without heaptoll: the program, a service for example.
         let goes_on = managers.len() == 1 && workload.len() == 1;
         let machine = pairing::Machine::now();
-        let together = preflights::Together {
-            blocks: &[],
-            programs: &[],
-            derived: None,
-            machine,
-            chooses_baseline: false,
-            goes_on,
-        };
+        let together = preflights::Together { machine, goes_on, ..preflights::Together::default() };
         preflights::run(experiment, managers, &together, context)?;
         if context.interrupt.take_back() {
             context.messages.note(

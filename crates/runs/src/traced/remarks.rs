@@ -5,6 +5,7 @@ use std::path::Path;
 use heaptoll_experiment::observation::Outcome;
 use heaptoll_reftrace::Routine;
 use heaptoll_reftrace_host::{ImageEnding, Traced, TracedImage, syscalls};
+use heaptoll_units::each_once;
 
 use super::cell::Cell;
 use super::seen;
@@ -43,16 +44,10 @@ pub fn of<S>(cell: &Cell, traced: &Traced<S>, outcome: &Outcome) -> Vec<String> 
     found.extend(seen::bypassed(&cell.follow, traced));
     found.extend(refused(traced));
     found.extend(traced.warnings.iter().cloned());
-    for image in &traced.images {
-        for warning in image.warnings.iter().filter(|warning| !found.contains(warning)).collect::<Vec<_>>() {
-            found.push(warning.clone());
-        }
-    }
+    found.extend(traced.images.iter().flat_map(|image| image.warnings.iter().cloned()));
     found.extend(cell.cautions.iter().cloned());
     found.extend(cell.stack.warnings.iter().cloned());
-    let mut seen = std::collections::HashSet::new();
-    found.retain(|remark| seen.insert(remark.clone()));
-    found
+    each_once(found)
 }
 
 /// Images that were not traced whole.

@@ -135,29 +135,28 @@ fn invocation(
     })
 }
 
-fn outcome<S>(runner: &TracedRunner, traced: &Traced<S>) -> Outcome {
-    match traced.finished.ended {
-        _ if runner.context.interrupt.is_set() => Outcome::Interrupted,
+/// How a traced run ended that had this time limit.
+pub fn outcome(ended: Ended, expect_status: i32, timeout_s: f64, interrupt: &Interrupt) -> Outcome {
+    match ended {
+        _ if interrupt.is_set() => Outcome::Interrupted,
         Ended::Cancelled => Outcome::Interrupted,
-        Ended::Timeout => Outcome::Timeout(runner.protocol.timeout_s),
+        Ended::Timeout => Outcome::Timeout(timeout_s),
         Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
             Outcome::NotStarted(std::io::Error::from_raw_os_error(errno).to_string())
         }
-        Ended::Exit(status) if status == runner.protocol.expect_status => Outcome::Ok,
+        Ended::Exit(status) if status == expect_status => Outcome::Ok,
         Ended::Exit(status) => Outcome::Exit(status),
         Ended::Signal(number) => Outcome::Signal(number),
     }
 }
 
 fn row<S>(runner: &TracedRunner, cell: &Cell, traced: &Traced<S>) -> Observation {
+    let Protocol { expect_status, timeout_s, .. } = *runner.protocol;
+    let outcome = outcome(traced.finished.ended, expect_status, timeout_s, runner.context.interrupt);
+    let names = (cell.program.name.as_str(), cell.stack.name.as_str());
     Observation {
         exact: Some(exact(traced)),
-        ..Observation::of_run(
-            Phase::Traced,
-            (&cell.program.name, &cell.stack.name),
-            &traced.finished,
-            outcome(runner, traced),
-        )
+        ..Observation::of_run(Phase::Traced, names, &traced.finished, outcome)
     }
 }
 

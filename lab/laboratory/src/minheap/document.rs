@@ -5,7 +5,7 @@ use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::{Axis, Chart, Column, Columns, Document, Form, Section, Series, Table};
 use heaptoll_report::format::{count, ratio};
-use heaptoll_units::kib;
+use heaptoll_units::{each_once, kib};
 
 use super::figures::{Baseline, MeanOver, MinheapFigures, Over, Program};
 use super::overheads::{Mean, Overhead};
@@ -141,23 +141,13 @@ fn mean(mean: &Mean) -> String {
 }
 
 fn baseline_stacks(programs: &[Program]) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for row in programs.iter().flat_map(|program| &program.baselines) {
-        if !all.contains(&row.stack) {
-            all.push(row.stack.clone());
-        }
-    }
-    all
+    let rows = programs.iter().flat_map(|program| &program.baselines);
+    each_once(rows.map(|row| row.stack.clone()))
 }
 
 fn collector_stacks(programs: &[Program]) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for row in programs.iter().flat_map(|program| &program.collectors) {
-        if !all.contains(&row.stack) {
-            all.push(row.stack.clone());
-        }
-    }
-    all
+    let rows = programs.iter().flat_map(|program| &program.collectors);
+    each_once(rows.map(|row| row.stack.clone()))
 }
 
 /// A row a collector, with a column for each baseline.
@@ -310,12 +300,7 @@ fn facts(figures: &MinheapFigures, collectors: &[Manager], allocators: &[Manager
         .chain(allocators)
         .map(|manager| (manager.name.clone(), format!("{} ({})", manager.version, manager.origin)));
     let machine = machine::read();
-    let mut facts: Vec<(String, String)> = Vec::new();
-    for fact in versions {
-        if !facts.contains(&fact) {
-            facts.push(fact);
-        }
-    }
+    let mut facts: Vec<(String, String)> = each_once(versions);
     facts.push((
         "what a heap is".into(),
         "sweep: pages of 4 KiB with a live block, because a layer cannot see what a manager maps; other \

@@ -5,17 +5,24 @@ const MOST: usize = 11;
 
 /// Places and labels of ticks between these ends.
 pub(super) fn ticks((low, high): (f64, f64)) -> Vec<(f64, String)> {
+    let halves = (2..=18).map(|half| f64::from(half) / 2.0).collect();
+    let places = round_numbers((0.999 * low, 1.001 * high), vec![halves], MOST);
+    places.into_iter().map(|place| (place, label(place))).collect()
+}
+
+/// Numbers of few digits between these ends, as many as are at most wanted: of these digits, then of ever fewer, then
+/// powers of ten.
+pub(super) fn round_numbers((low, high): (f64, f64), mut finest: Vec<Vec<f64>>, most: usize) -> Vec<f64> {
     let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
     let of = |digits: &[f64], every: usize| -> Vec<f64> {
         let decades = decades.clone().filter(|decade| decade.rem_euclid(every as i32) == 0);
         let all = decades.flat_map(|decade| digits.iter().map(move |digit| digit * 10f64.powi(decade)));
-        all.filter(|tick| (0.999 * low..=1.001 * high).contains(tick)).collect()
+        all.filter(|number| (low..=high).contains(number)).collect()
     };
-    let halves = (2..=18).map(|half| f64::from(half) / 2.0).collect::<Vec<_>>();
-    let fine = [of(&halves, 1), of(&[1.0, 1.5, 2.0, 3.0, 5.0, 7.0], 1), of(&[1.0, 2.0, 5.0], 1)];
-    let places = fine.into_iter().chain((1..100).map(|every| of(&[1.0], every)));
-    let places = places.into_iter().find(|places| places.len() <= MOST).unwrap_or_default();
-    places.into_iter().map(|place| (place, label(place))).collect()
+    finest.extend([vec![1.0, 1.5, 2.0, 3.0, 5.0, 7.0], vec![1.0, 2.0, 5.0]]);
+    let fine = finest.iter().map(|digits| of(digits, 1));
+    let all = fine.chain((1..100).map(|every| of(&[1.0], every)));
+    all.into_iter().find(|numbers| numbers.len() <= most).unwrap_or_default()
 }
 
 /// In thousands, millions and so on from ten thousand on.

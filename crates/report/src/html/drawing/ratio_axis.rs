@@ -1,6 +1,11 @@
 //! The axis on which ratios are drawn: logarithmic, since half and twice are equally far from 1, with ticks that a
 //! reader would choose.
 
+use super::amount_axis::round_numbers;
+
+/// Ticks that are enough.
+const MOST: usize = 7;
+
 /// Ends and ticks of a logarithmic axis that holds every given ratio and 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RatioAxis {
@@ -37,14 +42,7 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
         let last = ((high - 1.0) / step).floor() as i64;
         return (first..=last).map(|n| 1.0 + n as f64 * step).collect();
     }
-    let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
-    let of = |digits: &[f64]| -> Vec<f64> {
-        let all =
-            decades.clone().flat_map(|decade| digits.iter().map(move |digit| digit * 10f64.powi(decade)));
-        all.filter(|tick| (low..=high).contains(tick)).collect()
-    };
-    let candidates = [of(&[1.0, 1.5, 2.0, 3.0, 5.0, 7.0]), of(&[1.0, 2.0, 5.0]), of(&[1.0])];
-    candidates.into_iter().find(|ticks| ticks.len() <= 7).unwrap_or_else(|| vec![1.0])
+    round_numbers((low, high), vec![], MOST)
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ fn line(
     // After the hues are used up a dash distinguishes lines.
     let dash = if ink.again { "7 5" } else { "" };
     let shape = Shape::Line { width: 1.8, dash, step: form != Form::Lines };
-    [Trace::new(&series.name, &ink.color, shape, points)].into_iter().chain(end)
+    [noted(Trace::new(&series.name, &ink.color, shape, points), series)].into_iter().chain(end)
 }
 
 /// An area on those so far; a value holds until the next point.
@@ -120,16 +120,17 @@ fn marks(points: Vec<(f64, f64)>, series: &Series, chart: &Chart, ink: &Ink) -> 
     let path = if failed { CROSS } else { ink.path };
     let opacity = if failed { 1.0 } else { 0.85 };
     let shape = Shape::Marks { path, size, hollow: failed, opacity, pale: vec![] };
-    // What belongs to one point each holds only while all of them are drawn.
-    let whole = points.len() == series.points.len();
-    let mut marks = Trace::new(&series.name, &ink.color, shape, points);
-    if whole {
-        let each =
-            |ends: &[(f64, f64)]| if ends.len() == series.points.len() { ends.to_vec() } else { vec![] };
-        (marks.across, marks.up) = (each(&series.across), each(&series.band));
-        marks.notes = Some(notes(series));
+    let mut marks = noted(Trace::new(&series.name, &ink.color, shape, points), series);
+    if marks.points.len() == series.points.len() {
+        (marks.across, marks.up) = (series.across.clone(), series.band.clone());
     }
     line.into_iter().chain([marks])
+}
+
+/// With a text for each point. What belongs to one point each is right only while all of them are drawn.
+fn noted(trace: Trace, series: &Series) -> Trace {
+    let notes = if trace.points.len() == series.points.len() { notes(series) } else { vec![] };
+    Trace { notes: Some(notes), ..trace }
 }
 
 /// What pointing at the points shows; empty for their figures.
