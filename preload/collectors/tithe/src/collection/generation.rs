@@ -8,6 +8,7 @@ use heaptoll_roots::Untracked;
 use heaptoll_runtime::PAGE;
 
 use super::young::{MARKS_OF_UNIT, is_dense_by_marks, live_by_marks};
+use crate::ages::TAINTED;
 use crate::class::UNIT;
 use crate::collector::Collector;
 use crate::generations::{Facts, Generation, Generations};
@@ -17,13 +18,13 @@ use crate::progress::{Found, Progress};
 
 impl Heap {
     /// Chooses what the collection reads, and finds what was written where it is young. What is chosen is what can be done:
-    /// where it is not known what was written, nothing relies on it.
+    /// where it is not known what was written, nothing relies on it. Also returns the bytes of old blocks, which are marked.
     pub(super) fn begin_generation(
         &self,
         collector: &mut Collector,
         guards: &HeapGuards<'_>,
         progress: &Progress,
-    ) -> Generation {
+    ) -> (Generation, usize) {
         let facts = Facts {
             due: progress.reason == Reason::Budget,
             pressure: progress.reason == Reason::Memory,
@@ -39,25 +40,26 @@ impl Heap {
         let chosen = collector.generations.choose(&facts);
         collector.generations.begin();
         if chosen == Generation::Unaged || facts.units == 0 {
-            return Generation::Unaged;
+            return (Generation::Unaged, 0);
         }
         assert_internal!(self.reservation.has_ages(), "blocks have ages where generations are on");
         assert_internal!(progress.reclaims, "where generations are on every collection reclaims");
         if chosen == Generation::Full {
             self.reservation.keep_flags(0);
-            return chosen;
+            return (chosen, 0);
         }
         if collector.generations.check
             && collector.generations.marks.reserve(facts.units * MARKS_OF_UNIT).is_err()
         {
             collector.generations.on_untracked(Untracked::NoMemory);
-            return Generation::Unaged;
+            return (Generation::Unaged, 0);
         }
         match self.scan_writes(collector, guards) {
-            Ok(()) => chosen,
+            Ok(old) => (chosen, old),
             Err(cause) => {
+                self.clear_marks();
                 collector.generations.on_untracked(cause);
-                Generation::Unaged
+                (Generation::Unaged, 0)
             }
         }
     }
@@ -78,7 +80,11 @@ impl Heap {
         let recorded = if generations.is_aged() {
             self.record_writes(collector, guards, found.generation)
         } else {
-            self.clear_dense();
+            if found.generation == Generation::Unaged {
+                self.clear_dense()
+            } else {
+                self.age_marked()
+            }
             generations.tracker.release();
             let is_due = generations.is_sampling_due(found.live);
             if is_due { self.sample_writes(collector, guards, found.live) } else { Ok(()) }
@@ -88,7 +94,7 @@ impl Heap {
             collector.generations.on_untracked(cause);
         }
         if found.generation != Generation::Unaged {
-            self.age_marked();
+            self.reservation.keep_flags(TAINTED);
             self.show_cached(guards);
         }
     }
