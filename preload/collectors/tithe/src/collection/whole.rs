@@ -96,6 +96,8 @@ impl Heap {
                 return Err(NotCollected::Abandoned);
             }
         };
+        // SAFETY: caches are never unmapped; a thread changes the count under a lock that is held here.
+        guards.caches.each(|cache| self.uncount_ahead(unsafe { &mut *cache }));
         progress.times.stopped = now_ns();
         progress.threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
         Ok(Stop { progress, guards, stopped })
