@@ -4,6 +4,7 @@
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_marking::cores;
 use heaptoll_roots::World;
 use heaptoll_runtime::now_ns;
 
@@ -31,6 +32,7 @@ impl Heap {
         collector.log = settings.log;
         collector.why = settings.why;
         collector.ended_ns = now_ns();
+        collector.cores = cores();
         self.mode.store(settings.mode as u32, Ordering::Relaxed);
         let rounding = if settings.mode == Mode::Explicit { 15 } else { 16 };
         self.rounding.store(rounding, Ordering::Relaxed);
