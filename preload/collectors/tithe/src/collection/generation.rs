@@ -17,6 +17,16 @@ use crate::log::Reason;
 use crate::progress::{Found, Progress};
 
 impl Heap {
+    /// What the choice of a collection depends on.
+    pub(crate) fn facts(&self, reason: Reason) -> Facts {
+        Facts {
+            due: reason == Reason::Budget,
+            pressure: reason == Reason::Memory,
+            live: self.live_after_gc.load(Ordering::Relaxed),
+            units: self.reservation.units(),
+        }
+    }
+
     /// Chooses what the collection reads, and finds what was written where it is young. What is chosen is what can be done:
     /// where it is not known what was written, nothing relies on it. Also returns the bytes of old blocks, which are marked.
     pub(super) fn begin_generation(
@@ -25,12 +35,7 @@ impl Heap {
         guards: &HeapGuards<'_>,
         progress: &Progress,
     ) -> (Generation, usize) {
-        let facts = Facts {
-            due: progress.reason == Reason::Budget,
-            pressure: progress.reason == Reason::Memory,
-            live: self.live_after_gc.load(Ordering::Relaxed),
-            units: self.reservation.units(),
-        };
+        let facts = self.facts(progress.reason);
         if facts.due && collector.generations.is_sampling() {
             match self.count_samples(collector, guards) {
                 Ok(written) => collector.generations.on_samples(written),
@@ -66,11 +71,15 @@ impl Heap {
 
     /// After marking: what was marked becomes old, and the next collection may be young if writes are recorded from now on.
     pub(super) fn end_generation(&self, collector: &mut Collector, guards: &HeapGuards<'_>, found: &Found) {
-        let generations = &mut collector.generations;
+        let Collector { generations, increments, .. } = &mut *collector;
         let before = self.live_after_gc.load(Ordering::Relaxed);
         match found.generation {
             Generation::Unaged => generations.on_unaged(),
-            Generation::Full => generations.on_full(before, found.live, self.reservation.units()),
+            Generation::Full => {
+                // What an increment has read may point to where the heap has grown since.
+                let units = if increments.is_active() { increments.units } else { self.reservation.units() };
+                generations.on_full(before, found.live, units);
+            }
             _ => generations.on_young(found.old, found.reread),
         }
         let is_full = found.generation == Generation::Full;
