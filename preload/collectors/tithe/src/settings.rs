@@ -270,8 +270,7 @@ impl SettingError {
             Fault::NeverCollects => line
                 .text(", but nothing is ever collected: TITHE_MODE is explicit; allowed: no such variable"),
             Fault::NotIncremental => line.text(
-                ", but collections are not incremental with TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP, TITHE_SWEEP=eager or \
-                 TITHE_GENERATIONS=on",
+                ", but collections are not incremental with TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP or TITHE_SWEEP=eager",
             ),
             Fault::NotOpened { error } => {
                 let line = line.text("; allowed: ").text(allowed("TITHE_LOG")).text("; this one: ");
