@@ -13,4 +13,4 @@ mod workers;
 pub use marker::{Heap, Marker, WORDS, prefetch};
 pub use pool::Pool;
 pub use stack::{Grey, KEPT, MarkStack};
-pub use workers::{MARKERS_MAX, MarkOutcome, THRESHOLD, Work, Workers, help};
+pub use workers::{MARKERS_MAX, MarkOutcome, THRESHOLD, Work, Workers, cores, help};

@@ -28,6 +28,8 @@ const FETCHED: usize = 32;
 const FEW: usize = FETCHED * 7 / 8;
 /// Half a word, bytes: pointers are searched for at its multiples.
 const HALF: usize = 4;
+/// Words that are looked at together, at first only for whether one of them may be an address.
+const GROUP: usize = 8;
 /// Longer blocks are scanned in pieces, bytes: others may help, and the stack stays low.
 const PIECE: usize = 32 << 10;
 
@@ -227,6 +229,11 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
         let mut at = begin;
         let end = (grey.start + grey.bytes) as *const usize;
         while at < end {
+            // SAFETY: the words are readable and unchanged, as this function requires.
+            if end as usize - at as usize >= GROUP * WORD && unsafe { is_without(at, upper, spread) } {
+                at = at.wrapping_add(GROUP);
+                continue;
+            }
             let stop = if end as usize - at as usize > SLICE * WORD { at.wrapping_add(SLICE) } else { end };
             let mut waiting = self.waiting;
             // SAFETY: the words are readable and unchanged, as this function requires; there is space for a slice, and
@@ -407,6 +414,19 @@ unsafe fn across(at: *const usize) -> usize {
     let halves = at.cast::<u32>();
     // SAFETY: both halves are readable and aligned, as this function requires.
     unsafe { halves.read() as usize | (halves.add(1).read() as usize) << 32 }
+}
+
+/// Whether no half of a group of words may be the upper half of an address in the heap. There is no branch for each, and
+/// compilers make a few vector instructions of it.
+///
+/// # Safety
+/// The words are readable.
+#[inline(always)]
+unsafe fn is_without(at: *const usize, upper: u32, spread: u32) -> bool {
+    let halves = at.cast::<u32>();
+    // SAFETY: the words are readable, as this function requires.
+    let half = |index| unsafe { halves.add(index).read() };
+    !(0..GROUP * 2).fold(false, |found, index| found | (half(index).wrapping_sub(upper) <= spread))
 }
 
 /// Whether the lower half of a word may be the upper half of an address in the heap. Programs keep addresses in packed

@@ -334,7 +334,7 @@ unsafe fn spawn<W: Work>(helper: *mut Helper<W>, stack: usize) -> isize {
 }
 
 /// Cores that the process may use.
-fn cores() -> usize {
+pub fn cores() -> usize {
     let mut set = [0_u64; 16];
     let bytes = mem::size_of_val(&set);
     // SAFETY: `set` is writable for `bytes`; 0 is the calling thread.

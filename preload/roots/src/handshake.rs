@@ -15,6 +15,9 @@ use crate::kernel;
 use crate::registers::Registers;
 use crate::thread::{Phase, Records};
 
+/// Turns before the collector sleeps: some ten microseconds.
+const SPINS: u32 = 400;
+
 /// The handshake of the world that has started: the only way in which the signal handler finds it.
 static STARTED: AtomicPtr<Handshake> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -89,8 +92,15 @@ impl Handshake {
         self.arrived.load(Ordering::SeqCst)
     }
 
-    /// Sleeps while there are `known` replies, at most `patience_us` microseconds.
+    /// Waits while there are `known` replies, at most `patience_us` microseconds. A thread that runs replies within a few: to
+    /// sleep and to be woken takes longer.
     pub fn wait_for_reply(&self, known: u32, patience_us: u64) {
+        for _ in 0..SPINS {
+            if self.replies() != known {
+                return;
+            }
+            core::hint::spin_loop();
+        }
         futex::wait(&self.arrived, known, Some(patience_us));
     }
 

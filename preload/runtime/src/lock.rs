@@ -53,8 +53,9 @@ const HELD: u32 = 1;
 /// Turns before a waiter sleeps: about as long as a malloc takes.
 const SPINS: u32 = 64;
 
-/// A mutual exclusion around `T`.
+/// A mutual exclusion around `T`. Two share no line of the processor's cache, as threads that take them would move it.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Lock<T> {
     state: AtomicU32,
     /// Threads that sleep on `state` or are about to.

@@ -4,6 +4,7 @@
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_marking::cores;
 use heaptoll_roots::World;
 use heaptoll_runtime::now_ns;
 
@@ -21,6 +22,9 @@ const BATCHES: usize = 16;
 /// Most bytes of addresses that blocks may have for a hundred bytes of memory.
 const ADDRESS_PERCENT_MAX: usize = 800;
 
+/// Full collections that would take longer, ns, are incremental where there are generations.
+const FULL_PAUSE_NS: u64 = 100_000_000;
+
 impl Heap {
     /// Applies the settings. Without a world only added roots are read: for tests.
     pub fn configure(&self, settings: &Settings, world: Option<&'static World>) {
@@ -31,6 +35,7 @@ impl Heap {
         collector.log = settings.log;
         collector.why = settings.why;
         collector.ended_ns = now_ns();
+        collector.cores = cores();
         self.mode.store(settings.mode as u32, Ordering::Relaxed);
         let rounding = if settings.mode == Mode::Explicit { 15 } else { 16 };
         self.rounding.store(rounding, Ordering::Relaxed);
@@ -56,11 +61,12 @@ impl Heap {
     fn enable_write_records(&self, collector: &mut Collector, settings: &Settings) {
         let possible = self.collects() && settings.reclaim == 1 && settings.heap.is_none();
         let pause_ns = settings.pause_ns.filter(|_| possible && settings.every.is_none());
-        let wanted = settings.generations && possible && pause_ns.is_none();
+        let wanted = settings.generations && possible;
         let generations = &mut collector.generations;
         generations.check = settings.check_young;
         generations.enabled = wanted;
         collector.increments.pause_ns = None;
+        collector.increments.of_full = wanted;
         if !wanted && pause_ns.is_none() {
             return;
         }
@@ -71,7 +77,10 @@ impl Heap {
         let mut units = self.units.lock();
         if !self.reservation.enable_ages(&mut units.memory) {
             generations.enabled = false;
-        } else if pause_ns.is_some() {
+        } else if wanted {
+            let most = settings.pause_ns.unwrap_or(FULL_PAUSE_NS);
+            collector.increments.pause_ns = (!settings.needs_whole()).then_some(most);
+        } else {
             collector.increments.pause_ns = pause_ns;
             // The first write to a huge page would make all of it count as written.
             units.memory.use_small_pages(true);
@@ -146,7 +155,8 @@ impl Heap {
         let large = self.large_since_gc.load(Ordering::Relaxed);
         let budget = collector.last_budget;
         let is_known = large >= budget / 4 || large < budget / 16;
-        if self.is_mode(Mode::Collect) && collector.increments.pause_ns.is_none() && is_known {
+        let may_change = collector.increments.of_full || collector.increments.pause_ns.is_none();
+        if self.is_mode(Mode::Collect) && may_change && is_known {
             let small = large >= budget / 4 && self.reservation.units() * UNIT >= HUGE_FROM;
             self.units.lock().memory.use_small_pages(small);
         }

@@ -86,6 +86,8 @@ pub struct Cache {
     /// Links of the list of all caches, and of the list of those without a thread.
     pub next: *mut Cache,
     pub next_idle: *mut Cache,
+    /// Bytes that are counted as allocated before the cache reserves them.
+    pub counted: usize,
     /// The thread it belongs to, as the kernel numbers it; 0 or less for none.
     pub thread: i32,
     /// The home of the spans that it reserves blocks of.
@@ -101,6 +103,7 @@ impl Cache {
             reservations: [Reserved::NONE; SPAN_CLASSES],
             next: ptr::null_mut(),
             next_idle: ptr::null_mut(),
+            counted: 0,
             thread: 0,
             home: 0,
         }

@@ -34,6 +34,11 @@ impl Caches {
         self.region.mapped_bytes()
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        (self.region.end() - self.region.start()) / size_of::<Cache>()
+    }
+
     /// Visits every cache, the empty idle ones included.
     pub fn each(&self, mut visit: impl FnMut(*mut Cache)) {
         let mut cache = self.all;
@@ -72,7 +77,7 @@ impl Caches {
         let cache: *mut Cache = self.region.grow(size_of::<Cache>())?.as_ptr().cast();
         assert_internal!(cache.is_aligned(), "caches share no line of the processor's cache");
         assert_internal!(self.range().contains(&(cache as usize)), "caches lie in their region");
-        let before = (cache as usize - self.region.start()) / size_of::<Cache>();
+        let before = self.count() - 1;
         // SAFETY: fresh zeroed memory of a cache's size, which no other thread knows.
         unsafe {
             (*cache).open();

@@ -40,6 +40,8 @@ pub struct Collector {
     pub(crate) eager: bool,
     /// When the last collection ended, ns.
     pub(crate) ended_ns: u64,
+    /// Processors that the process could use when it started.
+    pub(crate) cores: usize,
     /// A collection is running: a listener that it calls must not start another.
     pub(crate) busy: bool,
     /// Places that collections cannot read, which the log has.
@@ -93,6 +95,7 @@ impl Collector {
             reclaim: 1,
             eager: false,
             ended_ns: 0,
+            cores: 1,
             busy: false,
             unread: UnreadPlaces::NONE,
         }

@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, AtomicUs
 use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::{Guard, Lock, StatsReporter};
 
+use crate::cache::Cache;
 use crate::caches::Caches;
 use crate::class::SPAN_CLASSES;
 use crate::collector::Collector;
@@ -50,6 +51,8 @@ pub struct Heap {
     /// Live bytes the last collection found, and bytes allocated less those freed since.
     pub(crate) live_after_gc: AtomicUsize,
     pub(crate) allocated_since_gc: AtomicIsize,
+    /// Where there are several caches: small blocks are counted in steps of so many bytes, for each cache by itself.
+    pub(crate) count_step: AtomicUsize,
     /// A collection is due when `allocated_since_gc` reaches this, bytes.
     pub(crate) budget: AtomicIsize,
     /// Bytes allocated since the start; a collection is also due when it reaches `due_at_allocated`, which
@@ -97,6 +100,7 @@ impl Heap {
             purge_due: AtomicBool::new(false),
             live_after_gc: AtomicUsize::new(0),
             allocated_since_gc: AtomicIsize::new(0),
+            count_step: AtomicUsize::new(0),
             budget: AtomicIsize::new(isize::MAX),
             allocated_total: AtomicU64::new(0),
             due_at_allocated: AtomicU64::new(u64::MAX),
@@ -182,6 +186,24 @@ impl Heap {
     fn count_allocated(&self, bytes: usize) {
         self.allocated_since_gc.fetch_add(bytes as isize, Ordering::Relaxed);
         self.allocated_total.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that a cache reserves, ahead of them where counting each time would move the line of the counters from
+    /// one processor's cache to the other's.
+    fn count_reserved(&self, cache: &mut Cache, bytes: usize) {
+        if cache.counted < bytes {
+            let step = bytes.max(self.count_step.load(Ordering::Relaxed));
+            self.count_allocated(step);
+            cache.counted += step;
+        }
+        cache.counted -= bytes;
+    }
+
+    /// Takes back what a cache has counted ahead. Its thread is stopped, or calls this under the lock of all caches.
+    pub(crate) fn uncount_ahead(&self, cache: &mut Cache) {
+        let ahead = core::mem::take(&mut cache.counted);
+        self.allocated_since_gc.fetch_sub(ahead as isize, Ordering::Relaxed);
+        self.allocated_total.fetch_sub(ahead as u64, Ordering::Relaxed);
     }
 
     fn count_freed(&self, bytes: usize) {

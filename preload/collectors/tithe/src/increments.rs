@@ -44,6 +44,8 @@ pub enum Stage {
 pub struct Increments {
     /// The longest pause, ns; `None`: collections are not incremental.
     pub pause_ns: Option<u64>,
+    /// There are generations: only full collections are incremental, begin when they are due, and leave ages.
+    pub of_full: bool,
     pub stage: Stage,
     /// Bytes in blocks that were marked, and bytes of marked blocks that were read again.
     pub marked: usize,
@@ -83,6 +85,7 @@ impl Increments {
     pub const fn new() -> Increments {
         Increments {
             pause_ns: None,
+            of_full: false,
             stage: Stage::Idle,
             marked: 0,
             reread: 0,
@@ -111,7 +114,8 @@ impl Increments {
     /// longer than the pause allows. Roots are read at once, and twice at least: where they alone take longer and are more
     /// than the rest, a whole collection stops the program for little longer, and once.
     pub fn is_needed(&self, live: usize) -> bool {
-        let most = self.pause_ns.unwrap_or(u64::MAX) / 100 * MARKING_PERCENT;
+        let percent = if self.of_full { 100 } else { MARKING_PERCENT };
+        let most = self.pause_ns.unwrap_or(u64::MAX) / 100 * percent;
         let is_long = |bytes| self.marking_ns(bytes) > most;
         let roots = self.roots;
         self.pause_ns.is_some()
@@ -131,7 +135,7 @@ impl Increments {
 
     /// What of a budget is allocated when a collection begins, bytes.
     pub fn trigger(&self, budget: usize) -> usize {
-        if self.pause_ns.is_some() { budget / 100 * BEGIN_PERCENT } else { budget }
+        if self.pause_ns.is_some() && !self.of_full { budget / 100 * BEGIN_PERCENT } else { budget }
     }
 
     /// When an increment has to end whose threads had stopped at that time, ns.
@@ -161,6 +165,7 @@ impl Increments {
         assert_internal!(!self.is_active(), "one collection is incremental at a time");
         *self = Increments {
             pause_ns: self.pause_ns,
+            of_full: self.of_full,
             stage: Stage::Recording { unit: 0 },
             units,
             work,
@@ -205,7 +210,7 @@ impl Increments {
     /// The collection has ended with an increment of this length.
     pub fn end(&mut self, pause_ns: u64) {
         let is_longer = self.pause_ns.is_some_and(|most| pause_ns > most);
-        if self.passes > PASSES && is_longer && self.outrun == Outrun::No {
+        if self.passes > PASSES && is_longer && !self.of_full && self.outrun == Outrun::No {
             self.outrun = Outrun::Unreported { pause_ns };
         }
     }

@@ -58,6 +58,8 @@ pub struct Cycle {
     pub mutator_ns: u64,
     /// Bytes in blocks that the collection reclaimed.
     pub reclaimed: usize,
+    /// Processors that the program's threads can use at once.
+    pub processors: usize,
     /// How the heap is run.
     pub mode: Mode,
 }
@@ -81,7 +83,7 @@ pub struct Policy {
     /// `Proportional` in mode `collect`: the headroom in quarters.
     quarters: usize,
     adaptive: bool,
-    /// `Proportional`: most bytes on top that the cost of a collection may demand.
+    /// `Proportional`: most bytes on top that the cost of a collection may demand, for each processor.
     cost_headroom: usize,
     /// The time of the cheapest collection so far: what one costs however little is live, ns.
     cheapest_ns: u64,
@@ -274,7 +276,11 @@ impl Policy {
         // A heap that grows soon needs no more than its share. But the sizes at which it is collected later, and so its peak,
         // would depend on the time that its first collections took; so the first one counts from nothing.
         let grown = cycle.live.saturating_sub(self.live);
-        let most = if grown > self.live.max(cycle.allocated) / GROWING { 0 } else { self.cost_headroom };
+        let most = if grown > self.live.max(cycle.allocated) / GROWING {
+            0
+        } else {
+            self.cost_headroom.saturating_mul(cycle.processors)
+        };
         self.live = cycle.live;
         let on_top = self.min_headroom.max(self.demanded(cycle).saturating_sub(share).min(most));
         let stopping = self.quarters.saturating_sub(COLLECT_QUARTERS) / 4;

@@ -33,18 +33,18 @@ pub fn read_written<const PARALLEL: bool>(marker: &mut Marker<'_, PARALLEL>) -> 
     let (mut unit, mut bytes, mut waiting) = (0, 0, 0);
     while unit < reservation.units() {
         let span_class = reservation.span_class(unit);
-        if span_class == FREE {
+        if span_class == FREE || !is_to_be_read(reservation, unit) {
             unit += 1;
             continue;
         }
         let first = reservation.first(unit);
         // SAFETY: the first unit of a span or large block; the world is stopped.
-        let units = unsafe { (*reservation.span(first)).units };
-        unit = (first + units) as usize;
+        let part = unit as UnitIndex..first + unsafe { (*reservation.span(first)).units };
+        unit = part.end as usize;
         if is_atomic(span_class) {
             continue;
         }
-        each_written(reservation, first..first + units, &mut |pages| {
+        each_written(reservation, part, &mut |pages| {
             each_piece(reservation, first, &pages, Remembered::Old, &mut |piece| {
                 bytes += piece.len();
                 waiting += 1;
@@ -68,14 +68,13 @@ pub fn gather_written(marker: &mut Marker<'_, false>, from: usize, most: usize) 
     let reservation = marker.heap.reservation();
     let (mut unit, mut bytes) = (from, 0);
     while unit < reservation.units() && bytes < most {
-        let flags = reservation.unit_flags(unit);
-        if flags.load(Ordering::Relaxed) & (ALL_WRITTEN | REREAD) == 0 {
+        if !is_to_be_read(reservation, unit) {
             unit += 1;
             continue;
         }
         let span_class = reservation.span_class(unit);
         if span_class == FREE {
-            flags.fetch_and(!(ALL_WRITTEN | REREAD), Ordering::Relaxed);
+            reservation.unit_flags(unit).fetch_and(!(ALL_WRITTEN | REREAD), Ordering::Relaxed);
             unit += 1;
             continue;
         }
@@ -99,6 +98,11 @@ pub fn gather_written(marker: &mut Marker<'_, false>, from: usize, most: usize) 
         }
     }
     (unit, bytes)
+}
+
+/// Whether something in a unit was written, or was not read.
+fn is_to_be_read(reservation: &HeapReservation, unit: usize) -> bool {
+    reservation.unit_flags(unit).load(Ordering::Relaxed) & (ALL_WRITTEN | REREAD) != 0
 }
 
 /// Visits the runs of pages of some units of a span or large block that are to be read.

@@ -179,13 +179,13 @@ impl Settings {
         if let (Mode::Explicit, Some(wrong)) = (settings.mode, collecting) {
             return Err(wrong);
         }
-        settings.check_pause(generations)?;
+        settings.check_pause()?;
         let defaults = settings.mode.headroom();
         // Who sets when to collect, or how much a collection reclaims, gets collections that read and reclaim all.
         let by_default =
             settings.mode == Mode::Collect && settings.rule == Rule::Proportional && settings.every.is_none();
         let by_default = settings.check_young || by_default;
-        settings.generations = settings.pause_ns.is_none() && generations.unwrap_or(by_default);
+        settings.generations = generations.unwrap_or(by_default && settings.pause_ns.is_none());
         settings.headroom = headroom.unwrap_or(defaults.0);
         settings.adaptive = headroom.is_none();
         let by_cost = settings.mode == Mode::Collect && headroom.or(min_headroom).is_none();
@@ -194,10 +194,14 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Whether collections have to be whole.
+    pub fn needs_whole(&self) -> bool {
+        self.every.is_some() || self.heap.is_some() || self.reclaim > 1 || self.eager
+    }
+
     /// Pauses are short only where nothing needs whole collections.
-    fn check_pause(&self, generations: Option<bool>) -> Result<(), SettingError> {
-        let needs_whole = self.every.is_some() || self.heap.is_some() || self.reclaim > 1 || self.eager;
-        if self.pause_ns.is_some() && (needs_whole || generations == Some(true)) {
+    fn check_pause(&self) -> Result<(), SettingError> {
+        if self.pause_ns.is_some() && self.needs_whole() {
             return Err(SettingError::new(b"TITHE_PAUSE", b"set", Fault::NotIncremental));
         }
         Ok(())
@@ -266,8 +270,7 @@ impl SettingError {
             Fault::NeverCollects => line
                 .text(", but nothing is ever collected: TITHE_MODE is explicit; allowed: no such variable"),
             Fault::NotIncremental => line.text(
-                ", but collections are not incremental with TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP, TITHE_SWEEP=eager or \
-                 TITHE_GENERATIONS=on",
+                ", but collections are not incremental with TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP or TITHE_SWEEP=eager",
             ),
             Fault::NotOpened { error } => {
                 let line = line.text("; allowed: ").text(allowed("TITHE_LOG")).text("; this one: ");

@@ -38,6 +38,7 @@ impl Heap {
             stop_ns: stopped - started + earlier_stop_ns,
             mutator_ns: progress.mutator_ns.saturating_sub(earlier_ns),
             reclaimed,
+            processors: progress.threads.min(collector.cores),
             mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },
         });
         self.allocated_since_gc.store(0, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use heaptoll_roots::Untracked;
 use heaptoll_runtime::PAGE;
 
 use super::young::{MARKS_OF_UNIT, is_dense_by_marks, live_by_marks};
+use crate::ages::TAINTED;
 use crate::class::UNIT;
 use crate::collector::Collector;
 use crate::generations::{Facts, Generation, Generations};
@@ -16,20 +17,25 @@ use crate::log::Reason;
 use crate::progress::{Found, Progress};
 
 impl Heap {
+    /// What the choice of a collection depends on.
+    pub(crate) fn facts(&self, reason: Reason) -> Facts {
+        Facts {
+            due: reason == Reason::Budget,
+            pressure: reason == Reason::Memory,
+            live: self.live_after_gc.load(Ordering::Relaxed),
+            units: self.reservation.units(),
+        }
+    }
+
     /// Chooses what the collection reads, and finds what was written where it is young. What is chosen is what can be done:
-    /// where it is not known what was written, nothing relies on it.
+    /// where it is not known what was written, nothing relies on it. Also returns the bytes of old blocks, which are marked.
     pub(super) fn begin_generation(
         &self,
         collector: &mut Collector,
         guards: &HeapGuards<'_>,
         progress: &Progress,
-    ) -> Generation {
-        let facts = Facts {
-            due: progress.reason == Reason::Budget,
-            pressure: progress.reason == Reason::Memory,
-            live: self.live_after_gc.load(Ordering::Relaxed),
-            units: self.reservation.units(),
-        };
+    ) -> (Generation, usize) {
+        let facts = self.facts(progress.reason);
         if facts.due && collector.generations.is_sampling() {
             match self.count_samples(collector, guards) {
                 Ok(written) => collector.generations.on_samples(written),
@@ -39,36 +45,41 @@ impl Heap {
         let chosen = collector.generations.choose(&facts);
         collector.generations.begin();
         if chosen == Generation::Unaged || facts.units == 0 {
-            return Generation::Unaged;
+            return (Generation::Unaged, 0);
         }
         assert_internal!(self.reservation.has_ages(), "blocks have ages where generations are on");
         assert_internal!(progress.reclaims, "where generations are on every collection reclaims");
         if chosen == Generation::Full {
             self.reservation.keep_flags(0);
-            return chosen;
+            return (chosen, 0);
         }
         if collector.generations.check
             && collector.generations.marks.reserve(facts.units * MARKS_OF_UNIT).is_err()
         {
             collector.generations.on_untracked(Untracked::NoMemory);
-            return Generation::Unaged;
+            return (Generation::Unaged, 0);
         }
         match self.scan_writes(collector, guards) {
-            Ok(()) => chosen,
+            Ok(old) => (chosen, old),
             Err(cause) => {
+                self.clear_marks();
                 collector.generations.on_untracked(cause);
-                Generation::Unaged
+                (Generation::Unaged, 0)
             }
         }
     }
 
     /// After marking: what was marked becomes old, and the next collection may be young if writes are recorded from now on.
     pub(super) fn end_generation(&self, collector: &mut Collector, guards: &HeapGuards<'_>, found: &Found) {
-        let generations = &mut collector.generations;
+        let Collector { generations, increments, .. } = &mut *collector;
         let before = self.live_after_gc.load(Ordering::Relaxed);
         match found.generation {
             Generation::Unaged => generations.on_unaged(),
-            Generation::Full => generations.on_full(before, found.live, self.reservation.units()),
+            Generation::Full => {
+                // What an increment has read may point to where the heap has grown since.
+                let units = if increments.is_active() { increments.units } else { self.reservation.units() };
+                generations.on_full(before, found.live, units);
+            }
             _ => generations.on_young(found.old, found.reread),
         }
         let is_full = found.generation == Generation::Full;
@@ -78,7 +89,11 @@ impl Heap {
         let recorded = if generations.is_aged() {
             self.record_writes(collector, guards, found.generation)
         } else {
-            self.clear_dense();
+            if found.generation == Generation::Unaged {
+                self.clear_dense()
+            } else {
+                self.age_marked()
+            }
             generations.tracker.release();
             let is_due = generations.is_sampling_due(found.live);
             if is_due { self.sample_writes(collector, guards, found.live) } else { Ok(()) }
@@ -88,7 +103,7 @@ impl Heap {
             collector.generations.on_untracked(cause);
         }
         if found.generation != Generation::Unaged {
-            self.age_marked();
+            self.reservation.keep_flags(TAINTED);
             self.show_cached(guards);
         }
     }

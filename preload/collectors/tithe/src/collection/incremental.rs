@@ -15,6 +15,7 @@ use heaptoll_runtime::{AbandonCause, Phase, now_ns};
 use super::passes::Interrupted;
 use super::whole::Stop;
 use crate::collector::Collector;
+use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
 use crate::increments::{Increments, Stage};
 
@@ -46,7 +47,14 @@ impl Heap {
     pub(super) fn is_incremental(&self, collector: &Collector, reason: Reason) -> bool {
         let Collector { increments, generations, .. } = collector;
         let is_recorded = generations.tracker.is_available() && !generations.is_backing_off();
-        let is_needed = || increments.is_needed(self.live_bytes());
+        let facts = self.facts(reason);
+        let is_needed = || {
+            if increments.of_full {
+                increments.is_needed(facts.live) && generations.choose(&facts) == Generation::Full
+            } else {
+                increments.is_needed(self.live_bytes())
+            }
+        };
         reason == Reason::Budget && (increments.is_active() || is_recorded && is_needed())
     }
 

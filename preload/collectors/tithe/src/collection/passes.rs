@@ -62,8 +62,10 @@ impl Heap {
         assert_internal!(collector.stack.is_empty(), "marking begins with an empty mark stack");
         let since = usize::try_from(progress.allocated).unwrap_or(0);
         let work = self.live_bytes() + collector.increments.roots;
-        // It begins when half of what may be allocated is.
-        collector.increments.begin(self.reservation.units(), work, 2 * since);
+        // It begins when half of what may be allocated is, or all.
+        let allowance = if collector.increments.of_full { since + since / 4 } else { 2 * since };
+        collector.increments.begin(self.reservation.units(), work, allowance);
+        collector.generations.begin();
         self.reservation.keep_flags(0);
         self.reservation.set_marking(true);
         Ok(())
@@ -194,21 +196,29 @@ impl Heap {
         // The mark stack may have overflowed.
         let Collector { increments, stack, .. } = &mut *collector;
         self.with_marker(increments, stack, guards, |marker, _| marker.drain());
-        self.mark_cached(guards, true);
+        let Increments { roots, reread, marked, of_full, .. } = collector.increments;
+        if !of_full {
+            self.mark_cached(guards, true);
+        }
         assert_internal!(collector.stack.is_empty(), "marking ends with an empty mark stack");
         if collector.generations.check {
             let words = self.reservation.units() * MARKS_OF_UNIT;
             collector.generations.marks.reserve(words).map_err(RootsError::from)?;
             self.check_young(collector, self.epoch().wrapping_add(1));
         }
-        self.end_marking();
+        let found = Found { live: marked, roots, markers: 1, generation: Generation::Full, old: 0, reread };
+        if of_full {
+            self.reservation.set_marking(false);
+            self.end_generation(collector, guards, &found);
+        } else {
+            self.end_marking();
+        }
         let live = self.keep_marks_of_taken();
         assert_internal!(
             live <= guards.units.used_bytes(&self.reservation),
             "no more is live than the units of spans and large blocks hold"
         );
         collector.increments.stage = Stage::Idle;
-        let Increments { roots, reread, .. } = collector.increments;
-        Ok(Found { live, roots, markers: 1, generation: Generation::Incremental, old: 0, reread })
+        Ok(Found { live, generation: Generation::Incremental, ..found })
     }
 }

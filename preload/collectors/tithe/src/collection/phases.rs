@@ -30,11 +30,10 @@ impl Heap {
         self.reporter.phase(progress.number, Phase::Mark);
         assert_expensive!(self.is_unmarked(), "no block is marked when marking begins");
         assert_sound!(self.check_locked(guards));
-        let generation = self.begin_generation(collector, guards, progress);
+        let (generation, old) = self.begin_generation(collector, guards, progress);
         let is_young = generation == Generation::Young;
         let is_aged = generation != Generation::Unaged;
         let cached = if is_aged { self.hide_cached(guards) } else { self.mark_cached(guards, false) };
-        let old = if is_young { self.mark_old() } else { 0 };
         let markers = collector.markers.prepare(self.live_after_gc.load(Ordering::Relaxed));
         let excluded_ranges = self.excluded_ranges(collector, guards);
         let Collector { added, markers: workers, stack, generations, .. } = &mut *collector;

@@ -8,6 +8,7 @@ use heaptoll_runtime::{Phase, Reason as EventReason, now_ns};
 use heaptoll_stats_page::UnreadPlaces;
 
 use crate::collector::Collector;
+use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
 use crate::log::{self, Reason};
 use crate::progress::{Found, NotCollected, Progress, Times};
@@ -38,7 +39,9 @@ impl Heap {
         };
         progress.times.marked = now_ns();
         let marking_ns = progress.times.marked - progress.times.stopped;
-        collector.increments.measure(found.live + found.roots, marking_ns);
+        if found.generation != Generation::Young {
+            collector.increments.measure(found.live + found.roots, marking_ns);
+        }
         collector.increments.on_whole(found.roots);
         self.finish(collector, guards, stopped, progress, &found);
         Ok(())
@@ -96,6 +99,8 @@ impl Heap {
                 return Err(NotCollected::Abandoned);
             }
         };
+        // SAFETY: caches are never unmapped; a thread changes the count under a lock that is held here.
+        guards.caches.each(|cache| self.uncount_ahead(unsafe { &mut *cache }));
         progress.times.stopped = now_ns();
         progress.threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
         Ok(Stop { progress, guards, stopped })

@@ -2,13 +2,15 @@
 //! the ages after it. [`generation`](super::generation) chooses.
 
 use core::convert::Infallible;
+use core::mem::offset_of;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
+use heaptoll_marking::prefetch;
 use heaptoll_roots::{Untracked, WriteScan};
 
 use crate::age::Age;
-use crate::ages::{ALL_WRITTEN, REREAD, TAINTED, WRITTEN, words_of};
+use crate::ages::{ALL_WRITTEN, REREAD, WRITTEN, words_of};
 use crate::class::{CLASS, FREE, UNIT, UNIT_SHIFT, is_atomic};
 use crate::collector::Collector;
 use crate::generations::Generation;
@@ -16,6 +18,8 @@ use crate::heap::{Heap, HeapGuards};
 use crate::span::{Span, UnitIndex};
 use crate::spans::is_dense;
 
+/// Descriptors are fetched so many units ahead of their use.
+const FETCHED_AHEAD: usize = 16;
 /// Bytes of a page as the flags of units count them.
 const PAGE: usize = heaptoll_runtime::PAGE;
 
@@ -32,26 +36,30 @@ impl Heap {
 
     /// Finds the pages of dense spans that were written, and has writes to them recorded again. All others are read: new
     /// blocks are written there, and the first write to a page whose writes are recorded costs more than to read the little
-    /// that is old.
+    /// that is old. All old blocks are marked, so that marking does not read them, and the places where blocks will be born
+    /// old. Returns the bytes of old blocks.
     pub(super) fn scan_writes(
         &self,
         collector: &mut Collector,
         guards: &HeapGuards<'_>,
-    ) -> Result<(), Untracked> {
+    ) -> Result<usize, Untracked> {
         let mut scan = collector.generations.tracker.scan(self.all_units(guards))?;
+        let mut bytes = 0;
         self.each_dense_run(
-            &mut |first, span| {
+            &mut |first, span, age| {
+                bytes += mark_old(span, age);
                 if !span.dense && !is_atomic(span.span_class) {
                     self.reservation.set_flags(first, span.units, ALL_WRITTEN);
                 }
                 span.dense
             },
             &mut |run| self.scan_units(&mut scan, run),
-        )
+        )?;
+        Ok(bytes)
     }
 
-    /// Finds which spans are dense by the marks, and has writes to them recorded. A young collection has done so for those
-    /// that were dense before.
+    /// What is marked is old from now on. Finds which spans are dense by the marks, and has writes to them recorded. A young
+    /// collection has done so for those that were dense before.
     pub(super) fn record_writes(
         &self,
         collector: &mut Collector,
@@ -60,15 +68,20 @@ impl Heap {
     ) -> Result<(), Untracked> {
         let is_young = generation == Generation::Young;
         let tracker = &mut collector.generations.tracker;
-        let mut scan = if is_young { tracker.resume()? } else { tracker.scan(self.all_units(guards))? };
-        self.each_dense_run(
-            &mut |_, span| {
+        let mut scan = if is_young { tracker.resume() } else { tracker.scan(self.all_units(guards)) };
+        let recorded = self.each_dense_run(
+            &mut |_, span, age| {
                 let was = span.dense;
+                make_old(span, age);
                 span.dense = is_dense_by_marks(span);
                 span.dense && !(was && is_young)
             },
-            &mut |run| scan.written(self.addresses(run), &mut |_| {}),
-        )
+            &mut |run| match &mut scan {
+                Ok(scan) => scan.written(self.addresses(run), &mut |_| {}),
+                Err(cause) => Err(*cause),
+            },
+        );
+        recorded.and(scan.map(drop))
     }
 
     /// Whether at least half of what is live and may hold pointers lies in spans that are dense by the marks.
@@ -96,26 +109,27 @@ impl Heap {
         base + ((units.start as usize) << UNIT_SHIFT)..base + ((units.end as usize) << UNIT_SHIFT)
     }
 
-    /// Visits the units of all spans and large blocks that are selected, those of neighbours at once.
+    /// Visits the units of all spans and large blocks that are selected, those of neighbours at once. After an error it goes
+    /// on to select.
     fn each_dense_run(
         &self,
-        select: &mut dyn FnMut(UnitIndex, &mut Span) -> bool,
+        select: &mut dyn FnMut(UnitIndex, &mut Span, &mut Age) -> bool,
         visit: &mut dyn FnMut(Range<UnitIndex>) -> Result<(), Untracked>,
     ) -> Result<(), Untracked> {
-        let mut run = 0..0;
-        self.each_aged::<Untracked>(&mut |first, span, _| {
-            if !select(first, span) {
-                return Ok(());
-            }
-            if run.end != first {
-                if !run.is_empty() {
-                    visit(run.clone())?;
+        let (mut run, mut outcome) = (0..0, Ok(()));
+        let Ok(()) = self.each_aged::<Infallible>(&mut |first, span, age| {
+            if select(first, span, age) {
+                if run.end != first {
+                    if outcome.is_ok() && !run.is_empty() {
+                        outcome = visit(run.clone());
+                    }
+                    run = first..first;
                 }
-                run = first..first;
+                run.end = first + span.units;
             }
-            run.end = first + span.units;
             Ok(())
-        })?;
+        });
+        outcome?;
         if run.is_empty() { Ok(()) } else { visit(run) }
     }
 
@@ -146,9 +160,14 @@ impl Heap {
                 continue;
             }
             let first = self.reservation.first(unit);
+            let (span, age) = (self.reservation.span(first), self.reservation.age(first));
+            // Where the next one is depends on this one's length: without a hint each step would wait for memory.
+            let ahead = span.wrapping_add(FETCHED_AHEAD);
+            prefetch(ahead);
+            prefetch(ahead.wrapping_byte_add(offset_of!(Span, bits)));
+            prefetch(age.wrapping_add(FETCHED_AHEAD));
             // SAFETY: the first unit of a span or large block; the world is stopped and all locks are held.
-            let (span, age) =
-                unsafe { (&mut *self.reservation.span(first), &mut *self.reservation.age(first)) };
+            let (span, age) = unsafe { (&mut *span, &mut *age) };
             let units = span.units;
             visit(first, span, age)?;
             unit = (first + units) as usize;
@@ -158,7 +177,7 @@ impl Heap {
 
     /// Makes the places of blocks in caches look free while the collection marks: what is there is not the program's, so
     /// that it is not read, and a word that points there is recorded as one that points to a free place. Returns the bytes
-    /// of these blocks.
+    /// of those of these blocks that are not old.
     pub(super) fn hide_cached(&self, guards: &HeapGuards<'_>) -> usize {
         let mut bytes = 0;
         self.each_cached(guards, &mut |first, word, mask| {
@@ -166,7 +185,7 @@ impl Heap {
             let bits = unsafe { &mut (*self.reservation.span(first)).bits[word] };
             bits.taken &= !mask;
             let class = &CLASS[self.reservation.span_class(first as usize) as usize];
-            bytes += mask.count_ones() as usize * class.size as usize;
+            bytes += (mask & !*bits.marked.get_mut()).count_ones() as usize * class.size as usize;
         });
         bytes
     }
@@ -205,32 +224,32 @@ impl Heap {
         });
     }
 
-    /// Marks all old blocks, so that marking does not read them, and the places where blocks will be born old. Returns the
-    /// bytes of old blocks.
-    pub(super) fn mark_old(&self) -> usize {
-        let mut bytes = 0;
-        let Ok(()) = self.each_aged::<Infallible>(&mut |_, span, age| {
-            let size = span.block_bytes();
-            for (old, bits) in age.old.iter().zip(&span.bits).take(words_of(span.span_class)) {
-                bits.marked.store(*old, Ordering::Relaxed);
-                bytes += (*old & bits.taken).count_ones() as usize * size;
-            }
-            Ok(())
-        });
-        bytes
-    }
-
-    /// What is marked is old from now on.
+    /// What is marked is old from now on, and no span is dense.
     pub(super) fn age_marked(&self) {
         let Ok(()) = self.each_aged::<Infallible>(&mut |_, span, age| {
-            for (old, bits) in age.old.iter_mut().zip(&span.bits).take(words_of(span.span_class)) {
-                let marked = bits.marked.load(Ordering::Relaxed);
-                *old = marked;
-                bits.marked.store(marked & bits.taken, Ordering::Relaxed);
-            }
+            span.dense = false;
+            make_old(span, age);
             Ok(())
         });
-        self.reservation.keep_flags(TAINTED);
+    }
+}
+
+/// Marks the old blocks of a span or large block; returns their bytes.
+fn mark_old(span: &Span, age: &Age) -> usize {
+    let mut count = 0;
+    for (old, bits) in age.old.iter().zip(&span.bits).take(words_of(span.span_class)) {
+        bits.marked.store(*old, Ordering::Relaxed);
+        count += (*old & bits.taken).count_ones() as usize;
+    }
+    count * span.block_bytes()
+}
+
+/// What is marked of a span or large block is old.
+fn make_old(span: &Span, age: &mut Age) {
+    for (old, bits) in age.old.iter_mut().zip(&span.bits).take(words_of(span.span_class)) {
+        let marked = bits.marked.load(Ordering::Relaxed);
+        *old = marked;
+        bits.marked.store(marked & bits.taken, Ordering::Relaxed);
     }
 }
 

@@ -74,7 +74,7 @@ impl Heap {
         let size = CLASS[span_class as usize].size as usize;
         let clears = self.is_mode(Mode::Collect) && size <= CLEARED_MAX && !is_atomic(span_class);
         let got = spans.reserve(&self.reservation, cache, span_class, wanted, clears);
-        self.count_allocated(got as usize * size);
+        self.count_reserved(cache, got as usize * size);
         got > 0
     }
 

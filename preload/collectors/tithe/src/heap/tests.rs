@@ -179,7 +179,7 @@ impl HeapFixture {
         census
     }
 
-    /// Bytes in caches.
+    /// Bytes in caches, and those that they have counted ahead.
     fn cached_bytes(&self) -> usize {
         let mut bytes = 0;
         self.heap.caches.lock().each(|cache| {
@@ -187,6 +187,8 @@ impl HeapFixture {
                 // SAFETY: caches are never unmapped; the test is the only thread.
                 bytes += unsafe { (*cache).length(span_class) } as usize * class.size as usize;
             }
+            // SAFETY: as above.
+            bytes += unsafe { (*cache).counted };
         });
         bytes
     }

@@ -238,6 +238,26 @@ fn a_huge_array_of_pointers_is_marked() {
     graph.expect(&graph.blocks.iter().copied().collect());
 }
 
+/// Words are looked at in groups: an address is found at every multiple of half a word, wherever its group begins and ends.
+#[test]
+fn a_lone_address_is_found_at_every_place() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut graph = Graph::new();
+    let (holder, target) = (graph.block(296, false), graph.block(48, false));
+    graph.roots = vec![graph.blocks[holder]];
+    graph.add_roots();
+    let (start, address) = (graph.blocks[holder], graph.blocks[target] + 5);
+    for at in (0..=296 - 8).step_by(4) {
+        // SAFETY: the word lies in the block.
+        unsafe { ((start + at) as *mut usize).write_unaligned(address) };
+        let marked = graph.mark(WAYS[0]).0;
+        assert!(marked.contains(&graph.blocks[target]), "at {at}");
+        // SAFETY: as above.
+        unsafe { ((start + at) as *mut usize).write_unaligned(0) };
+    }
+    assert!(!graph.mark(WAYS[0]).0.contains(&graph.blocks[target]));
+}
+
 #[test]
 fn the_caller_blocks_the_signals_it_blocked() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

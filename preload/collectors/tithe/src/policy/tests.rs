@@ -42,6 +42,7 @@ fn cycle(policy: &Policy, live: usize) -> Cycle {
         stop_ns: 0,
         mutator_ns: allocated as u64,
         reclaimed: allocated / 2,
+        processors: 1,
         mode: Mode::Collect,
     }
 }
@@ -94,6 +95,7 @@ fn run(policy: &mut Policy, mode: Mode, total: usize, live: impl Fn(usize) -> us
             stop_ns: 0,
             mutator_ns: step as u64,
             reclaimed: kept + step - found,
+            processors: 1,
             mode,
         });
         kept = found;
@@ -225,6 +227,8 @@ fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
     assert_eq!(policy.next(&large), 60 * MIB + LEAST, "the share suffices");
     let live = Cycle { live: 100 * MIB, ..empty(200 * MIB) };
     assert_eq!(policy.next(&live), 61 * MIB, "the bound is on top of the share");
+    let with_threads = Cycle { processors: 2, ..live };
+    assert_eq!(policy.next(&with_threads), 62 * MIB, "each processor has a cache of its own");
 }
 
 #[test]
@@ -492,6 +496,7 @@ fn any_cycle() -> impl Strategy<Value = Cycle> {
             stop_ns: mark as u64 / 3,
             mutator_ns: mutator as u64,
             reclaimed,
+            processors: 1 + mutator % 64,
             mode,
         },
     )

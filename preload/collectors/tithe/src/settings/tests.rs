@@ -113,14 +113,15 @@ fn mode_collect_has_generations_unless_it_is_set_when_to_collect() {
 fn short_pauses_exclude_what_needs_whole_collections() {
     let settings = read(&["TITHE_MODE=collect", "TITHE_PAUSE=5ms"]).expect("both are good");
     assert!(!settings.generations);
-    for other in
-        ["TITHE_EVERY=1M", "TITHE_HEAP=32M", "TITHE_RECLAIM=2", "TITHE_SWEEP=eager", "TITHE_GENERATIONS=on"]
-    {
+    for other in ["TITHE_EVERY=1M", "TITHE_HEAP=32M", "TITHE_RECLAIM=2", "TITHE_SWEEP=eager"] {
         let wrong = read(&["TITHE_MODE=collect", "TITHE_PAUSE=5ms", other]).expect_err(other);
         assert_eq!(wrong.variable(), b"TITHE_PAUSE", "{other}");
     }
     assert!(read(&["TITHE_MODE=explicit", "TITHE_PAUSE=5ms"]).is_err());
     assert!(read(&["TITHE_MODE=collect", "TITHE_PAUSE=5ms", "TITHE_GENERATIONS=off"]).is_ok());
+    let both =
+        read(&["TITHE_MODE=collect", "TITHE_PAUSE=5ms", "TITHE_GENERATIONS=on"]).expect("all are good");
+    assert!(both.generations && both.pause_ns == Some(5_000_000));
 }
 
 #[test]

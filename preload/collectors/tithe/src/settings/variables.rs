@@ -103,7 +103,8 @@ pub static VARIABLES: [Variable; 19] = [
         "milliseconds from 1 to 60000, with or without ms after them",
         "none",
         "Longer collections are incremental, in pauses of about this length; see below. Needs Linux 6.7. Not with \
-         TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP, TITHE_SWEEP=eager, TITHE_GENERATIONS=on or mode `explicit`."
+         TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP, TITHE_SWEEP=eager or mode `explicit`. With TITHE_GENERATIONS=on \
+         only full collections are incremental; 100ms is the default then."
     ),
     variable!(
         "TITHE_CHECK",

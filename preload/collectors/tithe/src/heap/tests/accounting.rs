@@ -45,6 +45,25 @@ fn a_collection_forgets_no_bytes_in_caches() {
     fixture.audit();
 }
 
+/// Caches count ahead of what they reserve, all of them together by no more than is set.
+#[test]
+fn several_caches_count_no_less_than_they_reserve() {
+    let fixture = HeapFixture::new(Mode::Collect, 8);
+    let mut blocks = 0;
+    for at in 0..4000 {
+        let request = 40 + at % 100;
+        assert!(!fixture.heap.allocate(fixture.cache(at % 8), request, false).is_null());
+        blocks += CLASS[class_of(request + 1)].size as usize;
+    }
+    let counted = || fixture.heap.allocated_since_gc.load(Ordering::Relaxed) as usize;
+    assert_eq!(counted(), blocks + fixture.cached_bytes());
+    let ahead: usize = (0..8).map(|at| fixture.cache(at).counted).sum();
+    assert!((1..=64 << 10).contains(&ahead), "{ahead}");
+    fixture.collect();
+    assert_eq!((0..8).map(|at| fixture.cache(at).counted).sum::<usize>(), 0);
+    fixture.audit();
+}
+
 #[test]
 fn the_census_knows_the_blocks_of_each_class() {
     let fixture = HeapFixture::new(Mode::Hybrid, 1);

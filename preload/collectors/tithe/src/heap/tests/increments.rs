@@ -57,6 +57,17 @@ impl HeapFixture {
         increments
     }
 
+    /// As [`HeapFixture::collect_increment`], where every other collection is full.
+    fn collect_full_or_young(&self) -> bool {
+        {
+            let mut collector = self.heap.collector.lock();
+            if !collector.increments.is_active() && collector.statistics.collections.is_multiple_of(2) {
+                collector.generations.begin();
+            }
+        }
+        self.collect_increment()
+    }
+
     fn collect_to_the_end(&self) -> usize {
         self.collect_with(|| {})
     }
@@ -344,6 +355,31 @@ fn increments_find_what_full_collections_find() {
         let ended = run(0..12, &settings(mode), Contents::Own, 1800, HeapFixture::collect_increment);
         assert!(ended > 20 || !HeapFixture::incremental(mode).has_increments(), "{ended} were incremental");
     }
+}
+
+/// With generations the full collections are incremental, and the young ones after them rely on the ages that they leave.
+#[test]
+fn full_collections_in_increments_leave_ages() {
+    for (mode, contents) in
+        [(Mode::Collect, Contents::Own), (Mode::Collect, Contents::Stray), (Mode::Hybrid, Contents::Stray)]
+    {
+        let settings = Settings { generations: true, ..settings(mode) };
+        run(0..6, &settings, contents, 1200, HeapFixture::collect_full_or_young);
+    }
+    let fixture = HeapFixture::with(&Settings { generations: true, ..settings(Mode::Collect) }, 1);
+    let kept = list(&fixture, 4000, 200);
+    let roots = Box::new([kept[0]]);
+    fixture.add_roots(&roots[..]);
+    fixture.collect();
+    fixture.heap.collector.lock().generations.begin();
+    assert!(fixture.collect_to_the_end() > 4 || !fixture.has_increments());
+    let young = fixture.allocate_clear(48, false);
+    set_word(kept[3999] + 8, young);
+    fixture.collect_increment();
+    assert!(!fixture.is_collecting() || !fixture.has_increments(), "the next one is young");
+    fixture.heap.sweep_all();
+    assert!(fixture.is_taken(young) && kept.iter().all(|&block| fixture.is_taken(block)));
+    fixture.audit();
 }
 
 /// Words may point to any place of the heap, long before a block is there, and blocks keep what was in them before.
