@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use heaptoll_assertions::assert_internal;
 use heaptoll_marking::cores;
 use heaptoll_roots::World;
-use heaptoll_runtime::now_ns;
+use heaptoll_runtime::{now_ns, thread_cpu_ns};
 
 use crate::class::UNIT;
 use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
@@ -35,6 +35,7 @@ impl Heap {
         collector.log = settings.log;
         collector.why = settings.why;
         collector.ended_ns = now_ns();
+        collector.ended_cpu_ns = thread_cpu_ns();
         collector.cores = cores();
         self.mode.store(settings.mode as u32, Ordering::Relaxed);
         let rounding = if settings.mode == Mode::Explicit { 15 } else { 16 };

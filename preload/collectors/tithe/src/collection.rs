@@ -83,9 +83,9 @@ impl Heap {
         if is_due && self.postpone(collector) {
             return Ok(());
         }
-        let before = self.epoch();
+        let (before, ended_ns) = (self.epoch(), collector.ended_ns);
         collector.busy = true;
-        let cpu_ns = thread_cpu_ns();
+        collector.began_cpu_ns = thread_cpu_ns();
         self.sweep_all();
         assert_internal!(self.swept.load(Ordering::Relaxed), "all is swept before the next collection");
         if reason == Reason::Called {
@@ -109,7 +109,11 @@ impl Heap {
             );
         }
         assert_internal!(collector.busy, "one collection runs at a time");
-        self.reporter.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
+        let cpu_ns = thread_cpu_ns();
+        self.reporter.collector_cpu(cpu_ns.saturating_sub(collector.began_cpu_ns));
+        if collector.ended_ns != ended_ns {
+            collector.ended_cpu_ns = cpu_ns;
+        }
         collector.busy = false;
         for warning in [collector.policy.warning(), collector.increments.warning()].into_iter().flatten() {
             warning.write();

@@ -40,6 +40,9 @@ pub struct Collector {
     pub(crate) eager: bool,
     /// When the last collection ended, ns.
     pub(crate) ended_ns: u64,
+    /// Processor time of the thread that collects, ns: when it began to, and at the end of the last collection.
+    pub(crate) began_cpu_ns: u64,
+    pub(crate) ended_cpu_ns: u64,
     /// Processors that the process could use when it started.
     pub(crate) cores: usize,
     /// A collection is running: a listener that it calls must not start another.
@@ -95,6 +98,8 @@ impl Collector {
             reclaim: 1,
             eager: false,
             ended_ns: 0,
+            began_cpu_ns: 0,
+            ended_cpu_ns: 0,
             cores: 1,
             busy: false,
             unread: UnreadPlaces::NONE,

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
-use heaptoll_runtime::Collected;
+use heaptoll_runtime::{Collected, single_threaded, thread_cpu_ns};
 
 use crate::class::UNIT;
 use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
@@ -14,6 +14,15 @@ use crate::log::{IncrementTotals, Report};
 use crate::mode::Mode;
 use crate::policy::Cycle;
 use crate::progress::{Found, Progress, Times};
+
+/// Of a time, ns, what the process had a processor for: what others do meanwhile must not change how often it collects. Of
+/// several threads only this one's processor time is known, so their time counts as it is.
+pub(super) fn own_time(elapsed_ns: u64, from_cpu_ns: u64, to_cpu_ns: u64) -> u64 {
+    match to_cpu_ns.checked_sub(from_cpu_ns) {
+        Some(cpu_ns) if single_threaded() => elapsed_ns.min(cpu_ns),
+        _ => elapsed_ns,
+    }
+}
 
 impl Heap {
     /// Sets when the next collection is due; returns the budget, bytes.
@@ -34,7 +43,7 @@ impl Heap {
             live,
             allocated: usize::try_from(progress.allocated).unwrap_or(0),
             roots: found.roots,
-            mark_ns: marked - started + earlier_ns,
+            mark_ns: own_time(marked - started, collector.began_cpu_ns, thread_cpu_ns()) + earlier_ns,
             stop_ns: stopped - started + earlier_stop_ns,
             mutator_ns: progress.mutator_ns.saturating_sub(earlier_ns),
             reclaimed,

@@ -7,6 +7,7 @@ use heaptoll_roots::StoppedWorld;
 use heaptoll_runtime::{Phase, Reason as EventReason, now_ns};
 use heaptoll_stats_page::UnreadPlaces;
 
+use super::accounts::own_time;
 use crate::collector::Collector;
 use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
@@ -114,7 +115,11 @@ impl Heap {
             number,
             reason,
             times: Times { started, ..Times::default() },
-            mutator_ns: started.saturating_sub(collector.ended_ns),
+            mutator_ns: own_time(
+                started.saturating_sub(collector.ended_ns),
+                collector.ended_cpu_ns,
+                collector.began_cpu_ns,
+            ),
             allocated: self.allocated_since_gc.load(Ordering::Relaxed),
             before: self.live_bytes(),
             threads: 1,
