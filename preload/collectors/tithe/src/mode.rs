@@ -34,13 +34,9 @@ impl Mode {
 pub const COLLECT_HEADROOM: usize = 48;
 /// Mode `collect`: bytes that may be allocated on top of that.
 pub const COLLECT_MIN_HEADROOM: usize = 256 << 10;
-/// Mode `collect`: most bytes on top that the cost of a collection may demand: half of a processor's second cache, so that a
-/// small heap stays in it.
-pub fn cost_headroom() -> usize {
-    // SAFETY: sysconf takes no pointers.
-    let cache = unsafe { libc::sysconf(libc::_SC_LEVEL2_CACHE_SIZE) };
-    usize::try_from(cache / 2).unwrap_or(0)
-}
+/// Mode `collect`: most bytes on top that the cost of a collection may demand. A small program may take so much more memory;
+/// a heap beyond the processor's second cache is a little slower, but each collection less saves more than that costs.
+pub const COLLECT_COST_HEADROOM: usize = 2 << 20;
 
 /// Mode `hybrid`: as [`COLLECT_HEADROOM`], of bytes allocated less those freed. The program frees by itself, so a
 /// collection only finds what it leaked, and may come more rarely.

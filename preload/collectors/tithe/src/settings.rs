@@ -189,7 +189,7 @@ impl Settings {
         settings.headroom = headroom.unwrap_or(defaults.0);
         settings.adaptive = headroom.is_none();
         let by_cost = settings.mode == Mode::Collect && headroom.or(min_headroom).is_none();
-        settings.cost_headroom = if by_cost { mode::cost_headroom() } else { 0 };
+        settings.cost_headroom = if by_cost { mode::COLLECT_COST_HEADROOM } else { 0 };
         settings.min_headroom = min_headroom.unwrap_or(defaults.1);
         Ok(settings)
     }

@@ -45,7 +45,7 @@ fn each_variable_is_understood() {
             mode: Mode::Collect,
             headroom: collect.0,
             min_headroom: collect.1,
-            cost_headroom: mode::cost_headroom(),
+            cost_headroom: mode::COLLECT_COST_HEADROOM,
             generations: true,
             ..new
         }
