@@ -21,7 +21,6 @@ mod nodes;
 mod overall;
 mod pair;
 mod parts;
-mod peaks;
 mod program;
 mod question;
 mod varied;
