@@ -21,6 +21,7 @@ mod nodes;
 mod overall;
 mod pair;
 mod parts;
+mod peaks;
 mod program;
 mod question;
 mod varied;

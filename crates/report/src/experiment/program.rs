@@ -10,7 +10,7 @@ use heaptoll_experiment::manager::collects;
 use heaptoll_experiment::observation::{Observation, Outcome};
 
 use super::parts::{Extras, environment, folded};
-use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, nodes, varied};
+use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, nodes, peaks, varied};
 use crate::document::{Cell, Column, Form, Item, Part, Section, Table};
 use crate::format::{self, and_list, plural};
 
@@ -52,6 +52,8 @@ pub fn section(
     items.extend(invocations::bad(&rows).map(|table| folded("What went wrong", table)));
     items.push(folded("More figures", more::figures(table, &rows)));
     items.push(folded("What the preflight proved", proofs(experiment, table)));
+    let peaks = peaks::table(experiment, table);
+    items.extend(peaks.map(|peaks| folded("Peak memory, measured in three ways", peaks)));
     items.extend(info.map(|info| folded("How it is run", how(info))));
     Section { title: table.program.clone(), text: about.into_iter().collect(), items }
 }
