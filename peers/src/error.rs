@@ -1,4 +1,4 @@
-//! Errors of building or comparing peers: each states what happened, to what, and what to do next.
+//! Errors of building peers: each states what happened, to what, and what to do next.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,7 @@ pub enum Error {
     },
     /// There is no compiler, or recipes or folders are not as they must be.
     #[error(transparent)]
-    Originals(#[from] heaptoll_originals::OriginalsError),
-    /// A tool of a comparison is not installed or failed.
-    #[error(transparent)]
-    Tool(#[from] heaptoll_callgrind::Error),
+    Recipe(#[from] heaptoll_peers::RecipeError),
     /// A file or a folder cannot be read or written.
     #[error("cannot {action} {path}: {source}", path = path.display())]
     File {
@@ -29,9 +26,6 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// A comparison lacks something it needs.
-    #[error("{0}")]
-    Fairness(String),
 }
 
 /// Adds the file and the verb to an I/O error.

@@ -3,7 +3,6 @@
 //! cargo's profiles a debug build of the tool would measure unoptimised allocators.
 
 mod error;
-mod fairness;
 mod proof;
 mod source;
 
@@ -12,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use heaptoll_originals::{Builder, ManagerRecipe, Object, Refusal, Sources, installed};
+use heaptoll_peers::{Builder, ManagerRecipe, Object, Refusal, Sources, installed};
 use heaptoll_preflight::smoke::Expected;
 
 use error::{Error, IoContext};
@@ -53,9 +52,6 @@ struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Subcommand {
-    /// Compare the mimalloc 2 and jemalloc built here with Debian's; fails when ours takes over 3 % more instructions a
-    /// call, or is shown to take over 3 % more CPU time
-    Fairness(fairness::Options),
     /// Allocate in every way and check that OBJECT serves the calls
     #[command(name = heaptoll_preflight::smoke::WORD, hide = true)]
     Smoke {
@@ -75,7 +71,6 @@ fn main() -> ExitCode {
             let outcome = heaptoll_preflight::smoke::run(object, expected);
             Ok(outcome.map_err(|message| eprintln!("{message}")).is_ok())
         }
-        Some(Subcommand::Fairness(options)) => fairness::compare(options),
         None => build(&arguments),
     };
     match result {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use heaptoll_originals::ManagerRecipe;
+use heaptoll_peers::ManagerRecipe;
 use heaptoll_preflight::smoke::{self, Expected};
 
 /// Proves an object by `prover`, which has the hidden smoke subcommand.

@@ -18,7 +18,7 @@ mod interrupt;
 pub mod laboratory;
 mod lines;
 pub mod memory;
-mod messages;
+pub mod messages;
 mod one_class;
 pub mod one_of;
 pub mod outputs;

@@ -5,13 +5,11 @@
 //! experiment runs goes through [`heaptoll_command::context::Messages`], whose implementation in
 //! [`heaptoll_command::context::Silent`] shows nothing.
 
-pub mod added_managers;
 pub mod choose;
 pub mod comparative;
 pub mod diff;
 pub mod managers;
 pub mod merged;
-pub mod originals;
 pub mod programs;
 pub mod run;
 pub mod same_work;

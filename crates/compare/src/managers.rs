@@ -66,7 +66,10 @@ pub fn find(named: &[String], context: &Context) -> Result<ManagersFigures, Fail
 }
 
 /// Whether a manager or a stack serves a small program, and a remark about it.
-pub(crate) fn tried(manager: &Manager, context: &Context) -> Result<(bool, String), Failure> {
+///
+/// # Errors
+/// As [`find`].
+pub fn tried(manager: &Manager, context: &Context) -> Result<(bool, String), Failure> {
     if let Err(why) = require_for(manager) {
         return Ok((false, why.to_string()));
     }

@@ -42,39 +42,6 @@ pub fn measure(launcher: &Path, interrupt: &Interrupt) -> Result<Option<(f64, i6
     Ok((!interrupt.is_set()).then(|| (median(&times), median(&memory) as i64)))
 }
 
-/// Memory of the launcher process itself while the program runs, KiB.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LauncherMemory {
-    /// Pages that no other process maps: what one more launcher costs the machine.
-    pub private: u64,
-    /// The peak of its resident set, with the pages of the C library that it shares with every process (`VmHWM`).
-    pub peak: u64,
-}
-
-/// Measures it; `None` when the program could not read it.
-///
-/// # Errors
-/// The launcher cannot be run.
-pub fn launcher_memory(
-    launcher: &Path,
-    interrupt: &Interrupt,
-) -> Result<Option<LauncherMemory>, LaunchError> {
-    // The launcher is the parent of what it runs.
-    let words = ["sh", "-c", "exec cat /proc/$PPID/status /proc/$PPID/smaps_rollup"];
-    let invocation = Invocation { command: words.map(Into::into).to_vec(), ..Invocation::default() };
-    let finished = launch::run(launcher, &invocation, interrupt)?;
-    let output = String::from_utf8_lossy(&finished.output_head).into_owned();
-    let kib = |label: &str| -> Option<u64> {
-        let line = output.lines().find_map(|line| line.strip_prefix(label))?;
-        line.split_ascii_whitespace().next()?.parse().ok()
-    };
-    let read = || {
-        let private = kib("Private_Clean:")? + kib("Private_Dirty:")?;
-        Some(LauncherMemory { private, peak: kib("VmHWM:")? })
-    };
-    Ok(read())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

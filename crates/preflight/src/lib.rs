@@ -39,29 +39,3 @@ pub use proof::{ManagerFacts, ProcessProof, ProgramFacts, Proof};
 pub use prove::{IN_PROOF_RUN, preflight};
 pub use refusal::Refusal;
 pub use request::{Request, Watch};
-
-use std::path::PathBuf;
-
-/// File name of the counting layer.
-pub const COUNT_LAYER: &str = "libheaptoll_count.so";
-/// File name of the start-up layer.
-pub const START_LAYER: &str = "libheaptoll_start.so";
-
-/// Finds `libheaptoll_count.so`: in `$HEAPTOLL_LAYERS_DIR`, in the folder of the running binary, or in
-/// `<prefix>/lib/heaptoll`.
-pub fn find_count_layer() -> Option<PathBuf> {
-    find_layer(COUNT_LAYER)
-}
-
-/// Finds a layer by its file name in the places of [`find_count_layer`].
-pub fn find_layer(file: &str) -> Option<PathBuf> {
-    let mut places: Vec<PathBuf> = Vec::new();
-    places.extend(std::env::var_os("HEAPTOLL_LAYERS_DIR").map(PathBuf::from));
-    if let Ok(own) = std::env::current_exe()
-        && let Some(directory) = own.parent()
-    {
-        places.push(directory.to_path_buf());
-        places.push(directory.join("../lib/heaptoll"));
-    }
-    places.into_iter().map(|p| p.join(file)).find(|p| p.is_file())
-}

@@ -24,7 +24,7 @@ pub struct Request {
     /// What is preloaded after them, in order; the first object that exports `malloc` is the manager. Empty means
     /// glibc's own malloc.
     pub preload: Vec<PathBuf>,
-    /// `libheaptoll_count.so`; [`find_count_layer`](crate::find_count_layer) knows the usual places.
+    /// `libheaptoll_count.so`.
     pub count_layer: PathBuf,
     /// How long the program may run before it is stopped and judged by what was seen so far.
     pub limit: Duration,

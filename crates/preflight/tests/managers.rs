@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::*;
 use heaptoll_elf::family::{COPIES, FAMILY, SIZED_FREES};
-use heaptoll_preflight::{Refusal, START_LAYER, check_load, inspect_manager};
+use heaptoll_preflight::{Refusal, check_load, inspect_manager};
 
 #[test]
 fn a_library_that_exports_no_malloc_is_refused() {
@@ -472,11 +472,11 @@ fn the_start_up_layer_runs_everything_but_the_program() {
         __attribute__((destructor)) void down() { puts("down"); fflush(stdout); }
         int main() { puts("main"); return 3; }"#;
     let program = fixture.c("program", source, &[]);
-    let start = layers().join(START_LAYER);
+    let start = layers().join("libheaptoll_start.so");
     let output = std::process::Command::new(&program).env("LD_PRELOAD", &start).output().expect("it runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "up\nchild\n");
     assert_eq!(output.status.code(), Some(113), "a status of its own shows that main was about to begin");
-    let count = layers().join(heaptoll_preflight::COUNT_LAYER);
+    let count = layers().join(COUNT_LAYER);
     let both = format!("{}:{}", count.display(), start.display());
     let output = std::process::Command::new(&program).env("LD_PRELOAD", both).output().expect("it runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "up\nchild\n");

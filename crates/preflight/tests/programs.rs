@@ -213,8 +213,8 @@ fn a_program_that_goes_on_as_another_user_reports_all_the_same() {
     mode(fixture.0.path(), 0o755);
     let busy = fixture.c("busy", BUSY, &[]);
     let bump = fixture.so("libbump.so", BUMP, &[]);
-    let layer = fixture.path(heaptoll_preflight::COUNT_LAYER);
-    std::fs::copy(layers().join(heaptoll_preflight::COUNT_LAYER), &layer).expect("copied");
+    let layer = fixture.path(COUNT_LAYER);
+    std::fs::copy(layers().join(COUNT_LAYER), &layer).expect("copied");
     let command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", text(&busy), "4000"];
     let mut request = request(&command, &[&bump]);
     request.count_layer = layer;

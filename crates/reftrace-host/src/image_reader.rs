@@ -207,36 +207,20 @@ impl<S: Sink> ImageReader<S> {
     pub(crate) fn end(mut self, replaced: bool) -> TracedImage<S> {
         // No more blocks than the ring holds: a file to which another process goes on writing would never end.
         self.drain(u32::try_from(self.ring.waiting()).unwrap_or(u32::MAX));
-        let ImageReader { image, mut ring, mut decoder, mut observed, mut damage, stopped, .. } = self;
-        if damage.is_none() {
-            damage = ring.rest(|words| decoder.decode(words, &mut observed)).err();
+        if self.damage.is_none() {
+            let ImageReader { ring, decoder, observed, .. } = &mut self;
+            self.damage = ring.rest(|words| decoder.decode(words, observed)).err();
         }
-        let ending = match (stopped, observed.ended) {
+        let ending = match (self.stopped.take(), self.observed.ended) {
             (Some(why), _) => ImageEnding::Incomplete(why),
             (None, Some(status)) => ImageEnding::Ended(status),
-            _ if observed.exec || replaced => ImageEnding::Exec,
-            _ if ring.producer_flags() & ring::GAVE_UP != 0 => {
+            _ if self.observed.exec || replaced => ImageEnding::Exec,
+            _ if self.ring.producer_flags() & ring::GAVE_UP != 0 => {
                 ImageEnding::Incomplete("the tracer went on without recording: heaptoll did not read the ring, or there was no memory for it".into())
             }
             _ => ImageEnding::Unrecorded,
         };
-        let (families, inlined) = observed.families.finish();
-        TracedImage {
-            image,
-            sink: observed.sink,
-            totals: decoder.totals(),
-            before_main: observed.before_main,
-            calls: observed.calls,
-            functions: listed(observed.functions),
-            ending,
-            damage,
-            families,
-            writable_bytes: observed.writable_bytes,
-            inlined,
-            routine_objects: objects(observed.routine_objects),
-            refused: observed.refused,
-            warnings: observed.warnings,
-        }
+        self.traced(ending)
     }
 
     /// Stops reading a process that still runs and cannot be ended.
@@ -244,6 +228,11 @@ impl<S: Sink> ImageReader<S> {
         // Not until the ring is empty: that may never be.
         self.drain(u32::try_from(self.ring.waiting()).unwrap_or(u32::MAX));
         self.stop(why);
+        self.traced(ImageEnding::Incomplete(why.into()))
+    }
+
+    /// What was recorded of it.
+    fn traced(self, ending: ImageEnding) -> TracedImage<S> {
         let ImageReader { image, decoder, observed, damage, .. } = self;
         let (families, inlined) = observed.families.finish();
         TracedImage {
@@ -253,7 +242,7 @@ impl<S: Sink> ImageReader<S> {
             before_main: observed.before_main,
             calls: observed.calls,
             functions: listed(observed.functions),
-            ending: ImageEnding::Incomplete(why.into()),
+            ending,
             damage,
             families,
             writable_bytes: observed.writable_bytes,

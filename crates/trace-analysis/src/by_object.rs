@@ -14,7 +14,7 @@ const IN_MEMORY: usize = 4;
 ///
 /// # Safety
 /// Every bit pattern is a value, and `SEGMENT_BYTES` is a multiple of the size.
-pub(crate) unsafe trait Entry: Copy {
+pub unsafe trait Entry: Copy {
     /// Of an object of which nothing is known.
     const UNKNOWN: Self;
 }
@@ -31,7 +31,7 @@ unsafe impl Entry for [u64; 2] {
 
 /// Entries by order of allocation.
 #[derive(Debug)]
-pub(crate) struct ByObject<T> {
+pub struct ByObject<T> {
     segments: Vec<Segment<T>>,
     file: Option<File>,
     count: usize,
@@ -109,7 +109,7 @@ const fn entries_each<T>() -> usize {
 
 impl<T: Entry> ByObject<T> {
     /// A new object, of which nothing is known; returns its number.
-    pub(crate) fn add(&mut self) -> io::Result<usize> {
+    pub fn add(&mut self) -> io::Result<usize> {
         let number = self.count;
         if number == self.segments.len() * entries_each::<T>() {
             self.grow()?;
@@ -143,7 +143,7 @@ impl<T: Entry> ByObject<T> {
         Ok(())
     }
 
-    pub(crate) fn set(&mut self, number: usize, entry: T) {
+    pub fn set(&mut self, number: usize, entry: T) {
         let entries = match &mut self.segments[number / entries_each::<T>()] {
             Segment::Memory(entries) => &mut entries[..],
             Segment::Mapped(mapping) => mapping.entries_mut(),
@@ -151,7 +151,7 @@ impl<T: Entry> ByObject<T> {
         entries[number % entries_each::<T>()] = entry;
     }
 
-    pub(crate) fn get(&self, number: usize) -> T {
+    pub fn get(&self, number: usize) -> T {
         match self.segments.get(number / entries_each::<T>()) {
             Some(Segment::Memory(entries)) => entries[number % entries_each::<T>()],
             Some(Segment::Mapped(mapping)) => mapping.entries()[number % entries_each::<T>()],
@@ -160,7 +160,7 @@ impl<T: Entry> ByObject<T> {
     }
 
     /// Objects.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count
     }
 }

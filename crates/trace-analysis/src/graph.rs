@@ -5,16 +5,13 @@
 //! and that the program touches later was held by a *hidden pointer*: one that is stored in parts, computed, encoded, or
 //! outside of what is scanned.
 
-pub mod conservatism;
 mod figures;
 mod heap;
 pub mod lost;
-mod objects;
+pub mod objects;
 mod requests;
 mod sites;
-mod unreachable;
 
 pub use figures::{DeathBounds, GraphFigures, HiddenPointers, RootCounts, RootPoint};
 pub use heap::{EACH_OBJECT, GraphHeap};
 pub use sites::GraphSite;
-pub use unreachable::{NoPoints, Unreachability, UnreachablePoints, Use};

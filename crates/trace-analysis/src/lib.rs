@@ -4,7 +4,7 @@
 //! sums: its memory does not grow with the length of the trace. It computes; text and tables are made by the caller.
 
 pub mod bound;
-mod by_object;
+pub mod by_object;
 pub mod feed;
 pub mod graph;
 pub mod leaks;

@@ -3,6 +3,5 @@
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;
 
-mod conservatism;
 mod fuzz;
 mod models;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_trace::{MEMORY_LIMIT, Memory, Reader};
+use heaptoll_trace::{Memory, Reader};
 pub use heaptoll_trace_analysis::bound::BoundFigures as Figures;
 use heaptoll_trace_analysis::bound::{self, BoundError, EACH_OBJECT, Options};
 
@@ -19,12 +19,6 @@ pub struct BoundRequest {
     pub small_blocks_of_8: bool,
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,
-}
-
-impl Default for BoundRequest {
-    fn default() -> BoundRequest {
-        BoundRequest { small_blocks_of_8: false, memory_limit_bytes: MEMORY_LIMIT }
-    }
 }
 
 /// Computes the bounds of a trace, which is read several times. Damage is a warning among the figures.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use heaptoll_ledger::{EXTRA, Ledger, LedgerError, Snapshot, Term};
 use heaptoll_report::document::{Document, Section};
 use heaptoll_report::format::shell_command;
-use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites, Tables};
+use heaptoll_trace::{Memory, Sites, Tables};
 use heaptoll_trace_analysis::stacks::CallSites;
 
 pub use figures::LedgerFigures;
@@ -51,12 +51,6 @@ pub struct LedgerRequest {
     pub memory_limit_bytes: u64,
     /// Where most was live in another run of the program. This run was to have a snapshot there.
     pub first_run: Option<LivePeak>,
-}
-
-impl Default for LedgerRequest {
-    fn default() -> LedgerRequest {
-        LedgerRequest { memory_limit_bytes: MEMORY_LIMIT, first_run: None }
-    }
 }
 
 /// What was found.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heaptoll_profiles::Profile;
-use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites};
+use heaptoll_trace::{Memory, Sites};
 use heaptoll_trace_analysis::feed::feed;
 pub use heaptoll_trace_analysis::lifetimes::{By, LifetimeFigures as Figures};
 use heaptoll_trace_analysis::lifetimes::{EACH_OBJECT, Lifetimes};
@@ -29,17 +29,6 @@ pub struct LifetimesRequest {
     pub memory_limit_bytes: u64,
     /// Whether the whole call stacks are summed up, where the trace has some.
     pub stacks: bool,
-}
-
-impl Default for LifetimesRequest {
-    fn default() -> LifetimesRequest {
-        LifetimesRequest {
-            by: By::Size,
-            frames: heaptoll_callsites::FRAMES,
-            memory_limit_bytes: MEMORY_LIMIT,
-            stacks: false,
-        }
-    }
 }
 
 /// Reads a trace; `-` is standard input. Damage is a warning among the figures. The profile is there where it was

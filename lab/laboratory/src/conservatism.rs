@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+pub use heaptoll_graphs::conservatism::ConservatismFigures as Figures;
+use heaptoll_graphs::conservatism::{Conservatism, Lives};
 use heaptoll_trace::Memory;
 use heaptoll_trace::graph::{Batch, Reader};
 use heaptoll_trace_analysis::graph::EACH_OBJECT;
-pub use heaptoll_trace_analysis::graph::conservatism::ConservatismFigures as Figures;
-use heaptoll_trace_analysis::graph::conservatism::{Conservatism, Lives};
 use heaptoll_units::{number, objects};
 use thiserror::Error;
 

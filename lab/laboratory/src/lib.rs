@@ -1,6 +1,8 @@
 //! What the laboratory's commands measure, decide and show: the experiments of the papers, an oracle of what is still used,
-//! collectors on traces with pointers, and one experiment on many machines. A folder a command.
+//! collectors on traces with pointers, programs and managers of others, and one experiment on many machines. A folder a
+//! command.
 
+pub mod added_managers;
 pub mod artifact;
 mod axis;
 pub mod cluster;
@@ -13,6 +15,7 @@ pub mod java;
 mod layered;
 pub mod minheap;
 pub mod oracle;
+pub mod originals;
 pub mod proximity;
 pub mod published;
 pub mod reclamation;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{adversary, choosing, collectors, exact, fastpath, layers, own, profilers, recording};
+use crate::{adversary, choosing, collectors, exact, fairness, fastpath, layers, own, profilers, recording};
 
 /// Measure heaptoll itself, its managers, and the tools that it is compared with.
 ///
@@ -29,6 +29,7 @@ enum Command {
     /// The tracer and its simulators against Valgrind's own tools
     #[command(subcommand)]
     Exact(exact::Command),
+    Fairness(fairness::Options),
     Fastpath(fastpath::Options),
     Layers(layers::Options),
     Profilers(profilers::Options),
@@ -45,6 +46,7 @@ pub fn main() -> ExitCode {
         Command::Choosing(options) => choosing::run(&options),
         Command::Collectors(command) => collectors::run(&command),
         Command::Exact(command) => exact::run(&command),
+        Command::Fairness(options) => fairness::run(&options),
         Command::Fastpath(options) => fastpath::run(&options),
         Command::Layers(options) => layers::run(&options).map(|()| true),
         Command::Profilers(options) => profilers::run(&options).map(|()| true),

@@ -10,6 +10,7 @@ mod compile;
 mod error;
 mod exact;
 mod experiment;
+mod fairness;
 pub mod fastpath;
 mod installation;
 mod layers;

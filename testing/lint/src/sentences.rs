@@ -15,7 +15,7 @@ use crate::{Finding, source};
 const FOLDERS: [&str; 2] = ["crates", "lab"];
 /// What only developers or programs read.
 const NOT_FOR_USERS: [&str; 4] =
-    ["crates/catalog/src/generate", "crates/scratch", "crates/originals", "crates/reftrace-host"];
+    ["crates/catalog/src/generate", "crates/scratch", "lab/originals", "crates/reftrace-host"];
 /// The most words of a sentence.
 const WORDS: usize = 25;
 /// Fewer words than this are a name or a heading, in which no turn is looked for.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use heaptoll_command::failure::Failure;
 #[cfg(feature = "full")]
 use heaptoll_report::format::plural;
@@ -20,28 +20,37 @@ use crate::one_of::{Word, one_of};
 #[cfg(feature = "full")]
 use crate::terminal;
 
-/// A format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ToArg {
-    /// Every event as a row, and call stacks as a second file: DuckDB, pandas, Spark
+/// What a trace is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum To {
     Parquet,
-    /// Call stacks: a page of heaptoll's own, with a flame graph; no other program is needed
     Html,
-    /// Call stacks: `go tool pprof`, Grafana Pyroscope, Parca
-    Pprof,
-    /// Call stacks and when objects lived: profiler.firefox.com
-    Firefox,
-    /// Call stacks, a line each: flamegraph.pl and all that reads its input
-    Folded,
-    /// Call stacks and lifetimes: Valgrind's dh_view.html
-    Dhat,
-    /// Functions and calls: KCachegrind, callgrind_annotate
-    Callgrind,
-    /// Call stacks: speedscope.app
-    Speedscope,
-    /// Live bytes, resident set and ledger over time, and call stacks: ui.perfetto.dev
-    Perfetto,
+    Profile(Format),
 }
+
+const FORMATS: [Word<To>; 9] = [
+    ("parquet", To::Parquet, "Every event as a row, and call stacks as a second file: DuckDB, pandas, Spark"),
+    (
+        "html",
+        To::Html,
+        "Call stacks: a page of heaptoll's own, with a flame graph; no other program is needed",
+    ),
+    ("pprof", To::Profile(Format::Pprof), "Call stacks: `go tool pprof`, Grafana Pyroscope, Parca"),
+    ("firefox", To::Profile(Format::Firefox), "Call stacks and when objects lived: profiler.firefox.com"),
+    (
+        "folded",
+        To::Profile(Format::Folded),
+        "Call stacks, a line each: flamegraph.pl and all that reads its input",
+    ),
+    ("dhat", To::Profile(Format::Dhat), "Call stacks and lifetimes: Valgrind's dh_view.html"),
+    ("callgrind", To::Profile(Format::Callgrind), "Functions and calls: KCachegrind, callgrind_annotate"),
+    ("speedscope", To::Profile(Format::Speedscope), "Call stacks: speedscope.app"),
+    (
+        "perfetto",
+        To::Profile(Format::Perfetto),
+        "Live bytes, resident set and ledger over time, and call stacks: ui.perfetto.dev",
+    ),
+];
 
 /// When live objects are counted.
 const INSTANTS: [Word<Instant>; 2] = [
@@ -85,8 +94,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["to", "output", "force", "between", "at", "value"])]
     parquet_dir: Option<PathBuf>,
     /// The format
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ToArg::Parquet)]
-    to: ToArg,
+    #[arg(long, value_name = "FORMAT", default_value = "parquet", value_parser = one_of(&FORMATS))]
+    to: To,
     /// The file to write, `-` for standard output [default: made from the trace's name, in the current folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -113,37 +122,22 @@ fn window(text: &str) -> Result<Window, String> {
     two_times(text).map(|[from_ns, to_ns]| Window { from_ns, to_ns })
 }
 
-impl ToArg {
-    /// None for what is no format of another viewer's.
-    fn format(self) -> Option<Format> {
-        Some(match self {
-            ToArg::Parquet | ToArg::Html => return None,
-            ToArg::Pprof => Format::Pprof,
-            ToArg::Firefox => Format::Firefox,
-            ToArg::Folded => Format::Folded,
-            ToArg::Dhat => Format::Dhat,
-            ToArg::Callgrind => Format::Callgrind,
-            ToArg::Speedscope => Format::Speedscope,
-            ToArg::Perfetto => Format::Perfetto,
-        })
-    }
-}
-
 impl Arguments {
     /// An option that the format has no use for is refused: its user expects something else of the file.
     fn check(&self) -> Result<(), Failure> {
-        let is = |formats: &[ToArg]| formats.contains(&self.to);
-        let needs_none = is(&[ToArg::Parquet, ToArg::Html, ToArg::Firefox, ToArg::Dhat]);
+        let is = |formats: &[To]| formats.contains(&self.to);
+        let is_profile = |formats: &[Format]| matches!(self.to, To::Profile(own) if formats.contains(&own));
+        let needs_none = is(&[To::Parquet, To::Html]) || is_profile(&[Format::Firefox, Format::Dhat]);
         let refused = [
-            ("--between", self.between.is_some() && is(&[ToArg::Parquet]), "has all events"),
+            ("--between", self.between.is_some() && is(&[To::Parquet]), "has all events"),
             ("--at", self.at.is_some() && needs_none, "has the peak and the end"),
             (
                 "--value",
-                self.value.is_some() && !is(&[ToArg::Folded, ToArg::Speedscope]),
+                self.value.is_some() && !is_profile(&[Format::Folded, Format::Speedscope]),
                 "has all figures, and its viewer chooses",
             ),
         ];
-        let name = self.to.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+        let name = FORMATS.iter().find(|(_, to, _)| *to == self.to).map_or("", |(name, ..)| name);
         match refused.into_iter().find(|(_, is_refused, _)| *is_refused) {
             Some((option, _, why)) => {
                 Err(Failure::Usage(format!("{option} does not go with --to {name}, which {why}")))
@@ -173,16 +167,19 @@ impl Command for Arguments {
         let messages = TerminalMessages::default();
         let window = arguments.between.unwrap_or_default();
         let choice = arguments.choice();
-        // A page shows what a profile of any format has.
-        let format = arguments.to.format().unwrap_or(Format::Folded);
+        let format = match arguments.to {
+            To::Profile(format) => format,
+            // A page shows what a profile of any format has.
+            To::Parquet | To::Html => Format::Folded,
+        };
         let request =
             profile::ProfileRequest { trace, output, force, memory_limit_bytes, format, window, choice };
         let is_whole = match arguments.to {
             #[cfg(not(feature = "full"))]
-            ToArg::Parquet => return Err(crate::full::left_out("--to parquet")),
+            To::Parquet => return Err(crate::full::left_out("--to parquet")),
             #[cfg(feature = "full")]
-            ToArg::Parquet => parquet::run(&request, &messages)?,
-            ToArg::Html => page::run(&request, &messages)?,
+            To::Parquet => parquet::run(&request, &messages)?,
+            To::Html => page::run(&request, &messages)?,
             _ => profile::run(&request, &messages)?,
         };
         Ok(if is_whole { 0 } else { TROUBLE })

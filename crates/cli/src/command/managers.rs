@@ -1,11 +1,11 @@
-//! `heaptoll managers`: the managers that can be compared on this machine, the layers for them, and managers of others to
-//! be added.
+//! `heaptoll managers`: the managers that can be compared on this machine, the layers for them, and managers of others,
+//! which the laboratory adds.
 
 use clap::{Args, Subcommand};
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
 use heaptoll_command::own_input::OwnInput;
-use heaptoll_compare::{added_managers, managers};
+use heaptoll_compare::managers;
 use heaptoll_experiment::extension::require;
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::places::Places;
@@ -34,12 +34,12 @@ pub struct Arguments {
     #[command(flatten)]
     output: ListOutput,
     #[command(subcommand)]
-    action: Option<Action>,
+    pub action: Option<Action>,
 }
 
-/// Other actions.
+/// What the laboratory does.
 #[derive(Debug, Subcommand)]
-enum Action {
+pub enum Action {
     Add(AddArguments),
 }
 
@@ -62,14 +62,14 @@ enum Action {
     heaptoll managers add hardened_malloc --from ~/hardened_malloc.git\n  \
     heaptoll managers add ./mine --from ~/mine          (a recipe of your own)\n  \
     heaptoll run -m glibc -m added -- ./program         (and compare all that were added)")]
-struct AddArguments {
+pub struct AddArguments {
     /// `hoard`, `hardened_malloc`, `mallocng`, `mesh`, or a folder with your own recipe
     #[arg(value_name = "NAME")]
-    recipe: String,
+    pub recipe: String,
     /// A folder with a folder, clone or bare repository named like each repository. If there is only one, also its
     /// git URL, clone, bare repository or folder [default: the projects' repositories]
     #[arg(long, value_name = "WHERE")]
-    from: Option<String>,
+    pub from: Option<String>,
 }
 
 impl Command for Arguments {
@@ -78,8 +78,8 @@ impl Command for Arguments {
 
     /// Exit status 1 when a manager named with `-m` does not pass.
     fn run(arguments: &Self) -> Result<u8, Failure> {
-        if let Some(Action::Add(arguments)) = &arguments.action {
-            return add(arguments, &Places::find()?);
+        if arguments.action.is_some() {
+            require("`heaptoll managers add`")?;
         }
         let (places, interrupt, messages) =
             (Places::find()?, Interrupt::default(), TerminalMessages::default());
@@ -108,20 +108,6 @@ impl Command for Arguments {
         let written = arguments.output.deliver(&text, &found)?;
         Ok(if found.named_pass && written { 0 } else { exit::TROUBLE })
     }
-}
-
-fn add(arguments: &AddArguments, places: &Places) -> Result<u8, Failure> {
-    let request = added_managers::AddedManagersRequest {
-        recipe: arguments.recipe.clone(),
-        from: arguments.from.clone(),
-    };
-    let report = added_managers::fetch_and_build(&request, places, &TerminalMessages::default())?;
-    let names: Vec<&str> = report.names().collect();
-    if names.is_empty() {
-        return Ok(exit::REFUSED);
-    }
-    terminal::print(&format!("added to {}: {}\n", report.folder.display(), names.join(", ")))?;
-    Ok(if report.is_whole() { 0 } else { exit::TROUBLE })
 }
 
 /// What a release states about managers that it does not have, after an empty line.

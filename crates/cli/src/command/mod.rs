@@ -23,10 +23,9 @@ pub mod report;
 pub mod run;
 #[cfg(feature = "full")]
 pub mod shell_files;
-pub mod smoke;
 pub mod stat;
 
-use crate::entry::{Entry, entries};
+use crate::entry::entries;
 use crate::registry::{Group, Registry, Section};
 
 /// The commands that the help lists; the laboratory lists its own after them.
@@ -35,13 +34,6 @@ pub const LISTED: [Section; 4] = [
     ("Record", entries![record, leaks, ledger, stat, lifetimes, bound, replay, export, import]),
     ("Count exactly, under Valgrind", entries![instructions, locality, drag]),
     ("Lists", entries![managers, programs]),
-];
-
-/// The commands that it does not list.
-pub const HIDDEN: &[Entry] = &[
-    #[cfg(feature = "full")]
-    shell_files::ENTRY,
-    Entry::of::<smoke::Arguments>(),
 ];
 
 /// The words that only begin the names of others.
@@ -54,6 +46,9 @@ pub const GROUPS: [Group; 2] = [
 pub static REGISTRY: Registry = Registry {
     binary: "heaptoll",
     listed: &[LISTED[0], LISTED[1], LISTED[2], LISTED[3], ("Laboratory", entries![lab])],
-    hidden: HIDDEN,
+    hidden: &[
+        #[cfg(feature = "full")]
+        shell_files::ENTRY,
+    ],
     groups: &GROUPS,
 };

@@ -1,16 +1,16 @@
-//! `heaptoll programs`: the catalog, and programs of others to be added to it.
+//! `heaptoll programs`: the catalog, and programs of others, which the laboratory adds to it.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use heaptoll_command::failure::Failure;
-use heaptoll_compare::{originals, programs};
+use heaptoll_compare::programs;
+use heaptoll_experiment::extension::require;
 use heaptoll_experiment::places::Places;
 use heaptoll_report::terminal::programs_table;
 
 use crate::documents::ListOutput;
 use crate::entry::{Command, writes};
-use crate::messages::TerminalMessages;
 use crate::{exit, terminal};
 
 /// List the programs of the catalog, or add some.
@@ -28,12 +28,12 @@ pub struct Arguments {
     #[command(flatten)]
     output: ListOutput,
     #[command(subcommand)]
-    action: Option<Action>,
+    pub action: Option<Action>,
 }
 
-/// Other actions.
+/// What the laboratory does.
 #[derive(Debug, Subcommand)]
-enum Action {
+pub enum Action {
     Add(AddArguments),
 }
 
@@ -62,18 +62,18 @@ enum Action {
     heaptoll programs add dacapo --from ~/dacapo-23.11-MR2-chopin.jar\n  \
     heaptoll programs add spec2017 --from /opt/cpu2017              (what is built there)\n  \
     heaptoll run --program mb-cfrac --size quick                    (and measure one)")]
-struct AddArguments {
+pub struct AddArguments {
     /// `malloc-bench`, `mimalloc-bench`, `lucene`, `h2`, `dacapo`, `renaissance`, `spec2017`, or a folder with your
     /// own recipe
     #[arg(value_name = "NAME")]
-    recipe: String,
+    pub recipe: String,
     /// A git URL, or a clone, bare repository or folder with the sources. For Java, the jar or a folder with the
     /// jars; for SPEC, its folder [default: the project's repository, Maven Central]
     #[arg(long, value_name = "WHERE")]
-    from: Option<String>,
+    pub from: Option<String>,
     /// The digest of a suite's jar, as its authors or a paper give it
     #[arg(long, value_name = "HEX", value_parser = digest)]
-    sha256: Option<String>,
+    pub sha256: Option<String>,
 }
 
 /// A SHA-256 in hexadecimal.
@@ -87,29 +87,12 @@ impl Command for Arguments {
     writes!(of: programs::ProgramsFigures);
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
-        let places = Places::find()?;
-        match &arguments.action {
-            Some(Action::Add(arguments)) => add(arguments, &places),
-            None => {
-                let found = programs::list(arguments.catalog.as_deref(), &places)?;
-                let table = programs_table(&found.programs, &terminal::style()) + &found.sets_text();
-                let written = arguments.output.deliver(&table, &found)?;
-                Ok(if written { 0 } else { exit::TROUBLE })
-            }
+        if arguments.action.is_some() {
+            require("`heaptoll programs add`")?;
         }
+        let found = programs::list(arguments.catalog.as_deref(), &Places::find()?)?;
+        let table = programs_table(&found.programs, &terminal::style()) + &found.sets_text();
+        let written = arguments.output.deliver(&table, &found)?;
+        Ok(if written { 0 } else { exit::TROUBLE })
     }
-}
-
-fn add(arguments: &AddArguments, places: &Places) -> Result<u8, Failure> {
-    let request = originals::OriginalsRequest {
-        recipe: arguments.recipe.clone(),
-        from: arguments.from.clone(),
-        sha256: arguments.sha256.clone(),
-    };
-    let report = originals::fetch_and_build(&request, places, &TerminalMessages::default())?;
-    if report.is_empty() {
-        return Ok(exit::REFUSED);
-    }
-    terminal::print(&format!("added to {}\n", report.folder.display()))?;
-    Ok(if report.is_whole() { 0 } else { exit::TROUBLE })
 }

@@ -83,6 +83,8 @@ fn what_needs_a_laboratory_that_is_missing_is_refused_with_how_to_get_it() {
         (&["run", "-m", "oracle=last-use/glibc", "--", "ls"], "`oracle=last-use/glibc`"),
         (&["exact", "instructions", "-m", "oracle=last-use/glibc", "--", "ls"], "`oracle=last-use/glibc`"),
         (&["run", "-m", "jvm", "--", "ls"], "jvm"),
+        (&["programs", "add", "malloc-bench"], "`heaptoll programs add`"),
+        (&["managers", "add", "hoard"], "`heaptoll managers add`"),
     ] {
         heaptoll(&fixture, words).exits(2).complains(&[what, "the laboratory", "make lab", "heaptoll-lab"]);
     }
@@ -125,6 +127,8 @@ fn what_needs_the_laboratory_is_handed_over_with_the_products_version() {
         (&["replay", "t", "--graph"], "<lab><replay-graph><t>".to_owned()),
         (&["help", "lab"], "<lab><help>".to_owned()),
         (&["managers"], "<managers>".to_owned()),
+        (&["programs", "add", "h2", "--from", "a b"], "<programs><add><h2><--from><a b>".to_owned()),
+        (&["managers", "add", "hoard"], "<managers><add><hoard>".to_owned()),
         (&["run", "--resume", &db], format!("<run><--resume><{db}>")),
         (&["run", "-m", stack, "--", "ls"], format!("<run><-m><{stack}><--><ls>")),
         (&["diff", &a, &b], format!("<diff><{a}><{b}>")),

@@ -3,7 +3,6 @@
 
 mod fixture;
 
-mod added_managers;
 mod arguments;
 mod choosing;
 mod correct_programs;
@@ -36,7 +35,6 @@ mod managers;
 mod marks;
 mod misuse;
 mod names;
-mod originals;
 mod own;
 mod pins;
 mod planted;

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use heaptoll_preflight::{COUNT_LAYER, Proof, Refusal, Request, preflight};
+use heaptoll_preflight::{Proof, Refusal, Request, preflight};
+
+/// The counting layer's file.
+pub const COUNT_LAYER: &str = "libheaptoll_count.so";
 
 /// The directory of the layers in the staged build.
 pub fn layers() -> PathBuf {

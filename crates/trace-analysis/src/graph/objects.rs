@@ -7,7 +7,7 @@ const NONE: u64 = u64::MAX;
 
 /// A live object, with what an analysis keeps of it.
 #[derive(Debug, Default)]
-pub(super) struct Node<T> {
+pub struct Node<T> {
     /// Its number.
     pub object: u64,
     /// Requested bytes.
@@ -22,7 +22,7 @@ pub(super) struct Node<T> {
 
 /// What a word of an object leads to. The object may have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Target {
+pub struct Target {
     /// Where its node is, or was.
     pub slot: u32,
     /// Its number.
@@ -33,7 +33,7 @@ pub(super) struct Target {
 
 impl<T> Node<T> {
     /// Edges to it of other live objects.
-    pub(super) fn incoming_of_others(&self) -> u64 {
+    pub fn incoming_of_others(&self) -> u64 {
         let own = self.edges.values().filter(|target| target.object == self.object).count();
         self.incoming.saturating_sub(own as u64)
     }
@@ -41,7 +41,7 @@ impl<T> Node<T> {
 
 /// Live objects in slots, which are used again.
 #[derive(Debug, Default)]
-pub(super) struct Objects<T> {
+pub struct Objects<T> {
     nodes: Vec<Node<T>>,
     empty: Vec<u32>,
     slots: HashMap<u64, u32>,
@@ -50,7 +50,7 @@ pub(super) struct Objects<T> {
 
 impl<T: Default> Objects<T> {
     /// Adds an object without edges.
-    pub(super) fn add(&mut self, object: u64, size: u64, data: T) {
+    pub fn add(&mut self, object: u64, size: u64, data: T) {
         let node = Node { object, size, edges: BTreeMap::new(), incoming: 0, data };
         let slot = match self.empty.pop() {
             Some(slot) => {
@@ -66,7 +66,7 @@ impl<T: Default> Objects<T> {
     }
 
     /// Removes an object and the edges from it and to it.
-    pub(super) fn remove(&mut self, object: u64) -> Option<Node<T>> {
+    pub fn remove(&mut self, object: u64) -> Option<Node<T>> {
         let slot = self.slots.remove(&object)?;
         // No edge leads to this number.
         let none = Node { object: NONE, ..Node::default() };
@@ -89,7 +89,7 @@ impl<T: Default> Objects<T> {
     }
 
     /// A word of an object leads to an object (by number, and whether to its start), or to none any more.
-    pub(super) fn hold(&mut self, from: u64, offset: u64, to: Option<(u64, bool)>) {
+    pub fn hold(&mut self, from: u64, offset: u64, to: Option<(u64, bool)>) {
         let Some(&from) = self.slots.get(&from) else { return };
         let target = to.and_then(|(object, is_interior)| {
             Some(Target { slot: *self.slots.get(&object)?, object, is_interior })
@@ -109,29 +109,29 @@ impl<T: Default> Objects<T> {
     }
 
     /// Edges between live objects.
-    pub(super) fn edges(&self) -> u64 {
+    pub fn edges(&self) -> u64 {
         self.edges
     }
 
     /// The slot of a live object.
-    pub(super) fn slot(&self, object: u64) -> Option<u32> {
+    pub fn slot(&self, object: u64) -> Option<u32> {
         self.slots.get(&object).copied()
     }
 
     /// What is in a slot.
-    pub(super) fn node_mut(&mut self, slot: u32) -> &mut Node<T> {
+    pub fn node_mut(&mut self, slot: u32) -> &mut Node<T> {
         &mut self.nodes[slot as usize]
     }
 
     /// Every live object.
-    pub(super) fn for_each(&mut self, mut each: impl FnMut(u32, &mut Node<T>)) {
+    pub fn for_each(&mut self, mut each: impl FnMut(u32, &mut Node<T>)) {
         for &slot in self.slots.values() {
             each(slot, &mut self.nodes[slot as usize]);
         }
     }
 
     /// The edges of the object in a slot that lead to live objects.
-    pub(super) fn targets(&self, slot: u32) -> impl Iterator<Item = (Target, &T)> {
+    pub fn targets(&self, slot: u32) -> impl Iterator<Item = (Target, &T)> {
         self.nodes[slot as usize].edges.values().filter_map(|target| {
             let node = &self.nodes[target.slot as usize];
             (node.object == target.object).then_some((*target, &node.data))

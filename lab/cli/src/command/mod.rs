@@ -1,5 +1,6 @@
 //! The laboratory's commands, after the product's: one file and one word in this list a command, in the order of the help.
 
+mod adding;
 pub mod artifact;
 pub mod conservatism;
 pub mod delay;
@@ -11,12 +12,15 @@ pub mod plan;
 pub mod proximity;
 pub mod reclamation;
 pub mod replay_graph;
+mod smoke;
 pub mod study;
 pub mod tailor;
 pub mod work;
 
-use clap::FromArgMatches;
-use heaptoll::command::{GROUPS, HIDDEN, LISTED, diff, lab};
+use clap::ArgMatches;
+#[cfg(feature = "full")]
+use heaptoll::command::shell_files;
+use heaptoll::command::{GROUPS, LISTED, diff, lab};
 use heaptoll::entry::{Entry, entries};
 use heaptoll::registry::{Registry, Section};
 use heaptoll_command::failure::Failure;
@@ -28,10 +32,15 @@ const COMPARING: Section = {
     (title, &[*run, *gate, *choose, *report, Entry { run: any_diff, ..*diff }])
 };
 
-fn any_diff(matches: &clap::ArgMatches, _: &dyn Fn() -> clap::Command) -> Result<u8, Failure> {
-    let arguments = diff::Arguments::from_arg_matches(matches);
-    diff::run(&arguments.map_err(|error| Failure::Refused(Box::new(error)))?, &ALL)
+fn any_diff(matches: &ArgMatches, _: &dyn Fn() -> clap::Command) -> Result<u8, Failure> {
+    diff::run(&adding::read(matches)?, &ALL)
 }
+
+/// The product's lists, to which the laboratory adds.
+const LISTS: Section = {
+    let (title, [managers, programs]) = LISTED[3] else { panic!("there are other lists") };
+    (title, &[Entry { run: adding::managers, ..*managers }, Entry { run: adding::programs, ..*programs }])
+};
 
 /// The product's commands and the laboratory's.
 pub static REGISTRY: Registry = Registry {
@@ -40,7 +49,7 @@ pub static REGISTRY: Registry = Registry {
         COMPARING,
         LISTED[1],
         LISTED[2],
-        LISTED[3],
+        LISTS,
         (
             "Laboratory",
             entries![
@@ -61,7 +70,11 @@ pub static REGISTRY: Registry = Registry {
             ],
         ),
     ],
-    hidden: HIDDEN,
+    hidden: &[
+        #[cfg(feature = "full")]
+        shell_files::ENTRY,
+        Entry::of::<smoke::Arguments>(),
+    ],
     groups: &[
         GROUPS[0],
         GROUPS[1],

@@ -10,6 +10,7 @@ mod golden_files;
 #[path = "../../../../crates/cli/tests/cli/schemas.rs"]
 mod schemas;
 
+mod added_managers;
 mod artifact;
 mod catalog_entry;
 mod cluster;
@@ -23,6 +24,7 @@ mod handed_over;
 mod java;
 mod minheap;
 mod oracle;
+mod originals;
 mod over_managers;
 mod proximity;
 mod replaying_graphs;

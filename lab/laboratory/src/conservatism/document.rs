@@ -6,7 +6,7 @@ use heaptoll_report::document::Document;
 use heaptoll_report::format::{printable, shell_command};
 use heaptoll_units::number;
 
-use heaptoll_trace_analysis::graph::conservatism::ConservatismFigures as Figures;
+use heaptoll_graphs::conservatism::ConservatismFigures as Figures;
 
 use super::sections;
 

@@ -1,12 +1,10 @@
 //! Its sections.
 
+use heaptoll_graphs::conservatism::{Cause, Count, Distance, InteriorRule, Level, PointFigures};
 use heaptoll_report::document::{Axis, Chart, Columns, Form, Section, Series, Table};
-use heaptoll_trace_analysis::graph::conservatism::{
-    Cause, Count, Distance, InteriorRule, Level, PointFigures,
-};
 use heaptoll_units::{bytes, mib, number, part, percent, whole_bytes};
 
-use heaptoll_trace_analysis::graph::conservatism::ConservatismFigures as Figures;
+use heaptoll_graphs::conservatism::ConservatismFigures as Figures;
 
 /// What an amount is, on the average and at most.
 fn level<R>(table: Columns<R>, of: impl Fn(&R) -> &Level) -> Columns<R> {
@@ -172,7 +170,7 @@ pub fn ends(figures: &Figures) -> Section {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_trace_analysis::graph::conservatism::Level;
+    use heaptoll_graphs::conservatism::Level;
 
     use super::*;
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_callsites::Sum;
 use heaptoll_graph_record::Recorder as GraphRecorder;
+use heaptoll_graphs::unreachable::{NoPoints, Unreachability, Use};
 use heaptoll_oracle::{Recorder, Recording, RootPoints, Unreachable};
 use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 use heaptoll_trace::graph::{Batch, Reader, Writer};
 use heaptoll_trace::{Ending, Header, Memory, Settings, TraceError, TraceFile};
-use heaptoll_trace_analysis::graph::{NoPoints, Unreachability, Use};
 use heaptoll_units::whole_bytes;
 
 use heaptoll_runs::preparation::pairing::Machine;
