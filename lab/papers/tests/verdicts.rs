@@ -28,6 +28,7 @@ const RUNS: [(&str, &[&str]); 4] = [
             "published/sareen-frequency.json.xz",
             "published/sareen-frequency-more.json.xz",
             "published/sareen-reclamation-exact.json.xz",
+            "published/zorn-memory-system.json.xz",
         ],
     ),
 ];
