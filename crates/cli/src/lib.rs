@@ -78,7 +78,9 @@ fn whole(registry: &Registry) -> ExitCode {
         terminal::error(&answer);
         return ExitCode::from(exit::REFUSED);
     }
-    let command = cli(registry).display_name(registry.binary);
+    // What hands over to the laboratory names it.
+    let named = |lab: clap::Command| lab.display_name(heaptoll_experiment::laboratory::BINARY);
+    let command = cli(registry).display_name(registry.binary).mut_subcommand("lab", named);
     let matches = command.clone().try_get_matches_from(&words).unwrap_or_else(|error| {
         let hint = surface::left_out_dashes(registry, &error, &command, &words);
         let _ = error.print();
