@@ -7,7 +7,9 @@
 
 pub mod added_managers;
 pub mod choose;
+#[cfg(feature = "full")]
 pub mod comparative;
+#[cfg(feature = "full")]
 pub mod diff;
 pub mod managers;
 pub mod merged;

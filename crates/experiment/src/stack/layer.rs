@@ -164,7 +164,10 @@ impl LayerKind {
             names.push(name);
         }
         if let Some(file) = kind.file.as_ref().filter(|file| !names.contains(&file.option.as_str())) {
-            return Err(damaged(line(0), format!("has a file by an option `{}`, which is none", file.option)));
+            return Err(damaged(
+                line(0),
+                format!("has a file by an option `{}`, which is none", file.option),
+            ));
         }
         if kind.variable.is_none() && (kind.value.is_some() || !kind.options.is_empty() || kind.hides) {
             return Err(damaged(line(0), "has settings and names no `variable` that carries them".into()));
