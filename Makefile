@@ -25,7 +25,7 @@ OURS := $(filter-out build tithe_static,$(basename $(notdir $(wildcard preload/s
 JVM := $(wildcard lab/laboratory/managers/*.toml)
 LAYERS := announce count events forward null oracle quarantine record sample start sweep
 # Of these the product has few; the laboratory has all.
-FOR_PRODUCT := OURS=tithe JVM= "LAYERS=$(filter-out oracle,$(LAYERS))"
+FOR_PRODUCT := OURS=tithe JVM= MMTK= "LAYERS=$(filter-out oracle,$(LAYERS))"
 
 # What `make bench` needs in addition to the tool.
 BENCHES := -p heaptoll-bench -p heaptoll-conformance
@@ -118,7 +118,7 @@ stage:
 	@$(MAKE) --no-print-directory -C programs OUT=$(FROM_BELOW)/programs $(addprefix $(FROM_BELOW)/programs/,$(C_PROGRAMS))
 	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(FROM_BELOW)/tracer
 	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(addprefix $(BINARIES)/,$(DRIVERS)) $(LIB)/
-	@test ! -e $(MMTK) || install -m 755 $(MMTK) $(LIB)/
+	@test -z "$(wildcard $(MMTK))" || install -m 755 $(MMTK) $(LIB)/
 	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/examples/libheaptoll_$(layer).so $(wildcard preload/layers/$(layer)/$(layer).toml)) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
@@ -153,7 +153,7 @@ install:
 
 # The demo compiles what it runs, a line a step (`make demo V=1` prints the commands); `make build` compiles the rest.
 STEP := scripts/step $(TARGET)/log
-FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= TITHE_ARCHIVE= OURS=tithe JVM= "LAYERS=count start"
+FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= TITHE_ARCHIVE= OURS=tithe JVM= MMTK= "LAYERS=count start"
 
 demo:
 	@scripts/setup demo

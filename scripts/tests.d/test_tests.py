@@ -184,9 +184,8 @@ passed = ""
             self.assertFalse(slow.run_part({"tests": ["testing/lint some a::"]}, [binary]))
 
     def test_words_for_make_are_run_as_they_stand(self):
-        self.assertTrue(slow.run_part({"tests": ["make -s -f /dev/null --version"]}, []))
-        with contextlib.redirect_stdout(io.StringIO()):
-            self.assertFalse(slow.run_part({"tests": ["make -s -f /dev/null nothing-of-that-name"]}, []))
+        self.assertTrue(slow.run_part({"tests": ["make -s -f /dev/null --eval=all:"]}, []))
+        self.assertFalse(slow.run_part({"tests": ["make -q -f /dev/null --eval=all:;@false"]}, []))
 
     def test_what_make_test_runs_itself_is_checked_by_its_name_alone(self):
         self.assertFalse(slow.is_asked("laboratory", []))
@@ -222,12 +221,13 @@ class Documented(unittest.TestCase):
 
 
 class Staged(unittest.TestCase):
-    def test_only_the_laboratory_brings_the_collectors_of_java(self):
+    def test_only_the_laboratory_brings_the_collectors_of_java_and_those_that_move(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
         for target, has_them in (("tool", False), ("lab", True)):
-            words = ["make", "-n", target, "TRACER="]
+            words = ["make", "-n", target, "TRACER=", "MMTK=Makefile"]
             done = subprocess.run(words, cwd=binaries.ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
             self.assertEqual("lab/laboratory/managers/" in done.stdout, has_them, target)
+            self.assertEqual("install -m 755 Makefile" in done.stdout, has_them, target)
 
 
 class Linted(unittest.TestCase):
