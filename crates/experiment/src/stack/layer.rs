@@ -164,10 +164,8 @@ impl LayerKind {
             names.push(name);
         }
         if let Some(file) = kind.file.as_ref().filter(|file| !names.contains(&file.option.as_str())) {
-            return Err(damaged(
-                line(0),
-                format!("has a file by an option `{}`, which is none", file.option),
-            ));
+            let reason = format!("has a file by an option `{}`, which is none", file.option);
+            return Err(damaged(path.display().to_string(), reason));
         }
         if kind.variable.is_none() && (kind.value.is_some() || !kind.options.is_empty() || kind.hides) {
             return Err(damaged(line(0), "has settings and names no `variable` that carries them".into()));
@@ -248,7 +246,7 @@ mod tests {
                 "order = 1\nabout = \"x\"\nfile = { option = \"b\", ending = \"e\", folder = \"f\", example = \"g\", \
                  made_by = \"h\" }"
                     .into(),
-                "mine.toml, line 1: has a file by an option `b`",
+                "mine.toml: has a file by an option `b`",
             ),
             (
                 "order = 1\nabout = \"x\"\nvalue = { setting = \"s\", values = \"path\", example = \"f\" }"
