@@ -244,8 +244,8 @@ lint: lint-rest
 
 # Packages with examples in their documentation.
 DOCUMENTED := -p heaptoll-alloc -p heaptoll-catalog -p heaptoll-profiles
-# With these two, what they depend on has the features that it is compiled with for all tests, and is there already.
-SAME_FEATURES := -p heaptoll -p heaptoll-lint
+# With these, what they depend on has the features that it is compiled with for all tests, and is there already.
+SAME_FEATURES := -p heaptoll -p heaptoll-compare -p heaptoll-gate -p heaptoll-report -p heaptoll-lint
 
 # All binaries of both workspaces, or of a half, side by side. What a test compiles itself is compiled as it is here. Properties are
 # tested with xorshift's numbers: ChaCha, which proptest would take, is slow unoptimised, and was half of some tests.
