@@ -1,14 +1,8 @@
 //! Hints for command lines that are refused: what the user most likely meant by a word.
 
-#[cfg(feature = "full")]
-mod of_traces;
-
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-
-#[cfg(feature = "full")]
-pub use of_traces::{longest_trace, with_dashes};
 
 /// Whether a path is a file that can be executed.
 pub fn is_program(path: &Path) -> bool {

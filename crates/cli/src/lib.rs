@@ -41,6 +41,8 @@ mod standard_output;
 pub mod surface;
 pub mod terminal;
 #[cfg(feature = "full")]
+mod trace_hints;
+#[cfg(feature = "full")]
 pub mod traced_arguments;
 pub mod version;
 pub mod workload_args;

@@ -6,7 +6,7 @@ use heaptoll_command::failure::Failure;
 use heaptoll_report::format::{plural, shell_command};
 use heaptoll_runs::siblings;
 
-use super::{is_found, is_program};
+use crate::hints::{is_found, is_program};
 use crate::terminal;
 
 /// Adds to a failure how a program is measured, where one was given in place of a trace.
