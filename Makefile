@@ -25,7 +25,7 @@ OURS := $(filter-out build tithe_static,$(basename $(notdir $(wildcard preload/s
 JVM := $(wildcard lab/laboratory/managers/*.toml)
 LAYERS := announce count events forward null oracle quarantine record sample start sweep
 # Of these the product has few; the laboratory has all.
-FOR_PRODUCT := OURS=tithe JVM= "LAYERS=$(filter-out oracle,$(LAYERS))"
+FOR_PRODUCT := OURS=tithe JVM= MMTK= "LAYERS=$(filter-out oracle,$(LAYERS))"
 
 # What `make bench` needs in addition to the tool.
 BENCHES := -p heaptoll-bench -p heaptoll-conformance
@@ -46,13 +46,15 @@ UNSHELLED := --workspace --exclude heaptoll-shells --exclude heaptoll-layers
 # Tests of models alone, under loom, which takes longer to compile than all that it tests.
 MODELS := heaptoll-ring-model
 
-.PHONY: help demo quick golden test test-slow study build tool lab tool-binaries preloaded moving stage \
+.PHONY: help demo quick golden test test-product test-lab product-alone lab-alone test-slow study build tool lab tool-binaries preloaded moving stage \
 	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests compile-slow-tests stage-tests lint-rest run-tests test-slurm \
 	checked test-glibc release test-release
 
 help:
 	@echo "make demo               set up, build, compare four programs under six managers"
-	@echo "make test               set up, build, lint, and run the tests"
+	@echo "make test               set up, build, lint, and run the tests, in two halves that run alone, too:"
+	@echo "make test-product       those of the product, with all lints; compiles nothing else"
+	@echo "make test-lab           those of the laboratory; notes in testing/slow.toml that they passed"
 	@echo "make quick              check formats, lint and unit-test what changed since the last commit (or BASE=commit)"
 	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
 	@echo "make test-slow PART=due run those of testing/slow.toml whose inputs changed, and note that they passed"
@@ -116,7 +118,7 @@ stage:
 	@$(MAKE) --no-print-directory -C programs OUT=$(FROM_BELOW)/programs $(addprefix $(FROM_BELOW)/programs/,$(C_PROGRAMS))
 	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(FROM_BELOW)/tracer
 	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(addprefix $(BINARIES)/,$(DRIVERS)) $(LIB)/
-	@test ! -e $(MMTK) || install -m 755 $(MMTK) $(LIB)/
+	@test -z "$(wildcard $(MMTK))" || install -m 755 $(MMTK) $(LIB)/
 	@test -z "$(CARGO_PROGRAMS)" || install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/examples/libheaptoll_$(layer).so $(wildcard preload/layers/$(layer)/$(layer).toml)) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
@@ -151,7 +153,7 @@ install:
 
 # The demo compiles what it runs, a line a step (`make demo V=1` prints the commands); `make build` compiles the rest.
 STEP := scripts/step $(TARGET)/log
-FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= TITHE_ARCHIVE= OURS=tithe JVM= "LAYERS=count start"
+FOR_DEMO = FEATURES=$(if $(wildcard $(FULL)),,--no-default-features) C_PROGRAMS=cfrac CARGO_PROGRAMS= DRIVERS= TRACER= TITHE_ARCHIVE= OURS=tithe JVM= MMTK= "LAYERS=count start"
 
 demo:
 	@scripts/setup demo
@@ -178,17 +180,28 @@ HERE := $(if $(filter /%,$(TARGET)),,$(CURDIR)/)$(TARGET)
 IN_STAGE := HEAPTOLL_HOME="$(HERE)/debug/stage" HEAPTOLL_LAYERS_DIR="$(HERE)/debug/stage/lib/heaptoll/layers"
 
 test:
+	@$(MAKE) --no-print-directory test-product
+	@$(MAKE) --no-print-directory test-lab
+
+test-product test-lab: test-%:
 	@scripts/setup test
 	@rm -f $(TARGET)/parts
 	@$(LINTED) $(TIMED) objects $(MAKE) --no-print-directory preloaded
-	@$(TIMED) tests-compiled $(MAKE) --no-print-directory compile-tests
+	@$(TIMED) tests-compiled $(MAKE) --no-print-directory compile-tests HALF=$*
 	@$(TIMED) staged $(MAKE) --no-print-directory stage-tests
+	@$(MAKE) --no-print-directory $*-alone
+
+# What only one half has. That the laboratory's tests passed is noted (testing/slow.toml), so that CI need not run them again.
+lab-alone:
+	@scripts/tests.d/slow.py run $(BUILT) laboratory
+
+product-alone:
 	@$(TIMED) checked $(MAKE) --no-print-directory checked OURS=tithe
 	@$(TIMED) linted $(MAKE) --no-print-directory lint-rest
 	@scripts/tests.d/slow.py check
 	@$(TIMED) tracer-tests tracer/test/check "$(HERE)/debug/stage/lib/heaptoll/tracer"
 	@$(LINTED) $(TIMED) documented-tests $(CARGO) test --quiet --locked --target-dir $(TARGET) --doc $(DOCUMENTED) $(SAME_FEATURES)
-	@$(MAKE) --no-print-directory run-tests
+	@$(MAKE) --no-print-directory run-tests HALF=product
 
 quick:
 	@scripts/quick $(BASE)
@@ -197,10 +210,13 @@ quick:
 BUILT := $(TARGET)/built-tests
 NO_RUN := --no-run --message-format=json-render-diagnostics
 
+# Where the product's half alone is compiled: what leaves out the packages with these manifests, the laboratory's.
+without = $(if $(filter product,$(HALF)),$(addprefix --exclude ,$(shell sed -sn '2s/^name = "\(.*\)"/\1/p' $(1))))
+
 compile-tests:
 	@mkdir -p $(BUILT)
-	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace $(NO_RUN) >$(BUILT)/tool
-	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --exclude $(MODELS) $(NO_RUN) >$(BUILT)/preload
+	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace $(call without,lab/*/Cargo.toml) $(NO_RUN) >$(BUILT)/tool
+	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --exclude $(MODELS) $(call without,preload/historic/Cargo.toml preload/wheel/Cargo.toml) $(NO_RUN) >$(BUILT)/preload
 
 # And what only `make test-slow` tests.
 compile-slow-tests: compile-tests
@@ -228,13 +244,13 @@ lint: lint-rest
 
 # Packages with examples in their documentation.
 DOCUMENTED := -p heaptoll-alloc -p heaptoll-catalog -p heaptoll-profiles
-# With these two, what they depend on has the features that it is compiled with for all tests, and is there already.
-SAME_FEATURES := -p heaptoll -p heaptoll-lint
+# With these, what they depend on has the features that it is compiled with for all tests, and is there already.
+SAME_FEATURES := -p heaptoll -p heaptoll-compare -p heaptoll-gate -p heaptoll-report -p heaptoll-lint
 
-# All binaries of both workspaces, side by side. What a test compiles itself is compiled as it is here. Properties are
+# All binaries of both workspaces, or of a half, side by side. What a test compiles itself is compiled as it is here. Properties are
 # tested with xorshift's numbers: ChaCha, which proptest would take, is slow unoptimised, and was half of some tests.
 run-tests:
-	@$(IN_STAGE) $(LINTED) PROPTEST_RNG_ALGORITHM=xs scripts/tests.d/fast.py $(TARGET)/parts $(JOBS) $(addprefix $(BUILT)/,tool preload)
+	@$(IN_STAGE) $(LINTED) PROPTEST_RNG_ALGORITHM=xs scripts/tests.d/fast.py $(TARGET)/parts $(JOBS) "$(HALF)" $(addprefix $(BUILT)/,tool preload)
 
 # Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds,
 # next to the staged build, where tests look for them (testing/support). Building all takes 40 CPU seconds, so `make test`

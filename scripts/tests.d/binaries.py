@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+import tomllib
 from dataclasses import dataclass
 
 # A shell's job in the background ignores Ctrl-C, and so would each program under test: some are to die of it.
@@ -27,6 +28,17 @@ class Binary:
 
     def __str__(self):
         return f"{self.package} {self.name}"
+
+
+def laboratory():
+    """The folders of the laboratory, as the budget of lines has them."""
+    sizes = tomllib.loads((ROOT / "testing/lint/sizes.toml").read_text(encoding="utf-8"))
+    return next(part["paths"] for part in sizes["budget"]["part"] if part["name"] == "laboratory")
+
+
+def half(binary):
+    """The half of the tests that a binary is of: `lab` or `product`."""
+    return "lab" if any(f"{binary.package}/".startswith(f"{path}/") for path in laboratory()) else "product"
 
 
 @dataclass

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the test binaries of `make test` side by side. Usage: fast.py PARTS JOBS LIST...
+"""Runs the test binaries of `make test` side by side. Usage: fast.py PARTS JOBS HALF LIST...
 
-Each LIST has cargo's messages of what it built (binaries.py). The CPU and wall seconds of each binary are added to the
-file PARTS, as scripts/part does. What failed is printed at the end, and a few tests that failed are run again, alone: one
-that passes then depends on chance or on its neighbours. It is named as a defect, and does not stop the rest of the work.
-The last line is the number of tests that passed and that failed.
+HALF is `product`, `lab`, or empty for both. Each LIST has cargo's messages of what it built (binaries.py). The CPU and
+wall seconds of each binary are added to the file PARTS, as scripts/part does. What failed is printed at the end, and a few
+tests that failed are run again, alone: one that passes then depends on chance or on its neighbours. It is named as a
+defect, and does not stop the rest of the work. The last line is the number of tests that passed and that failed; none at
+all is a failure.
 """
 
 import concurrent.futures
@@ -46,8 +47,9 @@ def by_chance(failed):
     return [one for one, again in zip(single, runs) if (again.passed, again.failed) == (1, 0)]
 
 
-def main(parts, jobs, *lists):
-    found = dearest_first([binary for file in lists for binary in binaries.listed(file)])
+def main(parts, jobs, half, *lists):
+    listed = [binary for file in lists for binary in binaries.listed(file)]
+    found = dearest_first([binary for binary in listed if half in ("", binaries.half(binary))])
     failed = []
     passed = 0
     with concurrent.futures.ThreadPoolExecutor(int(jobs)) as side_by_side:
@@ -67,7 +69,7 @@ def main(parts, jobs, *lists):
         print(f"DEFECT: {binary}: {name} failed beside other tests, and passed alone")
     bad = sum(done.failed for done in failed) - len(chance)
     print(f"{passed + len(chance)} passed, {bad} failed")
-    return 1 if bad else 0
+    return 1 if bad or not passed else 0
 
 
 if __name__ == "__main__":

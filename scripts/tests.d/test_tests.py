@@ -76,6 +76,15 @@ class Runs(unittest.TestCase):
         self.assertEqual([str(binary) for binary in binaries.listed(file.name)], ["testing/lint rules", "testing/lint unit-tests"])
 
 
+class Halves(unittest.TestCase):
+    def test_the_laboratorys_folders_are_its_half(self):
+        half = lambda package: binaries.half(binaries.Binary(package, "unit-tests", "/a"))
+        for package in ("lab/cli", "preload/historic", "shm/oracle-file"):
+            self.assertEqual(half(package), "lab")
+        for package in ("crates/cli", "preload/roots", "testing/lint"):
+            self.assertEqual(half(package), "product")
+
+
 class Failures(unittest.TestCase):
     def test_lines_of_what_passed_are_left_out(self):
         output = "test a ... ok\ntest b ... FAILED\ntest c ... ignored, slow: x\n---- b stdout ----\nwhy\n"
@@ -174,6 +183,16 @@ passed = ""
             self.assertTrue(slow.run_part({"tests": ["testing/lint some"]}, [binary]))
             self.assertFalse(slow.run_part({"tests": ["testing/lint some a::"]}, [binary]))
 
+    def test_words_for_make_are_run_as_they_stand(self):
+        self.assertTrue(slow.run_part({"tests": ["make -s -f /dev/null --eval=all:"]}, []))
+        self.assertFalse(slow.run_part({"tests": ["make -q -f /dev/null --eval=all:;@false"]}, []))
+
+    def test_what_make_test_runs_itself_is_checked_by_its_name_alone(self):
+        self.assertFalse(slow.is_asked("laboratory", []))
+        self.assertTrue(slow.is_asked("laboratory", ["laboratory"]))
+        self.assertTrue(slow.is_asked("tracer", []))
+        self.assertFalse(slow.is_asked("tracer", ["laboratory"]))
+
     def test_each_part_of_the_list_has_inputs_and_ignored_tests(self):
         for name, part in slow.parts(slow.FILE).items():
             self.assertEqual(sorted(part), ["inputs", "name", "passed", "tests"], name)
@@ -202,12 +221,13 @@ class Documented(unittest.TestCase):
 
 
 class Staged(unittest.TestCase):
-    def test_only_the_laboratory_brings_the_collectors_of_java(self):
+    def test_only_the_laboratory_brings_the_collectors_of_java_and_those_that_move(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
         for target, has_them in (("tool", False), ("lab", True)):
-            words = ["make", "-n", target, "TRACER="]
+            words = ["make", "-n", target, "TRACER=", "MMTK=Makefile"]
             done = subprocess.run(words, cwd=binaries.ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
             self.assertEqual("lab/laboratory/managers/" in done.stdout, has_them, target)
+            self.assertEqual("install -m 755 Makefile" in done.stdout, has_them, target)
 
 
 class Linted(unittest.TestCase):

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use heaptoll_gate::figures::Figures;
-#[cfg(feature = "full")]
-use heaptoll_gate::junit;
-use heaptoll_gate::{action_benchmark, bencher, step_summary};
+use heaptoll_gate::{action_benchmark, bencher, junit, step_summary};
 use heaptoll_report::document::Document;
 
 use crate::outputs::text_written;
@@ -31,12 +29,8 @@ pub struct GateOutputs {
 impl GateOutputs {
     /// Writes every requested file, and the summary of the step where GitHub's runner names its file; returns whether
     /// all requested ones were written. `is_strict`: what could not be decided is an error.
-    #[cfg_attr(not(feature = "full"), expect(unused_variables, reason = "JUnit alone takes all"))]
     pub fn write(&self, figures: &Figures, document: &Document, is_strict: bool) -> bool {
-        #[cfg(feature = "full")]
         let junit = text_written(&self.junit, || junit::xml(figures, is_strict));
-        #[cfg(not(feature = "full"))]
-        let junit = self.junit.is_none();
         let bencher = text_written(&self.bencher, || bencher::json(figures));
         let benchmark = text_written(&self.github_benchmark, || action_benchmark::json(figures));
         summarise(document);

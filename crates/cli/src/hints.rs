@@ -4,23 +4,6 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use heaptoll_command::failure::Failure;
-use heaptoll_report::format::{plural, shell_command};
-use heaptoll_runs::siblings;
-
-use crate::terminal;
-
-/// Adds to a failure how a program is measured, where one was given in place of a trace.
-pub fn with_dashes(failure: Failure, command: &str, trace: &Path) -> Failure {
-    match failure {
-        Failure::Refused(_) if is_program(trace) || is_found(trace) => Failure::Usage(format!(
-            "{failure}; to measure a program, put it after `--`: heaptoll {command} -- {}",
-            shell_command(&[trace.display().to_string()])
-        )),
-        other => other,
-    }
-}
-
 /// Whether a path is a file that can be executed.
 pub fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
@@ -33,24 +16,6 @@ pub fn is_found(program: &Path) -> bool {
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&folders).any(|folder| is_program(&folder.join(program)))
-}
-
-/// A note on the other process images of a recording, where one of them has a longer trace: a daemon's first process does
-/// next to nothing.
-pub fn longest_trace(command: &str, trace: &Path) {
-    if let Some((images, longest)) = siblings::longest(trace) {
-        let words: Vec<String> = std::iter::once("heaptoll")
-            .chain(command.split(' '))
-            .map(str::to_owned)
-            .chain([longest.display().to_string()])
-            .collect();
-        terminal::note(&format!(
-            "{} covers the first of {}; the longest trace is {}",
-            trace.display(),
-            plural(images, "process image"),
-            shell_command(&words)
-        ));
-    }
 }
 
 /// Words of a command line as text.

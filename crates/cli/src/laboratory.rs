@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use heaptoll_command::failure::Failure;
+use heaptoll_experiment::laboratory::{BINARY, path};
 use thiserror::Error;
 
 use crate::version::version;
 
-const BINARY: &str = "heaptoll-lab";
 /// The variable that has the product's version where it hands over.
 const PRODUCT: &str = "HEAPTOLL_PRODUCT";
 
@@ -50,12 +50,6 @@ enum LaboratoryError {
 pub fn has_written(schema: &str) -> bool {
     let name = schema.strip_prefix("heaptoll-").and_then(|rest| rest.split('/').next());
     name.is_some() && FORMER.iter().any(|(_, command)| command.rsplit(' ').next() == name)
-}
-
-/// Where it is, if it is.
-pub fn path() -> Option<PathBuf> {
-    let path = std::env::current_exe().ok()?.with_file_name(BINARY);
-    path.is_file().then_some(path)
 }
 
 /// Executes the laboratory with these words where a command failed for the lack of it and it is there. Returns what there

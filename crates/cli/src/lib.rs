@@ -1,6 +1,7 @@
 //! heaptoll: runs an unmodified program under many memory managers and compares them. A library, so that the laboratory has
 //! the product's commands beside its own.
 
+pub mod bytes;
 pub mod command;
 pub mod documents;
 pub mod duration;
@@ -8,15 +9,18 @@ pub mod entry;
 pub mod exit;
 mod extras;
 mod factors;
+#[cfg(feature = "full")]
 mod frames;
-mod full;
+#[cfg(feature = "full")]
 mod gate_outputs;
+#[cfg(feature = "full")]
 pub mod gate_programs;
 pub mod help;
 mod hints;
 mod interrupt;
 pub mod laboratory;
 mod lines;
+#[cfg(feature = "full")]
 pub mod memory;
 pub mod messages;
 mod one_class;
@@ -26,14 +30,19 @@ mod own_limits;
 mod precision;
 mod progress_bar;
 pub mod protocol_arguments;
+#[cfg(feature = "full")]
 mod recording;
 pub mod registry;
+#[cfg(feature = "full")]
 pub mod replays;
 pub mod run_settings;
 pub mod session;
 mod standard_output;
 pub mod surface;
 pub mod terminal;
+#[cfg(feature = "full")]
+mod trace_hints;
+#[cfg(feature = "full")]
 pub mod traced_arguments;
 pub mod version;
 pub mod workload_args;
@@ -78,18 +87,20 @@ fn whole(registry: &Registry) -> ExitCode {
         terminal::error(&answer);
         return ExitCode::from(exit::REFUSED);
     }
-    let command = cli(registry).display_name(registry.binary);
+    // What hands over to the laboratory names it.
+    let named = |lab: clap::Command| lab.display_name(heaptoll_experiment::laboratory::BINARY);
+    let command = cli(registry).display_name(registry.binary).mut_subcommand("lab", named);
     let matches = command.clone().try_get_matches_from(&words).unwrap_or_else(|error| {
         let hint = surface::left_out_dashes(registry, &error, &command, &words);
         let _ = error.print();
         if let Some(hint) = hint {
             terminal::note(&hint);
         }
-        std::process::exit(command::gate::status_of_usage(&words, error.exit_code()))
+        std::process::exit(exit::of_usage(&words, error.exit_code()))
     });
     if let Err(failure) = written_files::check(&command, &matches) {
         terminal::error(&failure.to_string());
-        std::process::exit(command::gate::status_of_usage(&words, exit::code(&failure).into()))
+        std::process::exit(exit::of_usage(&words, exit::code(&failure).into()))
     }
     match run(registry, &matches) {
         Ok(code) => ExitCode::from(code),

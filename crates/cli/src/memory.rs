@@ -2,7 +2,9 @@
 
 use clap::Args;
 use heaptoll_trace::MEMORY_LIMIT;
-use heaptoll_units::{size, size_text};
+use heaptoll_units::size_text;
+
+use crate::bytes::bytes;
 
 /// Option of commands that read traces.
 #[derive(Debug, Clone, Copy, Args)]
@@ -23,11 +25,6 @@ impl std::fmt::Display for Size {
 
 fn parse(text: &str) -> Result<Size, String> {
     bytes(text).map(Size)
-}
-
-/// A size as an option gives it, bytes.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    size(text).ok_or_else(|| "a size is a whole number with K, M or G, such as 4G".to_owned())
 }
 
 impl MemoryArguments {

@@ -1,5 +1,7 @@
 //! A program's run under the recording layer, as `heaptoll record` and `heaptoll ledger` make it.
 
+mod signals;
+
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -12,8 +14,8 @@ use heaptoll_runs::sampled;
 use heaptoll_scratch::Scratch;
 
 use crate::duration::duration;
+use crate::exit;
 use crate::messages::TerminalMessages;
-use crate::{exit, interrupt};
 
 /// A temporary folder for a trace that is not kept.
 ///
@@ -37,7 +39,7 @@ pub struct EndArguments {
 impl EndArguments {
     /// Ends a recording that begins now at its time. Returns what makes the exit status of the program's.
     fn set(&self, interrupt: &Interrupt) -> Result<impl Fn(u8) -> u8 + use<>, Failure> {
-        let end = |s| interrupt::end_after(Duration::from_secs_f64(s), interrupt);
+        let end = |s| signals::end_after(Duration::from_secs_f64(s), interrupt);
         let is_over = self.after_s.map(end).transpose()?;
         Ok(move |status| match &is_over {
             Some(is_over) if is_over.load(Relaxed) && status == ENDED_BY_INTERRUPT => 0,
@@ -62,7 +64,7 @@ pub fn record(
 ) -> Result<u8, Failure> {
     let messages = TerminalMessages::default();
     let prepared = record::prepare(request, places, &messages)?.with_output_in(output);
-    interrupt::pass_on(prepared.interrupt())?;
+    signals::pass_on(prepared.interrupt())?;
     let status_of = end.set(prepared.interrupt())?;
     let recorded = prepared.record(&messages)?;
     Ok(match recorded.status.map(status_of) {
@@ -83,7 +85,7 @@ pub fn sample(
 ) -> Result<(sampled::Outcome, u8), Failure> {
     let messages = TerminalMessages::default();
     let prepared = sampled::prepare(request, places, &messages)?;
-    interrupt::pass_on(prepared.interrupt())?;
+    signals::pass_on(prepared.interrupt())?;
     let status_of = end.set(prepared.interrupt())?;
     let outcome = prepared.run(&messages)?;
     let code = match outcome.status.map(status_of) {

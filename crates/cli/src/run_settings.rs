@@ -2,9 +2,9 @@
 
 use clap::Args;
 
+use crate::bytes::bytes;
 use crate::duration::slice;
 use crate::factors::{self, Factors};
-use crate::memory::bytes;
 use crate::one_of::{Word, one_of};
 use crate::protocol_arguments::Paired;
 use crate::workload_args::WorkloadArgs;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use heaptoll_command::full::left_out;
 use heaptoll_report::format::shell_command;
 
 use crate::hints::{is_found, texts};
@@ -89,7 +90,8 @@ pub fn left_out_dashes(
             true => {
                 Some(format!("to measure a program: heaptoll run -- {}", shell_command(&texts(&words[1..]))))
             }
-            false => nearest(registry, cli, word),
+            false if cfg!(feature = "full") => nearest(registry, cli, word),
+            false => Some(left_out(&format!("`heaptoll {word}`")).to_string()),
         };
     }
     if error.kind() != ErrorKind::UnknownArgument {

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use clap::builder::{MapValueParser, PathBufValueParser, TypedValueParser, ValueParserFactory};
 use clap::{Arg, ArgMatches, Command};
 use heaptoll_command::failure::Failure;
+use heaptoll_command::full::left_out;
 use heaptoll_command::writable::{self, are_same};
 
-use crate::{full, terminal};
+use crate::terminal;
 
 /// A file that is written as text. `-` is standard output: that form alone is then printed there.
 #[derive(Debug, Clone)]
@@ -40,8 +41,6 @@ pub fn is_text(argument: &Arg) -> bool {
 const FILES: [&str; 3] = ["output", "parquet", "source"];
 /// The options that name anything else that is written.
 const OTHERS: [&str; 6] = ["callgrind", "db", "keep", "parquet_dir", "scratch", "socket"];
-/// The options that only a full build has.
-const OF_FULL_BUILD: [&str; 2] = ["junit", "parquet"];
 
 /// A word of the command line, and the option that it belongs to.
 struct Word<'a> {
@@ -68,8 +67,9 @@ pub fn check(command: &Command, matches: &ArgMatches) -> Result<(), Failure> {
     if claim(command.get_name(), &streams)? {
         terminal::reserve_output();
     }
-    for Word { option, .. } in streams.iter().chain(&files).filter(|word| OF_FULL_BUILD.contains(&word.id)) {
-        full::required(option, true)?;
+    let parquet = streams.iter().chain(&files).find(|word| word.id == "parquet");
+    if let (Some(Word { option, .. }), false) = (parquet, cfg!(feature = "full")) {
+        return Err(left_out(option));
     }
     let early = files.iter().filter(|word| is_text(word.argument) || word.id == "parquet");
     early.map(|word| Path::new(word.text)).try_for_each(writable)

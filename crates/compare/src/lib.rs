@@ -6,7 +6,9 @@
 //! [`heaptoll_command::context::Silent`] shows nothing.
 
 pub mod choose;
+#[cfg(feature = "full")]
 pub mod comparative;
+#[cfg(feature = "full")]
 pub mod diff;
 pub mod managers;
 pub mod merged;

@@ -1,6 +1,7 @@
 //! A program under several managers, compared: what each costs in time and memory.
 
 mod begin;
+#[cfg_attr(not(feature = "full"), path = "run/no_exact.rs")]
 mod exact;
 mod goal;
 mod heaps;
@@ -13,7 +14,6 @@ use heaptoll_experiment::compare::judge_outputs;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::runner::Ending;
 use heaptoll_experiment::store::Store;
-use heaptoll_reftrace_host::Tracer;
 
 use heaptoll_command::context::Context;
 use heaptoll_command::failure::Failure;
@@ -30,7 +30,7 @@ pub struct Run {
     pub experiment: Experiment,
     /// The file that keeps it.
     pub store: Store,
-    tracer: Option<Tracer>,
+    tracer: Option<exact::Tracer>,
     by_program: bool,
 }
 

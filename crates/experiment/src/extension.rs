@@ -8,12 +8,13 @@ use heaptoll_stats_page::SlotRecord;
 use thiserror::Error;
 
 use crate::experiment::ProgramInfo;
-use crate::manager::{GET_LABORATORY, Manager};
+use crate::laboratory;
+use crate::manager::Manager;
 use crate::stack::Layer;
 
 /// What only the laboratory does.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{what} needs the laboratory, which is not installed: {}", GET_LABORATORY)]
+#[error("{what} needs the laboratory, which is not installed: {}", laboratory::GET)]
 pub struct NeedsLaboratory {
     what: String,
 }

@@ -19,6 +19,7 @@ pub mod heap_curves;
 pub mod heap_limit;
 pub mod interrupt;
 pub mod kept_input;
+pub mod laboratory;
 pub mod launch;
 pub mod lockstep;
 pub mod lower_bound;

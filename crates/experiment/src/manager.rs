@@ -16,7 +16,7 @@ mod tests;
 pub use definition::{
     Group, Manager, ManagerSource, collects, filled, glibc, ignores_frees, in_folder, uses_folder,
 };
-pub use error::{GET_LABORATORY, ManagerError};
+pub use error::ManagerError;
 pub use find::{find, stand_in, version_for};
 pub use known::{installed, known, known_with_java};
 pub use selection::{choose, choose_with_baseline, default_set, everything, is_group, names_of};

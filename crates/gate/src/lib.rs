@@ -20,7 +20,6 @@ mod followed;
 pub mod functions;
 mod judge;
 mod judged;
-#[cfg(feature = "full")]
 pub mod junit;
 pub mod limits;
 #[cfg(test)]

@@ -46,9 +46,6 @@ pub enum ReadError {
         "it has negative values, like a difference of two profiles: give both profiles to `heaptoll diff`"
     )]
     Negative,
-    /// Only a full build knows it.
-    #[error("`make demo` built this heaptoll without the format: build all of it with `make build`")]
-    LeftOut,
     /// Too large.
     #[error("it needs more than the memory limit of {}: allow more with --memory-limit", whole_bytes(*limit_bytes))]
     Memory {

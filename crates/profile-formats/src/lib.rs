@@ -7,15 +7,12 @@
 mod bounded;
 mod callgrind;
 mod dhat;
-#[cfg(feature = "full")]
 mod firefox;
 mod folded;
 mod format;
 mod heap_text;
 mod line;
-#[cfg(feature = "full")]
 mod perfetto;
-#[cfg(feature = "full")]
 mod pprof;
 mod pprof_fields;
 mod read;
@@ -35,8 +32,7 @@ pub use read::{Kind, kind, read};
 /// Writes a profile. `tracks` is what a timeline shows next to it.
 ///
 /// # Errors
-/// `out` refuses, or this build leaves out the format.
-#[cfg_attr(not(feature = "full"), expect(unused_variables, reason = "no timeline is part of this build"))]
+/// `out` refuses.
 pub fn write(
     format: Format,
     profile: &Profile,
@@ -45,19 +41,12 @@ pub fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        #[cfg(feature = "full")]
         Format::Pprof => pprof::write(profile, choice.instant, out),
-        #[cfg(feature = "full")]
         Format::Firefox => firefox::write(profile, tracks, out),
         Format::Folded => folded::write(profile, choice, out),
         Format::Dhat => dhat::write(profile, out),
         Format::Callgrind => callgrind::write(profile, choice.instant, out),
         Format::Speedscope => speedscope::write(profile, choice, out),
-        #[cfg(feature = "full")]
         Format::Perfetto => perfetto::write(profile, tracks, choice.instant, out),
-        #[cfg(not(feature = "full"))]
-        Format::Pprof | Format::Firefox | Format::Perfetto => {
-            Err(io::Error::new(io::ErrorKind::Unsupported, ReadError::LeftOut))
-        }
     }
 }

@@ -5,9 +5,7 @@
 
 use crate::bounded::{ReadError, ReadProfile};
 use crate::heap_text::Names;
-#[cfg(feature = "full")]
-use crate::pprof;
-use crate::{dhat, heap_text, pprof_fields};
+use crate::{dhat, heap_text, pprof, pprof_fields};
 
 /// A format that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,10 +43,7 @@ pub fn kind(first: &[u8]) -> Option<Kind> {
 /// It is not whole, of another version, of no heap, or too large.
 pub fn read(kind: Kind, bytes: &[u8], limit_bytes: u64, names: &mut Names) -> Result<ReadProfile, ReadError> {
     match kind {
-        #[cfg(feature = "full")]
         Kind::Pprof => pprof::read(bytes, limit_bytes, names),
-        #[cfg(not(feature = "full"))]
-        Kind::Pprof => Err(ReadError::LeftOut),
         Kind::Dhat => dhat::read(bytes, limit_bytes),
         Kind::HeapText => heap_text::read(bytes, limit_bytes, names),
     }

@@ -16,7 +16,6 @@ mod scout;
 mod scratch;
 mod seen;
 mod single;
-pub mod stored;
 
 pub use cell::{Cell, Figures, ImageSummary, JudgedRun};
 pub use document::{Shown, document, warnings_of};

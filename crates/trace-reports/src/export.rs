@@ -1,10 +1,8 @@
 //! `heaptoll trace export`: a trace in the formats of other tools, events as Parquet or call stacks for a viewer of profiles; an
 //! experiment as a data set.
 
-#[cfg(feature = "full")]
 pub mod dataset;
 pub mod page;
-#[cfg(feature = "full")]
 pub mod parquet;
 pub mod profile;
 pub(crate) mod target;

@@ -9,8 +9,8 @@ use heaptoll_trace_reports::bound::{self, BoundRequest};
 use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
 use crate::exit;
-use crate::hints;
 use crate::memory::MemoryArguments;
+use crate::trace_hints;
 
 /// Find the smallest heap that could have served a trace.
 ///
@@ -46,7 +46,7 @@ impl Command for Arguments {
             small_blocks_of_8: arguments.small_8,
             memory_limit_bytes: arguments.memory.limit_bytes(),
         };
-        hints::longest_trace(Self::NAME, &arguments.trace);
+        trace_hints::longest_trace(Self::NAME, &arguments.trace);
         let figures = bound::measure(&arguments.trace, request)?;
         let document = bound::document(&figures, &arguments.trace);
         let code = arguments.outputs.deliver(&document, &figures)?;

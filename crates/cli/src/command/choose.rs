@@ -9,10 +9,10 @@ use heaptoll_report::format::shell_path;
 use heaptoll_runs::preparation::baseline;
 use heaptoll_runs::workload::{AfterLoad, Workload};
 
+use crate::bytes::bytes;
 use crate::documents::DocumentOutputs;
 use crate::duration::{duration, latency_ms};
 use crate::entry::{Command, writes};
-use crate::memory::bytes;
 use crate::one_of::{Word, one_of};
 use crate::precision::precision;
 use crate::protocol_arguments::Seeded;

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_command::failure::Failure;
-#[cfg(feature = "full")]
 use heaptoll_report::format::plural;
 use heaptoll_trace_reports::export::page;
 use heaptoll_trace_reports::export::profile::{self, Choice, Count, Format, Instant, Window};
-#[cfg(feature = "full")]
 use heaptoll_trace_reports::export::{dataset, parquet};
 
 use crate::duration::two_times;
@@ -17,7 +15,6 @@ use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
 use crate::one_of::{Word, one_of};
-#[cfg(feature = "full")]
 use crate::terminal;
 
 /// What a trace is written as.
@@ -175,9 +172,6 @@ impl Command for Arguments {
         let request =
             profile::ProfileRequest { trace, output, force, memory_limit_bytes, format, window, choice };
         let is_whole = match arguments.to {
-            #[cfg(not(feature = "full"))]
-            To::Parquet => return Err(crate::full::left_out("--to parquet")),
-            #[cfg(feature = "full")]
             To::Parquet => parquet::run(&request, &messages)?,
             To::Html => page::run(&request, &messages)?,
             _ => profile::run(&request, &messages)?,
@@ -186,13 +180,7 @@ impl Command for Arguments {
     }
 }
 
-#[cfg(not(feature = "full"))]
-fn write_dataset(_: &Path, _: &Path) -> Result<u8, Failure> {
-    Err(crate::full::left_out("--parquet-dir"))
-}
-
 /// Adds an experiment to a data set.
-#[cfg(feature = "full")]
 fn write_dataset(experiment: &Path, folder: &Path) -> Result<u8, Failure> {
     let written = dataset::write(experiment, folder)?;
     let (rows, files) = (plural(written.rows, "row"), plural(written.files, "file"));

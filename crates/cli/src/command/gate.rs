@@ -1,6 +1,5 @@
 //! `heaptoll gate`: two builds, one verdict.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -17,8 +16,6 @@ use crate::{exit, terminal};
 
 /// A limit is broken.
 const BROKEN: u8 = 1;
-/// What `git bisect run` takes for a commit that cannot be tested.
-const SKIPPED: u8 = 125;
 
 /// Did this change cost something? Two builds, one verdict.
 ///
@@ -122,15 +119,8 @@ fn of_bisect(code: u8) -> u8 {
     match code {
         // `git bisect run` ends at 128 and above, as Ctrl-C wants it.
         0 | BROKEN | exit::INTERRUPTED => code,
-        _ => SKIPPED,
+        _ => exit::SKIPPED,
     }
-}
-
-/// The exit status of a command line that is refused before it is a gate's: `git bisect run` takes 2 for a bad commit.
-pub fn status_of_usage(words: &[OsString], code: i32) -> i32 {
-    let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);
-    let bisects = words.iter().take_while(|word| *word != "--").any(|word| word == "--bisect");
-    if code != 0 && is(1, "gate") && bisects { SKIPPED.into() } else { code }
 }
 
 #[cfg(test)]
@@ -140,10 +130,5 @@ mod tests {
     #[test]
     fn bisect_skips_all_that_is_neither_good_nor_bad() {
         assert_eq!([0, 1, 2, 3, 130].map(of_bisect), [0, 1, 125, 125, 130]);
-        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
-        assert_eq!(status_of_usage(&words("heaptoll gate --bisect --speed"), 2), 125);
-        assert_eq!(status_of_usage(&words("heaptoll gate --help --bisect"), 0), 0);
-        assert_eq!(status_of_usage(&words("heaptoll gate --speed -- --bisect"), 2), 2);
-        assert_eq!(status_of_usage(&words("heaptoll run --bisect"), 2), 2);
     }
 }

@@ -26,7 +26,7 @@ use crate::outputs::own_arguments;
 use crate::recording::scratch_for_trace;
 use crate::session::Session;
 use crate::workload_args::SIZES;
-use crate::{exit, hints, terminal};
+use crate::{exit, terminal, trace_hints};
 
 /// The kind of leak that makes the command fail.
 const FAULTS: [Word<Fault>; 4] = [
@@ -129,11 +129,12 @@ fn of_trace(trace: &Path, arguments: &Arguments, request: &LeaksRequest) -> Resu
     let traces = match arguments.process {
         Some(_) => siblings::all(trace),
         None => {
-            hints::longest_trace("leaks", trace);
+            trace_hints::longest_trace("leaks", trace);
             vec![trace.to_owned()]
         }
     };
-    let all = measured(traces, request).map_err(|failure| hints::with_dashes(failure, "leaks", trace))?;
+    let all =
+        measured(traces, request).map_err(|failure| trace_hints::with_dashes(failure, "leaks", trace))?;
     let mut words: Vec<String> = vec!["heaptoll".into(), "leaks".into()];
     words.extend(arguments.process.iter().flat_map(|process| ["--process".to_owned(), process.clone()]));
     words.push(trace.display().to_string());

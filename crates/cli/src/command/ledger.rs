@@ -23,7 +23,7 @@ use crate::recording::{EndArguments, record, scratch_for_trace};
 use crate::replays::TOUCHES;
 use crate::session::Session;
 use crate::workload_args::SIZES;
-use crate::{exit, hints, outputs, terminal};
+use crate::{exit, outputs, terminal, trace_hints};
 
 /// Where a program's memory is: rows that add up to its resident set.
 ///
@@ -100,12 +100,12 @@ impl Command for Arguments {
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
         if let Some(trace) = &arguments.trace {
-            hints::longest_trace(Self::NAME, trace);
+            trace_hints::longest_trace(Self::NAME, trace);
             let shown = match arguments.manager.is_empty() {
                 true => show(trace, &ledger::command(trace), None, arguments),
                 false => compare(trace, arguments),
             };
-            return shown.map_err(|failure| hints::with_dashes(failure, "ledger", trace));
+            return shown.map_err(|failure| trace_hints::with_dashes(failure, "ledger", trace));
         }
         if arguments.manager.len() > 1 {
             return Err(Failure::Usage(

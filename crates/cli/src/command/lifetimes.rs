@@ -10,9 +10,9 @@ use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
 use crate::exit;
 use crate::frames::FramesArguments;
-use crate::hints;
 use crate::memory::MemoryArguments;
 use crate::one_of::{Word, one_of};
+use crate::trace_hints;
 
 /// The groups of objects.
 const GROUPS: [Word<By>; 3] = [
@@ -60,7 +60,7 @@ impl Command for Arguments {
             memory_limit_bytes: arguments.memory.limit_bytes(),
             stacks: arguments.outputs.pages.html.is_some(),
         };
-        hints::longest_trace(Self::NAME, &arguments.trace);
+        trace_hints::longest_trace(Self::NAME, &arguments.trace);
         let (figures, profile) = lifetimes::measure(&arguments.trace, request)?;
         let document = lifetimes::document(&figures, profile, &arguments.trace);
         let code = arguments.outputs.deliver(&document, &figures)?;

@@ -8,6 +8,7 @@ use heaptoll_command::own_input::OwnInput;
 use heaptoll_compare::managers;
 use heaptoll_experiment::extension::require;
 use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::laboratory::path;
 use heaptoll_experiment::places::Places;
 use heaptoll_report::terminal::{layers_table, managers_table, options_table};
 
@@ -84,7 +85,7 @@ impl Command for Arguments {
         let (places, interrupt, messages) =
             (Places::find()?, Interrupt::default(), TerminalMessages::default());
         // The laboratory tries Java's collectors, too. Where it takes over, this does not return.
-        if let (Some(_), Err(needed)) = (laboratory::path(), require("`heaptoll managers`")) {
+        if let (Some(_), Err(needed)) = (path(), require("`heaptoll managers`")) {
             let words: Vec<_> = std::env::args_os().collect();
             let why = laboratory::instead(needed.into(), &words);
             terminal::note(&format!("Java's collectors are left out: {why}"));

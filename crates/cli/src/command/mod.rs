@@ -2,38 +2,58 @@
 //! arguments, call the library, and hand values to the report. No command uses another: what several need is a module of
 //! the crate.
 
+#[cfg(feature = "full")]
 pub mod bound;
 pub mod choose;
+#[cfg(feature = "full")]
 pub mod diff;
+#[cfg(feature = "full")]
 pub mod drag;
+#[cfg(feature = "full")]
 pub mod export;
+#[cfg(feature = "full")]
 pub mod gate;
+#[cfg(feature = "full")]
 pub mod import;
+#[cfg(feature = "full")]
 pub mod instructions;
 pub mod lab;
+#[cfg(feature = "full")]
 pub mod leaks;
+#[cfg(feature = "full")]
 pub mod ledger;
+#[cfg(feature = "full")]
 pub mod lifetimes;
+#[cfg(feature = "full")]
 pub mod locality;
 pub mod managers;
 pub mod programs;
+#[cfg(feature = "full")]
 pub mod record;
+#[cfg(feature = "full")]
 pub mod replay;
 pub mod report;
 pub mod run;
 #[cfg(feature = "full")]
 pub mod shell_files;
+#[cfg(feature = "full")]
 pub mod stat;
 
 use crate::entry::entries;
 use crate::registry::{Group, Registry, Section};
 
-/// The commands that the help lists; the laboratory lists its own after them.
-pub const LISTED: [Section; 4] = [
+/// The commands that the help lists; the laboratory lists its own in place of the last.
+pub const LISTED: &[Section] = &[
+    #[cfg(feature = "full")]
     ("Compare", entries![run, gate, choose, report, diff]),
+    #[cfg(not(feature = "full"))]
+    ("Compare", entries![run, choose, report]),
+    #[cfg(feature = "full")]
     ("Record", entries![record, leaks, ledger, stat, lifetimes, bound, replay, export, import]),
+    #[cfg(feature = "full")]
     ("Count exactly, under Valgrind", entries![instructions, locality, drag]),
     ("Lists", entries![managers, programs]),
+    ("Laboratory", entries![lab]),
 ];
 
 /// The words that only begin the names of others.
@@ -45,7 +65,7 @@ pub const GROUPS: [Group; 2] = [
 /// The product's.
 pub static REGISTRY: Registry = Registry {
     binary: "heaptoll",
-    listed: &[LISTED[0], LISTED[1], LISTED[2], LISTED[3], ("Laboratory", entries![lab])],
+    listed: LISTED,
     hidden: &[
         #[cfg(feature = "full")]
         shell_files::ENTRY,

@@ -10,10 +10,10 @@ use heaptoll_catalog::Size;
 use heaptoll_experiment::experiment::Protocol;
 use heaptoll_experiment::places::Places;
 
+use crate::bytes::bytes;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::entry::{Command, writes};
-use crate::memory::bytes;
 use crate::one_of::{Word, one_of};
 use crate::outputs::{Pages, own_arguments};
 use crate::recording::EndArguments;

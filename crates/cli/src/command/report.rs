@@ -18,7 +18,7 @@ use crate::outputs::Outputs;
 use crate::terminal;
 use heaptoll_command::failure::Failure;
 use heaptoll_compare::{merged, same_work};
-use heaptoll_runs::traced::stored;
+use heaptoll_runs::stored_counts as stored;
 
 /// Show a stored experiment again or in another form.
 #[derive(Debug, Args)]

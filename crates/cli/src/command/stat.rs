@@ -10,8 +10,8 @@ use crate::documents::DocumentOutputs;
 use crate::entry::{Command, writes};
 use crate::exit;
 use crate::frames::FramesArguments;
-use crate::hints;
 use crate::memory::MemoryArguments;
+use crate::trace_hints;
 
 /// Sum up a trace: counts, sizes, rates, realloc, threads, sites.
 ///
@@ -51,7 +51,7 @@ impl Command for Arguments {
             memory_limit_bytes: arguments.memory.limit_bytes(),
             stacks: arguments.outputs.pages.html.is_some(),
         };
-        hints::longest_trace(Self::NAME, &arguments.trace);
+        trace_hints::longest_trace(Self::NAME, &arguments.trace);
         match stat::of_either_kind(&arguments.trace, request)? {
             OfEitherKind::Graph(figures) => {
                 let document = stat::graph::document(&figures, &arguments.trace);

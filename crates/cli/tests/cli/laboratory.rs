@@ -93,6 +93,14 @@ fn what_needs_a_laboratory_that_is_missing_is_refused_with_how_to_get_it() {
     refused.complains(&["a.json, whose schema is heaptoll-delay/1, needs the laboratory", "make lab"]);
 }
 
+/// Before, they were refused with how to get a laboratory that was there.
+#[test]
+fn where_a_laboratory_is_javas_collectors_are_refused_without_how_to_get_it() {
+    let refused = heaptoll(&next_to(Some(PRINTS)), &["record", "-m", "jvm-g1", "--", "ls"]).exits(2);
+    let refused = refused.complains(&["no manager `jvm-g1`", "a whole program: run, minheap, proximity"]);
+    assert!(!refused.err.contains("make lab"), "{}", refused.err);
+}
+
 #[test]
 fn a_word_that_is_no_command_is_no_matter_of_the_laboratory() {
     for laboratory in [None, Some(PRINTS), Some(BROKEN)] {

@@ -13,7 +13,8 @@ use heaptoll_experiment::store::Store;
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::machine_only::MachineOnly;
 use heaptoll_locality::simulation::Partial;
-use heaptoll_reftrace_host::{Fitness, Options, Traced, Tracer};
+pub use heaptoll_reftrace_host::Tracer;
+use heaptoll_reftrace_host::{Fitness, Options, Traced};
 use heaptoll_statistics::median;
 
 use heaptoll_command::context::Context;

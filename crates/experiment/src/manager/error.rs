@@ -3,23 +3,21 @@
 use thiserror::Error;
 
 use super::order::LABORATORY;
+use crate::laboratory;
 use crate::stack::StackError;
 
-/// How the laboratory is installed.
-pub const GET_LABORATORY: &str = "type `make lab` in the source tree, or unpack the archive heaptoll-lab of this release \
-                                  over the installation";
-
-/// For names of what comes with the laboratory; only some commands know Java's collectors.
+/// For names of what comes with the laboratory; only some commands know Java's collectors, whether it is there or not.
 fn laboratory_hint(name: &str) -> String {
-    let what = if name.starts_with("jvm") {
-        "Java's collectors (`jvm`, `jvm-g1`, ...) are for commands that run a whole program: run, minheap, proximity. \
-         They come"
-    } else if ["historic", "oracle"].contains(&name) || LABORATORY.contains(&name) {
-        "It comes"
+    let (what, comes) = if name.starts_with("jvm") {
+        let what = "Java's collectors (`jvm`, `jvm-g1`, ...) are for commands that run a whole program: run, minheap, \
+                    proximity. ";
+        (what, if laboratory::path().is_some() { None } else { Some("They come") })
     } else {
-        return String::new();
+        let is_its = ["historic", "oracle"].contains(&name) || LABORATORY.contains(&name);
+        ("", is_its.then_some("It comes"))
     };
-    format!("{what} with the laboratory: {GET_LABORATORY}. ")
+    let how = comes.map(|comes| format!("{comes} with the laboratory: {}. ", laboratory::GET));
+    format!("{what}{}", how.unwrap_or_default())
 }
 
 /// A manager that cannot be had.

@@ -1,6 +1,7 @@
 //! Managers by name, path and group, with layers and options, over lists of managers that are known.
 
 use super::*;
+use crate::laboratory;
 use crate::places::Places;
 
 fn manager(name: &str, kind: ManagerSource, stands_for: Option<&'static str>) -> Manager {
@@ -234,15 +235,15 @@ fn a_misspelt_layer_is_not_taken_for_a_missing_file() {
 fn what_comes_with_the_laboratory_is_refused_with_how_to_get_it() {
     let refused = |word: &str| choose(&[glibc()], [word]).expect_err(word).to_string();
     for word in ["jvm", "jvm-g1,heap=64M", "historic", "quarantine=1M/lea"] {
-        assert!(refused(word).contains(GET_LABORATORY), "{}", refused(word));
+        assert!(refused(word).contains(laboratory::GET), "{}", refused(word));
     }
     let of_layer = |name: &str| ManagerError::NoLayer {
         name: name.into(),
         suggestion: String::new(),
         known: "sweep".into(),
     };
-    assert!(of_layer("oracle").to_string().contains(GET_LABORATORY));
+    assert!(of_layer("oracle").to_string().contains(laboratory::GET));
     for other in [refused("nope"), of_layer("swep").to_string()] {
-        assert!(!other.contains(GET_LABORATORY), "{other}");
+        assert!(!other.contains(laboratory::GET), "{other}");
     }
 }

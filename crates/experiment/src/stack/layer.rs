@@ -155,11 +155,17 @@ impl LayerKind {
         let mut kind: LayerKind = toml::from_str(&text).map_err(|cause| {
             damaged(line(cause.span().map_or(0, |span| span.start)), cause.message().to_owned())
         })?;
-        for (at, option) in kind.options.iter().enumerate() {
-            let name = &option.get_ref().name;
-            if kind.options[..at].iter().any(|other| other.get_ref().name == *name) {
+        let mut names: Vec<&str> = kind.value.iter().map(|value| value.setting.as_str()).collect();
+        for option in &kind.options {
+            let name = option.get_ref().name.as_str();
+            if names.contains(&name) {
                 return Err(damaged(line(option.span().start), format!("names the option `{name}` twice")));
             }
+            names.push(name);
+        }
+        if let Some(file) = kind.file.as_ref().filter(|file| !names.contains(&file.option.as_str())) {
+            let reason = format!("has a file by an option `{}`, which is none", file.option);
+            return Err(damaged(path.display().to_string(), reason));
         }
         if kind.variable.is_none() && (kind.value.is_some() || !kind.options.is_empty() || kind.hides) {
             return Err(damaged(line(0), "has settings and names no `variable` that carries them".into()));
@@ -229,6 +235,19 @@ mod tests {
             ("order = 1\nabout = \"x\"\nanother = 1".into(), "line 3: unknown field `another`"),
             ("order = 1\nabout = \"x\"\nvalue = {".into(), "line 3"),
             ("order = 1".into(), "missing field `about`"),
+            (
+                format!(
+                    "order = 1\nabout = \"x\"\nvalue = {{ setting = \"a\", values = \"path\", example = \"f\" }}\n\
+                     options = [{option}]"
+                ),
+                "line 4: names the option `a` twice",
+            ),
+            (
+                "order = 1\nabout = \"x\"\nfile = { option = \"b\", ending = \"e\", folder = \"f\", example = \"g\", \
+                 made_by = \"h\" }"
+                    .into(),
+                "mine.toml: has a file by an option `b`",
+            ),
             (
                 "order = 1\nabout = \"x\"\nvalue = { setting = \"s\", values = \"path\", example = \"f\" }"
                     .into(),

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll::bytes::bytes;
 use heaptoll::entry::{Command, writes};
-use heaptoll::memory;
 use heaptoll::one_of::{Word, one_of};
 use heaptoll::replays::{ReplayArguments, again, status};
 use heaptoll::session::Session;
@@ -89,7 +89,7 @@ fn size(text: &str) -> Result<HeapSize, String> {
                 times.parse().ok().filter(|times: &f64| times.is_finite() && *times >= 1.0);
             times.map(HeapSize::Times).ok_or(wrong)
         }
-        None => memory::bytes(text).ok().filter(|bytes| *bytes >= PAGE).map(HeapSize::Bytes).ok_or(wrong),
+        None => bytes(text).ok().filter(|bytes| *bytes >= PAGE).map(HeapSize::Bytes).ok_or(wrong),
     }
 }
 
