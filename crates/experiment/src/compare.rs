@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, Interval, median, over_programs};
+use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, Interval, median};
 
 use crate::company::{self, Company};
 use crate::comparison::{
@@ -16,6 +16,7 @@ use crate::exact;
 use crate::experiment::Experiment;
 use crate::heap_curves::heap_curves;
 use crate::lower_bound;
+use crate::means::{LogRatios, Mean, means};
 use crate::nodes::node_ratios;
 use crate::observation::{Collections, Observation, Outcome, Phase};
 use crate::side::{Side, Sides, Startup};
@@ -77,8 +78,8 @@ pub fn compare(experiment: &Experiment) -> Comparison {
 /// program by program, so that the rows of one are in memory at a time.
 pub struct ComparedProgram {
     table: ProgramTable,
-    /// Log ratios by round of each stack but the baseline: CPU time and peak memory.
-    ratios: Vec<(String, [Vec<Option<f64>>; 2])>,
+    /// Of each stack but the baseline: CPU time and peak memory.
+    ratios: LogRatios,
     bounds: Option<lower_bound::Computed>,
     varied: OfProgram<varied_curves::Axis>,
 }
@@ -337,37 +338,15 @@ fn overall(experiment: &Experiment, programs: &[ComparedProgram], repetitions: u
     if programs.len() < 2 {
         return Vec::new();
     }
-    let mut names: Vec<&str> = Vec::new();
-    for stack in &experiment.stacks {
-        if stack.name != experiment.baseline && !names.contains(&stack.name.as_str()) {
-            names.push(&stack.name);
-        }
-    }
-    let mut counts = Vec::new();
-    let mut series = Vec::new();
-    for name in &names {
-        for metric in 0..OVERALL.len() {
-            let ratios = |program: &'_ ComparedProgram| {
-                let of_stack = program.ratios.iter().find(|(stack, _)| stack == name)?;
-                Some(of_stack.1[metric].clone())
-            };
-            let ratios: Vec<Vec<Option<f64>>> = programs.iter().filter_map(ratios).collect();
-            let (count, mean) = over_programs(&ratios, repetitions);
-            counts.push(count);
-            series.push(mean);
-        }
-    }
-    let intervals = heaptoll_statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
-    let mut rows: Vec<OverallRow> = names
-        .iter()
-        .enumerate()
-        .map(|(index, name)| OverallRow {
-            stack: (*name).into(),
-            programs: counts[2 * index],
-            cpu: intervals[2 * index],
-            peak_rss: intervals[2 * index + 1],
-        })
-        .collect();
+    let ratios: Vec<&LogRatios> = programs.iter().map(|program| &program.ratios).collect();
+    let means = means(experiment, &ratios, repetitions, |stack| stack != experiment.baseline);
+    let row = |Mean { stack, programs, ratios: [cpu, peak_rss] }| OverallRow {
+        stack: stack.to_owned(),
+        programs,
+        cpu,
+        peak_rss,
+    };
+    let mut rows: Vec<OverallRow> = means.into_iter().map(row).collect();
     let key = |row: &OverallRow| row.cpu.map_or(f64::INFINITY, |interval| interval.ratio);
     rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
     rows
