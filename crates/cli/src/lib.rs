@@ -29,6 +29,7 @@ pub mod protocol_arguments;
 mod recording;
 pub mod registry;
 pub mod replays;
+mod results;
 pub mod run_settings;
 pub mod session;
 mod standard_output;

@@ -13,6 +13,7 @@ pub mod managers;
 pub mod merged;
 pub mod originals;
 pub mod programs;
+pub mod result;
 pub mod run;
 pub mod same_work;
 pub mod smallest_heap;

@@ -16,21 +16,28 @@ pub mod tailor;
 pub mod work;
 
 use clap::FromArgMatches;
-use heaptoll::command::{GROUPS, HIDDEN, LISTED, diff, lab};
+use heaptoll::command::{GROUPS, HIDDEN, LISTED, diff, lab, report};
 use heaptoll::entry::{Entry, entries};
 use heaptoll::registry::{Registry, Section};
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::comparative::ALL;
 
-/// The product's commands that compare; `diff` knows the laboratory's results, too.
+/// The product's commands that compare; `report` and `diff` know the laboratory's results, too.
 const COMPARING: Section = {
     let (title, [run, gate, choose, report, diff]) = LISTED[0] else { panic!("diff is not the fifth") };
-    (title, &[*run, *gate, *choose, *report, Entry { run: any_diff, ..*diff }])
+    (title, &[*run, *gate, *choose, Entry { run: any_report, ..*report }, Entry { run: any_diff, ..*diff }])
 };
 
+fn any_report(matches: &clap::ArgMatches, _: &dyn Fn() -> clap::Command) -> Result<u8, Failure> {
+    report::run(&read(matches)?, &ALL)
+}
+
 fn any_diff(matches: &clap::ArgMatches, _: &dyn Fn() -> clap::Command) -> Result<u8, Failure> {
-    let arguments = diff::Arguments::from_arg_matches(matches);
-    diff::run(&arguments.map_err(|error| Failure::Refused(Box::new(error)))?, &ALL)
+    diff::run(&read(matches)?, &ALL)
+}
+
+fn read<A: FromArgMatches>(matches: &clap::ArgMatches) -> Result<A, Failure> {
+    A::from_arg_matches(matches).map_err(|error| Failure::Refused(Box::new(error)))
 }
 
 /// The product's commands and the laboratory's.
