@@ -35,6 +35,8 @@ mod recording;
 pub mod registry;
 #[cfg(feature = "full")]
 pub mod replays;
+#[cfg(feature = "full")]
+mod results;
 pub mod run_settings;
 pub mod session;
 mod standard_output;

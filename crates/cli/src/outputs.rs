@@ -8,6 +8,7 @@ use clap::Args;
 use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_report::document::Document;
+use heaptoll_report::flat_table::FlatTable;
 #[cfg(feature = "full")]
 use heaptoll_report::parquet;
 use heaptoll_report::{ReportError, csv, files, html, json, markdown};
@@ -40,11 +41,11 @@ impl Pages {
 /// failed.
 pub fn written(
     path: &Option<impl AsRef<Path>>,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), ReportError>,
 ) -> bool {
     let Some(path) = path.as_ref().map(AsRef::as_ref) else { return true };
     if !standard_output::is_meant(path) {
-        return reported(path, files::write_atomically(path, |out| write(out)));
+        return reported(path, files::write_atomically(path, write));
     }
     let mut bytes = Vec::new();
     let printed = write(&mut bytes)
@@ -111,16 +112,23 @@ impl Outputs {
     pub fn write(&self, experiment: &Experiment, comparison: &Comparison, document: &Document) -> bool {
         let pages = self.pages.write(document);
         let json = written(&self.json, |out| json::write(experiment, comparison, out));
-        let csv = written(&self.csv, |out| csv::write(experiment, out));
+        let rows = self.write_rows(|| FlatTable::of_runs(experiment));
+        pages && json && rows
+    }
+
+    /// Writes the requested files of rows; returns whether all were written.
+    pub fn write_rows<'a>(&self, table: impl Fn() -> FlatTable<'a>) -> bool {
+        let csv = written(&self.csv, |out| csv::write(table(), out));
         #[cfg(feature = "full")]
-        let parquet = written(&self.parquet, |out| parquet::write(experiment, out));
+        let parquet = written(&self.parquet, |out| parquet::write(table(), out));
         #[cfg(not(feature = "full"))]
         let parquet = self.parquet.is_none();
-        pages && json && csv && parquet
+        csv && parquet
     }
 }
 
-/// The arguments heaptoll was started with, as text.
+/// The command line that heaptoll was started by, as text.
 pub fn own_arguments() -> Vec<String> {
-    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("heaptoll".to_owned()).chain(words).collect()
 }

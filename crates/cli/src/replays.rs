@@ -5,13 +5,15 @@ use std::time::Duration;
 use clap::Args;
 use heaptoll_report::format::shell_command;
 use heaptoll_runs::findings::Ending;
+use heaptoll_runs::preparation::repeat_command::repeating;
 use heaptoll_trace_reports::replay::Touch;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::MemoryArguments;
 use crate::one_of::Word;
-use crate::{exit, outputs, terminal};
+use crate::outputs::own_arguments;
+use crate::{exit, terminal};
 
 /// Accesses to blocks in addition to the calls.
 pub const TOUCHES: [Word<Touch>; 3] = [
@@ -55,12 +57,5 @@ pub fn status(complete: bool, has_trouble: bool, code: u8) -> u8 {
 
 /// The command that repeats it.
 pub fn again(seed: u64) -> String {
-    let mut words: Vec<String> = outputs::own_arguments();
-    if let Some(first) = words.first_mut() {
-        *first = "heaptoll".into();
-    }
-    if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
-        words.extend(["--seed".into(), seed.to_string()]);
-    }
-    shell_command(&words)
+    shell_command(&repeating(own_arguments(), Some(seed)))
 }

@@ -2,7 +2,7 @@
 
 use heaptoll_command::labelled::{self, Unreadable};
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_facts::{Comparative, Facts, Metric, Place};
+use heaptoll_facts::{Comparative, Fact, Facts, Metric, Place};
 use heaptoll_report::json;
 use heaptoll_trace_reports::{ledger, lifetimes, replay};
 use heaptoll_traced::{drag, instructions, locality};
@@ -64,6 +64,16 @@ impl Comparable {
     /// A place of a metric that has many: `at 2M`.
     pub fn place(&self, metric: &str, at: f64) -> String {
         self.metric(metric).map_or(Place::Number, |known| known.place).words(at)
+    }
+
+    /// What the metrics of these facts are, a sentence each.
+    pub fn notes<'f>(&self, facts: impl IntoIterator<Item = &'f Fact>) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for fact in facts {
+            let note = self.metric(&fact.metric).map(|known| format!("{}: {}.", fact.metric, known.about));
+            notes.extend(note.filter(|note| !notes.contains(note)));
+        }
+        notes
     }
 
     /// The words of its name, with which a command line begins.

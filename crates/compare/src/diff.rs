@@ -10,7 +10,10 @@ use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign;
 use heaptoll_command::labelled;
 use heaptoll_command::trace_source;
+use heaptoll_facts::Facts;
 use heaptoll_gate::sites::differences_until;
+
+use crate::comparative::Comparable;
 
 pub mod counts;
 mod document;
@@ -135,6 +138,14 @@ impl<'a> JsonFile<'a> {
     /// Its path, for messages.
     pub fn name(&self) -> String {
         self.path.display().to_string()
+    }
+
+    /// The facts that this command wrote into it.
+    ///
+    /// # Errors
+    /// It is not what the command writes, or of another version.
+    pub fn facts(&self, command: &Comparable) -> Result<Facts, Failure> {
+        self.parse(|text| command.facts(text))
     }
 
     /// What it holds.

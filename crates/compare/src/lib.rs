@@ -13,6 +13,8 @@ pub mod diff;
 pub mod managers;
 pub mod merged;
 pub mod programs;
+#[cfg(feature = "full")]
+pub mod result;
 pub mod run;
 pub mod same_work;
 pub mod smallest_heap;

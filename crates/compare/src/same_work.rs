@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo};
 use heaptoll_experiment::kept_input;
-use heaptoll_experiment::observation::Phase;
 use heaptoll_report::format::shell_command;
 
 /// What differs for one program, in words.
@@ -83,17 +82,12 @@ pub fn differences(a: &Experiment, b: &Experiment, program: &str) -> Differences
     found
 }
 
-/// Whether the program ran to its end, in no heap that a search made too small for it.
-fn is_whole(phase: Phase) -> bool {
-    !matches!(phase, Phase::Startup | Phase::Search)
-}
-
 /// The distinct digests of good runs.
 fn outputs(experiment: &Experiment, program: &str) -> Vec<String> {
     let rows = experiment
         .observations
         .iter()
-        .filter(|row| row.program == program && is_whole(row.phase) && row.outcome.is_ok());
+        .filter(|row| row.program == program && row.phase.is_whole() && row.outcome.is_ok());
     rows.map(|row| row.output_digest.clone()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
@@ -123,13 +117,15 @@ pub fn of_all(a: &Experiment, b: &Experiment) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_experiment::observation::Phase;
+
     use super::*;
 
     /// A run of a search was once compared with the other file's outputs.
     #[test]
     fn neither_a_start_nor_a_run_of_a_search_is_the_programs_work() {
         let phases = [Phase::Timed, Phase::Alone, Phase::Startup, Phase::Search];
-        assert_eq!(phases.map(is_whole), [true, true, false, false]);
+        assert_eq!(phases.map(Phase::is_whole), [true, true, false, false]);
     }
 
     #[test]

@@ -10,33 +10,20 @@ numbered! {
     /// The phase of an object at an instant.
     pub enum Phase {
         /// Allocated, and touched later.
-        Lag = 0,
+        Lag = 0 => "lag",
         /// Between its first and its last touch.
-        Use = 1,
+        Use = 1 => "use",
         /// Touched for the last time, and still held.
-        Drag = 2,
+        Drag = 2 => "drag",
         /// Never touched at all, and held.
-        Void = 3,
+        Void = 3 => "void",
         /// Freed by the program, and not reclaimed by its collector.
-        Unreclaimed = 4,
+        Unreclaimed = 4 => "unreclaimed",
     }
 }
 
 /// Number of phases.
 pub const PHASES: usize = Phase::ALL.len();
-
-impl Phase {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Lag => "lag",
-            Phase::Use => "use",
-            Phase::Drag => "drag",
-            Phase::Void => "void",
-            Phase::Unreclaimed => "unreclaimed",
-        }
-    }
-}
 
 /// Bytes times the clock, by phase: bytes x instructions, or bytes x bytes allocated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

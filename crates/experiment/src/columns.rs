@@ -1,15 +1,12 @@
-//! The columns of an observation: the database, CSV, Parquet and the HTML table of invocations are all written from this
-//! list, so that they cannot differ in a name, a unit or in what may be missing. JSON has the fields of
-//! [`Observation`] itself.
+//! The columns of an observation: the database, its SQL view, CSV and Parquet are all written from this list, so that they
+//! cannot differ in a name, a unit or in what may be missing. JSON has the fields of [`Observation`] itself.
 //!
 //! A new figure is a field of [`Observation`] and, at the end of this list, a column.
 
 use crate::cell::{Cell, CellError, ColumnType, Value, json};
 use crate::disturbance::Disturbance;
 use crate::experiment::Experiment;
-use crate::observation::{
-    ByOwner, Collections, ExactFigures, LocalityFigures, Observation, Outcome, ServeFigures,
-};
+use crate::observation::{Observation, Outcome};
 use crate::varied::Varied;
 
 /// One column. Most are both stored and exported; a figure that is stored as JSON is exported in columns of its parts.
@@ -22,13 +19,19 @@ pub struct Column {
     pub get: fn(&Observation) -> Value,
     /// In the database.
     pub stored: Option<Stored>,
-    /// Its name in CSV and Parquet, which ends in the unit where there is one.
+    /// Its name in CSV, Parquet and the view `runs`, which ends in the unit where there is one.
     pub exported: Option<&'static str>,
+    /// What it is in SQL, of the stored columns; none where the database has not all that it is made of.
+    pub sql: Option<&'static str>,
     /// Reads the cell from the row's stack instead, where `--vary` varies a setting of it.
     of_varied: Option<fn(&Varied) -> Value>,
 }
 
 impl Column {
+    const fn in_sql(self, sql: &'static str) -> Column {
+        Column { sql: Some(sql), ..self }
+    }
+
     /// The cell of a row of this experiment.
     pub fn cell(&self, experiment: &Experiment, row: &Observation) -> Value {
         match self.of_varied {
@@ -56,17 +59,22 @@ pub fn exported() -> impl Iterator<Item = (&'static str, &'static Column)> {
     COLUMNS.iter().filter_map(|column| Some((column.exported?, column)))
 }
 
-/// A column of a field's type that is neither stored nor exported yet; the field itself is not read.
-const fn of_field<T: Cell>(_: fn(&Observation) -> &T, get: fn(&Observation) -> Value) -> Column {
-    Column { kind: T::KIND, optional: T::OPTIONAL, get, stored: None, exported: None, of_varied: None }
-}
-
 const fn required(name: &'static str, kind: ColumnType, get: fn(&Observation) -> Value) -> Column {
-    Column { kind, optional: false, get, stored: None, exported: Some(name), of_varied: None }
+    Column { kind, optional: false, get, stored: None, exported: Some(name), sql: None, of_varied: None }
 }
 
 const fn optional(name: &'static str, kind: ColumnType, get: fn(&Observation) -> Value) -> Column {
     Column { optional: true, ..required(name, kind, get) }
+}
+
+/// A column of a field's type that is neither stored nor exported yet; the field itself is not read.
+const fn of_field<T: Cell>(_: fn(&Observation) -> &T, get: fn(&Observation) -> Value) -> Column {
+    Column { optional: T::OPTIONAL, exported: None, ..required("", T::KIND, get) }
+}
+
+/// The kind of a part of a figure that a row may lack; the part itself is not read.
+const fn kind_of_part<T: Cell>(_: fn(&Observation) -> Option<&T>) -> ColumnType {
+    T::KIND
 }
 
 const fn varied(name: &'static str, kind: ColumnType, of: fn(&Varied) -> Value) -> Column {
@@ -93,7 +101,29 @@ macro_rules! stored {
 macro_rules! figure {
     ($name:literal, $($field:ident).+) => { figure!($name, $name, $($field).+) };
     ($stored:literal, $exported:literal, $($field:ident).+) => {
-        Column { exported: Some($exported), ..stored!($stored, $($field).+) }
+        Column { exported: Some($exported), sql: Some($stored), ..stored!($stored, $($field).+) }
+    };
+}
+
+/// A part of a figure that is stored as JSON, exported under this name.
+macro_rules! part {
+    ($exported:literal, $figure:ident, $($field:ident).+) => {
+        optional(
+            $exported,
+            kind_of_part(|row| row.$figure.as_ref().map(|of| &of.$($field).+)),
+            |row| row.$figure.as_ref().map_or(Value::Missing, |of| of.$($field).+.value()),
+        )
+        .in_sql(concat!("json_extract(", stringify!($figure), ", '$" $(, ".", stringify!($field))+, "')"))
+    };
+}
+
+/// Instructions before `main`, by their cause; a run may be counted without them.
+macro_rules! startup {
+    ($owner:ident) => {
+        optional(concat!(stringify!($owner), "_startup_instructions"), ColumnType::Integer, |row| {
+            row.exact.and_then(|exact| exact.startup).map(|of| of.$owner).value()
+        })
+        .in_sql(concat!("json_extract(exact, '$.startup.", stringify!($owner), "')"))
     };
 }
 
@@ -106,6 +136,7 @@ macro_rules! disturbance {
                 set: |row, value| set_disturbance(row, value, |found| &mut found.$field),
             }),
             ..optional($exported, ColumnType::Real, |row| disturbance(row, |found| found.$field.value()))
+                .in_sql($stored)
         }
     };
 }
@@ -119,8 +150,10 @@ pub static COLUMNS: &[Column] = &[
     figure!("program", program),
     figure!("stack", stack),
     stored!("outcome", outcome),
-    required("outcome", ColumnType::Text, |o| Value::Text(outcome(&o.outcome).0.to_owned())),
-    optional("outcome_detail", ColumnType::Text, |o| outcome(&o.outcome).1.value()),
+    required("outcome", ColumnType::Text, |o| Value::Text(outcome(&o.outcome).0.to_owned()))
+        .in_sql("json_extract(outcome, '$.kind')"),
+    optional("outcome_detail", ColumnType::Text, |o| outcome(&o.outcome).1.value())
+        .in_sql("json_extract(outcome, '$.detail')"),
     figure!("user_s", user_s),
     figure!("system_s", system_s),
     figure!("wall_s", wall_s),
@@ -142,48 +175,49 @@ pub static COLUMNS: &[Column] = &[
     // The database has these two the other way round than CSV.
     stored!("stderr_tail", stderr_tail),
     figure!("left_behind", "left_behind_processes", killed_orphans),
-    required("stderr_tail", ColumnType::Text, |o| o.stderr_tail.value()),
+    required("stderr_tail", ColumnType::Text, |o| o.stderr_tail.value()).in_sql("stderr_tail"),
     stored!("serve", serve),
-    optional("server_loaded_cpu_s", ColumnType::Real, |o| server(o, |s| s.loaded_cpu_s.value())),
-    optional("server_ready_s", ColumnType::Real, |o| server(o, |s| s.ready_s.value())),
-    optional("server_load_s", ColumnType::Real, |o| server(o, |s| s.load_s.value())),
-    optional("server_load_figures_json", ColumnType::Text, |o| server(o, |s| json(&s.load_figures))),
-    optional("server_load_report", ColumnType::Text, |o| server(o, |s| s.load_report.value())),
+    part!("server_loaded_cpu_s", serve, loaded_cpu_s),
+    part!("server_ready_s", serve, ready_s),
+    part!("server_load_s", serve, load_s),
+    optional("server_load_figures_json", ColumnType::Text, |o| {
+        o.serve.as_ref().map_or(Value::Missing, |serve| json(&serve.load_figures))
+    })
+    .in_sql("serve -> '$.load_figures'"),
+    part!("server_load_report", serve, load_report),
     stored!("collections", collections),
-    optional("collections", ColumnType::Integer, |o| collections(o, |c| c.count)),
-    optional("pause_total_ns", ColumnType::Integer, |o| collections(o, |c| c.pause_total_ns)),
-    optional("pause_max_ns", ColumnType::Integer, |o| collections(o, |c| c.pause_max_ns)),
-    optional("reclaimed_bytes", ColumnType::Integer, |o| collections(o, |c| c.reclaimed_bytes)),
+    part!("collections", collections, count),
+    part!("pause_total_ns", collections, pause_total_ns),
+    part!("pause_max_ns", collections, pause_max_ns),
+    part!("reclaimed_bytes", collections, reclaimed_bytes),
     stored!("exact", exact),
-    optional("program_instructions", ColumnType::Integer, |o| exact(o, |e| e.instructions.program)),
-    optional("allocator_instructions", ColumnType::Integer, |o| exact(o, |e| e.instructions.allocator)),
-    optional("collector_instructions", ColumnType::Integer, |o| exact(o, |e| e.instructions.collector)),
-    optional("program_loads", ColumnType::Integer, |o| exact(o, |e| e.loads.program)),
-    optional("allocator_loads", ColumnType::Integer, |o| exact(o, |e| e.loads.allocator)),
-    optional("collector_loads", ColumnType::Integer, |o| exact(o, |e| e.loads.collector)),
-    optional("program_stores", ColumnType::Integer, |o| exact(o, |e| e.stores.program)),
-    optional("allocator_stores", ColumnType::Integer, |o| exact(o, |e| e.stores.allocator)),
-    optional("collector_stores", ColumnType::Integer, |o| exact(o, |e| e.stores.collector)),
-    optional("allocation_calls", ColumnType::Integer, |o| exact(o, |e| e.allocations)),
-    optional("free_calls", ColumnType::Integer, |o| exact(o, |e| e.frees)),
-    optional("traced_heap_high_water_bytes", ColumnType::Integer, |o| {
-        o.exact.and_then(|e| e.heap_high_water_bytes).value()
-    }),
-    optional("traced_images", ColumnType::Integer, |o| exact(o, |e| e.images.into())),
-    optional("traced_whole", ColumnType::Integer, |o| exact(o, |e| e.whole.into())),
+    part!("program_instructions", exact, instructions.program),
+    part!("allocator_instructions", exact, instructions.allocator),
+    part!("collector_instructions", exact, instructions.collector),
+    part!("program_loads", exact, loads.program),
+    part!("allocator_loads", exact, loads.allocator),
+    part!("collector_loads", exact, loads.collector),
+    part!("program_stores", exact, stores.program),
+    part!("allocator_stores", exact, stores.allocator),
+    part!("collector_stores", exact, stores.collector),
+    part!("allocation_calls", exact, allocations),
+    part!("free_calls", exact, frees),
+    part!("traced_heap_high_water_bytes", exact, heap_high_water_bytes),
+    part!("traced_images", exact, images),
+    optional("traced_whole", ColumnType::Integer, |o| o.exact.map(|exact| u64::from(exact.whole)).value())
+        .in_sql("json_extract(exact, '$.whole')"),
     stored!("locality", locality),
-    optional("program_references", ColumnType::Integer, |o| locality(o, |l| l.references.program.value())),
-    optional("allocator_references", ColumnType::Integer, |o| {
-        locality(o, |l| l.references.allocator.value())
-    }),
-    optional("collector_references", ColumnType::Integer, |o| {
-        locality(o, |l| l.references.collector.value())
-    }),
-    optional("cache_line_bytes", ColumnType::Integer, |o| locality(o, |l| l.line_bytes.value())),
-    optional("page_bytes", ColumnType::Integer, |o| locality(o, |l| l.page_bytes.value())),
-    optional("pages_touched", ColumnType::Integer, |o| locality(o, |l| l.pages_touched.value())),
-    optional("sampled_one_in", ColumnType::Integer, |o| locality(o, |l| l.sampled_one_in.value())),
-    optional("cache_misses_json", ColumnType::Text, |o| locality(o, |l| json(&l.caches))),
+    part!("program_references", locality, references.program),
+    part!("allocator_references", locality, references.allocator),
+    part!("collector_references", locality, references.collector),
+    part!("cache_line_bytes", locality, line_bytes),
+    part!("page_bytes", locality, page_bytes),
+    part!("pages_touched", locality, pages_touched),
+    part!("sampled_one_in", locality, sampled_one_in),
+    optional("cache_misses_json", ColumnType::Text, |o| {
+        o.locality.as_ref().map_or(Value::Missing, |locality| json(&locality.caches))
+    })
+    .in_sql("locality -> '$.caches'"),
     figure!("collector_cpu_ns", collector_cpu_ns),
     figure!("used_high_bytes", used_high_bytes),
     figure!("refused_calls", refused_calls),
@@ -199,7 +233,7 @@ pub static COLUMNS: &[Column] = &[
                 Ok(())
             },
         }),
-        ..optional("span_s", ColumnType::Real, |o| disturbance(o, |d| d.seconds.value()))
+        ..optional("span_s", ColumnType::Real, |o| disturbance(o, |d| d.seconds.value())).in_sql("span_s")
     },
     disturbance!("steal", "steal_share", steal),
     disturbance!("interrupts", "interrupt_share", interrupts),
@@ -208,34 +242,14 @@ pub static COLUMNS: &[Column] = &[
     optional("loaded", ColumnType::Integer, |o| {
         o.disturbance.and_then(|d| d.is_loaded()).map(u64::from).value()
     }),
-    optional("program_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.program)),
-    optional("allocator_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.allocator)),
-    optional("collector_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.collector)),
+    startup!(program),
+    startup!(allocator),
+    startup!(collector),
     figure!("disk_read_blocks", disk_read_blocks),
     varied("varied_manager", ColumnType::Text, |v| Value::Text(v.manager.clone())),
     varied("varied_setting", ColumnType::Text, |v| Value::Text(v.setting.clone())),
     varied("varied_at", ColumnType::Integer, |v| Value::Integer(v.at)),
 ];
-
-fn exact(row: &Observation, get: impl Fn(&ExactFigures) -> u64) -> Value {
-    row.exact.as_ref().map(get).value()
-}
-
-fn startup(row: &Observation, get: impl Fn(&ByOwner) -> u64) -> Value {
-    row.exact.as_ref().and_then(|exact| exact.startup.as_ref()).map(get).value()
-}
-
-fn collections(row: &Observation, get: impl Fn(&Collections) -> u64) -> Value {
-    row.collections.as_ref().map(get).value()
-}
-
-fn locality(row: &Observation, get: impl Fn(&LocalityFigures) -> Value) -> Value {
-    row.locality.as_ref().map_or(Value::Missing, get)
-}
-
-fn server(row: &Observation, get: impl Fn(&ServeFigures) -> Value) -> Value {
-    row.serve.as_ref().map_or(Value::Missing, get)
-}
 
 fn disturbance(row: &Observation, get: impl Fn(&Disturbance) -> Value) -> Value {
     row.disturbance.as_ref().map_or(Value::Missing, get)

@@ -16,6 +16,7 @@ use crate::exact;
 use crate::experiment::Experiment;
 use crate::heap_curves::heap_curves;
 use crate::lower_bound;
+use crate::means::{LogRatios, Mean, means};
 use crate::nodes::node_ratios;
 use crate::observation::{Collections, Observation, Outcome, Phase};
 use crate::side::{Side, Sides, Startup};
@@ -74,8 +75,8 @@ pub fn compare(experiment: &Experiment) -> Comparison {
 /// program by program, so that the rows of one are in memory at a time.
 pub struct ComparedProgram {
     table: ProgramTable,
-    /// Log ratios by round of each stack but the baseline: CPU time and peak memory.
-    ratios: Vec<(String, [Vec<Option<f64>>; 2])>,
+    /// Of each stack but the baseline: CPU time and peak memory.
+    ratios: LogRatios,
     bounds: Option<lower_bound::Computed>,
     varied: OfProgram<varied_curves::Axis>,
 }
@@ -325,23 +326,15 @@ fn overall(experiment: &Experiment, programs: &[ComparedProgram], repetitions: u
     if programs.len() < 2 {
         return Vec::new();
     }
-    let mut names = experiment.stack_names();
-    names.retain(|name| *name != experiment.baseline);
-    let ratios = |(name, metric): (&str, usize)| {
-        let of = |program: &ComparedProgram| {
-            program.ratios.iter().find(|(stack, _)| stack == name).map(|(_, ratios)| ratios[metric].clone())
-        };
-        programs.iter().filter_map(of).collect()
+    let ratios: Vec<&LogRatios> = programs.iter().map(|program| &program.ratios).collect();
+    let means = means(experiment, &ratios, repetitions, |stack| stack != experiment.baseline);
+    let row = |Mean { stack, programs, ratios: [cpu, peak_rss] }| OverallRow {
+        stack: stack.to_owned(),
+        programs,
+        cpu,
+        peak_rss,
     };
-    let family = names.iter().flat_map(|name| (0..OVERALL.len()).map(|metric| (*name, metric)));
-    let means = experiment.means(family.map(ratios), repetitions);
-    let row = |(name, means): (&&str, &[(u32, Option<Interval>)])| OverallRow {
-        stack: (*name).into(),
-        programs: means[0].0,
-        cpu: means[0].1,
-        peak_rss: means[1].1,
-    };
-    let mut rows: Vec<OverallRow> = names.iter().zip(means.chunks(OVERALL.len())).map(row).collect();
+    let mut rows: Vec<OverallRow> = means.into_iter().map(row).collect();
     let key = |row: &OverallRow| row.cpu.map_or(f64::INFINITY, |interval| interval.ratio);
     rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
     rows

@@ -383,18 +383,6 @@ impl Experiment {
         heaptoll_statistics::paired(series, self.alpha(), self.settings.seed)
     }
 
-    /// Means over programs that are compared together, each of the series of its programs: how many they are, and the
-    /// interval over repetitions.
-    pub fn means(
-        &self,
-        each: impl IntoIterator<Item = Vec<Vec<Option<f64>>>>,
-        repetitions: u32,
-    ) -> Vec<(u32, Option<Interval>)> {
-        let means = each.into_iter().map(|programs| over_programs(&programs, repetitions));
-        let (counts, series): (Vec<u32>, Vec<_>) = means.unzip();
-        counts.into_iter().zip(self.paired(&series)).collect()
-    }
-
     /// Whether the program's stacks run in lockstep: where that was requested and the baseline can.
     pub fn is_in_lockstep(&self, program: &str) -> bool {
         self.settings.pairing == Pairing::Lockstep

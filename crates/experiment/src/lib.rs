@@ -25,6 +25,7 @@ pub mod lockstep;
 pub mod lower_bound;
 pub mod machine;
 pub mod manager;
+mod means;
 pub mod named;
 mod nodes;
 pub mod observation;

@@ -10,9 +10,10 @@
 
 use crate::comparison::{Attributed, BoundRow, Bounds, LowerBounds, Metric, OverallBound, ProgramBounds};
 use crate::experiment::Experiment;
+use crate::means::{LogRatios, Mean, means};
 use crate::observation::{Observation, Phase};
 use crate::side::{Side, Sides};
-use heaptoll_statistics::{FEWEST_PAIRS, Interval, median};
+use heaptoll_statistics::{FEWEST_PAIRS, median};
 
 /// The costs that are bounded.
 pub const COSTS: [Metric; 2] = [Metric::Wall, Metric::Cpu];
@@ -78,10 +79,10 @@ fn row_of<'a>(side: &Side<'a>, metric: Metric, repetition: u32) -> Option<&'a Ob
         .or_else(|| side.row_in(side.by_itself(), repetition))
 }
 
-/// The bounds of a program, and the log ratios that they come from: by cost, stack and repetition.
+/// The bounds of a program, and the log ratios that they come from, by cost.
 pub(crate) struct Computed {
     bounds: ProgramBounds,
-    logs: [Vec<(String, Vec<Option<f64>>)>; 2],
+    logs: LogRatios,
 }
 
 impl Computed {
@@ -146,13 +147,9 @@ impl Computed {
             return None;
         }
         let notes = notes(&attributors);
-        let named = logs.map(|logs| {
-            measured
-                .iter()
-                .map(|side| side.stack.to_owned())
-                .zip(logs)
-                .collect::<Vec<(String, Vec<Option<f64>>)>>()
-        });
+        let [of_wall, of_cpu] = logs;
+        let of_both = of_wall.into_iter().zip(of_cpu).map(|(wall, cpu)| [wall, cpu]);
+        let named = measured.iter().map(|side| side.stack.to_owned()).zip(of_both).collect();
         Some(Computed { bounds: ProgramBounds { program: program.into(), wall, cpu, notes }, logs: named })
     }
 }
@@ -257,22 +254,15 @@ fn notes(attributors: &[Attributor]) -> Vec<String> {
 
 /// Geometric means over the programs on which a stack has enough bounds, with intervals over repetitions.
 fn overall(experiment: &Experiment, each: &[Computed], repetitions: u32) -> Vec<OverallBound> {
-    let names = experiment.stack_names();
-    let logs = |(name, cost): (&str, usize)| {
-        let of_stack = |computed: &Computed| {
-            computed.logs[cost].iter().find(|(stack, _)| stack == name).map(|(_, logs)| logs.clone())
-        };
-        each.iter().filter_map(of_stack).collect()
+    let logs: Vec<&LogRatios> = each.iter().map(|computed| &computed.logs).collect();
+    let row = |Mean { stack, programs, ratios: [wall, cpu] }| OverallBound {
+        stack: stack.to_owned(),
+        programs,
+        wall,
+        cpu,
     };
-    let family = names.iter().flat_map(|name| (0..COSTS.len()).map(|cost| (*name, cost)));
-    let means = experiment.means(family.map(logs), repetitions);
-    let bound = |(name, means): (&&str, &[(u32, Option<Interval>)])| OverallBound {
-        stack: (*name).into(),
-        programs: means[0].0,
-        wall: means[0].1,
-        cpu: means[1].1,
-    };
-    let mut rows: Vec<OverallBound> = names.iter().zip(means.chunks(COSTS.len())).map(bound).collect();
+    let mut rows: Vec<OverallBound> =
+        means(experiment, &logs, repetitions, |_| true).into_iter().map(row).collect();
     rows.retain(|row| row.wall.is_some() || row.cpu.is_some());
     let key = |row: &OverallBound| row.wall.or(row.cpu).map_or(f64::INFINITY, |interval| interval.ratio);
     rows.sort_by(|a, b| key(a).total_cmp(&key(b)));

@@ -36,10 +36,15 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Whether the program ran as users run it, from its beginning to its end: neither start-up alone nor traced, nor in
-    /// a search, whose heaps are too small for it.
+    /// Whether the program did its work, from its beginning to its end: neither start-up alone, nor in a search, whose
+    /// heaps are too small for it.
+    pub fn is_whole(self) -> bool {
+        !matches!(self, Phase::Startup | Phase::Search)
+    }
+
+    /// Whether it did that as users run it: not traced.
     pub fn is_measured(self) -> bool {
-        !matches!(self, Phase::Startup | Phase::Traced | Phase::Search)
+        self.is_whole() && self != Phase::Traced
     }
 
     /// Whether the run is a warm-up, watched or not.

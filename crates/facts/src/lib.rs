@@ -100,6 +100,11 @@ impl Facts {
         self.absent.push((program.into(), Some(manager.into()), why.into()));
     }
 
+    /// All that is to be known of what was found.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        self.reasons().chain(self.pairing.iter().chain(&self.warnings).cloned())
+    }
+
     /// What is absent and why: `cfrac under lea: it failed`.
     pub fn reasons(&self) -> impl Iterator<Item = String> {
         self.absent.iter().map(|(program, manager, why)| match manager {

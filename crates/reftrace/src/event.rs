@@ -1,32 +1,20 @@
 //! What happens between references, as the decoder yields it.
 
+use crate::numbered::numbered;
 use crate::routine::Routine;
 use crate::word::{Place, Text};
 
-/// Whose code makes a reference or executes an instruction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Owner {
-    /// The program: all code not below, including signal handlers that interrupt a routine.
-    #[default]
-    Program = 0,
-    /// A routine of the malloc family, from its first instruction to its return, without collections.
-    Allocator = 1,
-    /// A collection that the manager announced, on the thread that runs it; and threads that a manager started.
-    Collector = 2,
-}
-
-impl Owner {
-    /// All, in the order of their numbers.
-    pub const ALL: [Owner; 3] = [Owner::Program, Owner::Allocator, Owner::Collector];
-
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Owner::Program => "program",
-            Owner::Allocator => "allocator",
-            Owner::Collector => "collector",
-        }
+numbered! {
+    /// Whose code makes a reference or executes an instruction.
+    #[derive(Default)]
+    pub enum Owner {
+        /// The program: all code not below, including signal handlers that interrupt a routine.
+        #[default]
+        Program = 0 => "program",
+        /// A routine of the malloc family, from its first instruction to its return, without collections.
+        Allocator = 1 => "allocator",
+        /// A collection that the manager announced, on the thread that runs it; and threads that a manager started.
+        Collector = 2 => "collector",
     }
 }
 

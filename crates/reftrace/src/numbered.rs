@@ -1,8 +1,21 @@
-//! Enums whose values are numbers, in words or as indices, declared once: all of their values, and the value of a number.
+//! Enums whose values are numbers, in words or as indices, declared once: all of their values, the value of a
+//! number, and their names in output where they have some.
 
 /// Declares such an enum.
 #[macro_export]
 macro_rules! numbered {
+    ($(#[$about:meta])* pub enum $name:ident {
+        $($(#[$what:meta])* $value:ident = $number:literal => $text:literal,)+
+    }) => {
+        $crate::numbered! { $(#[$about])* pub enum $name { $($(#[$what])* $value = $number,)+ } }
+
+        impl $name {
+            /// The name in output.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$value => $text,)+ }
+            }
+        }
+    };
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$what:meta])* $value:ident = $number:literal,)+ }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

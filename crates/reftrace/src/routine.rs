@@ -6,54 +6,35 @@ numbered! {
     /// A routine, by its number in `tracer/words.h`.
     pub enum Routine {
         /// `malloc`.
-        Malloc = 1,
+        Malloc = 1 => "malloc",
         /// `free`, `cfree`.
-        Free = 2,
+        Free = 2 => "free",
         /// `calloc`.
-        Calloc = 3,
+        Calloc = 3 => "calloc",
         /// `realloc`.
-        Realloc = 4,
+        Realloc = 4 => "realloc",
         /// `reallocarray`.
-        Reallocarray = 5,
+        Reallocarray = 5 => "reallocarray",
         /// `memalign`.
-        Memalign = 6,
+        Memalign = 6 => "memalign",
         /// `posix_memalign`.
-        PosixMemalign = 7,
+        PosixMemalign = 7 => "posix_memalign",
         /// `aligned_alloc`.
-        AlignedAlloc = 8,
+        AlignedAlloc = 8 => "aligned_alloc",
         /// `valloc`, `pvalloc`.
-        Valloc = 9,
+        Valloc = 9 => "valloc",
         /// `malloc_usable_size`.
-        UsableSize = 10,
+        UsableSize = 10 => "malloc_usable_size",
         /// Every `operator new` and `operator new[]` without an alignment.
-        New = 11,
+        New = 11 => "operator new",
         /// Those with an alignment.
-        NewAligned = 12,
+        NewAligned = 12 => "operator new (aligned)",
         /// Every `operator delete` and `operator delete[]`.
-        Delete = 13,
+        Delete = 13 => "operator delete",
     }
 }
 
 impl Routine {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Routine::Malloc => "malloc",
-            Routine::Free => "free",
-            Routine::Calloc => "calloc",
-            Routine::Realloc => "realloc",
-            Routine::Reallocarray => "reallocarray",
-            Routine::Memalign => "memalign",
-            Routine::PosixMemalign => "posix_memalign",
-            Routine::AlignedAlloc => "aligned_alloc",
-            Routine::Valloc => "valloc",
-            Routine::UsableSize => "malloc_usable_size",
-            Routine::New => "operator new",
-            Routine::NewAligned => "operator new (aligned)",
-            Routine::Delete => "operator delete",
-        }
-    }
-
     /// Whether it only frees.
     pub fn frees(self) -> bool {
         matches!(self, Routine::Free | Routine::Delete)

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use heaptoll_report::experiment::{Extras, document};
+use heaptoll_report::flat_table::FlatTable;
 use heaptoll_report::testing::{Shape, experiment, studies};
 use heaptoll_report::{csv, files, html, json, markdown, parquet, terminal};
 
@@ -29,9 +30,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         files::write_atomically(&folder.join(format!("{name}.json")), |out| {
             json::write(&experiment, &comparison, out)
         })?;
-        files::write_atomically(&folder.join(format!("{name}.csv")), |out| csv::write(&experiment, out))?;
+        files::write_atomically(&folder.join(format!("{name}.csv")), |out| {
+            csv::write(FlatTable::of_runs(&experiment), out)
+        })?;
         files::write_atomically(&folder.join(format!("{name}.parquet")), |out| {
-            parquet::write(&experiment, out)
+            parquet::write(FlatTable::of_runs(&experiment), out)
         })?;
         std::fs::write(folder.join(format!("{name}.html")), html::document::render(&shown)?)?;
     }

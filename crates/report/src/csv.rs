@@ -1,21 +1,18 @@
-//! One line an observation, for spreadsheets and for R; the columns are those of
-//! [`heaptoll_experiment::columns`].
+//! Rows of figures as CSV, for spreadsheets and for R.
 
 use std::io::Write;
 
 use heaptoll_experiment::cell::Value;
-use heaptoll_experiment::columns::exported;
-use heaptoll_experiment::experiment::Experiment;
 
 use crate::ReportError;
+use crate::flat_table::FlatTable;
 
-/// Writes a header line and one line an observation, in the order in which the invocations were made. What was not
-/// measured is an empty cell; units are in the names of the columns.
-pub fn write(experiment: &Experiment, out: impl Write) -> Result<(), ReportError> {
+/// Writes a header line and a line a row. What was not measured is an empty cell; units are in the names of the columns.
+pub fn write(table: FlatTable, out: impl Write) -> Result<(), ReportError> {
     let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(exported().map(|(name, _)| name)).map_err(failed)?;
-    for row in &experiment.observations {
-        let cells = exported().map(|(_, column)| match column.cell(experiment, row) {
+    writer.write_record(table.columns.iter().map(|column| column.name)).map_err(failed)?;
+    for row in table.rows {
+        let cells = row.into_iter().map(|cell| match cell {
             Value::Missing => String::new(),
             Value::Integer(value) => value.to_string(),
             // Shortest text that reads back as the same number.
@@ -43,6 +40,7 @@ fn failed(error: csv::Error) -> ReportError {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_experiment::columns::exported;
     use heaptoll_experiment::varied::Varied;
 
     use super::*;
@@ -52,7 +50,7 @@ mod tests {
     fn reads_back_as_the_same_rows() {
         let (experiment, _) = experiment(Shape::Troubled);
         let mut bytes = Vec::new();
-        write(&experiment, &mut bytes).unwrap();
+        write(FlatTable::of_runs(&experiment), &mut bytes).unwrap();
         let mut reader = csv::Reader::from_reader(&bytes[..]);
         let header = reader.headers().unwrap().clone();
         assert!(header.iter().eq(exported().map(|(name, _)| name)));
@@ -70,6 +68,22 @@ mod tests {
     }
 
     #[test]
+    fn facts_have_a_line_a_value() {
+        let facts = crate::flat_table::tests::facts();
+        let mut bytes = Vec::new();
+        write(FlatTable::of_facts("run", &facts), &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "program,manager,metric,at,basis,repetition,value,low,high");
+        assert_eq!(lines[2], "cfrac,lea,cpu_s,,sample,1,,,");
+        assert_eq!(
+            lines[4..6],
+            ["cfrac,lea,misses,65536,exact,,7,,", "cfrac,lea,cpu_ratio,,estimate,,1.5,1.25,2"]
+        );
+        assert_eq!(lines.len(), 8);
+    }
+
+    #[test]
     fn a_varied_setting_has_columns_which_are_empty_in_rows_of_other_stacks() {
         let (mut experiment, _) = experiment(Shape::Single);
         let (manager, setting) = ("jemalloc".to_owned(), "dirty_decay_ms".to_owned());
@@ -78,7 +92,7 @@ mod tests {
             stack.varied = Some(Varied { manager, setting, value: "-1".into(), at: -1 });
         }
         let mut bytes = Vec::new();
-        write(&experiment, &mut bytes).unwrap();
+        write(FlatTable::of_runs(&experiment), &mut bytes).unwrap();
         let mut reader = csv::Reader::from_reader(&bytes[..]);
         let header = reader.headers().unwrap().clone();
         let mut counts = [0, 0];
@@ -106,6 +120,9 @@ mod tests {
     fn a_stream_that_refuses_is_an_error() {
         let (experiment, _) = experiment(Shape::Single);
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        assert!(matches!(write(&experiment, full), Err(ReportError::Stream { form: "CSV", .. })));
+        assert!(matches!(
+            write(FlatTable::of_runs(&experiment), full),
+            Err(ReportError::Stream { form: "CSV", .. })
+        ));
     }
 }

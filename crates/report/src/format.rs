@@ -148,9 +148,9 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
 }
 
 /// A command line that a shell reads back as the same arguments.
-pub fn shell_command(arguments: &[String]) -> String {
+pub fn shell_command(arguments: &[impl AsRef<str>]) -> String {
     // A NUL cannot be in an argument that was ever run; shown, not failed on.
-    let clean: Vec<String> = arguments.iter().map(|a| a.replace('\0', "\u{fffd}")).collect();
+    let clean: Vec<String> = arguments.iter().map(|word| word.as_ref().replace('\0', "\u{fffd}")).collect();
     clean.iter().map(|argument| shell_word(argument)).collect::<Vec<_>>().join(" ")
 }
 

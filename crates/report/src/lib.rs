@@ -8,6 +8,7 @@ pub mod document;
 pub mod error;
 pub mod experiment;
 pub mod files;
+pub mod flat_table;
 pub mod format;
 pub mod html;
 pub mod json;

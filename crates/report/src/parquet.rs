@@ -1,113 +1,148 @@
-//! One row an observation as Parquet, for DuckDB, Spark and pandas; the columns are those of
-//! [`heaptoll_experiment::columns`].
+//! Rows of figures as Parquet, for DuckDB, Spark and pandas. Rows go out in groups, so that memory does not grow with
+//! the file.
 
 use std::io::Write;
 use std::sync::Arc;
 
 use heaptoll_experiment::cell::{ColumnType, Value};
-use heaptoll_experiment::columns::{Column, exported};
-use heaptoll_experiment::experiment::Experiment;
-use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::Type;
+use parquet::schema::types::{ColumnPath, Type};
 
 use crate::ReportError;
+use crate::flat_table::{Column, FlatTable};
 
-/// Rows of one row group: large enough for any experiment of one machine, small enough to be read in parts.
-const GROUP_ROWS: usize = 65_536;
+/// Rows of one group.
+const GROUP_ROWS: u64 = 131_072;
 
-/// Writes one Parquet file. The machine, the settings, the baseline and the version of heaptoll are in the file's
-/// key-value metadata (`heaptoll.machine` and so on, JSON), since no figure means anything without them.
-pub fn write(experiment: &Experiment, mut out: impl Write) -> Result<(), ReportError> {
-    // Whole in memory first: an observation is a few hundred bytes, and so an error of the encoder and one of the
-    // disk stay apart.
-    let bytes = encode(experiment)
-        .map_err(|error| ReportError::Encode { form: "Parquet", detail: error.to_string() })?;
-    out.write_all(&bytes)
-        .and_then(|()| out.flush())
-        .map_err(|source| ReportError::Stream { form: "Parquet", source })
+/// Writes one Parquet file. What holds for all rows is in its key-value metadata (`heaptoll.machine` and so on).
+pub fn write(table: FlatTable, out: impl Write + Send) -> Result<(), ReportError> {
+    let write = || {
+        let mut file = ParquetFile::new(out, table.row, &table.columns)?;
+        for row in table.rows {
+            file.row(row)?;
+        }
+        file.finish(table.about)
+    };
+    write().map(drop).map_err(refused)
 }
 
-fn encode(experiment: &Experiment) -> Result<Vec<u8>, ParquetError> {
-    let properties = WriterProperties::builder()
-        .set_created_by(format!("heaptoll {}", experiment.heaptoll_version))
-        .set_key_value_metadata(Some(metadata(experiment)?))
-        .build();
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema()?), Arc::new(properties))?;
-    for rows in experiment.observations.chunks(GROUP_ROWS) {
-        let mut group = writer.next_row_group()?;
-        for (name, column) in exported() {
-            let cells: Vec<Value> = rows.iter().map(|row| column.cell(experiment, row)).collect();
+/// The stream's own error, where it was that.
+pub(crate) fn refused(error: ParquetError) -> ReportError {
+    match error {
+        ParquetError::External(source) => match source.downcast() {
+            Ok(source) => ReportError::Stream { form: "Parquet", source: *source },
+            Err(other) => ReportError::Encode { form: "Parquet", detail: other.to_string() },
+        },
+        other => ReportError::Encode { form: "Parquet", detail: other.to_string() },
+    }
+}
+
+/// Cells of one column of the group that is being filled.
+#[derive(Default)]
+struct Cells {
+    integers: Vec<i64>,
+    reals: Vec<f64>,
+    texts: Vec<ByteArray>,
+    present: Vec<i16>,
+}
+
+impl Cells {
+    fn push(&mut self, cell: Value) {
+        self.present.push(i16::from(cell != Value::Missing));
+        match cell {
+            Value::Missing => {}
+            Value::Integer(value) => self.integers.push(value),
+            Value::Real(value) => self.reals.push(value),
+            Value::Text(value) => self.texts.push(value.into_bytes().into()),
+        }
+    }
+}
+
+/// A Parquet file that is being written, row by row.
+pub(crate) struct ParquetFile<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+    columns: Vec<Column>,
+    cells: Vec<Cells>,
+    rows: u64,
+}
+
+impl<W: Write + Send> ParquetFile<W> {
+    pub fn new(out: W, row: &str, columns: &[Column]) -> Result<ParquetFile<W>, ParquetError> {
+        let mut properties = WriterProperties::builder()
+            .set_created_by(format!("heaptoll {}", env!("CARGO_PKG_VERSION")))
+            .set_writer_version(WriterVersion::PARQUET_2_0)
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?));
+        for column in columns.iter().filter(|column| column.grows) {
+            let path = ColumnPath::from(column.name);
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+        let fields = columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_, _>>()?;
+        let schema = Type::group_type_builder(row).with_fields(fields).build()?;
+        let writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()))?;
+        let cells = columns.iter().map(|_| Cells::default()).collect();
+        Ok(ParquetFile { writer, columns: columns.to_vec(), cells, rows: 0 })
+    }
+
+    /// Adds a row, a cell a column.
+    pub fn row(&mut self, row: impl IntoIterator<Item = Value>) -> Result<(), ParquetError> {
+        self.cells.iter_mut().zip(row).for_each(|(cells, cell)| cells.push(cell));
+        self.rows += 1;
+        if self.rows.is_multiple_of(GROUP_ROWS) { self.write_group() } else { Ok(()) }
+    }
+
+    fn write_group(&mut self) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        for (column, cells) in self.columns.iter().zip(&mut self.cells) {
             let mut target = group
                 .next_column()?
-                .ok_or_else(|| ParquetError::General(format!("the schema lacks {name}")))?;
-            let present: Vec<i16> = cells.iter().map(|cell| i16::from(*cell != Value::Missing)).collect();
+                .ok_or_else(|| ParquetError::General(format!("the schema lacks {}", column.name)))?;
+            let Cells { integers, reals, texts, present } = cells;
             let levels = column.optional.then_some(present.as_slice());
             match column.kind {
-                ColumnType::Integer => {
-                    let values: Vec<i64> = cells.iter().filter_map(integer).collect();
-                    target.typed::<Int64Type>().write_batch(&values, levels, None)?;
-                }
-                ColumnType::Real => {
-                    let values: Vec<f64> = cells.iter().filter_map(real).collect();
-                    target.typed::<DoubleType>().write_batch(&values, levels, None)?;
-                }
-                ColumnType::Text => {
-                    let values: Vec<ByteArray> = cells.into_iter().filter_map(text).collect();
-                    target.typed::<ByteArrayType>().write_batch(&values, levels, None)?;
-                }
-            }
+                ColumnType::Integer => target.typed::<Int64Type>().write_batch(integers, levels, None)?,
+                ColumnType::Real => target.typed::<DoubleType>().write_batch(reals, levels, None)?,
+                ColumnType::Text => target.typed::<ByteArrayType>().write_batch(texts, levels, None)?,
+            };
             target.close()?;
+            integers.clear();
+            reals.clear();
+            texts.clear();
+            present.clear();
         }
-        group.close()?;
+        group.close().map(drop)
     }
-    writer.into_inner()
+
+    /// Ends the file, with what holds for all rows; gives their number.
+    pub fn finish(mut self, about: Vec<(&str, String)>) -> Result<u64, ParquetError> {
+        if !self.rows.is_multiple_of(GROUP_ROWS) {
+            self.write_group()?;
+        }
+        for (name, value) in about {
+            self.writer.append_key_value_metadata(KeyValue::new(format!("heaptoll.{name}"), value));
+        }
+        self.writer.close()?;
+        Ok(self.rows)
+    }
 }
 
-fn schema() -> Result<Type, ParquetError> {
-    let fields =
-        exported().map(|(name, column)| field(name, column).map(Arc::new)).collect::<Result<_, _>>()?;
-    Type::group_type_builder("observation").with_fields(fields).build()
-}
-
-fn field(name: &str, column: &Column) -> Result<Type, ParquetError> {
+fn field(column: &Column) -> Result<Type, ParquetError> {
     let (physical, logical) = match column.kind {
         ColumnType::Integer => (Physical::INT64, None),
         ColumnType::Real => (Physical::DOUBLE, None),
         ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
     let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-    Type::primitive_type_builder(name, physical)
+    Type::primitive_type_builder(column.name, physical)
         .with_logical_type(logical)
         .with_repetition(repetition)
         .build()
-}
-
-fn metadata(experiment: &Experiment) -> Result<Vec<KeyValue>, ParquetError> {
-    let failed = |error: serde_json::Error| ParquetError::General(error.to_string());
-    let pair = |key: &str, value: String| KeyValue::new(format!("heaptoll.{key}"), value);
-    Ok(vec![
-        pair("version", experiment.heaptoll_version.clone()),
-        pair("baseline", experiment.baseline.clone()),
-        pair("machine", serde_json::to_string(&experiment.machine).map_err(failed)?),
-        pair("settings", serde_json::to_string(&experiment.settings).map_err(failed)?),
-    ])
-}
-
-fn integer(cell: &Value) -> Option<i64> {
-    if let Value::Integer(value) = cell { Some(*value) } else { None }
-}
-
-fn real(cell: &Value) -> Option<f64> {
-    if let Value::Real(value) = cell { Some(*value) } else { None }
-}
-
-fn text(cell: Value) -> Option<ByteArray> {
-    if let Value::Text(value) = cell { Some(ByteArray::from(value.into_bytes())) } else { None }
 }
 
 #[cfg(test)]
@@ -116,70 +151,60 @@ mod tests {
     use parquet::record::Field;
 
     use super::*;
+    use crate::flat_table::tests::facts;
     use crate::testing::{Shape, experiment};
 
-    fn read(experiment: &Experiment) -> SerializedFileReader<bytes::Bytes> {
+    fn read(table: FlatTable) -> SerializedFileReader<bytes::Bytes> {
         let mut bytes = Vec::new();
-        write(experiment, &mut bytes).unwrap();
+        write(table, &mut bytes).unwrap();
         SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap()
+    }
+
+    #[track_caller]
+    fn reads_back<'a>(table: impl Fn() -> FlatTable<'a>) {
+        let reader = read(table());
+        let FlatTable { columns, rows, .. } = table();
+        let mut read = reader.get_row_iter(None).unwrap();
+        for cells in rows {
+            let row = read.next().unwrap().unwrap();
+            assert_eq!(row.len(), columns.len());
+            for ((name, field), (cell, column)) in row.get_column_iter().zip(cells.into_iter().zip(&columns))
+            {
+                assert_eq!(name, column.name);
+                let value = match field {
+                    Field::Null => Value::Missing,
+                    Field::Long(value) => Value::Integer(*value),
+                    Field::Double(value) => Value::Real(*value),
+                    Field::Str(value) => Value::Text(value.clone()),
+                    other => panic!("{name}: {other:?}"),
+                };
+                assert_eq!(value, cell, "{name}");
+            }
+        }
+        assert!(read.next().is_none());
     }
 
     #[test]
     fn reads_back_cell_by_cell() {
         for shape in [Shape::Server, Shape::Troubled] {
             let (experiment, _) = experiment(shape);
-            let reader = read(&experiment);
-            let mut rows = 0;
-            for (row, observation) in reader.get_row_iter(None).unwrap().zip(&experiment.observations) {
-                let row = row.unwrap();
-                assert_eq!(row.len(), exported().count());
-                for ((name, field), (expected, column)) in row.get_column_iter().zip(exported()) {
-                    assert_eq!(name, expected);
-                    let value = match field {
-                        Field::Null => Value::Missing,
-                        Field::Long(value) => Value::Integer(*value),
-                        Field::Double(value) => Value::Real(*value),
-                        Field::Str(value) => Value::Text(value.clone()),
-                        other => panic!("{name}: {other:?}"),
-                    };
-                    assert_eq!(value, column.cell(&experiment, observation), "{name}");
-                }
-                rows += 1;
-            }
-            assert_eq!(rows, experiment.observations.len());
+            reads_back(|| FlatTable::of_runs(&experiment));
         }
-    }
-
-    #[test]
-    fn every_cell_has_the_kind_of_its_column() {
-        let mut rows = experiment(Shape::Server).0.observations;
-        rows.extend(experiment(Shape::Suite).0.observations);
-        assert!(rows.iter().any(|row| row.exact.is_some() && row.locality.is_some()));
-        let more = experiment(Shape::Troubled).0.observations;
-        assert!(rows.len() > 10 && more.len() > 10);
-        for row in rows.iter().chain(&more) {
-            for (name, column) in exported() {
-                let fits = match (column.get)(row) {
-                    Value::Missing => column.optional,
-                    Value::Integer(_) => column.kind == ColumnType::Integer,
-                    Value::Real(_) => column.kind == ColumnType::Real,
-                    Value::Text(_) => column.kind == ColumnType::Text,
-                };
-                assert!(fits, "{name}");
-            }
-        }
+        let facts = facts();
+        reads_back(|| FlatTable::of_facts("run", &facts));
     }
 
     #[test]
     fn carries_the_machine_and_states_what_may_be_missing() {
         let (experiment, _) = experiment(Shape::Single);
-        let reader = read(&experiment);
+        let reader = read(FlatTable::of_runs(&experiment));
         let file = reader.metadata().file_metadata();
         let pairs = file.key_value_metadata().unwrap();
         let machine = pairs.iter().find(|pair| pair.key == "heaptoll.machine").unwrap();
         assert!(machine.value.as_deref().unwrap().contains(&experiment.machine.cpu));
-        for ((name, column), field) in exported().zip(file.schema().get_fields()) {
-            assert_eq!(field.is_optional(), column.optional, "{name}");
+        for (column, field) in FlatTable::of_runs(&experiment).columns.iter().zip(file.schema().get_fields())
+        {
+            assert_eq!(field.is_optional(), column.optional, "{}", column.name);
         }
     }
 
@@ -187,13 +212,16 @@ mod tests {
     fn an_experiment_without_rows_is_a_file_without_rows() {
         let (mut experiment, _) = experiment(Shape::Single);
         experiment.observations.clear();
-        assert_eq!(read(&experiment).metadata().file_metadata().num_rows(), 0);
+        assert_eq!(read(FlatTable::of_runs(&experiment)).metadata().file_metadata().num_rows(), 0);
     }
 
     #[test]
     fn a_stream_that_refuses_is_an_error() {
         let (experiment, _) = experiment(Shape::Single);
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        assert!(matches!(write(&experiment, full), Err(ReportError::Stream { form: "Parquet", .. })));
+        assert!(matches!(
+            write(FlatTable::of_runs(&experiment), full),
+            Err(ReportError::Stream { form: "Parquet", .. })
+        ));
     }
 }

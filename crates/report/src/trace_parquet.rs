@@ -4,22 +4,16 @@
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use heaptoll_experiment::cell::ColumnType::{Integer, Text};
+use heaptoll_experiment::cell::{Cell, Value};
 use heaptoll_trace::{Batch, Event, EventKind, Reader, Sites, TraceError};
-use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{WriterProperties, WriterVersion};
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, Type};
 use thiserror::Error;
 
+use crate::flat_table::{Column, json};
+use crate::parquet::{ParquetFile, refused};
 use crate::{ReportError, files};
-
-/// Rows of one group.
-const GROUP_ROWS: usize = 131_072;
 
 /// A trace that could not be exported.
 #[derive(Debug, Error)]
@@ -41,56 +35,34 @@ pub struct Exported {
     pub site_rows: Option<u64>,
 }
 
-/// How a column is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Numbers that grow from row to row.
-    Growing,
-    /// Numbers.
-    Number,
-    /// Words.
-    Words,
-}
-
-/// A column and whether it may be missing in a row.
-struct Column {
-    name: &'static str,
-    form: Form,
-    optional: bool,
-}
-
-const fn column(name: &'static str, form: Form, optional: bool) -> Column {
-    Column { name, form, optional }
-}
-
 /// The columns of events; docs/reference/trace-parquet.md defines them.
 const EVENTS: [Column; 16] = [
-    column("event", Form::Growing, false),
-    column("kind", Form::Words, false),
-    column("thread", Form::Number, false),
-    column("object", Form::Number, true),
-    column("slot", Form::Number, true),
-    column("size", Form::Number, true),
-    column("usable", Form::Number, true),
-    column("align", Form::Number, true),
-    column("moved", Form::Number, true),
-    column("size_freed", Form::Number, true),
-    column("clock_bytes", Form::Growing, false),
-    column("time_ns", Form::Growing, false),
-    column("age_bytes", Form::Number, true),
-    column("age_ns", Form::Number, true),
-    column("site", Form::Number, true),
-    column("latency_ns", Form::Number, true),
+    Column::growing("event"),
+    Column::required("kind", Text),
+    Column::required("thread", Integer),
+    Column::optional("object", Integer),
+    Column::optional("slot", Integer),
+    Column::optional("size", Integer),
+    Column::optional("usable", Integer),
+    Column::optional("align", Integer),
+    Column::optional("moved", Integer),
+    Column::optional("size_freed", Integer),
+    Column::growing("clock_bytes"),
+    Column::growing("time_ns"),
+    Column::optional("age_bytes", Integer),
+    Column::optional("age_ns", Integer),
+    Column::optional("site", Integer),
+    Column::optional("latency_ns", Integer),
 ];
 
 /// The columns of call stacks.
 const SITES: [Column; 6] = [
-    column("site", Form::Number, false),
-    column("depth", Form::Number, false),
-    column("object", Form::Words, true),
-    column("offset", Form::Number, false),
-    column("function", Form::Words, true),
-    column("line", Form::Words, true),
+    Column::required("site", Integer),
+    Column::required("depth", Integer),
+    Column::optional("object", Text),
+    Column::required("offset", Integer),
+    Column::optional("function", Text),
+    Column::optional("line", Text),
 ];
 
 /// A live object's facts.
@@ -100,133 +72,6 @@ struct Object {
     size: u64,
     clock_bytes: u64,
     time_ns: u64,
-}
-
-/// Cells of a row group, by column.
-struct Cells {
-    numbers: Vec<Vec<i64>>,
-    texts: Vec<Vec<ByteArray>>,
-    present: Vec<Vec<i16>>,
-    rows: usize,
-}
-
-impl Cells {
-    fn new(columns: &[Column]) -> Cells {
-        let lists = columns.len();
-        Cells {
-            numbers: vec![Vec::new(); lists],
-            texts: vec![Vec::new(); lists],
-            present: vec![Vec::new(); lists],
-            rows: 0,
-        }
-    }
-
-    fn number(&mut self, at: usize, value: u64) {
-        // Nothing in a trace reaches 2^63; larger values of a damaged file are cut to it.
-        self.numbers[at].push(i64::try_from(value).unwrap_or(i64::MAX));
-        self.present[at].push(1);
-    }
-
-    fn maybe(&mut self, at: usize, value: Option<u64>) {
-        match value {
-            Some(value) => self.number(at, value),
-            None => self.present[at].push(0),
-        }
-    }
-
-    fn text(&mut self, at: usize, value: ByteArray) {
-        self.texts[at].push(value);
-        self.present[at].push(1);
-    }
-
-    fn maybe_text(&mut self, at: usize, value: &str) {
-        if value.is_empty() {
-            self.present[at].push(0);
-        } else {
-            self.text(at, value.as_bytes().to_vec().into());
-        }
-    }
-}
-
-/// A Parquet file that is being written.
-struct Table<W: Write + Send> {
-    writer: SerializedFileWriter<W>,
-    columns: &'static [Column],
-    cells: Cells,
-    rows: u64,
-}
-
-impl<W: Write + Send> Table<W> {
-    fn new(out: W, name: &str, columns: &'static [Column]) -> Result<Table<W>, ParquetError> {
-        let mut properties = WriterProperties::builder()
-            .set_created_by(format!("heaptoll {}", env!("CARGO_PKG_VERSION")))
-            .set_writer_version(WriterVersion::PARQUET_2_0)
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?));
-        for column in columns.iter().filter(|column| column.form == Form::Growing) {
-            let path = ColumnPath::from(column.name);
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-        }
-        let fields = columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_, _>>()?;
-        let schema = Type::group_type_builder(name).with_fields(fields).build()?;
-        let writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()))?;
-        Ok(Table { writer, columns, cells: Cells::new(columns), rows: 0 })
-    }
-
-    /// Ends a row.
-    fn row(&mut self) -> Result<(), ParquetError> {
-        self.cells.rows += 1;
-        self.rows += 1;
-        if self.cells.rows == GROUP_ROWS { self.group() } else { Ok(()) }
-    }
-
-    fn group(&mut self) -> Result<(), ParquetError> {
-        if self.cells.rows == 0 {
-            return Ok(());
-        }
-        let mut group = self.writer.next_row_group()?;
-        for (at, column) in self.columns.iter().enumerate() {
-            let mut target = group
-                .next_column()?
-                .ok_or_else(|| ParquetError::General(format!("the schema lacks {}", column.name)))?;
-            let levels = column.optional.then_some(self.cells.present[at].as_slice());
-            if column.form == Form::Words {
-                target.typed::<ByteArrayType>().write_batch(&self.cells.texts[at], levels, None)?;
-            } else {
-                target.typed::<Int64Type>().write_batch(&self.cells.numbers[at], levels, None)?;
-            }
-            target.close()?;
-            self.cells.texts[at].clear();
-            self.cells.numbers[at].clear();
-            self.cells.present[at].clear();
-        }
-        group.close()?;
-        self.cells.rows = 0;
-        Ok(())
-    }
-
-    /// Ends the file, with facts about the whole of it; gives its rows.
-    fn finish(mut self, facts: Vec<(&str, String)>) -> Result<u64, ParquetError> {
-        self.group()?;
-        for (name, value) in facts {
-            self.writer.append_key_value_metadata(KeyValue::new(format!("heaptoll.{name}"), value));
-        }
-        self.writer.close()?;
-        Ok(self.rows)
-    }
-}
-
-fn field(column: &Column) -> Result<Type, ParquetError> {
-    let (physical, logical) = match column.form {
-        Form::Words => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Form::Growing | Form::Number => (Physical::INT64, None),
-    };
-    let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-    Type::primitive_type_builder(column.name, physical)
-        .with_logical_type(logical)
-        .with_repetition(repetition)
-        .build()
 }
 
 /// Where the call stacks of a trace go when its events go to `path`: `x.sites.parquet` next to `x.parquet`.
@@ -273,7 +118,7 @@ pub fn export<R: Read + Send>(reader: &mut Reader<R>, path: &Path) -> Result<Exp
 /// # Errors
 /// The trace cannot be read, the stream refuses.
 pub fn write_events<R: Read>(reader: &mut Reader<R>, out: impl Write + Send) -> Result<u64, ExportError> {
-    let mut table = Table::new(out, "event", &EVENTS).map_err(refused)?;
+    let mut file = ParquetFile::new(out, "event", &EVENTS).map_err(refused)?;
     let mut rows = Rows { sites: reader.header().sites, latency: reader.header().latency, ..Rows::default() };
     let mut batch = Batch::default();
     while reader.read(&mut batch)? {
@@ -283,19 +128,17 @@ pub fn write_events<R: Read>(reader: &mut Reader<R>, out: impl Write + Send) -> 
             rows.clock_bytes = rows.clock_bytes.max(batch.chunk_clock_bytes);
         }
         for event in &batch.events {
-            rows.put(event, &mut table.cells);
-            table.row().map_err(refused)?;
+            file.row(rows.next(event)).map_err(refused)?;
         }
     }
-    let json = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
     let tables = reader.tables();
     let facts = vec![
-        ("header", json(serde_json::to_string(&tables.header))),
-        ("ending", json(serde_json::to_string(&tables.ending))),
-        ("gaps", json(serde_json::to_string(&tables.gaps))),
-        ("warnings", json(serde_json::to_string(&tables.warnings))),
+        ("header", json(&tables.header)),
+        ("ending", json(&tables.ending)),
+        ("gaps", json(&tables.gaps)),
+        ("warnings", json(&tables.warnings)),
     ];
-    Ok(table.finish(facts).map_err(refused)?)
+    Ok(file.finish(facts).map_err(refused)?)
 }
 
 /// Writes call stacks, one row a frame; gives how many.
@@ -304,34 +147,24 @@ pub fn write_events<R: Read>(reader: &mut Reader<R>, out: impl Write + Send) -> 
 /// The stream refuses.
 pub fn write_sites(sites: &Sites, out: impl Write + Send) -> Result<u64, ReportError> {
     let write = || -> Result<u64, ParquetError> {
-        let mut table = Table::new(out, "frame", &SITES)?;
+        let mut file = ParquetFile::new(out, "frame", &SITES)?;
+        let text = |text: &String| if text.is_empty() { Value::Missing } else { text.value() };
         for (site, stack) in sites.sites.iter().enumerate() {
             for (depth, frame) in stack.frames.iter().enumerate() {
                 let Some(frame) = sites.frames.get(*frame as usize) else { continue };
-                let cells = &mut table.cells;
-                cells.number(0, site as u64);
-                cells.number(1, depth as u64);
-                cells.maybe_text(2, &frame.object);
-                cells.number(3, frame.offset);
-                cells.maybe_text(4, &frame.function);
-                cells.maybe_text(5, &frame.line);
-                table.row()?;
+                file.row([
+                    (site as u64).value(),
+                    (depth as u64).value(),
+                    text(&frame.object),
+                    frame.offset.value(),
+                    text(&frame.function),
+                    text(&frame.line),
+                ])?;
             }
         }
-        table.finish(Vec::new())
+        file.finish(Vec::new())
     };
     write().map_err(refused)
-}
-
-/// The stream's own error, where it was that.
-fn refused(error: ParquetError) -> ReportError {
-    match error {
-        ParquetError::External(source) => match source.downcast() {
-            Ok(source) => ReportError::Stream { form: "Parquet", source: *source },
-            Err(other) => ReportError::Encode { form: "Parquet", detail: other.to_string() },
-        },
-        other => ReportError::Encode { form: "Parquet", detail: other.to_string() },
-    }
 }
 
 /// Events as rows.
@@ -347,7 +180,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn put(&mut self, event: &Event, cells: &mut Cells) {
+    fn next(&mut self, event: &Event) -> [Value; EVENTS.len()] {
         let slot = event.slot as usize;
         let allocates = event.kind.allocates();
         let resizes = event.kind == EventKind::Realloc;
@@ -377,23 +210,26 @@ impl Rows {
         }
         let dies = event.kind.frees();
         let makes = allocates || resizes;
-        cells.number(0, self.event);
-        cells.text(1, ByteArray::from(name(event.kind)));
-        cells.number(2, u64::from(event.thread));
-        cells.maybe(3, names.then_some(object.number));
-        cells.maybe(4, names.then_some(u64::from(event.slot)));
-        cells.maybe(5, (makes || fails).then_some(event.size));
-        cells.maybe(6, (makes && event.usable > 0).then_some(event.usable));
-        cells.maybe(7, (makes && event.align_log2 > 0).then_some(1 << event.align_log2.min(62)));
-        cells.maybe(8, resizes.then_some(u64::from(event.moved)));
-        cells.maybe(9, (dies || resizes).then_some(before.size));
-        cells.number(10, self.clock_bytes);
-        cells.number(11, event.time_ns);
-        cells.maybe(12, dies.then_some(self.clock_bytes.saturating_sub(before.clock_bytes)));
-        cells.maybe(13, dies.then_some(event.time_ns.saturating_sub(before.time_ns)));
-        cells.maybe(14, (self.sites && (makes || fails)).then_some(u64::from(event.site)));
-        cells.maybe(15, self.latency.then_some(u64::from(event.latency_ns)));
+        let number = self.event;
         self.event += 1;
+        [
+            number.value(),
+            Value::Text(name(event.kind).to_owned()),
+            u64::from(event.thread).value(),
+            names.then_some(object.number).value(),
+            names.then_some(u64::from(event.slot)).value(),
+            (makes || fails).then_some(event.size).value(),
+            (makes && event.usable > 0).then_some(event.usable).value(),
+            (makes && event.align_log2 > 0).then_some(1u64 << event.align_log2.min(62)).value(),
+            resizes.then_some(u64::from(event.moved)).value(),
+            (dies || resizes).then_some(before.size).value(),
+            self.clock_bytes.value(),
+            event.time_ns.value(),
+            dies.then_some(self.clock_bytes.saturating_sub(before.clock_bytes)).value(),
+            dies.then_some(event.time_ns.saturating_sub(before.time_ns)).value(),
+            (self.sites && (makes || fails)).then_some(u64::from(event.site)).value(),
+            self.latency.then_some(u64::from(event.latency_ns)).value(),
+        ]
     }
 }
 

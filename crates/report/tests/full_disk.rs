@@ -5,6 +5,7 @@
 use std::process::Command;
 
 use heaptoll_report::experiment::{Extras, document as of_experiment};
+use heaptoll_report::flat_table::FlatTable;
 use heaptoll_report::testing::{Shape, experiment, studies};
 use heaptoll_report::{ReportError, csv, files, html, json, markdown, parquet};
 
@@ -43,8 +44,12 @@ fn nothing_half_written_stays() {
     let outputs: [(&str, Writer); 6] = [
         ("old.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
         ("new.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
-        ("new.csv", &|path| files::write_atomically(path, |out| csv::write(&experiment, out))),
-        ("new.parquet", &|path| files::write_atomically(path, |out| parquet::write(&experiment, out))),
+        ("new.csv", &|path| {
+            files::write_atomically(path, |out| csv::write(FlatTable::of_runs(&experiment), out))
+        }),
+        ("new.parquet", &|path| {
+            files::write_atomically(path, |out| parquet::write(FlatTable::of_runs(&experiment), out))
+        }),
         ("new.md", &|path| {
             let text = markdown::render(&document);
             files::write_atomically(path, |out| {

@@ -297,5 +297,5 @@ pub fn process(trace: &Path) -> String {
 
 /// The command that shows the ledger of a trace.
 pub fn command(trace: &Path) -> String {
-    shell_command(&["heaptoll".into(), "ledger".into(), trace.display().to_string()])
+    shell_command(&["heaptoll", "ledger", &trace.display().to_string()])
 }

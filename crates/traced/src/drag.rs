@@ -7,7 +7,7 @@ mod figures;
 mod sections;
 
 use heaptoll_drag::{Clock, Drag, FigureOptions, ManagerInfo};
-use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::manager::{self, Manager, ManagerSource};
 use heaptoll_reftrace_host::Options;
 
 use heaptoll_command::context::Context;
@@ -67,9 +67,9 @@ pub fn run(request: &ExactDragRequest, context: &Context) -> Result<Findings<Exa
 /// Whether freed blocks may wait to be reclaimed. An unknown manager is taken for a collector when it could announce
 /// collections.
 fn collects(cell: &Cell, known: &[Manager]) -> bool {
-    match known.iter().find(|manager| manager.name == cell.stack.name) {
-        Some(manager) => manager.collects(),
-        None => cell.stack.reports_statistics,
+    match manager::find(known, &cell.stack.name) {
+        Ok(manager) if manager.kind != ManagerSource::Path => manager.collects(),
+        _ => cell.stack.reports_statistics,
     }
 }
 

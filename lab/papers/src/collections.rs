@@ -1,7 +1,6 @@
 //! How many collections a collector made: a program in which it hardly collected shows nothing of what collecting costs.
 
 use heaptoll_experiment::manager::ignores_frees;
-use heaptoll_experiment::stack::layers;
 use heaptoll_units::plural;
 
 use super::definition::{Claim, Step, StepKind, Study};
@@ -38,9 +37,7 @@ impl Fewest {
 
 /// Whether a stack ignores frees, and reclaims by collections.
 fn is_collector(stack: &str) -> bool {
-    let Ok((layers, rest)) = layers(stack) else { return false };
-    let base = rest.split(',').next().unwrap_or(rest);
-    ignores_frees(base) || layers.iter().any(|layer| layer.kind.collects) || base.starts_with("jvm-")
+    ignores_frees(stack) || stack.starts_with("jvm-")
 }
 
 /// Whether the collectors of a step collect when they decide to: other commands set when.

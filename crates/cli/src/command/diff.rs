@@ -9,13 +9,13 @@ use heaptoll_command::failure::Failure;
 use heaptoll_compare::comparative::{ALL, Comparable};
 use heaptoll_compare::diff::experiments::is_experiment;
 use heaptoll_compare::diff::{self, DiffRequest, JsonFile};
-use heaptoll_experiment::extension::require;
 use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::two_times;
 use crate::entry::{Command, writes};
-use crate::{exit, laboratory};
+use crate::exit;
+use crate::results::writer_of;
 
 /// What changed between two files: recordings, experiments, results of one command.
 ///
@@ -84,15 +84,10 @@ pub fn run(arguments: &Arguments, known: &[Comparable]) -> Result<u8, Failure> {
     }
     if let Some((base, new)) = both_json(arguments)? {
         let (base, new) = (JsonFile::read(base)?, JsonFile::read(new)?);
-        let schema = base.schema();
-        if let Some(command) = known.iter().find(|known| known.schema == schema) {
-            if !diff::counts::takes(command) {
-                let figures = diff::facts::measure(&base, &new, command)?;
-                let document = diff::facts::document(&figures, &again(arguments), known);
-                return arguments.outputs.deliver(&document, &figures);
-            }
-        } else if laboratory::has_written(&schema) {
-            require(&format!("{}, whose schema is {schema},", base.name()))?;
+        if let Some(command) = writer_of(&base, known)?.filter(|command| !diff::counts::takes(command)) {
+            let figures = diff::facts::measure(&base, &new, command)?;
+            let document = diff::facts::document(&figures, &again(arguments), known);
+            return arguments.outputs.deliver(&document, &figures);
         }
         let figures = diff::counts::measure(&base, &new)?;
         let document = diff::counts::document(&figures, &again(arguments));

@@ -19,11 +19,12 @@ use crate::duration::positive_seconds;
 use crate::entry::{Command, writes};
 use crate::memory::MemoryArguments;
 use crate::one_of::one_of;
+use crate::outputs::own_arguments;
 use crate::recording::{EndArguments, record, scratch_for_trace};
 use crate::replays::TOUCHES;
 use crate::session::Session;
 use crate::workload_args::SIZES;
-use crate::{exit, outputs, terminal, trace_hints};
+use crate::{exit, terminal, trace_hints};
 
 /// Where a program's memory is: rows that add up to its resident set.
 ///
@@ -216,11 +217,7 @@ fn compare(trace: &Path, arguments: &Arguments) -> Result<u8, Failure> {
         memory_limit_bytes,
     };
     found.replay(trace, &request, &session.context())?;
-    let mut words = outputs::own_arguments();
-    if let Some(first) = words.first_mut() {
-        *first = "heaptoll".into();
-    }
-    let document = found.document(&shell_command(&words));
+    let document = found.document(&shell_command(&own_arguments()));
     let code = arguments.outputs.deliver(&document, &found.figures)?;
     Ok(exit::of_trace(code, found.is_whole() && !found.has_failed_replay()))
 }

@@ -1,4 +1,4 @@
-//! `heaptoll report DB`: a stored experiment again, and in other forms.
+//! `heaptoll report FILE`: a stored experiment again, or a result in JSON, and in other forms.
 
 use std::path::{Path, PathBuf};
 
@@ -15,15 +15,20 @@ use crate::exit;
 use crate::extras::ExtraTables;
 use crate::one_class::one_class;
 use crate::outputs::Outputs;
+#[cfg(feature = "full")]
+use crate::results;
 use crate::terminal;
 use heaptoll_command::failure::Failure;
 use heaptoll_compare::{merged, same_work};
 use heaptoll_runs::stored_counts as stored;
 
-/// Show a stored experiment again or in another form.
+/// Show a stored experiment again or in another form, or the figures of a result in JSON.
+///
+/// A result is JSON of `heaptoll run` or of a command that `heaptoll diff` lists. Each program, manager and figure has a
+/// row; with --csv and --parquet, each repetition has one where the figure was measured by repetitions.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The experiment, named by `heaptoll run` at its end
+    /// The experiment, named by `heaptoll run` at its end, or the JSON of a command
     db: PathBuf,
     /// Take exact counts from this file of `heaptoll exact instructions --db FILE`, for equal programs and managers;
     /// the lower bounds of overhead then include the cost of malloc and free
@@ -40,40 +45,67 @@ impl Command for Arguments {
     const FIRST: &'static [&'static str] = &["bounds"];
 
     fn run(arguments: &Self) -> Result<u8, Failure> {
-        let db = &arguments.db;
-        let reader = Reader::open(db)?;
-        let is_sharded = !reader.description()?.settings.shards.is_empty();
-        if is_sharded && arguments.instructions.is_none() && !arguments.outputs.have_figures() {
-            return show_sharded(&reader, arguments);
-        }
-        let mut experiment = reader.whole()?;
-        one_class(&experiment, db)?;
-        if is_sharded {
-            experiment = experiment.into_classes().swap_remove(0).1;
-        }
-        if let Some(path) = &arguments.instructions {
-            add_traced(&mut experiment, &Store::read(path)?, path)?;
-        }
-        judge_outputs(&mut experiment);
-        let comparison = compare(&experiment);
-        // Runs for the exact counts of `run --exact` are shown with what was measured, not apart from it.
-        let apart = !experiment.settings.exact || stored::is_all(&experiment);
-        let traced = apart.then(|| stored::document(&experiment)).flatten();
-        // Exact counts are requested for the bounds.
-        let extras = Extras {
-            bounds: arguments.extras.bounds || arguments.instructions.is_some(),
-            ..(&arguments.extras).into()
-        };
-        let document = match traced {
-            // Of runs that are all traced there is nothing to compare by time.
-            Some(traced) if stored::is_all(&experiment) => traced,
-            traced => with_traced(experiment::document(&experiment, &comparison, extras), traced),
-        };
-        let printed = terminal::print(&render_document(&document, &terminal::style()));
-        let written = arguments.outputs.write(&experiment, &comparison, &document);
-        printed?;
-        Ok(if written { 0 } else { exit::TROUBLE })
+        #[cfg(feature = "full")]
+        return run(arguments, &heaptoll_compare::comparative::ALL);
+        #[cfg(not(feature = "full"))]
+        return show_experiment(arguments);
     }
+}
+
+/// The command where these commands' results are known.
+///
+/// # Errors
+/// See [`Failure`].
+#[cfg(feature = "full")]
+pub fn run(arguments: &Arguments, known: &[heaptoll_compare::comparative::Comparable]) -> Result<u8, Failure> {
+    let Arguments { db, instructions, extras, outputs } = arguments;
+    if !heaptoll_compare::diff::counts::is_json(db) {
+        return show_experiment(arguments);
+    }
+    if instructions.is_some() || extras.bounds || extras.collections || outputs.json.is_some() {
+        return Err(Failure::Usage(format!(
+            "{} is JSON already: --json, --bounds, --collections and --instructions go with an experiment's \
+             database; take --csv or --parquet",
+            db.display()
+        )));
+    }
+    results::show(db, outputs, known)
+}
+
+fn show_experiment(arguments: &Arguments) -> Result<u8, Failure> {
+    let db = &arguments.db;
+    let reader = Reader::open(db)?;
+    let is_sharded = !reader.description()?.settings.shards.is_empty();
+    if is_sharded && arguments.instructions.is_none() && !arguments.outputs.have_figures() {
+        return show_sharded(&reader, arguments);
+    }
+    let mut experiment = reader.whole()?;
+    one_class(&experiment, db)?;
+    if is_sharded {
+        experiment = experiment.into_classes().swap_remove(0).1;
+    }
+    if let Some(path) = &arguments.instructions {
+        add_traced(&mut experiment, &Store::read(path)?, path)?;
+    }
+    judge_outputs(&mut experiment);
+    let comparison = compare(&experiment);
+    // Runs for the exact counts of `run --exact` are shown with what was measured, not apart from it.
+    let apart = !experiment.settings.exact || stored::is_all(&experiment);
+    let traced = apart.then(|| stored::document(&experiment)).flatten();
+    // Exact counts are requested for the bounds.
+    let extras = Extras {
+        bounds: arguments.extras.bounds || arguments.instructions.is_some(),
+        ..(&arguments.extras).into()
+    };
+    let document = match traced {
+        // Of runs that are all traced there is nothing to compare by time.
+        Some(traced) if stored::is_all(&experiment) => traced,
+        traced => with_traced(experiment::document(&experiment, &comparison, extras), traced),
+    };
+    let printed = terminal::print(&render_document(&document, &terminal::style()));
+    let written = arguments.outputs.write(&experiment, &comparison, &document);
+    printed?;
+    Ok(if written { 0 } else { exit::TROUBLE })
 }
 
 /// An experiment that was measured in shards, perhaps a million rows: without all of them in memory.

@@ -190,6 +190,27 @@ fn two_results_of_any_command_that_compares_managers_are_compared_by_figure() {
     fixture.heaptoll(&["diff", before, other]).exits(2).complains(&["heaptoll-locality/1 is needed"]);
 }
 
+/// Only runs of `heaptoll run` had rows for other tools.
+#[test]
+fn the_figures_of_a_result_are_a_table_and_rows_of_csv_and_parquet() {
+    let fixture = Fixture::new();
+    let figures = concat!(env!("CARGO_MANIFEST_DIR"), "/../traced/testdata/locality.json");
+    let (csv, parquet) = (fixture.at("facts.csv"), fixture.at("facts.parquet"));
+    let output = fixture.heaptoll(&["report", figures, "--csv", &csv, "--parquet", &parquet]).exits(0);
+    output.shows(&["What heaptoll exact locality found", "figures.", "lines_touched"]);
+    let lines = std::fs::read_to_string(&csv).expect("rows");
+    assert!(lines.starts_with("program,manager,metric,at,basis,repetition,value,low,high\n"), "{lines}");
+    assert!(lines.lines().any(|line| line.contains(",lines_touched,,exact,,")), "{lines}");
+    assert!(std::fs::read(&parquet).expect("rows").starts_with(b"PAR1"));
+    let refused = |words: &[&str], why: &str| {
+        fixture.heaptoll(&[&["report"], words].concat()).exits(2).complains(&[why]);
+    };
+    refused(&[figures, "--json", &fixture.at("o.json")], "is JSON already");
+    refused(&[figures, "--bounds"], "is JSON already");
+    std::fs::write(fixture.path("other.json"), "{\"schema\": \"x/1\"}").expect("writes");
+    refused(&[&fixture.at("other.json")], "take a file of --json of run, exact instructions");
+}
+
 /// The largest part of a page's first flame graph: its table has it without scripts.
 fn flame_table(page: &str) -> &str {
     let figure = page.split("<figure class=\"flame").nth(1).expect("a flame graph");

@@ -21,8 +21,7 @@ schemars::labelled!(DiffFactsFigures, "heaptoll-diff-facts/1");
 /// # Errors
 /// One is of another command; they have nothing in common.
 pub fn measure(base: &JsonFile, new: &JsonFile, command: &Comparable) -> Result<DiffFactsFigures, Failure> {
-    let read = |file: &JsonFile| file.parse(|text| command.facts(text));
-    let (before, after) = (read(base)?, read(new)?);
+    let (before, after) = (base.facts(command)?, new.facts(command)?);
     let names = [base, new].map(JsonFile::name);
     let mut warnings: Vec<String> = names.iter().zip([&before, &after]).flat_map(remarks).collect();
     let rows = compare(&before.measured, &after.measured, &mut warnings);
@@ -35,8 +34,7 @@ pub fn measure(base: &JsonFile, new: &JsonFile, command: &Comparable) -> Result<
 
 /// What a result says of itself.
 fn remarks<'a>((name, facts): (&'a String, &'a Facts)) -> impl Iterator<Item = String> + 'a {
-    let all = facts.reasons().chain(facts.pairing.iter().chain(&facts.warnings).cloned());
-    all.map(move |text| format!("{name}: {text}"))
+    facts.remarks().map(move |text| format!("{name}: {text}"))
 }
 
 /// The rows of what both have.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::places::Places;
-use crate::stack::{self, Layer, ManagerOption};
+use crate::stack::{Layer, ManagerOption, layers};
 
 /// Where a manager comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,19 +94,28 @@ pub struct Manager {
 /// Managers that collect garbage, by name: some are outside of the group.
 const COLLECTORS: [&str; 7] = ["tithe", "tithe-collect", "bdw", "bdw-nofree", "bw16", "bw26", "treadmill"];
 
+/// The layers of a stack of this name, and its manager's own name, without options.
+fn parts(stack: &str) -> (Vec<Layer>, &str) {
+    let (layers, rest) = layers(stack).unwrap_or((Vec::new(), stack));
+    let options = rest.rsplit('/').next().unwrap_or(rest);
+    (layers, options.split([',', '#']).next().unwrap_or(options))
+}
+
 /// Whether a stack of this name collects garbage, where the name shows it: as [`Manager::collects`].
 pub fn collects(stack: &str) -> bool {
-    let settings = stack.rsplit('/').next().unwrap_or(stack);
-    let base = settings.split(',').next().unwrap_or(settings);
-    COLLECTORS.contains(&base) || stack.split('/').filter_map(stack::named).any(|layer| layer.collects)
+    let (layers, base) = parts(stack);
+    COLLECTORS.contains(&base) || layers.iter().any(|layer| layer.kind.collects)
 }
 
 /// Collectors that reclaim nothing where the program frees, by their names in rows.
-const IGNORING_FREES: [&str; 5] = ["tithe-collect", "bdw-nofree", "bw16", "bw26", "treadmill"];
+pub(super) const IGNORING_FREES: [&str; 5] = ["tithe-collect", "bdw-nofree", "bw16", "bw26", "treadmill"];
 
-/// Whether the manager of this name ignores frees and reclaims by collections alone: as [`Manager::collects`].
-pub fn ignores_frees(name: &str) -> bool {
-    IGNORING_FREES.contains(&name)
+/// Whether a stack of this name ignores frees and reclaims by collections alone, where the name shows it. Options change
+/// nothing of it, but for the one by which a layer that collects obeys frees.
+pub fn ignores_frees(stack: &str) -> bool {
+    let (layers, base) = parts(stack);
+    let ignores = |layer: &Layer| layer.kind.collects && layer.setting("free") != Some("honour");
+    IGNORING_FREES.contains(&base) || layers.iter().any(ignores)
 }
 
 /// A setting or a stack's name with the name of the program in place of `{program}`, as a file has it.

@@ -1,5 +1,6 @@
 //! Managers by name, path and group, with layers and options, over lists of managers that are known.
 
+use super::definition::IGNORING_FREES;
 use super::*;
 use crate::laboratory;
 use crate::places::Places;
@@ -95,6 +96,28 @@ fn collectors_are_known_by_group_or_by_name() {
     assert!(!Manager { group: Group::None, ..named("tithe-explicit") }.collects());
     assert!(Manager { group: Group::Historic, ..named("bw26") }.collects() && named("tithe").collects());
     assert!(!Manager { group: Group::Historic, ..named("lea") }.collects() && !glibc().collects());
+}
+
+/// Before, `bdw-nofree,incremental=on` was explicit management, and a layer with options collected nothing.
+#[test]
+fn a_stack_is_of_the_kind_of_its_manager_whatever_options_and_layers_it_has() {
+    for name in IGNORING_FREES {
+        for stack in [name.to_owned(), format!("{name},heap=2M,every=1M"), format!("record/{name}#2")] {
+            assert!(ignores_frees(&stack) && collects(&stack), "{stack}");
+        }
+    }
+    for stack in ["sweep/lea", "sweep,every=64K/lea", "quarantine=2M,check=on/sweep,every=1M,free=ignore/lea"]
+    {
+        assert!(ignores_frees(stack) && collects(stack), "{stack}");
+    }
+    for stack in ["bdw,incremental=on", "tithe,heap=2M", "sweep,every=1M,free=honour/lea"] {
+        assert!(!ignores_frees(stack) && collects(stack), "{stack}");
+    }
+    for stack in
+        ["glibc", "mimalloc3,purge=0", "quarantine=2M,check=on/lea", "record/jemalloc#2", "./lib/x.so"]
+    {
+        assert!(!ignores_frees(stack) && !collects(stack), "{stack}");
+    }
 }
 
 /// An installation with one object and a description of it.

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use super::error::StoreError;
-use super::layout::{APPLICATION_ID, LAYOUT, PLAIN_PHASES, VIEWS, WRITTEN_BY, optional_columns, tables};
+use super::layout::{APPLICATION_ID, LAYOUT, PLAIN_PHASES, WRITTEN_BY, optional_columns, tables, views};
 
 /// An open experiment file.
 pub(super) struct ExperimentFile {
@@ -37,7 +37,7 @@ impl ExperimentFile {
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", LAYOUT)?;
             transaction.execute_batch(&tables())?;
-            transaction.execute_batch(VIEWS)?;
+            transaction.execute_batch(&views())?;
             transaction.commit()
         })();
         made.map_err(|cause| file.error(cause))?;
@@ -126,7 +126,7 @@ impl ExperimentFile {
             }
         }
         transaction.execute_batch(PLAIN_PHASES).map_err(error)?;
-        transaction.execute_batch(VIEWS).map_err(error)?;
+        transaction.execute_batch(&views()).map_err(error)?;
         transaction.commit().map_err(error)
     }
 

@@ -4,7 +4,9 @@
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection};
 
+use super::rows::sql_value;
 use super::*;
+use crate::columns::exported;
 use crate::experiment::Pairing;
 use crate::named::Named;
 use crate::observation::{Outcome, Phase};
@@ -33,7 +35,13 @@ const COLUMNS: &str = "runs: run repetition phase program stack outcome outcome_
     output_digest_sha256 heap_high_water_bytes used_high_bytes held_high_bytes refused_calls written_after_free \
     collector_cpu_ns collections pause_total_ns pause_max_ns reclaimed_bytes instructions cycles llc_misses \
     dtlb_misses program_instructions allocator_instructions collector_instructions started_unix_s load_average span_s \
-    steal_share interrupt_share other_work_share throttled_share program_figures_json\n\
+    steal_share interrupt_share other_work_share throttled_share program_figures_json \
+    env_padding_bytes left_behind_processes stderr_tail server_loaded_cpu_s server_ready_s server_load_s \
+    server_load_figures_json server_load_report program_loads allocator_loads collector_loads program_stores \
+    allocator_stores collector_stores allocation_calls free_calls traced_heap_high_water_bytes traced_images \
+    traced_whole program_references allocator_references collector_references cache_line_bytes page_bytes \
+    pages_touched sampled_one_in cache_misses_json program_startup_instructions allocator_startup_instructions \
+    collector_startup_instructions\n\
     programs: program about command_json environment_json stdin is_server\n\
     stacks: program stack is_baseline version origin preload_json environment_json proof refused_because\n\
     settings: heaptoll_version begun_unix_s is_complete baseline repetitions warmup_repetitions seed_text timeout_s \
@@ -166,6 +174,34 @@ fn statements_run_on_a_new_file_and_on_one_of_each_version_that_was_continued() 
         assert_eq!(rows_of_statements(&path), [1, 1, 3, 1, 2, 1, 3, 3, disturbed, 2], "file {number}");
         assert_eq!(columns_of_views(&path), COLUMNS);
     }
+}
+
+/// A figure that was declared for CSV alone was in no view.
+#[test]
+fn the_view_of_runs_has_each_cell_of_csv_that_the_file_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for number in 1..=FILES.len() {
+        let path = written(folder.path(), number);
+        drop(Store::resume(&path).expect("resumes"));
+        let read = Store::read(&path).expect("reads");
+        let connection = Connection::open(&path).expect("opens");
+        for (name, column) in exported() {
+            // The detail of an outcome is a number in JSON; JSON within a cell is as the version of the file wrote it.
+            let is_json = ["outcome_detail", "cache_misses_json"].contains(&name);
+            let Some(sql) = column.sql.filter(|_| !is_json) else { continue };
+            let shown = if sql == "position" { "run" } else { name };
+            let mut select =
+                connection.prepare(&format!("SELECT {shown} FROM runs ORDER BY run")).expect("has it");
+            let cells = select.query_map([], |row| row.get(0)).expect("runs");
+            let cells: Vec<rusqlite::types::Value> = cells.collect::<Result<_, _>>().expect("values");
+            let expected: Vec<_> =
+                read.observations.iter().map(|row| sql_value(column.cell(&read, row))).collect();
+            assert_eq!(cells, expected, "{name} of file {number}");
+        }
+    }
+    let lacking: Vec<&str> =
+        exported().filter(|(_, column)| column.sql.is_none()).map(|(name, _)| name).collect();
+    assert_eq!(lacking, ["loaded", "varied_manager", "varied_setting", "varied_at"]);
 }
 
 #[test]

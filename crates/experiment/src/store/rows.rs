@@ -28,7 +28,7 @@ pub(super) fn append(file: &ExperimentFile, row: &Observation) -> Result<(), Sto
     file.connection.execute(&INSERT, params_from_iter(cells)).map(drop).map_err(|cause| file.error(cause))
 }
 
-fn sql_value(cell: Value) -> SqlValue {
+pub(super) fn sql_value(cell: Value) -> SqlValue {
     match cell {
         Value::Missing => SqlValue::Null,
         Value::Integer(value) => SqlValue::Integer(value),

@@ -1,24 +1,6 @@
 -- What readers may rely on: columns of these views keep their names, their units and their order; new ones come last.
 DROP VIEW IF EXISTS runs;
-CREATE VIEW runs AS SELECT
-    position AS run, repetition, phase, program, stack,
-    json_extract(outcome, '$.kind') AS outcome, json_extract(outcome, '$.detail') AS outcome_detail,
-    user_s + system_s AS cpu_s, user_s, system_s, wall_s, peak_rss_kib,
-    minor_faults, major_faults, voluntary_switches, involuntary_switches, disk_read_blocks,
-    output_bytes, output_digest AS output_digest_sha256,
-    heap_high_water_bytes, used_high_bytes, held_high_bytes, refused_calls, written_after_free, collector_cpu_ns,
-    json_extract(collections, '$.count') AS collections,
-    json_extract(collections, '$.pause_total_ns') AS pause_total_ns,
-    json_extract(collections, '$.pause_max_ns') AS pause_max_ns,
-    json_extract(collections, '$.reclaimed_bytes') AS reclaimed_bytes,
-    instructions, cycles, llc_misses, dtlb_misses,
-    json_extract(exact, '$.instructions.program') AS program_instructions,
-    json_extract(exact, '$.instructions.allocator') AS allocator_instructions,
-    json_extract(exact, '$.instructions.collector') AS collector_instructions,
-    started_unix_s, load_average, span_s,
-    steal AS steal_share, interrupts AS interrupt_share, other_work AS other_work_share, throttled AS throttled_share,
-    figures AS program_figures_json
-FROM observation;
+CREATE VIEW runs AS SELECT {runs} FROM observation;
 DROP VIEW IF EXISTS programs;
 CREATE VIEW programs AS SELECT
     json_extract(one.value, '$.name') AS program, json_extract(one.value, '$.about') AS about,

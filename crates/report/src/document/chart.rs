@@ -54,6 +54,11 @@ impl Axis {
         Axis { title: title.into(), ..Axis::default() }
     }
 
+    /// A logarithmic axis.
+    pub fn log(title: &str) -> Axis {
+        Axis { log: true, ..Axis::even(title) }
+    }
+
     /// An axis of amounts: logarithmic where one of them, above 20 times the least, would press all others flat, as a
     /// manager that frees nothing does.
     pub fn spread(title: &str, values: impl IntoIterator<Item = f64>) -> Axis {
@@ -63,7 +68,7 @@ impl Axis {
         }
         match most <= 20.0 * least {
             true => Axis::even(title),
-            false => Axis { title: format!("{title} (logarithmic)"), log: true, names: vec![] },
+            false => Axis::log(&format!("{title} (logarithmic)")),
         }
     }
 }
@@ -87,6 +92,13 @@ pub struct Series {
     pub published: Vec<(f64, f64)>,
     /// What its points are, where they are not the chart's main figures.
     pub role: Role,
+}
+
+impl Series {
+    /// A curve without intervals and labels.
+    pub fn of(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
+        Series { name: name.into(), points, ..Series::default() }
+    }
 }
 
 /// What the points of a series are.

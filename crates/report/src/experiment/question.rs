@@ -138,6 +138,21 @@ mod tests {
         assert_eq!(sentences(&made, &comparison).len(), 3, "nothing of the same heap ran");
     }
 
+    /// Before, `bdw-nofree,incremental=on` was explicit management.
+    #[test]
+    fn a_collector_with_options_is_a_collector() {
+        let (made, comparison) = renamed(&[(1, "tithe"), (2, "bdw-nofree,incremental=on")]);
+        let [explicit, collection, pays] = &sentences(&made, &comparison)[..] else {
+            panic!("three sentences")
+        };
+        assert!(!explicit.contains("bdw"), "{explicit}");
+        assert!(
+            collection.contains("bdw-nofree,incremental=on") && !collection.contains("tithe"),
+            "{collection}"
+        );
+        assert!(pays.contains("in CPU time"), "{pays}");
+    }
+
     /// Before, "ignoring frees against obeying them" was the answer for a program that never frees.
     #[test]
     fn programs_that_never_free_get_no_sentence_about_frees() {

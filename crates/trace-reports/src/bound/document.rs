@@ -180,11 +180,7 @@ fn after_the_peak(figures: &BoundFigures) -> String {
 /// Live bytes over the trace under the two bounds.
 fn curve(figures: &BoundFigures) -> Chart {
     let last = figures.events.max(1) as f64;
-    let level = |name: &str, bytes: u64| Series {
-        name: name.to_owned(),
-        points: vec![(0.0, mib(bytes)), (last, mib(bytes))],
-        ..Series::default()
-    };
+    let level = |name: &str, bytes: u64| Series::of(name, vec![(0.0, mib(bytes)), (last, mib(bytes))]);
     let mut series = vec![
         Series {
             name: "live, rounded up".into(),
@@ -212,8 +208,8 @@ fn curve(figures: &BoundFigures) -> Chart {
             "Each point is the maximum of a part of the trace. A heap must be as large as the highest point."
                 .into(),
         form: Form::Steps,
-        x: Axis { title: "events".into(), ..Axis::default() },
-        y: Axis { title: "MiB".into(), ..Axis::default() },
+        x: Axis::even("events"),
+        y: Axis::even("MiB"),
         series,
     }
 }

@@ -8,6 +8,7 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::shards::{Part, Shard, ShardIndex, named_for, short};
 use heaptoll_experiment::store::{Reader, StoreError};
+use heaptoll_report::flat_table::FlatTable;
 use heaptoll_report::{ReportError, files, parquet};
 
 use heaptoll_command::failure::Failure;
@@ -91,5 +92,5 @@ fn write_file(path: &Path, own: Option<&Shard>, mut experiment: Experiment) -> R
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|source| ReportError::file(path, source))?;
     }
-    Ok(files::write_atomically(path, |out| parquet::write(&experiment, out))?)
+    Ok(files::write_atomically(path, |out| parquet::write(FlatTable::of_runs(&experiment), out))?)
 }

@@ -1,11 +1,11 @@
 //! The document of the coarse ledger, of a trace that has samples of the resident set only.
 
 use heaptoll_ledger::Point;
-use heaptoll_report::document::{Chart, Document, Form, Section, Series, Table};
+use heaptoll_report::document::{Axis, Chart, Document, Form, Section, Series, Table};
 use heaptoll_report::format::{mib_from_bytes, seconds};
 use heaptoll_units::{MIB, kib};
 
-use super::over_time::{axis, spread};
+use super::over_time::spread;
 
 const NOT_REQUESTED: &str = "This trace was recorded without --ledger, so it lacks the pages of the process. \
                              The resident part of live blocks is unknown, and the rest of RSS is not split. \
@@ -44,19 +44,11 @@ pub fn document(points: &[Point], manager: &str, subject: &str, was_requested: b
         title: "Resident and live bytes".into(),
         caption: "Live bytes need not be resident.".into(),
         form: Form::Lines,
-        x: axis("time s"),
-        y: axis("MiB"),
+        x: Axis::even("time s"),
+        y: Axis::even("MiB"),
         series: vec![
-            Series {
-                name: "resident".into(),
-                points: over(|point| point.rss_bytes as f64),
-                ..Series::default()
-            },
-            Series {
-                name: "live".into(),
-                points: over(|point| point.live_bytes as f64),
-                ..Series::default()
-            },
+            Series::of("resident", over(|point| point.rss_bytes as f64)),
+            Series::of("live", over(|point| point.live_bytes as f64)),
             Series {
                 name: "live and internal".into(),
                 points: over(|point| (point.live_bytes + point.internal_bytes) as f64),

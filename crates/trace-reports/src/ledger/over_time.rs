@@ -10,11 +10,6 @@ use super::groups::shown;
 /// Rows of the table over time, at most.
 const ROWS: usize = 12;
 
-/// An axis with a title.
-pub fn axis(title: &str) -> Axis {
-    Axis { title: title.into(), ..Axis::default() }
-}
-
 /// Numbers of at most [`ROWS`] of `many`, evenly, one of them `also`, and the last.
 pub fn spread(many: usize, also: Option<usize>) -> Vec<usize> {
     let rows = ROWS.min(many);
@@ -57,8 +52,8 @@ pub fn chart(snapshots: &[Snapshot]) -> Chart {
         title: "Resident memory over time".into(),
         caption: "The areas on top of each other are the resident set.".into(),
         form: Form::Stacked,
-        x: axis("time s"),
-        y: axis("resident MiB"),
+        x: Axis::even("time s"),
+        y: Axis::even("resident MiB"),
         series: series.collect(),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use heaptoll_ledger::{Ledger, Pin, Pins, STEP, Snapshot};
 use heaptoll_profiles::{Builder, Frame, Measure};
-use heaptoll_report::document::{Chart, Flame, Form, Item, Section, Series, Table};
+use heaptoll_report::document::{Axis, Chart, Flame, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{count, plural, seconds};
 use heaptoll_trace::Sites;
 use heaptoll_trace_analysis::profile::Frames;
@@ -13,7 +13,6 @@ use heaptoll_units::{MIB, kib, per_hundred, whole_bytes};
 
 use super::around;
 use super::figures::NamedSite;
-use super::over_time::axis;
 use super::picture::mosaic;
 use super::pin_rows::{self, Row, rows};
 
@@ -167,12 +166,9 @@ fn chart(ledger: &Ledger, rows: &[Row], call_sites: &mut CallSites) -> Chart {
         title: "Free bytes on live pages over time, by the call site that pins them".into(),
         caption: "The areas on top of each other are external fragmentation.".into(),
         form: Form::Stacked,
-        x: axis("time s"),
-        y: axis("resident MiB"),
-        series: names
-            .zip(points)
-            .map(|(name, points)| Series { name: name.into(), points, ..Series::default() })
-            .collect(),
+        x: Axis::even("time s"),
+        y: Axis::even("resident MiB"),
+        series: names.zip(points).map(|(name, points)| Series::of(name, points)).collect(),
     }
 }
 

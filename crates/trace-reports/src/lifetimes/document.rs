@@ -179,7 +179,7 @@ fn series(
     }
     let unit = if survival.clock == Clock::Time { 1e9 } else { 1.0 };
     let points = points.into_iter().map(|(x, y)| (x / unit, y * 100.0)).collect();
-    Series { name: name.to_owned(), points, ..Series::default() }
+    Series::of(name, points)
 }
 
 fn curves(clock: Clock, title: &str, series: Vec<Series>) -> Chart {
@@ -195,8 +195,8 @@ fn curves(clock: Clock, title: &str, series: Vec<Series>) -> Chart {
              Zorn 1992."
                 .to_owned(),
         form: Form::Steps,
-        x: Axis { title: unit.to_owned(), log: true, ..Axis::default() },
-        y: Axis { title: "alive, %".to_owned(), ..Axis::default() },
+        x: Axis::log(unit),
+        y: Axis::even("alive, %"),
         series,
     }
 }

@@ -119,22 +119,16 @@ fn chart(
     let points = |memory: &Memory, figure: fn(&Checkpoint) -> f64| {
         memory.checkpoints.iter().map(|one| (one.clock_bytes as f64 / MIB, figure(one))).collect()
     };
-    let mut series: Vec<Series> = with
-        .iter()
-        .map(|(row, memory)| Series {
-            name: row.name.clone(),
-            points: points(memory, figure),
-            ..Series::default()
-        })
-        .collect();
+    let mut series: Vec<Series> =
+        with.iter().map(|(row, memory)| Series::of(row.name.clone(), points(memory, figure))).collect();
     if let (Some(live), Some((_, memory))) = (live, with.first()) {
-        series.push(Series { name: "live".into(), points: points(memory, live), ..Series::default() });
+        series.push(Series::of("live", points(memory, live)));
     }
     Chart {
         title: title.into(),
         caption: caption.into(),
         form: Form::Lines,
-        x: Axis { title: "MiB allocated".into(), ..Axis::default() },
+        x: Axis::even("MiB allocated"),
         // A ratio is large where hardly anything is live: at the beginning and the end.
         y: Axis { title: y.into(), log: live.is_none(), ..Axis::default() },
         series,
@@ -194,8 +188,8 @@ pub fn drift(found: &Findings) -> Option<Section> {
         title: "Peak resident memory by repetition".into(),
         caption: "A line that keeps rising is unbounded fragmentation.".into(),
         form: Form::Lines,
-        x: Axis { title: "repetition".into(), ..Axis::default() },
-        y: Axis { title: "MiB".into(), ..Axis::default() },
+        x: Axis::even("repetition"),
+        y: Axis::even("MiB"),
         series,
     }))
 }

@@ -37,12 +37,7 @@ pub fn document(figures: &StatFigures, profile: Option<Profile>, trace: &Path) -
         warnings,
         sections: all,
         facts: subject::facts(&figures.subject, trace, figures.events),
-        command: shell_command(&[
-            "heaptoll".into(),
-            "trace".into(),
-            "stat".into(),
-            trace.display().to_string(),
-        ]),
+        command: shell_command(&["heaptoll", "trace", "stat", &trace.display().to_string()]),
         ..Document::default()
     }
 }

@@ -69,12 +69,7 @@ pub fn document(figures: &GraphFigures, trace: &Path) -> Document {
             ("trace".into(), trace.display().to_string()),
             ("ended".into(), figures.ended.clone().unwrap_or_else(|| "unknown: the trace is cut off".into())),
         ],
-        command: shell_command(&[
-            "heaptoll".into(),
-            "trace".into(),
-            "stat".into(),
-            trace.display().to_string(),
-        ]),
+        command: shell_command(&["heaptoll", "trace", "stat", &trace.display().to_string()]),
         ..Document::default()
     }
 }
@@ -168,8 +163,8 @@ fn points(figures: &GraphFigures) -> Option<Section> {
         title: "Live, reachable and used bytes".to_owned(),
         caption: String::new(),
         form: Form::Steps,
-        x: Axis { title: "bytes allocated, MiB".to_owned(), ..Axis::default() },
-        y: Axis { title: "MiB".to_owned(), ..Axis::default() },
+        x: Axis::even("bytes allocated, MiB"),
+        y: Axis::even("MiB"),
         series: vec![
             series("not freed", |point| point.live_bytes),
             series("reachable", |point| point.reachable_bytes),

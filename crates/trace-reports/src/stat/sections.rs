@@ -88,7 +88,7 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
                 .into(),
         form: Form::Bars,
         x: Axis { title: "requested size".into(), log: false, names },
-        y: Axis { title: "share, %".into(), ..Axis::default() },
+        y: Axis::even("share, %"),
         series: vec![
             bars("objects", |row| row.objects, figures.objects),
             bars("bytes", |row| row.bytes, requested_bytes),
@@ -222,10 +222,8 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
         return None;
     }
     const MIB: f64 = (1 << 20) as f64;
-    let series = |name: &str, point: &dyn Fn(&Point) -> (f64, f64)| Series {
-        name: name.to_owned(),
-        points: figures.timeline.iter().map(point).collect(),
-        ..Series::default()
+    let series = |name: &str, point: &dyn Fn(&Point) -> (f64, f64)| {
+        Series::of(name, figures.timeline.iter().map(point).collect())
     };
     let clock = |point: &Point| point.clock_bytes as f64 / MIB;
     let seconds = |point: &Point| point.time_ns as f64 / 1e9;
@@ -234,15 +232,15 @@ pub fn over_the_run(figures: &StatFigures) -> Option<Section> {
         title: title.to_owned(),
         caption: caption.to_owned(),
         form: Form::Steps,
-        x: Axis { title: x.to_owned(), ..Axis::default() },
-        y: Axis { title: y.to_owned(), ..Axis::default() },
+        x: Axis::even(x),
+        y: Axis::even(y),
         series,
     };
     let envelope = "Each point is the maximum of a range of events.";
     let mut by_time = vec![series("live bytes", &|point| (seconds(point), live(point)))];
     if !figures.resident.is_empty() {
         let resident = figures.resident.iter().map(|&(ns, kib)| (ns as f64 / 1e9, kib as f64 / 1024.0));
-        by_time.push(Series { name: "resident set".into(), points: resident.collect(), ..Series::default() });
+        by_time.push(Series::of("resident set", resident.collect()));
     }
     let charts = [
         chart(

@@ -48,15 +48,11 @@ fn one(row: &Row, figures: &Figures, clock: Clock) -> Option<Item> {
                   never touched."
             .into(),
         form: Form::Stacked,
-        x: Axis {
-            title: match clock {
-                Clock::Instructions => "instructions of the program",
-                Clock::Bytes => "bytes allocated",
-            }
-            .into(),
-            ..Axis::default()
-        },
-        y: Axis { title: "requested bytes, MiB".into(), ..Axis::default() },
+        x: Axis::even(match clock {
+            Clock::Instructions => "instructions of the program",
+            Clock::Bytes => "bytes allocated",
+        }),
+        y: Axis::even("requested bytes, MiB"),
         series: all,
     }))
 }
@@ -86,7 +82,7 @@ pub fn sites(figures: &Figures, clock: Clock) -> Option<Item> {
         caption: "Bytes kept after the last touch, or never touched, on average over the run.".into(),
         form: Form::Bars,
         x: Axis { names: shown.iter().map(|site| name(&site.name)).collect(), ..Axis::default() },
-        y: Axis { title: "MiB on average".into(), ..Axis::default() },
+        y: Axis::even("MiB on average"),
         series: vec![series("drag", |space| space.drag), series("void", |space| space.void)],
     }))
 }

@@ -59,8 +59,8 @@ fn curves(rows: &[&Row], (title, caption, classes, value): &Curves) -> Option<It
             title: (*title).to_owned(),
             caption: format!("{caption} Sizes with fewer than {FEWEST_CALLS} calls are left out."),
             form: Form::Lines,
-            x: Axis { title: "requested size, bytes".to_owned(), log: true, names: vec![] },
-            y: Axis { title: "instructions".to_owned(), log: true, names: vec![] },
+            x: Axis::log("requested size, bytes"),
+            y: Axis::log("instructions"),
             series,
         })
     })
@@ -97,7 +97,7 @@ pub fn shares(rows: &[&Row]) -> impl Iterator<Item = Item> {
             caption: caption.to_owned(),
             form: Form::Bars,
             x: Axis { title: String::new(), log: false, names: names.clone() },
-            y: Axis { title: unit.to_owned(), log: false, names: vec![] },
+            y: Axis::even(unit),
             series,
         })
     };

@@ -8,21 +8,9 @@ use heaptoll_report::document::{Axis, Chart, Form, Series};
 
 const KIB: f64 = 1024.0;
 
-fn log(title: &str) -> Axis {
-    Axis { title: title.into(), log: true, ..Axis::default() }
-}
-
-fn linear(title: &str) -> Axis {
-    Axis { title: title.into(), ..Axis::default() }
-}
-
 /// A curve a manager.
 fn of_all(study: &Study, points: impl Fn(&Row) -> Vec<(f64, f64)>) -> Vec<Series> {
-    study
-        .rows
-        .iter()
-        .map(|row| Series { name: row.about.manager.clone(), points: points(row), ..Series::default() })
-        .collect()
+    study.rows.iter().map(|row| Series::of(row.about.manager.clone(), points(row))).collect()
 }
 
 /// Curves that are flat from their last point on, drawn to where the longest ends.
@@ -55,8 +43,8 @@ pub fn fully_associative(study: &Study) -> Option<Chart> {
                   gains nothing. At the right end only first touches are left."
             .into(),
         form: Form::Lines,
-        x: log("cache, KiB"),
-        y: log("misses per 1000 references of the program"),
+        x: Axis::log("cache, KiB"),
+        y: Axis::log("misses per 1000 references of the program"),
         series: to_one_end(of_all(study, |row| curve(row, &row.fully_associative))),
     })
 }
@@ -77,8 +65,8 @@ pub fn direct_mapped(study: &Study) -> Option<Chart> {
                   their lower bits share a set. (Figure 7 of Zorn 1992.)"
             .into(),
         form: Form::Lines,
-        x: log("cache, KiB"),
-        y: log("misses per 1000 references of the program"),
+        x: Axis::log("cache, KiB"),
+        y: Axis::log("misses per 1000 references of the program"),
         series: of_all(study, |row| of_ways(row, 1)),
     })
 }
@@ -88,19 +76,15 @@ pub fn ways(study: &Study) -> Option<Chart> {
     let row = study.rows.first()?;
     let mut series: Vec<Series> = [(1, "direct-mapped"), (2, "2 ways"), (4, "4 ways"), (8, "8 ways")]
         .into_iter()
-        .map(|(ways, name)| Series { name: name.into(), points: of_ways(row, ways), ..Series::default() })
+        .map(|(ways, name)| Series::of(name, of_ways(row, ways)))
         .collect();
-    series.push(Series {
-        name: "fully associative".into(),
-        points: curve(row, &row.fully_associative),
-        ..Series::default()
-    });
+    series.push(Series::of("fully associative", curve(row, &row.fully_associative)));
     drawn(Chart {
         title: format!("What associativity gains under {}", row.about.manager),
         caption: "The distance to the fully associative curve is what collisions cost.".into(),
         form: Form::Lines,
-        x: log("cache, KiB"),
-        y: log("misses per 1000 references of the program"),
+        x: Axis::log("cache, KiB"),
+        y: Axis::log("misses per 1000 references of the program"),
         series,
     })
 }
@@ -114,8 +98,8 @@ pub fn memories(study: &Study) -> Option<Chart> {
             study.page_bytes as f64 / KIB
         ),
         form: Form::Lines,
-        x: log("memory, KiB"),
-        y: log("faults"),
+        x: Axis::log("memory, KiB"),
+        y: Axis::log("faults"),
         series: to_one_end(of_all(study, |row| {
             row.memories.iter().map(|point| (point.bytes as f64 / KIB, point.misses as f64)).collect()
         })),
@@ -142,8 +126,8 @@ pub fn by_owner(row: &Row) -> Option<Chart> {
                   cache."
             .into(),
         form: Form::Lines,
-        x: log("cache, KiB"),
-        y: log("misses per 1000 references of the program"),
+        x: Axis::log("cache, KiB"),
+        y: Axis::log("misses per 1000 references of the program"),
         series: series.collect(),
     })
 }
@@ -185,8 +169,8 @@ pub fn placement(study: &Study) -> Vec<Chart> {
                  total."
             ),
             form: Form::Lines,
-            x: log("cache, KiB"),
-            y: linear("more misses per 1000 references of the program"),
+            x: Axis::log("cache, KiB"),
+            y: Axis::even("more misses per 1000 references of the program"),
             series,
         })
     };
@@ -206,8 +190,8 @@ pub fn over_time(study: &Study) -> Vec<Chart> {
         title: title.into(),
         caption: caption.into(),
         form: Form::Steps,
-        x: linear("millions of references of the program"),
-        y: linear("KiB"),
+        x: Axis::even("millions of references of the program"),
+        y: Axis::even("KiB"),
         series: of_all(study, |row| samples(row, of, bytes)),
     };
     let within = format!(
@@ -229,8 +213,8 @@ pub fn over_time(study: &Study) -> Vec<Chart> {
             title: "Mean working set of every window".into(),
             caption: "Pages touched within a window, on average over the run.".into(),
             form: Form::Lines,
-            x: log("window, references of the program"),
-            y: log("KiB"),
+            x: Axis::log("window, references of the program"),
+            y: Axis::log("KiB"),
             series: of_all(study, |row| {
                 let point = |one: &heaptoll_locality::study::Window| {
                     (one.window as f64, one.mean_pages * page as f64 / KIB)

@@ -20,17 +20,21 @@ pub mod work;
 use clap::ArgMatches;
 #[cfg(feature = "full")]
 use heaptoll::command::shell_files;
-use heaptoll::command::{GROUPS, LISTED, diff, lab};
+use heaptoll::command::{GROUPS, LISTED, diff, lab, report};
 use heaptoll::entry::{Entry, entries};
 use heaptoll::registry::{Registry, Section};
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::comparative::ALL;
 
-/// The product's commands that compare; `diff` knows the laboratory's results, too.
+/// The product's commands that compare; `report` and `diff` know the laboratory's results, too.
 const COMPARING: Section = {
     let (title, [run, gate, choose, report, diff]) = LISTED[0] else { panic!("diff is not the fifth") };
-    (title, &[*run, *gate, *choose, *report, Entry { run: any_diff, ..*diff }])
+    (title, &[*run, *gate, *choose, Entry { run: any_report, ..*report }, Entry { run: any_diff, ..*diff }])
 };
+
+fn any_report(matches: &ArgMatches, _: &dyn Fn() -> clap::Command) -> Result<u8, Failure> {
+    report::run(&adding::read(matches)?, &ALL)
+}
 
 fn any_diff(matches: &ArgMatches, _: &dyn Fn() -> clap::Command) -> Result<u8, Failure> {
     diff::run(&adding::read(matches)?, &ALL)

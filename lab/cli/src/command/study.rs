@@ -146,14 +146,10 @@ fn whole(first: &Path, others: &[PathBuf]) -> Result<Results, Failure> {
 
 /// A new study.
 fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
-    let mut command: Vec<String> = heaptoll::outputs::own_arguments();
-    if let Some(first) = command.first_mut() {
-        *first = "heaptoll".into();
-    }
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     let (studies, only) = studies(&arguments.studies, &arguments.only)?;
     Ok(Plan {
-        command,
+        command: heaptoll::outputs::own_arguments(),
         only,
         quick: arguments.quick,
         budget_s: arguments.budget,

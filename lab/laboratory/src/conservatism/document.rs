@@ -38,12 +38,7 @@ pub fn document(figures: &Figures, trace: &Path) -> Document {
             ("command".into(), shell_command(&figures.command)),
             ("ended".into(), figures.ended.clone().unwrap_or_else(|| "unknown: the trace is cut off".into())),
         ],
-        command: shell_command(&[
-            "heaptoll".into(),
-            "lab".into(),
-            "conservatism".into(),
-            trace.display().to_string(),
-        ]),
+        command: shell_command(&["heaptoll", "lab", "conservatism", &trace.display().to_string()]),
         ..Document::default()
     }
 }

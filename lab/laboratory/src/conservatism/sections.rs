@@ -68,8 +68,8 @@ pub fn levels(figures: &Figures) -> Section {
         title: title.to_owned(),
         caption: String::new(),
         form: Form::Steps,
-        x: Axis { title: "bytes allocated, MiB".to_owned(), ..Axis::default() },
-        y: Axis { title: "MiB".to_owned(), ..Axis::default() },
+        x: Axis::even("bytes allocated, MiB"),
+        y: Axis::even("MiB"),
         series,
     };
     let heap = vec![

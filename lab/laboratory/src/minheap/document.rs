@@ -223,7 +223,7 @@ fn bars(figures: &MinheapFigures, collectors: &[String], baseline: &str) -> Char
             names: figures.programs.iter().map(|program| program.program.clone()).collect(),
             ..Axis::default()
         },
-        y: Axis { title: "ratio".into(), ..Axis::default() },
+        y: Axis::even("ratio"),
         series: collectors.iter().map(series).collect(),
     }
 }

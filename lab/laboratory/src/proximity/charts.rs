@@ -92,12 +92,9 @@ fn chart(program: &Program, aimed_at: u64, figure: &Figure) -> Chart {
             reaches.join("; ")
         ),
         form: Form::Lines,
-        x: Axis {
-            title: "requests by distance to the last collection, % that are nearer".into(),
-            ..Axis::default()
-        },
+        x: Axis::even("requests by distance to the last collection, % that are nearer"),
         // A group that the machine disturbed would press the others flat.
-        y: Axis { title: "ratio to the fastest".into(), log: true, ..Axis::default() },
+        y: Axis::log("ratio to the fastest"),
         series,
     }
 }
@@ -128,12 +125,8 @@ fn overlaid(stack: &Stack) -> Option<Chart> {
                   at the right end of only one line is survivor bias."
             .into(),
         form: Form::Lines,
-        x: Axis {
-            title: "from the end of the collection to the start of the request, µs".into(),
-            log: true,
-            ..Axis::default()
-        },
-        y: Axis { title: "ratio to the fastest".into(), ..Axis::default() },
+        x: Axis::log("from the end of the collection to the start of the request, µs"),
+        y: Axis::even("ratio to the fastest"),
         series: series.collect(),
     })
 }

@@ -58,5 +58,5 @@ fn series(found: &GraphReplayFigures, figure: fn(&Spent) -> f64) -> Vec<Series> 
         points
     };
     let all = found.plans.iter().map(|row| (row, of(&row.plan))).filter(|(_, points)| !points.is_empty());
-    all.map(|(row, points)| Series { name: row.plan.clone(), points, ..Series::default() }).collect()
+    all.map(|(row, points)| Series::of(row.plan.clone(), points)).collect()
 }

@@ -53,16 +53,11 @@ fn text(figures: &DiffFactsFigures, changed: usize) -> Vec<String> {
 
 fn table(rows: &[&Row], of: Option<&Comparable>) -> Option<Table> {
     let value = |value: &Value| Known::of(value, 1).map_or(NONE.into(), |known| significant(known.value));
-    let mut notes: Vec<String> = Vec::new();
-    for row in rows {
-        let known = of.and_then(|known| known.metric(&row.base.metric));
-        let note = known.map(|known| format!("{}: {}.", row.base.metric, known.about));
-        notes.extend(note.filter(|note| !notes.contains(note)));
-    }
     let place = |row: &&Row| {
         let place = of.zip(row.base.at).map(|(known, at)| known.place(&row.base.metric, at));
         place.unwrap_or_default()
     };
+    let notes = of.map(|known| known.notes(rows.iter().map(|row| &row.base)));
     Table::of(rows.iter().copied())
         .text("program", |row| row.base.program.clone())
         .text("manager", |row| row.base.manager.clone())
@@ -72,7 +67,7 @@ fn table(rows: &[&Row], of: Option<&Comparable>) -> Option<Table> {
         .figure("new", |row| value(&row.new))
         .figure("new / base", |row| change(row)[0].clone())
         .figure("95 % interval", |row| change(row)[1].clone())
-        .notes(notes)
+        .notes(notes.unwrap_or_default())
         .if_any()
 }
 

@@ -215,16 +215,12 @@ fn chart(replays: &Replays, recorded: &Recorded) -> Option<Item> {
         .filter_map(|snapshot| Some((snapshot.events as f64, snapshot.pins.as_ref()?.bytes as f64 / MIB)))
         .collect();
     if !was.is_empty() {
-        series.push(Series {
-            name: format!("{}, as recorded", recorded.manager),
-            points: was,
-            ..Series::default()
-        });
+        series.push(Series::of(format!("{}, as recorded", recorded.manager), was));
     }
     for manager in replays.managers.iter().filter(|manager| !manager.points.is_empty()) {
         let points =
             manager.points.iter().map(|point| (point.events as f64, point.external_bytes as f64 / MIB));
-        series.push(Series { name: manager.name.clone(), points: points.collect(), ..Series::default() });
+        series.push(Series::of(manager.name.clone(), points.collect()));
     }
     (!series.is_empty()).then(|| {
         Item::Chart(Chart {
