@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use heaptoll_statistics::{ALPHA, Interval, over_programs};
+use heaptoll_statistics::{ALPHA, Interval};
 use heaptoll_units::each_once;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
