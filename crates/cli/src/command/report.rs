@@ -57,7 +57,10 @@ impl Command for Arguments {
 /// # Errors
 /// See [`Failure`].
 #[cfg(feature = "full")]
-pub fn run(arguments: &Arguments, known: &[heaptoll_compare::comparative::Comparable]) -> Result<u8, Failure> {
+pub fn run(
+    arguments: &Arguments,
+    known: &[heaptoll_compare::comparative::Comparable],
+) -> Result<u8, Failure> {
     let Arguments { db, instructions, extras, outputs } = arguments;
     if !heaptoll_compare::diff::counts::is_json(db) {
         return show_experiment(arguments);

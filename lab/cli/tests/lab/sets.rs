@@ -14,7 +14,9 @@ fn catalog(fixture: &Fixture) -> String {
     );
     let never = fixture.program("never", "int main(void) { free(malloc(99)); puts(\"done\"); return 0; }");
     let never = never.as_str();
-    for (name, path) in [("often", often.as_str()), ("never", never), ("gone", "/nowhere/gone"), ("other", never)] {
+    for (name, path) in
+        [("often", often.as_str()), ("never", never), ("gone", "/nowhere/gone"), ("other", never)]
+    {
         let entry = format!(
             "name = \"{name}\"\nabout = \"allocates\"\ncommand = [\"{path}\"]\n[sizes.quick]\nparameters = {{}}\n"
         );
@@ -64,8 +66,12 @@ fn a_set_is_listed_and_runs_without_the_program_that_is_not_here() {
     let named = ["run", "--set", "three", "-p", "other", "-p", "often", "--json", &file];
     fixture.heaptoll(&[&named[..], &words[..]].concat()).exits(0);
     let found = read_json(&file);
-    let programs: Vec<&str> =
-        found["programs"].as_array().expect("programs").iter().filter_map(|one| one["name"].as_str()).collect();
+    let programs: Vec<&str> = found["programs"]
+        .as_array()
+        .expect("programs")
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
     assert_eq!(programs, ["often", "never", "other"]);
     fixture
         .heaptoll(&[&["run", "--set", "three", "-p", "gone"], &words[..]].concat())
