@@ -47,6 +47,14 @@ def due(file, root):
     return [name for name, part in parts(file).items() if digest(part, root) != part["passed"]]
 
 
+def refuse_unknown(names):
+    """Refuses a name that no part has: it would pass unnoticed."""
+    known = parts(FILE)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise Refused(f"no part '{unknown[0]}'; there are {', '.join(known)}, due and all")
+
+
 def is_asked(name, names):
     """Whether `check` is about this part."""
     return name in names if names else not any(map(is_made, parts(FILE)[name]["tests"]))
@@ -100,9 +108,7 @@ def run(lists, names):
         names = list(known)
     elif names == ["due"]:
         names = due(FILE, binaries.ROOT)
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise Refused(f"no part '{unknown[0]}'; there are {', '.join(known)}, due and all")
+    refuse_unknown(names)
     built = [binary for file in pathlib.Path(lists).iterdir() for binary in binaries.listed(file)]
     failed = []
     for name in names:
@@ -118,6 +124,7 @@ def run(lists, names):
 def main(words):
     try:
         if words[:1] == ["check"]:
+            refuse_unknown(words[1:])
             try:
                 names = due(FILE, binaries.ROOT)
             except (OSError, subprocess.CalledProcessError):

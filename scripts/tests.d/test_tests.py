@@ -177,6 +177,9 @@ passed = ""
         with self.assertRaisesRegex(slow.Refused, "no test binary 'testing/lint other'"):
             slow.binary_of("testing/lint other", built)
 
+    def test_a_part_that_is_not_there_never_passes(self):
+        self.assertEqual(slow.main(["check", "no-such"]), 1)
+
     def test_without_a_pattern_all_tests_of_a_binary_run(self):
         binary = script(self, 'echo "test result: ok. 2 passed; 0 failed; 0 ignored"; test $# = 0')
         with contextlib.redirect_stdout(io.StringIO()):

@@ -6,6 +6,7 @@ mod fixture;
 mod arguments;
 mod choosing;
 mod correct_programs;
+mod demo_build;
 mod diffs;
 mod disks;
 mod drag;

@@ -66,7 +66,7 @@ fn a_set_is_listed_and_runs_without_the_program_that_is_not_here() {
     let named = ["run", "--set", "three", "-p", "other", "-p", "often", "--json", &file];
     fixture.heaptoll(&[&named[..], &words[..]].concat()).exits(0);
     let found = read_json(&file);
-    let programs: Vec<&str> = found["programs"]
+    let programs: Vec<&str> = found["experiment"]["programs"]
         .as_array()
         .expect("programs")
         .iter()
