@@ -24,7 +24,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse().expect("a number"));
     let mappings: usize = arguments.next().unwrap_or(60);
     let times: usize = arguments.next().unwrap_or(2000);
-    WORLD.start(None, 2000);
+    WORLD.start(None, 2000, 2);
     let threads = arguments.next().unwrap_or(1);
     let files = arguments.next().unwrap_or(0) != 0;
     let program = std::fs::File::open("/proc/self/exe").expect("the program");

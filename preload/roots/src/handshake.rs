@@ -15,7 +15,7 @@ use crate::kernel;
 use crate::registers::Registers;
 use crate::thread::{Phase, Records};
 
-/// Turns before the collector sleeps: some ten microseconds.
+/// Turns before the collector sleeps, where a thread can reply meanwhile: some ten microseconds.
 const SPINS: u32 = 400;
 
 /// The handshake of the world that has started: the only way in which the signal handler finds it.
@@ -36,6 +36,8 @@ pub struct Handshake {
     arrived: AtomicU32,
     /// The arrival that wakes the collector.
     awaited: AtomicU32,
+    /// Turns before the collector sleeps.
+    spins: AtomicU32,
     pub records: Records,
 }
 
@@ -48,12 +50,14 @@ impl Handshake {
             epoch: AtomicU32::new(0),
             arrived: AtomicU32::new(0),
             awaited: AtomicU32::new(u32::MAX),
+            spins: AtomicU32::new(0),
             records: Records::new(),
         }
     }
 
-    /// Lets the signal handler find this one.
-    pub fn publish(&'static self) {
+    /// Lets the signal handler find this one. The process may use so many processors.
+    pub fn publish(&'static self, processors: usize) {
+        self.spins.store(if processors > 1 { SPINS } else { 0 }, Ordering::Relaxed);
         STARTED.store(core::ptr::from_ref(self).cast_mut(), Ordering::Release);
     }
 
@@ -95,7 +99,7 @@ impl Handshake {
     /// Waits while there are `known` replies, at most `patience_us` microseconds. A thread that runs replies within a few: to
     /// sleep and to be woken takes longer.
     pub fn wait_for_reply(&self, known: u32, patience_us: u64) {
-        for _ in 0..SPINS {
+        for _ in 0..self.spins.load(Ordering::Relaxed) {
             if self.replies() != known {
                 return;
             }

@@ -129,17 +129,17 @@ impl World {
     /// Makes this process the world's, and installs the signal's handler. Called once, before all else.
     ///
     /// `signal` is a real-time signal, 32 to 64, or `None` for [`DEFAULT_SIGNAL`]. `patience_ms` is how long a stop
-    /// waits for the last thread, ms.
+    /// waits for the last thread, ms. The process may use so many `processors`.
     ///
     /// The first [`World::stop`] of a process with several threads reports a signal that is unavailable.
-    pub fn start(&'static self, signal: Option<c_int>, patience_ms: u32) {
+    pub fn start(&'static self, signal: Option<c_int>, patience_ms: u32, processors: usize) {
         let signal = signal.unwrap_or(DEFAULT_SIGNAL);
         assert_internal!(self.handshake.epoch() & 1 == 0, "a world starts while its threads run");
         self.handshake.signal.store(signal, Ordering::Relaxed);
         self.patience_ms.store(patience_ms, Ordering::Relaxed);
         files::begin();
         self.handshake.process.store(kernel::process(), Ordering::Relaxed);
-        self.handshake.publish();
+        self.handshake.publish(processors);
         registers::prepare();
         if signal::install(signal).is_ok() {
             restart::learn(|| signal::take_one(signal));

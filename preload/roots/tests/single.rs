@@ -179,7 +179,7 @@ extern "C" fn without_main(_: *mut libc::c_void) -> *mut libc::c_void {
 }
 
 fn main() {
-    WORLD.start(None, 5000);
+    WORLD.start(None, 5000, 1);
     one_thread();
     println!("one thread ... ok");
     no_handler_runs();

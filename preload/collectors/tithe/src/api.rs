@@ -13,7 +13,7 @@ use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::LARGEST;
 
 use crate::class::{FREE, UNIT};
-use crate::heap::Heap;
+use crate::heap::{Heap, HeapGuards};
 use crate::runs::blacklist_mark;
 use crate::why::{Frame, Shares, Unavailable};
 
@@ -193,9 +193,12 @@ impl Heap {
         }
     }
 
-    fn counters(&self, size: u64) -> Stats {
+    pub(crate) fn counters(&self, size: u64) -> Stats {
         let statistics = self.collector.lock().statistics;
-        let units = self.units.lock();
+        let HeapGuards { spans_by_class: _spans, units, caches } = self.lock_all();
+        let mut ahead = 0;
+        // SAFETY: caches are never unmapped; threads change this field under locks of spans alone, which are all held here.
+        caches.each(|cache| ahead += unsafe { (*cache).counted } as u64);
         let heap = self.reservation.units() * UNIT;
         let blacklist_marks = [blacklist_mark(units.epoch), blacklist_mark(units.epoch.wrapping_sub(1))];
         let blacklist = (0..self.reservation.units()).filter(|&unit| {
@@ -210,7 +213,7 @@ impl Heap {
             heap_bytes: (heap - units.free_bytes()) as u64,
             heap_high_bytes: heap as u64,
             live_bytes: self.live_bytes() as u64,
-            allocated_bytes: self.allocated_total.load(Ordering::Relaxed),
+            allocated_bytes: self.allocated_total.load(Ordering::Relaxed) - ahead,
             collections: statistics.collections,
             abandoned: statistics.abandoned,
             pause_total_ns: statistics.pause_total_ns,

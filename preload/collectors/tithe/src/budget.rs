@@ -22,6 +22,10 @@ const BATCHES: usize = 16;
 /// Most bytes of addresses that blocks may have for a hundred bytes of memory.
 const ADDRESS_PERCENT_MAX: usize = 800;
 
+/// Most bytes that all caches together count ahead, and of a budget the part.
+const COUNTED_AHEAD: usize = 64 << 10;
+const AHEAD_PART: usize = 16;
+
 /// Full collections that would take longer, ns, are incremental where there are generations.
 const FULL_PAUSE_NS: u64 = 100_000_000;
 
@@ -91,6 +95,7 @@ impl Heap {
     /// Sets how many bytes may be allocated before the next collection, in addition to those counted already.
     pub(crate) fn set_budget(&self, collector: &Collector, bytes: usize, counted: isize) {
         if collector.every.is_none() || !self.collects() {
+            self.counted_ahead.store((bytes / AHEAD_PART).min(COUNTED_AHEAD), Ordering::Relaxed);
             let budget = isize::try_from(bytes).unwrap_or(isize::MAX);
             self.budget.store(counted.saturating_add(budget), Ordering::Relaxed);
             return;
@@ -103,6 +108,7 @@ impl Heap {
         let on_time = allocated >= was_due && next > allocated;
         self.due_at_allocated
             .store(if on_time { next } else { allocated.saturating_add(bytes) }, Ordering::Relaxed);
+        self.counted_ahead.store(0, Ordering::Relaxed);
         self.budget.store(isize::MAX, Ordering::Relaxed);
     }
 

@@ -109,11 +109,7 @@ impl Heap {
             );
         }
         assert_internal!(collector.busy, "one collection runs at a time");
-        let cpu_ns = thread_cpu_ns();
-        self.reporter.collector_cpu(cpu_ns.saturating_sub(collector.began_cpu_ns));
-        if collector.ended_ns != ended_ns {
-            collector.ended_cpu_ns = cpu_ns;
-        }
+        self.count_cpu(collector, ended_ns);
         collector.busy = false;
         for warning in [collector.policy.warning(), collector.increments.warning()].into_iter().flatten() {
             warning.write();

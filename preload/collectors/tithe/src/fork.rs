@@ -36,6 +36,8 @@ impl Heap {
         // knows its process. A collection in increments goes on: all pages count as written in its next pass.
         if let Some(mut collector) = self.collector.try_lock() {
             collector.generations.after_fork_in_child();
+            // The child's clock begins at 0: until it has collected, elapsed time counts.
+            collector.ended_cpu_ns = u64::MAX;
         }
         self.reporter.after_fork_in_child();
         // The lock is held if a signal handler forked that interrupted this thread inside it.

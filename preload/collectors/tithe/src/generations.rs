@@ -33,7 +33,7 @@ pub enum Generation {
     Full,
     /// What is reachable from roots and from what was written of old blocks; it becomes old too.
     Young,
-    /// All that is reachable, in increments; ages are not kept.
+    /// All that is reachable, in increments; with generations it leaves ages, as a full one.
     Incremental,
 }
 

@@ -51,8 +51,9 @@ pub struct Heap {
     /// Live bytes the last collection found, and bytes allocated less those freed since.
     pub(crate) live_after_gc: AtomicUsize,
     pub(crate) allocated_since_gc: AtomicIsize,
-    /// Where there are several caches: small blocks are counted in steps of so many bytes, for each cache by itself.
-    pub(crate) count_step: AtomicUsize,
+    /// Where there are several caches, they count small blocks ahead: so many bytes divided by the caches, each by itself.
+    pub(crate) counted_ahead: AtomicUsize,
+    pub(crate) cache_count: AtomicUsize,
     /// A collection is due when `allocated_since_gc` reaches this, bytes.
     pub(crate) budget: AtomicIsize,
     /// Bytes allocated since the start; a collection is also due when it reaches `due_at_allocated`, which
@@ -100,7 +101,8 @@ impl Heap {
             purge_due: AtomicBool::new(false),
             live_after_gc: AtomicUsize::new(0),
             allocated_since_gc: AtomicIsize::new(0),
-            count_step: AtomicUsize::new(0),
+            counted_ahead: AtomicUsize::new(0),
+            cache_count: AtomicUsize::new(0),
             budget: AtomicIsize::new(isize::MAX),
             allocated_total: AtomicU64::new(0),
             due_at_allocated: AtomicU64::new(u64::MAX),
@@ -192,7 +194,9 @@ impl Heap {
     /// one processor's cache to the other's.
     fn count_reserved(&self, cache: &mut Cache, bytes: usize) {
         if cache.counted < bytes {
-            let step = bytes.max(self.count_step.load(Ordering::Relaxed));
+            let caches = self.cache_count.load(Ordering::Relaxed);
+            let ahead = if caches > 1 { self.counted_ahead.load(Ordering::Relaxed) / caches } else { 0 };
+            let step = bytes.max(ahead);
             self.count_allocated(step);
             cache.counted += step;
         }
@@ -200,8 +204,8 @@ impl Heap {
     }
 
     /// Takes back what a cache has counted ahead. Its thread is stopped, or calls this under the lock of all caches.
-    pub(crate) fn uncount_ahead(&self, cache: &mut Cache) {
-        let ahead = core::mem::take(&mut cache.counted);
+    pub(crate) fn uncount_ahead(&self, counted: &mut usize) {
+        let ahead = core::mem::take(counted);
         self.allocated_since_gc.fetch_sub(ahead as isize, Ordering::Relaxed);
         self.allocated_total.fetch_sub(ahead as u64, Ordering::Relaxed);
     }

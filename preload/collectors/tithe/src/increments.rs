@@ -1,4 +1,4 @@
-//! `TITHE_PAUSE`: when a collection is incremental, and how much is done in each increment.
+//! For `TITHE_PAUSE`, and for long full collections where there are generations: when a collection is incremental, and how much is done in each increment.
 //!
 //! An incremental collection marks while the program runs on (mostly-parallel marking; Boehm, Demers and Shenker 1991), in
 //! increments during which all threads are stopped. Writes to the heap are recorded from its first increment on. A pass
@@ -58,9 +58,11 @@ pub struct Increments {
     pub overflowed: bool,
     /// Passes that were begun.
     passes: u32,
-    /// Increments so far, how long they took, how much of it threads took to stop, and the longest, ns.
+    /// Increments so far, how long they took, how much of it the process had a processor, how much threads took to stop,
+    /// and the longest, ns.
     pub count: u32,
     pub total_ns: u64,
+    pub own_ns: u64,
     pub stop_ns: u64,
     pub longest_ns: u64,
     /// Units of the heap when it began.
@@ -95,6 +97,7 @@ impl Increments {
             passes: 0,
             count: 0,
             total_ns: 0,
+            own_ns: 0,
             stop_ns: 0,
             longest_ns: 0,
             units: 0,

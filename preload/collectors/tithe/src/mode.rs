@@ -34,7 +34,7 @@ impl Mode {
 pub const COLLECT_HEADROOM: usize = 48;
 /// Mode `collect`: bytes that may be allocated on top of that.
 pub const COLLECT_MIN_HEADROOM: usize = 256 << 10;
-/// Mode `collect`: most bytes on top that the cost of a collection may demand. A small program may take so much more memory;
+/// Mode `collect`: most bytes on top that the cost of a collection may demand, for each processor. A small program may take so much more memory;
 /// a heap beyond the processor's second cache is a little slower, but each collection less saves more than that costs.
 pub const COLLECT_COST_HEADROOM: usize = 2 << 20;
 

@@ -26,6 +26,8 @@ pub const CHEAP: u64 = 8;
 const FIXED_SHARE: u128 = 6;
 /// Mode `collect`: a heap grows where its live bytes have grown by more than this part of them, and of what was allocated.
 const GROWING: usize = 8;
+/// Mode `collect`: the bound on what the cost of a collection demands grows with so many processors at most.
+const PROCESSORS_MAX: usize = 8;
 /// Mode `hybrid`: how often the headroom may double while collections find next to nothing (2: four times as much).
 pub const HYBRID_DOUBLINGS: u32 = 2;
 
@@ -279,7 +281,7 @@ impl Policy {
         let most = if grown > self.live.max(cycle.allocated) / GROWING {
             0
         } else {
-            self.cost_headroom.saturating_mul(cycle.processors)
+            self.cost_headroom.saturating_mul(cycle.processors.min(PROCESSORS_MAX))
         };
         self.live = cycle.live;
         let on_top = self.min_headroom.max(self.demanded(cycle).saturating_sub(share).min(most));

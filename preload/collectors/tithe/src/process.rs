@@ -8,6 +8,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_marking::cores;
 use heaptoll_roots::World;
 use heaptoll_runtime::{
     EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, single_threaded,
@@ -355,7 +356,7 @@ impl Manager for Process {
             Message::new().text("tithe: no key for the ends of threads is left (PTHREAD_KEYS_MAX)").abort();
         }
         let signal = stopping_signal(settings.signal, self.is_linked);
-        WORLD.start(Some(signal), settings.patience_ms);
+        WORLD.start(Some(signal), settings.patience_ms, cores());
         let cache = CACHE::get();
         if cache != ptr::from_ref(&EMPTY) as usize {
             // The main thread's cache: that thread may end before the process.

@@ -7,9 +7,6 @@ use heaptoll_assertions::assert_internal;
 use crate::cache::Cache;
 use crate::heap::Heap;
 
-/// Bytes that all caches together count ahead: less than a budget.
-const COUNTED_AHEAD: usize = 64 << 10;
-
 impl Heap {
     /// Opens a cache for the thread with the kernel's number `thread`. `None` when there is no memory.
     pub fn open_cache(&self, thread: i32) -> Option<*mut Cache> {
@@ -17,9 +14,7 @@ impl Heap {
         let before = caches.mapped_bytes();
         let cache = caches.take()?;
         let grown = caches.mapped_bytes() - before;
-        if caches.count() > 1 && self.batch_bytes.load(Ordering::Relaxed) == usize::MAX {
-            self.count_step.store(COUNTED_AHEAD / caches.count(), Ordering::Relaxed);
-        }
+        self.cache_count.store(caches.count(), Ordering::Relaxed);
         self.auxiliary_bytes.fetch_add(grown, Ordering::Relaxed);
         drop(caches);
         assert_internal!(thread > 0, "a cache is opened for a thread");
@@ -46,7 +41,7 @@ impl Heap {
         let mut caches = self.caches.lock();
         // SAFETY: no thread uses the cache any more (this function's contract), which `open_cache` took.
         unsafe {
-            self.uncount_ahead(&mut *cache);
+            self.uncount_ahead(&mut (*cache).counted);
             caches.put_back(cache);
         }
     }

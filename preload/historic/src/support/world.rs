@@ -9,10 +9,12 @@ use crate::support::{Mutators, Visitor};
 
 /// How long a stop waits for the program's threads, ms.
 const PATIENCE_MS: u32 = 2000;
+/// Processors that the process is taken to have: a stop waits for replies awake at first.
+const PROCESSORS: usize = 2;
 
 impl Mutators for World {
     fn start(&'static self) {
-        World::start(self, None, PATIENCE_MS);
+        World::start(self, None, PATIENCE_MS, PROCESSORS);
     }
 
     fn with_world_stopped(

@@ -3,6 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use heaptoll_layer_core::sweep::cores;
 use heaptoll_layer_core::sweep::settings::{ALLOWED, Settings};
 use heaptoll_next::{family, settings};
 use heaptoll_runtime::{ThreadEnd, at_fork, prepare_barriers};
@@ -49,7 +50,7 @@ pub fn start() -> bool {
     LIMIT_PAGES.store(settings.heap.map_or(usize::MAX, |bytes| bytes / 4096), Ordering::Relaxed);
     prepare_barriers();
     let signal = family::symbol(c"tithe_malloc").map(|_| OTHER_SIGNAL);
-    WORLD.start(signal, PATIENCE_MS);
+    WORLD.start(signal, PATIENCE_MS, cores());
     let mut collection = COLLECTION.lock();
     collection.managed.break_start = break_start;
     collection.managed.glibc = glibc;

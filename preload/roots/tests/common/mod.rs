@@ -20,7 +20,7 @@ static STARTED: Once = Once::new();
 /// Starts the world at its first call, and keeps other tests of the file out.
 pub fn alone(signal: Option<i32>, patience_ms: u32) -> MutexGuard<'static, ()> {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    STARTED.call_once(|| WORLD.start(signal, patience_ms));
+    STARTED.call_once(|| WORLD.start(signal, patience_ms, 2));
     guard
 }
 

@@ -17,9 +17,10 @@ use crate::progress::{Found, Progress, Times};
 
 /// Of a time, ns, what the process had a processor for: what others do meanwhile must not change how often it collects. Of
 /// several threads only this one's processor time is known, so their time counts as it is.
-pub(super) fn own_time(elapsed_ns: u64, from_cpu_ns: u64, to_cpu_ns: u64) -> u64 {
+pub(super) fn own_time(elapsed_ns: u64, from_cpu_ns: u64, to_cpu_ns: u64, is_alone: bool) -> u64 {
     match to_cpu_ns.checked_sub(from_cpu_ns) {
-        Some(cpu_ns) if single_threaded() => elapsed_ns.min(cpu_ns),
+        // A clock that cannot be read is 0.
+        Some(cpu_ns) if is_alone && to_cpu_ns > 0 => elapsed_ns.min(cpu_ns),
         _ => elapsed_ns,
     }
 }
@@ -34,22 +35,9 @@ impl Heap {
         found: &Found,
         reclaimed: usize,
     ) -> usize {
-        let Times { started, stopped, marked, .. } = progress.times;
         let live = found.live;
-        let is_incremental = found.generation == Generation::Incremental;
-        let Increments { total_ns, stop_ns, .. } = collector.increments;
-        let (earlier_ns, earlier_stop_ns) = if is_incremental { (total_ns, stop_ns) } else { (0, 0) };
-        let budget = collector.policy.next(&Cycle {
-            live,
-            allocated: usize::try_from(progress.allocated).unwrap_or(0),
-            roots: found.roots,
-            mark_ns: own_time(marked - started, collector.began_cpu_ns, thread_cpu_ns()) + earlier_ns,
-            stop_ns: stopped - started + earlier_stop_ns,
-            mutator_ns: progress.mutator_ns.saturating_sub(earlier_ns),
-            reclaimed,
-            processors: progress.threads.min(collector.cores),
-            mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },
-        });
+        let cycle = self.cycle(collector, progress, found, reclaimed);
+        let budget = collector.policy.next(&cycle);
         self.allocated_since_gc.store(0, Ordering::Relaxed);
         self.large_since_gc.store(0, Ordering::Relaxed);
         collector.last_budget = budget;
@@ -67,6 +55,26 @@ impl Heap {
             self.report_size(&guards.units);
         }
         budget
+    }
+
+    /// The outcome of a collection, as the policy needs it.
+    fn cycle(&self, collector: &Collector, progress: &Progress, found: &Found, reclaimed: usize) -> Cycle {
+        let Times { started, stopped, marked, .. } = progress.times;
+        let is_incremental = found.generation == Generation::Incremental;
+        let Increments { own_ns, stop_ns, .. } = collector.increments;
+        let (earlier_ns, earlier_stop_ns) = if is_incremental { (own_ns, stop_ns) } else { (0, 0) };
+        let mark_ns = own_time(marked - started, collector.began_cpu_ns, thread_cpu_ns(), single_threaded());
+        Cycle {
+            live: found.live,
+            allocated: usize::try_from(progress.allocated).unwrap_or(0),
+            roots: found.roots,
+            mark_ns: mark_ns + earlier_ns,
+            stop_ns: stopped - started + earlier_stop_ns,
+            mutator_ns: progress.mutator_ns.saturating_sub(earlier_ns),
+            reclaimed,
+            processors: progress.threads.min(collector.cores),
+            mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },
+        }
     }
 
     /// Counts a collection, whose world is resumed.
@@ -94,6 +102,15 @@ impl Heap {
             pause_ns,
         });
         collector.ended_ns = resumed;
+    }
+
+    /// Counts the processor time of what has begun, and has it begin anew where a collection has ended since `ended_ns`.
+    pub(super) fn count_cpu(&self, collector: &mut Collector, ended_ns: u64) {
+        let cpu_ns = thread_cpu_ns();
+        self.reporter.collector_cpu(cpu_ns.saturating_sub(collector.began_cpu_ns));
+        if collector.ended_ns != ended_ns {
+            collector.ended_cpu_ns = cpu_ns;
+        }
     }
 
     /// Counts a pause of a collection that goes on.
@@ -142,3 +159,6 @@ impl Heap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Incremental collections, for `TITHE_PAUSE`: marking in increments between which the program runs on. When there is one
+//! Incremental collections, for `TITHE_PAUSE` and for long full collections where there are generations: marking in increments between which the program runs on. When there is one
 //! and how long its increments are is decided by [`crate::increments`]; [`passes`](super::passes) has what they do.
 //!
 //! Between two increments a mark states that a word which was read points to the place, or did. Where a block is taken
@@ -10,15 +10,15 @@
 use core::sync::atomic::Ordering;
 
 use heaptoll_roots::StoppedWorld;
-use heaptoll_runtime::{AbandonCause, Phase, now_ns};
+use heaptoll_runtime::{AbandonCause, Phase, now_ns, single_threaded, thread_cpu_ns};
 
+use super::accounts::own_time;
 use super::passes::Interrupted;
 use super::whole::Stop;
 use crate::collector::Collector;
 use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
 use crate::increments::{Increments, Stage};
-
 use crate::log::Reason;
 use crate::progress::{Found, NotCollected, Progress};
 use crate::reservation::AHEAD;
@@ -78,13 +78,11 @@ impl Heap {
             Ok(None) => {
                 let bytes = collector.increments.done() - before;
                 self.pause(collector, stopped, &progress, bytes);
-
                 Ok(())
             }
             Err(interrupted) => {
                 self.forget_increments(collector);
                 self.pause(collector, stopped, &progress, 0);
-
                 drop(guards);
                 match interrupted {
                     Interrupted::Untracked(cause) => {
@@ -115,6 +113,8 @@ impl Heap {
         let marking_ns = progress.times.marked - progress.times.stopped;
         let allocated = self.allocated_since_gc.load(Ordering::Relaxed);
         let since = usize::try_from(allocated).unwrap_or(0);
+        collector.increments.own_ns +=
+            own_time(pause_ns, collector.began_cpu_ns, thread_cpu_ns(), single_threaded());
         let step = collector.increments.end_increment(bytes, marking_ns, pause_ns, since);
         self.count_pause(collector, pause_ns);
         self.set_budget(collector, step, allocated);

@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use heaptoll_marking::KEPT;
 use heaptoll_roots::StoppedWorld;
-use heaptoll_runtime::{Phase, Reason as EventReason, now_ns};
+use heaptoll_runtime::{Phase, Reason as EventReason, now_ns, single_threaded};
 use heaptoll_stats_page::UnreadPlaces;
 
 use super::accounts::own_time;
@@ -100,8 +100,10 @@ impl Heap {
                 return Err(NotCollected::Abandoned);
             }
         };
-        // SAFETY: caches are never unmapped; a thread changes the count under a lock that is held here.
-        guards.caches.each(|cache| self.uncount_ahead(unsafe { &mut *cache }));
+        // SAFETY: caches are never unmapped; threads change this field under locks of spans alone, which are all held here.
+        guards.caches.each(|cache| self.uncount_ahead(unsafe { &mut (*cache).counted }));
+        progress.allocated = self.allocated_since_gc.load(Ordering::Relaxed);
+        progress.before = self.live_bytes();
         progress.times.stopped = now_ns();
         progress.threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
         Ok(Stop { progress, guards, stopped })
@@ -119,6 +121,7 @@ impl Heap {
                 started.saturating_sub(collector.ended_ns),
                 collector.ended_cpu_ns,
                 collector.began_cpu_ns,
+                single_threaded(),
             ),
             allocated: self.allocated_since_gc.load(Ordering::Relaxed),
             before: self.live_bytes(),

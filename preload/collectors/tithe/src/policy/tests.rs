@@ -227,8 +227,10 @@ fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
     assert_eq!(policy.next(&large), 60 * MIB + LEAST, "the share suffices");
     let live = Cycle { live: 100 * MIB, ..empty(200 * MIB) };
     assert_eq!(policy.next(&live), 61 * MIB, "the bound is on top of the share");
-    let with_threads = Cycle { processors: 2, ..live };
-    assert_eq!(policy.next(&with_threads), 62 * MIB, "each processor has a cache of its own");
+    for (processors, budget) in [(2, 62 * MIB), (8, 68 * MIB), (64, 68 * MIB)] {
+        let with_threads = Cycle { processors, ..live };
+        assert_eq!(policy.next(&with_threads), budget, "the bound is for each processor, up to eight");
+    }
 }
 
 #[test]

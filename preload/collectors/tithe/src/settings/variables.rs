@@ -94,7 +94,7 @@ pub static VARIABLES: [Variable; 19] = [
     variable!(
         "TITHE_GENERATIONS",
         "on or off",
-        "`collect`: `on`, but `off` with TITHE_EVERY or a policy other than `proportional`; `hybrid`: `off`",
+        "`collect`: `on`, but `off` with TITHE_PAUSE, TITHE_EVERY or a policy other than `proportional`; `hybrid`: `off`",
         "`on`: most collections are young; see below. Without Linux 6.7, and with TITHE_RECLAIM above 1 or \
          TITHE_HEAP, all are full."
     ),

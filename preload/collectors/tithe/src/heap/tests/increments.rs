@@ -332,6 +332,19 @@ fn the_child_of_a_fork_goes_on_with_a_collection_that_has_begun_to_record_writes
     fixture.audit();
 }
 
+/// The clock of the child's thread begins at 0, so that the processor time of the parent's says nothing of it.
+#[test]
+fn the_child_of_a_fork_counts_elapsed_time_until_it_has_collected() {
+    let fixture = HeapFixture::new(Mode::Collect, 1);
+    fixture.collect();
+    fixture.heap.before_fork();
+    // SAFETY: the fixture's cache; the test is the heap's only thread.
+    unsafe { fixture.heap.after_fork_in_child(fixture.caches[0]) };
+    assert_eq!(fixture.heap.collector.lock().ended_cpu_ns, u64::MAX);
+    fixture.collect();
+    assert_ne!(fixture.heap.collector.lock().ended_cpu_ns, u64::MAX);
+}
+
 /// One increment for each large block would let the heap grow by as many blocks as there are increments.
 #[test]
 fn large_blocks_do_not_outrun_the_increments() {
@@ -373,6 +386,8 @@ fn full_collections_in_increments_leave_ages() {
     fixture.collect();
     fixture.heap.collector.lock().generations.begin();
     assert!(fixture.collect_to_the_end() > 4 || !fixture.has_increments());
+    let is_aged = fixture.heap.collector.lock().generations.is_aged();
+    assert!(is_aged || !fixture.has_increments(), "it leaves ages");
     let young = fixture.allocate_clear(48, false);
     set_word(kept[3999] + 8, young);
     fixture.collect_increment();
@@ -380,6 +395,17 @@ fn full_collections_in_increments_leave_ages() {
     fixture.heap.sweep_all();
     assert!(fixture.is_taken(young) && kept.iter().all(|&block| fixture.is_taken(block)));
     fixture.audit();
+}
+
+#[test]
+fn with_generations_long_full_collections_are_incremental_unless_sweeping_is_eager() {
+    for (eager, pause_ns) in [(false, Some(100_000_000)), (true, None)] {
+        let generations =
+            Settings { mode: Mode::Collect, generations: true, pause_ns: None, eager, ..Settings::new() };
+        let fixture = HeapFixture::with(&generations, 1);
+        let wanted = pause_ns.filter(|_| fixture.has_increments());
+        assert_eq!(fixture.heap.collector.lock().increments.pause_ns, wanted);
+    }
 }
 
 /// Words may point to any place of the heap, long before a block is there, and blocks keep what was in them before.
