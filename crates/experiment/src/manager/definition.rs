@@ -103,8 +103,8 @@ fn parts(stack: &str) -> (Vec<Layer>, &str) {
     });
     match rest.split_once('/') {
         // What is no path of an object.
-        Some((first, behind)) if !matches!(first, "" | "." | "..") => {
-            let (more, base) = parts(behind);
+        Some((first, inner)) if !matches!(first, "" | "." | "..") => {
+            let (more, base) = parts(inner);
             found.extend(more);
             (found, base)
         }
