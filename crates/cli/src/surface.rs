@@ -6,9 +6,10 @@ use std::path::Path;
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use heaptoll_command::full::left_out;
 use heaptoll_report::format::shell_command;
 
+#[cfg(not(feature = "full"))]
+use crate::command::LEFT_OUT;
 use crate::hints::{is_found, texts};
 use crate::laboratory::FORMER;
 use crate::registry::{Registry, Section};
@@ -90,8 +91,11 @@ pub fn left_out_dashes(
             true => {
                 Some(format!("to measure a program: heaptoll run -- {}", shell_command(&texts(&words[1..]))))
             }
-            false if cfg!(feature = "full") => nearest(registry, cli, word),
-            false => Some(left_out(&format!("`heaptoll {word}`")).to_string()),
+            #[cfg(not(feature = "full"))]
+            false if LEFT_OUT.contains(&word.as_str()) => {
+                Some(heaptoll_command::full::left_out(&format!("`heaptoll {word}`")).to_string())
+            }
+            false => nearest(registry, cli, word),
         };
     }
     if error.kind() != ErrorKind::UnknownArgument {
@@ -138,8 +142,13 @@ pub fn help(registry: &Registry, command: &Command) -> String {
         format!("{title}:\n{}", lines.collect::<String>())
     };
     let groups: Vec<String> = registry.listed.iter().map(group).collect();
+    let has = |line: &&str| {
+        let name = line.split("heaptoll ").nth(1).and_then(|words| words.split(' ').next());
+        name.is_some_and(|name| command.find_subcommand(name).is_some())
+    };
+    let questions: String = QUESTIONS.split_inclusive('\n').filter(has).collect();
     format!(
-        "What does memory management cost this program, and what would another manager cost?\n\n{QUESTIONS}\n{}\n\
+        "What does memory management cost this program, and what would another manager cost?\n\n{questions}\n{}\n\
          `heaptoll COMMAND -h` shows the options that most people need, `--help` all of them.\n",
         groups.join("\n")
     )
@@ -164,8 +173,24 @@ mod tests {
     #[test]
     fn the_help_is_one_screen() {
         let help = help(&REGISTRY, &definitions(&REGISTRY));
+        assert!(help.contains(QUESTIONS), "{help}");
         assert!(help.lines().count() <= 40, "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    }
+
+    /// Before, every word that the build of the demo did not know was a command that it lacks.
+    #[test]
+    fn the_words_that_the_build_of_the_demo_refuses_are_those_of_the_commands_that_it_lacks() {
+        let has = ["run", "choose", "report", "managers", "programs", "lab"];
+        let lists = |entry: &&crate::entry::Entry| !REGISTRY.hidden.iter().any(|one| one.name == entry.name);
+        let words =
+            REGISTRY.all().filter(lists).flat_map(|entry| [entry.name.split(' ').next(), entry.former]);
+        let mut lacking: Vec<&str> = words.flatten().filter(|word| !has.contains(word)).collect();
+        lacking.sort_unstable();
+        lacking.dedup();
+        let mut refused = crate::command::LEFT_OUT;
+        refused.sort_unstable();
+        assert_eq!(refused[..], lacking[..]);
     }
 
     /// Before, `trace import`, `trace export` and `oracle` had no `-f`.

@@ -106,10 +106,10 @@ fn recording(trace: &Path, until_ns: u64) -> Result<(Recording, Option<String>),
     Ok((recording, ends))
 }
 
-/// A file that cannot be compared.
+/// A file that cannot be compared or shown.
 #[derive(Debug, thiserror::Error)]
-#[error("{} cannot be compared: {why}", path.display())]
-struct CannotCompare {
+#[error("cannot use {}: {why}", path.display())]
+struct CannotUse {
     path: PathBuf,
     why: String,
 }
@@ -155,7 +155,7 @@ impl<'a> JsonFile<'a> {
 }
 
 fn refused(path: &Path, why: &impl ToString) -> Failure {
-    Failure::Refused(Box::new(CannotCompare { path: path.to_owned(), why: why.to_string() }))
+    Failure::Refused(Box::new(CannotUse { path: path.to_owned(), why: why.to_string() }))
 }
 
 /// The program's file name without its folder and arguments.

@@ -1,6 +1,6 @@
 //! The facts of one result: what `heaptoll report RESULT.json` shows.
 
-use heaptoll_facts::{Basis, Fact, Facts, Known};
+use heaptoll_facts::{Basis, Fact, Facts, Known, Value};
 use heaptoll_report::document::{Document, Section, Table};
 use heaptoll_report::format::{NONE, plural, shell_command};
 use heaptoll_units::significant;
@@ -18,14 +18,13 @@ pub fn document(facts: &Facts, command: &Comparable, file: &str) -> Document {
     if listed.len() < all.len() {
         text.push(format!("The first {LISTED} follow; --csv has all."));
     }
-    let known = |fact: &Fact| Known::of(&fact.value, all.len());
     let table = Table::of(listed)
         .text("program", |fact| fact.program.clone())
         .text("manager", |fact| fact.manager.clone())
         .text("figure", |fact| fact.metric.clone())
         .text("place", |fact| fact.at.map_or_else(String::new, |at| command.place(&fact.metric, at)))
-        .figure("value", |fact| known(fact).map_or(NONE.into(), |known| significant(known.value)))
-        .figure("95 % interval", |fact| known(fact).map_or(NONE.into(), interval))
+        .figure("value", |fact| value(fact))
+        .figure("95 % interval", |fact| interval(fact))
         .notes(command.notes(listed))
         .if_any();
     Document {
@@ -39,20 +38,49 @@ pub fn document(facts: &Facts, command: &Comparable, file: &str) -> Document {
     }
 }
 
-fn interval(known: Known) -> String {
-    match known.basis {
-        Basis::Exact => "exact".into(),
-        Basis::None => NONE.into(),
-        _ => format!("{} to {}", significant(known.low), significant(known.high)),
+/// What is known of a figure by itself, as `heaptoll diff` has it.
+fn known(fact: &Fact) -> Option<Known> {
+    Known::of(&fact.value, 1)
+}
+
+fn value(fact: &Fact) -> String {
+    let bound = if matches!(fact.value, Value::AtLeast(_)) { "at least " } else { "" };
+    known(fact).map_or(NONE.into(), |known| format!("{bound}{}", significant(known.value)))
+}
+
+fn interval(fact: &Fact) -> String {
+    match known(fact) {
+        // A bound has no other end.
+        _ if matches!(fact.value, Value::AtLeast(_)) => NONE.into(),
+        None | Some(Known { basis: Basis::None, .. }) => NONE.into(),
+        Some(Known { basis: Basis::Exact, .. }) => "exact".into(),
+        Some(Known { low, high, .. }) => format!("{} to {}", significant(low), significant(high)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_facts::Value;
-
     use super::*;
     use crate::comparative::ALL;
+
+    /// Before, a bound was a value with an interval up to a million times it.
+    #[test]
+    fn a_bound_is_shown_as_one_without_an_interval() {
+        let fact = |value| Fact {
+            program: "cfrac".into(),
+            manager: "lea".into(),
+            metric: "heap_cpu_ratio".into(),
+            at: None,
+            value,
+        };
+        let bound = fact(Value::AtLeast(60.0));
+        assert_eq!(
+            (value(&bound), interval(&bound)),
+            (format!("at least {}", significant(60.0)), NONE.into())
+        );
+        let samples = fact(Value::Samples(vec![None]));
+        assert_eq!((value(&samples), interval(&samples)), (NONE.into(), NONE.into()));
+    }
 
     #[test]
     fn each_figure_has_its_place_its_interval_and_the_sentence_of_its_metric() {

@@ -1,6 +1,6 @@
 //! Geometric means of a stack's ratios over programs, with intervals over repetitions.
 
-use heaptoll_statistics::{Interval, over_programs, paired};
+use heaptoll_statistics::{Interval, over_programs};
 
 use crate::experiment::Experiment;
 
@@ -23,12 +23,8 @@ pub(crate) fn means<'a>(
     repetitions: u32,
     is_in: impl Fn(&str) -> bool,
 ) -> Vec<Mean<'a>> {
-    let mut names: Vec<&str> = Vec::new();
-    for stack in experiment.stacks.iter().map(|stack| stack.name.as_str()) {
-        if is_in(stack) && !names.contains(&stack) {
-            names.push(stack);
-        }
-    }
+    let mut names = experiment.stack_names();
+    names.retain(|stack| is_in(stack));
     let mut counts = Vec::new();
     let mut family = Vec::new();
     for name in &names {
@@ -43,7 +39,7 @@ pub(crate) fn means<'a>(
             family.push(mean);
         }
     }
-    let intervals = paired(&family, experiment.alpha(), experiment.settings.seed);
+    let intervals = experiment.paired(&family);
     let mean = |(at, stack): (usize, &&'a str)| Mean {
         stack,
         programs: counts[2 * at],

@@ -187,10 +187,9 @@ fn keep(
 
 /// The advice for programs without a single good run under the baseline, when the plan was too short to give up.
 pub fn advice_where_the_baseline_failed(experiment: &Experiment) -> Option<String> {
-    let of_baseline = |row: &&Observation| row.stack == experiment.baseline && row.phase.is_measured();
     experiment.programs.iter().filter(|program| program.serve.is_none()).find_map(|program| {
-        let mut rows =
-            experiment.observations.iter().filter(of_baseline).filter(|row| row.program == program.name);
+        let of_baseline = experiment.rows(&program.name, &experiment.baseline);
+        let mut rows = of_baseline.filter(|row| row.phase.is_measured());
         let last = rows.clone().next_back()?;
         rows.all(|row| !row.outcome.is_ok()).then(|| advice(&last.outcome, never_ready(last)))?
     })

@@ -3,6 +3,7 @@
 //! and place, which places are compared with which, and by what figures.
 
 use heaptoll_statistics::{Interval, over_programs};
+use heaptoll_units::each_once;
 
 use crate::experiment::Experiment;
 use crate::side::{Side, Sides};
@@ -116,13 +117,8 @@ pub fn sweep<A: Axis>(axis: &A, experiment: &Experiment) -> Sweep<A> {
 
 /// The subjects in the order requested.
 fn subjects<A: Axis>(axis: &A, experiment: &Experiment) -> Vec<String> {
-    let mut subjects: Vec<String> = Vec::new();
-    for (subject, place) in experiment.stacks.iter().filter_map(|stack| axis.part(&stack.name)) {
-        if axis.is_varied(place) && !subjects.contains(&subject) {
-            subjects.push(subject);
-        }
-    }
-    subjects
+    let parts = experiment.stacks.iter().filter_map(|stack| axis.part(&stack.name));
+    each_once(parts.filter(|(_, place)| axis.is_varied(*place)).map(|(subject, _)| subject))
 }
 
 impl<A: Axis> OfProgram<A> {

@@ -138,6 +138,7 @@ impl Workload {
         }
         let mut catalog = catalog(context.places, self.catalog.as_deref())?;
         let folders = catalog_places(context.places);
+        let named = self.each_named(&mut catalog, &folders)?;
         let many: Option<Vec<&Program>> = match (&self.set, self.all) {
             (Some(set), _) => Some(of_set(&catalog, set)?),
             (None, true) => Some(catalog.programs().filter(|program| !program.is_by_name()).collect()),
@@ -147,17 +148,24 @@ impl Workload {
             Some(many) => self.installed(&many, &folders, context.messages)?,
             None => Vec::new(),
         };
-        for name in &self.program {
-            let program: &Program = catalog.meant(name)?;
-            if prepared.iter().any(|one| one.name == program.name()) {
-                continue;
-            }
-            match program.missing(&folders) {
-                Some(what) => return Err(Failure::Usage(format!("{name}: {what}"))),
-                None => prepared.push(info(program.prepare(self.size, &folders)?)),
+        for name in &named {
+            if prepared.iter().all(|one| one.name != *name) {
+                prepared.push(info(catalog.find(name)?.prepare(self.size, &folders)?));
             }
         }
         Ok(prepared)
+    }
+
+    /// The names of the entries that were named, which are all here: before any is prepared, which takes time.
+    fn each_named(&self, catalog: &mut Catalog, folders: &CatalogPlaces) -> Result<Vec<String>, Failure> {
+        let named = |word: &String| {
+            let program = catalog.meant(word)?;
+            match program.missing(folders) {
+                Some(what) => Err(Failure::Usage(format!("{word}: {what}"))),
+                None => Ok(program.name().to_owned()),
+            }
+        };
+        self.program.iter().map(named).collect()
     }
 
     /// Those that are here, prepared; of the others a warning.

@@ -6,14 +6,15 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 /// Bytes of a segment.
-const SEGMENT_BYTES: usize = 16 << 20;
+pub const SEGMENT_BYTES: usize = 16 << 20;
 /// Segments kept in memory: 64 MiB.
 const IN_MEMORY: usize = 4;
 
 /// What is kept of an object.
 ///
 /// # Safety
-/// Every bit pattern is a value, and `SEGMENT_BYTES` is a multiple of the size.
+/// Every bit pattern is a value, and [`SEGMENT_BYTES`] is a multiple of the size. Its alignment is at most a page's, and its
+/// size is not 0.
 pub unsafe trait Entry: Copy {
     /// Of an object of which nothing is known.
     const UNKNOWN: Self;

@@ -13,8 +13,10 @@ use heaptoll_catalog::FileDigest;
 use heaptoll_peers::RecipeError;
 use heaptoll_scratch::Scratch;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use thiserror::Error;
+
+use crate::install::put_in_place;
+use crate::recipe::read;
 
 /// The recipe's file.
 const RECIPE: &str = "jar.toml";
@@ -208,21 +210,6 @@ impl GivenJar {
         }
         Ok(())
     }
-}
-
-/// What a recipe's file states.
-pub(crate) fn read<T: DeserializeOwned>(file: &Path) -> Result<T, RecipeError> {
-    let text = fs::read_to_string(file).map_err(|error| error.to_string());
-    let table = text.and_then(|text| toml::from_str(&text).map_err(|error| error.to_string()));
-    table.map_err(|problem| RecipeError::Recipe { file: file.to_owned(), problem })
-}
-
-/// Puts a folder that was made in the place of what was there before, which `scratch` gets.
-pub(crate) fn put_in_place(made: &Path, home: &Path, scratch: &Path) -> io::Result<()> {
-    if home.exists() {
-        fs::rename(home, scratch.join("before"))?;
-    }
-    fs::rename(made, home)
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {

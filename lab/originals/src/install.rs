@@ -1,6 +1,7 @@
 //! Adds the programs of a recipe: each in a folder of its own, which appears whole or not at all.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +13,6 @@ use crate::build::Build;
 use crate::change;
 use crate::counted_run::Counts;
 use crate::fetch::{Wanted, fetch};
-use crate::given_jar::put_in_place;
 use crate::proof::prove;
 use crate::recipe::{Program, last};
 use crate::{OriginalsError, Recipe, Refusal};
@@ -178,4 +178,12 @@ fn write(path: &Path, content: &[u8], time: Duration) -> Result<(), Refusal> {
         File::options().write(true).open(path)?.set_modified(SystemTime::UNIX_EPOCH + time)
     };
     all().map_err(Refusal::system(format!("write {}", path.display())))
+}
+
+/// Puts a folder that was made in the place of what was there before, which `scratch` gets.
+pub(crate) fn put_in_place(made: &Path, home: &Path, scratch: &Path) -> io::Result<()> {
+    if home.exists() {
+        fs::rename(home, scratch.join("before"))?;
+    }
+    fs::rename(made, home)
 }

@@ -15,7 +15,8 @@ use heaptoll_scratch::Scratch;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::given_jar::{put_in_place, read};
+use crate::install::put_in_place;
+use crate::recipe::read;
 
 /// The recipe's file.
 const RECIPE: &str = "jars.toml";

@@ -13,6 +13,7 @@ use heaptoll_peers::compiler::{Dialect, is_cxx};
 use heaptoll_peers::manifest::Manifest;
 use heaptoll_peers::path::inside;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 /// A recipe that has been read and checked.
 #[derive(Debug, Clone)]
@@ -254,4 +255,11 @@ impl Program {
 /// The last part of a folder's path: what it is called below the program's.
 pub(crate) fn last(folder: &str) -> &str {
     folder.rsplit('/').next().unwrap_or(folder)
+}
+
+/// What a recipe's file states.
+pub(crate) fn read<T: DeserializeOwned>(file: &Path) -> Result<T, RecipeError> {
+    let text = fs::read_to_string(file).map_err(|error| error.to_string());
+    let table = text.and_then(|text| toml::from_str(&text).map_err(|error| error.to_string()));
+    table.map_err(|problem| RecipeError::Recipe { file: file.to_owned(), problem })
 }

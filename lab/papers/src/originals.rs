@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::definition::{Exhibit, Quantity, Side, Step, Study};
 use crate::results::Ran;
 use heaptoll_facts::Facts;
+use heaptoll_units::each_once;
 
 /// The originals of a step that ran, by the kin's name.
 pub type Originals = BTreeMap<String, String>;
@@ -53,14 +54,8 @@ fn rename(name: &mut String, renamed: &Renamed) {
 
 /// Renames programs, each of which is named once then.
 fn rename_all(names: &mut Vec<String>, renamed: &Renamed) {
-    let mut once = Vec::new();
-    for mut name in names.drain(..) {
-        rename(&mut name, renamed);
-        if !once.contains(&name) {
-            once.push(name);
-        }
-    }
-    *names = once;
+    names.iter_mut().for_each(|name| rename(name, renamed));
+    *names = each_once(names.drain(..));
 }
 
 /// The same of rows, which may be `gawk under lea`.

@@ -25,7 +25,8 @@ use crate::{exit, laboratory, terminal};
 /// A stack is written LAYER/MANAGER, with options after either: quarantine=2M/mimalloc, sweep,every=64K/jemalloc,
 /// tithe-collect,heap=32M. docs/questions/stacks.md explains more.
 ///
-/// `heaptoll managers add hoard` builds an allocator that heaptoll does not ship.
+/// `heaptoll managers add hoard` builds an allocator that heaptoll does not ship. The laboratory does this: `make lab`,
+/// or the archive heaptoll-lab of the release.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
@@ -52,6 +53,8 @@ pub enum Action {
 /// forked child. It needs git, a C and a C++ compiler (CC and CXX, else cc and c++) and some seconds. It writes
 /// NAME.so, NAME.toml and NAME.LICENSE to $XDG_DATA_HOME/heaptoll/managers, nothing else. Remove these three to
 /// remove a manager.
+///
+/// The laboratory does this: `make lab`, or the archive heaptoll-lab of the release.
 ///
 /// `heaptoll managers` lists an added manager, and `-m hoard` names it. It is in the group `added` only, so `-m
 /// modern`, `-m all` and commands without `-m` measure the same managers as before.

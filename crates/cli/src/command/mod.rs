@@ -56,6 +56,28 @@ pub const LISTED: &[Section] = &[
     ("Laboratory", entries![lab]),
 ];
 
+/// The first words of the commands that a build without `full` leaves out, and the names that they had before.
+#[cfg(any(test, not(feature = "full")))]
+pub const LEFT_OUT: [&str; 17] = [
+    "gate",
+    "diff",
+    "compare",
+    "record",
+    "leaks",
+    "ledger",
+    "trace",
+    "stat",
+    "lifetimes",
+    "bound",
+    "replay",
+    "export",
+    "import",
+    "exact",
+    "instructions",
+    "locality",
+    "drag",
+];
+
 /// The words that only begin the names of others.
 pub const GROUPS: [Group; 2] = [
     ("trace", "What a trace holds: stat, lifetimes, bound, replay, export, import"),

@@ -18,7 +18,8 @@ use crate::{exit, terminal};
 /// The list says what each does, which Debian package contains it, and whether it is installed.
 ///
 /// `heaptoll programs add malloc-bench` adds the programs of the papers, which heaptoll may not ship. `add lucene`
-/// and `add h2` add programs in Java; `add dacapo` and `add renaissance` add suites that you have as a jar.
+/// and `add h2` add programs in Java; `add dacapo` and `add renaissance` add suites that you have as a jar. The
+/// laboratory does this: `make lab`, or the archive heaptoll-lab of the release.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
@@ -53,6 +54,8 @@ pub enum Action {
 ///
 /// `dacapo` and `renaissance` are suites whose jar you name by --from. The jar stays in its place. Its digest is
 /// recorded, and another jar is refused from then on.
+///
+/// The laboratory does this: `make lab`, or the archive heaptoll-lab of the release.
 ///
 /// Exit status: 0 all well; 1 some programs or forms could not be added; 2 none could be.
 #[derive(Debug, Args)]

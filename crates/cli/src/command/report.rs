@@ -48,7 +48,10 @@ impl Command for Arguments {
         #[cfg(feature = "full")]
         return run(arguments, &heaptoll_compare::comparative::ALL);
         #[cfg(not(feature = "full"))]
-        return show_experiment(arguments);
+        return match heaptoll_command::full::begins_as_json(&arguments.db) {
+            true => Err(heaptoll_command::full::left_out("figures of JSON")),
+            false => show_experiment(arguments),
+        };
     }
 }
 
@@ -65,10 +68,11 @@ pub fn run(
     if !heaptoll_compare::diff::counts::is_json(db) {
         return show_experiment(arguments);
     }
-    if instructions.is_some() || extras.bounds || extras.collections || outputs.json.is_some() {
+    let of_experiments = instructions.is_some() || extras.bounds || extras.collections || extras.explain;
+    if of_experiments || outputs.json.is_some() {
         return Err(Failure::Usage(format!(
-            "{} is JSON already: --json, --bounds, --collections and --instructions go with an experiment's \
-             database; take --csv or --parquet",
+            "{} is JSON already: --json, --bounds, --collections, --explain and --instructions go with an \
+             experiment's database; take --csv or --parquet",
             db.display()
         )));
     }

@@ -207,6 +207,7 @@ fn the_figures_of_a_result_are_a_table_and_rows_of_csv_and_parquet() {
     };
     refused(&[figures, "--json", &fixture.at("o.json")], "is JSON already");
     refused(&[figures, "--bounds"], "is JSON already");
+    refused(&[figures, "--explain"], "is JSON already");
     std::fs::write(fixture.path("other.json"), "{\"schema\": \"x/1\"}").expect("writes");
     refused(&[&fixture.at("other.json")], "take a file of --json of run, exact instructions");
 }

@@ -2,7 +2,7 @@
 
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::side::Sides;
-use heaptoll_statistics::{Interval, over_programs, paired};
+use heaptoll_statistics::{Interval, over_programs};
 
 /// The ratio of a stack's CPU time to the baseline's by runs alone; of several programs their geometric mean. None where
 /// it did not run at once with others, or in fewer than two pairs.
@@ -23,5 +23,5 @@ pub(super) fn over_all(experiment: &Experiment, of: impl Fn(&str) -> Vec<Option<
     let programs: Vec<Vec<Option<f64>>> =
         experiment.programs.iter().map(|program| of(&program.name)).collect();
     let (_, series) = over_programs(&programs, experiment.repetitions());
-    paired(&[series], experiment.alpha(), experiment.settings.seed).pop().flatten()
+    experiment.paired(&[series]).pop().flatten()
 }

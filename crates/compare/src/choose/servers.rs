@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{Observation, Phase, ServeFigures};
-use heaptoll_statistics::{Interval, geometric_mean, median, paired};
+use heaptoll_statistics::{Interval, geometric_mean, median};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -144,7 +144,7 @@ pub(super) fn intervals(stacks: &[String], experiment: &Experiment) -> Vec<Inter
         .iter()
         .flat_map(|stack| figures.map(|figure| log_ratios(experiment, &program.name, (stack, base), figure)))
         .collect();
-    let found = paired(&series, experiment.alpha(), experiment.settings.seed);
+    let found = experiment.paired(&series);
     found.chunks(2).map(|both| Intervals { p99: both[0], idle: both[1] }).collect()
 }
 

@@ -7,6 +7,7 @@ pub use document::document;
 pub use figures::{DiffCountsFigures, Pair, Routine};
 use heaptoll_command::failure::Failure;
 use heaptoll_command::foreign;
+use heaptoll_command::full::begins_as_json;
 use heaptoll_command::labelled::{self, Labelled};
 use heaptoll_gate::functions::{self, Of};
 use heaptoll_traced::instructions::{self, Program, Row};
@@ -22,11 +23,7 @@ schemars::labelled!(DiffCountsFigures, "heaptoll-diff-instructions/1");
 
 /// Whether a file begins as JSON does, as a trace does not, and is no profile of another tool.
 pub fn is_json(path: &Path) -> bool {
-    use std::io::Read;
-    let mut start = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
-    let begins = read.is_ok() && start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    begins && foreign::kind(path).is_none()
+    begins_as_json(path) && foreign::kind(path).is_none()
 }
 
 /// Whether a command's results are compared here, by function.

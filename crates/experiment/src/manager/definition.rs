@@ -94,11 +94,25 @@ pub struct Manager {
 /// Managers that collect garbage, by name: some are outside of the group.
 const COLLECTORS: [&str; 7] = ["tithe", "tithe-collect", "bdw", "bdw-nofree", "bw16", "bw26", "treadmill"];
 
-/// The layers of a stack of this name, and its manager's own name, without options.
+/// The layers of a stack of this name, and its manager's own name, without options. A layer that this installation lacks, or
+/// one whose settings it refuses, hides none behind it.
 fn parts(stack: &str) -> (Vec<Layer>, &str) {
-    let (layers, rest) = layers(stack).unwrap_or((Vec::new(), stack));
-    let options = rest.rsplit('/').next().unwrap_or(rest);
-    (layers, options.split([',', '#']).next().unwrap_or(options))
+    let (mut found, rest) = layers(stack).unwrap_or_else(|_| {
+        let first = stack.split('/').next().unwrap_or(stack);
+        (Layer::as_written(first).into_iter().collect(), stack)
+    });
+    match rest.split_once('/') {
+        // What is no path of an object.
+        Some((first, inner)) if !matches!(first, "" | "." | "..") => {
+            let (more, base) = parts(inner);
+            found.extend(more);
+            (found, base)
+        }
+        _ => {
+            let options = rest.rsplit('/').next().unwrap_or(rest);
+            (found, options.split([',', '#']).next().unwrap_or(options))
+        }
+    }
 }
 
 /// Whether a stack of this name collects garbage, where the name shows it: as [`Manager::collects`].

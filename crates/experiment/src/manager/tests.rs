@@ -110,6 +110,13 @@ fn a_stack_is_of_the_kind_of_its_manager_whatever_options_and_layers_it_has() {
     {
         assert!(ignores_frees(stack) && collects(stack), "{stack}");
     }
+    // Stored by an installation with another layer, or with other options.
+    for stack in ["other=2,x=y/sweep,every=64K/lea", "other/bw16", "sweep,new=on/quarantine=2M/lea"] {
+        assert!(ignores_frees(stack) && collects(stack), "{stack}");
+    }
+    let honours = "other/sweep,new=on,free=honour/lea";
+    assert!(!ignores_frees(honours) && collects(honours));
+    assert!(!collects("/opt/sweep/x.so") && !collects("other/./sweep/x.so"));
     for stack in ["bdw,incremental=on", "tithe,heap=2M", "sweep,every=1M,free=honour/lea"] {
         assert!(!ignores_frees(stack) && collects(stack), "{stack}");
     }

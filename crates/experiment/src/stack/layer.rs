@@ -104,6 +104,14 @@ pub struct Layer {
 }
 
 impl Layer {
+    /// A layer with the settings that its part of a name shows, unchecked; none where no layer here has the name.
+    pub(crate) fn as_written(part: &str) -> Option<Layer> {
+        let kind = named(part.split(['=', ',']).next()?)?;
+        let pairs = part.split(',').skip(1).filter_map(|setting| setting.split_once('='));
+        let settings = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Some(Layer { kind, word: part.into(), settings })
+    }
+
     /// What its value or an option is set to.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.settings.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())

@@ -6,7 +6,7 @@ use heaptoll_preflight::{is_fault, killed_by, own_heap};
 use heaptoll_record::{Progress, Recording, RecordingOutcome, Request, folder_of_others};
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds, shell_path};
 use heaptoll_trace_analysis::subject::PYTHONMALLOC;
-use heaptoll_units::limits;
+use heaptoll_units::{first_few, limits};
 
 use super::system_calls::{RECORDER, SIGSYS, SITES, forbidden};
 use heaptoll_command::context::Messages;
@@ -20,15 +20,11 @@ pub struct ProgressMessages<'a> {
 impl Progress for ProgressMessages<'_> {
     fn waits_for(&mut self, pids: &[i32]) {
         const SHOWN: usize = 8;
-        let mut names: Vec<String> = pids.iter().take(SHOWN).map(|pid| name(*pid)).collect();
-        if pids.len() > SHOWN {
-            names.push(format!("{} more", pids.len() - SHOWN));
-        }
         self.messages.note(&format!(
             "the program has ended, but {} it started {} not: {}; Ctrl-C ends the recording without them",
             plural(pids.len(), "process").replace("processs", "processes"),
             if pids.len() == 1 { "has" } else { "have" },
-            names.join(", ")
+            first_few(pids.iter().map(|pid| name(*pid)), SHOWN)
         ));
     }
 

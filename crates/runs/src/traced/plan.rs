@@ -25,7 +25,7 @@ use crate::preparation::preflights;
 use crate::preparation::repeat_command::{repeating, with_input};
 use crate::preparation::settings_in_environment;
 use crate::preparation::stand_ins;
-use crate::workload::Workload;
+use crate::workload::{Workload, catalog};
 use heaptoll_command::context::{Context, Messages};
 use heaptoll_command::failure::Failure;
 
@@ -133,6 +133,7 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     }
     let known = manager::known(places)?;
     let managers = choose(request, &known, context.messages)?;
+    refuse_named_servers(&request.workload, places)?;
     let programs = without_servers(request.workload.resolve(context)?, request.workload.is_many())?;
     let mut experiment = begun(request, &managers, programs);
     let (words, programs) = (&request.manager, &request.workload.program);
@@ -179,16 +180,28 @@ fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramI
     let (servers, others): (Vec<_>, Vec<_>) =
         programs.into_iter().partition(|program| program.serve.is_some());
     match servers.first() {
-        Some(server) if !all => Err(Failure::Usage(format!(
-            "{} is a server whose load depends on time, so traced runs would not repeat; `heaptoll run` measures it",
-            server.name
-        ))),
+        Some(server) if !all => Err(is_server(&server.name)),
         _ if others.is_empty() => Err(Failure::NothingToCompare(
             "no program of the catalog is installed; `heaptoll programs` lists them with their packages"
                 .into(),
         )),
         _ => Ok(others),
     }
+}
+
+/// Refuses servers that were named besides a set, which may be without its own.
+fn refuse_named_servers(workload: &Workload, places: &Places) -> Result<(), Failure> {
+    let mut catalog = catalog(places, workload.catalog.as_deref())?;
+    workload.program.iter().try_for_each(|word| match catalog.meant(word)? {
+        program if program.is_server() => Err(is_server(program.name())),
+        _ => Ok(()),
+    })
+}
+
+fn is_server(name: &str) -> Failure {
+    Failure::Usage(format!(
+        "{name} is a server whose load depends on time, so traced runs would not repeat; `heaptoll run` measures it"
+    ))
 }
 
 fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) -> Experiment {
@@ -310,4 +323,28 @@ fn judge(
         }
     }
     Ok(cautions)
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_catalog::Size;
+
+    use super::*;
+
+    /// Before, `--set twenty -p redis` left redis out without a word.
+    #[test]
+    fn a_server_that_is_named_besides_a_set_is_refused() {
+        let home = tempfile::tempdir().expect("a folder");
+        let places = Places::at(home.path());
+        std::fs::create_dir_all(places.catalog()).expect("a folder");
+        let entry = places.catalog().join("echo.toml");
+        let text = "name = \"echo\"\nabout = \"a\"\n";
+        let serve =
+            "[serve]\nserver = [\"/bin/cat\"]\nload = [\"/bin/true\"]\nready = \"up\"\n[sizes.tiny]\n";
+        std::fs::write(&entry, format!("{text}{serve}")).expect("written");
+        let workload = Workload { set: Some("twenty".into()), ..Workload::of_catalog(&["echo"], Size::Tiny) };
+        let refused = refuse_named_servers(&workload, &places).expect_err("a server");
+        assert!(refused.to_string().contains("echo is a server"), "{refused}");
+        refuse_named_servers(&Workload { program: vec![], ..workload }, &places).expect("none is named");
+    }
 }

@@ -7,7 +7,8 @@ use heaptoll::entry::Command;
 use heaptoll::{exit, terminal};
 use heaptoll_command::failure::Failure;
 use heaptoll_laboratory::cluster::merge::{MergeRequest, Merged, merge};
-use heaptoll_report::format::{and_list, plural, shell_path};
+use heaptoll_report::format::{plural, shell_path};
+use heaptoll_units::first_few;
 
 /// As many numbers of missing shards are printed.
 const NAMED: usize = 20;
@@ -85,14 +86,10 @@ fn missing(merged: &Merged) -> u8 {
         return 0;
     }
     let missing = merged.experiment.missing_shards();
-    let mut numbers: Vec<String> = missing.iter().take(NAMED).map(u32::to_string).collect();
-    if missing.len() > NAMED {
-        numbers.push(format!("{} more", missing.len() - NAMED));
-    }
     terminal::warning(&format!(
         "{} missing: {}; measure them and merge again",
         plural(missing.len(), "shard"),
-        and_list(&numbers)
+        first_few(missing.iter().map(u32::to_string), NAMED)
     ));
     exit::TROUBLE
 }

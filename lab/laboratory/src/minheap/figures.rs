@@ -1,6 +1,7 @@
 //! The figures of `heaptoll lab minheap`, as in its JSON.
 
 use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_units::each_once;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -140,13 +141,8 @@ impl MinheapFigures {
                 })
                 .collect();
         }
-        let mut pairs: Vec<(String, String)> = Vec::new();
-        for over in self.programs.iter().flat_map(|program| &program.overheads) {
-            let pair = (over.collector.clone(), over.baseline.clone());
-            if !pairs.contains(&pair) {
-                pairs.push(pair);
-            }
-        }
+        let overheads = self.programs.iter().flat_map(|program| &program.overheads);
+        let pairs = each_once(overheads.map(|over| (over.collector.clone(), over.baseline.clone())));
         let mean = |(collector, baseline): (String, String)| {
             let ratios: Vec<f64> = self
                 .programs

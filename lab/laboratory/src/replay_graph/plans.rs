@@ -4,6 +4,7 @@ use crate::replay_graph::mmtk::plans::{NAMES, NO_COLLECTION, OWN};
 use heaptoll_catalog::did_you_mean;
 use heaptoll_report::format::printable;
 use heaptoll_trace_reports::replay::{MMTK, OURS, is_plan};
+use heaptoll_units::each_once;
 
 use super::error::GraphReplayError;
 use heaptoll_command::failure::Failure;
@@ -43,14 +44,8 @@ pub fn chosen(words: &[String]) -> Result<Vec<&'static str>, Failure> {
     if words.is_empty() {
         return Ok(USUAL.to_vec());
     }
-    let mut plans = Vec::new();
-    for word in words {
-        let plan = named(word).map_err(|error| Failure::Refused(Box::new(error)))?;
-        if !plans.contains(&plan) {
-            plans.push(plan);
-        }
-    }
-    Ok(plans)
+    let plans: Result<Vec<_>, _> = words.iter().map(|word| named(word)).collect();
+    plans.map(each_once).map_err(|error| Failure::Refused(Box::new(error)))
 }
 
 fn named(word: &str) -> Result<&'static str, GraphReplayError> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use heaptoll_units::each_once;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -90,13 +91,8 @@ impl Exhibit {
             column.step.as_deref().into_iter().chain(over)
         });
         let of_rows = self.rows.iter().filter_map(|row| row.ours.as_ref()).map(|ours| ours.step.as_str());
-        let mut steps = Vec::new();
-        for step in std::iter::once(self.step.as_str()).chain(of_columns).chain(of_rows) {
-            if !step.is_empty() && !steps.contains(&step) {
-                steps.push(step);
-            }
-        }
-        steps
+        let all = std::iter::once(self.step.as_str()).chain(of_columns).chain(of_rows);
+        each_once(all.filter(|step| !step.is_empty()))
     }
 }
 

@@ -28,7 +28,8 @@ pub fn lead(results: &Results) -> Vec<String> {
         let left_out: usize = results.papers.iter().map(of).sum();
         let claims = plural(left_out, "claim");
         let whose = if has_ours { whose } else { "" };
-        (left_out > 0).then(|| format!("Without {claims}{whose} that no step here tests."))
+        let (are, them) = if left_out == 1 { ("is", "it") } else { ("are", "them") };
+        (left_out > 0).then(|| format!("{claims}{whose} {are} left out: no step here tests {them}."))
     });
     let papers = match results.papers.iter().filter(|section| section.study.repeats()).count() {
         0 => {
@@ -152,10 +153,10 @@ mod tests {
         );
         let text = lead(&results);
         assert!(text[0].starts_with("1 of the 2 experiments of this paper ran again"), "{text:?}");
-        assert_eq!(text[1], "Without 1 claim that no step here tests.");
+        assert_eq!(text[1], "1 claim is left out: no step here tests it.");
         assert_eq!((results.papers[0].verdicts.len(), shown(&results)), (2, 1));
         results.papers[0].verdicts[1].ours = true;
-        assert_eq!(lead(&results)[1], "Without 1 claim of ours that no step here tests.");
+        assert_eq!(lead(&results)[1], "1 claim of ours is left out: no step here tests it.");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use heaptoll_statistics::geometric_mean;
 use super::document::Outputs;
 use super::frontier::{Cost, MatchedPoint, hold, verdict};
 use super::measured::{Measured, Plan, Source};
+use super::summary::over;
 use super::targets::{COLLECT, LIBGC};
 use crate::Error;
 use crate::table::table;
@@ -77,9 +78,7 @@ pub fn section(measured: &Measured) -> String {
 fn mean(measured: &Measured, curve: &HeapCurve, heap: &HeapPoint) -> Vec<String> {
     let interval = |value| Option::map_or(value, DASH.into(), |value| format::interval(&value));
     let stack = &heap.costs.stack;
-    let means = measured
-        .programs()
-        .filter_map(|program| measured.over(stack, |stack| measured.mean_kib(program, stack)));
+    let means = measured.programs().filter_map(|program| over(measured, program, stack).mean);
     vec![
         curve.collector.clone(),
         format!("{}x", heap.factor),

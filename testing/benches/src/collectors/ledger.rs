@@ -26,8 +26,9 @@ const CLASSES: [&str; 5] = ["malloc", "marking", "roots", "kernel", "program"];
 const ROOTS: [&str; 4] = ["heaptoll_roots", "::Roots::", "gather_roots", "::stopped::"];
 const MARKING: [&str; 4] =
     ["heaptoll_marking", "heaptoll_tithe::mark", "heaptoll_tithe::remembered", "heaptoll_tithe::collection"];
-/// The same of glibc's malloc.
-const MALLOC: [&str; 8] = ["malloc", "free", "calloc", "realloc", "memalign", "_chunk", "systrim", "tcache"];
+/// The same of glibc's malloc, besides names that end with `free`: `freelocale` is another.
+const MALLOC: [&str; 8] =
+    ["malloc", "_int_free", "calloc", "realloc", "memalign", "_chunk", "systrim", "tcache"];
 
 /// The command line of `ledger`.
 #[derive(Debug, clap::Args)]
@@ -100,11 +101,13 @@ fn shares(program: &Prepared, stack: &Stack) -> Result<[f64; 5], Error> {
         }
     }
     match counts.iter().sum::<u32>() {
-        0 => Err(Error::failed(
+        all if all > 0 && output.status.success() => {
+            Ok(counts.map(|count| f64::from(count) / f64::from(all)))
+        }
+        _ => Err(Error::failed(
             format!("perf on {} under {}", program.name, stack.name),
             String::from_utf8_lossy(&output.stderr).trim(),
         )),
-        all => Ok(counts.map(|count| f64::from(count) / f64::from(all))),
     }
 }
 
@@ -138,7 +141,11 @@ fn class(symbol: &str, object: &str) -> usize {
         "tithe.so" if has(&ROOTS) => "roots",
         "tithe.so" if has(&MARKING) => "marking",
         "tithe.so" => "malloc",
-        "libc.so.6" if has(&MALLOC) => "malloc",
+        "libc.so.6"
+            if has(&MALLOC) || symbol.split('@').next().is_some_and(|name| name.ends_with("free")) =>
+        {
+            "malloc"
+        }
         _ => "program",
     };
     CLASSES.iter().position(|one| *one == class).unwrap_or(CLASSES.len() - 1)
@@ -153,6 +160,8 @@ mod tests {
         let of = |symbol, object| CLASSES[class(symbol, object)];
         assert_eq!(of("clear_page_rep", "[kernel.kallsyms]"), "kernel");
         assert_eq!(of("_int_malloc", "/usr/lib/x86_64-linux-gnu/libc.so.6"), "malloc");
+        assert_eq!(of("cfree@GLIBC_2.2.5", "/usr/lib/x86_64-linux-gnu/libc.so.6"), "malloc");
+        assert_eq!(of("freelocale", "/usr/lib/x86_64-linux-gnu/libc.so.6"), "program");
         assert_eq!(of("__memcpy_avx", "/usr/lib/x86_64-linux-gnu/libc.so.6"), "program");
         assert_eq!(of("free_node", "/usr/bin/gawk"), "program");
         assert_eq!(of("__vdso_gettimeofday", "[vdso]"), "program");
