@@ -54,7 +54,7 @@ pub fn section(
     items.push(folded("More figures", more::figures(table, &rows)));
     items.push(folded("What the preflight proved", proofs(experiment, table)));
     let peaks = peaks::table(experiment, table);
-    items.extend(peaks.map(|peaks| folded("Memory: its peak in three ways, and its mean over time", peaks)));
+    items.extend(peaks.map(|peaks| folded("Peak memory in three ways, and its mean over time", peaks)));
     items.extend(info.map(|info| folded("How it is run", how(info))));
     Section { title: table.program.clone(), text: about.into_iter().collect(), items }
 }
