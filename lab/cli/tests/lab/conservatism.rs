@@ -123,4 +123,11 @@ fn of_a_trace_that_was_cut_what_is_there_has_figures() {
     std::fs::write(fixture.path("cut.graph"), &bytes[..bytes.len() - 100]).expect("writes");
     let cut = fixture.heaptoll(&["lab", "conservatism", &fixture.at("cut.graph")]).exits(1);
     cut.shows(&["the recording was cut off", "Conservatism keeps between"]);
+    std::fs::write(fixture.path("start.graph"), &bytes[..12]).expect("writes");
+    let start = fixture.heaptoll(&["lab", "conservatism", &fixture.at("start.graph")]).exits(2);
+    start.complains(&["cut off within its first bytes"]);
+    fixture
+        .heaptoll(&["lab", "conservatism", &fixture.at(".")])
+        .exits(2)
+        .complains(&["seems to be a folder"]);
 }
