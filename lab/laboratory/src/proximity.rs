@@ -49,7 +49,7 @@ pub struct ProximityRequest {
     pub shape: Shape,
     /// Whether the processor time of requests is recorded too.
     pub cpu: bool,
-    /// The programs, and how runs are made; the seed orders them. Without programs: those of the catalog that mark
+    /// The programs, and how runs are made; the seed orders them. If none is named: all of the catalog that mark
     /// their requests.
     pub study: studied::Request,
 }

@@ -41,7 +41,7 @@ pub enum OriginalsError {
         /// One of the folders that it would have.
         example: String,
     },
-    /// The sources are not those of the recipe.
+    /// The recipe refuses the sources.
     #[error("{name}: {refusal}")]
     Sources {
         /// The recipe.
