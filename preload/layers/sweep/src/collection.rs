@@ -326,6 +326,20 @@ fn halt(world: &'static World, within_ms: u32) -> Result<StoppedWorld<'static>, 
     }
 }
 
+/// Does something while all other threads are stopped with none inside; `None`: one could not be stopped. The caller
+/// holds the collection's lock.
+pub fn while_stopped<R>(work: impl FnOnce() -> R) -> Option<R> {
+    let signal_mask = SignalMaskGuard::all_but(&UNBLOCKED);
+    let stop = || {
+        let stopped = halt(&WORLD, PATIENCE_MS).ok()?;
+        let done = gate::inside(work);
+        drop(stopped);
+        gate::open();
+        Some(done)
+    };
+    WORLD.on_own_stack(&signal_mask, stop).ok().flatten()
+}
+
 /// Keeps all other threads outside until [`gate::open`], for a fork, unless there are none. False: a thread did not
 /// leave, or could not be stopped; the gate is open. The caller holds the collection's lock.
 pub fn close_for_fork() -> bool {
