@@ -12,7 +12,6 @@ use heaptoll_runtime::{ADDRESSES, Reason, single_threaded};
 
 use crate::freed::{self, FREED};
 use crate::gate::{self, Entry, enter, leave, leave_from};
-use crate::resizing::realloc_block;
 use crate::shared::{BUDGET, HONOUR, LAZY, LIMIT_PAGES, REPORTER, SINCE, TABLES};
 use crate::{LAYER, collection, pinned, start};
 
@@ -283,23 +282,6 @@ pub extern "C" fn heaptoll_malloc_pointer_free(size: usize) -> *mut c_void {
 pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     let size = count.saturating_mul(size);
     allocate(size, false, |bytes| forward::calloc(1, bytes))
-}
-
-/// # Safety
-/// As C's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: `block` is null or live, which C requires of the caller.
-    unsafe { realloc_block(block, size) }
-}
-
-/// # Safety
-/// As glibc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    let Some(bytes) = count.checked_mul(size) else { return out_of_memory() };
-    // SAFETY: `block` is null or live, which glibc requires of the caller.
-    unsafe { realloc_block(block, bytes) }
 }
 
 #[unsafe(no_mangle)]

@@ -14,7 +14,7 @@ use crate::{LAYER, collection, freed, pinned, start};
 
 /// # Safety
 /// As C's `realloc`.
-pub unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
+unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
     if block.is_null() {
         return allocate(size, false, forward::malloc);
     }
@@ -132,4 +132,21 @@ unsafe fn resize_by_manager(
         }
     }
     new
+}
+
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: `block` is null or live, which C requires of the caller.
+    unsafe { realloc_block(block, size) }
+}
+
+/// # Safety
+/// As glibc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    let Some(bytes) = count.checked_mul(size) else { return out_of_memory() };
+    // SAFETY: `block` is null or live, which glibc requires of the caller.
+    unsafe { realloc_block(block, bytes) }
 }
