@@ -15,6 +15,7 @@ use crate::misuse;
 use crate::mode::Mode;
 use crate::reservation::HUGE_FROM;
 use crate::resident::resident_bytes;
+use crate::runs::RESIDENT_MIN;
 use crate::settings::Settings;
 
 /// Fewest batches between two collections by `TITHE_EVERY`, so that collections start when they are due.
@@ -126,7 +127,10 @@ impl Heap {
         let allowed = live.saturating_add(collector.increments.trigger(collector.last_budget));
         self.choose_page_size(collector);
         let is_small = self.large_since_gc.load(Ordering::Relaxed) < collector.last_budget / 4;
-        let (mapped, most) = (self.reservation.units() * UNIT, allowed.saturating_add(allowed / 4));
+        // Small blocks take again what is free. Large ones that are touched in part leave some of it resident, which counts as
+        // theirs.
+        let spare = if is_small { RESIDENT_MIN.max(allowed / 2) } else { allowed / 4 };
+        let (mapped, most) = (self.reservation.units() * UNIT, allowed.saturating_add(spare));
         // The kernel need not be asked where no more can be resident.
         let resident = if is_small && mapped <= most { mapped } else { self.resident_bytes() };
         // Free resident memory will be reused, unless it is more than that.
