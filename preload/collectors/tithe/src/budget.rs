@@ -127,9 +127,10 @@ impl Heap {
         let allowed = live.saturating_add(collector.increments.trigger(collector.last_budget));
         self.choose_page_size(collector);
         let is_small = self.large_since_gc.load(Ordering::Relaxed) < collector.last_budget / 4;
-        // Small blocks take again what is free. Large ones that are touched in part leave some of it resident, which counts as
+        // What is free will be taken again. Large blocks that are touched in part leave some of it resident, which counts as
         // theirs.
-        let spare = if is_small { RESIDENT_MIN.max(allowed / 2) } else { allowed / 4 };
+        let is_partly_touched = !is_small && collector.address_percent > ADDRESS_PERCENT_MIN;
+        let spare = if is_partly_touched { allowed / 4 } else { RESIDENT_MIN.max(allowed / 2) };
         let (mapped, most) = (self.reservation.units() * UNIT, allowed.saturating_add(spare));
         // The kernel need not be asked where no more can be resident.
         let resident = if is_small && mapped <= most { mapped } else { self.resident_bytes() };
