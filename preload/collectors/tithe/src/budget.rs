@@ -126,7 +126,11 @@ impl Heap {
         let allowed = live.saturating_add(collector.increments.trigger(collector.last_budget));
         self.choose_page_size(collector);
         let is_small = self.large_since_gc.load(Ordering::Relaxed) < collector.last_budget / 4;
-        let (mapped, most) = (self.reservation.units() * UNIT, allowed.saturating_add(allowed / 4));
+        // What is free will be taken again. Large blocks that are touched in part leave some of it resident, which counts as
+        // theirs.
+        let is_partly_touched = !is_small && collector.address_percent > ADDRESS_PERCENT_MIN;
+        let spare = if is_partly_touched { allowed / 4 } else { crate::runs::RESIDENT_MIN.max(allowed / 2) };
+        let (mapped, most) = (self.reservation.units() * UNIT, allowed.saturating_add(spare));
         // The kernel need not be asked where no more can be resident.
         let resident = if is_small && mapped <= most { mapped } else { self.resident_bytes() };
         // Free resident memory will be reused, unless it is more than that.
@@ -135,9 +139,8 @@ impl Heap {
             collector.address_percent = ADDRESS_PERCENT_MIN;
             return false;
         }
-        let blocks = self.live_bytes();
-        let address_percent =
-            (blocks / (allowed / ADDRESS_PERCENT_MIN).max(1)).clamp(ADDRESS_PERCENT_MIN, ADDRESS_PERCENT_MAX);
+        let address_percent = (self.live_bytes() / (allowed / ADDRESS_PERCENT_MIN).max(1))
+            .clamp(ADDRESS_PERCENT_MIN, ADDRESS_PERCENT_MAX);
         if resident < allowed - allowed / 8 && address_percent < ADDRESS_PERCENT_MAX {
             let left = allowed - resident;
             let extended = self.allocated_since_gc.load(Ordering::Relaxed).saturating_add_unsigned(left);
@@ -171,8 +174,7 @@ impl Heap {
 
     /// Resident bytes of the heap.
     fn resident_bytes(&self) -> usize {
-        let bytes = self.reservation.units() * UNIT;
-        let base = self.reservation.base();
+        let (base, bytes) = (self.reservation.base(), self.reservation.units() * UNIT);
         let resident = resident_bytes(base..base + bytes);
         assert_internal!(resident <= bytes, "no more of the heap is resident than is mapped");
         resident

@@ -18,7 +18,7 @@ mod residency;
 use lists::{BINS, KEPT_BINS, Kept, bin_of, bin_of_run, kept_bin_of};
 
 /// Free memory that stays resident before it is released to the system, at least, bytes.
-const RESIDENT_MIN: usize = 4 << 20;
+pub const RESIDENT_MIN: usize = 4 << 20;
 /// How many runs of a list are examined for one that is not blacklisted, or has an aligned part.
 const TRIES: u32 = 16;
 

@@ -229,3 +229,26 @@ fn a_dead_large_block_that_is_not_reused_loses_its_pages() {
     assert_eq!(word(block + 5 * PAGE), 0);
     fixture.audit();
 }
+
+/// All free pages went back to the system after every second collection of espresso's heap of four megabytes, and the next
+/// blocks faulted them in again.
+#[test]
+fn free_pages_stay_resident_within_a_spare_unless_large_blocks_are_touched_in_part() {
+    let is_purged = |bytes: usize, large: usize, address_percent: usize| {
+        let fixture = unpoisoned();
+        (0..bytes / 1000).for_each(|_| set_word(fixture.allocate(1000), 7));
+        fixture.collect_lazily();
+        let mut collector = fixture.heap.collector.lock();
+        collector.last_budget = 1 << 20;
+        collector.address_percent = address_percent;
+        fixture.heap.large_since_gc.store(large, Ordering::Relaxed);
+        assert!(!fixture.heap.postpone(&mut collector), "more is resident than may be allocated");
+        fixture.heap.purge_due.load(Ordering::Relaxed)
+    };
+    let spare = crate::runs::RESIDENT_MIN;
+    assert!(!is_purged(spare, 0, 100), "the next small blocks take it");
+    assert!(!is_purged(spare, 1 << 20, 100), "the next large blocks do");
+    assert!(is_purged(spare, 1 << 20, 150), "what they do not touch stays resident for nothing");
+    assert!(!is_purged(spare, 0, 150), "there are none now");
+    assert!(is_purged(spare + (2 << 20), 0, 100), "more is released");
+}
