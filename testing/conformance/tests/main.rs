@@ -6,6 +6,7 @@ use heaptoll_conformance::suite::{Suite, sources};
 use tempfile::TempDir;
 
 mod checked;
+mod juliet;
 mod managers;
 mod mutants;
 mod proof;

@@ -11,7 +11,7 @@ use heaptoll_experiment::places::Places;
 #[test]
 fn what_bump_glibc_and_the_quarantine_do_to_attacks_is_found() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let suite = Suite::build_security(&sources(), folder.path()).expect("the cases compile");
+    let suite = Suite::build_attacks(&sources(), "security", folder.path()).expect("the cases compile");
     assert!(suite.cases.iter().all(|case| case.kind == CaseKind::Security));
     assert!(suite.cases.len() > 30, "only {} cases", suite.cases.len());
     let names =

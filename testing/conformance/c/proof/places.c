@@ -24,13 +24,13 @@ static void clear(void *volatile *words, uint32_t count) {
 
 static void keeps(const char *where, void *volatile *words) {
     static uint64_t seed = 100;
-    for (int interior = 0; interior < 2; interior++) {
-        keep(&kept, where, words, KEPT, interior, ++seed);
+    for (int pointing = BEGINNING; pointing < (mode() == GUARD ? END + 1 : END); pointing++) {
+        keep(&kept, where, words, KEPT, pointing, ++seed);
         scrub_stack(SCRUB);
         check_kept(&kept);
         clear(words, KEPT);
         check_gone(&kept, SPARED);
-        keep(&kept, where, words, 0, interior, ++seed);
+        keep(&kept, where, words, 0, pointing, ++seed);
         scrub_stack(SCRUB);
         check_kept(&kept);
         clear(words, 1);
