@@ -290,6 +290,8 @@ APART static void build_ring(size_t length) {
 }
 
 CASE(PLAIN, structure_ring, "a ring that only points to itself is reclaimed") {
+    if (mode() == GUARD)
+        not_applicable("what was not freed is kept");
     build_ring(1000);
     check_gone(&kept, 0);
 }

@@ -198,7 +198,7 @@ APART void keep(struct kept *kept, const char *where, void *volatile *words, uin
 }
 
 /* Bytes that are requested for each kept block at most. */
-#define SOUGHT ((size_t)64 << 20)
+#define SOUGHT ((size_t)16 << 20)
 
 /* Requests up to so many blocks of the sizes of kept ones: a bit for each kept one in whose place one lies. */
 APART static uint64_t handed_out(const struct kept *kept, size_t requests) {
@@ -271,6 +271,17 @@ APART void check_kept(const struct kept *kept) {
     }
 }
 
+/* Most places are handed out again. The place of a large block may go back to the system, a single block may lie in a
+ * span that has no turn, and a manager behind a layer decides by itself. */
+static void check_reused(const struct kept *kept) {
+    if (layered)
+        return;
+    uint64_t seen = handed_out(kept, SOUGHT);
+    CHECK((uint32_t)__builtin_popcountll(seen) * 4 >= kept->count * 3,
+          "%s: of %u blocks that no word holds only %#llx are handed out again", kept->where, kept->count,
+          (unsigned long long)seen);
+}
+
 APART void check_gone(struct kept *kept, uint32_t spared) {
     if (mode() < GUARD || !reports_live())
         return;
@@ -281,12 +292,12 @@ APART void check_gone(struct kept *kept, uint32_t spared) {
     scrub_stack(SCRUB);
     collect();
     uint32_t left = 0;
-    if (mode() == GUARD)
-        left = kept->count - (uint32_t)__builtin_popcountll(handed_out(kept, SOUGHT));
-    for (uint32_t at = 0; at < kept->count && collects(); at++)
-        if (is_live(kept->address[at]) > 0 && left++ < 4)
+    for (uint32_t at = 0; at < kept->count; at++)
+        if (is_live(kept->address[at]) > 0 && left++ < 4 && mode() != GUARD)
             CHECK(print_why(kept->address[at]) > 0 || !reports_chains(), "%s: a block is kept and no chain explains it",
                   kept->where);
+    if (mode() == GUARD)
+        check_reused(kept);
     /* A manager without a collector leaves addresses of its blocks on stacks and in the C library's data: single blocks
      * may be kept, and what they hold. stress_graph measures the total. */
     if (left > spared && layered) {
