@@ -94,6 +94,7 @@ impl Spans {
         span.bytes = 0;
         span.clean = taken.clean;
         span.dense = false;
+        span.held = 0;
         span.clear_bits(class.blocks as usize);
         if let Some(freed) = reservation.freed(unit) {
             (0..words_of(span_class))
