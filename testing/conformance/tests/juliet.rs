@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use heaptoll_conformance::security::{self, Attack, Outcome};
+use heaptoll_conformance::security::{Attack, Outcome};
 use heaptoll_conformance::suite::{Case, Suite, sources};
-use heaptoll_experiment::manager;
-use heaptoll_experiment::places::Places;
 use tempfile::TempDir;
 
 static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a temporary folder"));
@@ -59,18 +57,7 @@ fn some() -> Vec<&'static Case> {
 }
 
 fn attacks(stacks: &[&str], cases: &[&Case]) -> Vec<Attack> {
-    let places = Places::find().expect("heaptoll's own files");
-    let known = manager::known(&places).expect("the managers can be listed");
-    let stacks: Vec<_> = stacks
-        .iter()
-        .map(|name| manager::find(&known, name).expect("it is built: make preloaded stage-tests"))
-        .collect();
-    for stack in &stacks {
-        SUITE
-            .check_bound(&stack.name, &stack.preload(&places), &stack.environment)
-            .expect("it serves malloc");
-    }
-    security::run(&SUITE, &places, &stacks, cases).expect("the cases can be run")
+    crate::attacks(&SUITE, stacks, cases)
 }
 
 /// How often each outcome was a defect's.
