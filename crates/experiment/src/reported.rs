@@ -41,7 +41,9 @@ impl ReportedFigures {
         let sweeps = || layers().filter(|slot| stack::named(&slot.writer).is_some_and(|kind| kind.collects));
         let swept = sweeps().next().is_some();
         let collectors = || managers().chain(sweeps());
-        let quarantines = || layers().filter(|slot| slot.writer == "quarantine");
+        // A quarantine has checked blocks also where none was held.
+        let quarantines =
+            || slots.iter().filter(|slot| slot.writer == "quarantine" || slot.held_high_bytes > 0);
         // Any figure may stand in a page that processes share.
         let sum = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).fold(0, u64::saturating_add);
         let most = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).max();
