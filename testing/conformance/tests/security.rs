@@ -18,14 +18,16 @@ fn attacks(stacks: &[&str], cases: &[&Case]) -> Vec<Attack> {
 }
 
 #[test]
-fn what_bump_glibc_and_the_quarantine_do_to_attacks_is_found() {
+fn what_bump_glibc_and_the_layers_that_delay_frees_do_to_attacks_is_found() {
     assert!(SUITE.cases.iter().all(|case| case.kind == CaseKind::Security));
     assert!(SUITE.cases.len() > 30, "only {} cases", SUITE.cases.len());
     let names =
         ["double_free", "double_free_reused", "reuse_at_once", "read_after_free", "uninitialised_read"];
     let cases: Vec<&Case> = names.iter().map(|name| SUITE.case(name).expect("there is one")).collect();
     let quarantine = "quarantine=1M,check=on/glibc";
-    let found: BTreeMap<(String, String), Outcome> = attacks(&["glibc", "bump", quarantine], &cases)
+    let guard = "guard/glibc";
+    let stacks = ["glibc", "bump", quarantine, guard];
+    let found: BTreeMap<(String, String), Outcome> = attacks(&stacks, &cases)
         .into_iter()
         .map(|attack| ((attack.case, attack.stack), attack.outcome))
         .collect();
@@ -47,6 +49,12 @@ fn what_bump_glibc_and_the_quarantine_do_to_attacks_is_found() {
         ("reuse_at_once", quarantine, Outcome::Prevented),
         ("read_after_free", quarantine, Outcome::Prevented),
         ("uninitialised_read", quarantine, Outcome::Prevented),
+        // While a pointer leads to a block it is cleared and nobody else's.
+        ("double_free", guard, Outcome::Detected),
+        ("double_free_reused", guard, Outcome::Prevented),
+        ("reuse_at_once", guard, Outcome::Prevented),
+        ("read_after_free", guard, Outcome::Prevented),
+        ("uninitialised_read", guard, Outcome::Prevented),
     ];
     for (case, stack, outcome) in expected {
         assert_eq!(found[&(case.into(), stack.into())], outcome, "{case} under {stack}");
