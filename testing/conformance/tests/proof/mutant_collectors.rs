@@ -49,9 +49,9 @@ const MUTANTS: &[(&str, &[&str])] = &[
 
 /// The same of the collector as a guard: what it forgets to read, and what it does with freed blocks.
 const GUARD_MUTANTS: &[(&str, &[&str])] = &[
-    ("guard_at_once", &["place_static", "thread_stack", "registers_across_call"]),
+    ("guard_at_once", &["place_static", "thread_stack", "registers_across_call", "stress_graph"]),
     ("guard_keeps_data", &["place_static", "place_block"]),
-    ("guard_no_end", &["place_static", "place_mapped"]),
+    ("guard_no_end", &["place_static", "place_mapped", "stress_graph"]),
     ("guard_traces", &["place_static", "place_mapped"]),
     ("keeps_all", &["place_static", "library_data", "held_unseen", "longjmp_frames"]),
     ("no_registers", &["thread_registers"]),
