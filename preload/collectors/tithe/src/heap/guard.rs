@@ -14,7 +14,7 @@ use crate::collector::Collector;
 use crate::guard_settings::GuardSettings;
 use crate::log;
 use crate::mode::Mode;
-use crate::resident::resident_bytes;
+use crate::resident::{has_content, resident_bytes};
 use crate::runs::Units;
 use crate::span::{Span, UnitIndex};
 
@@ -122,14 +122,18 @@ impl Heap {
         }
     }
 
-    /// Whether a large block that gave its pages back was written after that. Not by reading, which would bring pages.
-    pub(super) fn is_written(&self, first: UnitIndex, bytes: usize) -> bool {
+    /// Whether a large block of so many units that gave its pages back has none now. Only pages that are resident are read
+    /// to find whether it was written after that: others would be brought.
+    pub(super) fn is_still_dropped(&self, first: UnitIndex, count: u32) -> bool {
         let start = self.reservation.address(first);
-        let is_written = resident_bytes(start..start + bytes) > 0;
-        if is_written {
+        let pages = start..start + count as usize * UNIT;
+        if resident_bytes(pages.clone()) == 0 {
+            return true;
+        }
+        if has_content(pages) {
             self.reservation.freed_table.count_late(start);
         }
-        is_written
+        false
     }
 
     /// Sets the bit of a block; returns false where it was set.
