@@ -14,7 +14,7 @@ use crate::collector::Collector;
 use crate::guard_settings::GuardSettings;
 use crate::log;
 use crate::mode::Mode;
-use crate::resident::is_written;
+use crate::resident::{has_content, resident_bytes};
 use crate::runs::Units;
 use crate::span::{Span, UnitIndex};
 
@@ -122,15 +122,18 @@ impl Heap {
         }
     }
 
-    /// Whether a large block that gave its pages back was written after that. It is accessible again.
-    pub(super) fn is_written(&self, first: UnitIndex, bytes: usize) -> bool {
+    /// Whether a large block of so many units that gave its pages back has none now. Only pages that are resident are read
+    /// to find whether it was written after that: others would be brought.
+    pub(super) fn is_still_dropped(&self, first: UnitIndex, count: u32) -> bool {
         let start = self.reservation.address(first);
-        // SAFETY: the pages of a large block of the heap, which can be read.
-        let is_written = unsafe { is_written(start..start + bytes) };
-        if is_written {
+        let pages = start..start + count as usize * UNIT;
+        if resident_bytes(pages.clone()) == 0 {
+            return true;
+        }
+        if has_content(pages) {
             self.reservation.freed_table.count_late(start);
         }
-        is_written
+        false
     }
 
     /// Sets the bit of a block; returns false where it was set.
@@ -168,12 +171,6 @@ impl Heap {
     /// Whether a large block is freed and waits.
     pub(super) fn is_held(&self, first: UnitIndex) -> bool {
         self.reservation.freed(first).is_some_and(|freed| freed.has(0))
-    }
-
-    /// Whether freed blocks that no pass has considered may be as large as a request: a pass is worth its time.
-    pub(super) fn waits_for(&self, units: u32) -> bool {
-        self.is_mode(Mode::Guard)
-            && self.waiting.load(Ordering::Relaxed) * LARGE_PART >= units as usize * UNIT
     }
 
     /// Bytes that count against the budget of the next collection: allocated, or in mode `guard` freed.

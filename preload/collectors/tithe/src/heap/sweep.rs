@@ -109,7 +109,7 @@ impl Heap {
             span.bits[0].marked.store(0, Ordering::Relaxed);
             if !is_kept && self.unprotect(first, span) {
                 let was_dropped = span.clean && self.is_held(first);
-                let is_clean = was_dropped && !self.is_written(first, bytes);
+                let is_clean = was_dropped && self.is_still_dropped(first, count);
                 if poison {
                     // SAFETY: the block is unreachable, so the program does not use it.
                     unsafe {
