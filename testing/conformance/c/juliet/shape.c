@@ -10,7 +10,7 @@ enum { BLOCKS = 256, PASSES = 4, LARGEST = 800 };
 
 static unsigned char *blocks[BLOCKS];
 
-static void say(const char *line) {
+static void print_line(const char *line) {
     if (write(STDOUT_FILENO, line, strlen(line)) < 0)
         _exit(4);
 }
@@ -39,7 +39,7 @@ void judge_read(const void *read, size_t size) {
     size_t theirs = count(read, size, ATTACKERS), zeroes = count(read, size, 0);
     note("read %zu bytes: %zu of the attacker's, %zu zeroes, %zu of its own", size, theirs, zeroes,
          count(read, size, OWN));
-    say(theirs > size / 2 ? "happened\n" : zeroes == size ? "zeroes\n" : "prevented\n");
+    print_line(theirs > size / 2 ? "happened\n" : zeroes == size ? "zeroes\n" : "prevented\n");
 }
 
 void judge_blocks(void *(*take)(void), size_t size) {
@@ -51,10 +51,10 @@ void judge_blocks(void *(*take)(void), size_t size) {
     for (int i = 0; i < BLOCKS; i++)
         if (count(blocks[i], size, ATTACKERS) < size) {
             note("the attacker's block %d has %zu bytes of the program's", i, count(blocks[i], size, OWN));
-            say("happened\n");
+            print_line("happened\n");
             return;
         }
-    say("prevented\n");
+    print_line("prevented\n");
 }
 
 const int global_const_true = 1, global_const_five = 5;
