@@ -263,7 +263,7 @@ APART void check_kept(const struct kept *kept) {
         if (kept->freed) {
             /* Before others take such a block and free it, which makes it clear again. */
             check_whole(kept);
-            uint64_t seen = handed_out(kept, effort(4000, 16));
+            uint64_t seen = handed_out(kept, effort(200000, 800) / kept->count);
             CHECK(!seen, "%s: freed blocks %#llx of %u were handed out although they are held", kept->where,
                   (unsigned long long)seen, kept->count);
             scrub_stack(SCRUB);
