@@ -14,7 +14,10 @@ use crate::log::Sink;
 use crate::mode::{self, Mode};
 use crate::rule::Rule;
 
+mod excerpt;
 mod variables;
+
+use excerpt::Excerpt;
 
 pub use variables::VARIABLES;
 
@@ -312,44 +315,6 @@ impl Refused {
             Mode::Hybrid | Mode::Collect => None,
         };
         refused.map_or(Ok(()), Err)
-    }
-}
-
-/// The beginning of a text from the environment, which the program may change later. It is short because an error is
-/// returned by value, without an allocator to box it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Excerpt<const CAPACITY: usize> {
-    bytes: [u8; CAPACITY],
-    length: u8,
-    cut: bool,
-}
-
-impl<const CAPACITY: usize> Excerpt<CAPACITY> {
-    fn of(text: &[u8]) -> Excerpt<CAPACITY> {
-        const { assert!(CAPACITY <= u8::MAX as usize) };
-        let length = text.len().min(CAPACITY);
-        let mut bytes = [0; CAPACITY];
-        bytes[..length].copy_from_slice(&text[..length]);
-        Excerpt { bytes, length: length as u8, cut: length < text.len() }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length as usize]
-    }
-
-    /// Appends it; bytes that are not UTF-8, and control characters, become question marks.
-    fn show(&self, mut line: Message) -> Message {
-        for chunk in self.bytes().utf8_chunks() {
-            for character in chunk.valid().chars() {
-                let mut place = [0; 4];
-                let shown = if character.is_control() { '?' } else { character };
-                line = line.text(shown.encode_utf8(&mut place));
-            }
-            if !chunk.invalid().is_empty() {
-                line = line.text("?");
-            }
-        }
-        if self.cut { line.text("...") } else { line }
     }
 }
 

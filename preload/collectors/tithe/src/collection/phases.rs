@@ -73,8 +73,8 @@ impl Heap {
         };
         self.reporter.collector_cpu(marked.helpers_cpu_ns);
         let guarded = (trace == Trace::Guard).then(|| self.end_guard(guards, &collector.guard));
-        let Guarded { cached: beside, released, .. } = guarded.unwrap_or(Guarded::NONE);
-        let live = marked.live + cached + old + beside - released;
+        let Guarded { cached: reserved, released, .. } = guarded.unwrap_or(Guarded::NONE);
+        let live = marked.live + cached + old + reserved - released;
         assert_internal!(
             live <= guards.units.used_bytes(&self.reservation),
             "no more is live than the units of spans and large blocks hold"
