@@ -39,6 +39,10 @@ impl Tables {
     /// The last block that is not large and starts at an address or before it.
     fn small(&self, chunk: &Chunk, address: usize) -> Option<Block> {
         let page = address & !(PAGE - 1);
+        // Under guard most words lead to blocks that are not freed, on pages with no others.
+        if chunk.page(page).count.get() == 0 {
+            return None;
+        }
         let mut at = address;
         loop {
             if let Some(start) = Bitmap(chunk.bitmap(at).load(Ordering::Relaxed)).start_of(at) {
