@@ -44,7 +44,9 @@ impl ReportedFigures {
         let sweeps = || of_kind(|kind| kind.pauses);
         let swept = sweeps().next().is_some();
         let collectors = || managers().chain(sweeps());
-        let quarantines = || of_kind(|kind| kind.delays && !kind.collects);
+        // A quarantine has checked blocks also where none was held.
+        let quarantines =
+            || slots.iter().filter(|slot| slot.writer == "quarantine" || slot.held_high_bytes > 0);
         // Any figure may stand in a page that processes share.
         let sum = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).fold(0, u64::saturating_add);
         let most = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).max();

@@ -123,6 +123,8 @@ pub struct Report {
     /// Bytes in old blocks, and of them those that were read.
     pub old: usize,
     pub reread: usize,
+    /// In mode `guard`: what became of freed blocks.
+    pub held: Option<HeldTotals>,
     /// Bytes of roots that were scanned.
     pub roots_bytes: usize,
     /// The budget until the next collection.
@@ -141,6 +143,16 @@ pub struct Report {
     pub sweep_ns: u64,
     /// From before the locks are taken until all threads were resumed.
     pub pause_ns: u64,
+}
+
+/// Freed blocks that waited and were kept, and what the program did wrong with such blocks since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldTotals {
+    pub waiting: usize,
+    pub kept: usize,
+    pub kept_blocks: usize,
+    pub late_writes: u64,
+    pub double_frees: u64,
 }
 
 /// The increments of a collection.
@@ -225,6 +237,14 @@ pub fn write_unread(sink: &Sink, place: &str) -> bool {
     sink.write(line.end().bytes())
 }
 
+/// Writes that a block was written after its free. False as for [`Sink::write`].
+pub fn write_late(sink: &Sink, address: usize) -> bool {
+    let mut line = LogLine::new();
+    line.number("pid", process());
+    line.address("written_after_free", address);
+    sink.write(line.end().bytes())
+}
+
 fn untracked(pid: u64, cause: Untracked) -> LogLine {
     let mut line = LogLine::new();
     line.number("pid", pid);
@@ -271,6 +291,13 @@ impl Report {
             line.microseconds("longest_us", steps.longest_ns);
             line.microseconds("increments_us", steps.total_ns);
         }
+        if let Some(held) = self.held {
+            line.number("waiting_bytes", held.waiting as u64);
+            line.number("kept_bytes", held.kept as u64);
+            line.number("kept_blocks", held.kept_blocks as u64);
+            line.number("late_writes", held.late_writes);
+            line.number("double_frees", held.double_frees);
+        }
         line.number("roots_bytes", self.roots_bytes as u64);
         line.number("budget_bytes", self.budget as u64);
         line.number("threads", self.threads as u64);
@@ -310,7 +337,7 @@ struct LogLine {
 }
 
 impl LogLine {
-    const CAPACITY: usize = 768;
+    const CAPACITY: usize = 896;
 
     fn new() -> LogLine {
         LogLine { bytes: [0; LogLine::CAPACITY], length: 0 }
@@ -344,6 +371,15 @@ impl LogLine {
     fn number(&mut self, key: &str, number: u64) {
         self.key(key);
         self.put(digits(number, &mut [0; 20]).as_bytes());
+    }
+
+    fn address(&mut self, key: &str, address: usize) {
+        self.key(key);
+        self.put(b"0x");
+        let digits = (usize::BITS - address.leading_zeros()).div_ceil(4);
+        for place in (0..digits).rev() {
+            self.put(&[b"0123456789abcdef"[address >> (4 * place) & 15]]);
+        }
     }
 
     /// Microseconds with three places, so that no nanosecond is lost.

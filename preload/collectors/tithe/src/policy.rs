@@ -250,12 +250,17 @@ impl Policy {
                 self.doublings = self.doublings.saturating_sub(1);
             }
         }
-        if cycle.mode == Mode::Collect && self.adaptive && self.due(cycle) {
+        if cycle.mode != Mode::Hybrid && self.adaptive && self.due(cycle) {
             let costs_more_than = |share: u64| {
                 u128::from(cycle.mark_ns) * 100 > u128::from(share) * u128::from(cycle.mutator_ns)
             };
             let stopping = cycle.stop_ns > cycle.mark_ns / 2;
-            let most = if stopping { STOPPING_QUARTERS } else { COLLECT_QUARTERS };
+            let most = match cycle.mode {
+                _ if stopping => STOPPING_QUARTERS,
+                Mode::Collect => COLLECT_QUARTERS,
+                // What waits is memory that the program has given back.
+                _ => 4,
+            };
             if costs_more_than(EXPENSIVE) && self.quarters < most {
                 self.quarters += 1 + usize::from(stopping);
             } else if !costs_more_than(CHEAP) || self.quarters > most {

@@ -11,14 +11,14 @@ use heaptoll_assertions::assert_internal;
 use heaptoll_marking::cores;
 use heaptoll_roots::World;
 use heaptoll_runtime::{
-    EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, single_threaded,
-    thread_word,
+    EventFunction, Manager, Message, Misuse, RawCensus, ThreadEnd, fail_every, prepare_barriers,
+    single_threaded, thread_word,
 };
 
 use crate::block_test::BLOCK_TESTS;
 use crate::bump::Bump;
 use crate::cache::{Cache, FreeBlock, List};
-use crate::class::{CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
+use crate::class::{CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT, is_small};
 use crate::heap::Heap;
 use crate::log::Reason;
 use crate::misuse::report;
@@ -201,8 +201,35 @@ impl Process {
         }
         // SAFETY: the program does not use the block after free (the contract of `Manager::free`).
         if let Some(Err(misuse)) = self.with_cache(|cache| unsafe { self.heap.free(cache, block) }) {
-            report("free", block as usize, misuse);
+            self.report("free", block as usize, misuse);
         }
+    }
+
+    /// As [`Process::free_slow`], where small blocks of mode `guard` need no more than the thread's cache.
+    #[inline(never)]
+    fn free_guarded(&self, block: *mut u8) {
+        let cache = CACHE::get() as *mut Cache;
+        // SAFETY: the word holds the thread's cache, or one of the two statics, which have no thread.
+        let has_thread = unsafe { (*cache).has_thread() };
+        let unit = self.heap.reservation.unit_of(block as usize).filter(|_| has_thread);
+        let Some(unit) = unit.filter(|&unit| is_small(self.heap.reservation.span_class(unit))) else {
+            return self.free_slow(block);
+        };
+        let span_class = self.heap.reservation.span_class(unit);
+        // SAFETY: only this thread uses its cache while it runs; the program does not use the block after free (the contract of
+        // `Manager::free`).
+        let held = unsafe { self.heap.hold_small(&mut *cache, unit, span_class, block as usize) };
+        if let Err(misuse) = held {
+            self.report("free", block as usize, misuse);
+        }
+    }
+
+    #[cold]
+    fn report(&self, call: &str, address: usize, misuse: Misuse) {
+        if misuse == Misuse::DoubleFree {
+            self.heap.double_frees.fetch_add(1, Ordering::Relaxed);
+        }
+        report(call, address, misuse);
     }
 
     /// Allocates a pointer-free block for a C caller: null and ENOMEM when there is no memory.
@@ -291,7 +318,9 @@ impl Manager for Process {
                 }
             }
         }
-        if !self.heap.is_mode(Mode::Collect) {
+        if self.heap.is_mode(Mode::Guard) {
+            self.free_guarded(block);
+        } else if !self.heap.is_mode(Mode::Collect) {
             self.free_slow(block);
         }
     }
@@ -301,7 +330,7 @@ impl Manager for Process {
         match self.with_cache(|cache| unsafe { self.heap.reallocate(cache, block, bytes) }) {
             Some(Ok(new)) => new,
             Some(Err(misuse)) => {
-                report("realloc", block.as_ptr() as usize, misuse);
+                self.report("realloc", block.as_ptr() as usize, misuse);
                 ptr::null_mut()
             }
             None => ptr::null_mut(),
@@ -366,7 +395,9 @@ impl Manager for Process {
         self.heap.configure(&settings, Some(&WORLD));
     }
 
-    fn finish(&self) {}
+    fn finish(&self) {
+        self.heap.report_at_end();
+    }
 
     fn before_fork(&self) {
         self.heap.before_fork();

@@ -43,6 +43,21 @@ pub fn resident_bytes(range: Range<usize>) -> usize {
     if is_reported { resident } else { range.len() }
 }
 
+/// Whether a resident one of some whole pages of the heap has a byte that is not zero. No other is read. A page may be
+/// resident that nothing has written: it is part of a huge page.
+pub fn has_content(range: Range<usize>) -> bool {
+    let mut found = false;
+    each_run(range, &mut |run, is_resident| {
+        if is_resident && !found {
+            // SAFETY: whole pages of the heap, which are mapped.
+            let words =
+                unsafe { core::slice::from_raw_parts(run.start as *const u64, run.len() / size_of::<u64>()) };
+            found = words.iter().any(|&word| word != 0);
+        }
+    });
+    found
+}
+
 /// Clears some whole pages, and touches none that is not resident; returns false where it cannot.
 ///
 /// # Safety
@@ -127,6 +142,20 @@ mod tests {
         unsafe { libc::munmap(range.start as *mut _, range.len()) };
         // SAFETY: nothing is mapped there: the kernel reports that.
         assert!(!unsafe { clear_resident(range) });
+    }
+
+    #[test]
+    fn pages_that_are_resident_and_zero_have_no_content() {
+        let range = pages(3);
+        // SAFETY: a word of the test's own pages.
+        let set = |value: u64| unsafe { ((range.start + PAGE + 8) as *mut u64).write(value) };
+        assert!(!has_content(range.clone()));
+        set(0);
+        assert!(resident_bytes(range.clone()) > 0 && !has_content(range.clone()));
+        set(5);
+        assert!(has_content(range.clone()));
+        // SAFETY: the test's own pages, which nothing else uses.
+        unsafe { libc::munmap(range.start as *mut _, range.len()) };
     }
 
     /// The kernel does not report pages as resident that it has swapped out; they have contents.

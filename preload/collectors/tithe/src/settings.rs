@@ -9,11 +9,15 @@ use core::ffi::c_int;
 use heaptoll_runtime::Message;
 
 use crate::class::UNIT;
+use crate::guard_settings::{AtBound, GuardSettings};
 use crate::log::Sink;
 use crate::mode::{self, Mode};
 use crate::rule::Rule;
 
+mod excerpt;
 mod variables;
+
+use excerpt::Excerpt;
 
 pub use variables::VARIABLES;
 
@@ -62,6 +66,8 @@ pub struct Settings {
     pub abort: bool,
     /// `TITHE_POISON`: reclaimed blocks are filled with 0xdf.
     pub poison: bool,
+    /// How mode `guard` holds freed blocks.
+    pub guard: GuardSettings,
 }
 
 /// How long a thread may take to stop, ms, by default.
@@ -95,6 +101,7 @@ impl Settings {
             patience_ms: PATIENCE_MS,
             abort: false,
             poison: false,
+            guard: GuardSettings::new(),
         }
     }
 
@@ -118,7 +125,7 @@ impl Settings {
         let mut headroom = None;
         let mut min_headroom = None;
         let mut chosen = None;
-        let mut collecting = None;
+        let mut refused = Refused::default();
         let mut generations = None;
         let mut seen = [false; VARIABLES.len()];
         for entry in entries {
@@ -163,11 +170,10 @@ impl Settings {
                 "TITHE_SIGNAL" => settings.signal = Some(signal(text).ok_or(wrong)?),
                 "TITHE_PATIENCE" => settings.patience_ms = number(text, 1, 600_000).ok_or(wrong)? as u32,
                 "TITHE_ABORT" => settings.abort = switch(text).ok_or(wrong)?,
-                _ => settings.poison = number(text, 0, 1).ok_or(wrong)? == 1,
+                "TITHE_POISON" => settings.poison = number(text, 0, 1).ok_or(wrong)? == 1,
+                _ => set_guard(&mut settings.guard, known, text).ok_or(wrong)?,
             }
-            if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP" | "TITHE_PAUSE") {
-                collecting = Some(SettingError { fault: Fault::NeverCollects, ..wrong });
-            }
+            refused.note(known, wrong);
         }
         // A heap with a hard limit and no policy set by the user collects when it is full.
         let full = if settings.heap.is_some() { Rule::Fixed } else { settings.rule };
@@ -176,9 +182,7 @@ impl Settings {
             return Err(SettingError::new(b"TITHE_POLICY", b"fixed", Fault::NeedsMaximum));
         }
         // Otherwise a run without collections would be taken for a measurement of them.
-        if let (Mode::Explicit, Some(wrong)) = (settings.mode, collecting) {
-            return Err(wrong);
-        }
+        refused.check(settings.mode)?;
         settings.check_pause()?;
         let defaults = settings.mode.headroom();
         // Who sets when to collect, or how much a collection reclaims, gets collections that read and reclaim all.
@@ -230,6 +234,7 @@ enum Fault {
     NeedsMaximum,
     NeverCollects,
     NotIncremental,
+    NotInGuard,
     NotOpened { error: c_int },
 }
 
@@ -272,6 +277,9 @@ impl SettingError {
             Fault::NotIncremental => line.text(
                 ", but collections are not incremental with TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP or TITHE_SWEEP=eager",
             ),
+            Fault::NotInGuard => line.text(
+                ", but TITHE_MODE is guard, whose collections are whole and whose blocks are clear; allowed: no such variable",
+            ),
             Fault::NotOpened { error } => {
                 let line = line.text("; allowed: ").text(allowed("TITHE_LOG")).text("; this one: ");
                 match reason(error) {
@@ -283,41 +291,30 @@ impl SettingError {
     }
 }
 
-/// The beginning of a text from the environment, which the program may change later. It is short because an error is
-/// returned by value, without an allocator to box it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Excerpt<const CAPACITY: usize> {
-    bytes: [u8; CAPACITY],
-    length: u8,
-    cut: bool,
+/// Variables that a mode refuses, the last of them that was set.
+#[derive(Default)]
+struct Refused {
+    by_explicit: Option<SettingError>,
+    by_guard: Option<SettingError>,
 }
 
-impl<const CAPACITY: usize> Excerpt<CAPACITY> {
-    fn of(text: &[u8]) -> Excerpt<CAPACITY> {
-        const { assert!(CAPACITY <= u8::MAX as usize) };
-        let length = text.len().min(CAPACITY);
-        let mut bytes = [0; CAPACITY];
-        bytes[..length].copy_from_slice(&text[..length]);
-        Excerpt { bytes, length: length as u8, cut: length < text.len() }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length as usize]
-    }
-
-    /// Appends it; bytes that are not UTF-8, and control characters, become question marks.
-    fn show(&self, mut line: Message) -> Message {
-        for chunk in self.bytes().utf8_chunks() {
-            for character in chunk.valid().chars() {
-                let mut place = [0; 4];
-                let shown = if character.is_control() { '?' } else { character };
-                line = line.text(shown.encode_utf8(&mut place));
-            }
-            if !chunk.invalid().is_empty() {
-                line = line.text("?");
-            }
+impl Refused {
+    fn note(&mut self, known: &str, wrong: SettingError) {
+        if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP" | "TITHE_PAUSE") {
+            self.by_explicit = Some(SettingError { fault: Fault::NeverCollects, ..wrong });
         }
-        if self.cut { line.text("...") } else { line }
+        if matches!(known, "TITHE_GENERATIONS" | "TITHE_PAUSE" | "TITHE_CHECK" | "TITHE_POISON") {
+            self.by_guard = Some(SettingError { fault: Fault::NotInGuard, ..wrong });
+        }
+    }
+
+    fn check(self, mode: Mode) -> Result<(), SettingError> {
+        let refused = match mode {
+            Mode::Explicit => self.by_explicit,
+            Mode::Guard => self.by_guard,
+            Mode::Hybrid | Mode::Collect => None,
+        };
+        refused.map_or(Ok(()), Err)
     }
 }
 
@@ -326,7 +323,7 @@ fn open(name: &[u8], value: &[u8]) -> Result<Sink, SettingError> {
 }
 
 fn mode(text: &str) -> Option<Mode> {
-    [Mode::Hybrid, Mode::Collect, Mode::Explicit].into_iter().find(|mode| mode.as_str() == text)
+    [Mode::Hybrid, Mode::Collect, Mode::Explicit, Mode::Guard].into_iter().find(|mode| mode.as_str() == text)
 }
 
 fn rule(text: &str) -> Option<Rule> {
@@ -344,6 +341,31 @@ fn sweep(text: &str) -> Option<bool> {
     match text {
         "lazy" => Some(false),
         "eager" => Some(true),
+        _ => None,
+    }
+}
+
+/// Sets what a variable of mode `guard` means; the caller passes no other.
+fn set_guard(guard: &mut GuardSettings, known: &str, text: &str) -> Option<()> {
+    match known {
+        "TITHE_WAITING" => guard.waiting = Some(size(text, 1 << 20)?),
+        "TITHE_AT_BOUND" => guard.at_bound = at_bound(text)?,
+        "TITHE_CLEAR" => guard.clear = switch(text)?,
+        "TITHE_FAULT" => guard.fault = switch(text)?,
+        _ => guard.to_stderr = report(text)?,
+    }
+    Some(())
+}
+
+fn at_bound(text: &str) -> Option<AtBound> {
+    [AtBound::Collect, AtBound::Warn, AtBound::Release].into_iter().find(|known| known.as_str() == text)
+}
+
+/// Whether late writes are reported to standard error too.
+fn report(text: &str) -> Option<bool> {
+    match text {
+        "log" => Some(false),
+        "stderr" => Some(true),
         _ => None,
     }
 }

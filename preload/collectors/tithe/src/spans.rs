@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use heaptoll_assertions::{assert_internal, assert_sound};
 
-use crate::ages::REREAD;
+use crate::ages::{REREAD, words_of};
 use crate::bump::{Reserved, WORDS};
 use crate::cache::Cache;
 use crate::class::{CLASS, FREE, SizeClass, SpanClass, is_small};
@@ -29,6 +29,9 @@ pub struct Spans {
     /// The unit from which on spans may wait to be swept; `usize::MAX` when none does.
     cursor: usize,
 }
+
+/// Words that are read before it is known whether they are clear.
+const CLEAR_AT_ONCE: usize = 64;
 
 /// The outcome of sweeping a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +94,12 @@ impl Spans {
         span.bytes = 0;
         span.clean = taken.clean;
         span.dense = false;
+        span.held = 0;
         span.clear_bits(class.blocks as usize);
+        if let Some(freed) = reservation.freed(unit) {
+            (0..words_of(span_class))
+                .for_each(|word| freed.set(word, Span::present(class.blocks.into(), word)));
+        }
         reservation.assign(unit, u32::from(class.units), span_class);
         reservation.begin_ages(unit, u32::from(class.units), span_class);
         self.lists.link(reservation, unit, home);
@@ -130,6 +138,10 @@ impl Spans {
                 masks[word - first] = mask;
                 got += mask.count_ones();
                 bits.taken |= mask;
+                if let Some(freed) = reservation.freed(unit) {
+                    assert_internal!(mask & !freed.word(word) == 0, "a block that is reserved is freed");
+                    freed.remove(word, mask);
+                }
                 if bits.marked.load(Ordering::Relaxed) & mask != 0 {
                     // Between the increments of a collection: the blocks are born marked.
                     reservation.set_flags(unit, span.units, REREAD);
@@ -235,6 +247,13 @@ impl Spans {
                 bits.taken & !Span::present(class.blocks.into(), word) == 0,
                 "no block is beyond the last"
             );
+            if let Some(freed) = reservation.freed(unit) {
+                let available = bits.taken & !marked;
+                assert_internal!(available & !freed.word(word) == 0, "only freed blocks become available");
+                if reservation.freed_table.clears.load(Ordering::Relaxed) {
+                    clear_written(reservation, reservation.address(unit), class, word, available);
+                }
+            }
             if poison {
                 fill(reservation.address(unit), class, word, bits.taken & !marked);
             }
@@ -300,6 +319,9 @@ impl Spans {
         let (word, bit) = (block / 64, 1u64 << (block % 64));
         let bits = &mut span.bits[word];
         let marked = bits.marked.load(Ordering::Relaxed);
+        if let Some(freed) = reservation.freed(unit) {
+            freed.add(word, bit);
+        }
         if span.epoch != epoch {
             assert_internal!(span.epoch.wrapping_add(1) == epoch, "a span is swept after every collection");
             // The span waits to be swept: its marks hold which blocks are taken.
@@ -361,6 +383,35 @@ fn lowest(bits: u64, count: u32) -> u64 {
     }
     assert_internal!((bits & !rest).count_ones() == count, "as many bits are chosen as were requested");
     bits & !rest
+}
+
+/// Mode `guard`: blocks that become available and are not clear were written after their free. They are counted, and
+/// cleared.
+fn clear_written(reservation: &HeapReservation, start: usize, class: &SizeClass, word: usize, mut mask: u64) {
+    let size = class.size as usize;
+    while mask != 0 {
+        let from = mask.trailing_zeros();
+        let count = (mask >> from).trailing_ones();
+        mask &= u64::MAX.checked_shl(from + count).unwrap_or(0);
+        let start = start + (word * 64 + from as usize) * size;
+        // SAFETY: `sweep` found the blocks freed, and no word that leads to them: they are nobody's.
+        let run = unsafe {
+            core::slice::from_raw_parts_mut(start as *mut u64, count as usize * size / size_of::<u64>())
+        };
+        if is_clear(run) {
+            continue;
+        }
+        for block in run.chunks_exact_mut(size / size_of::<u64>()) {
+            if !is_clear(block) {
+                reservation.freed_table.count_late(block.as_ptr() as usize);
+                block.fill(0);
+            }
+        }
+    }
+}
+
+fn is_clear(words: &[u64]) -> bool {
+    words.chunks(CLEAR_AT_ONCE).all(|words| words.iter().fold(0, |found, &word| found | word) == 0)
 }
 
 /// The byte that fills reclaimed blocks with `TITHE_POISON=1`.

@@ -11,7 +11,7 @@
 #include "heaptoll.h"
 
 enum { NODES = 6000, LINKS = 6, PLACES = 6, SLOTS_A_PLACE = 12, SHARED_PLACE = 4, SLOTS = PLACES * SLOTS_A_PLACE,
-       POPULATION = 700 };
+       POPULATION = 700, STALE = 64 };
 
 /* A block of the graph. Its links hold the addresses; the bytes after them hold a pattern of its own. */
 struct node {
@@ -34,8 +34,14 @@ struct shadow_slot {
     disguised where;
     struct edge edge;
 };
+/* Under a guard: a freed block to which a word leads. Without an address it is none. */
+struct stale {
+    disguised address;
+    uint32_t size;
+};
 struct partition {
     struct rng rng;
+    struct stale stale[STALE];
     struct shadow_slot slot[SLOTS];
     uint32_t free_ids[NODES], free_count, population;
 };
@@ -58,6 +64,7 @@ static void *volatile static_words[PARTITIONS][SLOTS_A_PLACE];
 static __thread void *volatile thread_words[SLOTS_A_PLACE];
 static void *volatile *volatile table_words[PARTITIONS]; /* keeps the tables allocated by malloc */
 
+static void *volatile stale_words[PARTITIONS][STALE];
 static void *volatile childs_words[SLOTS_A_PLACE];
 
 static uint32_t partition_of(uint32_t id) { return id / NODES; }
@@ -165,6 +172,34 @@ static uint32_t random_size(struct rng *rng, uint32_t links) {
     return (uint32_t)(header_bytes(links) + more);
 }
 
+/* Frees a node's block. Under a guard a word still leads to it, at most one past its end. */
+static void free_block(uint32_t number, uint32_t id) {
+    struct partition *of = &shadow->partition[number];
+    char *block = (char *)address_of(id);
+    if (mode() != GUARD) {
+        free(block);
+        return;
+    }
+    size_t at = rng_below(&of->rng, STALE), size = shadow->node[id].size;
+    __atomic_store_n(&of->stale[at].address, 0, __ATOMIC_SEQ_CST);
+    stale_words[number][at] = block + (rng_below(&of->rng, 4) ? rng_below(&of->rng, size) : size);
+    free(block);
+    of->stale[at].size = (uint32_t)size;
+    __atomic_store_n(&of->stale[at].address, disguise(block), __ATOMIC_SEQ_CST);
+}
+
+static void check_new(const void *block, size_t size) {
+    for (uint32_t i = 0; i < PARTITIONS * STALE && mode() == GUARD; i++) {
+        const struct stale *stale = &shadow->partition[i / STALE].stale[i % STALE];
+        disguised address = __atomic_load_n(&stale->address, __ATOMIC_SEQ_CST);
+        uintptr_t from = (uintptr_t)block, of = (uintptr_t)undisguise(address), bytes = stale->size;
+        CHECK(!address || from >= of + bytes || of >= from + size ||
+                  address != __atomic_load_n(&stale->address, __ATOMIC_SEQ_CST),
+              "a block of %zu bytes at %p is handed out where a freed one of %zu is that a word leads to", size, block,
+              (size_t)bytes);
+    }
+}
+
 static void *random_block(struct rng *rng, size_t size) {
     size_t kind = rng_below(rng, 10), alignment = (size_t)16 << rng_below(rng, 9);
     void *block = NULL;
@@ -181,6 +216,7 @@ static void *random_block(struct rng *rng, size_t size) {
         CHECK((uintptr_t)block % alignment == 0, "%p is not aligned to %zu", block, alignment);
     }
     CHECK(block, "no block of %zu bytes: errno %d", size, errno);
+    check_new(block, size);
     return block;
 }
 
@@ -266,7 +302,7 @@ static void step_free(uint32_t number) {
     uint32_t id = shadow->node[from].edge[link].target - 1;
     verify(id, "before free");
     set_link(from, link, (struct edge){0, 0});
-    free(address_of(id));
+    free_block(number, id);
     forget(id);
     shadow->partition[number].population--;
 }
@@ -469,8 +505,12 @@ APART void graph_join(size_t links) {
 
 static void forget_unreachable(void) {
     for (uint32_t id = 0; id < workers * NODES; id++)
-        if (shadow->node[id].used && !shadow->node[id].reachable)
+        if (shadow->node[id].used && !shadow->node[id].reachable) {
+            /* What was not freed is never reclaimed by a guard. */
+            if (mode() == GUARD)
+                free_block(partition_of(id), id);
             forget(id);
+        }
     for (uint32_t number = 0; number < workers; number++)
         shadow->partition[number].population = NODES - shadow->partition[number].free_count;
 }

@@ -7,11 +7,12 @@ use heaptoll_assertions::assert_expensive;
 use heaptoll_runtime::{LARGEST, Misuse, PAGE};
 
 use super::Heap;
-use crate::cache::{Cache, FreeBlock};
+use crate::cache::Cache;
 use crate::class::{
     CACHE_LIMITS, CLASS, CLASSES, FREE, LARGE, LARGE_ATOMIC, SMALL_MAX, SpanClass, UNIT, UNIT_SHIFT,
     aligned_class_of, class_of, is_small,
 };
+use crate::mode::Mode;
 use crate::resident::clear_resident;
 
 impl Heap {
@@ -81,7 +82,7 @@ impl Heap {
         self.allocate_large(cache, bytes.max(1), alignment, LARGE, 0)
     }
 
-    /// Frees a block at once, whatever the mode.
+    /// Frees a block: at once, or in mode `guard` after it has waited.
     ///
     /// # Errors
     /// The address is not a live block's, as far as the heap can determine; nothing has changed then.
@@ -93,6 +94,10 @@ impl Heap {
         let Some(unit) = self.reservation.unit_of(address) else { return Err(Misuse::Foreign) };
         let span_class = self.reservation.span_class(unit);
         if is_small(span_class) {
+            if self.is_mode(Mode::Guard) {
+                // SAFETY: the program does not use the block after the call (this function's contract).
+                return unsafe { self.hold_small(cache, unit, span_class, address) };
+            }
             self.verify(unit, span_class, address)?;
             let list = &cache.lists[span_class as usize];
             if list.free_slots == 0 {
@@ -118,21 +123,6 @@ impl Heap {
             return Err(Misuse::DoubleFree);
         }
         self.free_large(unit, span_class, block)
-    }
-
-    /// Verifies that an address is that of a block of this span class, not known to be free.
-    pub(super) fn verify(&self, unit: usize, span_class: SpanClass, address: usize) -> Result<(), Misuse> {
-        let class = &CLASS[span_class as usize];
-        let offset = address - self.reservation.address(self.reservation.first(unit));
-        let block = class.index(offset);
-        if block * class.size as usize != offset || block >= class.blocks.into() {
-            return Err(Misuse::Damaged);
-        }
-        // SAFETY: the address of a block in a span, as checked above; blocks have at least 16 bytes.
-        if unsafe { (*(address as *const FreeBlock)).key } == self.key.load(Ordering::Relaxed) {
-            return Err(Misuse::DoubleFree);
-        }
-        Ok(())
     }
 
     /// Bytes of a block that the program may use, such that the address one past them still lies in it; 0 if it is no

@@ -105,9 +105,11 @@ impl Heap {
                 "a large block is swept after every collection"
             );
             span.epoch = self.epoch();
-            let marked = span.is_marked(0);
+            let is_kept = span.is_marked(0);
             span.bits[0].marked.store(0, Ordering::Relaxed);
-            if !marked {
+            if !is_kept && self.unprotect(first, span) {
+                let was_dropped = span.clean && self.is_held(first);
+                let is_clean = was_dropped && self.is_still_dropped(first, count);
                 if poison {
                     // SAFETY: the block is unreachable, so the program does not use it.
                     unsafe {
@@ -119,7 +121,8 @@ impl Heap {
                     // Its old contents would keep garbage alive when parts of it are reused.
                     // All units: after the bytes there may be contents of a longer block that was shrunk.
                     let whole = count as usize * UNIT;
-                    let clean = drops && units.drop_pages(self.reservation.address(first), whole);
+                    let drops = drops || was_dropped;
+                    let clean = is_clean || drops && units.drop_pages(self.reservation.address(first), whole);
                     units.release(&self.reservation, first, count, clean);
                 }
             }

@@ -206,6 +206,21 @@ fn where_threads_wait_for_a_processor_to_stop_the_budget_grows_further() {
 }
 
 #[test]
+fn in_mode_guard_the_budget_grows_only_where_threads_wait_to_stop() {
+    let mut policy = policy(|settings| settings.adaptive = true);
+    let guarded = |policy: &Policy| Cycle { mode: Mode::Guard, ..costing(policy, 10 * EXPENSIVE) };
+    let first = policy.next(&guarded(&policy.clone()));
+    let next = [(); 10].map(|()| policy.next(&guarded(&policy.clone())));
+    assert_eq!(next, [first; 10], "collections that cost much come as often");
+    let waiting = |policy: &Policy| {
+        let cycle = guarded(policy);
+        Cycle { stop_ns: cycle.mark_ns * 9 / 10, ..cycle }
+    };
+    let grown = [(); 10].map(|()| policy.next(&waiting(&policy.clone())));
+    assert!(grown[9] > 2 * first, "{grown:?}");
+}
+
+#[test]
 fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
     let policy = || policy(|settings| (settings.min_headroom, settings.cost_headroom) = (LEAST, MIB));
     // 60 us are 6 % of a millisecond, in which the program allocates so much.
