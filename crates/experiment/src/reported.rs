@@ -245,4 +245,13 @@ mod tests {
         );
         assert_eq!(ReportedFigures::of(&[held(0, 0)]).written_after_free, Some(0));
     }
+
+    #[test]
+    fn a_manager_that_holds_freed_blocks_reports_them_too() {
+        let tithe = || SlotRecord { kind: WriterKind::Manager, ..layer("tithe") };
+        let guard = SlotRecord { held_high_bytes: 70, written_after_free: 2, ..tithe() };
+        let reported = ReportedFigures::of(&[guard]);
+        assert_eq!((reported.held_high_bytes, reported.written_after_free), (Some(70), Some(2)));
+        assert_eq!(ReportedFigures::of(&[tithe()]).written_after_free, None);
+    }
 }
