@@ -1,8 +1,6 @@
 //! A collection that is abandoned, since a thread does not stop or the system does not give what is needed: the heap grows
 //! instead.
 
-use core::sync::atomic::Ordering;
-
 use heaptoll_runtime::now_ns;
 
 use crate::collector::Collector;
@@ -26,7 +24,7 @@ impl Heap {
             true => collector.policy.postponed(),
             false => collector.policy.abandoned(),
         };
-        self.set_budget(collector, budget, self.allocated_since_gc.load(Ordering::Relaxed));
+        self.set_budget(collector, budget, self.counted());
         self.reporter.abandoned(cause.cause);
         if let Some(sink) = &collector.log {
             log::write_abandoned(

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use heaptoll_assertions::assert_internal;
 use heaptoll_marking::cores;
 use heaptoll_roots::World;
-use heaptoll_runtime::{now_ns, thread_cpu_ns};
+use heaptoll_runtime::{Message, now_ns, thread_cpu_ns};
 
 use crate::class::UNIT;
 use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
@@ -56,6 +56,9 @@ impl Heap {
         self.set_budget(&collector, collector.last_budget, 0);
         if settings.every.is_some() && self.collects() {
             self.due_at_allocated.store(collector.last_budget as u64, Ordering::Relaxed);
+        }
+        if settings.mode == Mode::Guard && !self.enable_guard(settings.guard.clear) {
+            Message::new().text("tithe: there is no memory for the table of freed blocks").abort();
         }
         self.fast_free_units.store(0, Ordering::Relaxed);
         self.enable_fast_path();
@@ -114,7 +117,7 @@ impl Heap {
 
     /// Whether the next collection is due.
     pub(crate) fn is_due(&self) -> bool {
-        self.allocated_since_gc.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed)
+        self.counted() >= self.budget.load(Ordering::Relaxed)
             || self.allocated_total.load(Ordering::Relaxed) >= self.due_at_allocated.load(Ordering::Relaxed)
     }
 

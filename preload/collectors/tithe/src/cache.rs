@@ -88,6 +88,8 @@ pub struct Cache {
     pub next_idle: *mut Cache,
     /// Bytes that are counted as allocated before the cache reserves them.
     pub counted: usize,
+    /// Bytes of blocks that wait and are not counted yet. Mode `guard`.
+    pub waiting: usize,
     /// The thread it belongs to, as the kernel numbers it; 0 or less for none.
     pub thread: i32,
     /// The home of the spans that it reserves blocks of.
@@ -104,6 +106,7 @@ impl Cache {
             next: ptr::null_mut(),
             next_idle: ptr::null_mut(),
             counted: 0,
+            waiting: 0,
             thread: 0,
             home: 0,
         }
@@ -172,6 +175,17 @@ impl Cache {
     /// How many reserved blocks of a span class were not handed out.
     fn reserved(&self, span_class: usize) -> u32 {
         self.reservations[span_class].free(&self.bumps[span_class]).iter().map(|mask| mask.count_ones()).sum()
+    }
+
+    /// Whether a block of a span is one of those that it has reserved and not handed out.
+    #[inline(always)]
+    pub fn has_reserved(&self, span_class: usize, unit: UnitIndex, block: usize) -> bool {
+        self.reservations[span_class].unit == unit && self.is_reserved(span_class, block)
+    }
+
+    fn is_reserved(&self, span_class: usize, block: usize) -> bool {
+        let (reserved, bump) = (&self.reservations[span_class], &self.bumps[span_class]);
+        reserved.holds(bump, block)
     }
 
     /// The reserved blocks that were not handed out: the first unit of their span, a word of its bits, and theirs in it.

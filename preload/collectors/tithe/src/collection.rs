@@ -17,6 +17,7 @@ use crate::signal::unblocked;
 mod accounts;
 mod check;
 mod generation;
+mod guard;
 mod incremental;
 mod passes;
 mod phases;
@@ -80,6 +81,8 @@ impl Heap {
     fn collect_locked(&self, collector: &mut Collector, reason: Reason) -> Result<(), NotCollected> {
         let is_due =
             reason == Reason::Budget && !collector.increments.is_active() && collector.every.is_none();
+        // What waits in mode `guard` is not resident where it is large.
+        let is_due = is_due && !self.is_mode(Mode::Guard);
         if is_due && self.postpone(collector) {
             return Ok(());
         }
@@ -114,6 +117,7 @@ impl Heap {
         for warning in [collector.policy.warning(), collector.increments.warning()].into_iter().flatten() {
             warning.write();
         }
+        self.report_late();
         outcome
     }
 }

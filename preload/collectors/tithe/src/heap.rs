@@ -23,6 +23,7 @@ use crate::spans::Spans;
 mod blocks;
 mod check;
 mod flush;
+mod guard;
 mod large;
 mod pressure;
 mod realloc;
@@ -32,7 +33,7 @@ mod sweep;
 /// The heap of a process. Locks are taken in this order: the collector's, a span class's, the units', the caches'.
 pub struct Heap {
     pub(crate) reservation: HeapReservation,
-    /// Below this unit a free may take the fast path: all units, or none in mode `collect` and with `TITHE_POISON`.
+    /// Below this unit a free may take the fast path: all units, or none in modes `collect` and `guard` and with `TITHE_POISON`.
     pub(crate) fast_free_units: AtomicUsize,
     /// The second word of a cached block that the program freed.
     pub(crate) key: AtomicU64,
@@ -64,6 +65,11 @@ pub struct Heap {
     pub(crate) batch_bytes: AtomicUsize,
     /// Of `allocated_since_gc`, bytes in large blocks, as allocated.
     pub(crate) large_since_gc: AtomicUsize,
+    /// Mode `guard`: bytes of blocks that were freed since the last collection, and of those that it has kept.
+    pub(crate) waiting: AtomicUsize,
+    pub(crate) kept: AtomicUsize,
+    /// Frees of blocks that were freed already, and could be told.
+    pub(crate) double_frees: AtomicU64,
     /// Bytes of caches, mark stack and markers; `Memory::metadata_bytes` counts the tables.
     pub(crate) auxiliary_bytes: AtomicUsize,
     /// Bytes the last collection reclaimed.
@@ -108,6 +114,9 @@ impl Heap {
             due_at_allocated: AtomicU64::new(u64::MAX),
             batch_bytes: AtomicUsize::new(usize::MAX),
             large_since_gc: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            kept: AtomicUsize::new(0),
+            double_frees: AtomicU64::new(0),
             auxiliary_bytes: AtomicUsize::new(0),
             reclaimed_by_gc: AtomicUsize::new(0),
             ineffective_collections: AtomicU32::new(0),
@@ -130,6 +139,12 @@ impl Heap {
 
     pub(crate) fn is_mode(&self, mode: Mode) -> bool {
         self.mode.load(Ordering::Relaxed) == mode as u32
+    }
+
+    /// The mode, of those that collect.
+    pub(crate) fn run_mode(&self) -> Mode {
+        let modes = [Mode::Collect, Mode::Guard];
+        modes.into_iter().find(|&mode| self.is_mode(mode)).unwrap_or(Mode::Hybrid)
     }
 
     pub(crate) fn collects(&self) -> bool {
@@ -179,7 +194,8 @@ impl Heap {
 
     /// Sets which frees may take the fast path.
     pub(crate) fn enable_fast_path(&self) {
-        if !self.is_mode(Mode::Collect) && !self.poison.load(Ordering::Relaxed) {
+        if !self.is_mode(Mode::Collect) && !self.is_mode(Mode::Guard) && !self.poison.load(Ordering::Relaxed)
+        {
             self.fast_free_units.store(self.reservation.units(), Ordering::Relaxed);
         }
     }

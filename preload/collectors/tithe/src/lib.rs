@@ -27,7 +27,9 @@ pub mod class;
 mod collection;
 mod collector;
 mod fork;
+mod freed;
 mod generations;
+mod guard_settings;
 mod heap;
 mod increments;
 mod log;
@@ -50,6 +52,7 @@ mod span;
 mod spans;
 mod stopped;
 mod thread_cache;
+mod unfreed;
 pub mod why;
 
 pub use heap::Heap;

@@ -123,6 +123,8 @@ pub struct Report {
     /// Bytes in old blocks, and of them those that were read.
     pub old: usize,
     pub reread: usize,
+    /// In mode `guard`: what became of freed blocks.
+    pub held: Option<HeldTotals>,
     /// Bytes of roots that were scanned.
     pub roots_bytes: usize,
     /// The budget until the next collection.
@@ -141,6 +143,16 @@ pub struct Report {
     pub sweep_ns: u64,
     /// From before the locks are taken until all threads were resumed.
     pub pause_ns: u64,
+}
+
+/// Freed blocks that waited and were kept, and what the program did wrong with such blocks since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldTotals {
+    pub waiting: usize,
+    pub kept: usize,
+    pub kept_blocks: usize,
+    pub late_writes: u64,
+    pub double_frees: u64,
 }
 
 /// The increments of a collection.
@@ -271,6 +283,13 @@ impl Report {
             line.microseconds("longest_us", steps.longest_ns);
             line.microseconds("increments_us", steps.total_ns);
         }
+        if let Some(held) = self.held {
+            line.number("waiting_bytes", held.waiting as u64);
+            line.number("kept_bytes", held.kept as u64);
+            line.number("kept_blocks", held.kept_blocks as u64);
+            line.number("late_writes", held.late_writes);
+            line.number("double_frees", held.double_frees);
+        }
         line.number("roots_bytes", self.roots_bytes as u64);
         line.number("budget_bytes", self.budget as u64);
         line.number("threads", self.threads as u64);
@@ -310,7 +329,7 @@ struct LogLine {
 }
 
 impl LogLine {
-    const CAPACITY: usize = 768;
+    const CAPACITY: usize = 896;
 
     fn new() -> LogLine {
         LogLine { bytes: [0; LogLine::CAPACITY], length: 0 }

@@ -8,7 +8,7 @@ use heaptoll_assertions::assert_internal;
 use heaptoll_marking::{Grey, Heap, WORDS, prefetch};
 
 use crate::ages::TAINTED;
-use crate::class::{CLASS, FREE, LARGE_ATOMIC, SPAN_CLASSES, UNIT_SHIFT, is_atomic};
+use crate::class::{CLASS, FREE, LARGE_ATOMIC, SPAN_CLASSES, UNIT_SHIFT, is_atomic, is_small};
 use crate::reservation::{AHEAD, HeapReservation};
 use crate::runs::blacklist_mark;
 use crate::span::{Bits, Span, UnitIndex};
@@ -34,6 +34,8 @@ pub enum Trace {
     Plain,
     /// The blacklist, and the places without a block that words point to: blocks there will be born old.
     Ages,
+    /// The blacklist; what the program has is marked before. Mode `guard`.
+    Guard,
     /// Nothing: it repeats what another marking has done, to compare the marks.
     Repeated,
 }
@@ -65,7 +67,7 @@ impl<'a> Marks<'a> {
             spans: reservation.spans(),
             blacklist: reservation.blacklist(),
             blacklist_mark: blacklist_mark(epoch),
-            untaken: if trace == Trace::Plain { 0 } else { u64::MAX },
+            untaken: if matches!(trace, Trace::Plain | Trace::Guard) { 0 } else { u64::MAX },
             trace,
             reservation,
         }
@@ -201,7 +203,8 @@ impl Heap for Marks<'_> {
             let (units, span) = unsafe { ((*reservation.span(first)).units, reservation.span(first)) };
             assert_internal!(first as usize == unit && units > 0, "spans and large blocks follow each other");
             unit = first as usize + units as usize;
-            if is_atomic(span_class) {
+            // SAFETY: as above.
+            if is_atomic(span_class) || unsafe { is_dropped(reservation, first, &*span) } {
                 continue;
             }
             let (blocks, size) = match CLASS.get(span_class as usize) {
@@ -249,10 +252,15 @@ fn large<const PARALLEL: bool>(
             return;
         }
         marker.marked += bytes;
-        if span_class != LARGE_ATOMIC {
+        if span_class != LARGE_ATOMIC && !is_dropped(marker.heap.reservation, first as UnitIndex, &*span) {
             marker.push(Grey { start: marker.heap.base + (first << UNIT_SHIFT), bytes });
         }
     }
+}
+
+/// Whether the pages of a large block were given back when it was freed: it is not to be read.
+fn is_dropped(reservation: &HeapReservation, first: UnitIndex, span: &Span) -> bool {
+    !is_small(span.span_class) && span.clean && reservation.freed(first).is_some_and(|freed| freed.has(0))
 }
 
 /// Marks a block if it is taken; returns whether this marked it. Places without a block are marked where `untaken` has

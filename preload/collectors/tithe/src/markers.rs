@@ -11,6 +11,7 @@ use crate::mark::{Marker, Marks, Trace};
 use crate::readable::{readable, word_at};
 use crate::remembered::read_written;
 use crate::reservation::HeapReservation;
+use crate::unfreed::read_unfreed;
 
 /// The threads that mark the heap.
 #[derive(Default)]
@@ -169,7 +170,12 @@ impl Roots<'_> {
         let bytes = self.each_range(&mut |range, is_code| unsafe {
             if is_code { marker.bytes(range) } else { marker.range(range) }
         })?;
-        Ok((bytes, if self.young { read_written(marker) } else { 0 }))
+        let blocks = match self.trace {
+            Trace::Guard => read_unfreed(marker),
+            _ if self.young => read_written(marker),
+            _ => 0,
+        };
+        Ok((bytes, blocks))
     }
 
     /// Marks what all roots point to, and leaves it on the marker's stack; returns the bytes of the roots.

@@ -16,6 +16,16 @@ pub fn abort(aborts: bool) {
     ABORTS.store(aborts, Ordering::Relaxed);
 }
 
+/// Reports a block that was written after its free, once.
+#[cold]
+#[inline(never)]
+pub fn report_late(address: usize) {
+    write_once(
+        8,
+        Message::new().text("tithe: ").address(address).text(": this block was written after its free"),
+    );
+}
+
 /// Reports a wrong address, once for each sort.
 #[cold]
 #[inline(never)]
@@ -25,21 +35,27 @@ pub fn report(call: &str, address: usize, misuse: Misuse) {
         Misuse::Foreign => 2,
         Misuse::Damaged => 4,
     };
-    if REPORTED.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
-        return;
-    }
     let text = match misuse {
         Misuse::DoubleFree => "this block is free already (a double free)",
         Misuse::Foreign => "this address was not allocated here",
         Misuse::Damaged => "this address is not where a block begins",
     };
+    let line = Message::new().text("tithe: ").text(call).text("(").address(address).text("): ").text(text);
+    let line = if ABORTS.load(Ordering::Relaxed) { line } else { line.text("; the call is ignored") };
+    write_once(bit, line);
+}
+
+/// Writes a line about a sort of misuse that has not been reported.
+fn write_once(bit: u8, line: Message) {
+    if REPORTED.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+        return;
+    }
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
-    let line = Message::new().text("tithe: ").text(call).text("(").address(address).text("): ").text(text);
     if ABORTS.load(Ordering::Relaxed) {
         line.abort();
     }
-    line.text("; the call is ignored, and further ones of this sort are not reported").write();
+    line.text(", and further ones of this sort are not reported").write();
     // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
 }

@@ -9,6 +9,8 @@ pub enum Mode {
     Collect,
     /// free reclaims, nothing is ever collected.
     Explicit,
+    /// free holds the block back until a pass finds no word that leads to it.
+    Guard,
 }
 
 impl Mode {
@@ -18,6 +20,7 @@ impl Mode {
             Mode::Hybrid => "hybrid",
             Mode::Collect => "collect",
             Mode::Explicit => "explicit",
+            Mode::Guard => "guard",
         }
     }
 
@@ -26,6 +29,7 @@ impl Mode {
         match self {
             Mode::Collect => (COLLECT_HEADROOM, COLLECT_MIN_HEADROOM),
             Mode::Hybrid | Mode::Explicit => (HYBRID_HEADROOM, HYBRID_MIN_HEADROOM),
+            Mode::Guard => (GUARD_HEADROOM, GUARD_MIN_HEADROOM),
         }
     }
 }
@@ -43,3 +47,8 @@ pub const COLLECT_COST_HEADROOM: usize = 2 << 20;
 pub const HYBRID_HEADROOM: usize = 100;
 /// Mode `hybrid`: as [`COLLECT_MIN_HEADROOM`].
 pub const HYBRID_MIN_HEADROOM: usize = 16 << 20;
+
+/// Mode `guard`: percent of the heap that freed blocks may take until a pass looks for words that lead to them.
+pub const GUARD_HEADROOM: usize = 25;
+/// Mode `guard`: bytes of freed blocks on top of that.
+pub const GUARD_MIN_HEADROOM: usize = 1 << 20;

@@ -11,8 +11,8 @@ use heaptoll_assertions::assert_internal;
 use heaptoll_marking::cores;
 use heaptoll_roots::World;
 use heaptoll_runtime::{
-    EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, single_threaded,
-    thread_word,
+    EventFunction, Manager, Message, Misuse, RawCensus, ThreadEnd, fail_every, prepare_barriers,
+    single_threaded, thread_word,
 };
 
 use crate::block_test::BLOCK_TESTS;
@@ -201,8 +201,16 @@ impl Process {
         }
         // SAFETY: the program does not use the block after free (the contract of `Manager::free`).
         if let Some(Err(misuse)) = self.with_cache(|cache| unsafe { self.heap.free(cache, block) }) {
-            report("free", block as usize, misuse);
+            self.report("free", block as usize, misuse);
         }
+    }
+
+    #[cold]
+    fn report(&self, call: &str, address: usize, misuse: Misuse) {
+        if misuse == Misuse::DoubleFree {
+            self.heap.double_frees.fetch_add(1, Ordering::Relaxed);
+        }
+        report(call, address, misuse);
     }
 
     /// Allocates a pointer-free block for a C caller: null and ENOMEM when there is no memory.
@@ -301,7 +309,7 @@ impl Manager for Process {
         match self.with_cache(|cache| unsafe { self.heap.reallocate(cache, block, bytes) }) {
             Some(Ok(new)) => new,
             Some(Err(misuse)) => {
-                report("realloc", block.as_ptr() as usize, misuse);
+                self.report("realloc", block.as_ptr() as usize, misuse);
                 ptr::null_mut()
             }
             None => ptr::null_mut(),

@@ -54,4 +54,22 @@ pub struct Found {
     /// Bytes in old blocks, and of them those that were read since they may have been written.
     pub old: usize,
     pub reread: usize,
+    /// Mode `guard`: what became of freed blocks.
+    pub guarded: Option<Guarded>,
+}
+
+/// What a collection in mode `guard` has found of freed blocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Guarded {
+    /// Bytes of blocks in caches.
+    pub cached: usize,
+    /// Bytes of freed blocks that waited, and of those of them that a word leads to, which are kept, and their number.
+    pub waiting: usize,
+    pub kept: usize,
+    pub kept_blocks: usize,
+}
+
+impl Guarded {
+    /// Nothing.
+    pub const NONE: Guarded = Guarded { cached: 0, waiting: 0, kept: 0, kept_blocks: 0 };
 }

@@ -9,6 +9,7 @@ use heaptoll_runtime::Region;
 
 use crate::age::Age;
 use crate::class::{FREE, SpanClass, UNIT, UNIT_SHIFT};
+use crate::freed::{Freed, FreedTable};
 use crate::span::{Span, UnitIndex};
 
 /// Fewest units that are mapped at once: 1 MiB, or a huge page where these are used.
@@ -35,6 +36,8 @@ pub struct HeapReservation {
     /// 0 where blocks have no ages.
     ages: AtomicUsize,
     flags: AtomicUsize,
+    /// Mode `guard`: which blocks are freed.
+    pub freed_table: FreedTable,
     /// A collection is in increments: set from its first to its last.
     marking: AtomicBool,
 }
@@ -51,6 +54,9 @@ pub struct Memory {
     ages: Region,
     flags: Region,
     has_ages: bool,
+    /// Freed blocks: empty except in mode `guard`.
+    freed: Region,
+    has_freed: bool,
     /// Requests to grow, of which every `fail_every`-th fails: a seeded fault, 0 for none.
     requests: u64,
     pub fail_every: u64,
@@ -71,6 +77,8 @@ impl Memory {
             ages: Region::new(),
             flags: Region::new(),
             has_ages: false,
+            freed: Region::new(),
+            has_freed: false,
             requests: 0,
             fail_every: 0,
             advised: HUGE_FROM,
@@ -79,8 +87,8 @@ impl Memory {
     }
 
     /// The tables.
-    pub fn tables(&self) -> [&Region; 6] {
-        [&self.spans, &self.span_classes, &self.firsts, &self.blacklist, &self.ages, &self.flags]
+    pub fn tables(&self) -> [&Region; 7] {
+        [&self.spans, &self.span_classes, &self.firsts, &self.blacklist, &self.ages, &self.flags, &self.freed]
     }
 
     /// Bytes of the tables.
@@ -98,6 +106,7 @@ impl Memory {
             && length(&self.blacklist) >= units + AHEAD
             && (!self.has_ages
                 || length(&self.ages) >= units * size_of::<Age>() && length(&self.flags) >= units + AHEAD)
+            && (!self.has_freed || length(&self.freed) >= units * size_of::<Freed>())
     }
 
     /// A heap beyond its first growth is dense: where the system leaves huge pages to the program's choice, a fault
@@ -146,6 +155,7 @@ impl HeapReservation {
             spans,
             ages,
             flags,
+            freed_table: FreedTable::new(),
             marking: AtomicBool::new(false),
         }
     }
@@ -227,6 +237,31 @@ impl HeapReservation {
             "every unit has its rows before it is counted"
         );
         true
+    }
+
+    /// Which blocks are freed is known from now on. False when the system gives no memory for the table.
+    pub fn enable_freed(&self, memory: &mut Memory) -> bool {
+        memory.has_freed = true;
+        // The region has an address only when it has grown.
+        if up_to(&mut memory.freed, self.units().max(1) * size_of::<Freed>()).is_none() {
+            memory.has_freed = false;
+            return false;
+        }
+        self.freed_table.rows.store(memory.freed.start(), Ordering::Release);
+        true
+    }
+
+    /// The freed blocks of the span or large block that begins with a unit below [`HeapReservation::units`]; in mode `guard`.
+    #[inline(always)]
+    pub fn freed(&self, first: UnitIndex) -> Option<&Freed> {
+        let rows = self.freed_table.rows.load(Ordering::Relaxed) as *const Freed;
+        assert_internal!(
+            rows.is_null() || (first as usize) < self.units(),
+            "a unit with freed blocks is one of the heap"
+        );
+        // SAFETY: where there is the table it has a row for every unit, and the caller passes one below `units`; rows are of
+        // atomics, and are never unmapped.
+        (!rows.is_null()).then(|| unsafe { &*rows.add(first as usize) })
     }
 
     /// The span class of a unit below [`HeapReservation::units`].
@@ -343,6 +378,9 @@ fn extend(memory: &mut Memory, units: usize, more: usize) -> Option<()> {
     up_to(&mut memory.blacklist, after + AHEAD)?;
     if memory.has_ages {
         extend_ages(memory, after)?;
+    }
+    if memory.has_freed {
+        up_to(&mut memory.freed, after * size_of::<Freed>())?;
     }
     up_to(&mut memory.firsts, after * size_of::<UnitIndex>())
 }

@@ -9,6 +9,7 @@ use core::ffi::c_int;
 use heaptoll_runtime::Message;
 
 use crate::class::UNIT;
+use crate::guard_settings::{AtBound, GuardSettings};
 use crate::log::Sink;
 use crate::mode::{self, Mode};
 use crate::rule::Rule;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub abort: bool,
     /// `TITHE_POISON`: reclaimed blocks are filled with 0xdf.
     pub poison: bool,
+    /// How mode `guard` holds freed blocks.
+    pub guard: GuardSettings,
 }
 
 /// How long a thread may take to stop, ms, by default.
@@ -95,6 +98,7 @@ impl Settings {
             patience_ms: PATIENCE_MS,
             abort: false,
             poison: false,
+            guard: GuardSettings::new(),
         }
     }
 
@@ -119,6 +123,7 @@ impl Settings {
         let mut min_headroom = None;
         let mut chosen = None;
         let mut collecting = None;
+        let mut whole = None;
         let mut generations = None;
         let mut seen = [false; VARIABLES.len()];
         for entry in entries {
@@ -163,7 +168,15 @@ impl Settings {
                 "TITHE_SIGNAL" => settings.signal = Some(signal(text).ok_or(wrong)?),
                 "TITHE_PATIENCE" => settings.patience_ms = number(text, 1, 600_000).ok_or(wrong)? as u32,
                 "TITHE_ABORT" => settings.abort = switch(text).ok_or(wrong)?,
+                "TITHE_WAITING" => settings.guard.waiting = Some(size(text, 1 << 20).ok_or(wrong)?),
+                "TITHE_AT_BOUND" => settings.guard.at_bound = at_bound(text).ok_or(wrong)?,
+                "TITHE_CLEAR" => settings.guard.clear = switch(text).ok_or(wrong)?,
+                "TITHE_FAULT" => settings.guard.fault = switch(text).ok_or(wrong)?,
+                "TITHE_REPORT" => settings.guard.to_stderr = report(text).ok_or(wrong)?,
                 _ => settings.poison = number(text, 0, 1).ok_or(wrong)? == 1,
+            }
+            if matches!(known, "TITHE_GENERATIONS" | "TITHE_PAUSE" | "TITHE_CHECK" | "TITHE_POISON") {
+                whole = Some(SettingError { fault: Fault::NotInGuard, ..wrong });
             }
             if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP" | "TITHE_PAUSE") {
                 collecting = Some(SettingError { fault: Fault::NeverCollects, ..wrong });
@@ -177,6 +190,9 @@ impl Settings {
         }
         // Otherwise a run without collections would be taken for a measurement of them.
         if let (Mode::Explicit, Some(wrong)) = (settings.mode, collecting) {
+            return Err(wrong);
+        }
+        if let (Mode::Guard, Some(wrong)) = (settings.mode, whole) {
             return Err(wrong);
         }
         settings.check_pause()?;
@@ -230,6 +246,7 @@ enum Fault {
     NeedsMaximum,
     NeverCollects,
     NotIncremental,
+    NotInGuard,
     NotOpened { error: c_int },
 }
 
@@ -271,6 +288,9 @@ impl SettingError {
                 .text(", but nothing is ever collected: TITHE_MODE is explicit; allowed: no such variable"),
             Fault::NotIncremental => line.text(
                 ", but collections are not incremental with TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP or TITHE_SWEEP=eager",
+            ),
+            Fault::NotInGuard => line.text(
+                ", but TITHE_MODE is guard, whose collections are whole and whose blocks are clear; allowed: no such variable",
             ),
             Fault::NotOpened { error } => {
                 let line = line.text("; allowed: ").text(allowed("TITHE_LOG")).text("; this one: ");
@@ -326,7 +346,7 @@ fn open(name: &[u8], value: &[u8]) -> Result<Sink, SettingError> {
 }
 
 fn mode(text: &str) -> Option<Mode> {
-    [Mode::Hybrid, Mode::Collect, Mode::Explicit].into_iter().find(|mode| mode.as_str() == text)
+    [Mode::Hybrid, Mode::Collect, Mode::Explicit, Mode::Guard].into_iter().find(|mode| mode.as_str() == text)
 }
 
 fn rule(text: &str) -> Option<Rule> {
@@ -344,6 +364,19 @@ fn sweep(text: &str) -> Option<bool> {
     match text {
         "lazy" => Some(false),
         "eager" => Some(true),
+        _ => None,
+    }
+}
+
+fn at_bound(text: &str) -> Option<AtBound> {
+    [AtBound::Collect, AtBound::Warn, AtBound::Release].into_iter().find(|known| known.as_str() == text)
+}
+
+/// Whether late writes are reported to standard error too.
+fn report(text: &str) -> Option<bool> {
+    match text {
+        "log" => Some(false),
+        "stderr" => Some(true),
         _ => None,
     }
 }

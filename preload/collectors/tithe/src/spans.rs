@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use heaptoll_assertions::{assert_internal, assert_sound};
 
-use crate::ages::REREAD;
+use crate::ages::{REREAD, words_of};
 use crate::bump::{Reserved, WORDS};
 use crate::cache::Cache;
 use crate::class::{CLASS, FREE, SizeClass, SpanClass, is_small};
@@ -92,6 +92,10 @@ impl Spans {
         span.clean = taken.clean;
         span.dense = false;
         span.clear_bits(class.blocks as usize);
+        if let Some(freed) = reservation.freed(unit) {
+            (0..words_of(span_class))
+                .for_each(|word| freed.set(word, Span::present(class.blocks.into(), word)));
+        }
         reservation.assign(unit, u32::from(class.units), span_class);
         reservation.begin_ages(unit, u32::from(class.units), span_class);
         self.lists.link(reservation, unit, home);
@@ -130,6 +134,9 @@ impl Spans {
                 masks[word - first] = mask;
                 got += mask.count_ones();
                 bits.taken |= mask;
+                if let Some(freed) = reservation.freed(unit) {
+                    freed.remove(word, mask);
+                }
                 if bits.marked.load(Ordering::Relaxed) & mask != 0 {
                     // Between the increments of a collection: the blocks are born marked.
                     reservation.set_flags(unit, span.units, REREAD);
@@ -235,6 +242,13 @@ impl Spans {
                 bits.taken & !Span::present(class.blocks.into(), word) == 0,
                 "no block is beyond the last"
             );
+            if let Some(freed) = reservation.freed(unit) {
+                let available = bits.taken & !marked;
+                assert_internal!(available & !freed.word(word) == 0, "only freed blocks become available");
+                if reservation.freed_table.clears.load(Ordering::Relaxed) {
+                    clear_written(reservation, reservation.address(unit), class, word, available);
+                }
+            }
             if poison {
                 fill(reservation.address(unit), class, word, bits.taken & !marked);
             }
@@ -300,6 +314,9 @@ impl Spans {
         let (word, bit) = (block / 64, 1u64 << (block % 64));
         let bits = &mut span.bits[word];
         let marked = bits.marked.load(Ordering::Relaxed);
+        if let Some(freed) = reservation.freed(unit) {
+            freed.add(word, bit);
+        }
         if span.epoch != epoch {
             assert_internal!(span.epoch.wrapping_add(1) == epoch, "a span is swept after every collection");
             // The span waits to be swept: its marks hold which blocks are taken.
@@ -361,6 +378,22 @@ fn lowest(bits: u64, count: u32) -> u64 {
     }
     assert_internal!((bits & !rest).count_ones() == count, "as many bits are chosen as were requested");
     bits & !rest
+}
+
+/// Mode `guard`: blocks that become available and are not clear were written after their free. They are counted, and
+/// cleared.
+fn clear_written(reservation: &HeapReservation, start: usize, class: &SizeClass, word: usize, mut mask: u64) {
+    while mask != 0 {
+        let address = start + (word * 64 + mask.trailing_zeros() as usize) * class.size as usize;
+        mask &= mask - 1;
+        let words = class.size as usize / size_of::<u64>();
+        // SAFETY: `sweep` found the block freed, and no word that leads to it: it is nobody's.
+        let words = unsafe { core::slice::from_raw_parts_mut(address as *mut u64, words) };
+        if words.iter().fold(0, |found, &word| found | word) != 0 {
+            reservation.freed_table.count_late(address);
+            words.fill(0);
+        }
+    }
 }
 
 /// The byte that fills reclaimed blocks with `TITHE_POISON=1`.

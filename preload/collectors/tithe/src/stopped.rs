@@ -12,7 +12,7 @@ use crate::ages::words_of;
 use crate::class::{CLASS, FREE, SPAN_CLASSES, UNIT_SHIFT};
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
-use crate::span::Span;
+use crate::span::{Span, UnitIndex};
 
 /// How long a thread may take to stop before the locks are released briefly, ms; doubles each time.
 const FIRST_PATIENCE_MS: u32 = 10;
@@ -102,23 +102,24 @@ impl Heap {
     }
 
     pub(crate) fn clear_marks(&self) {
-        self.each_span(&mut |span| {
+        self.each_span(&mut |_, span| {
             let words = words_of(span.span_class);
             span.bits[..words].iter().for_each(|bits| bits.marked.store(0, Ordering::Relaxed));
         });
     }
 
     /// Visits the descriptors of all spans and large blocks. All locks are held.
-    fn each_span(&self, visit: &mut dyn FnMut(&Span)) {
+    pub(crate) fn each_span(&self, visit: &mut dyn FnMut(UnitIndex, &Span)) {
         let mut unit = 0;
         while unit < self.reservation.units() {
             if self.reservation.span_class(unit) == FREE {
                 unit += 1;
                 continue;
             }
+            let first = self.reservation.first(unit);
             // SAFETY: the first unit of a span or large block; all locks are held.
-            let span = unsafe { &*self.reservation.span(self.reservation.first(unit)) };
-            visit(span);
+            let span = unsafe { &*self.reservation.span(first) };
+            visit(first, span);
             unit += span.units as usize;
         }
         assert_internal!(unit == self.reservation.units(), "spans and large blocks end in the heap");
@@ -128,7 +129,7 @@ impl Heap {
     /// held.
     pub(crate) fn keep_marks_of_taken(&self) -> usize {
         let mut bytes = 0;
-        self.each_span(&mut |span| {
+        self.each_span(&mut |_, span| {
             for bits in &span.bits[..words_of(span.span_class)] {
                 let marked = bits.marked.load(Ordering::Relaxed) & bits.taken;
                 bits.marked.store(marked, Ordering::Relaxed);
@@ -141,7 +142,7 @@ impl Heap {
     /// Bytes in spans and large blocks that are marked: for assertions. All locks are held.
     pub(crate) fn marked_bytes(&self) -> usize {
         let mut bytes = 0;
-        self.each_span(&mut |span| {
+        self.each_span(&mut |_, span| {
             bytes += match CLASS.get(span.span_class as usize) {
                 Some(class) => {
                     let marked = (0..class.blocks.into()).filter(|&block| span.is_marked(block));
@@ -164,7 +165,7 @@ impl Heap {
         collector: &Collector,
         guards: &HeapGuards<'_>,
     ) -> [Range<usize>; OWN_RANGES] {
-        let [spans, span_classes, firsts, blacklist, ages, flags] =
+        let [spans, span_classes, firsts, blacklist, ages, flags, freed] =
             guards.units.memory.tables().map(Region::mapped);
         let [text, regions, samples, words, marks] = collector.generations.ranges();
         let own = core::ptr::from_ref(self) as usize;
@@ -182,6 +183,7 @@ impl Heap {
             blacklist,
             ages,
             flags,
+            freed,
             text,
             regions,
             samples,
@@ -196,6 +198,6 @@ impl Heap {
 }
 
 /// How many ranges of its own a heap has.
-pub(crate) const OWN_RANGES: usize = 16;
+pub(crate) const OWN_RANGES: usize = 17;
 
 const _: () = assert!(SPAN_CLASSES < 200, "the span classes of large blocks have no size class");

@@ -42,6 +42,7 @@ impl Heap {
         // SAFETY: no thread uses the cache any more (this function's contract), which `open_cache` took.
         unsafe {
             self.uncount_ahead(&mut (*cache).counted);
+            self.waiting.fetch_add(core::mem::take(&mut (*cache).waiting), Ordering::Relaxed);
             caches.put_back(cache);
         }
     }

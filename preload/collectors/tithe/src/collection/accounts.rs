@@ -10,10 +10,10 @@ use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
 use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
 use crate::increments::Increments;
-use crate::log::{IncrementTotals, Report};
+use crate::log::{HeldTotals, IncrementTotals, Report};
 use crate::mode::Mode;
 use crate::policy::Cycle;
-use crate::progress::{Found, Progress, Times};
+use crate::progress::{Found, Guarded, Progress, Times};
 
 /// Of a time, ns, what the process had a processor for: what others do meanwhile must not change how often it collects. Of
 /// several threads only this one's processor time is known, so their time counts as it is.
@@ -39,6 +39,10 @@ impl Heap {
         let cycle = self.cycle(collector, progress, found, reclaimed);
         let budget = collector.policy.next(&cycle);
         self.allocated_since_gc.store(0, Ordering::Relaxed);
+        self.waiting.store(0, Ordering::Relaxed);
+        let guarded = found.guarded.unwrap_or(Guarded::NONE);
+        let kept = if progress.reclaims { guarded.kept } else { guarded.waiting };
+        self.kept.store(kept, Ordering::Relaxed);
         self.large_since_gc.store(0, Ordering::Relaxed);
         collector.last_budget = budget;
         if self.is_mode(Mode::Collect) {
@@ -73,7 +77,7 @@ impl Heap {
             mutator_ns: progress.mutator_ns.saturating_sub(earlier_ns),
             reclaimed,
             processors: progress.threads.min(collector.cores),
-            mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },
+            mode: self.run_mode(),
         }
     }
 
@@ -144,6 +148,13 @@ impl Heap {
                 count: collector.increments.count + 1,
                 longest_ns: collector.increments.longest_ns.max(resumed - started),
                 total_ns: collector.increments.total_ns + (resumed - started),
+            }),
+            held: found.guarded.map(|found| HeldTotals {
+                waiting: found.waiting,
+                kept: found.kept,
+                kept_blocks: found.kept_blocks,
+                late_writes: self.reservation.freed_table.late(),
+                double_frees: self.double_frees.load(Ordering::Relaxed),
             }),
             old: found.old,
             reread: found.reread,

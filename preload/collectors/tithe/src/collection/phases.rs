@@ -12,7 +12,8 @@ use crate::heap::{Heap, HeapGuards};
 use crate::log::Cause;
 use crate::mark::Trace;
 use crate::markers::Roots;
-use crate::progress::{Found, Progress};
+use crate::mode::Mode;
+use crate::progress::{Found, Guarded, Progress};
 
 impl Heap {
     /// Marks what the roots reach.
@@ -33,7 +34,14 @@ impl Heap {
         let (generation, old) = self.begin_generation(collector, guards, progress);
         let is_young = generation == Generation::Young;
         let is_aged = generation != Generation::Unaged;
-        let cached = if is_aged { self.hide_cached(guards) } else { self.mark_cached(guards, false) };
+        let is_guard = self.is_mode(Mode::Guard);
+        let cached = if is_guard {
+            self.mark_unfreed(guards)
+        } else if is_aged {
+            self.hide_cached(guards)
+        } else {
+            self.mark_cached(guards, false)
+        };
         let markers = collector.markers.prepare(self.live_after_gc.load(Ordering::Relaxed));
         let excluded_ranges = self.excluded_ranges(collector, guards);
         let Collector { added, markers: workers, stack, generations, .. } = &mut *collector;
@@ -43,7 +51,13 @@ impl Heap {
             excluded_ranges: &excluded_ranges,
             gathered: None,
             young: is_young,
-            trace: if is_aged { Trace::Ages } else { Trace::Plain },
+            trace: if is_guard {
+                Trace::Guard
+            } else if is_aged {
+                Trace::Ages
+            } else {
+                Trace::Plain
+            },
         };
         let is_checked = is_young && generations.check;
         let gathered =
@@ -61,7 +75,9 @@ impl Heap {
             Ok(marked) => marked,
             Err(error) => {
                 // Marks are missing: nothing may be reclaimed by them.
-                if is_aged {
+                if is_guard {
+                    self.end_guard(guards);
+                } else if is_aged {
                     self.show_cached(guards);
                 }
                 self.clear_marks();
@@ -69,7 +85,8 @@ impl Heap {
             }
         };
         self.reporter.collector_cpu(marked.helpers_cpu_ns);
-        let live = marked.live + cached + old;
+        let guarded = if is_guard { self.end_guard(guards) } else { Guarded::NONE };
+        let live = marked.live + cached + old + guarded.cached;
         assert_internal!(
             live <= guards.units.used_bytes(&self.reservation),
             "no more is live than the units of spans and large blocks hold"
@@ -87,6 +104,7 @@ impl Heap {
             generation,
             old,
             reread: marked.reread,
+            guarded: is_guard.then_some(guarded),
         };
         self.end_generation(collector, guards, &found);
         Ok(found)

@@ -1,7 +1,5 @@
 //! A collection from its stop to the resumption, in one go; and what the last increment of an incremental one ends with.
 
-use core::sync::atomic::Ordering;
-
 use heaptoll_marking::KEPT;
 use heaptoll_roots::StoppedWorld;
 use heaptoll_runtime::{Phase, Reason as EventReason, now_ns, single_threaded};
@@ -102,7 +100,7 @@ impl Heap {
         };
         // SAFETY: caches are never unmapped; threads change this field under locks of spans alone, which are all held here.
         guards.caches.each(|cache| self.uncount_ahead(unsafe { &mut (*cache).counted }));
-        progress.allocated = self.allocated_since_gc.load(Ordering::Relaxed);
+        progress.allocated = self.counted();
         progress.before = self.live_bytes();
         progress.times.stopped = now_ns();
         progress.threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
@@ -123,7 +121,7 @@ impl Heap {
                 collector.began_cpu_ns,
                 single_threaded(),
             ),
-            allocated: self.allocated_since_gc.load(Ordering::Relaxed),
+            allocated: self.counted(),
             before: self.live_bytes(),
             threads: 1,
             // A collection that was requested, or that runs on memory pressure, reclaims in any case.

@@ -205,7 +205,7 @@ impl Heap {
     }
 
     /// Visits the blocks in caches: the first unit of their span, a word of its bits, and theirs in it.
-    fn each_cached(&self, guards: &HeapGuards<'_>, visit: &mut dyn FnMut(UnitIndex, usize, u64)) {
+    pub(super) fn each_cached(&self, guards: &HeapGuards<'_>, visit: &mut dyn FnMut(UnitIndex, usize, u64)) {
         guards.caches.each(|cache| {
             // SAFETY: caches are never unmapped; their threads are stopped, and lists are consistent at every
             // instruction.

@@ -12,7 +12,9 @@ use crate::class::{
     CACHE_LIMITS, CLASS, CLASSES, FREE, LARGE, LARGE_ATOMIC, SMALL_MAX, SpanClass, UNIT, UNIT_SHIFT,
     aligned_class_of, class_of, is_small,
 };
+use crate::mode::Mode;
 use crate::resident::clear_resident;
+use crate::span::UnitIndex;
 
 impl Heap {
     /// The size of a request with the byte after its end where collections need it.
@@ -81,7 +83,7 @@ impl Heap {
         self.allocate_large(cache, bytes.max(1), alignment, LARGE, 0)
     }
 
-    /// Frees a block at once, whatever the mode.
+    /// Frees a block: at once, or in mode `guard` after it has waited.
     ///
     /// # Errors
     /// The address is not a live block's, as far as the heap can determine; nothing has changed then.
@@ -93,6 +95,10 @@ impl Heap {
         let Some(unit) = self.reservation.unit_of(address) else { return Err(Misuse::Foreign) };
         let span_class = self.reservation.span_class(unit);
         if is_small(span_class) {
+            if self.is_mode(Mode::Guard) {
+                // SAFETY: the program does not use the block after the call (this function's contract).
+                return unsafe { self.hold_small(cache, unit, span_class, address) };
+            }
             self.verify(unit, span_class, address)?;
             let list = &cache.lists[span_class as usize];
             if list.free_slots == 0 {
@@ -120,19 +126,28 @@ impl Heap {
         self.free_large(unit, span_class, block)
     }
 
-    /// Verifies that an address is that of a block of this span class, not known to be free.
-    pub(super) fn verify(&self, unit: usize, span_class: SpanClass, address: usize) -> Result<(), Misuse> {
+    /// Verifies that an address is that of a block of this span class, not known to be free. Returns the first unit of its
+    /// span, and its number there.
+    #[inline(always)]
+    pub(super) fn verify(
+        &self,
+        unit: usize,
+        span_class: SpanClass,
+        address: usize,
+    ) -> Result<(UnitIndex, usize), Misuse> {
         let class = &CLASS[span_class as usize];
-        let offset = address - self.reservation.address(self.reservation.first(unit));
+        let first = self.reservation.first(unit);
+        let offset = address - self.reservation.address(first);
         let block = class.index(offset);
         if block * class.size as usize != offset || block >= class.blocks.into() {
             return Err(Misuse::Damaged);
         }
-        // SAFETY: the address of a block in a span, as checked above; blocks have at least 16 bytes.
-        if unsafe { (*(address as *const FreeBlock)).key } == self.key.load(Ordering::Relaxed) {
-            return Err(Misuse::DoubleFree);
-        }
-        Ok(())
+        let is_free = match self.reservation.freed(first) {
+            Some(freed) => freed.has(block),
+            // SAFETY: the address of a block in a span, as checked above; blocks have at least 16 bytes.
+            None => unsafe { (*(address as *const FreeBlock)).key == self.key.load(Ordering::Relaxed) },
+        };
+        if is_free { Err(Misuse::DoubleFree) } else { Ok((first, block)) }
     }
 
     /// Bytes of a block that the program may use, such that the address one past them still lies in it; 0 if it is no

@@ -10,6 +10,7 @@ use super::Heap;
 use crate::cache::{Cache, FreeBlock};
 use crate::class::{FREE, SpanClass, UNIT, is_atomic, is_small};
 use crate::log::Reason;
+use crate::mode::Mode;
 use crate::resident::clear_resident;
 
 impl Heap {
@@ -83,6 +84,9 @@ impl Heap {
         span.dense = false;
         span.clear_bits(1);
         span.bits[0].taken = 1;
+        if let Some(freed) = self.reservation.freed(taken.first) {
+            freed.set(0, 0);
+        }
         self.reservation.assign(taken.first, count, span_class);
         self.reservation.begin_ages(taken.first, count, span_class);
         assert_sound!(units.check(&self.reservation));
@@ -132,6 +136,9 @@ impl Heap {
             unsafe { (*self.reservation.span(first)).is_taken(0) },
             "a large block is taken until it is freed"
         );
+        if self.is_mode(Mode::Guard) {
+            return self.hold_large(&mut units, first);
+        }
         if self.poison.load(Ordering::Relaxed) {
             // SAFETY: the descriptor read above gives the block's size; the caller no longer uses it.
             unsafe { block.write_bytes(crate::spans::POISON, bytes) };
@@ -168,6 +175,10 @@ impl Heap {
             }
             self.reservation.set_span_class(first + span.units, more, span_class);
             span.units = count;
+        } else if bytes < before && self.is_mode(Mode::Guard) {
+            // Words may lead to the end, which is nobody else's as long as the block is there.
+            let end = self.reservation.address(first) + bytes;
+            units.drop_pages(end, span.units as usize * UNIT - bytes);
         } else if bytes < before && count < span.units {
             let rest = span.units - count;
             span.units = count;

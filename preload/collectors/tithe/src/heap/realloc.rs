@@ -11,7 +11,7 @@ use crate::class::{CLASS, FREE, LARGE, LARGE_ATOMIC, SMALL_MAX, UNIT, is_atomic,
 
 impl Heap {
     /// Makes a block at least `bytes` large, where it is or elsewhere with its contents. Null when there is no memory:
-    /// nothing has changed then. The old block is freed at once, in every mode, as the program cannot use it any more.
+    /// nothing has changed then. The old block is freed, in every mode, as the program cannot use it any more.
     ///
     /// # Errors
     /// As [`Heap::free`].
@@ -38,8 +38,12 @@ impl Heap {
             if span_class == FREE {
                 return Err(Misuse::DoubleFree);
             }
-            if self.reservation.address(self.reservation.first(unit)) != address {
+            let first = self.reservation.first(unit);
+            if self.reservation.address(first) != address {
                 return Err(Misuse::Damaged);
+            }
+            if self.is_held(first) {
+                return Err(Misuse::DoubleFree);
             }
             usable = self.large_bytes(unit);
             if bytes > SMALL_MAX

@@ -8,6 +8,7 @@ use heaptoll_assertions::{assert_expensive, assert_internal};
 use super::{Heap, HeapGuards};
 use crate::class::{CLASS, FREE, UNIT, is_small};
 use crate::mode::Mode;
+use crate::resident::resident_bytes;
 use crate::runs::Units;
 use crate::spans::SweepOutcome;
 
@@ -108,6 +109,15 @@ impl Heap {
             let marked = span.is_marked(0);
             span.bits[0].marked.store(0, Ordering::Relaxed);
             if !marked {
+                let held = self.is_held(first);
+                if held
+                    && span.clean
+                    && resident_bytes(
+                        self.reservation.address(first)..self.reservation.address(first) + bytes,
+                    ) > 0
+                {
+                    self.reservation.freed_table.count_late(self.reservation.address(first));
+                }
                 if poison {
                     // SAFETY: the block is unreachable, so the program does not use it.
                     unsafe {
@@ -119,6 +129,7 @@ impl Heap {
                     // Its old contents would keep garbage alive when parts of it are reused.
                     // All units: after the bytes there may be contents of a longer block that was shrunk.
                     let whole = count as usize * UNIT;
+                    let drops = drops || held && span.clean;
                     let clean = drops && units.drop_pages(self.reservation.address(first), whole);
                     units.release(&self.reservation, first, count, clean);
                 }

@@ -8,6 +8,7 @@ mod blocks;
 mod collecting;
 mod generations;
 mod graphs;
+mod guard;
 mod increments;
 mod limits;
 mod memory;

@@ -125,8 +125,30 @@ fn short_pauses_exclude_what_needs_whole_collections() {
 }
 
 #[test]
+fn mode_guard_has_whole_collections_and_clear_blocks() {
+    let new = Settings::new();
+    let (headroom, min_headroom) = Mode::Guard.headroom();
+    assert_eq!(good("TITHE_MODE=guard"), Settings { mode: Mode::Guard, headroom, min_headroom, ..new });
+    for other in ["TITHE_GENERATIONS=on", "TITHE_PAUSE=5ms", "TITHE_CHECK=young", "TITHE_POISON=1"] {
+        let wrong = read(&["TITHE_MODE=guard", other]).expect_err(other);
+        assert_eq!(wrong.variable(), other.split('=').next().expect("a name").as_bytes());
+        assert!(text(&wrong).contains("TITHE_MODE is guard"), "{other}");
+    }
+    let guard = |entry: &str| good(entry).guard;
+    let new = GuardSettings::new();
+    assert_eq!(guard("TITHE_WAITING=1M"), GuardSettings { waiting: Some(1 << 20), ..new });
+    for at_bound in [AtBound::Collect, AtBound::Warn, AtBound::Release] {
+        let entry = format!("TITHE_AT_BOUND={}", at_bound.as_str());
+        assert_eq!(guard(&entry), GuardSettings { at_bound, ..new });
+    }
+    assert_eq!(guard("TITHE_CLEAR=off"), GuardSettings { clear: false, ..new });
+    assert_eq!(guard("TITHE_FAULT=on"), GuardSettings { fault: true, ..new });
+    assert_eq!(guard("TITHE_REPORT=stderr"), GuardSettings { to_stderr: true, ..new });
+}
+
+#[test]
 fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
-    let values: [(&str, &[&str]); 19] = [
+    let values: [(&str, &[&str]); 24] = [
         ("TITHE_MODE", &["", "Collect", "gc", "hybrid "]),
         ("TITHE_POLICY", &["", "zorn", "FIXED"]),
         ("TITHE_HEADROOM", &["", "0", "10001", "-5", "+5", "60%", "1.5", "99999999999999999999999"]),
@@ -148,6 +170,11 @@ fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
         ),
         ("TITHE_PATIENCE", &["", "0", "600001", "2s"]),
         ("TITHE_ABORT", &["", "1", "yes", "ON"]),
+        ("TITHE_WAITING", &["", "0", "1023K", "65T", "all"]),
+        ("TITHE_AT_BOUND", &["", "Warn", "abort"]),
+        ("TITHE_CLEAR", &["", "1", "yes"]),
+        ("TITHE_FAULT", &["", "1", "ON"]),
+        ("TITHE_REPORT", &["", "on", "stdout"]),
         ("TITHE_POISON", &["", "2", "yes", "true"]),
     ];
     assert_eq!(values.map(|(name, _)| name), VARIABLES.each_ref().map(|known| known.name));

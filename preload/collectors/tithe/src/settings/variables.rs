@@ -29,13 +29,13 @@ macro_rules! variable {
 }
 
 /// Every setting, in the order of the manual.
-pub static VARIABLES: [Variable; 19] = [
+pub static VARIABLES: [Variable; 24] = [
     variable!(
         "TITHE_MODE",
-        "hybrid, collect or explicit",
+        "hybrid, collect, explicit or guard",
         "`hybrid`",
         "`hybrid`: free reclaims immediately, collections take leaks. `collect`: free does nothing. `explicit`: \
-         nothing is collected."
+         nothing is collected. `guard`: a freed block is held back until no word leads to it."
     ),
     variable!(
         "TITHE_POLICY",
@@ -46,14 +46,14 @@ pub static VARIABLES: [Variable; 19] = [
     variable!(
         "TITHE_HEADROOM",
         "a percentage from 1 to 10000, without a sign",
-        "`collect`: 48 %, up to 84 % where collections cost much; `hybrid`: 100 %",
-        "Allocation before the next collection, as a share of what the last one read; fixed if given. For \
-         `proportional` and `membalancer`."
+        "`collect`: 48 %, up to 84 % where collections cost much; `hybrid`: 100 %; `guard`: 25 %",
+        "Allocation before the next collection, in mode `guard` bytes that wait, as a share of what the last one read; \
+         fixed if given. For `proportional` and `membalancer`."
     ),
     variable!(
         "TITHE_MIN_HEADROOM",
         "bytes from 64K to 64T (K, M, G and T are powers of 1024)",
-        "`collect`: 256K, `hybrid`: 16M",
+        "`collect`: 256K, `hybrid`: 16M, `guard`: 1M",
         "Allocation before the first collection, and in addition to the percentage; for `membalancer` the least."
     ),
     variable!(
@@ -150,6 +150,37 @@ pub static VARIABLES: [Variable; 19] = [
         "`off`",
         "`on`: a wrong `free` or `realloc` ([tithe.md](../questions/tithe.md#wrong-calls)) ends the process by \
          SIGABRT. Under `heaptoll`: `-m tithe,abort=on`."
+    ),
+    variable!(
+        "TITHE_WAITING",
+        "bytes from 1M to 64T (K, M, G and T are powers of 1024)",
+        "none",
+        "Mode `guard`: freed blocks may wait up to this size; what happens there is TITHE_AT_BOUND."
+    ),
+    variable!(
+        "TITHE_AT_BOUND",
+        "collect, warn or release",
+        "`collect`",
+        "Mode `guard`, at TITHE_WAITING: `collect` collects more often, `warn` writes a warning once, `release` makes \
+         the oldest blocks available and reports it."
+    ),
+    variable!(
+        "TITHE_CLEAR",
+        "on or off",
+        "`on`",
+        "Mode `guard`: `on` clears a block at its free, `off` leaves it as it is, and keeps what it leads to."
+    ),
+    variable!(
+        "TITHE_FAULT",
+        "on or off",
+        "`off`",
+        "Mode `guard`: `on` makes large blocks inaccessible at their free, up to 16384 at once."
+    ),
+    variable!(
+        "TITHE_REPORT",
+        "log or stderr",
+        "`log`",
+        "Mode `guard`: where a write to a freed block is reported; `stderr` also writes to standard error."
     ),
     variable!("TITHE_POISON", "0 or 1", "`0`", "For tests: `1` fills reclaimed blocks with the byte 0xdf."),
 ];

@@ -45,6 +45,10 @@ impl Spans {
                 Damage::unless((bits.taken | marked) & beyond == 0, address, "no block is beyond the last")?;
                 let may_be_marked = span.epoch != epoch || reservation.is_marking();
                 Damage::unless(may_be_marked || marked == 0, address, "a swept span has no marks")?;
+                let is_swept = span.epoch == epoch;
+                let available = if is_swept { !bits.taken & !beyond } else { 0 };
+                let freed = reservation.freed(first).map_or(u64::MAX, |freed| freed.word(word));
+                Damage::unless(available & !freed == 0, address, "a block that is not taken is freed")?;
             }
             if span.epoch == epoch {
                 let taken: u32 = span.bits[..words].iter().map(|bits| bits.taken.count_ones()).sum();

@@ -43,7 +43,7 @@ fn the_defaults_of_the_table_are_those_of_no_setting() {
         assert_eq!(good(&entry), Settings::new(), "{entry}");
         checked += 1;
     }
-    assert_eq!(checked, 7);
+    assert_eq!(checked, 11);
 }
 
 /// Of those that depend on the mode, each value.
@@ -52,11 +52,13 @@ fn the_defaults_by_mode_are_those_of_the_modes() {
     let default = |name: &str| VARIABLES.iter().find(|known| known.name == name).expect(name).default;
     let headroom = default("TITHE_HEADROOM");
     assert!(headroom.starts_with(&format!("`collect`: {} %", mode::COLLECT_HEADROOM)), "{headroom}");
-    assert!(headroom.ends_with(&format!("`hybrid`: {} %", mode::HYBRID_HEADROOM)), "{headroom}");
+    let others = format!("`hybrid`: {} %; `guard`: {} %", mode::HYBRID_HEADROOM, mode::GUARD_HEADROOM);
+    assert!(headroom.ends_with(&others), "{headroom}");
     let least = format!(
-        "`collect`: {}K, `hybrid`: {}M",
+        "`collect`: {}K, `hybrid`: {}M, `guard`: {}M",
         mode::COLLECT_MIN_HEADROOM >> 10,
-        mode::HYBRID_MIN_HEADROOM >> 20
+        mode::HYBRID_MIN_HEADROOM >> 20,
+        mode::GUARD_MIN_HEADROOM >> 20
     );
     assert_eq!(default("TITHE_MIN_HEADROOM"), least);
 }
@@ -79,7 +81,7 @@ fn the_bounds_of_the_table_are_those_of_the_parser() {
         }
         checked += 1;
     }
-    assert_eq!(checked, 10);
+    assert_eq!(checked, 11);
 }
 
 /// A number next to the one of the text, with the same suffix.

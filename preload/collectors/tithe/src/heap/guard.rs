@@ -1,0 +1,166 @@
+//! free in mode `guard`: the block is cleared and stays where it is until a pass finds no word that leads to it.
+
+use core::sync::atomic::Ordering;
+
+use heaptoll_assertions::assert_internal;
+use heaptoll_runtime::Misuse;
+
+use super::Heap;
+use crate::ages::words_of;
+use crate::cache::Cache;
+use crate::class::{CLASS, FREE, SpanClass, UNIT, is_small};
+use crate::mode::Mode;
+use crate::runs::Units;
+use crate::span::{Span, UnitIndex};
+
+/// Bytes of freed blocks that a cache counts by itself before it adds them to the heap's.
+const COUNTED_AT_ONCE: usize = 16 << 10;
+/// Of the bytes of a large block, whose pages are given back at its free, this part waits: it costs addresses only.
+const LARGE_PART: usize = 8;
+
+impl Heap {
+    /// Frees a small block: it waits. Cleared before it counts as freed, so that a pass finds it either whole or clear.
+    ///
+    /// # Errors
+    /// The address is not that of a block, or it is freed; nothing has changed then.
+    ///
+    /// # Safety
+    /// The program does not use the block after the call.
+    #[inline(always)]
+    pub(super) unsafe fn hold_small(
+        &self,
+        cache: &mut Cache,
+        unit: usize,
+        span_class: SpanClass,
+        address: usize,
+    ) -> Result<(), Misuse> {
+        let (first, block) = self.verify(unit, span_class, address)?;
+        if cache.has_reserved(span_class.into(), first, address) {
+            // Never handed out since it became available.
+            return Err(Misuse::DoubleFree);
+        }
+        let size = CLASS[span_class as usize].size as usize;
+        if self.reservation.freed_table.clears.load(Ordering::Relaxed) {
+            // SAFETY: `verify` has found a block of this size, which the caller no longer uses.
+            unsafe { (address as *mut u8).write_bytes(0, size) };
+        }
+        if !self.set_freed(first, block) {
+            return Err(Misuse::DoubleFree);
+        }
+        cache.waiting += size;
+        if cache.waiting >= COUNTED_AT_ONCE {
+            self.waiting.fetch_add(core::mem::take(&mut cache.waiting), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Frees a large block: it gives its pages back, and its addresses wait. Called with the units' lock held.
+    ///
+    /// # Errors
+    /// It is freed already.
+    pub(super) fn hold_large(&self, units: &mut Units, first: UnitIndex) -> Result<(), Misuse> {
+        if !self.set_freed(first, 0) {
+            return Err(Misuse::DoubleFree);
+        }
+        // SAFETY: the first unit of a large block; the units' lock is held.
+        let span = unsafe { &mut *self.reservation.span(first) };
+        span.clean = self.reservation.freed_table.clears.load(Ordering::Relaxed)
+            && self.clear_large(units, first, span.units);
+        self.waiting.fetch_add((span.bytes / LARGE_PART).max(1), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Drops the pages of a large block that was freed, or clears them where the system does not; returns whether they were
+    /// dropped.
+    fn clear_large(&self, units: &mut Units, first: UnitIndex, count: u32) -> bool {
+        let (start, bytes) = (self.reservation.address(first), count as usize * UNIT);
+        let dropped = units.drop_pages(start, bytes);
+        if !dropped {
+            // SAFETY: the block's units, which the program no longer uses.
+            unsafe { (start as *mut u8).write_bytes(0, bytes) };
+        }
+        dropped
+    }
+
+    /// Sets the bit of a block; returns false where it was set.
+    #[inline(always)]
+    fn set_freed(&self, first: UnitIndex, block: usize) -> bool {
+        let freed = self.reservation.freed(first);
+        assert_internal!(freed.is_some(), "in mode guard each block has a bit that it is freed");
+        freed.is_some_and(|freed| freed.add(block / 64, 1 << (block % 64)) == 0)
+    }
+
+    /// Whether a large block is freed and waits.
+    pub(super) fn is_held(&self, first: UnitIndex) -> bool {
+        self.reservation.freed(first).is_some_and(|freed| freed.has(0))
+    }
+
+    /// Bytes that count against the budget of the next collection: allocated, or in mode `guard` freed.
+    pub(crate) fn counted(&self) -> isize {
+        if self.is_mode(Mode::Guard) {
+            isize::try_from(self.waiting.load(Ordering::Relaxed)).unwrap_or(isize::MAX)
+        } else {
+            self.allocated_since_gc.load(Ordering::Relaxed)
+        }
+    }
+
+    /// Reports a block that was written after its free, if one was found.
+    pub(crate) fn report_late(&self) {
+        if let Some(address) = self.reservation.freed_table.take_late() {
+            crate::misuse::report_late(address);
+        }
+    }
+
+    /// Knows freed blocks from now on: those of spans that are there are available, and clear. Called at start, by the only
+    /// thread. False when there is no memory for the table.
+    pub(crate) fn enable_guard(&self, clears: bool) -> bool {
+        let mut cache = self.caches.lock().newest();
+        while !cache.is_null() {
+            // SAFETY: caches are never unmapped; this is the process's only thread.
+            unsafe {
+                self.flush_all(&mut *cache);
+                cache = (*cache).next;
+            }
+        }
+        let mut guards = self.lock_all();
+        guards.units.purge(&self.reservation);
+        self.reservation.freed_table.clears.store(clears, Ordering::Relaxed);
+        if !self.reservation.enable_freed(&mut guards.units.memory) {
+            return false;
+        }
+        let mut unit = 0;
+        while unit < self.reservation.units() {
+            let span_class = self.reservation.span_class(unit);
+            if span_class == FREE {
+                unit += 1;
+                continue;
+            }
+            let first = self.reservation.first(unit);
+            // SAFETY: the first unit of a span or large block; all locks are held.
+            let span = unsafe { &*self.reservation.span(first) };
+            unit = first as usize + span.units as usize;
+            if is_small(span_class) {
+                self.begin_freed(first, span);
+            }
+        }
+        true
+    }
+
+    /// The blocks of a span that are not taken are freed.
+    fn begin_freed(&self, first: UnitIndex, span: &Span) {
+        let Some(freed) = self.reservation.freed(first) else { return };
+        let class = &CLASS[span.span_class as usize];
+        for word in 0..words_of(span.span_class) {
+            let available = Span::present(class.blocks.into(), word) & !span.bits[word].taken;
+            freed.set(word, available);
+            let mut rest = available;
+            while rest != 0 {
+                let block = word * 64 + rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                let start = self.reservation.address(first) + block * class.size as usize;
+                // SAFETY: a block that is available; its span class's lock is held.
+                unsafe { (start as *mut u8).write_bytes(0, class.size as usize) };
+            }
+        }
+    }
+}

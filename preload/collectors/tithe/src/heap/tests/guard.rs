@@ -1,0 +1,292 @@
+//! Mode `guard`: a freed block is nobody's as long as a word leads to it.
+
+use std::vec::Vec;
+
+use super::*;
+use crate::class::CACHE_LIMITS;
+use crate::guard_settings::GuardSettings;
+
+/// Sizes of every sort of block.
+const SIZES: [usize; 8] = [16, 47, 128, 1000, 5000, LAST, SMALL_MAX, 300_000];
+
+fn guarded(caches: usize) -> HeapFixture {
+    HeapFixture::with(&Settings { mode: Mode::Guard, min_headroom: 1 << 40, ..Settings::new() }, caches)
+}
+
+/// Whether a block of this size is handed out where another one lies, in many allocations after a pass.
+fn is_handed_out(fixture: &HeapFixture, address: usize, bytes: usize) -> bool {
+    let usable = fixture.usable(address).max(bytes);
+    let count = (64 << 20) / bytes.max(8 << 10) + 2 * usize::from(CACHE_LIMITS[1].capacity);
+    (0..count).any(|_| (address..address + usable).contains(&fixture.allocate(bytes)))
+}
+
+#[test]
+fn a_freed_block_is_clear_and_waits_while_a_word_leads_to_it() {
+    for bytes in SIZES {
+        for place in [0, 1, bytes / 2, bytes - 1, bytes] {
+            let fixture = guarded(1);
+            let block = fixture.allocate(bytes);
+            let roots = [block + place];
+            fixture.add_roots(&roots);
+            set_word(block, 0x1234_5678);
+            let usable = fixture.usable(block);
+            assert_eq!(fixture.free(block), Ok(()), "{bytes}");
+            assert!(bytes_at(block, usable).iter().all(|&byte| byte == 0), "{bytes}");
+            fixture.collect();
+            assert!(fixture.is_taken(block), "{bytes} at {place}");
+            assert!(!is_handed_out(&fixture, block, bytes), "{bytes} at {place}");
+            assert_eq!(fixture.free(block), Err(Misuse::DoubleFree), "{bytes}");
+            fixture.audit();
+        }
+    }
+}
+
+#[test]
+fn a_freed_block_becomes_available_by_a_pass_only() {
+    for bytes in SIZES {
+        let fixture = guarded(1);
+        let block = fixture.allocate(bytes);
+        let keeps_the_span = [fixture.allocate(bytes)];
+        fixture.add_roots(&keeps_the_span);
+        assert_eq!(fixture.free(block), Ok(()));
+        assert!(fixture.is_taken(block), "{bytes}");
+        assert!(!is_handed_out(&fixture, block, bytes), "{bytes}");
+        fixture.collect_lazily();
+        assert_eq!(fixture.free(block), Err(Misuse::DoubleFree), "{bytes}: before it is swept");
+        fixture.collect();
+        assert!(!fixture.is_taken(block), "{bytes}");
+        assert_eq!(fixture.free(block), Err(Misuse::DoubleFree), "{bytes}: while it is available");
+        fixture.audit();
+    }
+}
+
+#[test]
+fn what_is_unreachable_and_not_freed_is_kept() {
+    for bytes in SIZES {
+        let fixture = guarded(1);
+        let leaked = fixture.allocate(bytes);
+        set_word(leaked, 0x77);
+        fixture.collect();
+        fixture.collect();
+        assert!(fixture.is_taken(leaked), "{bytes}");
+        assert_eq!(word(leaked), 0x77);
+        fixture.audit();
+    }
+}
+
+#[test]
+fn a_word_in_a_leaked_block_holds_and_one_in_a_freed_or_pointer_free_block_does_not() {
+    for bytes in SIZES {
+        let fixture = guarded(1);
+        let targets: [usize; 3] = core::array::from_fn(|_| fixture.allocate(bytes));
+        let (leaked, freed) = (fixture.allocate_clear(100, false), fixture.allocate_clear(100, false));
+        let atomic = fixture.allocate_clear(100, true);
+        for (holder, target) in [leaked, freed, atomic].into_iter().zip(targets) {
+            set_word(holder + 8, target);
+        }
+        // A word leads to the freed one, which is kept: it keeps nothing.
+        let roots = [freed];
+        fixture.add_roots(&roots);
+        for block in targets.into_iter().chain([freed]) {
+            assert_eq!(fixture.free(block), Ok(()));
+        }
+        fixture.collect();
+        assert_eq!(targets.map(|target| fixture.is_taken(target)), [true, false, false], "{bytes}");
+        fixture.audit();
+    }
+}
+
+#[test]
+fn without_clearing_a_kept_block_keeps_what_it_leads_to() {
+    for bytes in SIZES {
+        let guard = GuardSettings { clear: false, ..GuardSettings::new() };
+        let settings = Settings { mode: Mode::Guard, min_headroom: 1 << 40, guard, ..Settings::new() };
+        let fixture = HeapFixture::with(&settings, 1);
+        let (first, second, third) = (
+            fixture.allocate_clear(bytes, false),
+            fixture.allocate_clear(bytes, false),
+            fixture.allocate(bytes),
+        );
+        set_word(first, second);
+        set_word(second, third);
+        let roots = [first];
+        fixture.add_roots(&roots);
+        for block in [first, second, third] {
+            assert_eq!(fixture.free(block), Ok(()));
+        }
+        assert_eq!(word(first), second, "{bytes}: a freed block keeps its contents");
+        fixture.collect();
+        assert!([first, second, third].iter().all(|&block| fixture.is_taken(block)), "{bytes}");
+        fixture.audit();
+    }
+}
+
+#[test]
+fn realloc_that_moves_holds_the_old_block_and_one_in_place_does_not() {
+    for (bytes, moved) in [(100, 1000), (1000, 100), (5000, 100_000), (100_000, 5000), (100_000, 900_000)] {
+        let fixture = guarded(1);
+        let block = fixture.allocate(bytes);
+        // In the way of a block that grows where it is.
+        let next = fixture.allocate(bytes);
+        let roots = [block];
+        fixture.add_roots(&roots);
+        set_word(block, 0x55);
+        let at = NonNull::new(block as *mut u8).expect("an address");
+        // SAFETY: `block` was allocated above and is live.
+        let new =
+            unsafe { fixture.heap.reallocate(fixture.cache(0), at, moved) }.expect("a live block") as usize;
+        assert_ne!(new, block);
+        assert_eq!((word(new), word(block)), (0x55, 0));
+        fixture.collect();
+        assert!(fixture.is_taken(block) && fixture.is_taken(new) && fixture.is_taken(next));
+        // SAFETY: realloc refuses a block that is freed.
+        let again = unsafe { fixture.heap.reallocate(fixture.cache(0), at, 3_000_000) };
+        assert_eq!(again, Err(Misuse::DoubleFree));
+        assert_eq!(fixture.free(block), Err(Misuse::DoubleFree));
+        fixture.audit();
+    }
+}
+
+#[test]
+fn the_end_of_a_large_block_that_shrinks_is_clear_and_nobody_elses() {
+    let fixture = guarded(1);
+    let block = fixture.allocate_clear(400_000, false);
+    set_word(block + 300_000, 0x66);
+    let at = NonNull::new(block as *mut u8).expect("an address");
+    // SAFETY: `block` was allocated above and is live.
+    let shrunk = unsafe { fixture.heap.reallocate(fixture.cache(0), at, 100_000) };
+    assert_eq!(shrunk.map(|block| block as usize), Ok(block));
+    assert_eq!(word(block + 300_000), 0);
+    fixture.collect();
+    for _ in 0..100 {
+        let other = fixture.allocate(50_000);
+        assert!(!(block..block + 400_000).contains(&other));
+    }
+    fixture.audit();
+}
+
+#[test]
+fn calloc_is_clear_when_blocks_are_used_again() {
+    for bytes in SIZES {
+        let fixture = guarded(2);
+        for round in 0..3 {
+            let blocks: Vec<_> =
+                (0..40).map(|_| fixture.heap.allocate_zeroed(fixture.cache(0), bytes) as usize).collect();
+            for block in blocks {
+                assert!(bytes_at(block, bytes).iter().all(|&byte| byte == 0), "{bytes} in round {round}");
+                // SAFETY: a block of this size.
+                unsafe { (block as *mut u8).write_bytes(0xa5, fixture.usable(block)) };
+                assert_eq!(fixture.free(block), Ok(()));
+            }
+            fixture.collect();
+        }
+        fixture.audit();
+    }
+}
+
+#[test]
+fn a_block_in_a_cache_is_not_the_programs() {
+    let fixture = guarded(1);
+    let first = fixture.allocate(64);
+    let step = CLASS[fixture.span_class(first) as usize].size as usize;
+    let (mut reserved, mut target) = (first + step, 0);
+    // A late write to a block that a cache has reserved: nothing there is read.
+    for _ in 0..2 {
+        assert_eq!(fixture.free(reserved), Err(Misuse::DoubleFree), "it was never handed out");
+        target = fixture.allocate(1000);
+        set_word(reserved, target);
+        reserved += step;
+    }
+    assert_eq!(fixture.free(target), Ok(()));
+    fixture.collect();
+    assert!(!fixture.is_taken(target));
+    set_word(first + step, 0);
+    set_word(first + 2 * step, 0);
+    fixture.audit();
+}
+
+#[test]
+fn passes_come_by_the_bytes_that_wait() {
+    let settings = Settings { mode: Mode::Guard, headroom: 1, min_headroom: 1 << 20, ..Settings::new() };
+    let fixture = HeapFixture::with(&settings, 1);
+    let collections = || fixture.heap.collector.lock().statistics.collections;
+    for _ in 0..10_000 {
+        fixture.allocate(1000);
+    }
+    assert_eq!(collections(), 0, "what is allocated does not count");
+    let mut used = 0;
+    for _ in 0..20_000 {
+        let block = fixture.allocate(1000);
+        assert_eq!(fixture.free(block), Ok(()));
+        used = used.max(block);
+    }
+    assert!((10..=30).contains(&collections()), "{}", collections());
+    assert!(used < fixture.heap.reservation.base() + (16 << 20), "what has waited is used again");
+    fixture.audit();
+}
+
+#[test]
+fn large_blocks_that_wait_have_passes_too_and_no_memory() {
+    let settings = Settings { mode: Mode::Guard, headroom: 1, min_headroom: 1 << 20, ..Settings::new() };
+    let fixture = HeapFixture::with(&settings, 1);
+    for _ in 0..1000 {
+        let block = fixture.allocate_clear(1 << 20, false);
+        assert_eq!(fixture.free(block), Ok(()));
+    }
+    assert!(fixture.heap.reservation.units() * UNIT < 64 << 20);
+    assert!(fixture.heap.collector.lock().statistics.collections > 0);
+    fixture.audit();
+}
+
+#[test]
+fn late_writes_are_found_when_the_block_becomes_available() {
+    for bytes in SIZES {
+        let fixture = guarded(1);
+        let (block, other) = (fixture.allocate_clear(bytes, false), fixture.allocate_clear(bytes, false));
+        let last = fixture.usable(block) - 8;
+        for freed in [block, other] {
+            assert_eq!(fixture.free(freed), Ok(()));
+        }
+        set_word(block + last, 1);
+        fixture.collect();
+        assert_eq!(fixture.heap.reservation.freed_table.late(), 1, "{bytes}");
+        for _ in 0..100 {
+            let zeroed = fixture.heap.allocate_zeroed(fixture.cache(0), bytes) as usize;
+            assert!(bytes_at(zeroed, bytes).iter().all(|&byte| byte == 0), "{bytes}");
+        }
+        fixture.audit();
+    }
+}
+
+#[test]
+fn blocks_of_a_thread_that_has_ended_wait_on() {
+    let mut fixture = guarded(1);
+    let (block, gone) = (fixture.allocate(100), fixture.allocate(100));
+    let roots = [block];
+    fixture.add_roots(&roots);
+    assert_eq!((fixture.free(block), fixture.free(gone)), (Ok(()), Ok(())));
+    let waiting = fixture.usable(block) + fixture.usable(gone);
+    fixture.close();
+    assert_eq!(fixture.heap.waiting.load(Ordering::Relaxed), waiting);
+    fixture.caches.push(fixture.heap.open_cache(1).expect("a cache"));
+    fixture.collect();
+    assert!(fixture.is_taken(block) && !fixture.is_taken(gone));
+    assert_eq!(fixture.free(block), Err(Misuse::DoubleFree));
+    fixture.audit();
+}
+
+#[test]
+fn a_child_holds_what_its_parent_has_freed() {
+    let fixture = guarded(2);
+    let block = fixture.allocate(100);
+    let roots = [block];
+    fixture.add_roots(&roots);
+    assert_eq!(fixture.free(block), Ok(()));
+    fixture.heap.before_fork();
+    // SAFETY: the only thread; its cache is the first.
+    unsafe { fixture.heap.after_fork_in_child(fixture.caches[0]) };
+    fixture.collect();
+    assert!(fixture.is_taken(block));
+    assert_eq!(fixture.free(block), Err(Misuse::DoubleFree));
+    fixture.check();
+}
