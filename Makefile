@@ -23,7 +23,7 @@ PEERS := $(BINARIES)/heaptoll-peers
 OURS := $(filter-out build tithe_static,$(basename $(notdir $(wildcard preload/shells/*.rs))))
 # Descriptions of the collectors of Java's virtual machine.
 JVM := $(wildcard lab/laboratory/managers/*.toml)
-LAYERS := announce count events forward null oracle quarantine record sample start sweep
+LAYERS := announce count events forward guard null oracle quarantine record sample start sweep
 # Of these the product has few; the laboratory has all.
 FOR_PRODUCT := OURS=tithe JVM= MMTK= "LAYERS=$(filter-out oracle,$(LAYERS))"
 

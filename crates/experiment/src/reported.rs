@@ -1,8 +1,8 @@
 //! The figures that managers and layers of a run reported in the slots of its statistics page.
 //!
 //! A stack has several writers in each process: its manager, if that reports, and layers. Each figure is taken from
-//! those that can know it: a collector's from the manager or from the sweep layer in front of it, a quarantine's from
-//! its layer.
+//! those that can know it: a collector's from the manager or from the layer in front of it that stops the program, a
+//! quarantine's from the layer that delays frees.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,14 +12,14 @@ use heaptoll_stats_page::{AbandonCause, SlotRecord, StatsPage, UnreadPlaces, Wri
 use crate::extension::extension;
 use crate::launch::Finished;
 use crate::observation::{Collections, Observation};
-use crate::stack;
+use crate::stack::{self, LayerKind};
 
 /// The figures of a run, of all its processes; `None` where no part of the stack can know them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReportedFigures {
     /// The most memory a manager had mapped at once, of any process, bytes.
     pub heap_high_water_bytes: Option<u64>,
-    /// Collections, of a manager that collects or of the sweep layer.
+    /// Collections, of a manager that collects or of a layer that stops the program as one.
     pub collections: Option<Collections>,
     /// Processor time of collections on all threads that took part, ns, sum over all processes.
     pub collector_cpu_ns: Option<u64>,
@@ -38,10 +38,13 @@ impl ReportedFigures {
     pub fn of(slots: &[SlotRecord]) -> ReportedFigures {
         let managers = || slots.iter().filter(|slot| slot.kind == WriterKind::Manager);
         let layers = || slots.iter().filter(|slot| slot.kind == WriterKind::Layer);
-        let sweeps = || layers().filter(|slot| stack::named(&slot.writer).is_some_and(|kind| kind.collects));
+        let of_kind = |is: fn(&LayerKind) -> bool| {
+            layers().filter(move |slot| stack::named(&slot.writer).is_some_and(is))
+        };
+        let sweeps = || of_kind(|kind| kind.pauses);
         let swept = sweeps().next().is_some();
         let collectors = || managers().chain(sweeps());
-        let quarantines = || layers().filter(|slot| slot.writer == "quarantine");
+        let quarantines = || of_kind(|kind| kind.delays && !kind.collects);
         // Any figure may stand in a page that processes share.
         let sum = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).fold(0, u64::saturating_add);
         let most = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).max();

@@ -30,6 +30,9 @@ pub struct LayerKind {
     /// Whether it collects garbage over the manager's malloc.
     #[serde(default)]
     pub collects: bool,
+    /// Whether it stops the program to read its memory, and counts that as collections.
+    #[serde(default)]
+    pub pauses: bool,
     /// What it does that it must be the first layer for, where it must.
     pub first: Option<String>,
     /// Whether it hides the manager's variables from the program.
@@ -281,8 +284,8 @@ mod tests {
     fn layers_are_listed_in_their_order_each_with_its_value() {
         let patterns: Vec<String> =
             installed().expect("all are whole").iter().map(LayerKind::pattern).collect();
-        assert_eq!(patterns[..2], ["quarantine=SIZE", "sweep"]);
-        assert_eq!(patterns[3..], ["forward", "record", "count"]);
+        assert_eq!(patterns[..3], ["quarantine=SIZE", "guard", "sweep"]);
+        assert_eq!(patterns[4..], ["forward", "record", "count"]);
         assert_eq!(named("oracle").map(LayerKind::example).as_deref(), Some("oracle=record"));
     }
 }

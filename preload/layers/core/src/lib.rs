@@ -5,6 +5,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod findings;
 pub mod oracle;
 pub mod quarantine;
 pub mod sample;

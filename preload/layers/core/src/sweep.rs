@@ -4,6 +4,7 @@
 pub use heaptoll_marking::cores;
 
 pub mod elf;
+pub mod held;
 pub mod policy;
 pub mod ranges;
 pub mod settings;

@@ -8,10 +8,10 @@ use core::fmt::Write;
 use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
 
+use heaptoll_layer_core::findings::Findings;
 use heaptoll_layer_core::quarantine::checked::{Admission, Checked, Damage, Stays};
-use heaptoll_layer_core::quarantine::fill::Change;
 use heaptoll_next::family::{Family, Free, UsableSize};
 use heaptoll_next::forward;
 use heaptoll_next::memory;
@@ -23,19 +23,16 @@ use crate::QUARANTINE;
 static CHECKED: Checked = Checked::new();
 static STACKS: CallStacks = CallStacks::new();
 static ON: AtomicBool = AtomicBool::new(false);
-static ABORTS: AtomicBool = AtomicBool::new(false);
+static FINDINGS: Findings = Findings::new();
 /// What the addresses of all blocks are multiples of.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(WORD);
 static USABLE_SIZE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 static FREE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 static SITES: AtomicPtr<Frames> = AtomicPtr::new(ptr::null_mut());
-static EMITTED: AtomicU32 = AtomicU32::new(0);
 
 /// Every manager aligns to words, and most to two. Which it is shows in a few of the smallest blocks.
 const WORD: usize = size_of::<usize>();
 const SAMPLES: usize = 16;
-/// Lines at most; what comes after is counted only.
-const LINES: u32 = 100;
 /// Call stacks whose frames are kept, and frames of each.
 const MOST_SITES: usize = 1 << 20;
 const FRAMES: usize = 8;
@@ -46,7 +43,7 @@ pub fn prepare(family: &Family, usable_size: UsableSize, aborts: bool) {
     FREE.store(family.free as *mut (), Relaxed);
     USABLE_SIZE.store(usable_size as *mut (), Relaxed);
     ALIGNMENT.store(alignment(family.free), Relaxed);
-    ABORTS.store(aborts, Relaxed);
+    FINDINGS.configure(true, aborts);
     // Without memory for them, sites are unknown; only pages that are written to cost any.
     if let Some(sites) = memory::map(MOST_SITES * size_of::<Frames>())
         && STACKS.prepare(prepare as *const () as usize)
@@ -122,7 +119,7 @@ pub fn enters(block: *mut c_void, bytes: usize) -> bool {
         let mut line = StderrLine::new();
         let _ = write!(line, "freed what is no block: {block:p}: {reason}; freed");
         freed_at(&mut line, site);
-        emit(line);
+        FINDINGS.emit(line);
         return false;
     }
     // SAFETY: the program has given the block back and does not use it any more.
@@ -138,7 +135,7 @@ pub fn enters(block: *mut c_void, bytes: usize) -> bool {
             freed_at(&mut line, held.site);
             line.put(b", then");
             freed_at(&mut line, site);
-            emit(line);
+            FINDINGS.emit(line);
             false
         }
     }
@@ -178,24 +175,11 @@ pub fn after_fork() {
 
 fn report_damage(damage: &Damage) {
     QUARANTINE.writer().slot().written_after_free.fetch_add(1, Relaxed);
-    let Damage { held, change: Change { offset, bytes, found } } = damage;
-    let mut line = StderrLine::new();
-    let _ = write!(
-        line,
-        "written after free: {bytes} byte{} at offset {offset} of the {}-byte block at {:#x}:",
-        if *bytes == 1 { "" } else { "s" },
-        held.bytes,
-        held.block
-    );
-    for byte in &found[..found.len().min(*bytes)] {
-        let _ = write!(line, " {byte:02x}");
-    }
-    if *bytes > found.len() {
-        line.put(b" ...");
-    }
+    let Damage { held, change } = damage;
+    let mut line = change.line(held.block, held.bytes);
     line.put(b"; freed");
     freed_at(&mut line, held.site);
-    emit(line);
+    FINDINGS.emit(line);
 }
 
 /// ` at planted+0x11a3 (discard) < planted+0x1203 (main)`, from the innermost outwards.
@@ -212,21 +196,5 @@ fn freed_at(line: &mut StderrLine, site: u32) {
     }
     if between == b" at " {
         line.put(b" at an unknown place");
-    }
-}
-
-fn emit(line: StderrLine) {
-    match EMITTED.fetch_add(1, Relaxed) {
-        emitted if emitted < LINES => line.write_out(),
-        LINES => {
-            let mut line = StderrLine::new();
-            let _ = write!(line, "{LINES} such blocks have been reported; further ones are counted only");
-            line.write_out();
-        }
-        _ => {}
-    }
-    if ABORTS.load(Relaxed) {
-        // SAFETY: `abort` takes no pointers and does not return.
-        unsafe { libc::abort() };
     }
 }

@@ -10,9 +10,10 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use heaptoll_next::{arena, forward};
 use heaptoll_runtime::{ADDRESSES, Reason, single_threaded};
 
+use crate::freed::{self, FREED};
 use crate::gate::{self, Entry, enter, leave, leave_from};
 use crate::shared::{BUDGET, HONOUR, LAZY, LIMIT_PAGES, REPORTER, SINCE, TABLES};
-use crate::{collection, pinned, start};
+use crate::{LAYER, collection, pinned, start};
 
 /// No larger request can be met, whatever is collected.
 const LARGEST: usize = ADDRESSES;
@@ -65,8 +66,16 @@ fn request(size: usize, operator: bool) -> bool {
         return false;
     }
     bump(&slot.requested_bytes, size as u64, single_threaded);
-    count(size, single_threaded);
+    count_requested(size, single_threaded);
     true
+}
+
+/// Counts what is requested where that makes a collection due.
+#[inline(always)]
+fn count_requested(size: usize, single_threaded: bool) {
+    if !LAYER.guards {
+        count(size, single_threaded);
+    }
 }
 
 #[inline(always)]
@@ -121,7 +130,8 @@ fn admit(bytes: usize, from_manager: &impl Fn(usize) -> *mut c_void) -> *mut c_v
     if !HONOUR.load(Relaxed) {
         // What the block held before, and the manager's own links in it, are addresses of blocks that they would keep
         // alive where the program leaves them as they are: most of what SQLite kept over glibc.
-        let cleared = if bytes <= CLEARED { bytes } else { LINKS };
+        // Under guard nothing but links is left in freed blocks.
+        let cleared = if bytes <= CLEARED && !LAYER.guards { bytes } else { LINKS.min(bytes) };
         // SAFETY: the block has so many bytes, and no other code has its address.
         unsafe { ptr::write_bytes(block.cast::<u8>(), 0, cleared) };
     }
@@ -203,7 +213,7 @@ pub unsafe fn free(block: *mut c_void, operator: bool) {
     if operator {
         bump(&slot.delete_calls, 1, single_threaded);
     }
-    if HONOUR.load(Relaxed) || pinned::any() {
+    if LAYER.guards || HONOUR.load(Relaxed) || pinned::any() {
         // SAFETY: `block` is live, which C requires of the caller of `free`.
         unsafe { give_back(block) }
     }
@@ -218,13 +228,13 @@ pub unsafe fn release(block: *mut c_void) {
     unsafe { give_back(block) }
 }
 
-/// Carries a free out, if the settings or a pinned block require it.
+/// Carries a free out, if the layer, its settings or a pinned block require it.
 ///
 /// # Safety
 /// As C's `free`.
 #[inline(never)]
 unsafe fn give_back(block: *mut c_void) {
-    if arena::owns(block) || !HONOUR.load(Relaxed) && !pinned::may_be(block as usize) {
+    if arena::owns(block) || !LAYER.guards && !HONOUR.load(Relaxed) && !pinned::may_be(block as usize) {
         return;
     }
     // Inside first: no thread may be stopped while it holds the lock of the pinned blocks.
@@ -232,7 +242,14 @@ unsafe fn give_back(block: *mut c_void) {
     if entry == Entry::First {
         start::thread_begins();
     }
-    if !pinned::remove(block as usize) && !HONOUR.load(Relaxed) {
+    let pinned = pinned::remove(block as usize);
+    // What the manager allocated and frees itself is its own.
+    if LAYER.guards && !(pinned && entry == Entry::Nested) {
+        let bytes = freed::take(block);
+        leave_from(entry);
+        return count(bytes, single_threaded());
+    }
+    if !pinned && !HONOUR.load(Relaxed) {
         leave_from(entry);
         return;
     }
@@ -263,7 +280,11 @@ unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
         return out_of_memory();
     }
     bump(&slot.requested_bytes, size as u64, single_threaded);
-    count(size, single_threaded);
+    if LAYER.guards && !arena::owns(block) && TABLES.bytes_of(block as usize).is_none() {
+        freed::report_wrong(block as usize, "resized after it was freed", "resized");
+        return out_of_memory();
+    }
+    count_requested(size, single_threaded);
     let entry = enter();
     if entry == Entry::First {
         start::thread_begins();
@@ -323,7 +344,10 @@ unsafe fn resize(block: *mut c_void, size: usize, nested: bool) -> *mut c_void {
     if !new.is_null() {
         // SAFETY: two blocks, the old one of `known` bytes of which the last is the layer's own.
         unsafe { ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), size.min(known - 1)) };
-        if pinned::remove(address) {
+        let pinned = pinned::remove(address);
+        if LAYER.guards && !arena::owns(block) {
+            SINCE.fetch_add(freed::take(block), Relaxed);
+        } else if pinned {
             TABLES.remove(address);
             // SAFETY: the manager's block, which the program no longer uses.
             unsafe { forward::free(block) };
@@ -459,6 +483,9 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     }
     if let Some(bytes) = TABLES.bytes_of(block as usize) {
         return bytes - 1;
+    }
+    if LAYER.guards && FREED.bytes_of(block as usize).is_some() {
+        return 0;
     }
     // SAFETY: `block` is live, which glibc requires of the caller of `malloc_usable_size`.
     gate::inside(|| unsafe { forward::usable_size(block) })

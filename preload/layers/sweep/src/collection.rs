@@ -15,9 +15,10 @@ use heaptoll_runtime::{
     AbandonCause, Collected, Lock, Phase, Reason, SignalMaskGuard, now_ns, single_threaded, thread_cpu_ns,
 };
 
+use crate::freed::{self, FREED};
 use crate::managed::Managed;
 use crate::shared::{BUDGET, LAZY, REPORTER, SINCE, TABLES, WORLD, has_started};
-use crate::{gate, pinned};
+use crate::{LAYER, gate, pinned};
 
 /// How long a thread may take to stop before the gate is opened briefly for those that wait at it, ms; then twice as
 /// long.
@@ -45,7 +46,7 @@ pub struct Collection {
     /// How many threads mark, this time.
     markers: usize,
     helpers_cpu_ns: u64,
-    /// Bytes of blocks that the last collection found live.
+    /// Bytes of blocks that the last collection found live, or in the guard layer read.
     live: usize,
     /// No further collections: the process ends.
     pub over: bool,
@@ -119,6 +120,7 @@ impl Collection {
     pub fn configure(&mut self, settings: Settings) {
         self.policy = Policy::new(settings);
         self.marking.configure(settings.markers.map(|markers| markers as usize));
+        freed::FINDINGS.configure(settings.report, settings.abort);
         BUDGET.store(self.policy.first(), Ordering::Relaxed);
         SINCE.store(0, Ordering::Relaxed);
     }
@@ -181,12 +183,20 @@ impl Collection {
         self.leave_out().map_err(|NoMemory| AbandonCause::Memory)?;
         REPORTER.phase(number, Phase::Mark);
         let left_out = self.left_out.as_slice();
-        let mut bytes = 0;
+        // A freed block leads nowhere; one that is not freed is read, reachable or not.
+        let tables = if LAYER.guards { &FREED } else { &TABLES };
+        let (mut bytes, mut blocks) = (0, 0);
         // SAFETY: all other threads are stopped, and none is inside (`halt`), so that none is within a call into the
         // tables either.
         let (read, marked) = unsafe {
-            self.marking.mark(&TABLES, self.markers, |roots: &mut dyn Roots| {
+            self.marking.mark(tables, self.markers, |roots: &mut dyn Roots| {
                 roots.range(pinned::words());
+                if LAYER.guards {
+                    TABLES.runs(|run| {
+                        blocks += run.len();
+                        roots.range(run);
+                    });
+                }
                 stopped.roots_except(RootKinds::ALL, left_out, &mut |root| {
                     bytes += root.range.len();
                     match root.origin {
@@ -200,7 +210,7 @@ impl Collection {
         if let Err(error) = read {
             // Marking is incomplete: nothing may be reclaimed by it.
             // SAFETY: all other threads are stopped, none of them inside.
-            unsafe { TABLES.clear_marks() };
+            unsafe { tables.clear_marks() };
             return Err(error.cause());
         }
         REPORTER.phase(number, Phase::Sweep);
@@ -211,8 +221,11 @@ impl Collection {
         if reclaims {
             // SAFETY: all other threads are stopped, none of them inside, and marking is complete.
             unsafe {
-                TABLES.dead(|block, bytes| {
+                tables.dead(|block, bytes| {
                     reclaimed += bytes;
+                    if LAYER.guards {
+                        freed::check(block, bytes);
+                    }
                     if dead.push(block).is_err() {
                         forward::free(block as *mut c_void);
                     }
@@ -220,7 +233,7 @@ impl Collection {
             }
         } else {
             // SAFETY: all other threads are stopped, none of them inside.
-            unsafe { TABLES.clear_marks() };
+            unsafe { tables.clear_marks() };
         }
         if LAZY.load(Ordering::Relaxed) {
             let mut waiting = WAITING.lock();
@@ -232,9 +245,16 @@ impl Collection {
                 unsafe { forward::free(block as *mut c_void) };
             }
         }
-        self.live = marked.live;
-        BUDGET.store(self.policy.next(marked.live, bytes), Ordering::Relaxed);
-        Ok((marked.live, reclaimed))
+        let budget = if LAYER.guards {
+            freed::passed(marked.live);
+            self.live = blocks;
+            self.policy.next_pass(blocks.saturating_add(bytes), marked.live)
+        } else {
+            self.live = marked.live;
+            self.policy.next(marked.live, bytes)
+        };
+        BUDGET.store(budget, Ordering::Relaxed);
+        Ok((self.live, reclaimed))
     }
 
     /// Gathers what is not read for roots.
@@ -248,9 +268,12 @@ impl Collection {
         let mut push = |range: Range<usize>| {
             failed = failed.and(left_out.push((range.start, range.end)));
         };
-        let tables = ptr::from_ref(&TABLES) as usize;
-        push(tables..tables + size_of::<Tables>());
-        TABLES.ranges().into_iter().chain(self.marking.ranges()).for_each(&mut push);
+        for tables in [&TABLES, &FREED] {
+            let start = ptr::from_ref(tables) as usize;
+            push(start..start + size_of::<Tables>());
+            tables.ranges().into_iter().for_each(&mut push);
+        }
+        self.marking.ranges().into_iter().for_each(&mut push);
         self.managed.memory().into_iter().for_each(&mut push);
         [self.dead.range(), WAITING.lock().range(), pinned::memory()].into_iter().for_each(&mut push);
         failed?;

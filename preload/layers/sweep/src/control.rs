@@ -4,7 +4,9 @@ use core::ffi::{c_int, c_void};
 
 use heaptoll_runtime::{Control, EventFunction, Message, RawCensus, Reason};
 
+use crate::LAYER;
 use crate::collection::{COLLECTION, collect as run};
+use crate::freed::FREED;
 use crate::shared::{REPORTER, TABLES};
 
 /// A page, bytes.
@@ -15,17 +17,21 @@ unsafe extern "C" fn census(census: *mut RawCensus) -> c_int {
     // SAFETY: the caller passes null or a census, as the header requires.
     match unsafe { census.as_mut() } {
         Some(census) if census.size as usize >= size_of::<RawCensus>() => {
-            let used = TABLES.used_pages() as u64 * PAGE;
-            let live = (TABLES.bytes() as u64).min(used);
+            // A page with blocks of both tables counts twice.
+            let used = (TABLES.used_pages() + FREED.used_pages()) as u64 * PAGE;
+            let (live, freed) = (TABLES.bytes() as u64, FREED.bytes() as u64);
+            let live = live.min(used);
+            let freed = freed.min(used - live);
             census.class_count = 0;
             census.exact = 0;
             census.mapped_bytes = used;
-            census.mapped_high_bytes = TABLES.used_pages_high() as u64 * PAGE;
+            census.mapped_high_bytes =
+                used.max((TABLES.used_pages_high() + FREED.used_pages_high()) as u64 * PAGE);
             census.live_bytes = live;
             census.free_bytes = 0;
             census.metadata_bytes = 0;
-            census.quarantined_bytes = 0;
-            census.unused_bytes = used - live;
+            census.quarantined_bytes = freed;
+            census.unused_bytes = used - live - freed;
             census.requested_bytes = u64::MAX;
             0
         }
@@ -44,11 +50,13 @@ unsafe extern "C" fn listen(function: Option<EventFunction>, context: *mut c_voi
 
 unsafe extern "C" fn check() -> c_int {
     let _collection = COLLECTION.lock();
-    match TABLES.check() {
+    match TABLES.check().and_then(|()| FREED.check()) {
         Ok(()) => 0,
         Err(damage) => {
-            let line =
-                Message::new().text("sweep: the tables of blocks are damaged at ").address(damage.address);
+            let line = Message::new()
+                .text(LAYER.name)
+                .text(": the tables of blocks are damaged at ")
+                .address(damage.address);
             line.text(": ").text(damage.what).write();
             libc::EINVAL
         }
@@ -58,7 +66,7 @@ unsafe extern "C" fn check() -> c_int {
 static CONTROL: Control = Control {
     version: 1,
     size: size_of::<Control>() as u32,
-    name: c"sweep".as_ptr(),
+    name: if LAYER.guards { c"guard" } else { c"sweep" }.as_ptr(),
     manager_version: concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast(),
     census: Some(census),
     collect: Some(collect),

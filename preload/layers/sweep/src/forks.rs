@@ -14,6 +14,7 @@ use heaptoll_next::family;
 use heaptoll_runtime::AtFork;
 
 use crate::collection::{COLLECTION, WAITING, close_for_fork};
+use crate::freed::FREED;
 use crate::shared::{TABLES, WORLD, has_started};
 use crate::{gate, mappings, pinned};
 
@@ -71,10 +72,12 @@ impl AtFork for Forks {
         WAITING.before_fork();
         pinned::before_fork();
         TABLES.before_fork();
+        FREED.before_fork();
     }
 
     fn in_parent() {
         if DEPTH.fetch_sub(1, Ordering::Relaxed) == 1 {
+            FREED.after_fork_in_parent();
             TABLES.after_fork_in_parent();
             pinned::after_fork();
             WAITING.after_fork();
@@ -90,6 +93,7 @@ impl AtFork for Forks {
         WORLD.after_fork_in_child();
         mappings::after_fork_in_child();
         if DEPTH.fetch_sub(1, Ordering::Relaxed) == 1 {
+            FREED.after_fork_in_child();
             TABLES.after_fork_in_child();
             pinned::after_fork_in_child();
             WAITING.after_fork_in_child();

@@ -7,7 +7,7 @@
 //! setting requires it. This is the mark-sweep that Sareen and Blackburn build over existing mallocs (2022, §4).
 //!
 //! - [`gate`]: no thread is inside the manager when the collector calls it;
-//! - [`calls`]: the family and C++'s operators;
+//! - [`calls`]: the family and C++'s operators; [`freed`]: what the guard layer does with frees;
 //! - [`mappings`] and [`managed`]: which memory is the manager's and is not read for roots;
 //! - [`collection`]: stopping, marking, sweeping;
 //! - [`shared`]: what these share; [`start`]: settings, threads' ends, fork.
@@ -17,6 +17,7 @@ mod calls;
 mod collection;
 mod control;
 mod forks;
+mod freed;
 mod gate;
 mod innermost;
 mod managed;
@@ -26,6 +27,11 @@ mod shared;
 mod start;
 mod thread_creation;
 mod thread_exit;
+
+use heaptoll_layer_core::sweep::settings::{Layer, SWEEP};
+
+/// Which of the two layers this object is: the guard layer has the same modules ([`guard.rs`](../guard.rs)).
+const LAYER: Layer = SWEEP;
 
 heaptoll_roots::interpose_kernel_calls!();
 

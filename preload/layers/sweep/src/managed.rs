@@ -8,8 +8,10 @@
 use core::ops::Range;
 
 use heaptoll_layer_core::sweep::ranges::Ranges;
+use heaptoll_layer_core::sweep::side_tables::Tables;
 use heaptoll_roots::NoMemory;
 
+use crate::freed::FREED;
 use crate::mappings::{MAPPED, break_now};
 use crate::shared::TABLES;
 
@@ -62,20 +64,28 @@ impl Managed {
                 Ok(())
             })
             .unwrap_or(Ok(()))?;
+        self.find_around(&TABLES)?;
+        self.find_around(&FREED)?;
+        Ok(self.found.as_slice())
+    }
+
+    /// Finds those around blocks that the manager has handed out.
+    fn find_around(&mut self, blocks: &Tables) -> Result<(), NoMemory> {
         let mut at = 0;
-        while let Some(block) = TABLES.first_in(at..usize::MAX) {
+        while let Some(block) = blocks.first_in(at..usize::MAX) {
             let range = block.start..block.start + block.bytes;
             if let Some(known) = self.found.containing(block.start).filter(|known| known.end >= range.end) {
                 at = known.end;
                 continue;
             }
-            // SAFETY: `TABLES` has live blocks only, and where `glibc` is true they are glibc's.
+            // SAFETY: the tables have blocks only that the manager has not got back, and where `glibc` is true they are
+            // glibc's.
             let mapping_around = if self.glibc { unsafe { mapping_around(&range) } } else { None };
             let mapping_around = mapping_around.unwrap_or(range);
             at = mapping_around.end;
             self.found.add(mapping_around)?;
         }
-        Ok(self.found.as_slice())
+        Ok(())
     }
 
     /// The addresses of its own memory.

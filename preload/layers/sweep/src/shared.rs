@@ -7,21 +7,23 @@ use heaptoll_layer_core::sweep::side_tables::Tables;
 use heaptoll_roots::World;
 use heaptoll_runtime::StatsReporter;
 
-/// Every live block.
+use crate::LAYER;
+
+/// Every live block: one that the manager has handed out and that was not freed.
 pub static TABLES: Tables = Tables::new();
 /// The threads of the process.
 pub static WORLD: World = World::new();
 /// Reports counters and events.
-pub static REPORTER: StatsReporter = StatsReporter::layer("sweep");
+pub static REPORTER: StatsReporter = StatsReporter::layer(LAYER.name);
 /// The program's frees are carried out.
 pub static HONOUR: AtomicBool = AtomicBool::new(false);
 /// The most pages that may hold blocks.
 pub static LIMIT_PAGES: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Dead blocks are freed a few at a time, by later calls.
 pub static LAZY: AtomicBool = AtomicBool::new(false);
-/// Bytes allocated since the last collection.
+/// Bytes allocated since the last collection, in the guard layer freed.
 pub static SINCE: AtomicUsize = AtomicUsize::new(0);
-/// How many may be allocated before the next. 0 at first: the first call starts the layer.
+/// How many may be before the next. 0 at first: the first call that counts any starts the layer.
 pub static BUDGET: AtomicUsize = AtomicUsize::new(0);
 
 static STARTED: AtomicBool = AtomicBool::new(false);

@@ -4,14 +4,14 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_layer_core::sweep::cores;
-use heaptoll_layer_core::sweep::settings::{ALLOWED, Settings};
+use heaptoll_layer_core::sweep::settings::Settings;
 use heaptoll_next::{family, settings};
 use heaptoll_runtime::{ThreadEnd, at_fork, prepare_barriers};
 
 use crate::collection::{COLLECTION, PATIENCE_MS, report_used};
 use crate::forks::Forks;
 use crate::shared::{BUDGET, HONOUR, LAZY, LIMIT_PAGES, REPORTER, WORLD, has_started, started};
-use crate::{gate, mappings};
+use crate::{LAYER, freed, gate, mappings};
 
 /// The manager is the C library's.
 static GLIBC: AtomicBool = AtomicBool::new(false);
@@ -39,9 +39,10 @@ pub fn start() -> bool {
         BEGUN.store(false, Ordering::Release);
         return false;
     }
-    let settings = match settings::variable(c"HEAPTOLL_SWEEP").map_or(Ok(Settings::new()), Settings::read) {
+    let text = settings::variable(LAYER.variable).unwrap_or_default();
+    let settings = match Settings::read(&LAYER, text) {
         Ok(settings) => settings,
-        Err(wrong) => settings::refuse(c"HEAPTOLL_SWEEP", wrong, ALLOWED),
+        Err(wrong) => settings::refuse(LAYER.variable, wrong, LAYER.allowed),
     };
     let glibc = mappings::find_manager();
     GLIBC.store(glibc, Ordering::Relaxed);
@@ -101,6 +102,9 @@ extern "C" fn at_exit() {
         collection.over = true;
         // What came since the last collection, or without any, is not reported yet.
         report_used();
+        if LAYER.guards {
+            freed::at_end();
+        }
     }
 }
 

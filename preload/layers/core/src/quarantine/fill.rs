@@ -1,5 +1,9 @@
 //! What blocks are filled with while they are held, and which bytes of it have changed.
 
+use core::fmt::Write;
+
+use heaptoll_next::stderr_line::StderrLine;
+
 /// Every byte of a held block. Eight of them are no address that x86-64 can have, so that a program that follows a
 /// pointer which it reads there is stopped.
 pub const FILL: u8 = 0xf5;
@@ -18,6 +22,27 @@ pub struct Change {
     pub bytes: usize,
     /// The first of them.
     pub found: [u8; 16],
+}
+
+impl Change {
+    /// The line that reports it: `written after free: 2 bytes at offset 24 of the 56-byte block at 0x5581: 2a 00`.
+    pub fn line(&self, block: usize, bytes: usize) -> StderrLine {
+        let mut line = StderrLine::new();
+        let s = if self.bytes == 1 { "" } else { "s" };
+        // A line that is full is cut off, so the results are ignored.
+        let _ = write!(
+            line,
+            "written after free: {} byte{s} at offset {} of the {bytes}-byte block at {block:#x}:",
+            self.bytes, self.offset
+        );
+        for byte in &self.found[..self.found.len().min(self.bytes)] {
+            let _ = write!(line, " {byte:02x}");
+        }
+        if self.bytes > self.found.len() {
+            line.put(b" ...");
+        }
+        line
+    }
 }
 
 /// Ranges of a block that are filled; the second may be empty.
@@ -44,28 +69,35 @@ pub unsafe fn changed(block: *const u8, bytes: usize) -> Option<Change> {
     for (start, end) in ranges(bytes) {
         // SAFETY: within the block, which is all initialised since it was filled.
         let filled = unsafe { core::slice::from_raw_parts(block.add(start), end - start) };
-        let Some(at) = first_other(filled) else { continue };
-        let rest = &filled[at..];
-        let bytes = rest.iter().position(|&byte| byte == FILL).unwrap_or(rest.len());
-        let mut found = [0; 16];
-        let kept = bytes.min(found.len());
-        found[..kept].copy_from_slice(&rest[..kept]);
-        return Some(Change { offset: start + at, bytes, found });
+        if let Some(change) = first_change(filled, FILL) {
+            return Some(Change { offset: start + change.offset, ..change });
+        }
     }
     None
 }
 
+/// The first run of bytes that are others than `fill`.
+pub(crate) fn first_change(filled: &[u8], fill: u8) -> Option<Change> {
+    let offset = first_other(filled, fill)?;
+    let rest = &filled[offset..];
+    let bytes = rest.iter().position(|&byte| byte == fill).unwrap_or(rest.len());
+    let mut found = [0; 16];
+    let kept = bytes.min(found.len());
+    found[..kept].copy_from_slice(&rest[..kept]);
+    Some(Change { offset, bytes, found })
+}
+
 /// The first byte that is another one.
-fn first_other(bytes: &[u8]) -> Option<usize> {
+fn first_other(bytes: &[u8], fill: u8) -> Option<usize> {
     let mut at = 0;
     // The compiler compares whole chunks at once.
     while let Some(chunk) = bytes.get(at..at + 64) {
-        if chunk.iter().fold(0, |sum, &byte| sum | (byte ^ FILL)) != 0 {
+        if chunk.iter().fold(0, |sum, &byte| sum | (byte ^ fill)) != 0 {
             break;
         }
         at += 64;
     }
-    bytes[at..].iter().position(|&byte| byte != FILL).map(|rest| at + rest)
+    bytes[at..].iter().position(|&byte| byte != fill).map(|rest| at + rest)
 }
 
 #[cfg(test)]

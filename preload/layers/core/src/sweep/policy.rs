@@ -1,4 +1,4 @@
-//! When to collect: how many bytes may be allocated before the next collection.
+//! When to collect: how many bytes may be allocated, or in the guard layer freed, before the next collection.
 
 use crate::sweep::settings::Settings;
 
@@ -27,15 +27,16 @@ impl Policy {
 
     /// The budget at start, bytes.
     pub fn first(&mut self) -> usize {
-        self.budget = self.wanted(0);
-        self.budget
+        self.next_pass(0, 0)
     }
 
     fn wanted(&self, read: usize) -> usize {
         match (self.settings.every, self.settings.heap) {
             (Some(every), _) => every,
             (None, Some(_)) => usize::MAX,
-            (None, None) => (read / 100 * HEADROOM).saturating_add(LEAST_HEADROOM),
+            (None, None) => {
+                (read / 100).saturating_mul(self.settings.headroom).saturating_add(LEAST_HEADROOM)
+            }
         }
     }
 
@@ -52,6 +53,15 @@ impl Policy {
     pub fn carried(&self, allocated: usize) -> usize {
         let beyond = self.settings.every.map_or(0, |every| allocated.saturating_sub(every));
         if beyond < self.settings.every.unwrap_or(0) { beyond } else { 0 }
+    }
+
+    /// The budget after a pass of the guard layer that read so much and found words that lead to freed blocks of `kept`
+    /// bytes. At the bound of what waits there is still a pass for every [`LEAST_HEADROOM`] bytes only, as what is kept
+    /// may be more.
+    pub fn next_pass(&mut self, read: usize, kept: usize) -> usize {
+        let left = self.settings.waiting.saturating_sub(kept).max(LEAST_HEADROOM);
+        self.budget = self.next(read, 0).min(left);
+        self.budget
     }
 
     /// The budget after an aborted collection, bytes. It doubles each time: one that waits for a thread in vain costs
@@ -102,6 +112,17 @@ mod tests {
         let mut policy = Policy::new(Settings::new());
         assert_eq!(policy.first(), LEAST_HEADROOM);
         assert_eq!(policy.next(90 << 20, 10 << 20), (100 << 20) / 100 * HEADROOM + LEAST_HEADROOM);
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_passes_have_a_least_distance() {
+        let settings = Settings { headroom: 50, waiting: 4 << 20, ..Settings::new() };
+        let mut policy = Policy::new(settings);
+        assert_eq!(policy.first(), LEAST_HEADROOM);
+        assert_eq!(policy.next_pass(1 << 20, 0), (1 << 20) / 100 * 50 + LEAST_HEADROOM);
+        assert_eq!(policy.next_pass(1 << 30, 0), 4 << 20);
+        assert_eq!(policy.next_pass(1 << 30, 3 << 20), 1 << 20);
+        assert_eq!(policy.next_pass(1 << 30, 1 << 40), LEAST_HEADROOM);
     }
 
     #[test]

@@ -31,5 +31,6 @@ mod tables;
 
 pub use block::{Block, NoMemory};
 pub use check::Damage;
+pub use chunk::LARGE;
 pub use marking::{Marked, Marking, Roots};
 pub use tables::Tables;

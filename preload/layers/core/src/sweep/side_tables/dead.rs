@@ -3,12 +3,16 @@
 //! Only pages that hold blocks are scanned, and chunks without any are dropped, so that a heap that was large once
 //! costs no more than one that was not.
 
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use super::bitmap::{self, Bitmap, HALF, end_bits};
+use super::bitmap::{self, Bitmap, HALF, Starts, end_bits};
 use super::chunk::{CELLS, Chunk, PAGE, PAGES};
 use super::directory::DirectoryEntry;
 use super::tables::Tables;
+
+/// Between two blocks that are read as one range lie so many bytes at most: a manager's header, on pages of theirs.
+const GAP: usize = 2 * HALF;
 
 impl Tables {
     /// Takes every block that is not marked out of the tables, and then visits it: its start and its bytes. Large
@@ -108,7 +112,34 @@ impl Tables {
     }
 
     /// Visits every marked block, while all other threads are stopped.
-    pub(crate) fn each_marked(&self, mut visit: impl FnMut(usize, usize)) {
+    pub(crate) fn each_marked(&self, visit: impl FnMut(usize, usize)) {
+        self.each_of(Bitmap::marked, |mark| mark != 0, visit);
+    }
+
+    /// Visits all blocks as ranges to be read, of which some may be empty, while all other threads are stopped.
+    /// Neighbours lie in one range. Large blocks come last, the others in the order of addresses.
+    pub fn runs(&self, mut visit: impl FnMut(Range<usize>)) {
+        let mut run = 0..0;
+        self.each_of(
+            Bitmap::all,
+            |_| true,
+            |start, bytes| {
+                if start.wrapping_sub(run.end) > GAP {
+                    visit(core::mem::replace(&mut run, start..start));
+                }
+                run.end = start + bytes;
+            },
+        );
+        visit(run);
+    }
+
+    /// Visits blocks by their starts in each bitmap and by the mark of each large one. Large blocks come last.
+    fn each_of(
+        &self,
+        starts: impl Fn(Bitmap) -> Starts,
+        large: impl Fn(u32) -> bool,
+        mut visit: impl FnMut(usize, usize),
+    ) {
         for (base, known) in self.directory.each(self.directory.bounds()) {
             let DirectoryEntry::Chunk(chunk) = known else { continue };
             for page in 0..PAGES {
@@ -117,7 +148,7 @@ impl Tables {
                 }
                 let page = base + page * PAGE;
                 for at in (page..page + PAGE).step_by(1 << bitmap::SHIFT) {
-                    for start in Bitmap(chunk.bitmap(at).load(Ordering::Relaxed)).marked() {
+                    for start in starts(Bitmap(chunk.bitmap(at).load(Ordering::Relaxed))) {
                         if let Some(end) = self.end_of(chunk, at + start) {
                             visit(at + start, end - at - start);
                         }
@@ -127,7 +158,7 @@ impl Tables {
         }
         for entry in self.large.entries() {
             let (start, bytes) = (entry.start.load(Ordering::Relaxed), entry.bytes.load(Ordering::Relaxed));
-            if bytes != 0 && entry.mark.load(Ordering::Relaxed) != 0 {
+            if bytes != 0 && large(entry.mark.load(Ordering::Relaxed)) {
                 visit(start, bytes);
             }
         }

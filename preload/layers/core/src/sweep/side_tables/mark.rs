@@ -131,6 +131,9 @@ fn mark_elsewhere<const PARALLEL: bool>(marker: &mut Marker<'_, LiveBlocks<'_>, 
     };
     if new {
         marker.marked += bytes;
+        if found.large.is_some() && !tables.reads_large {
+            return;
+        }
         // The stack may have no space left for what follows: space that was reserved is not this block's.
         // SAFETY: a live block, and the world is stopped, as `Marker::new` requires of the marker.
         unsafe { marker.push(Grey { start, bytes }) };

@@ -29,6 +29,8 @@ pub struct Tables {
     /// Pages that hold a part of a block, and the most that ever did.
     pub(crate) used: Count<usize>,
     high: AtomicUsize,
+    /// Large blocks that are marked are read on. Those of which the pages were given back must not be.
+    pub(crate) reads_large: bool,
 }
 
 impl Default for Tables {
@@ -39,12 +41,22 @@ impl Default for Tables {
 
 impl Tables {
     pub const fn new() -> Tables {
+        Tables::with(true)
+    }
+
+    /// Tables of freed blocks ([`crate::sweep::held`]).
+    pub const fn of_freed() -> Tables {
+        Tables::with(false)
+    }
+
+    const fn with(reads_large: bool) -> Tables {
         Tables {
             directory: Directory::new(),
             large: Large::new(),
             guarded: Locked::new(Guarded { supply: Supply::new(), large_supply: LargeSupply::new() }),
             used: Count::<usize>::new(0),
             high: AtomicUsize::new(0),
+            reads_large,
         }
     }
 
