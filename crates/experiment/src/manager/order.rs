@@ -1,9 +1,10 @@
 //! The order in which managers are listed: the product's, then the laboratory's. Others follow by alphabet.
 
-const PRODUCT: [&str; 11] = [
+const PRODUCT: [&str; 12] = [
     "tithe",
     "tithe-collect",
     "tithe-explicit",
+    "tithe-guard",
     "mimalloc3",
     "mimalloc2",
     "jemalloc",

@@ -45,10 +45,11 @@ impl Reserved {
     pub const NONE: Reserved =
         Reserved { start: 0, masks: [0; WORDS], unit: 0, word: 0, next: 0, clears: false };
 
-    /// Whether a block is one of those from the cursor on.
-    pub fn holds(&self, bump: &Bump, block: usize) -> bool {
-        let bit = (block.wrapping_sub(self.start) as u32).checked_div(bump.size).unwrap_or(u32::MAX) as usize;
-        block >= self.start && bit < WORDS * 64 && self.free(bump)[bit / 64] >> (bit % 64) & 1 != 0
+    /// Whether a block of its span, by its number and address, is one of those from the cursor on.
+    #[inline(always)]
+    pub fn holds(&self, bump: &Bump, block: usize, address: usize) -> bool {
+        let word = (block / 64).wrapping_sub(self.word.into());
+        address >= bump.cursor && self.masks.get(word).is_some_and(|mask| mask >> (block % 64) & 1 != 0)
     }
 
     /// The bits of the blocks from the cursor on. Another thread may read them while they change, for a census.

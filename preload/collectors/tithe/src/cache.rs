@@ -177,15 +177,11 @@ impl Cache {
         self.reservations[span_class].free(&self.bumps[span_class]).iter().map(|mask| mask.count_ones()).sum()
     }
 
-    /// Whether a block of a span is one of those that it has reserved and not handed out.
+    /// Whether it has reserved a block, and not handed it out: the block's span, its number there, and its address.
     #[inline(always)]
-    pub fn has_reserved(&self, span_class: usize, unit: UnitIndex, block: usize) -> bool {
-        self.reservations[span_class].unit == unit && self.is_reserved(span_class, block)
-    }
-
-    fn is_reserved(&self, span_class: usize, block: usize) -> bool {
-        let (reserved, bump) = (&self.reservations[span_class], &self.bumps[span_class]);
-        reserved.holds(bump, block)
+    pub fn has_reserved(&self, span_class: usize, unit: UnitIndex, block: usize, address: usize) -> bool {
+        let reserved = &self.reservations[span_class];
+        reserved.unit == unit && reserved.holds(&self.bumps[span_class], block, address)
     }
 
     /// The reserved blocks that were not handed out: the first unit of their span, a word of its bits, and theirs in it.

@@ -7,6 +7,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use heaptoll_runtime::single_threaded;
+
 use crate::class::BLOCKS_MAX;
 
 /// The freed blocks of a span, of a large block in the first bit. In the row of its first unit. Threads set bits of their
@@ -38,12 +40,24 @@ impl Freed {
         self.bits[word].fetch_or(mask, Ordering::Release) & mask
     }
 
+    /// Sets the bit of a block that the thread frees; returns false where it was set.
+    #[inline(always)]
+    pub fn add_own(&self, word: usize, bit: u64) -> bool {
+        if !single_threaded() {
+            return self.add(word, bit) == 0;
+        }
+        // An instruction that excludes other processors costs more than all else that free does.
+        let before = self.word(word);
+        self.set(word, before | bit);
+        before & bit == 0
+    }
+
     /// Clears bits.
     pub fn remove(&self, word: usize, mask: u64) {
         self.bits[word].fetch_and(!mask, Ordering::Relaxed);
     }
 
-    /// Sets the bits of 64 blocks of which the program has none.
+    /// Replaces the bits of 64 blocks; no other thread changes them.
     pub fn set(&self, word: usize, bits: u64) {
         self.bits[word].store(bits, Ordering::Relaxed);
     }

@@ -18,7 +18,7 @@ use heaptoll_runtime::{
 use crate::block_test::BLOCK_TESTS;
 use crate::bump::Bump;
 use crate::cache::{Cache, FreeBlock, List};
-use crate::class::{CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
+use crate::class::{CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT, is_small};
 use crate::heap::Heap;
 use crate::log::Reason;
 use crate::misuse::report;
@@ -205,6 +205,25 @@ impl Process {
         }
     }
 
+    /// As [`Process::free_slow`], where small blocks of mode `guard` need no more than the thread's cache.
+    #[inline(never)]
+    fn free_guarded(&self, block: *mut u8) {
+        let cache = CACHE::get() as *mut Cache;
+        // SAFETY: the word holds the thread's cache, or one of the two statics, which have no thread.
+        let has_thread = unsafe { (*cache).has_thread() };
+        let unit = self.heap.reservation.unit_of(block as usize).filter(|_| has_thread);
+        let Some(unit) = unit.filter(|&unit| is_small(self.heap.reservation.span_class(unit))) else {
+            return self.free_slow(block);
+        };
+        let span_class = self.heap.reservation.span_class(unit);
+        // SAFETY: only this thread uses its cache while it runs; the program does not use the block after free (the contract of
+        // `Manager::free`).
+        let held = unsafe { self.heap.hold_small(&mut *cache, unit, span_class, block as usize) };
+        if let Err(misuse) = held {
+            self.report("free", block as usize, misuse);
+        }
+    }
+
     #[cold]
     fn report(&self, call: &str, address: usize, misuse: Misuse) {
         if misuse == Misuse::DoubleFree {
@@ -299,7 +318,9 @@ impl Manager for Process {
                 }
             }
         }
-        if !self.heap.is_mode(Mode::Collect) {
+        if self.heap.is_mode(Mode::Guard) {
+            self.free_guarded(block);
+        } else if !self.heap.is_mode(Mode::Collect) {
             self.free_slow(block);
         }
     }

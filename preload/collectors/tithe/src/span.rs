@@ -55,7 +55,9 @@ pub struct Span {
     pub kept: bool,
     /// Of a span: the caches that take its blocks are those of this home.
     pub home: u8,
-    _reserved: [u8; 20],
+    /// Of a span in mode `guard`: how many collections in a row have found all its blocks freed, and kept some.
+    pub held: u8,
+    _reserved: [u8; 19],
     pub bits: [Bits; BLOCKS_MAX / 64],
 }
 

@@ -30,6 +30,9 @@ pub struct Spans {
     cursor: usize,
 }
 
+/// Words that are read before it is known whether they are clear.
+const CLEAR_AT_ONCE: usize = 64;
+
 /// The outcome of sweeping a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepOutcome {
@@ -91,6 +94,7 @@ impl Spans {
         span.bytes = 0;
         span.clean = taken.clean;
         span.dense = false;
+        span.held = 0;
         span.clear_bits(class.blocks as usize);
         if let Some(freed) = reservation.freed(unit) {
             (0..words_of(span_class))
@@ -383,17 +387,30 @@ fn lowest(bits: u64, count: u32) -> u64 {
 /// Mode `guard`: blocks that become available and are not clear were written after their free. They are counted, and
 /// cleared.
 fn clear_written(reservation: &HeapReservation, start: usize, class: &SizeClass, word: usize, mut mask: u64) {
+    let size = class.size as usize;
     while mask != 0 {
-        let address = start + (word * 64 + mask.trailing_zeros() as usize) * class.size as usize;
-        mask &= mask - 1;
-        let words = class.size as usize / size_of::<u64>();
-        // SAFETY: `sweep` found the block freed, and no word that leads to it: it is nobody's.
-        let words = unsafe { core::slice::from_raw_parts_mut(address as *mut u64, words) };
-        if words.iter().fold(0, |found, &word| found | word) != 0 {
-            reservation.freed_table.count_late(address);
-            words.fill(0);
+        let from = mask.trailing_zeros();
+        let count = (mask >> from).trailing_ones();
+        mask &= u64::MAX.checked_shl(from + count).unwrap_or(0);
+        let start = start + (word * 64 + from as usize) * size;
+        // SAFETY: `sweep` found the blocks freed, and no word that leads to them: they are nobody's.
+        let run = unsafe {
+            core::slice::from_raw_parts_mut(start as *mut u64, count as usize * size / size_of::<u64>())
+        };
+        if is_clear(run) {
+            continue;
+        }
+        for block in run.chunks_exact_mut(size / size_of::<u64>()) {
+            if !is_clear(block) {
+                reservation.freed_table.count_late(block.as_ptr() as usize);
+                block.fill(0);
+            }
         }
     }
+}
+
+fn is_clear(words: &[u64]) -> bool {
+    words.chunks(CLEAR_AT_ONCE).all(|words| words.iter().fold(0, |found, &word| found | word) == 0)
 }
 
 /// The byte that fills reclaimed blocks with `TITHE_POISON=1`.

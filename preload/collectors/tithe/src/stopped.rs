@@ -109,7 +109,7 @@ impl Heap {
     }
 
     /// Visits the descriptors of all spans and large blocks. All locks are held.
-    pub(crate) fn each_span(&self, visit: &mut dyn FnMut(UnitIndex, &Span)) {
+    pub(crate) fn each_span(&self, visit: &mut dyn FnMut(UnitIndex, &mut Span)) {
         let mut unit = 0;
         while unit < self.reservation.units() {
             if self.reservation.span_class(unit) == FREE {
@@ -118,9 +118,10 @@ impl Heap {
             }
             let first = self.reservation.first(unit);
             // SAFETY: the first unit of a span or large block; all locks are held.
-            let span = unsafe { &*self.reservation.span(first) };
+            let span = unsafe { &mut *self.reservation.span(first) };
+            let units = span.units;
             visit(first, span);
-            unit += span.units as usize;
+            unit += units as usize;
         }
         assert_internal!(unit == self.reservation.units(), "spans and large blocks end in the heap");
     }

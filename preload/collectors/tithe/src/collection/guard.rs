@@ -8,6 +8,10 @@ use crate::class::{UNIT, is_small};
 use crate::heap::{Heap, HeapGuards};
 use crate::progress::Guarded;
 
+/// After so many collections a span whose blocks are all freed gives its memory back: most are used again before, and new
+/// pages cost more than the old ones.
+const HELD_LONG: u8 = 2;
+
 impl Heap {
     /// Before marking: marks what is taken and not freed; returns its bytes. Blocks in caches are not the program's, and
     /// count as freed until [`Heap::end_guard`].
@@ -56,7 +60,9 @@ impl Heap {
             found.waiting += waiting * span.block_bytes();
             found.kept += kept * span.block_bytes();
             found.kept_blocks += kept;
-            if clears && is_small(span.span_class) && kept > 0 && waiting == taken {
+            let is_held = clears && is_small(span.span_class) && kept > 0 && waiting == taken;
+            span.held = if is_held { span.held.saturating_add(1) } else { 0 };
+            if span.held == HELD_LONG {
                 units.drop_pages(self.reservation.address(first), span.units as usize * UNIT);
             }
         });

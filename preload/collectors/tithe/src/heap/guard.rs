@@ -27,7 +27,7 @@ impl Heap {
     /// # Safety
     /// The program does not use the block after the call.
     #[inline(always)]
-    pub(super) unsafe fn hold_small(
+    pub(crate) unsafe fn hold_small(
         &self,
         cache: &mut Cache,
         unit: usize,
@@ -35,7 +35,7 @@ impl Heap {
         address: usize,
     ) -> Result<(), Misuse> {
         let (first, block) = self.verify(unit, span_class, address)?;
-        if cache.has_reserved(span_class.into(), first, address) {
+        if cache.has_reserved(span_class.into(), first, block, address) {
             // Never handed out since it became available.
             return Err(Misuse::DoubleFree);
         }
@@ -87,7 +87,7 @@ impl Heap {
     fn set_freed(&self, first: UnitIndex, block: usize) -> bool {
         let freed = self.reservation.freed(first);
         assert_internal!(freed.is_some(), "in mode guard each block has a bit that it is freed");
-        freed.is_some_and(|freed| freed.add(block / 64, 1 << (block % 64)) == 0)
+        freed.is_some_and(|freed| freed.add_own(block / 64, 1 << (block % 64)))
     }
 
     /// Whether a large block is freed and waits.
