@@ -217,6 +217,15 @@ mod tests {
     }
 
     #[test]
+    fn a_guard_reports_its_passes_and_what_waited() {
+        let guard =
+            SlotRecord { collections: 3, held_high_bytes: 100, written_after_free: 1, ..layer("guard") };
+        let reported = ReportedFigures::of(&[guard]);
+        assert_eq!(reported.collections.map(|collections| collections.count), Some(3));
+        assert_eq!((reported.held_high_bytes, reported.written_after_free), (Some(100), Some(1)));
+    }
+
+    #[test]
     fn a_quarantine_reports_what_it_held() {
         let held = |held_high_bytes, written_after_free| SlotRecord {
             held_high_bytes,

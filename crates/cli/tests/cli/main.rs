@@ -19,6 +19,7 @@ mod golden;
 mod golden_files;
 mod graphs;
 mod growth;
+mod guarding;
 mod heaps;
 mod importing;
 mod instructions;

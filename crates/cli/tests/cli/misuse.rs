@@ -20,6 +20,7 @@ fn ours() -> Vec<(PathBuf, &'static str, &'static str)> {
     let mut all: Vec<_> = plain.map(|name| (manager(name), "HEAPTOLL_NONE", "")).to_vec();
     all.extend(["hybrid", "collect", "explicit"].map(|mode| (manager("tithe"), "TITHE_MODE", mode)));
     all.extend(["free=ignore", "free=honour"].map(|free| (layer("sweep"), "HEAPTOLL_SWEEP", free)));
+    all.push((layer("guard"), "HEAPTOLL_GUARD", ""));
     all
 }
 

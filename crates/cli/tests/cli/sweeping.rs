@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::fixture::{CommandOutput, Fixture, rows_of};
 
-fn managers() -> Vec<Option<PathBuf>> {
+/// The C library's malloc, and every manager that is built and does not collect.
+pub fn managers() -> Vec<Option<PathBuf>> {
     let names = [
         "mimalloc2",
         "mimalloc3",
@@ -32,7 +33,19 @@ fn managers() -> Vec<Option<PathBuf>> {
 }
 
 fn swept(program: &str, arguments: &[&str], settings: &str, manager: Option<&Path>) -> CommandOutput {
-    let mut preload = heaptoll_testing::staged::file("layers/libheaptoll_sweep.so").into_os_string();
+    layered(("sweep", "HEAPTOLL_SWEEP"), program, arguments, settings, manager)
+}
+
+/// Runs a program under a layer, which has a name and a variable, in front of a manager's object or the C library's.
+pub fn layered(
+    (layer, variable): (&str, &str),
+    program: &str,
+    arguments: &[&str],
+    settings: &str,
+    manager: Option<&Path>,
+) -> CommandOutput {
+    let object = format!("layers/libheaptoll_{layer}.so");
+    let mut preload = heaptoll_testing::staged::file(&object).into_os_string();
     if let Some(object) = manager {
         preload.push(":");
         preload.push(object);
@@ -42,7 +55,7 @@ fn swept(program: &str, arguments: &[&str], settings: &str, manager: Option<&Pat
         .args(["-s", "KILL", "60", program])
         .args(arguments)
         .env("LD_PRELOAD", preload)
-        .env("HEAPTOLL_SWEEP", settings)
+        .env(variable, settings)
         .env("TITHE_MODE", "explicit")
         .output()
         .expect("it runs")

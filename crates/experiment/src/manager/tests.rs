@@ -120,9 +120,14 @@ fn a_stack_is_of_the_kind_of_its_manager_whatever_options_and_layers_it_has() {
     for stack in ["bdw,incremental=on", "tithe,heap=2M", "sweep,every=1M,free=honour/lea"] {
         assert!(!ignores_frees(stack) && collects(stack), "{stack}");
     }
-    for stack in
-        ["glibc", "mimalloc3,purge=0", "quarantine=2M,check=on/lea", "record/jemalloc#2", "./lib/x.so"]
-    {
+    for stack in [
+        "glibc",
+        "mimalloc3,purge=0",
+        "quarantine=2M,check=on/lea",
+        "guard,waiting=2M/lea",
+        "record/jemalloc#2",
+        "./lib/x.so",
+    ] {
         assert!(!ignores_frees(stack) && !collects(stack), "{stack}");
     }
 }
@@ -252,7 +257,7 @@ fn a_misspelt_layer_is_not_taken_for_a_missing_file() {
     {
         let error = found(word).expect_err(word).to_string();
         assert!(
-            error.contains(&format!("no layer `{name}`")) && error.contains("quarantine, sweep"),
+            error.contains(&format!("no layer `{name}`")) && error.contains("quarantine, guard, sweep"),
             "{error}"
         );
     }

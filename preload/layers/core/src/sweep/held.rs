@@ -65,7 +65,7 @@ unsafe fn give_back(pages: &Range<usize>) -> bool {
 /// touched since are not read, which would bring them back.
 ///
 /// # Safety
-/// The block is readable. (A write to it meanwhile is the defect to be found.)
+/// The block is readable, and of whole words. (A write to it meanwhile is the defect to be found.)
 pub unsafe fn changed(block: Range<usize>) -> Option<Change> {
     let pages = whole_pages(&block);
     let find = |part: Range<usize>| {
@@ -75,7 +75,11 @@ pub unsafe fn changed(block: Range<usize>) -> Option<Change> {
         Some(Change { offset: part.start - block.start + change.offset, ..change })
     };
     if pages.is_empty() {
-        return find(block.clone());
+        // Nearly always nothing has changed, and most blocks are of a few words.
+        let words = block.clone().step_by(size_of::<usize>());
+        // SAFETY: the words are those of the block, which is readable, as this function requires.
+        let changed = words.fold(0, |all, at| all | unsafe { (at as *const usize).read() });
+        return if changed == 0 { None } else { find(block.clone()) };
     }
     find(block.start..pages.start)
         .or_else(|| {
