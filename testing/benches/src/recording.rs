@@ -1,6 +1,6 @@
 //! What recording costs a program, how large its traces are, and how fast they are queried and replayed.
 
-pub mod commands;
+mod commands;
 mod overhead;
 mod queries;
 mod sizes;

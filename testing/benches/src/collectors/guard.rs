@@ -1,8 +1,12 @@
 //! The guard next to its targets, and next to others that hold freed memory back or check it: `docs/results/guard.md`.
 
-use heaptoll_catalog::Size;
+use heaptoll_catalog::{Prepared, Size, fill_scratch};
 use heaptoll_experiment::comparison::Metric;
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::{self, Invocation};
+use heaptoll_launcher::Ended;
 use heaptoll_statistics::median;
+use heaptoll_stats_page::{StatsPage, WriterKind};
 use heaptoll_units::count;
 
 use super::document::Outputs;
@@ -10,10 +14,9 @@ use super::measured::{Measured, Plan, Source};
 use super::summary::Summary;
 use super::table::{NINE, means, programs};
 use super::targets::{Line, verdicts};
+use crate::Error;
 use crate::installation::{Installation, scratch};
-use crate::recording::commands::{heaptoll, recorded};
 use crate::table::table;
-use crate::{Error, child};
 
 /// The set of programs that hardly allocate, as SPEC's.
 pub const KIN: &str = "spec-kin";
@@ -39,6 +42,9 @@ const PUBLISHED: [[&str; 3]; 2] = [
     ["MarkUs (Ainsworth, Jones 2020)", "1.10", "1.16"],
     ["MineSweeper (Erdős and others 2022)", "1.054", "1.111"],
 ];
+
+/// Processes that the page of counts has slots for.
+const SLOTS: u32 = 64;
 
 /// The command line of `guard`.
 #[derive(Debug, clap::Args)]
@@ -108,38 +114,62 @@ fn targets(summaries: &[(&str, Vec<Summary>)]) -> Vec<Line> {
     lines
 }
 
-/// What each program allocates a second of its CPU under the baseline: blocks and bytes of one recorded run, seconds of
-/// the table's runs.
+/// What each program allocates a second of its CPU under the baseline: calls and bytes of one run that the counting layer
+/// counted, seconds of the table's runs.
 fn rates(
     installation: &Installation,
     measured: &Measured,
     programs: &[&str],
     size: Size,
 ) -> Result<String, Error> {
-    let folder = scratch()?;
-    let [trace, figures] = ["trace", "figures"].map(|name| folder.path().join(name));
     let (mut rows, mut all) = (vec![], [vec![], vec![]]);
     for program in programs {
         let Some(seconds) = measured.median(program, &measured.experiment.baseline, Metric::Cpu) else {
             continue;
         };
-        child::run(&mut recorded(&installation.program(program, size)?, &trace, &[])?)?;
-        child::run(heaptoll(&["trace", "stat", "--json"])?.arg(&figures).arg(&trace))?;
-        let text = std::fs::read_to_string(&figures).map_err(Error::file("read", &figures))?;
-        let stat: serde_json::Value = serde_json::from_str(&text)?;
-        let [blocks, bytes] = ["objects", "bytes"].map(|name| stat[name].as_f64().unwrap_or_default());
-        all[0].push(blocks / seconds);
-        all[1].push(bytes / seconds);
-        rows.push(row(program, [blocks, bytes], [blocks / seconds, bytes / seconds]));
+        let counts = counted(installation, &installation.program(program, size)?)?;
+        let a_second = counts.map(|count| count / seconds);
+        all.iter_mut().zip(a_second).for_each(|(all, one)| all.push(one));
+        rows.push(row(program, counts, a_second));
     }
     if rows.is_empty() {
         return Ok("None of the set was measured.".into());
     }
-    let [blocks, bytes] = all.map(|one| median(&one));
-    let mut last = row("median", [0.0, 0.0], [blocks, bytes]);
+    let mut last = row("median", [0.0; 2], all.map(|one| median(&one)));
     last[1..3].iter_mut().for_each(String::clear);
     rows.push(last);
     Ok(table(&["program", "blocks", "MB", "blocks a CPU s", "MB a CPU s"], 1, rows).markdown())
+}
+
+/// The blocks that a program and its children request in one run, and their bytes.
+fn counted(installation: &Installation, program: &Prepared) -> Result<[f64; 2], Error> {
+    let places = &installation.places;
+    let folder = scratch()?;
+    let path = folder.path().display().to_string();
+    let page = StatsPage::create(&folder.path().join("counts"), SLOTS);
+    let page = page.map_err(|why| Error::failed("the page of counts", why))?;
+    let mut environment = program.environment.clone();
+    environment.push(("HEAPTOLL_STATS".into(), page.path().display().to_string()));
+    let invocation = Invocation {
+        command: program.command.iter().map(|word| fill_scratch(word, &path).into()).collect(),
+        environment,
+        preload: vec![places.count_layer()],
+        directory: Some(folder.path().to_owned()),
+        stdin: program.stdin.clone(),
+        ..Invocation::default()
+    };
+    let finished = launch::run(&places.launcher(), &invocation, &Interrupt::default())?;
+    if !matches!(finished.ended, Ended::Exit(0)) {
+        return Err(Error::failed(
+            &program.name,
+            format!("ended with {:?}: {}", finished.ended, finished.error_tail),
+        ));
+    }
+    let slots = page.read().map_err(|why| Error::failed("the page of counts", why))?;
+    let of_layer = || slots.iter().filter(|slot| slot.kind == WriterKind::Layer);
+    let blocks: u64 = of_layer().map(|slot| slot.malloc_calls + slot.realloc_calls).sum();
+    let bytes: u64 = of_layer().map(|slot| slot.requested_bytes).sum();
+    Ok([blocks as f64, bytes as f64])
 }
 
 fn row(program: &str, [blocks, bytes]: [f64; 2], [blocks_a_s, bytes_a_s]: [f64; 2]) -> Vec<String> {
