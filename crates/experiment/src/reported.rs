@@ -44,7 +44,14 @@ impl ReportedFigures {
         let sweeps = || of_kind(|kind| kind.pauses);
         let swept = sweeps().next().is_some();
         let collectors = || managers().chain(sweeps());
-        let quarantines = || of_kind(|kind| kind.delays && !kind.collects);
+// A quarantine has checked blocks also where none was held.
+        let quarantines = || {
+            let delays = |slot: &&SlotRecord| {
+                slot.kind == WriterKind::Layer
+                    && stack::named(&slot.writer).is_some_and(|kind| kind.delays && !kind.collects)
+            };
+            slots.iter().filter(move |slot| slot.held_high_bytes > 0 || delays(slot))
+        };
         // Any figure may stand in a page that processes share.
         let sum = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).fold(0, u64::saturating_add);
         let most = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).max();

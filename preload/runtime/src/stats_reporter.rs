@@ -204,6 +204,16 @@ impl StatsReporter {
         self.event(COLLECTION_END, collected.number, collected.live_bytes as u64);
     }
 
+    /// Freed blocks that waited for a collection, of which it keeps `kept` bytes; so many that it kept were released since the
+    /// start, and so many written after their free.
+    pub fn held(&self, waiting: usize, kept: usize, released: u64, written: u64) {
+        let slot = self.slot();
+        slot.held_bytes.store(kept as u64, Ordering::Relaxed);
+        slot.held_high_bytes.fetch_max(waiting as u64, Ordering::Relaxed);
+        slot.held_releases.store(released, Ordering::Relaxed);
+        slot.written_after_free.store(written, Ordering::Relaxed);
+    }
+
     /// How far the manager searched in all: reported at process end.
     pub fn searched(&self, search: Search) {
         let slot = self.slot();

@@ -14,6 +14,7 @@ const KNOWN_NAMES: [&str; 30] = [
     "tithe",
     "tithe-collect",
     "tithe-explicit",
+    "tithe-guard",
     "bdw",
     "bdw-nofree",
     "bw16",

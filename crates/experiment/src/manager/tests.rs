@@ -94,6 +94,7 @@ fn collectors_are_known_by_group_or_by_name() {
     let named = |name| manager(name, ManagerSource::Built, None);
     assert!(Manager { group: Group::Collectors, ..named("bdw") }.collects());
     assert!(!Manager { group: Group::None, ..named("tithe-explicit") }.collects());
+    assert!(Manager { group: Group::None, ..named("tithe-guard") }.collects());
     assert!(Manager { group: Group::Historic, ..named("bw26") }.collects() && named("tithe").collects());
     assert!(!Manager { group: Group::Historic, ..named("lea") }.collects() && !glibc().collects());
 }

@@ -13,6 +13,7 @@ use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
 use crate::heap::Heap;
 use crate::misuse;
 use crate::mode::Mode;
+use crate::progress::Guarded;
 use crate::reservation::HUGE_FROM;
 use crate::resident::resident_bytes;
 use crate::settings::Settings;
@@ -38,6 +39,7 @@ impl Heap {
         collector.world = world;
         collector.log = settings.log;
         collector.why = settings.why;
+        collector.guard = settings.guard;
         collector.ended_ns = now_ns();
         collector.ended_cpu_ns = thread_cpu_ns();
         collector.cores = cores();
@@ -52,12 +54,13 @@ impl Heap {
         self.enable_write_records(&mut collector, settings);
         self.units.lock().limit = settings.heap.map_or(usize::MAX, |bytes| bytes / UNIT);
         self.batch_bytes.store(settings.every.map_or(usize::MAX, |every| every / BATCHES), Ordering::Relaxed);
-        collector.last_budget = collector.policy.first();
+        let first = collector.policy.first();
+        collector.last_budget = self.within_bound(&mut collector, first, &Guarded::NONE);
         self.set_budget(&collector, collector.last_budget, 0);
         if settings.every.is_some() && self.collects() {
             self.due_at_allocated.store(collector.last_budget as u64, Ordering::Relaxed);
         }
-        if settings.mode == Mode::Guard && !self.enable_guard(settings.guard.clear) {
+        if settings.mode == Mode::Guard && !self.enable_guard(&settings.guard) {
             Message::new().text("tithe: there is no memory for the table of freed blocks").abort();
         }
         self.fast_free_units.store(0, Ordering::Relaxed);

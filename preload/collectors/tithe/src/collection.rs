@@ -117,7 +117,8 @@ impl Heap {
         for warning in [collector.policy.warning(), collector.increments.warning()].into_iter().flatten() {
             warning.write();
         }
-        self.report_late();
+        self.report_late(collector);
+        self.report_outgrown(collector);
         outcome
     }
 }

@@ -7,6 +7,7 @@ use heaptoll_stats_page::UnreadPlaces;
 
 use crate::added::AddedRoots;
 use crate::generations::Generations;
+use crate::guard_settings::GuardSettings;
 use crate::increments::Increments;
 use crate::log::Sink;
 use crate::markers::Markers;
@@ -26,6 +27,9 @@ pub struct Collector {
     pub(crate) statistics: Statistics,
     pub(crate) world: Option<&'static World>,
     pub(crate) log: Option<Sink>,
+    pub(crate) guard: GuardSettings,
+    /// That too many freed blocks wait is to be reported, in mode `guard`.
+    pub(crate) outgrown: Outgrown,
     /// After each collection the chain that keeps the block at this address is written.
     pub(crate) why: Option<usize>,
     /// The last budget of the policy, bytes.
@@ -49,6 +53,15 @@ pub struct Collector {
     pub(crate) busy: bool,
     /// Places that collections cannot read, which the log has.
     pub(crate) unread: UnreadPlaces,
+}
+
+/// Whether freed blocks have reached their bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outgrown {
+    No,
+    /// Bytes that words lead to, or of blocks that were released.
+    Unreported(usize),
+    Reported,
 }
 
 /// Counters since the start.
@@ -91,6 +104,8 @@ impl Collector {
             },
             world: None,
             log: None,
+            guard: GuardSettings::new(),
+            outgrown: Outgrown::No,
             why: None,
             last_budget: 0,
             address_percent: ADDRESS_PERCENT_MIN,

@@ -5,11 +5,12 @@
 //! that is taken and freed waits: it becomes available after a pass that began after its free and found no word that leads
 //! to it.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use heaptoll_runtime::single_threaded;
 
 use crate::class::BLOCKS_MAX;
+use crate::guard_settings::{AtBound, GuardSettings};
 
 /// The freed blocks of a span, of a large block in the first bit. In the row of its first unit. Threads set bits of their
 /// own blocks without a lock.
@@ -68,8 +69,13 @@ impl Freed {
 pub struct FreedTable {
     /// The rows, one a unit; 0 in other modes.
     pub rows: AtomicUsize,
+    /// Rows of a unit are so far apart, a power of two: 1 where each has a second row, of blocks that were kept before.
+    shift: AtomicU32,
     /// Freed blocks are cleared, so that they keep nothing.
     pub clears: AtomicBool,
+    /// Large ones become inaccessible, and so many are now.
+    pub faults: AtomicBool,
+    pub inaccessible: AtomicUsize,
     /// Blocks that were written after their free, and one of them that is not reported yet.
     late: AtomicU64,
     late_at: AtomicUsize,
@@ -79,10 +85,38 @@ impl FreedTable {
     pub const fn new() -> FreedTable {
         FreedTable {
             rows: AtomicUsize::new(0),
+            shift: AtomicU32::new(0),
             clears: AtomicBool::new(true),
+            faults: AtomicBool::new(false),
+            inaccessible: AtomicUsize::new(0),
             late: AtomicU64::new(0),
             late_at: AtomicUsize::new(0),
         }
+    }
+
+    /// Applies the settings, before there are rows.
+    pub fn configure(&self, settings: &GuardSettings) {
+        self.clears.store(settings.clear, Ordering::Relaxed);
+        self.faults.store(settings.fault, Ordering::Relaxed);
+        let releases = settings.waiting.is_some() && settings.at_bound == AtBound::Release;
+        self.shift.store(releases.into(), Ordering::Relaxed);
+    }
+
+    /// Bytes of the rows of so many units.
+    pub fn bytes(&self, units: usize) -> usize {
+        (units << self.shift.load(Ordering::Relaxed)) * size_of::<Freed>()
+    }
+
+    /// The row of a unit; null in other modes.
+    #[inline(always)]
+    pub fn row(&self, unit: usize) -> *const Freed {
+        let rows = self.rows.load(Ordering::Relaxed) as *const Freed;
+        if rows.is_null() { rows } else { rows.wrapping_add(unit << self.shift.load(Ordering::Relaxed)) }
+    }
+
+    /// Whether units have a second row.
+    pub fn has_older(&self) -> bool {
+        self.shift.load(Ordering::Relaxed) != 0
     }
 
     /// A block that becomes available was written after its free.

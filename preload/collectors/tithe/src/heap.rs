@@ -68,6 +68,8 @@ pub struct Heap {
     /// Mode `guard`: bytes of blocks that were freed since the last collection, and of those that it has kept.
     pub(crate) waiting: AtomicUsize,
     pub(crate) kept: AtomicUsize,
+    /// Collections that have released blocks that they kept.
+    pub(crate) released: AtomicU64,
     /// Frees of blocks that were freed already, and could be told.
     pub(crate) double_frees: AtomicU64,
     /// Bytes of caches, mark stack and markers; `Memory::metadata_bytes` counts the tables.
@@ -116,6 +118,7 @@ impl Heap {
             large_since_gc: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
+            released: AtomicU64::new(0),
             double_frees: AtomicU64::new(0),
             auxiliary_bytes: AtomicUsize::new(0),
             reclaimed_by_gc: AtomicUsize::new(0),

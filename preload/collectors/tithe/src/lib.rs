@@ -18,6 +18,7 @@ mod age;
 mod ages;
 pub mod api;
 mod block_test;
+mod bound;
 mod budget;
 mod bump;
 mod cache;

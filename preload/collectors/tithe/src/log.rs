@@ -237,6 +237,14 @@ pub fn write_unread(sink: &Sink, place: &str) -> bool {
     sink.write(line.end().bytes())
 }
 
+/// Writes that a block was written after its free. False as for [`Sink::write`].
+pub fn write_late(sink: &Sink, address: usize) -> bool {
+    let mut line = LogLine::new();
+    line.number("pid", process());
+    line.address("written_after_free", address);
+    sink.write(line.end().bytes())
+}
+
 fn untracked(pid: u64, cause: Untracked) -> LogLine {
     let mut line = LogLine::new();
     line.number("pid", pid);
@@ -363,6 +371,15 @@ impl LogLine {
     fn number(&mut self, key: &str, number: u64) {
         self.key(key);
         self.put(digits(number, &mut [0; 20]).as_bytes());
+    }
+
+    fn address(&mut self, key: &str, address: usize) {
+        self.key(key);
+        self.put(b"0x");
+        let digits = (usize::BITS - address.leading_zeros()).div_ceil(4);
+        for place in (0..digits).rev() {
+            self.put(&[b"0123456789abcdef"[address >> (4 * place) & 15]]);
+        }
     }
 
     /// Microseconds with three places, so that no nanosecond is lost.

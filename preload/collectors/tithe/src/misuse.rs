@@ -16,10 +16,13 @@ pub fn abort(aborts: bool) {
     ABORTS.store(aborts, Ordering::Relaxed);
 }
 
-/// Reports a block that was written after its free, once.
+/// Reports a block that was written after its free, once: to standard error, or only by ending the process.
 #[cold]
 #[inline(never)]
-pub fn report_late(address: usize) {
+pub fn report_late(address: usize, to_stderr: bool) {
+    if !to_stderr && !ABORTS.load(Ordering::Relaxed) {
+        return;
+    }
     write_once(
         8,
         Message::new().text("tithe: ").address(address).text(": this block was written after its free"),

@@ -395,7 +395,9 @@ impl Manager for Process {
         self.heap.configure(&settings, Some(&WORLD));
     }
 
-    fn finish(&self) {}
+    fn finish(&self) {
+        self.heap.report_at_end();
+    }
 
     fn before_fork(&self) {
         self.heap.before_fork();

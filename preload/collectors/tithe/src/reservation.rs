@@ -243,7 +243,7 @@ impl HeapReservation {
     pub fn enable_freed(&self, memory: &mut Memory) -> bool {
         memory.has_freed = true;
         // The region has an address only when it has grown.
-        if up_to(&mut memory.freed, self.units().max(1) * size_of::<Freed>()).is_none() {
+        if self.extend_freed(memory, self.units().max(1)).is_none() {
             memory.has_freed = false;
             return false;
         }
@@ -251,17 +251,28 @@ impl HeapReservation {
         true
     }
 
+    fn extend_freed(&self, memory: &mut Memory, units: usize) -> Option<()> {
+        if memory.has_freed { up_to(&mut memory.freed, self.freed_table.bytes(units)) } else { Some(()) }
+    }
+
     /// The freed blocks of the span or large block that begins with a unit below [`HeapReservation::units`]; in mode `guard`.
     #[inline(always)]
     pub fn freed(&self, first: UnitIndex) -> Option<&Freed> {
-        let rows = self.freed_table.rows.load(Ordering::Relaxed) as *const Freed;
+        let row = self.freed_table.row(first as usize);
         assert_internal!(
-            rows.is_null() || (first as usize) < self.units(),
+            row.is_null() || (first as usize) < self.units(),
             "a unit with freed blocks is one of the heap"
         );
         // SAFETY: where there is the table it has a row for every unit, and the caller passes one below `units`; rows are of
         // atomics, and are never unmapped.
-        (!rows.is_null()).then(|| unsafe { &*rows.add(first as usize) })
+        unsafe { row.as_ref() }
+    }
+
+    /// As [`HeapReservation::freed`]: the blocks that the collection before kept, where it is to be known.
+    pub fn older(&self, first: UnitIndex) -> Option<&Freed> {
+        let row = self.freed(first).filter(|_| self.freed_table.has_older())?;
+        // SAFETY: where units have a second row it follows the first.
+        Some(unsafe { &*core::ptr::from_ref(row).add(1) })
     }
 
     /// The span class of a unit below [`HeapReservation::units`].
@@ -340,8 +351,9 @@ impl HeapReservation {
         let step = if units * UNIT < HUGE_FROM { STEP } else { HUGE_STEP };
         let end = units + (wanted as usize).max(step).max(units / 16);
         let ample = if end * UNIT < HUGE_FROM { end } else { end.next_multiple_of(HUGE_STEP) } - units;
-        let grown =
-            [ample, wanted as usize].into_iter().find(|&more| extend(memory, units, more).is_some())?;
+        let grown = [ample, wanted as usize].into_iter().find(|&more| {
+            extend(memory, units, more).and_then(|()| self.extend_freed(memory, units + more)).is_some()
+        })?;
         if units == 0 {
             let stores = [
                 (&self.span_classes, &memory.span_classes),
@@ -378,9 +390,6 @@ fn extend(memory: &mut Memory, units: usize, more: usize) -> Option<()> {
     up_to(&mut memory.blacklist, after + AHEAD)?;
     if memory.has_ages {
         extend_ages(memory, after)?;
-    }
-    if memory.has_freed {
-        up_to(&mut memory.freed, after * size_of::<Freed>())?;
     }
     up_to(&mut memory.firsts, after * size_of::<UnitIndex>())
 }

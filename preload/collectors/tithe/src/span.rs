@@ -57,7 +57,9 @@ pub struct Span {
     pub home: u8,
     /// Of a span in mode `guard`: how many collections in a row have found all its blocks freed, and kept some.
     pub held: u8,
-    _reserved: [u8; 19],
+    /// Of a large block in mode `guard`: it was freed, and cannot be read or written.
+    pub inaccessible: bool,
+    _reserved: [u8; 18],
     pub bits: [Bits; BLOCKS_MAX / 64],
 }
 

@@ -43,6 +43,9 @@ impl Heap {
         let guarded = found.guarded.unwrap_or(Guarded::NONE);
         let kept = if progress.reclaims { guarded.kept } else { guarded.waiting };
         self.kept.store(kept, Ordering::Relaxed);
+        let budget = self.within_bound(collector, budget, &guarded);
+        self.released.fetch_add(u64::from(guarded.released > 0), Ordering::Relaxed);
+        self.report_held(guarded.waiting);
         self.large_since_gc.store(0, Ordering::Relaxed);
         collector.last_budget = budget;
         if self.is_mode(Mode::Collect) {

@@ -5,8 +5,10 @@ use core::sync::atomic::Ordering;
 
 use crate::ages::words_of;
 use crate::class::{UNIT, is_small};
+use crate::guard_settings::{AtBound, GuardSettings};
 use crate::heap::{Heap, HeapGuards};
 use crate::progress::Guarded;
+use crate::span::{Bits, Span, UnitIndex};
 
 /// After so many collections a span whose blocks are all freed gives its memory back: most are used again before, and new
 /// pages cost more than the old ones.
@@ -23,9 +25,8 @@ impl Heap {
         });
         let mut bytes = 0;
         self.each_span(&mut |first, span| {
-            let Some(freed) = self.reservation.freed(first) else { return };
-            for (word, bits) in span.bits.iter().enumerate().take(words_of(span.span_class)) {
-                let unfreed = bits.taken & !freed.word(word);
+            for (bits, freed) in self.held_words(first, span) {
+                let unfreed = bits.taken & !freed;
                 bits.marked.store(unfreed, Ordering::Relaxed);
                 bytes += unfreed.count_ones() as usize * span.block_bytes();
             }
@@ -35,7 +36,7 @@ impl Heap {
 
     /// After marking: blocks in caches stay there. Finds how much waited and is kept. A span whose blocks are all freed gives
     /// its memory back.
-    pub(super) fn end_guard(&self, guards: &mut HeapGuards<'_>) -> Guarded {
+    pub(super) fn end_guard(&self, guards: &mut HeapGuards<'_>, settings: &GuardSettings) -> Guarded {
         let mut found = Guarded::NONE;
         self.each_cached(guards, &mut |first, word, mask| {
             // SAFETY: the first unit of a span, whose bits have the word; the world is stopped and all locks are held.
@@ -46,13 +47,9 @@ impl Heap {
             let unmarked = mask & !span.bits[word].marked.fetch_or(mask, Ordering::Relaxed);
             found.cached += unmarked.count_ones() as usize * span.block_bytes();
         });
-        let HeapGuards { units, .. } = guards;
-        let clears = self.reservation.freed_table.clears.load(Ordering::Relaxed);
         self.each_span(&mut |first, span| {
-            let Some(freed) = self.reservation.freed(first) else { return };
             let (mut taken, mut waiting, mut kept) = (0, 0, 0);
-            for (word, bits) in span.bits.iter().enumerate().take(words_of(span.span_class)) {
-                let freed = bits.taken & freed.word(word);
+            for (bits, freed) in self.held_words(first, span) {
                 taken += bits.taken.count_ones() as usize;
                 waiting += freed.count_ones() as usize;
                 kept += (freed & bits.marked.load(Ordering::Relaxed)).count_ones() as usize;
@@ -60,12 +57,55 @@ impl Heap {
             found.waiting += waiting * span.block_bytes();
             found.kept += kept * span.block_bytes();
             found.kept_blocks += kept;
-            let is_held = clears && is_small(span.span_class) && kept > 0 && waiting == taken;
+            let is_held = settings.clear && is_small(span.span_class) && kept > 0 && waiting == taken;
             span.held = if is_held { span.held.saturating_add(1) } else { 0 };
             if span.held == HELD_LONG {
-                units.drop_pages(self.reservation.address(first), span.units as usize * UNIT);
+                let (start, bytes) = (self.reservation.address(first), span.units as usize * UNIT);
+                guards.units.drop_pages(start, bytes);
             }
         });
+        if let Some(bound) = settings.waiting.filter(|_| settings.at_bound == AtBound::Release) {
+            self.release_oldest(&mut found, bound);
+        }
         found
+    }
+
+    /// The words of a span's bits, with those of its blocks that wait.
+    fn held_words<'a>(&'a self, first: UnitIndex, span: &'a Span) -> impl Iterator<Item = (&'a Bits, u64)> {
+        let freed = self.reservation.freed(first);
+        span.bits
+            .iter()
+            .take(words_of(span.span_class))
+            .enumerate()
+            .map(move |(word, bits)| (bits, bits.taken & freed.map_or(0, |freed| freed.word(word))))
+    }
+
+    /// Where words lead to more freed blocks than may wait: the older ones become available. When there are none any more, all
+    /// that are kept then are the older ones.
+    fn release_oldest(&self, found: &mut Guarded, bound: usize) {
+        // What became available since is not older when it is freed again.
+        self.release_older(found, bound, &|older, kept| older & kept);
+        if found.kept > bound {
+            self.release_older(found, bound, &|_, kept| kept);
+        }
+    }
+
+    /// Finds the older ones among those that are kept, and releases of them what is kept beyond the bound.
+    fn release_older(&self, found: &mut Guarded, bound: usize, choose: &dyn Fn(u64, u64) -> u64) {
+        self.each_span(&mut |first, span| {
+            let Some(row) = self.reservation.older(first) else { return };
+            for (word, (bits, freed)) in self.held_words(first, span).enumerate() {
+                let mut older = choose(row.word(word), freed & bits.marked.load(Ordering::Relaxed));
+                while older != 0 && found.kept > bound {
+                    let bit = older & older.wrapping_neg();
+                    older &= !bit;
+                    bits.marked.fetch_and(!bit, Ordering::Relaxed);
+                    found.kept -= span.block_bytes();
+                    found.kept_blocks -= 1;
+                    found.released += span.block_bytes();
+                }
+                row.set(word, older);
+            }
+        });
     }
 }

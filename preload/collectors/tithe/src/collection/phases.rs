@@ -76,7 +76,7 @@ impl Heap {
             Err(error) => {
                 // Marks are missing: nothing may be reclaimed by them.
                 if is_guard {
-                    self.end_guard(guards);
+                    self.end_guard(guards, &collector.guard);
                 } else if is_aged {
                     self.show_cached(guards);
                 }
@@ -85,8 +85,8 @@ impl Heap {
             }
         };
         self.reporter.collector_cpu(marked.helpers_cpu_ns);
-        let guarded = if is_guard { self.end_guard(guards) } else { Guarded::NONE };
-        let live = marked.live + cached + old + guarded.cached;
+        let guarded = if is_guard { self.end_guard(guards, &collector.guard) } else { Guarded::NONE };
+        let live = marked.live + cached + old + guarded.cached - guarded.released;
         assert_internal!(
             live <= guards.units.used_bytes(&self.reservation),
             "no more is live than the units of spans and large blocks hold"

@@ -1,5 +1,6 @@
 //! free in mode `guard`: the block is cleared and stays where it is until a pass finds no word that leads to it.
 
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
@@ -9,7 +10,11 @@ use super::Heap;
 use crate::ages::words_of;
 use crate::cache::Cache;
 use crate::class::{CLASS, FREE, SpanClass, UNIT, is_small};
+use crate::collector::Collector;
+use crate::guard_settings::GuardSettings;
+use crate::log;
 use crate::mode::Mode;
+use crate::resident::resident_bytes;
 use crate::runs::Units;
 use crate::span::{Span, UnitIndex};
 
@@ -17,6 +22,8 @@ use crate::span::{Span, UnitIndex};
 const COUNTED_AT_ONCE: usize = 16 << 10;
 /// Of the bytes of a large block, whose pages are given back at its free, this part waits: it costs addresses only.
 const LARGE_PART: usize = 8;
+/// Large blocks that are inaccessible at once, at most: each may divide a mapping, of which a process has 65,530.
+const INACCESSIBLE_MAX: usize = 16384;
 
 impl Heap {
     /// Frees a small block: it waits. Cleared before it counts as freed, so that a pass finds it either whole or clear.
@@ -64,8 +71,9 @@ impl Heap {
         }
         // SAFETY: the first unit of a large block; the units' lock is held.
         let span = unsafe { &mut *self.reservation.span(first) };
-        span.clean = self.reservation.freed_table.clears.load(Ordering::Relaxed)
-            && self.clear_large(units, first, span.units);
+        let table = &self.reservation.freed_table;
+        span.clean = table.clears.load(Ordering::Relaxed) && self.clear_large(units, first, span.units);
+        span.inaccessible = span.clean && self.protect(first, span.units);
         self.waiting.fetch_add((span.bytes / LARGE_PART).max(1), Ordering::Relaxed);
         Ok(())
     }
@@ -80,6 +88,48 @@ impl Heap {
             unsafe { (start as *mut u8).write_bytes(0, bytes) };
         }
         dropped
+    }
+
+    /// Makes a large block that was freed inaccessible, if that is wanted and the system does so.
+    fn protect(&self, first: UnitIndex, count: u32) -> bool {
+        let table = &self.reservation.freed_table;
+        let is_wanted = table.faults.load(Ordering::Relaxed)
+            && table.inaccessible.load(Ordering::Relaxed) < INACCESSIBLE_MAX
+            && self.set_access(first, count, libc::PROT_NONE);
+        table.inaccessible.fetch_add(is_wanted.into(), Ordering::Relaxed);
+        is_wanted
+    }
+
+    /// Before a large block becomes available: it is accessible again. False when the system refuses that.
+    pub(super) fn unprotect(&self, first: UnitIndex, span: &mut Span) -> bool {
+        if !span.inaccessible {
+            return true;
+        }
+        let done = self.set_access(first, span.units, libc::PROT_READ | libc::PROT_WRITE);
+        span.inaccessible = !done;
+        self.reservation.freed_table.inaccessible.fetch_sub(done.into(), Ordering::Relaxed);
+        done
+    }
+
+    fn set_access(&self, first: UnitIndex, count: u32, access: c_int) -> bool {
+        let start = self.reservation.address(first) as *mut c_void;
+        // SAFETY: errno's address is valid for the calling thread; the pages are of a large block that was freed.
+        unsafe {
+            let errno = *libc::__errno_location();
+            let done = libc::mprotect(start, count as usize * UNIT, access) == 0;
+            *libc::__errno_location() = errno;
+            done
+        }
+    }
+
+    /// Whether a large block that gave its pages back was written after that. Not by reading, which would bring pages.
+    pub(super) fn is_written(&self, first: UnitIndex, bytes: usize) -> bool {
+        let start = self.reservation.address(first);
+        let is_written = resident_bytes(start..start + bytes) > 0;
+        if is_written {
+            self.reservation.freed_table.count_late(start);
+        }
+        is_written
     }
 
     /// Sets the bit of a block; returns false where it was set.
@@ -104,16 +154,34 @@ impl Heap {
         }
     }
 
-    /// Reports a block that was written after its free, if one was found.
-    pub(crate) fn report_late(&self) {
-        if let Some(address) = self.reservation.freed_table.take_late() {
-            crate::misuse::report_late(address);
+    /// Reports how many bytes of freed blocks waited, and what became of them.
+    pub(crate) fn report_held(&self, waiting: usize) {
+        if self.is_mode(Mode::Guard) {
+            let (kept, released) = (self.kept.load(Ordering::Relaxed), self.released.load(Ordering::Relaxed));
+            self.reporter.held(waiting, kept, released, self.reservation.freed_table.late());
         }
+    }
+
+    /// At the end of the process: what was found since the last collection.
+    pub(crate) fn report_at_end(&self) {
+        self.report_held(0);
+        if let Some(collector) = self.collector.try_lock() {
+            self.report_late(&collector);
+        }
+    }
+
+    /// Reports a block that was written after its free, if one was found. The program runs.
+    pub(crate) fn report_late(&self, collector: &Collector) {
+        let Some(address) = self.reservation.freed_table.take_late() else { return };
+        if let Some(sink) = &collector.log {
+            log::write_late(sink, address);
+        }
+        crate::misuse::report_late(address, collector.guard.to_stderr);
     }
 
     /// Knows freed blocks from now on: those of spans that are there are available, and clear. Called at start, by the only
     /// thread. False when there is no memory for the table.
-    pub(crate) fn enable_guard(&self, clears: bool) -> bool {
+    pub(crate) fn enable_guard(&self, settings: &GuardSettings) -> bool {
         let mut cache = self.caches.lock().newest();
         while !cache.is_null() {
             // SAFETY: caches are never unmapped; this is the process's only thread.
@@ -124,7 +192,7 @@ impl Heap {
         }
         let mut guards = self.lock_all();
         guards.units.purge(&self.reservation);
-        self.reservation.freed_table.clears.store(clears, Ordering::Relaxed);
+        self.reservation.freed_table.configure(settings);
         if !self.reservation.enable_freed(&mut guards.units.memory) {
             return false;
         }

@@ -8,7 +8,6 @@ use heaptoll_assertions::{assert_expensive, assert_internal};
 use super::{Heap, HeapGuards};
 use crate::class::{CLASS, FREE, UNIT, is_small};
 use crate::mode::Mode;
-use crate::resident::resident_bytes;
 use crate::runs::Units;
 use crate::spans::SweepOutcome;
 
@@ -106,18 +105,11 @@ impl Heap {
                 "a large block is swept after every collection"
             );
             span.epoch = self.epoch();
-            let marked = span.is_marked(0);
+            let is_kept = span.is_marked(0);
             span.bits[0].marked.store(0, Ordering::Relaxed);
-            if !marked {
-                let held = self.is_held(first);
-                if held
-                    && span.clean
-                    && resident_bytes(
-                        self.reservation.address(first)..self.reservation.address(first) + bytes,
-                    ) > 0
-                {
-                    self.reservation.freed_table.count_late(self.reservation.address(first));
-                }
+            if !is_kept && self.unprotect(first, span) {
+                let was_dropped = span.clean && self.is_held(first);
+                let is_clean = was_dropped && !self.is_written(first, bytes);
                 if poison {
                     // SAFETY: the block is unreachable, so the program does not use it.
                     unsafe {
@@ -129,8 +121,8 @@ impl Heap {
                     // Its old contents would keep garbage alive when parts of it are reused.
                     // All units: after the bytes there may be contents of a longer block that was shrunk.
                     let whole = count as usize * UNIT;
-                    let drops = drops || held && span.clean;
-                    let clean = drops && units.drop_pages(self.reservation.address(first), whole);
+                    let drops = drops || was_dropped;
+                    let clean = is_clean || drops && units.drop_pages(self.reservation.address(first), whole);
                     units.release(&self.reservation, first, count, clean);
                 }
             }

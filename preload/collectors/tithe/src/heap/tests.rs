@@ -200,7 +200,11 @@ impl HeapFixture {
         let census = self.census();
         self.check();
         assert_eq!(
-            census.live_bytes + census.free_bytes + census.metadata_bytes + census.unused_bytes,
+            census.live_bytes
+                + census.quarantined_bytes
+                + census.free_bytes
+                + census.metadata_bytes
+                + census.unused_bytes,
             census.mapped_bytes
         );
         let mapped = {
@@ -211,7 +215,7 @@ impl HeapFixture {
         assert_eq!(census.mapped_bytes, mapped as u64, "the census accounts for all mapped bytes");
         assert_eq!(
             self.heap.live_bytes() as u64,
-            census.live_bytes + self.cached_bytes() as u64,
+            census.live_bytes + census.quarantined_bytes + self.cached_bytes() as u64,
             "the running count agrees with the census"
         );
     }

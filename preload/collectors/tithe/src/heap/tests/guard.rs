@@ -1,10 +1,14 @@
 //! Mode `guard`: a freed block is nobody's as long as a word leads to it.
 
+mod model;
+
 use std::vec::Vec;
 
 use super::*;
 use crate::class::CACHE_LIMITS;
-use crate::guard_settings::GuardSettings;
+use crate::collector::Outgrown;
+use crate::guard_settings::{AtBound, GuardSettings};
+use crate::rule::Rule;
 
 /// Sizes of every sort of block.
 const SIZES: [usize; 8] = [16, 47, 128, 1000, 5000, LAST, SMALL_MAX, 300_000];
@@ -16,7 +20,7 @@ fn guarded(caches: usize) -> HeapFixture {
 /// Whether a block of this size is handed out where another one lies, in many allocations after a pass.
 fn is_handed_out(fixture: &HeapFixture, address: usize, bytes: usize) -> bool {
     let usable = fixture.usable(address).max(bytes);
-    let count = (64 << 20) / bytes.max(8 << 10) + 2 * usize::from(CACHE_LIMITS[1].capacity);
+    let count = (8 << 20) / bytes.max(8 << 10) + 2 * usize::from(CACHE_LIMITS[1].capacity);
     (0..count).any(|_| (address..address + usable).contains(&fixture.allocate(bytes)))
 }
 
@@ -289,4 +293,122 @@ fn a_child_holds_what_its_parent_has_freed() {
     assert!(fixture.is_taken(block));
     assert_eq!(fixture.free(block), Err(Misuse::DoubleFree));
     fixture.check();
+}
+
+fn bounded(waiting: usize, at_bound: AtBound) -> HeapFixture {
+    let guard = GuardSettings { waiting: Some(waiting), at_bound, ..GuardSettings::new() };
+    HeapFixture::with(&Settings { mode: Mode::Guard, min_headroom: 1 << 30, guard, ..Settings::new() }, 1)
+}
+
+/// Frees blocks of a thousand bytes and keeps a pointer to each.
+fn free_and_keep(fixture: &HeapFixture, count: usize) -> Vec<usize> {
+    let mut roots = std::vec![0; count];
+    fixture.add_roots(&roots);
+    for root in &mut roots {
+        *root = fixture.allocate(1000);
+        assert_eq!(fixture.free(*root), Ok(()));
+    }
+    roots
+}
+
+#[test]
+fn at_the_bound_collections_come_more_often() {
+    let fixture = bounded(1 << 20, AtBound::Collect);
+    let roots = free_and_keep(&fixture, 3000);
+    let collections = fixture.heap.collector.lock().statistics.collections;
+    assert!((20..60).contains(&collections), "{collections}");
+    fixture.collect();
+    assert!(roots.iter().all(|&root| fixture.is_taken(root)), "all are kept");
+    fixture.audit();
+}
+
+#[test]
+fn at_the_bound_a_warning_is_given_once() {
+    let fixture = bounded(1 << 20, AtBound::Warn);
+    let roots = free_and_keep(&fixture, 3000);
+    assert!(fixture.heap.collector.lock().statistics.collections < 8);
+    assert_eq!(fixture.heap.collector.lock().outgrown, Outgrown::Reported);
+    fixture.collect();
+    assert!(roots.iter().all(|&root| fixture.is_taken(root)), "all are kept");
+    fixture.audit();
+}
+
+#[test]
+fn at_the_bound_the_oldest_are_released() {
+    let fixture = bounded(1 << 20, AtBound::Release);
+    let count = |roots: &[usize]| roots.iter().filter(|&&root| fixture.is_taken(root)).count();
+    let first = free_and_keep(&fixture, 1000);
+    fixture.collect();
+    assert_eq!(count(&first), 1000, "the bound is not reached");
+    let second = free_and_keep(&fixture, 200);
+    fixture.collect();
+    let left = count(&first);
+    assert!((800..1000).contains(&left) && count(&second) == 200, "{left}");
+    // Where the oldest were, which does not make them old.
+    let third = free_and_keep(&fixture, 100);
+    fixture.collect();
+    assert!(third.iter().any(|root| first.contains(root)));
+    let of_first = first.iter().filter(|root| !third.contains(root) && fixture.is_taken(**root)).count();
+    assert!(of_first < left && count(&second) == 200 && count(&third) == 100, "{of_first} of {left}");
+    assert!(fixture.heap.kept.load(Ordering::Relaxed) <= 1 << 20);
+    assert!(fixture.heap.released.load(Ordering::Relaxed) >= 2);
+    assert_eq!(fixture.heap.collector.lock().outgrown, Outgrown::Reported);
+    fixture.audit();
+}
+
+#[test]
+fn a_large_block_that_faults_is_accessible_when_it_is_used_again() {
+    let guard = GuardSettings { fault: true, ..GuardSettings::new() };
+    let fixture = HeapFixture::with(
+        &Settings { mode: Mode::Guard, min_headroom: 1 << 40, guard, ..Settings::new() },
+        1,
+    );
+    let (block, kept) = (fixture.allocate_clear(300_000, false), fixture.allocate_clear(300_000, false));
+    let roots = [kept];
+    fixture.add_roots(&roots);
+    assert_eq!((fixture.free(block), fixture.free(kept)), (Ok(()), Ok(())));
+    let inaccessible = || fixture.heap.reservation.freed_table.inaccessible.load(Ordering::Relaxed);
+    assert_eq!(inaccessible(), 2);
+    let reads = |address: usize| heaptoll_roots::is_readable(address);
+    assert!(!reads(block) && !reads(kept));
+    fixture.collect();
+    assert_eq!(inaccessible(), 1);
+    assert!(reads(block) && !reads(kept));
+    assert_eq!(fixture.free(kept), Err(Misuse::DoubleFree));
+    let again: Vec<_> = (0..3).map(|_| fixture.allocate_clear(300_000, false)).collect();
+    assert!(again.contains(&block) && !again.contains(&kept));
+    assert_eq!(fixture.heap.reservation.freed_table.late(), 0);
+    fixture.audit();
+}
+
+#[test]
+fn the_census_tells_what_waits_from_what_is_live() {
+    for bytes in SIZES {
+        let fixture = guarded(1);
+        let (block, live) = (fixture.allocate(bytes), fixture.allocate(bytes));
+        assert_eq!(fixture.free(block), Ok(()));
+        let (waits, has) = (fixture.usable(block) as u64, fixture.usable(live) as u64);
+        assert_eq!(
+            (fixture.census().quarantined_bytes, fixture.census().live_bytes),
+            (waits, has),
+            "{bytes}"
+        );
+        fixture.collect();
+        assert_eq!((fixture.census().quarantined_bytes, fixture.census().live_bytes), (0, has), "{bytes}");
+        fixture.audit();
+    }
+}
+
+#[test]
+fn memory_that_cannot_be_served_has_a_pass_first() {
+    let settings = Settings { mode: Mode::Guard, heap: Some(4 << 20), rule: Rule::Fixed, ..Settings::new() };
+    let fixture = HeapFixture::with(&settings, 1);
+    for bytes in [1000, 100_000] {
+        for _ in 0..(40 << 20) / bytes {
+            let block = fixture.heap.allocate(fixture.cache(0), bytes, false);
+            assert!(!block.is_null(), "{bytes}");
+            assert_eq!(fixture.free(block as usize), Ok(()));
+        }
+    }
+    fixture.audit();
 }
