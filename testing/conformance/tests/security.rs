@@ -9,7 +9,7 @@ use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
 
 #[test]
-fn what_bump_glibc_and_the_quarantine_do_to_attacks_is_found() {
+fn what_bump_glibc_and_the_layers_that_delay_frees_do_to_attacks_is_found() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let suite = Suite::build_security(&sources(), folder.path()).expect("the cases compile");
     assert!(suite.cases.iter().all(|case| case.kind == CaseKind::Security));
@@ -20,7 +20,8 @@ fn what_bump_glibc_and_the_quarantine_do_to_attacks_is_found() {
     let places = Places::find().expect("heaptoll's own files");
     let known = manager::known(&places).expect("the managers can be listed");
     let quarantine = "quarantine=1M,check=on/glibc";
-    let stacks: Vec<_> = ["glibc", "bump", quarantine]
+    let guard = "guard/glibc";
+    let stacks: Vec<_> = ["glibc", "bump", quarantine, guard]
         .iter()
         .map(|name| manager::find(&known, name).expect("it is built: make preloaded stage-tests"))
         .collect();
@@ -47,6 +48,12 @@ fn what_bump_glibc_and_the_quarantine_do_to_attacks_is_found() {
         ("reuse_at_once", quarantine, Outcome::Prevented),
         ("read_after_free", quarantine, Outcome::Prevented),
         ("uninitialised_read", quarantine, Outcome::Prevented),
+        // While a pointer leads to a block it is cleared and nobody else's.
+        ("double_free", guard, Outcome::Detected),
+        ("double_free_reused", guard, Outcome::Prevented),
+        ("reuse_at_once", guard, Outcome::Prevented),
+        ("read_after_free", guard, Outcome::Prevented),
+        ("uninitialised_read", guard, Outcome::Prevented),
     ];
     for (case, stack, outcome) in expected {
         assert_eq!(found[&(case.into(), stack.into())], outcome, "{case} under {stack}");

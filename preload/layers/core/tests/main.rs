@@ -2,3 +2,4 @@
 
 mod marking;
 mod model;
+mod passes;

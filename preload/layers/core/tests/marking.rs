@@ -9,10 +9,10 @@ use heaptoll_layer_core::sweep::side_tables::{Marking, Tables};
 use proptest::prelude::*;
 
 /// One test at a time: each has regions of its own, and a process has space for some tens of them.
-static TURN: Mutex<()> = Mutex::new(());
+pub static TURN: Mutex<()> = Mutex::new(());
 
 /// How to mark: threads, entries of the own stack, and of helpers' stacks and the pool.
-const CONFIGURATIONS: [(usize, usize, usize); 8] = [
+pub const CONFIGURATIONS: [(usize, usize, usize); 8] = [
     (1, usize::MAX, usize::MAX),
     (1, 1, 1),
     (1, 7, 1),
@@ -123,7 +123,7 @@ impl Graph {
 }
 
 /// Bytes of a block, mostly of objects.
-fn bytes() -> impl Strategy<Value = usize> {
+pub fn bytes() -> impl Strategy<Value = usize> {
     prop_oneof![
         20 => (2_usize..9).prop_map(|eights| eights * 8),
         4 => (9_usize..600).prop_map(|eights| eights * 8),

@@ -16,7 +16,7 @@ use crate::shared::{BUDGET, HONOUR, LAZY, LIMIT_PAGES, REPORTER, SINCE, TABLES};
 use crate::{LAYER, collection, pinned, start};
 
 /// No larger request can be met, whatever is collected.
-const LARGEST: usize = ADDRESSES;
+pub const LARGEST: usize = ADDRESSES;
 /// No block is smaller, bytes: blocks are this far apart.
 const LEAST: usize = 16;
 const WORD: usize = 8;
@@ -31,7 +31,7 @@ fn set_errno(code: c_int) {
 }
 
 #[inline(always)]
-fn bump(counter: &AtomicU64, by: u64, single_threaded: bool) {
+pub fn bump(counter: &AtomicU64, by: u64, single_threaded: bool) {
     if single_threaded {
         counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
     } else {
@@ -41,7 +41,7 @@ fn bump(counter: &AtomicU64, by: u64, single_threaded: bool) {
 
 #[cold]
 #[inline(never)]
-fn out_of_memory() -> *mut c_void {
+pub fn out_of_memory() -> *mut c_void {
     REPORTER.failed();
     set_errno(libc::ENOMEM);
     ptr::null_mut()
@@ -49,7 +49,7 @@ fn out_of_memory() -> *mut c_void {
 
 /// The bytes requested from the manager for a block of so many bytes.
 #[inline(always)]
-fn padded(size: usize) -> usize {
+pub fn padded(size: usize) -> usize {
     ((size + WORD) & !(WORD - 1)).max(LEAST)
 }
 
@@ -72,7 +72,7 @@ fn request(size: usize, operator: bool) -> bool {
 
 /// Counts what is requested where that makes a collection due.
 #[inline(always)]
-fn count_requested(size: usize, single_threaded: bool) {
+pub fn count_requested(size: usize, single_threaded: bool) {
     if !LAYER.guards {
         count(size, single_threaded);
     }
@@ -103,7 +103,7 @@ fn due() {
 
 /// A new block of `size` bytes; `from_manager` is called with the padded size.
 #[inline(always)]
-fn allocate(size: usize, operator: bool, from_manager: impl Fn(usize) -> *mut c_void) -> *mut c_void {
+pub fn allocate(size: usize, operator: bool, from_manager: impl Fn(usize) -> *mut c_void) -> *mut c_void {
     if !request(size, operator) {
         return out_of_memory();
     }
@@ -119,7 +119,7 @@ fn allocate(size: usize, operator: bool, from_manager: impl Fn(usize) -> *mut c_
 /// Allocates a block and inserts it into the table; null: there was none, or the heap has reached its limit. The thread
 /// is inside.
 #[inline(always)]
-fn admit(bytes: usize, from_manager: &impl Fn(usize) -> *mut c_void) -> *mut c_void {
+pub fn admit(bytes: usize, from_manager: &impl Fn(usize) -> *mut c_void) -> *mut c_void {
     if LAZY.load(Relaxed) {
         collection::free_some();
     }
@@ -167,7 +167,7 @@ fn allocate_otherwise(entry: Entry, size: usize, from_manager: impl Fn(usize) ->
 }
 
 /// Pins a block that was allocated from within the manager.
-fn pin(block: *mut c_void, bytes: usize) {
+pub fn pin(block: *mut c_void, bytes: usize) {
     if !block.is_null()
         && !arena::owns(block)
         && pinned::add(block as usize)
@@ -261,128 +261,6 @@ unsafe fn give_back(block: *mut c_void) {
     leave_from(entry);
 }
 
-/// # Safety
-/// As C's `realloc`.
-unsafe fn realloc_block(block: *mut c_void, size: usize) -> *mut c_void {
-    if block.is_null() {
-        return allocate(size, false, forward::malloc);
-    }
-    let single_threaded = single_threaded();
-    let slot = REPORTER.slot();
-    bump(&slot.realloc_calls, 1, single_threaded);
-    if size == 0 {
-        bump(&slot.realloc_calls, u64::MAX, single_threaded);
-        // SAFETY: `block` is live, which C requires of the caller of `realloc`.
-        unsafe { free(block, false) };
-        return ptr::null_mut();
-    }
-    if size > LARGEST {
-        return out_of_memory();
-    }
-    bump(&slot.requested_bytes, size as u64, single_threaded);
-    if LAYER.guards && !arena::owns(block) && TABLES.bytes_of(block as usize).is_none() {
-        freed::report_wrong(block as usize, "resized after it was freed", "resized");
-        return out_of_memory();
-    }
-    count_requested(size, single_threaded);
-    let entry = enter();
-    if entry == Entry::First {
-        start::thread_begins();
-    }
-    // SAFETY: `block` is live, which C requires of the caller of `realloc`; the thread is inside.
-    let mut new = unsafe { resize(block, size, entry == Entry::Nested) };
-    leave_from(entry);
-    if new.is_null() {
-        collection::collect(Reason::Pressure);
-        let entry = enter();
-        // SAFETY: `block` is still live: a call that failed has left it as it was.
-        new = unsafe { resize(block, size, entry == Entry::Nested) };
-        leave_from(entry);
-        if new.is_null() {
-            if TABLES.used_pages().saturating_add(padded(size).div_ceil(4096) + 1) > LIMIT_PAGES.load(Relaxed)
-            {
-                REPORTER.refused();
-            }
-            return out_of_memory();
-        }
-    }
-    new
-}
-
-/// Resizes, inside. Null: the block is as it was.
-///
-/// # Safety
-/// As C's `realloc`, and the thread is inside.
-unsafe fn resize(block: *mut c_void, size: usize, nested: bool) -> *mut c_void {
-    let bytes = padded(size);
-    let address = block as usize;
-    let known = if arena::owns(block) {
-        // SAFETY: `arena::owns` has shown that the block is the arena's, and it is live, as this function requires.
-        Some(unsafe { arena::usable_size(block) } + 1)
-    } else {
-        TABLES.bytes_of(address)
-    };
-    if known.is_none() || nested || HONOUR.load(Relaxed) && !arena::owns(block) {
-        // SAFETY: `block` is live and the thread is inside, as this function requires.
-        return unsafe { resize_by_manager(block, bytes, known, nested) };
-    }
-    let known = known.unwrap_or(0);
-    if !arena::owns(block) {
-        if bytes <= known && bytes > known / 2 {
-            return block;
-        }
-        // SAFETY: the arena does not own the block, so it is the manager's; it is live, as this function requires.
-        if bytes > known && unsafe { forward::usable_size(block) } >= bytes {
-            TABLES.remove(address);
-            if TABLES.insert(address, bytes).is_ok() {
-                return block;
-            }
-            let _ = TABLES.insert(address, known);
-        }
-    }
-    let new = admit(bytes, &forward::malloc);
-    if !new.is_null() {
-        // SAFETY: two blocks, the old one of `known` bytes of which the last is the layer's own.
-        unsafe { ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), size.min(known - 1)) };
-        let pinned = pinned::remove(address);
-        if LAYER.guards && !arena::owns(block) {
-            SINCE.fetch_add(freed::take(block), Relaxed);
-        } else if pinned {
-            TABLES.remove(address);
-            // SAFETY: the manager's block, which the program no longer uses.
-            unsafe { forward::free(block) };
-        }
-    }
-    new
-}
-
-/// Lets the manager resize.
-///
-/// # Safety
-/// As [`resize`].
-#[inline(never)]
-unsafe fn resize_by_manager(
-    block: *mut c_void,
-    bytes: usize,
-    known: Option<usize>,
-    nested: bool,
-) -> *mut c_void {
-    let address = block as usize;
-    let was_pinned = pinned::remove(address);
-    TABLES.remove(address);
-    // SAFETY: `block` is live, as this function requires.
-    let new = unsafe { forward::realloc(block, bytes) };
-    let (now, now_bytes) = if new.is_null() { (address, known) } else { (new as usize, Some(bytes)) };
-    if let Some(now_bytes) = now_bytes {
-        if nested || was_pinned {
-            pin(now as *mut c_void, now_bytes);
-        } else {
-            let _ = TABLES.insert(now, now_bytes);
-        }
-    }
-    new
-}
-
 fn aligned_block(align: usize, size: usize, operator: bool) -> *mut c_void {
     // Together they may be what no request can be.
     let size = if size.saturating_add(align) > LARGEST { usize::MAX } else { size };
@@ -404,23 +282,6 @@ pub extern "C" fn heaptoll_malloc_pointer_free(size: usize) -> *mut c_void {
 pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     let size = count.saturating_mul(size);
     allocate(size, false, |bytes| forward::calloc(1, bytes))
-}
-
-/// # Safety
-/// As C's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: `block` is null or live, which C requires of the caller.
-    unsafe { realloc_block(block, size) }
-}
-
-/// # Safety
-/// As glibc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    let Some(bytes) = count.checked_mul(size) else { return out_of_memory() };
-    // SAFETY: `block` is null or live, which glibc requires of the caller.
-    unsafe { realloc_block(block, bytes) }
 }
 
 #[unsafe(no_mangle)]

@@ -182,9 +182,35 @@ impl Collection {
         REPORTER.phase(number, Phase::Roots);
         self.leave_out().map_err(|NoMemory| AbandonCause::Memory)?;
         REPORTER.phase(number, Phase::Mark);
-        let left_out = self.left_out.as_slice();
         // A freed block leads nowhere; one that is not freed is read, reachable or not.
         let tables = if LAYER.guards { &FREED } else { &TABLES };
+        let (marked, roots, blocks) = self.mark(tables, stopped)?;
+        REPORTER.phase(number, Phase::Sweep);
+        let reclaims = self.policy.reclaims() || reason != Reason::Allocation;
+        let reclaimed = if reclaims { self.reclaim(tables) } else { 0 };
+        if !reclaims {
+            // SAFETY: all other threads are stopped, none of them inside.
+            unsafe { tables.clear_marks() };
+        }
+        let budget = if LAYER.guards {
+            freed::passed(marked);
+            self.live = blocks;
+            self.policy.next_pass(blocks.saturating_add(roots), marked)
+        } else {
+            self.live = marked;
+            self.policy.next(marked, roots)
+        };
+        BUDGET.store(budget, Ordering::Relaxed);
+        Ok((self.live, reclaimed))
+    }
+
+    /// Marks. Returns bytes: of marked blocks, of roots, and of blocks that were read as roots.
+    fn mark(
+        &mut self,
+        tables: &Tables,
+        stopped: &StoppedWorld<'_>,
+    ) -> Result<(usize, usize, usize), AbandonCause> {
+        let left_out = self.left_out.as_slice();
         let (mut bytes, mut blocks) = (0, 0);
         // SAFETY: all other threads are stopped, and none is inside (`halt`), so that none is within a call into the
         // tables either.
@@ -213,27 +239,25 @@ impl Collection {
             unsafe { tables.clear_marks() };
             return Err(error.cause());
         }
-        REPORTER.phase(number, Phase::Sweep);
-        let reclaims = self.policy.reclaims() || reason != Reason::Allocation;
+        Ok((marked.live, bytes, blocks))
+    }
+
+    /// Gives what was not marked to the manager, now or later; returns its bytes.
+    fn reclaim(&mut self, tables: &Tables) -> usize {
         let mut reclaimed = 0;
         let dead = &mut self.dead;
         dead.clear();
-        if reclaims {
-            // SAFETY: all other threads are stopped, none of them inside, and marking is complete.
-            unsafe {
-                tables.dead(|block, bytes| {
-                    reclaimed += bytes;
-                    if LAYER.guards {
-                        freed::check(block, bytes);
-                    }
-                    if dead.push(block).is_err() {
-                        forward::free(block as *mut c_void);
-                    }
-                });
-            }
-        } else {
-            // SAFETY: all other threads are stopped, none of them inside.
-            unsafe { tables.clear_marks() };
+        // SAFETY: all other threads are stopped, none of them inside, and marking is complete.
+        unsafe {
+            tables.dead(|block, bytes| {
+                reclaimed += bytes;
+                if LAYER.guards {
+                    freed::check(block, bytes);
+                }
+                if dead.push(block).is_err() {
+                    forward::free(block as *mut c_void);
+                }
+            });
         }
         if LAZY.load(Ordering::Relaxed) {
             let mut waiting = WAITING.lock();
@@ -245,16 +269,7 @@ impl Collection {
                 unsafe { forward::free(block as *mut c_void) };
             }
         }
-        let budget = if LAYER.guards {
-            freed::passed(marked.live);
-            self.live = blocks;
-            self.policy.next_pass(blocks.saturating_add(bytes), marked.live)
-        } else {
-            self.live = marked.live;
-            self.policy.next(marked.live, bytes)
-        };
-        BUDGET.store(budget, Ordering::Relaxed);
-        Ok((self.live, reclaimed))
+        reclaimed
     }
 
     /// Gathers what is not read for roots.
@@ -324,6 +339,20 @@ fn halt(world: &'static World, within_ms: u32) -> Result<StoppedWorld<'static>, 
             }
         }
     }
+}
+
+/// Does something while all other threads are stopped with none inside; `None`: one could not be stopped. The caller
+/// holds the collection's lock.
+pub fn while_stopped<R>(work: impl FnOnce() -> R) -> Option<R> {
+    let signal_mask = SignalMaskGuard::all_but(&UNBLOCKED);
+    let stop = || {
+        let stopped = halt(&WORLD, PATIENCE_MS).ok()?;
+        let done = gate::inside(work);
+        drop(stopped);
+        gate::open();
+        Some(done)
+    };
+    WORLD.on_own_stack(&signal_mask, stop).ok().flatten()
 }
 
 /// Keeps all other threads outside until [`gate::open`], for a fork, unless there are none. False: a thread did not

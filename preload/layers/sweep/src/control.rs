@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use heaptoll_runtime::{Control, EventFunction, Message, RawCensus, Reason};
 
 use crate::LAYER;
-use crate::collection::{COLLECTION, collect as run};
+use crate::collection::{COLLECTION, collect as run, while_stopped};
 use crate::freed::FREED;
 use crate::shared::{REPORTER, TABLES};
 
@@ -50,9 +50,10 @@ unsafe extern "C" fn listen(function: Option<EventFunction>, context: *mut c_voi
 
 unsafe extern "C" fn check() -> c_int {
     let _collection = COLLECTION.lock();
-    match TABLES.check().and_then(|()| FREED.check()) {
-        Ok(()) => 0,
-        Err(damage) => {
+    match while_stopped(|| TABLES.check().and_then(|()| FREED.check())) {
+        Some(Ok(())) => 0,
+        None => libc::EAGAIN,
+        Some(Err(damage)) => {
             let line = Message::new()
                 .text(LAYER.name)
                 .text(": the tables of blocks are damaged at ")

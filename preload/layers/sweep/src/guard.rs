@@ -17,6 +17,7 @@ mod innermost;
 mod managed;
 mod mappings;
 mod pinned;
+mod resizing;
 mod shared;
 mod start;
 mod thread_creation;

@@ -7,7 +7,7 @@
 //! setting requires it. This is the mark-sweep that Sareen and Blackburn build over existing mallocs (2022, §4).
 //!
 //! - [`gate`]: no thread is inside the manager when the collector calls it;
-//! - [`calls`]: the family and C++'s operators; [`freed`]: what the guard layer does with frees;
+//! - [`calls`] and [`resizing`]: the family and C++'s operators; [`freed`]: what the guard layer does with frees;
 //! - [`mappings`] and [`managed`]: which memory is the manager's and is not read for roots;
 //! - [`collection`]: stopping, marking, sweeping;
 //! - [`shared`]: what these share; [`start`]: settings, threads' ends, fork.
@@ -23,6 +23,7 @@ mod innermost;
 mod managed;
 mod mappings;
 mod pinned;
+mod resizing;
 mod shared;
 mod start;
 mod thread_creation;

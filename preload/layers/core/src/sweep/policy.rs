@@ -2,10 +2,7 @@
 
 use crate::sweep::settings::Settings;
 
-/// Percent of what a collection reads that may be allocated before the next, unless a setting gives a period: what
-/// Tithe allows itself in mode `collect`.
-pub const HEADROOM: usize = 48;
-/// Bytes on top of that.
+/// Bytes that may be on top of the headroom.
 pub const LEAST_HEADROOM: usize = 256 << 10;
 /// So often the budget doubles while collections are aborted.
 const MOST_DOUBLINGS: u32 = 20;
@@ -81,6 +78,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep::settings::HEADROOM;
 
     #[test]
     fn a_period_is_kept_whatever_is_live() {

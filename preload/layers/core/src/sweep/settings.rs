@@ -6,7 +6,9 @@ use core::ffi::CStr;
 
 use heaptoll_next::settings::{self, InvalidPair};
 
-use crate::sweep::policy::HEADROOM;
+/// Percent of what a collection reads that may be allocated before the next, unless a setting gives a period: what
+/// Tithe allows itself in mode `collect`.
+pub const HEADROOM: usize = 48;
 
 /// What differs between the layers.
 #[derive(Debug)]

@@ -111,9 +111,9 @@ impl Tables {
         }
     }
 
-    /// Visits every marked block, while all other threads are stopped.
+    /// Visits every marked block that is read on, while all other threads are stopped.
     pub(crate) fn each_marked(&self, visit: impl FnMut(usize, usize)) {
-        self.each_of(Bitmap::marked, |mark| mark != 0, visit);
+        self.each_of(Bitmap::marked, |mark| mark != 0 && self.reads_large, visit);
     }
 
     /// Visits all blocks as ranges to be read, of which some may be empty, while all other threads are stopped.
