@@ -92,7 +92,8 @@ pub struct Manager {
 }
 
 /// Managers that collect garbage, by name: some are outside of the group.
-const COLLECTORS: [&str; 8] = ["tithe", "tithe-collect", "tithe-guard", "bdw", "bdw-nofree", "bw16", "bw26", "treadmill"];
+const COLLECTORS: [&str; 8] =
+    ["tithe", "tithe-collect", "tithe-guard", "bdw", "bdw-nofree", "bw16", "bw26", "treadmill"];
 
 /// The layers of a stack of this name, and its manager's own name, without options. A layer that this installation lacks, or
 /// one whose settings it refuses, hides none behind it.

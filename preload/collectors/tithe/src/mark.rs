@@ -259,7 +259,7 @@ fn large<const PARALLEL: bool>(
 }
 
 /// Whether the pages of a large block were given back when it was freed: it is not to be read.
-fn is_dropped(reservation: &HeapReservation, first: UnitIndex, span: &Span) -> bool {
+pub fn is_dropped(reservation: &HeapReservation, first: UnitIndex, span: &Span) -> bool {
     !is_small(span.span_class) && span.clean && reservation.freed(first).is_some_and(|freed| freed.has(0))
 }
 

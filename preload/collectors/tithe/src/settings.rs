@@ -122,8 +122,7 @@ impl Settings {
         let mut headroom = None;
         let mut min_headroom = None;
         let mut chosen = None;
-        let mut collecting = None;
-        let mut whole = None;
+        let mut refused = Refused::default();
         let mut generations = None;
         let mut seen = [false; VARIABLES.len()];
         for entry in entries {
@@ -168,19 +167,10 @@ impl Settings {
                 "TITHE_SIGNAL" => settings.signal = Some(signal(text).ok_or(wrong)?),
                 "TITHE_PATIENCE" => settings.patience_ms = number(text, 1, 600_000).ok_or(wrong)? as u32,
                 "TITHE_ABORT" => settings.abort = switch(text).ok_or(wrong)?,
-                "TITHE_WAITING" => settings.guard.waiting = Some(size(text, 1 << 20).ok_or(wrong)?),
-                "TITHE_AT_BOUND" => settings.guard.at_bound = at_bound(text).ok_or(wrong)?,
-                "TITHE_CLEAR" => settings.guard.clear = switch(text).ok_or(wrong)?,
-                "TITHE_FAULT" => settings.guard.fault = switch(text).ok_or(wrong)?,
-                "TITHE_REPORT" => settings.guard.to_stderr = report(text).ok_or(wrong)?,
-                _ => settings.poison = number(text, 0, 1).ok_or(wrong)? == 1,
+                "TITHE_POISON" => settings.poison = number(text, 0, 1).ok_or(wrong)? == 1,
+                _ => set_guard(&mut settings.guard, known, text).ok_or(wrong)?,
             }
-            if matches!(known, "TITHE_GENERATIONS" | "TITHE_PAUSE" | "TITHE_CHECK" | "TITHE_POISON") {
-                whole = Some(SettingError { fault: Fault::NotInGuard, ..wrong });
-            }
-            if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP" | "TITHE_PAUSE") {
-                collecting = Some(SettingError { fault: Fault::NeverCollects, ..wrong });
-            }
+            refused.note(known, wrong);
         }
         // A heap with a hard limit and no policy set by the user collects when it is full.
         let full = if settings.heap.is_some() { Rule::Fixed } else { settings.rule };
@@ -189,12 +179,7 @@ impl Settings {
             return Err(SettingError::new(b"TITHE_POLICY", b"fixed", Fault::NeedsMaximum));
         }
         // Otherwise a run without collections would be taken for a measurement of them.
-        if let (Mode::Explicit, Some(wrong)) = (settings.mode, collecting) {
-            return Err(wrong);
-        }
-        if let (Mode::Guard, Some(wrong)) = (settings.mode, whole) {
-            return Err(wrong);
-        }
+        refused.check(settings.mode)?;
         settings.check_pause()?;
         let defaults = settings.mode.headroom();
         // Who sets when to collect, or how much a collection reclaims, gets collections that read and reclaim all.
@@ -303,6 +288,33 @@ impl SettingError {
     }
 }
 
+/// Variables that a mode refuses, the last of them that was set.
+#[derive(Default)]
+struct Refused {
+    by_explicit: Option<SettingError>,
+    by_guard: Option<SettingError>,
+}
+
+impl Refused {
+    fn note(&mut self, known: &str, wrong: SettingError) {
+        if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP" | "TITHE_PAUSE") {
+            self.by_explicit = Some(SettingError { fault: Fault::NeverCollects, ..wrong });
+        }
+        if matches!(known, "TITHE_GENERATIONS" | "TITHE_PAUSE" | "TITHE_CHECK" | "TITHE_POISON") {
+            self.by_guard = Some(SettingError { fault: Fault::NotInGuard, ..wrong });
+        }
+    }
+
+    fn check(self, mode: Mode) -> Result<(), SettingError> {
+        let refused = match mode {
+            Mode::Explicit => self.by_explicit,
+            Mode::Guard => self.by_guard,
+            Mode::Hybrid | Mode::Collect => None,
+        };
+        refused.map_or(Ok(()), Err)
+    }
+}
+
 /// The beginning of a text from the environment, which the program may change later. It is short because an error is
 /// returned by value, without an allocator to box it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -366,6 +378,18 @@ fn sweep(text: &str) -> Option<bool> {
         "eager" => Some(true),
         _ => None,
     }
+}
+
+/// Sets what a variable of mode `guard` means; the caller passes no other.
+fn set_guard(guard: &mut GuardSettings, known: &str, text: &str) -> Option<()> {
+    match known {
+        "TITHE_WAITING" => guard.waiting = Some(size(text, 1 << 20)?),
+        "TITHE_AT_BOUND" => guard.at_bound = at_bound(text)?,
+        "TITHE_CLEAR" => guard.clear = switch(text)?,
+        "TITHE_FAULT" => guard.fault = switch(text)?,
+        _ => guard.to_stderr = report(text)?,
+    }
+    Some(())
 }
 
 fn at_bound(text: &str) -> Option<AtBound> {

@@ -139,6 +139,7 @@ impl Spans {
                 got += mask.count_ones();
                 bits.taken |= mask;
                 if let Some(freed) = reservation.freed(unit) {
+                    assert_internal!(mask & !freed.word(word) == 0, "a block that is reserved is freed");
                     freed.remove(word, mask);
                 }
                 if bits.marked.load(Ordering::Relaxed) & mask != 0 {

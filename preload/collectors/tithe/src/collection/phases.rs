@@ -34,14 +34,7 @@ impl Heap {
         let (generation, old) = self.begin_generation(collector, guards, progress);
         let is_young = generation == Generation::Young;
         let is_aged = generation != Generation::Unaged;
-        let is_guard = self.is_mode(Mode::Guard);
-        let cached = if is_guard {
-            self.mark_unfreed(guards)
-        } else if is_aged {
-            self.hide_cached(guards)
-        } else {
-            self.mark_cached(guards, false)
-        };
+        let (trace, cached) = self.prepare_blocks(guards, is_aged);
         let markers = collector.markers.prepare(self.live_after_gc.load(Ordering::Relaxed));
         let excluded_ranges = self.excluded_ranges(collector, guards);
         let Collector { added, markers: workers, stack, generations, .. } = &mut *collector;
@@ -51,13 +44,7 @@ impl Heap {
             excluded_ranges: &excluded_ranges,
             gathered: None,
             young: is_young,
-            trace: if is_guard {
-                Trace::Guard
-            } else if is_aged {
-                Trace::Ages
-            } else {
-                Trace::Plain
-            },
+            trace,
         };
         let is_checked = is_young && generations.check;
         let gathered =
@@ -75,18 +62,19 @@ impl Heap {
             Ok(marked) => marked,
             Err(error) => {
                 // Marks are missing: nothing may be reclaimed by them.
-                if is_guard {
-                    self.end_guard(guards, &collector.guard);
-                } else if is_aged {
-                    self.show_cached(guards);
+                match trace {
+                    Trace::Guard => drop(self.end_guard(guards, &collector.guard)),
+                    Trace::Ages => self.show_cached(guards),
+                    _ => {}
                 }
                 self.clear_marks();
                 return Err(error.into());
             }
         };
         self.reporter.collector_cpu(marked.helpers_cpu_ns);
-        let guarded = if is_guard { self.end_guard(guards, &collector.guard) } else { Guarded::NONE };
-        let live = marked.live + cached + old + guarded.cached - guarded.released;
+        let guarded = (trace == Trace::Guard).then(|| self.end_guard(guards, &collector.guard));
+        let Guarded { cached: beside, released, .. } = guarded.unwrap_or(Guarded::NONE);
+        let live = marked.live + cached + old + beside - released;
         assert_internal!(
             live <= guards.units.used_bytes(&self.reservation),
             "no more is live than the units of spans and large blocks hold"
@@ -104,10 +92,22 @@ impl Heap {
             generation,
             old,
             reread: marked.reread,
-            guarded: is_guard.then_some(guarded),
+            guarded,
         };
         self.end_generation(collector, guards, &found);
         Ok(found)
+    }
+
+    /// Before marking: blocks in caches are not the program's. Returns what marking records, and the bytes of blocks that stay
+    /// in any case.
+    fn prepare_blocks(&self, guards: &HeapGuards<'_>, is_aged: bool) -> (Trace, usize) {
+        if self.is_mode(Mode::Guard) {
+            (Trace::Guard, self.mark_unfreed(guards))
+        } else if is_aged {
+            (Trace::Ages, self.hide_cached(guards))
+        } else {
+            (Trace::Plain, self.mark_cached(guards, false))
+        }
     }
 
     /// Makes what was not marked wait to be swept; returns its bytes. A collection that reclaims nothing leaves all as it

@@ -7,14 +7,13 @@ use heaptoll_assertions::assert_expensive;
 use heaptoll_runtime::{LARGEST, Misuse, PAGE};
 
 use super::Heap;
-use crate::cache::{Cache, FreeBlock};
+use crate::cache::Cache;
 use crate::class::{
     CACHE_LIMITS, CLASS, CLASSES, FREE, LARGE, LARGE_ATOMIC, SMALL_MAX, SpanClass, UNIT, UNIT_SHIFT,
     aligned_class_of, class_of, is_small,
 };
 use crate::mode::Mode;
 use crate::resident::clear_resident;
-use crate::span::UnitIndex;
 
 impl Heap {
     /// The size of a request with the byte after its end where collections need it.
@@ -124,30 +123,6 @@ impl Heap {
             return Err(Misuse::DoubleFree);
         }
         self.free_large(unit, span_class, block)
-    }
-
-    /// Verifies that an address is that of a block of this span class, not known to be free. Returns the first unit of its
-    /// span, and its number there.
-    #[inline(always)]
-    pub(super) fn verify(
-        &self,
-        unit: usize,
-        span_class: SpanClass,
-        address: usize,
-    ) -> Result<(UnitIndex, usize), Misuse> {
-        let class = &CLASS[span_class as usize];
-        let first = self.reservation.first(unit);
-        let offset = address - self.reservation.address(first);
-        let block = class.index(offset);
-        if block * class.size as usize != offset || block >= class.blocks.into() {
-            return Err(Misuse::Damaged);
-        }
-        let is_free = match self.reservation.freed(first) {
-            Some(freed) => freed.has(block),
-            // SAFETY: the address of a block in a span, as checked above; blocks have at least 16 bytes.
-            None => unsafe { (*(address as *const FreeBlock)).key == self.key.load(Ordering::Relaxed) },
-        };
-        if is_free { Err(Misuse::DoubleFree) } else { Ok((first, block)) }
     }
 
     /// Bytes of a block that the program may use, such that the address one past them still lies in it; 0 if it is no

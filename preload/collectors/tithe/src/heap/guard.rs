@@ -8,7 +8,7 @@ use heaptoll_runtime::Misuse;
 
 use super::Heap;
 use crate::ages::words_of;
-use crate::cache::Cache;
+use crate::cache::{Cache, FreeBlock};
 use crate::class::{CLASS, FREE, SpanClass, UNIT, is_small};
 use crate::collector::Collector;
 use crate::guard_settings::GuardSettings;
@@ -138,6 +138,30 @@ impl Heap {
         let freed = self.reservation.freed(first);
         assert_internal!(freed.is_some(), "in mode guard each block has a bit that it is freed");
         freed.is_some_and(|freed| freed.add_own(block / 64, 1 << (block % 64)))
+    }
+
+    /// Verifies that an address is that of a block of this span class, not known to be free. Returns the first unit of its
+    /// span, and its number there.
+    #[inline(always)]
+    pub(super) fn verify(
+        &self,
+        unit: usize,
+        span_class: SpanClass,
+        address: usize,
+    ) -> Result<(UnitIndex, usize), Misuse> {
+        let class = &CLASS[span_class as usize];
+        let first = self.reservation.first(unit);
+        let offset = address - self.reservation.address(first);
+        let block = class.index(offset);
+        if block * class.size as usize != offset || block >= class.blocks.into() {
+            return Err(Misuse::Damaged);
+        }
+        let is_free = match self.reservation.freed(first) {
+            Some(freed) => freed.has(block),
+            // SAFETY: the address of a block in a span, as checked above; blocks have at least 16 bytes.
+            None => unsafe { (*(address as *const FreeBlock)).key == self.key.load(Ordering::Relaxed) },
+        };
+        if is_free { Err(Misuse::DoubleFree) } else { Ok((first, block)) }
     }
 
     /// Whether a large block is freed and waits.

@@ -7,6 +7,7 @@ use heaptoll_assertions::assert_internal;
 
 use crate::class::{CLASS, FREE, is_atomic};
 use crate::heap::Heap;
+use crate::mark::is_dropped;
 use crate::readable::word_at;
 use crate::span::{Bits, UnitIndex};
 
@@ -57,7 +58,8 @@ pub fn block_at(heap: &Heap, address: usize) -> Option<Block> {
         return None;
     }
     let start = reservation.address(unit) + index * bytes;
-    Some(Block { start, bytes, is_atomic: is_atomic(span_class), unit, index })
+    let is_unread = is_atomic(span_class) || is_dropped(reservation, unit, span);
+    Some(Block { start, bytes, is_atomic: is_unread, unit, index })
 }
 
 impl Block {

@@ -152,7 +152,7 @@ fn realloc_that_moves_holds_the_old_block_and_one_in_place_does_not() {
 }
 
 #[test]
-fn the_end_of_a_large_block_that_shrinks_is_clear_and_nobody_elses() {
+fn the_end_of_a_large_block_that_shrinks_is_clear_and_handed_to_none() {
     let fixture = guarded(1);
     let block = fixture.allocate_clear(400_000, false);
     set_word(block + 300_000, 0x66);
@@ -382,7 +382,7 @@ fn a_large_block_that_faults_is_accessible_when_it_is_used_again() {
 }
 
 #[test]
-fn the_census_tells_what_waits_from_what_is_live() {
+fn the_census_counts_what_waits_apart_from_what_is_live() {
     for bytes in SIZES {
         let fixture = guarded(1);
         let (block, live) = (fixture.allocate(bytes), fixture.allocate(bytes));
