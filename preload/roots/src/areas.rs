@@ -81,14 +81,17 @@ fn is_view_of_memory(line: &MapsEntry<'_>) -> bool {
 #[derive(Debug)]
 pub struct Gatherer<'a> {
     areas: &'a mut Buffer<Area>,
+    /// Mappings without any access, as start and end, apart from each other.
+    no_access: &'a mut Buffer<(usize, usize)>,
     /// End of the last line, if that was writable data of a file: what follows without a name is its zeroed data.
     data_end: usize,
 }
 
 impl<'a> Gatherer<'a> {
-    pub fn new(areas: &'a mut Buffer<Area>) -> Gatherer<'a> {
+    pub fn new(areas: &'a mut Buffer<Area>, no_access: &'a mut Buffer<(usize, usize)>) -> Gatherer<'a> {
         areas.clear();
-        Gatherer { areas, data_end: 0 }
+        no_access.clear();
+        Gatherer { areas, no_access, data_end: 0 }
     }
 
     pub fn take(&mut self, line: &MapsEntry<'_>) -> Result<(), NoMemory> {
@@ -105,7 +108,13 @@ impl<'a> Gatherer<'a> {
         self.data_end = 0;
         // The processor reads what it may write.
         if !line.readable && !line.writable {
-            return Ok(());
+            return match self.no_access.as_mut_slice().last_mut() {
+                Some(last) if last.1 >= start => {
+                    last.1 = last.1.max(end);
+                    Ok(())
+                }
+                _ => self.no_access.push((start, end)),
+            };
         }
         let Some((part, kind)) = part(line) else { return Ok(()) };
         // Other memory may have been protected after pointers were written to it.
@@ -242,11 +251,24 @@ mod tests {
 
     fn areas(lines: &[MapsEntry<'_>]) -> Buffer<Area> {
         let mut areas = Buffer::new();
-        let mut gatherer = Gatherer::new(&mut areas);
+        let mut no_access = Buffer::new();
+        let mut gatherer = Gatherer::new(&mut areas, &mut no_access);
         for line in lines {
             gatherer.take(line).expect("memory");
         }
         areas
+    }
+
+    #[test]
+    fn what_cannot_be_accessed_is_listed_in_the_fewest_ranges() {
+        let (mut areas, mut no_access) = (Buffer::new(), Buffer::new());
+        let mut gatherer = Gatherer::new(&mut areas, &mut no_access);
+        let lines =
+            [(0, 1, "---p"), (1, 3, "---p"), (3, 4, "rw-p"), (4, 5, "---s"), (4, 6, "---p"), (6, 7, "-w-p")];
+        for (start, end, access) in lines {
+            gatherer.take(&line(start * 4096..end * 4096, access, "")).expect("memory");
+        }
+        assert_eq!(no_access.as_slice(), [(0, 3 * 4096), (4 * 4096, 6 * 4096)]);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct ScratchBuffers {
     pub entries: Buffer<u8>,
     pub text: Buffer<u8>,
     pub areas: Buffer<Area>,
+    /// Mappings without any access when the areas were gathered, as start and end.
+    pub no_access: Buffer<(usize, usize)>,
     /// Start and end.
     pub left_out: Buffer<(usize, usize)>,
     pub page_buffers: PageBuffers,
@@ -29,7 +31,10 @@ impl ScratchBuffers {
     /// The addresses that its buffers occupy.
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + Clone {
         let lists = [self.tids.range(), self.entries.range(), self.text.range(), self.areas.range()];
-        let lists = lists.into_iter().chain([self.left_out.range()]).chain(self.held.ranges());
+        let lists = lists
+            .into_iter()
+            .chain([self.no_access.range(), self.left_out.range()])
+            .chain(self.held.ranges());
         lists.chain(self.page_buffers.ranges())
     }
 }
@@ -52,6 +57,7 @@ impl Scratch {
                 entries: Buffer::new(),
                 text: Buffer::new(),
                 areas: Buffer::new(),
+                no_access: Buffer::new(),
                 left_out: Buffer::new(),
                 page_buffers: PageBuffers::new(),
                 held: HeldWords::new(),

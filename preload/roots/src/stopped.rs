@@ -141,6 +141,16 @@ impl<'a> StoppedWorld<'a> {
         self.own_stack.run(None, || self.show(kinds, &mut left_out.iter().copied(), visit))?
     }
 
+    /// Shows the parts of a range that can be accessed, as of the roots that were shown last: a program may take the
+    /// access to pages of its blocks.
+    pub fn accessible(&self, range: Range<usize>, visit: &mut dyn FnMut(Range<usize>)) {
+        let scratch = self.scratch.borrow();
+        let Ok(()) = areas::subtract(range, scratch.no_access.as_slice(), &mut |part| {
+            visit(part);
+            Ok::<(), core::convert::Infallible>(())
+        });
+    }
+
     #[inline(never)]
     fn show(
         &self,
@@ -149,10 +159,10 @@ impl<'a> StoppedWorld<'a> {
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), RootsError> {
         let mut scratch = self.scratch.borrow_mut();
-        let ScratchBuffers { text, entries, areas, caller, held, .. } = &mut **scratch;
+        let ScratchBuffers { text, entries, areas, no_access, caller, held, .. } = &mut **scratch;
         // SAFETY: `run` has made this thread leave its stack: no other uses the buffers of a world that is stopped.
         unsafe { caller.take_saved(self.own_stack.left(), self.own_stack.alternate()) };
-        let mut gatherer = Gatherer::new(areas);
+        let mut gatherer = Gatherer::new(areas, no_access);
         maps::read(text, &mut |line| {
             held.unread.add(UnreadPlaces::of_mapping(line.name));
             gatherer.take(&line)

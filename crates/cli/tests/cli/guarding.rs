@@ -387,6 +387,36 @@ fn a_run_counts_passes_what_waits_and_late_writes() {
     assert_eq!(row["written_after_free"], 1, "{row}");
 }
 
+/// Blocks with a page that cannot be accessed, as stacks of coroutines have, while passes are made.
+const PROTECTED: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+int main(void) {
+    char *volatile small = aligned_alloc(4096, 16384), *volatile large = aligned_alloc(4096, 1 << 20);
+    small[0] = large[0] = 1;
+    if (mprotect(small, 4096, PROT_NONE) || mprotect(large + 8192, 4096, PROT_NONE)) return 2;
+    char **volatile place = (char **)(small + 8192);
+    place[1] = malloc(50);
+    free(place[1]);
+    int again = 0;
+    for (int i = 0; i < 50000; i++) { char *volatile block = malloc(50); again += block == place[1]; free(block); }
+    if (mprotect(small, 4096, PROT_READ | PROT_WRITE) || mprotect(large + 8192, 4096, PROT_READ | PROT_WRITE)) return 3;
+    printf("again %d kept %d\n", again, small[0] + large[0]);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_page_without_access_in_a_block_is_passed_over() {
+    let fixture = Fixture::new();
+    let program = fixture.program("protected", PROTECTED);
+    for manager in three_managers() {
+        let output = guarded(&program, &[], "headroom=1", manager.as_deref()).exits(0);
+        assert_eq!(output.out, "again 0 kept 2\n", "{manager:?}");
+    }
+}
+
 #[test]
 fn settings_that_are_not_possible_are_refused_with_what_is() {
     for (settings, pair) in

@@ -217,19 +217,20 @@ impl Collection {
         let (read, marked) = unsafe {
             self.marking.mark(tables, self.markers, |roots: &mut dyn Roots| {
                 roots.range(pinned::words());
-                if LAYER.guards {
-                    TABLES.runs(|run| {
-                        blocks += run.len();
-                        roots.range(run);
-                    });
-                }
-                stopped.roots_except(RootKinds::ALL, left_out, &mut |root| {
+                let read = stopped.roots_except(RootKinds::ALL, left_out, &mut |root| {
                     bytes += root.range.len();
                     match root.origin {
                         Origin::Code => roots.bytes(root.range),
                         _ => roots.range(root.range),
                     }
-                })
+                });
+                if LAYER.guards {
+                    TABLES.runs(|run| {
+                        blocks += run.len();
+                        stopped.accessible(run, &mut |part| roots.range(part));
+                    });
+                }
+                read
             })
         };
         self.helpers_cpu_ns = marked.helpers_cpu_ns;
