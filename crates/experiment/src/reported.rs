@@ -44,7 +44,7 @@ impl ReportedFigures {
         let sweeps = || of_kind(|kind| kind.pauses);
         let swept = sweeps().next().is_some();
         let collectors = || managers().chain(sweeps());
-// A quarantine has checked blocks also where none was held.
+        // A quarantine has checked blocks also where none was held.
         let quarantines = || {
             let delays = |slot: &&SlotRecord| {
                 slot.kind == WriterKind::Layer
