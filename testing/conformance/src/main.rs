@@ -71,24 +71,13 @@ enum Subcommand {
     /// blocks and to freed ones, secrets read; detected, stopped, prevented, late (after its effect), or – (not at all)
     ///
     /// Nothing is judged: the exit status is 0 whatever the table shows, and 2 where it could not be made.
-    Security {
-        /// Managers and stacks of layers by name or by path, or a group [default: all known here, and the layers
-        /// quarantine and sweep in front of glibc and of mimalloc3]
-        #[arg(value_name = "STACK")]
-        stacks: Vec<String>,
-        /// Only this case; may be given several times
-        #[arg(long, value_name = "NAME")]
-        case: Vec<String>,
-        /// List the cases and run none
-        #[arg(long)]
-        list: bool,
-        /// Write cases, stacks and outcomes as JSON
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
-        /// Folder with the suite's C sources
-        #[arg(long, value_name = "DIR", default_value_os_t = suite::sources())]
-        sources: PathBuf,
-    },
+    Security(Attacks),
+    /// The same for each of Juliet's shapes of CWE-415 (double free) and CWE-416 (use after free): types of data, ways to
+    /// allocate, and numbered flows of the data. A read after the free may give zeroes, too
+    ///
+    /// The cases are written anew, and named as Juliet's. A – is a read of another object's data, or a block of two
+    /// owners.
+    Juliet(Attacks),
     /// Run glibc's own tests of malloc, from its unpacked source package (scripts/glibc-tests fetches it)
     Glibc {
         /// Managers and stacks of layers by name [default: glibc, all of this repository, both layers]
@@ -106,6 +95,27 @@ enum Subcommand {
     },
 }
 
+/// Which attacks, on what.
+#[derive(Debug, clap::Args)]
+struct Attacks {
+    /// Managers and stacks of layers by name or by path, or a group [default: all known here, and the layers quarantine
+    /// and sweep in front of glibc and of mimalloc3]
+    #[arg(value_name = "STACK")]
+    stacks: Vec<String>,
+    /// Only this case; may be given several times
+    #[arg(long, value_name = "NAME")]
+    case: Vec<String>,
+    /// List the cases and run none
+    #[arg(long)]
+    list: bool,
+    /// Write cases, stacks and outcomes as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Folder with the suite's C sources
+    #[arg(long, value_name = "DIR", default_value_os_t = suite::sources())]
+    sources: PathBuf,
+}
+
 #[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,
@@ -117,7 +127,7 @@ struct Report<'a> {
 
 #[derive(Serialize)]
 struct SecurityReport<'a> {
-    schema: &'static str,
+    schema: String,
     cases: Vec<&'a Case>,
     stacks: Vec<(String, String)>,
     attacks: Vec<security::Attack>,
@@ -142,9 +152,8 @@ fn main() -> ExitCode {
             Ok(true)
         }
         Some(Subcommand::Glibc { managers, source, test, .. }) => pass_glibc_tests(managers, source, test),
-        Some(Subcommand::Security { stacks, case, list, json, sources }) => {
-            attack(stacks, case, *list, json.as_deref(), sources).map(|()| true)
-        }
+        Some(Subcommand::Security(attacks)) => attack("security", attacks).map(|()| true),
+        Some(Subcommand::Juliet(attacks)) => attack("juliet", attacks).map(|()| true),
         None => conform(&arguments),
     };
     match result {
@@ -234,27 +243,22 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
     Ok(well)
 }
 
-fn attack(
-    names: &[String],
-    only: &[String],
-    list: bool,
-    json: Option<&Path>,
-    sources: &Path,
-) -> Result<(), Error> {
+/// Runs the attacks in the folder `subject` of the sources.
+fn attack(subject: &str, attacks: &Attacks) -> Result<(), Error> {
     let folder = tempfile::tempdir()
         .map_err(|source| Error::Process { what: "a compiler in a temporary folder".into(), source })?;
-    let suite = Suite::build_security(sources, folder.path())?;
-    if list {
+    let suite = Suite::build_attacks(&attacks.sources, subject, folder.path())?;
+    if attacks.list {
         suite.cases.iter().for_each(|case| println!("{:26} {}", case.name, case.about));
         return Ok(());
     }
-    let cases: Vec<&Case> = match only {
+    let cases: Vec<&Case> = match attacks.case.as_slice() {
         [] => suite.cases.iter().collect(),
         only => only.iter().map(|name| suite.case(name)).collect::<Result<_, _>>()?,
     };
     let places = Places::find()?;
-    let mut stacks = chosen(names, &places)?;
-    if names.is_empty() {
+    let mut stacks = chosen(&attacks.stacks, &places)?;
+    if attacks.stacks.is_empty() {
         let known = manager::known(&places)?;
         // One whose manager is not built here is left out, as that manager is.
         stacks.extend(LAYERED.iter().filter_map(|name| manager::find(&known, name).ok()));
@@ -262,11 +266,12 @@ fn attack(
     for stack in &stacks {
         suite.check_bound(&stack.name, &stack.preload(&places), &stack.environment)?;
     }
-    let attacks = security::run(&suite, &places, &stacks, &cases)?;
-    println!("{}", table::attacks(&attacks));
-    if let Some(path) = json {
+    let found = security::run(&suite, &places, &stacks, &cases)?;
+    println!("{}", table::attacks(&found));
+    if let Some(path) = &attacks.json {
         let stacks = stacks.iter().map(|stack| (stack.name.clone(), stack.version.clone())).collect();
-        let report = SecurityReport { schema: "heaptoll.security/1", cases, stacks, attacks };
+        let report =
+            SecurityReport { schema: format!("heaptoll.{subject}/1"), cases, stacks, attacks: found };
         file("write", path, std::fs::write(path, serde_json::to_string_pretty(&report)?))?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::error::Error;
 /// How often a process is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Bytes of each output that are kept.
-const KEPT: u64 = 64 * 1024;
+const KEPT: u64 = 256 * 1024;
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +48,9 @@ impl std::fmt::Display for Ending {
 pub struct End {
     /// How it ended.
     pub ending: Ending,
-    /// The first 64 KiB of its standard output.
+    /// The first 256 KiB of its standard output.
     pub stdout: String,
-    /// The first 64 KiB of its standard error.
+    /// The first 256 KiB of its standard error.
     pub stderr: String,
     /// From start to end.
     pub took: Duration,

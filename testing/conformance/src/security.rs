@@ -1,7 +1,8 @@
 //! Whether an attacker gains by a program's defect under each stack: a table, recorded and not judged.
 //!
 //! A case commits a defect and then looks for the effect that an attacker needs, such as two owners of one block. The
-//! kinds are those of the table `security` of mimalloc-bench; the cases are our own (`c/security`).
+//! kinds are those of the table `security` of mimalloc-bench; the cases are our own (`c/security`). Those of Juliet's
+//! shapes (`c/juliet`) say in addition whether a freed block reads as zeroes.
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::suite::{Case, Suite, in_parallel};
 /// The lines that a case prints once it has looked for the effect.
 const HAPPENED: &str = "happened";
 const PREVENTED: &str = "prevented";
+const ZEROES: &str = "zeroes";
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// What became of an attack.
@@ -29,6 +31,8 @@ pub enum Outcome {
     Stopped,
     /// Nothing was reported, and the effect did not happen.
     Prevented,
+    /// The same, and what was read after its free was zeroes.
+    Zeroes,
     /// The effect happened; the defect was reported, or the process ended by a signal, afterwards.
     DetectedLate,
     /// The effect happened, and nothing was reported.
@@ -43,6 +47,7 @@ impl std::fmt::Display for Outcome {
             Outcome::Detected => "detected",
             Outcome::Stopped => "stopped",
             Outcome::Prevented => "prevented",
+            Outcome::Zeroes => ZEROES,
             Outcome::DetectedLate => "late",
             Outcome::NotDetected => "–",
             Outcome::Hung => "hangs",
@@ -72,6 +77,7 @@ pub fn outcome(end: &End) -> Outcome {
         (Ending::Status(0), true, _) if !reported => Outcome::NotDetected,
         (_, true, _) => Outcome::DetectedLate,
         (Ending::Status(0), false, true) if !reported => Outcome::Prevented,
+        (Ending::Status(0), false, _) if !reported && printed(ZEROES) => Outcome::Zeroes,
         (_, false, _) if reported => Outcome::Detected,
         (_, false, _) => Outcome::Stopped,
     }
@@ -118,6 +124,8 @@ mod tests {
         assert_eq!(of(Ending::Status(0), "prevented\n", "freed twice\n"), Outcome::Detected);
         assert_eq!(of(fault, "", " \n"), Outcome::Stopped);
         assert_eq!(of(Ending::Status(0), "prevented\n", ""), Outcome::Prevented);
+        assert_eq!(of(Ending::Status(0), "zeroes\n", ""), Outcome::Zeroes);
+        assert_eq!(of(Ending::Status(0), "zeroes\n", "written after free\n"), Outcome::Detected);
         assert_eq!(of(abort, "prevented\n", "corrupted\n"), Outcome::Detected);
         assert_eq!(of(abort, "happened\n", "corrupted\n"), Outcome::DetectedLate);
         assert_eq!(of(fault, "happened\n", ""), Outcome::DetectedLate);

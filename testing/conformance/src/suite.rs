@@ -56,6 +56,8 @@ pub fn headers() -> PathBuf {
 const FLAGS: [&str; 6] = ["-O1", "-g", "-fno-builtin", "-pthread", "-Wall", "-Wextra"];
 /// Sources that are libraries of their own.
 const LIBRARIES: [&str; 2] = ["early", "plugin"];
+/// Sources that stand for several files, each a `PART` of them.
+const PARTED: (&str, u32) = ("flows", 5);
 
 impl Suite {
     /// Compiles the sources in `from` into the folder `work`.
@@ -82,15 +84,15 @@ impl Suite {
         Ok(Suite { cases: list(&program)?, program })
     }
 
-    /// Compiles the security cases, which are below `from`, into the folder `work`: a program without the other cases.
+    /// Compiles the attacks in the folder `name` below `from` into the folder `work`: a program without the other cases.
     ///
     /// # Errors
     /// As [`Suite::build`].
-    pub fn build_security(from: &Path, work: &Path) -> Result<Suite, Error> {
+    pub fn build_attacks(from: &Path, name: &str, work: &Path) -> Result<Suite, Error> {
         file("create", work, std::fs::create_dir_all(work))?;
-        let mut units = units(&from.join("security"))?;
+        let mut units = units(&from.join(name))?;
         units.extend(["check.c", "main.c"].map(|name| from.join(name)));
-        let program = work.join("security");
+        let program = work.join(name);
         let mut command = driver(true);
         command.args(["-pthread", "-o"]).arg(&program).args(objects(&units, from, work)?).arg("-ldl");
         compile(&mut command, "g++")?;
@@ -165,20 +167,22 @@ fn units(from: &Path) -> Result<Vec<PathBuf>, Error> {
 /// Compiles sources, several at once. Gives the object files.
 fn objects(units: &[PathBuf], from: &Path, work: &Path) -> Result<Vec<PathBuf>, Error> {
     let (includes, headers) = (include(from), include(&headers()));
-    let objects: Vec<PathBuf> = units
-        .iter()
-        .map(|unit| work.join(unit.file_name().unwrap_or_default()).with_extension("o"))
-        .collect();
-    let jobs: Vec<_> = units.iter().zip(&objects).collect();
-    in_parallel(&jobs, |(unit, object)| {
+    let mut jobs = Vec::new();
+    for unit in units {
+        let parts = if unit.file_stem().is_some_and(|stem| stem == PARTED.0) { PARTED.1 } else { 1 };
+        jobs.extend((1..=parts).map(|part| (unit, part)));
+    }
+    in_parallel(&jobs, |(unit, part)| {
         let plus = unit.extension().is_some_and(|end| end == "cc");
+        let object = work.join(format!("{}-{part}.o", unit.file_name().unwrap_or_default().display()));
         let mut command = driver(plus);
         command.args(FLAGS).arg(if plus { "-std=c++17" } else { "-std=c11" }).args([&includes, &headers]);
-        compile(command.arg("-c").arg("-o").arg(object).arg(unit), if plus { "g++" } else { "gcc" })
+        command.arg(format!("-DPART={part}")).arg("-c").arg("-o").arg(&object).arg(unit);
+        compile(&mut command, if plus { "g++" } else { "gcc" })?;
+        Ok(object)
     })
     .into_iter()
-    .collect::<Result<Vec<()>, Error>>()?;
-    Ok(objects)
+    .collect()
 }
 
 fn include(folder: &Path) -> String {

@@ -82,8 +82,8 @@ pub fn attacks(attacks: &[Attack]) -> String {
         let of_stack: Vec<Outcome> =
             attacks.iter().filter(|attack| attack.stack == stack).map(|attack| attack.outcome).collect();
         let count = |outcome: Outcome| of_stack.iter().filter(|one| **one == outcome).count();
-        let averted =
-            [Outcome::Detected, Outcome::Stopped, Outcome::Prevented].map(count).iter().sum::<usize>();
+        let averted = [Outcome::Detected, Outcome::Stopped, Outcome::Prevented, Outcome::Zeroes];
+        let averted = averted.map(count).iter().sum::<usize>();
         grid.push(("averted".into(), stack, format!("{averted} of {}", of_stack.len())));
     }
     let mut text = matrix("attack", &grid);

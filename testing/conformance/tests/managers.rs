@@ -9,7 +9,7 @@ use heaptoll_experiment::places::Places;
 use crate::SUITE;
 
 /// Every name that a deviation may use, built here or not.
-const KNOWN_NAMES: [&str; 30] = [
+const KNOWN_NAMES: [&str; 31] = [
     "glibc",
     "tithe",
     "tithe-collect",

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 mod documented;
 mod every_collector;
 mod glibc;
+mod guard;
 mod historic;
 mod mutant_collectors;
 mod sweep;

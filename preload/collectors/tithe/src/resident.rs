@@ -43,6 +43,21 @@ pub fn resident_bytes(range: Range<usize>) -> usize {
     if is_reported { resident } else { range.len() }
 }
 
+/// Whether some whole pages of the heap have a word that is not zero. A page that was only read is resident, too, but zero;
+/// those that are not resident are not read, which would bring them.
+///
+/// # Safety
+/// The pages are readable.
+pub unsafe fn is_written(range: Range<usize>) -> bool {
+    let mut written = false;
+    each_run(range, &mut |run, is_resident| {
+        let mut words = run.step_by(size_of::<u64>());
+        // SAFETY: a word of a page that can be read (this function's contract).
+        written |= is_resident && words.any(|word| unsafe { (word as *const u64).read_volatile() } != 0);
+    });
+    written
+}
+
 /// Clears some whole pages, and touches none that is not resident; returns false where it cannot.
 ///
 /// # Safety

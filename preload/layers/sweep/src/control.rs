@@ -83,5 +83,5 @@ extern "C" fn heaptoll_control_v1() -> *const Control {
 /// 1 if a block that is handed out begins there, 0 if not: what the tool's proofs measure floating garbage by.
 #[unsafe(no_mangle)]
 extern "C" fn heaptoll_sweep_is_live(block: *const c_void) -> c_int {
-    c_int::from(TABLES.bytes_of(block as usize).is_some())
+    c_int::from(TABLES.bytes_of(block as usize).or_else(|| FREED.bytes_of(block as usize)).is_some())
 }

@@ -149,6 +149,34 @@ CASE(PLAIN, thread_registers, "pointers in registers and in the red zone of a ru
     check_parked(in_registers, "registers and red zone", NULL);
 }
 
+static void check_across(void) {
+    scrub_stack(SCRUB);
+    check_kept(&kept);
+}
+static void (*volatile across)(void) = check_across;
+
+CASE(PLAIN, registers_across_call, "pointers in registers that a call preserves, while the callee collects") {
+    keep(&kept, "registers across a call", register_words, 4, 0, 17);
+    scrub_stack(SCRUB);
+    /* The frame has a red zone, and the callee an aligned stack. */
+    __asm__ volatile(
+        "movq %%rsp, %%rbx\n subq $256, %%rsp\n andq $-64, %%rsp\n"
+        "movq %0, %%r12\n movq %1, %%r13\n movq %2, %%r14\n movq %3, %%r15\n"
+        "movq $0, %0\n movq $0, %1\n movq $0, %2\n movq $0, %3\n"
+        "call *%4\n"
+        "movq %%r12, %0\n movq %%r13, %1\n movq %%r14, %2\n movq %%r15, %3\n"
+        "xorl %%r12d, %%r12d\n xorl %%r13d, %%r13d\n xorl %%r14d, %%r14d\n xorl %%r15d, %%r15d\n"
+        "movq %%rbx, %%rsp\n"
+        : "+m"(register_words[0]), "+m"(register_words[1]), "+m"(register_words[2]), "+m"(register_words[3])
+        : "m"(across)
+        : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1",
+          "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "memory", "cc");
+    for (int i = 0; i < 4; i++)
+        CHECK(register_words[i] == undisguise(kept.address[i]), "register %d changed", i);
+    clear(register_words, KEPT);
+    check_gone(&kept, SPARED);
+}
+
 static void *in_xmm(void *argument) {
     keep(&kept, argument, register_words, 2, 0, 7);
     scrub_stack(SCRUB);

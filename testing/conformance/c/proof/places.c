@@ -24,13 +24,13 @@ static void clear(void *volatile *words, uint32_t count) {
 
 static void keeps(const char *where, void *volatile *words) {
     static uint64_t seed = 100;
-    for (int interior = 0; interior < 2; interior++) {
-        keep(&kept, where, words, KEPT, interior, ++seed);
+    for (int pointing = BEGINNING; pointing < (mode() == GUARD ? END + 1 : END); pointing++) {
+        keep(&kept, where, words, KEPT, pointing, ++seed);
         scrub_stack(SCRUB);
         check_kept(&kept);
         clear(words, KEPT);
         check_gone(&kept, SPARED);
-        keep(&kept, where, words, 0, interior, ++seed);
+        keep(&kept, where, words, 0, pointing, ++seed);
         scrub_stack(SCRUB);
         check_kept(&kept);
         clear(words, 1);
@@ -290,6 +290,8 @@ APART static void build_ring(size_t length) {
 }
 
 CASE(PLAIN, structure_ring, "a ring that only points to itself is reclaimed") {
+    if (mode() == GUARD)
+        not_applicable("what was not freed is kept");
     build_ring(1000);
     check_gone(&kept, 0);
 }

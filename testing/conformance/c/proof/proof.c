@@ -29,7 +29,7 @@ static void find_symbols(void) {
     symbols_found = 1;
     manager = control();
     /* In front of Tithe the layer is queried: Tithe may have reused blocks that the layer has reclaimed. */
-    layered = manager && strcmp(manager->name, "sweep") == 0;
+    layered = manager && (strcmp(manager->name, "sweep") == 0 || strcmp(manager->name, "guard") == 0);
     void *symbol = dlsym(RTLD_DEFAULT, layered ? "heaptoll_sweep_is_live" : "tithe_is_live");
     memcpy(&live, &symbol, sizeof live);
     symbol = layered ? NULL : dlsym(RTLD_DEFAULT, "tithe_why");
@@ -42,13 +42,17 @@ enum mode mode(void) {
     find_symbols();
     if (!manager || !manager->collect)
         return NO_COLLECTOR;
-    if (strcmp(manager->name, "sweep") == 0) {
+    if (strcmp(manager->name, "guard") == 0)
+        return GUARD;
+    if (layered) {
         const char *layer = getenv("HEAPTOLL_SWEEP");
         return layer && strstr(layer, "free=honour") ? HYBRID : COLLECT;
     }
     const char *value = getenv("TITHE_MODE");
     if (value && strcmp(value, "explicit") == 0)
         return EXPLICIT;
+    if (value && strcmp(value, "guard") == 0)
+        return GUARD;
     return value && strcmp(value, "collect") == 0 ? COLLECT : HYBRID;
 }
 
@@ -148,9 +152,23 @@ static uint32_t kept_size(uint32_t at) {
     return KEPT_SIZES[at % (at % 16 == 15 ? 12 : 9)];
 }
 
-APART void keep(struct kept *kept, const char *where, void *volatile *words, uint32_t count, int interior,
+/* A word that points to a block. */
+static void *word_to(struct label *label, int pointing) {
+    return (char *)label + (pointing == END ? label->size : pointing == INSIDE ? INTERIOR : 0);
+}
+
+static void free_kept(struct kept *kept, uint32_t step) {
+    for (uint32_t at = 0; at < kept->count; at += step)
+        if (!(kept->freed & (uint64_t)1 << at))
+            free(undisguise(kept->address[at]));
+    for (uint32_t at = 0; at < kept->count; at += step)
+        kept->freed |= (uint64_t)1 << at;
+}
+
+APART void keep(struct kept *kept, const char *where, void *volatile *words, uint32_t count, int pointing,
                 uint64_t seed) {
     int chain = count == 0;
+    kept->freed = 0;
     CHECK(count <= KEPT, "at most %d can be kept", KEPT);
     kept->count = chain ? KEPT : count;
     kept->seed = seed;
@@ -164,17 +182,57 @@ APART void keep(struct kept *kept, const char *where, void *volatile *words, uin
         fill(label + 1, size - sizeof *label, seed + at);
         kept->address[at] = disguise(label);
         kept->size[at] = size;
-        void *word = (char *)label + (interior ? INTERIOR : 0);
         if (!chain)
-            words[at] = word;
+            words[at] = word_to(label, pointing);
         else if (!last)
-            words[0] = word;
+            words[0] = word_to(label, pointing);
         else
-            last->next = interior ? (struct label *)(void *)((char *)label + INTERIOR) : label;
+            last->next = word_to(label, pointing);
         last = label;
     }
     last = NULL;
     hidden_pointer(&last);
+    /* A block that is freed is clear and keeps nothing: of a chain each second one is left, which holds the next. */
+    if (mode() == GUARD)
+        free_kept(kept, chain ? 2 : 1);
+}
+
+/* Bytes that are requested for each kept block at most. */
+#define SOUGHT ((size_t)16 << 20)
+
+/* Requests up to so many blocks of the sizes of kept ones: a bit for each kept one in whose place one lies. */
+APART static uint64_t handed_out(const struct kept *kept, size_t requests) {
+    uint64_t seen = 0;
+    for (uint32_t wanted = 0; wanted < kept->count; wanted++) {
+        size_t size = kept->size[wanted];
+        void **chain = NULL;
+        for (size_t i = 0; i < requests && i * size < SOUGHT && !(seen & (uint64_t)1 << wanted); i++) {
+            void **block = malloc(size);
+            if (!block)
+                break;
+            *block = chain;
+            chain = block;
+            uintptr_t from = (uintptr_t)block;
+            for (uint32_t at = 0; at < kept->count; at++) {
+                uintptr_t of = (uintptr_t)undisguise(kept->address[at]);
+                if (from < of + kept->size[at] && of < from + size)
+                    seen |= (uint64_t)1 << at;
+            }
+        }
+        while (chain) {
+            void **next = *chain;
+            free(chain);
+            chain = next;
+        }
+    }
+    return seen;
+}
+
+static int is_clear(const unsigned char *bytes, size_t size) {
+    const char *setting = getenv("TITHE_CLEAR");
+    while (size && bytes[size - 1] == 0)
+        size--;
+    return !size || (setting && strcmp(setting, "off") == 0);
 }
 
 APART void check_whole(const struct kept *kept) {
@@ -187,6 +245,11 @@ APART void check_whole(const struct kept *kept) {
         CHECK(answer != 0, "%s: block %u of %u, %u bytes, was reclaimed although it is held", kept->where, at,
               kept->count, kept->size[at]);
         const struct label *label = undisguise(address);
+        if (kept->freed & (uint64_t)1 << at) {
+            CHECK(is_clear((const void *)label, kept->size[at]), "%s: freed block %u of %u, %u bytes at %p, is not clear",
+                  kept->where, at, kept->count, kept->size[at], (const void *)label);
+            continue;
+        }
         CHECK(label->seed == kept->seed && label->size == kept->size[at] && label->at == at,
               "%s: block %u of %u, %u bytes at %p, was overwritten although it is held", kept->where, at, kept->count,
               kept->size[at], (const void *)label);
@@ -197,23 +260,46 @@ APART void check_whole(const struct kept *kept) {
 APART void check_kept(const struct kept *kept) {
     for (int round = 0; round < 2; round++) {
         collect();
+        if (kept->freed) {
+            /* Before others take such a block and free it, which makes it clear again. */
+            check_whole(kept);
+            uint64_t seen = handed_out(kept, effort(4000, 16));
+            CHECK(!seen, "%s: freed blocks %#llx of %u were handed out although they are held", kept->where,
+                  (unsigned long long)seen, kept->count);
+            scrub_stack(SCRUB);
+        }
         churn(kept->seed + (uint64_t)round, 300);
         check_whole(kept);
     }
 }
 
-APART void check_gone(const struct kept *kept, uint32_t spared) {
-    if (!collects() || !reports_live())
+/* Most places are handed out again. The place of a large block may go back to the system, a single block may lie in a
+ * span that has no turn, and a manager behind a layer decides by itself. */
+static void check_reused(const struct kept *kept) {
+    if (layered)
         return;
+    uint64_t seen = handed_out(kept, SOUGHT);
+    CHECK((uint32_t)__builtin_popcountll(seen) * 4 >= kept->count * 3,
+          "%s: of %u blocks that no word holds only %#llx are handed out again", kept->where, kept->count,
+          (unsigned long long)seen);
+}
+
+APART void check_gone(struct kept *kept, uint32_t spared) {
+    if (mode() < GUARD || !reports_live())
+        return;
+    if (mode() == GUARD)
+        free_kept(kept, 1);
     scrub_stack(SCRUB);
     collect();
     scrub_stack(SCRUB);
     collect();
     uint32_t left = 0;
     for (uint32_t at = 0; at < kept->count; at++)
-        if (is_live(kept->address[at]) > 0 && left++ < 4)
+        if (is_live(kept->address[at]) > 0 && left++ < 4 && mode() != GUARD)
             CHECK(print_why(kept->address[at]) > 0 || !reports_chains(), "%s: a block is kept and no chain explains it",
                   kept->where);
+    if (mode() == GUARD)
+        check_reused(kept);
     /* A manager without a collector leaves addresses of its blocks on stacks and in the C library's data: single blocks
      * may be kept, and what they hold. stress_graph measures the total. */
     if (left > spared && layered) {

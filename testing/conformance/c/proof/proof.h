@@ -22,11 +22,11 @@ static inline void *undisguise(disguised address) {
     return (void *)(uintptr_t)(address ^ UINT64_C(0xa5a5c3c300000000));
 }
 
-enum mode { NO_COLLECTOR, EXPLICIT, HYBRID, COLLECT };
+enum mode { NO_COLLECTOR, EXPLICIT, GUARD, HYBRID, COLLECT };
 /* NO_COLLECTOR unless the manager can collect on demand; otherwise as set by TITHE_MODE, or by HEAPTOLL_SWEEP where the
  * sweep layer collects. */
 enum mode mode(void);
-/* Whether collections happen at all: HYBRID or COLLECT. */
+/* Whether collections reclaim what is unreachable: HYBRID or COLLECT. Those of GUARD reclaim of it what was freed. */
 int collects(void);
 /* The same, or this process ends here as not applicable. */
 void needs_collector(void);
@@ -59,18 +59,23 @@ struct kept {
     disguised address[KEPT];
     uint32_t size[KEPT];
     uint64_t seed;
+    /* Under a guard: a bit for each that was freed while the place has its address. */
+    uint64_t freed;
     uint32_t count;
     const char *where;
 };
+/* What words point to: the beginnings of blocks, into them, or to their ends. Only guards promise to know an end. */
+enum { BEGINNING, INSIDE, END };
 /* Allocates them and stores their addresses to words[0] ... words[count - 1], or, with count 0, a chain of KEPT of them
- * whose head is stored to words[0]. With `interior` the words point into the blocks, not to their beginnings. */
-void keep(struct kept *kept, const char *where, void *volatile *words, uint32_t count, int interior, uint64_t seed);
-/* Collects and churns; all of them must be intact after it. */
+ * whose head is stored to words[0]. Under a guard they are then freed, of a chain every other one. */
+void keep(struct kept *kept, const char *where, void *volatile *words, uint32_t count, int pointing, uint64_t seed);
+/* Collects and churns; all of them must be intact after it, those that were freed clear and handed out to nobody. */
 void check_kept(const struct kept *kept);
 /* The same without a collection. */
 void check_whole(const struct kept *kept);
-/* When no word holds them any more: collections must reclaim all but `spared` of them. */
-void check_gone(const struct kept *kept, uint32_t spared);
+/* When no word holds them any more: collections must reclaim all but `spared` of them, or all that were freed be handed
+ * out again within a bounded number of requests. */
+void check_gone(struct kept *kept, uint32_t spared);
 
 /* A function that the compiler must not inline: its frame is dead after it returns. */
 #define APART __attribute__((noinline, noclone))

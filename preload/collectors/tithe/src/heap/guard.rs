@@ -14,7 +14,7 @@ use crate::collector::Collector;
 use crate::guard_settings::GuardSettings;
 use crate::log;
 use crate::mode::Mode;
-use crate::resident::resident_bytes;
+use crate::resident::is_written;
 use crate::runs::Units;
 use crate::span::{Span, UnitIndex};
 
@@ -122,10 +122,11 @@ impl Heap {
         }
     }
 
-    /// Whether a large block that gave its pages back was written after that. Not by reading, which would bring pages.
+    /// Whether a large block that gave its pages back was written after that. It is accessible again.
     pub(super) fn is_written(&self, first: UnitIndex, bytes: usize) -> bool {
         let start = self.reservation.address(first);
-        let is_written = resident_bytes(start..start + bytes) > 0;
+        // SAFETY: the pages of a large block of the heap, which can be read.
+        let is_written = unsafe { is_written(start..start + bytes) };
         if is_written {
             self.reservation.freed_table.count_late(start);
         }
@@ -167,6 +168,12 @@ impl Heap {
     /// Whether a large block is freed and waits.
     pub(super) fn is_held(&self, first: UnitIndex) -> bool {
         self.reservation.freed(first).is_some_and(|freed| freed.has(0))
+    }
+
+    /// Whether freed blocks that no pass has considered may be as large as a request: a pass is worth its time.
+    pub(super) fn waits_for(&self, units: u32) -> bool {
+        self.is_mode(Mode::Guard)
+            && self.waiting.load(Ordering::Relaxed) * LARGE_PART >= units as usize * UNIT
     }
 
     /// Bytes that count against the budget of the next collection: allocated, or in mode `guard` freed.

@@ -49,7 +49,7 @@ impl Heap {
             return self.collect(Reason::Memory).is_ok();
         }
         let skipped = self.skipped_collections.load(Ordering::Relaxed);
-        if skipped > 0 {
+        if skipped > 0 && !self.waits_for(units) {
             self.skipped_collections.store(skipped - 1, Ordering::Relaxed);
             return self.thin_dense();
         }

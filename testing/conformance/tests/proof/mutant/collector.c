@@ -33,13 +33,15 @@ struct range {
     uintptr_t low, high;
 };
 
+/* Of a block that waits in mode guard the bits are WAITING. */
+enum { LIVE = 1, WAITING = 2 };
 static char *heap, *live_bits, *mark_bits;
 static uintptr_t *mark_stack;
 static struct chunk *chunks;
 static size_t chunk_count, used_chunks, rover, marked_top;
 static void *free_lists[CLASSES];
 static size_t class_bytes[CLASSES], classes, since, mapped_chunks, largest_mapped;
-static int explicit_mode, collect_mode, patience = 2000, started;
+static int explicit_mode, collect_mode, guard_mode, patience = 2000, started;
 static const char *mutant = "";
 static uint64_t live_total, collections, pause_total;
 static int reported;
@@ -127,6 +129,7 @@ static void start(void) {
     value = getenv("TITHE_MODE");
     explicit_mode = value && strcmp(value, "explicit") == 0;
     collect_mode = value && strcmp(value, "collect") == 0;
+    guard_mode = value && strcmp(value, "guard") == 0;
     value = getenv("TITHE_PATIENCE");
     if (value)
         patience = atoi(value);
@@ -196,6 +199,8 @@ static void *take(size_t bytes, size_t alignment) {
         errno = ENOMEM;
         return NULL;
     }
+    /* The address one past a block's end lies in it. */
+    bytes += guard_mode && !is("guard_no_end");
     if (bytes < 16)
         bytes = 16;
     if (alignment > 16 && bytes <= LARGEST_SMALL && alignment <= LARGEST_SMALL) {
@@ -230,7 +235,7 @@ static void *take(size_t bytes, size_t alignment) {
             block = find_chunks(count, alignment, HEAD, 0);
         }
         if (block) {
-            live_bits[granule(block)] = 1;
+            live_bits[granule(block)] = LIVE;
             live_total += whole;
             return block;
         }
@@ -283,6 +288,19 @@ static void give_back(char *block, size_t bytes) {
         madvise(mark_bits + granule(block), bytes / 16, MADV_DONTNEED);
     }
     rover = head < rover ? head : rover;
+}
+
+/* Mode guard: the block waits, clear, until a collection finds no word that leads to it. */
+static void release(char *block, size_t bytes) {
+    if (!guard_mode || is("guard_at_once")) {
+        give_back(block, bytes);
+        return;
+    }
+    if (live_bits[granule(block)] == WAITING)
+        report("mutant: this block is free already\n");
+    live_bits[granule(block)] = WAITING;
+    if (!is("guard_keeps_data"))
+        memset(block, 0, bytes);
 }
 
 /* --- stopping ----------------------------------------------------------------------------------------------------- */
@@ -531,7 +549,16 @@ static void scan_maps(uintptr_t own_sp) {
 static int dead(size_t at, size_t spared) {
     if (is("keeps_all") || (is("keeps_some") && spared % 20 == 0))
         return 0;
-    return live_bits[at] && !mark_bits[at];
+    return live_bits[at] && !mark_bits[at] && (!guard_mode || live_bits[at] == WAITING);
+}
+
+/* Mode guard: every block that is not freed is read. */
+static void scan_unfreed(void) {
+    for (size_t at = 0; at < used_chunks * CHUNK / 16; at++)
+        if (live_bits[at] == LIVE) {
+            consider((uintptr_t)heap + at * 16);
+            drain();
+        }
 }
 
 static void sweep(void) {
@@ -582,6 +609,8 @@ __attribute__((noinline)) static int collect_from(uintptr_t *registers) {
     }
     /* The dead part of the collecting thread's stack, just below its frame. */
     out[out_count++] = (struct range){own - 65536, own};
+    if (guard_mode && !is("guard_traces"))
+        scan_unfreed();
     scan_maps(own);
     drain();
     sweep();
@@ -631,7 +660,7 @@ void free(void *given) {
     if (block != given || !block)
         report("mutant: free of an address that is no block\n");
     else if (!collect_mode || is("frees_in_collect"))
-        give_back(block, bytes);
+        release(block, bytes);
     unlock();
 }
 
@@ -660,11 +689,11 @@ void *realloc(void *old, size_t bytes) {
         return NULL;
     }
     if (bytes == 0) {
-        give_back(block, had);
+        release(block, had);
         unlock();
         return NULL;
     }
-    if (bytes <= had && bytes > had / 2) {
+    if (bytes + guard_mode <= had && bytes > had / 2) {
         unlock();
         return old;
     }
@@ -672,7 +701,7 @@ void *realloc(void *old, size_t bytes) {
     if (moved) {
         memcpy(moved, old, bytes < had ? bytes : had);
         if (!collect_mode)
-            give_back(old, had);
+            release(old, had);
     }
     unlock();
     return moved;
