@@ -45,8 +45,13 @@ impl ReportedFigures {
         let swept = sweeps().next().is_some();
         let collectors = || managers().chain(sweeps());
         // A quarantine has checked blocks also where none was held.
-        let quarantines =
-            || slots.iter().filter(|slot| slot.writer == "quarantine" || slot.held_high_bytes > 0);
+        let quarantines = || {
+            let delays = |slot: &&SlotRecord| {
+                slot.kind == WriterKind::Layer
+                    && stack::named(&slot.writer).is_some_and(|kind| kind.delays && !kind.collects)
+            };
+            slots.iter().filter(move |slot| slot.held_high_bytes > 0 || delays(slot))
+        };
         // Any figure may stand in a page that processes share.
         let sum = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).fold(0, u64::saturating_add);
         let most = |figure: fn(&SlotRecord) -> u64| collectors().map(figure).max();

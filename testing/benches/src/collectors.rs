@@ -4,6 +4,7 @@
 mod curve;
 mod document;
 mod frontier;
+mod guard;
 mod ledger;
 mod marking;
 mod measured;
@@ -25,6 +26,8 @@ pub enum Command {
     Curve(curve::Options),
     /// Where the CPU of each program goes, by samples of perf
     Ledger(ledger::Options),
+    /// The guard and others that hold freed memory back, next to its targets: `docs/results/guard.md`
+    Guard(guard::Options),
     /// Throughput of one thread and of two
     Threads(threads::Options),
     /// How fast live small objects are marked: Tithe and the sweep layer over other managers
@@ -39,6 +42,7 @@ pub fn run(command: &Command) -> Result<bool, Error> {
     match command {
         Command::Table(options) => table::run(options),
         Command::Curve(options) => curve::run(options),
+        Command::Guard(options) => guard::run(options),
         Command::Ledger(options) => ledger::run(options),
         Command::Marking(options) => marking::run(options),
         Command::Threads(options) => threads::run(options),
@@ -49,28 +53,40 @@ pub fn run(command: &Command) -> Result<bool, Error> {
 mod tests {
     use std::path::Path;
 
+    use heaptoll_catalog::Catalog;
+
     use super::document::replaced;
     use super::measured::Measured;
-    use super::{curve, table};
+    use super::{curve, guard, table};
 
-    /// Without the runs over heap sizes their section stays as it is.
+    /// Without the runs over heap sizes their section stays as it is. The guard's page is there when its run is.
     #[test]
-    fn the_page_has_what_the_stored_runs_give() {
-        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-        let file = |name: &str| results.join("published").join(name);
-        let stored = |name: &str| Measured::read(&file(name)).expect("a stored run");
-        let mut sections: Vec<(&str, String)> = vec![];
-        sections.extend(table::sections(&stored("collectors.json.xz")));
-        let heaps = "collectors-heaps.json.xz";
-        sections.extend(file(heaps).exists().then(|| ("curve", curve::section(&stored(heaps)))));
-        let file = results.join("collectors.md");
-        let page = std::fs::read_to_string(&file).expect("the page");
-        let expected =
-            sections.iter().fold(page.clone(), |page, (section, text)| replaced(&page, section, text));
-        if std::env::var_os("WRITE_DOCS").is_some() {
-            std::fs::write(&file, &expected).expect("the page");
-        } else {
-            assert!(page == expected, "the page is not what the stored runs give; WRITE_DOCS=1 writes it");
+    fn the_pages_have_what_the_stored_runs_give() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let results = root.join("docs/results");
+        let stored = |name: &str| {
+            let file = results.join("published").join(name);
+            file.exists().then(|| Measured::read(&file).expect("a stored run"))
+        };
+        let mut sections = table::sections(&stored("collectors.json.xz").expect("the run")).to_vec();
+        sections.extend(stored("collectors-heaps.json.xz").map(|runs| ("curve", curve::section(&runs))));
+        let mut pages = vec![("collectors.md", sections)];
+        if let Some(runs) = stored("guard.json.xz") {
+            let catalog = Catalog::load(&root.join("programs")).expect("the catalog");
+            let set = |name: &str| catalog.set(name).expect("a set").programs.clone();
+            pages
+                .push(("guard.md", vec![("table", guard::section(&runs, &set("twenty"), &set(guard::KIN)))]));
+        }
+        for (name, sections) in pages {
+            let file = results.join(name);
+            let page = std::fs::read_to_string(&file).expect("the page");
+            let expected =
+                sections.iter().fold(page.clone(), |page, (section, text)| replaced(&page, section, text));
+            if std::env::var_os("WRITE_DOCS").is_some() {
+                std::fs::write(&file, &expected).expect("the page");
+            } else {
+                assert!(page == expected, "{name} is not what the stored runs give; WRITE_DOCS=1 writes it");
+            }
         }
     }
 }

@@ -58,10 +58,9 @@ fn a_set_is_listed_and_runs_without_the_program_that_is_not_here() {
         .filter_map(|curve| curve["program"].as_str())
         .collect();
     assert_eq!(programs, ["often", "never"]);
-    fixture
-        .heaptoll(&[&["run", "--set", "thre"], &words[..]].concat())
-        .exits(2)
-        .complains(&["no set of programs is called `thre`; there are: interpreters, three, twenty"]);
+    fixture.heaptoll(&[&["run", "--set", "thre"], &words[..]].concat()).exits(2).complains(&[
+        "no set of programs is called `thre`; there are: interpreters, spec-kin, three, twenty",
+    ]);
     let file = fixture.at("run.json");
     let named = ["run", "--set", "three", "-p", "other", "-p", "often", "--json", &file];
     fixture.heaptoll(&[&named[..], &words[..]].concat()).exits(0);

@@ -14,7 +14,8 @@ use crate::Error;
 use crate::table::table;
 
 const PLAN: Plan = Plan {
-    set: Some("twenty"),
+    sets: &["twenty"],
+    added: &[],
     words: "-p ghostscript --heaps=1.25,1.5,2,3,4 --size demo -n 10 --pairing lockstep --seed 20261130 \
             -m tithe-collect -m bdw-nofree -m bdw-nofree,incremental=on",
 };

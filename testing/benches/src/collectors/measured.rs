@@ -32,18 +32,24 @@ pub struct Source {
 
 /// What is measured where no other words are given.
 pub struct Plan {
-    /// A set of the catalog, whose programs are measured with those of the words.
-    pub set: Option<&'static str>,
+    /// Sets of the catalog, whose programs are measured with those of the words.
+    pub sets: &'static [&'static str],
     /// Words for `heaptoll run`.
     pub words: &'static str,
+    /// Managers that are measured too where they have been added.
+    pub added: &'static [&'static str],
 }
 
 impl Plan {
     fn words(&self) -> Result<Vec<String>, Error> {
         let installation = Installation::find()?;
-        let set = self.set.map(|name| installation.set(name)).transpose()?.unwrap_or_default();
-        let programs = set.iter().flat_map(|program| ["-p".into(), program.clone()]);
-        Ok(programs.chain(self.words.split_whitespace().map(String::from)).collect())
+        let mut words: Vec<String> = self.words.split_whitespace().map(String::from).collect();
+        for set in self.sets {
+            words.extend(installation.set(set)?.into_iter().flat_map(|program| ["-p".into(), program]));
+        }
+        let added = self.added.iter().filter(|name| installation.manager(name).is_ok());
+        words.extend(added.flat_map(|name| ["-m", name]).map(String::from));
+        Ok(words)
     }
 }
 

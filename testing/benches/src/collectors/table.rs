@@ -12,13 +12,14 @@ use crate::Error;
 use crate::table::table;
 
 /// The programs of the table of peers that the catalog has.
-const NINE: [&str; 9] =
+pub const NINE: [&str; 9] =
     ["cfrac", "espresso", "gawk", "ghostscript", "lua", "make", "perl", "python", "sqlite"];
 /// The one of the nine that the set `twenty` does not have.
 const NOT_OF_THE_TWENTY: &str = "ghostscript";
 /// What the published page is made with.
 pub const PLAN: Plan = Plan {
-    set: Some("twenty"),
+    sets: &["twenty"],
+    added: &[],
     words: "-p ghostscript --size demo -n 10 --pairing lockstep --seed 20261130 -m tithe -m tithe-explicit \
             -m tithe-collect -m bdw -m bdw-nofree -m bdw-nofree,incremental=on -m mimalloc3 -m snmalloc",
 };
@@ -85,7 +86,8 @@ fn sentence(summaries: &[(&str, Vec<Summary>); 2]) -> String {
     format!("**Ignoring frees is not free.** `tithe-collect` takes {}.", parts.join(", and "))
 }
 
-fn means(summaries: &[(&str, Vec<Summary>); 2]) -> String {
+/// A table of means for each group.
+pub fn means(summaries: &[(&str, Vec<Summary>)]) -> String {
     let worst = |worst: &Option<(String, f64)>| {
         worst.as_ref().map_or(DASH.into(), |(name, value)| format!("{} {name}", format::ratio(*value)))
     };
@@ -114,11 +116,11 @@ fn means(summaries: &[(&str, Vec<Summary>); 2]) -> String {
         ];
         table(&headings, 1, rows).markdown()
     };
-    summaries.each_ref().map(of_group).join("\n")
+    summaries.iter().map(of_group).collect::<Vec<_>>().join("\n")
 }
 
 /// The tables with a row a program and a column a manager.
-fn programs(measured: &Measured) -> String {
+pub fn programs(measured: &Measured) -> String {
     let managers = measured.managers();
     let by_program = |title: &str, cell: &dyn Fn(&str, &str) -> String| {
         let rows = measured.programs().map(|program| {

@@ -30,7 +30,7 @@ enum Memory {
 
 /// Each target with its figure; then where Boehm's collector takes less.
 pub fn table(nine: &[Summary], measured: &Measured) -> String {
-    let mut lines: Vec<(String, Option<f64>, f64)> = vec![];
+    let mut lines: Vec<Line> = vec![];
     for (mode, cpu, memory) in MEANS {
         let Some(found) = nine.iter().find(|one| one.manager == mode) else { continue };
         lines.push((format!("{mode}: CPU, the nine"), found.cpu.map(|cpu| cpu.ratio), cpu));
@@ -49,15 +49,23 @@ pub fn table(nine: &[Summary], measured: &Measured) -> String {
     for (program, limit) in SINGLE {
         lines.push((format!("{EXPLICIT}: CPU, {program}"), cpu(program, EXPLICIT), limit));
     }
-    let rows = lines.into_iter().filter_map(|(what, value, limit)| {
-        let value = value?;
-        Some(vec![what, format!("{value:.3}"), format!("{limit:.2}"), verdict(value, limit)])
-    });
-    let mut text = table::table(&["target", "reached", "at most", "verdict"], 1, rows).markdown();
+    let mut text = verdicts(lines);
     for theirs in LIBGC.into_iter().filter(|theirs| measured.managers().contains(theirs)) {
         text.push_str(&format!("\n{}\n", against(measured, theirs)));
     }
     text
+}
+
+/// What has to be reached, the figure where there is one, and the most that it may be.
+pub type Line = (String, Option<f64>, f64);
+
+/// The targets that have a figure, each with its verdict.
+pub fn verdicts(lines: Vec<Line>) -> String {
+    let rows = lines.into_iter().filter_map(|(what, value, limit)| {
+        let value = value?;
+        Some(vec![what, format!("{value:.3}"), format!("{limit:.2}"), verdict(value, limit)])
+    });
+    table::table(&["target", "reached", "at most", "verdict"], 1, rows).markdown()
 }
 
 /// Where [`COLLECT`] does not take less than another collector, in CPU, and in peak memory where much is live.

@@ -14,7 +14,8 @@ const TWO: &str = "larson";
 const EXCHANGE: &str = "exchange";
 /// Two threads cannot share one processor and show what a second brings.
 const PLAN: Plan = Plan {
-    set: None,
+    sets: &[],
+    added: &[],
     words: "-p larson:1-thread -p larson -p exchange --size demo -n 20 --pairing interleaved --seed 20261130 \
             -m mimalloc3 -m snmalloc -m tithe-explicit -m tithe -m tithe-collect -m bdw -m bdw-nofree",
 };
