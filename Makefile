@@ -46,7 +46,7 @@ UNSHELLED := --workspace --exclude heaptoll-shells --exclude heaptoll-layers
 # Tests of models alone, under loom, which takes longer to compile than all that it tests.
 MODELS := heaptoll-ring-model
 
-.PHONY: help demo quick golden test test-product test-lab product-alone lab-alone test-slow study build tool lab tool-binaries preloaded moving stage \
+.PHONY: help demo quick golden test test-product test-lab product-alone lab-alone test-slow study build tool lab without-lab tool-binaries preloaded moving stage \
 	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests compile-slow-tests stage-tests lint-rest run-tests test-slurm \
 	checked test-glibc release test-release
 
@@ -78,7 +78,12 @@ TRACER := yes
 
 tool:
 	@$(MAKE) --no-print-directory tool-binaries preloaded $(FOR_PRODUCT)
+	@$(MAKE) --no-print-directory without-lab
 	@$(MAKE) --no-print-directory stage $(FOR_PRODUCT)
+
+# What `make lab` staged goes, so that the stage is what was built last; managers of others stay.
+without-lab:
+	@rm -rf $(LABORATORY) $(LIB)/heaptoll-mmtk $(LIB)/layers $(OURS:%=$(LIB)/managers/%[.-]*) $(JVM:lab/laboratory/%=$(LIB)/%)
 
 lab: preloaded moving
 	@$(MAKE) --no-print-directory tool-binaries EXTRA="-p heaptoll-lab $(EXTRA)"
