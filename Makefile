@@ -24,8 +24,10 @@ OURS := $(filter-out build tithe_static,$(basename $(notdir $(wildcard preload/s
 # Descriptions of the collectors of Java's virtual machine.
 JVM := $(wildcard lab/laboratory/managers/*.toml)
 LAYERS := announce count events forward null oracle quarantine record sample start sweep
-# Of these the product has few; the laboratory has all.
-FOR_PRODUCT := OURS=tithe JVM= MMTK= "LAYERS=$(filter-out oracle,$(LAYERS))"
+# Whether recipes of `managers add` and `programs add` are staged.
+RECIPES := yes
+# Of all these the product has few; the laboratory has all.
+FOR_PRODUCT := OURS=tithe JVM= MMTK= "LAYERS=$(filter-out oracle,$(LAYERS))" RECIPES=
 
 # What `make bench` needs in addition to the tool.
 BENCHES := -p heaptoll-bench -p heaptoll-conformance
@@ -129,8 +131,8 @@ stage:
 	$(call install-ours,release,$(LIB)/managers)
 	@test -z "$(JVM)" || install -m 644 $(JVM) $(LIB)/managers/
 	@install -m 644 crates/reftrace-host/allocator-symbols.toml $(SHARE)/
-	@rm -rf $(SHARE)/managers && mkdir $(SHARE)/managers && cp -r managers/common $(dir $(wildcard managers/*/files.sha256)) $(SHARE)/managers/
-	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
+	@rm -rf $(SHARE)/managers $(if $(RECIPES),&& mkdir $(SHARE)/managers && cp -r managers/common $(dir $(wildcard managers/*/files.sha256)) $(SHARE)/managers/)
+	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,$(if $(RECIPES),,originals) espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
 
 only-peers-demo only-peers-fast only-peers-slow: only-peers-%:
 	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) $*
