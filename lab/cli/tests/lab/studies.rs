@@ -380,7 +380,7 @@ fn a_step_that_counts_was_killed_and_goes_on_with_the_programs_that_it_lacks() {
         std::fs::write(catalog.join(format!("{name}.toml")), entry).expect("writes");
     }
     let study = "name = \"kept\"\ntitle = \"Kept\"\nsource = \"These tests\"\nabout = []\n[[step]]\nid = \"places\"\n\
-                 kind = \"locality\"\nprograms = [\"first\", \"second\"]\nmanagers = [\"lea\"]\nsize = \"quick\"\n";
+                 kind = \"locality\"\nprograms = [\"first\", \"second\"]\nmanagers = [\"lea\", \"glibc\"]\nsize = \"quick\"\n";
     let (study, keep, json) = (write(&fixture, "kept.toml", study), fixture.at("kept"), fixture.at("o.json"));
     let under_way =
         fixture.start(&["lab", "study", &study, "--catalog", &fixture.at("catalog"), "--keep", &keep]);
@@ -393,11 +393,11 @@ fn a_step_that_counts_was_killed_and_goes_on_with_the_programs_that_it_lacks() {
     fixture.heaptoll(&["lab", "study", "--resume", &keep, "--json", &json]).exits(0);
     let results = read_json(&json);
     assert_eq!((&ran(&results, "places")["ending"], &results["complete"]), (&"whole".into(), &true.into()));
-    let cells = results["figures"]["cells"].as_array().expect("cells");
-    for program in ["first", "second"] {
-        let references = |cell: &&Value| cell["program"] == program && cell["metric"] == "references";
-        assert!(cells.iter().any(|cell| references(&cell)), "{program}");
-    }
+    let all = results["figures"]["cells"].as_array().expect("cells").iter();
+    let references = all.filter(|cell| cell["metric"] == "references");
+    let of: Vec<_> = references.map(|cell| (cell["program"].as_str(), cell["manager"].as_str())).collect();
+    let wanted = [("first", "lea"), ("first", "glibc"), ("second", "lea"), ("second", "glibc")];
+    assert_eq!(of, wanted.map(|(program, manager)| (Some(program), Some(manager))));
 }
 
 #[test]

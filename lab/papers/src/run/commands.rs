@@ -109,10 +109,10 @@ impl<'a> Extent<'a> {
         words
     }
 
-    /// What recordings are made under: each manager, or none where the step has none, or replays.
+    /// What recordings are made under: each manager, or none where the step has none, counts or replays.
     pub fn recorded_under(&self) -> Vec<Option<&'a String>> {
         match self.managers() {
-            _ if self.step.kind.replays() => vec![None],
+            _ if self.step.kind.replays() || !self.step.kind.records() => vec![None],
             [] => vec![None],
             some => some.iter().map(Some).collect(),
         }
