@@ -60,6 +60,10 @@ impl ThreadEnd {
     #[must_use]
     pub fn arm(&self, word: *mut c_void) -> bool {
         assert_internal!(!word.is_null(), "the hook of a thread's end is armed with a word");
+        self.set(word)
+    }
+
+    fn set(&self, word: *mut c_void) -> bool {
         match self.key.load(Ordering::Acquire) {
             NONE => false,
             // SAFETY: the key was made by `prepare` and is never given back.
