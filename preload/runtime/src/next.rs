@@ -4,7 +4,8 @@ use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-// `dlsym`, and for layers `dladdr` and `dlerror`, are in a library of their own before glibc 2.34, and a program need not load it.
+// `dlsym`, and for layers `dladdr` and `dlerror`, are in a library of their own before glibc 2.34, and a program need
+// not load it.
 #[link(name = "dl")]
 unsafe extern "C" {}
 
