@@ -24,8 +24,10 @@ OURS := $(filter-out build tithe_static,$(basename $(notdir $(wildcard preload/s
 # Descriptions of the collectors of Java's virtual machine.
 JVM := $(wildcard lab/laboratory/managers/*.toml)
 LAYERS := announce count events forward guard null oracle quarantine record sample start sweep
-# Of these the product has few; the laboratory has all.
-FOR_PRODUCT := OURS=tithe JVM= MMTK= "LAYERS=$(filter-out oracle,$(LAYERS))"
+# Whether recipes of `managers add` and `programs add` are staged.
+RECIPES := yes
+# Of all these the product has few; the laboratory has all.
+FOR_PRODUCT := OURS=tithe JVM= MMTK= "LAYERS=$(filter-out oracle,$(LAYERS))" RECIPES=
 
 # What `make bench` needs in addition to the tool.
 BENCHES := -p heaptoll-bench -p heaptoll-conformance
@@ -46,7 +48,7 @@ UNSHELLED := --workspace --exclude heaptoll-shells --exclude heaptoll-layers
 # Tests of models alone, under loom, which takes longer to compile than all that it tests.
 MODELS := heaptoll-ring-model
 
-.PHONY: help demo quick golden test test-product test-lab product-alone lab-alone test-slow study build tool lab tool-binaries preloaded moving stage \
+.PHONY: help demo quick golden test test-product test-lab product-alone lab-alone test-slow study build tool lab without-lab tool-binaries preloaded moving stage \
 	only-peers-demo only-peers-fast only-peers-slow install bench book reference clean lint compile-tests compile-slow-tests stage-tests lint-rest run-tests test-slurm \
 	checked test-glibc release test-release
 
@@ -78,7 +80,12 @@ TRACER := yes
 
 tool:
 	@$(MAKE) --no-print-directory tool-binaries preloaded $(FOR_PRODUCT)
+	@$(MAKE) --no-print-directory without-lab
 	@$(MAKE) --no-print-directory stage $(FOR_PRODUCT)
+
+# What `make lab` staged goes, so that the stage is what was built last; managers of others stay.
+without-lab:
+	@rm -rf $(LABORATORY) $(LIB)/heaptoll-mmtk $(LIB)/layers $(OURS:%=$(LIB)/managers/%[.-]*) $(JVM:lab/laboratory/%=$(LIB)/%)
 
 lab: preloaded moving
 	@$(MAKE) --no-print-directory tool-binaries EXTRA="-p heaptoll-lab $(EXTRA)"
@@ -124,8 +131,8 @@ stage:
 	$(call install-ours,release,$(LIB)/managers)
 	@test -z "$(JVM)" || install -m 644 $(JVM) $(LIB)/managers/
 	@install -m 644 crates/reftrace-host/allocator-symbols.toml $(SHARE)/
-	@rm -rf $(SHARE)/managers && mkdir $(SHARE)/managers && cp -r managers/common $(dir $(wildcard managers/*/files.sha256)) $(SHARE)/managers/
-	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
+	@rm -rf $(SHARE)/managers $(if $(RECIPES),&& mkdir $(SHARE)/managers && cp -r managers/common $(dir $(wildcard managers/*/files.sha256)) $(SHARE)/managers/)
+	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,$(if $(RECIPES),,originals) espresso sqlite robson planted events sleeper common Makefile) $(SHARE)/programs/*/*.[ch]
 
 only-peers-demo only-peers-fast only-peers-slow: only-peers-%:
 	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) $*

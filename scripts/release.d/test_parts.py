@@ -158,5 +158,23 @@ class Packs(Folder):
             self.assertEqual(archive.getinfo("heaptoll/installation/bin/heaptoll").external_attr >> 16, 0o100755)
 
 
+class Staging(Folder):
+    # `make tool` after `make lab` left these: an installation of the product alone had half a laboratory.
+    def test_what_the_laboratory_staged_leaves_the_stage_and_managers_of_others_stay(self):
+        kept = ["stage/lib/heaptoll/managers/mimalloc3.so", "stage/lib/heaptoll/managers/bdw-nofree.toml", "release/heaptoll"]
+        gone = ["release/heaptoll-lab", "stage/lib/heaptoll/heaptoll-mmtk", "stage/lib/heaptoll/layers/oracle.toml"]
+        gone += [f"stage/lib/heaptoll/managers/{name}" for name in ["lea.so", "lea.toml", "jvm-g1.toml"]]
+        for inner in kept + gone:
+            path = pathlib.Path(self.folder, inner)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        # Not with the variables of a make that runs this.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+        tree = pathlib.Path(__file__).parents[2]
+        subprocess.run(["make", "-s", "-C", tree, "without-lab", f"TARGET={self.folder}"], env=environment, check=True)
+        there = [path.relative_to(self.folder).as_posix() for path in pathlib.Path(self.folder).rglob("*") if path.is_file()]
+        self.assertEqual(sorted(there), sorted(kept))
+
+
 if __name__ == "__main__":
     unittest.main()

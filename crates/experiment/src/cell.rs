@@ -165,7 +165,7 @@ impl Cell for Phase {
 
     /// Plain text for those who query the file: `phase = 'timed'`.
     fn value(&self) -> Value {
-        Value::Text(self.as_str().to_owned())
+        Value::Text(self.name())
     }
 
     fn of(value: Value) -> Result<Phase, CellError> {

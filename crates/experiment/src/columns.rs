@@ -305,7 +305,7 @@ mod tests {
             Phase::Traced,
             Phase::Search,
         ] {
-            assert_eq!(serde_json::to_value(value).unwrap(), value.as_str());
+            assert_eq!(serde_json::to_value(value).unwrap(), value.name());
         }
         for value in
             [Outcome::Ok, Outcome::Timeout(2.0), Outcome::WrongOutput, Outcome::NotStarted("x".into())]

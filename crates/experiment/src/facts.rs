@@ -4,7 +4,7 @@ use heaptoll_facts::{Absent, Comparative, Facts, Metric, Value, metrics};
 
 use crate::comparison;
 use crate::experiment::{Experiment, StackInfo};
-use crate::observation::{Collections, Observation, Outcome, Phase};
+use crate::observation::{Collections, Observation, Outcome};
 use crate::seconds::{Seconds, cpu_seconds};
 use crate::side::{Side, Sides};
 
@@ -162,7 +162,7 @@ fn bound(experiment: &Experiment, stack: &StackInfo) -> Option<f64> {
 /// A stack's runs, in lockstep and alone.
 fn timed_rows<'a>(experiment: &'a Experiment, stack: &StackInfo) -> Vec<&'a Observation> {
     let rows = experiment.rows(&stack.program, &stack.name);
-    rows.filter(|row| matches!(row.phase, Phase::Timed | Phase::Alone)).collect()
+    rows.filter(|row| row.phase.is_compared()).collect()
 }
 
 /// What was refused, and what failed.
@@ -194,6 +194,7 @@ mod tests {
 
     use super::*;
     use crate::heap_limit::HeapLimit;
+    use crate::observation::Phase;
     use crate::varied::Varied;
 
     /// A tiny cfrac under two managers, shortened: lists that are not read are empty.

@@ -52,17 +52,14 @@ impl Phase {
         matches!(self, Phase::Profile | Phase::Warmup)
     }
 
-    /// As every format names it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Phase::Warmup => "warmup",
-            Phase::Timed => "timed",
-            Phase::Alone => "alone",
-            Phase::Startup => "startup",
-            Phase::Profile => "profile",
-            Phase::Traced => "traced",
-            Phase::Search => "search",
-        }
+    /// Whether the run is compared where it is made: in lockstep, or alone.
+    pub fn is_compared(self) -> bool {
+        matches!(self, Phase::Timed | Phase::Alone)
+    }
+
+    /// As every format names it: as `serde` does.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::store::Store;
 
 /// The name under which a file has what is kept with a row.
 pub fn attachment(row: &Observation) -> String {
-    format!("{} {} of {} under {}", row.phase.as_str(), row.repetition, row.program, row.stack)
+    format!("{} {} of {} under {}", row.phase.name(), row.repetition, row.program, row.stack)
 }
 
 /// Makes one run, whatever came of those before it; its row, and what is kept with it, are on disk when this returns.

@@ -149,7 +149,7 @@ fn servers_begin_under_the_baseline(experiment: &Experiment, cells: &[Cell]) -> 
         let of_baseline = |cell: &Cell| {
             of_it(cell)
                 && experiment.stacks[cell.stack].name == experiment.baseline
-                && matches!(cell.phase, Phase::Profile | Phase::Warmup)
+                && cell.phase.is_warm_up()
         };
         if let Some(at) = cells.iter().position(of_baseline)
             && cells[at].phase == cells[first].phase

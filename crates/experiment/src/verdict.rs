@@ -77,10 +77,8 @@ pub fn notes(
     baseline_digests: &[String],
     startup: Startup,
 ) -> Notes {
-    let timed = || {
-        let measured = |row: &&Observation| matches!(row.phase, Phase::Timed | Phase::Alone);
-        experiment.observations.iter().filter(|row| row.program == program).filter(measured)
-    };
+    let timed =
+        || experiment.observations.iter().filter(|row| row.program == program && row.phase.is_compared());
     let info = experiment.program(program);
     let server = info.is_some_and(|info| info.serve.is_some());
     let mut doubts = reported_notes(experiment, program);

@@ -77,7 +77,7 @@ pub trait Comparative {
 pub type Absent = (String, Option<String>, String);
 
 /// What a command found, and what is to be known of it.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// What was measured, in the order of the command's figures: it decides permutations.
     pub measured: Vec<Fact>,

@@ -10,32 +10,21 @@ numbered! {
     #[serde(rename_all = "lowercase")]
     pub enum Accessor {
         /// The program.
-        Program = 0,
+        Program = 0 => Owner::Program.name(),
         /// A routine of the malloc family.
-        Allocator = 1,
+        Allocator = 1 => Owner::Allocator.name(),
         /// A collection that the manager announced, but for its sweep.
-        Collector = 2,
+        Collector = 2 => Owner::Collector.name(),
         /// The kernel, in a system call of any of them. Tools that only see instructions do not count these.
-        System = 3,
+        System = 3 => "system calls",
         /// The sweep of such a collection, where the manager announces where it begins.
-        Sweeper = 4,
+        Sweeper = 4 => "sweep",
     }
 }
 
 impl Accessor {
     /// Number of accessors.
     pub const COUNT: usize = Accessor::ALL.len();
-
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Accessor::System => "system calls",
-            Accessor::Sweeper => "sweep",
-            Accessor::Program => Owner::Program.name(),
-            Accessor::Allocator => Owner::Allocator.name(),
-            Accessor::Collector => Owner::Collector.name(),
-        }
-    }
 }
 
 impl From<Owner> for Accessor {

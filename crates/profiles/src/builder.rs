@@ -113,14 +113,6 @@ mod tests {
         assert_eq!(values, [[3, 40], [1, 5], [2, 7], [1, 3]]);
         assert_eq!(profile.total(Measure::AllocatedBytes), 55);
         assert_eq!(profile.total(Measure::EndBytes), 0);
-        let inclusive = profile.inclusive(Measure::AllocatedBytes);
-        let by_name: Vec<(String, u64)> = profile
-            .calls()
-            .iter()
-            .zip(inclusive)
-            .map(|(call, sum)| (profile.frames()[call.frame as usize].name().into_owned(), sum))
-            .collect();
-        assert_eq!(by_name, [("main".to_owned(), 52), ("a".to_owned(), 40), ("b".to_owned(), 5)]);
         let names: Vec<String> = profile.frames_of(Some(1)).map(|frame| frame.name().into_owned()).collect();
         assert_eq!(names, ["a", "main"]);
     }
@@ -137,6 +129,5 @@ mod tests {
         for (at, call) in profile.calls().iter().enumerate() {
             assert!(call.caller.is_none_or(|caller| (caller as usize) < at));
         }
-        assert_eq!(profile.inclusive(Measure::AllocatedObjects)[0], 999);
     }
 }

@@ -113,22 +113,4 @@ impl Profile {
     pub fn frames_of(&self, call: Option<u32>) -> impl Iterator<Item = &Frame> + '_ {
         self.path(call).map(|call| &self.frames[self.calls[call as usize].frame as usize])
     }
-
-    /// A measure by call, with all that was called from there: one value for each of [`Profile::calls`]. What has no
-    /// stack is in none. All 0 where it was not measured. Saturates.
-    pub fn inclusive(&self, measure: Measure) -> Vec<u64> {
-        let mut sums = vec![0_u64; self.calls.len()];
-        let Some(column) = self.column(measure) else { return sums };
-        for stack in self.stacks() {
-            if let Some(call) = stack.call {
-                sums[call as usize] = sums[call as usize].saturating_add(stack.values[column]);
-            }
-        }
-        for call in (0..self.calls.len()).rev() {
-            if let Some(caller) = self.calls[call].caller {
-                sums[caller as usize] = sums[caller as usize].saturating_add(sums[call]);
-            }
-        }
-        sums
-    }
 }

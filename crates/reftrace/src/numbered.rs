@@ -5,7 +5,7 @@
 #[macro_export]
 macro_rules! numbered {
     ($(#[$about:meta])* pub enum $name:ident {
-        $($(#[$what:meta])* $value:ident = $number:literal => $text:literal,)+
+        $($(#[$what:meta])* $value:ident = $number:literal => $text:expr,)+
     }) => {
         $crate::numbered! { $(#[$about])* pub enum $name { $($(#[$what])* $value = $number,)+ } }
 

@@ -180,4 +180,6 @@ impl<'a> Conservatism<'a> {
 }
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;

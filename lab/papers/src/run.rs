@@ -15,6 +15,7 @@ use self::folder::Folder;
 use self::measure::Measure;
 use self::plan::Plan;
 use self::selection::{Available, TakenOut, left_out_sentences};
+use self::started::Heaptoll;
 use self::steps::Steps;
 use crate::budget::Length;
 use crate::definition::Study;
@@ -29,9 +30,11 @@ mod facts;
 pub mod folder;
 mod log;
 mod measure;
+mod parts;
 pub mod plan;
 mod progress;
 pub mod selection;
+mod started;
 mod steps;
 
 /// A study that can be run: what of its plan this machine can carry out, and the folder that keeps it.
@@ -141,9 +144,8 @@ impl Session {
             begun: self.begun,
             more_time: self.more_time,
             measure: Measure {
-                heaptoll,
+                heaptoll: Heaptoll { program: heaptoll, interrupt: context.interrupt },
                 commit,
-                interrupt: context.interrupt,
                 known: &self.known,
                 seed: self.plan.seed,
                 catalog: self.plan.catalog.as_deref(),

@@ -4,6 +4,11 @@ use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+// `dlsym`, and for layers `dladdr` and `dlerror`, are in a library of their own before glibc 2.34, and a program need
+// not load it.
+#[link(name = "dl")]
+unsafe extern "C" {}
+
 /// The next definition of a name, looked up once.
 pub struct Next {
     name: &'static CStr,

@@ -1,7 +1,6 @@
 //! The hook at a thread's end, by which a manager with caches per thread gets an ending thread's cache back.
 
-use core::ffi::{c_int, c_void};
-use core::ptr;
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use heaptoll_assertions::assert_internal;
@@ -61,19 +60,14 @@ impl ThreadEnd {
     #[must_use]
     pub fn arm(&self, word: *mut c_void) -> bool {
         assert_internal!(!word.is_null(), "the hook of a thread's end is armed with a word");
-        self.set(word) == 0
+        self.set(word)
     }
 
-    /// Disarms the hook for the calling thread.
-    pub fn disarm(&self) {
-        self.set(ptr::null_mut());
-    }
-
-    fn set(&self, word: *mut c_void) -> c_int {
+    fn set(&self, word: *mut c_void) -> bool {
         match self.key.load(Ordering::Acquire) {
-            NONE => libc::EINVAL,
+            NONE => false,
             // SAFETY: the key was made by `prepare` and is never given back.
-            key => unsafe { libc::pthread_setspecific(key, word) },
+            key => unsafe { libc::pthread_setspecific(key, word) == 0 },
         }
     }
 }

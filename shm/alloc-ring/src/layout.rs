@@ -3,9 +3,7 @@
 //! Fields with different writers lie on different cache lines: a line that two cores write goes back and forth
 //! between them at every event.
 
-use core::mem::{offset_of, size_of};
-
-use heaptoll_assertions::assert_internal;
+use heaptoll_assertions::{assert_internal, layout};
 use heaptoll_process::address_space::leaves_enough;
 
 use crate::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
@@ -442,16 +440,7 @@ impl Geometry {
     }
 }
 
-/// Both sides and every process of a run have one layout, also those that another build of the same version loads.
-macro_rules! layout {
-    ($struct:ty, $bytes:expr, $($member:ident $offset:expr),* $(,)?) => {
-        const _: () = {
-            assert!(size_of::<$struct>() == $bytes);
-            $(assert!(offset_of!($struct, $member) == $offset);)*
-        };
-    };
-}
-
+// Both sides and every process of a run have one layout, also those that another build of the same version loads.
 layout!(Header, PAGE, magic 0, version 8, flags 12, tool_pid 16, processes 20, rings 24, ring_log2 28, block_log2 32,
     closed 36, created_ns 40, namespace 48, budget 56, beat 64, doorbell 128, registry 192, stop 256, reserved_1 320);
 layout!(Registry, 52, newest 0, process_hint 4, ring_hint 8, images 12, freed 16, waiting 20, processes_left_out 24,

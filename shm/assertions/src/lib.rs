@@ -86,6 +86,17 @@ macro_rules! assert_sound {
     };
 }
 
+/// Asserts the size and all offsets of a structure that processes of several builds have in common. It fails to compile.
+#[macro_export]
+macro_rules! layout {
+    ($struct:ty, $bytes:expr, $($member:ident $offset:expr),* $(,)?) => {
+        const _: () = {
+            assert!(::core::mem::size_of::<$struct>() == $bytes);
+            $(assert!(::core::mem::offset_of!($struct, $member) == $offset);)*
+        };
+    };
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;

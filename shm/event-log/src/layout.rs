@@ -4,8 +4,9 @@
 //! processes write to the file, not all of them by the rules.
 
 use core::ffi::CStr;
-use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+use heaptoll_assertions::layout;
 
 /// The environment variable that names the file.
 pub const VARIABLE: &CStr = c"HEAPTOLL_EVENTS";
@@ -141,16 +142,7 @@ pub const REQUESTS: usize = RECORDS_BYTES / size_of::<RequestRecord>();
 /// Collections that fit into a chunk.
 pub const COLLECTIONS: usize = RECORDS_BYTES / size_of::<CollectionRecord>();
 
-/// The tool reads members by these offsets, and the layer writes them by name.
-macro_rules! layout {
-    ($struct:ty, $bytes:expr, $($member:ident $offset:expr),* $(,)?) => {
-        const _: () = {
-            assert!(size_of::<$struct>() == $bytes);
-            $(assert!(offset_of!($struct, $member) == $offset);)*
-        };
-    };
-}
-
+// The tool reads members by these offsets, and the layer writes them by name.
 layout!(Header, 64, magic 0, version 8, chunks 12, processes_claimed 16, chunks_claimed 20, made_ticks 24, made_ns 32,
     made_flags 40, lost_processes 44, lost_requests 48, lost_collections 56);
 layout!(Process, PROCESS_BYTES, state 0, pid 4, parent_pid 8, flags 12, observed 16, unobserved 20, claimed_ticks 24,

@@ -1,7 +1,8 @@
 //! The bytes of the page: fixed offsets, the same as in `include/heaptoll.h`.
 
-use core::mem::{offset_of, size_of};
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
+
+use heaptoll_assertions::layout;
 
 /// The environment variable that names the page's file.
 pub const VARIABLE: &str = "HEAPTOLL_STATS";
@@ -177,16 +178,7 @@ impl Slot {
     }
 }
 
-/// The tool reads members by these offsets, C by those of its header, and writers by name.
-macro_rules! layout {
-    ($struct:ty, $bytes:expr, $($member:ident $offset:expr),* $(,)?) => {
-        const _: () = {
-            assert!(size_of::<$struct>() == $bytes);
-            $(assert!(offset_of!($struct, $member) == $offset);)*
-        };
-    };
-}
-
+// The tool reads members by these offsets, C by those of its header, and writers by name.
 layout!(Header, HEADER_BYTES, magic 0, version 8, header_bytes 12, slot_bytes 16, slots 20, claimed 24, reserved_u32 28,
     reserved 32);
 layout!(Slot, SLOT_BYTES, state 0, kind 4, pid 8, parent_pid 12, claimed_ns 16, reserved_0 24, writer 32, exe 64,

@@ -31,6 +31,20 @@ pub fn open(path: &CStr, access: c_int) -> Option<c_int> {
     (file >= 0).then_some(file)
 }
 
+/// Appends to the file at `path` for this process, if it may. `errno` stays.
+pub fn append(path: &CStr, bytes: &[u8]) {
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno; write reads `bytes` within its
+    // length; the descriptor is closed once. (One write on O_APPEND is not interleaved with other processes' writes.)
+    unsafe {
+        let errno = *libc::__errno_location();
+        if let Some(file) = open(path, libc::O_WRONLY | libc::O_APPEND) {
+            libc::write(file, bytes.as_ptr().cast(), bytes.len());
+            libc::close(file);
+        }
+        *libc::__errno_location() = errno;
+    }
+}
+
 /// `PATH.UID`, in `bytes`; `None` when it does not fit.
 pub fn of_user<'a>(path: &CStr, user: u32, bytes: &'a mut [u8]) -> Option<&'a CStr> {
     let path = path.to_bytes();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use heaptoll_callgrind::profile::{self, Entries};
-use heaptoll_callgrind::tools::{self, c_compiler};
+use heaptoll_callgrind::tools::{self, driver};
 use heaptoll_statistics::median;
 
 use crate::{Error, child, installation};
@@ -242,7 +242,7 @@ fn workloads(project: &Path, dir: &Path) -> Result<Vec<Workload>, Error> {
 
 fn compile(name: &str, sources: &[PathBuf], dir: &Path) -> Result<String, Error> {
     let target = dir.join(name);
-    let mut command = c_compiler();
+    let mut command = driver(false);
     // Without builtins, or the compiler drops pairs of malloc and free that it can see through.
     command.args(["-std=gnu11", "-O2", "-fno-builtin", "-o"]).arg(&target).args(sources);
     tools::run(&mut command, &format!("compiling {name}"), "gcc libc6-dev")?;

@@ -1,7 +1,7 @@
 //! Programs whose references, and whose misses, are known by calculation, under the real tracer and the real
 //! simulators.
 
-use heaptoll_callgrind::tools::{c_compiler, run};
+use heaptoll_callgrind::tools::{driver, run};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::launch::Invocation;
 use heaptoll_experiment::places::Places;
@@ -71,7 +71,7 @@ fn recorded(source: &str, arguments: &[&str]) -> Recorded {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, binary) = (folder.path().join("program.c"), folder.path().join("program"));
     std::fs::write(&file, source).expect("writes");
-    let mut compile = c_compiler();
+    let mut compile = driver(false);
     compile.args(["-O2", "-o"]).args([&binary, &file]);
     run(&mut compile, "compiling a program", "gcc libc6-dev").expect("compiles");
     let places = places();

@@ -8,11 +8,12 @@ use crate::error::Error;
 /// How many lines of a failing tool's output are kept.
 const KEPT: usize = 40;
 
-/// A command of the C compiler: `$CC`, with a wrapper in front if it has one, or `cc`.
-pub fn c_compiler() -> Command {
-    let named = std::env::var("CC").unwrap_or_default();
+/// The C or C++ compiler: `$CC` or `$CXX`, with a wrapper in front if it has one, or the usual names.
+pub fn driver(plus: bool) -> Command {
+    let (variable, default) = if plus { ("CXX", "c++") } else { ("CC", "cc") };
+    let named = std::env::var(variable).unwrap_or_default();
     let mut words = named.split_whitespace();
-    let mut command = Command::new(words.next().unwrap_or("cc"));
+    let mut command = Command::new(words.next().unwrap_or(default));
     command.args(words);
     command
 }

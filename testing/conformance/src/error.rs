@@ -5,24 +5,9 @@ use std::path::PathBuf;
 /// An error of the conformance suite.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A compiler is not installed.
-    #[error("`{tool}` is not installed; install it with: apt-get install {package}")]
-    NoTool {
-        /// The command.
-        tool: String,
-        /// The Debian package that has it.
-        package: &'static str,
-    },
-    /// A compiler failed on the suite.
-    #[error("`{command}` failed ({status}):\n{message}")]
-    Compile {
-        /// The command line.
-        command: String,
-        /// How it ended.
-        status: String,
-        /// Its message.
-        message: String,
-    },
+    /// A compiler is not installed, or failed on the suite.
+    #[error(transparent)]
+    Tool(#[from] heaptoll_callgrind::Error),
     /// A process could not be started or waited for.
     #[error("cannot run {what}: {source}; is the machine out of processes or memory?")]
     Process {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use heaptoll_callgrind::tools::driver;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
 
@@ -16,7 +17,7 @@ use crate::deviation::Deviation;
 use crate::error::{Error, file};
 use crate::exceptions::{self, LEFT_OUT};
 use crate::process::{self, End, Ending};
-use crate::suite::{compile, driver, in_parallel};
+use crate::suite::{compile, in_parallel};
 use crate::table;
 use crate::verdict::{Verdict, judge};
 
@@ -227,7 +228,7 @@ fn support(
     })
     .into_iter()
     .filter_map(|made| match made {
-        Err(Error::Compile { .. }) => None,
+        Err(Error::Tool(heaptoll_callgrind::Error::Step { .. })) => None,
         other => Some(other),
     })
     .collect::<Result<_, _>>()?;

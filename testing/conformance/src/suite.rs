@@ -1,9 +1,10 @@
 //! The compiled suite: its program, its libraries and the list of its cases.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use heaptoll_callgrind::tools::{self, driver};
 use serde::Serialize;
 
 use crate::error::{Error, file};
@@ -189,32 +190,12 @@ fn include(folder: &Path) -> String {
     format!("-I{}", folder.display())
 }
 
-/// The C or C++ compiler: `CC`, `CXX`, or the usual names.
-pub fn driver(plus: bool) -> Command {
-    let (variable, default) = if plus { ("CXX", "c++") } else { ("CC", "cc") };
-    let value = std::env::var(variable).unwrap_or_default();
-    let mut words = value.split_whitespace();
-    let mut command = Command::new(words.next().unwrap_or(default));
-    command.args(words);
-    command
-}
-
 /// Runs a compiler.
 ///
 /// # Errors
 /// It is missing, or fails: the error holds its message.
 pub fn compile(command: &mut Command, package: &'static str) -> Result<(), Error> {
-    let tool = command.get_program().to_string_lossy().into_owned();
-    match command.stdin(Stdio::null()).output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(Error::Compile {
-            command: format!("{command:?}"),
-            status: output.status.to_string(),
-            message: String::from_utf8_lossy(&output.stderr).trim_end().to_string(),
-        }),
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Err(Error::NoTool { tool, package }),
-        Err(source) => Err(Error::Process { what: tool, source }),
-    }
+    Ok(tools::run(command, "compiling the suite", package).map(drop)?)
 }
 
 fn list(program: &Path) -> Result<Vec<Case>, Error> {

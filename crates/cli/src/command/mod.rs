@@ -2,42 +2,36 @@
 //! arguments, call the library, and hand values to the report. No command uses another: what several need is a module of
 //! the crate.
 
-#[cfg(feature = "full")]
-pub mod bound;
 pub mod choose;
-#[cfg(feature = "full")]
-pub mod diff;
-#[cfg(feature = "full")]
-pub mod drag;
-#[cfg(feature = "full")]
-pub mod export;
-#[cfg(feature = "full")]
-pub mod gate;
-#[cfg(feature = "full")]
-pub mod import;
-#[cfg(feature = "full")]
-pub mod instructions;
 pub mod lab;
-#[cfg(feature = "full")]
-pub mod leaks;
-#[cfg(feature = "full")]
-pub mod ledger;
-#[cfg(feature = "full")]
-pub mod lifetimes;
-#[cfg(feature = "full")]
-pub mod locality;
 pub mod managers;
 pub mod programs;
-#[cfg(feature = "full")]
-pub mod record;
-#[cfg(feature = "full")]
-pub mod replay;
 pub mod report;
 pub mod run;
+
+/// What a build without `full` leaves out.
 #[cfg(feature = "full")]
-pub mod shell_files;
+#[path = "."]
+mod full {
+    pub mod bound;
+    pub mod diff;
+    pub mod drag;
+    pub mod export;
+    pub mod gate;
+    pub mod import;
+    pub mod instructions;
+    pub mod leaks;
+    pub mod ledger;
+    pub mod lifetimes;
+    pub mod locality;
+    pub mod record;
+    pub mod replay;
+    pub mod shell_files;
+    pub mod stat;
+}
+
 #[cfg(feature = "full")]
-pub mod stat;
+pub use full::*;
 
 use crate::entry::entries;
 use crate::registry::{Group, Registry, Section};

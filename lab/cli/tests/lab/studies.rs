@@ -133,7 +133,7 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
     let per_object = |json: &Value| {
         json["programs"][0]["managers"][0]["figures"]["tables"]["instructions_per_object"].clone()
     };
-    let first = read_json(&format!("{keep}/small-counts/figures.json"));
+    let first = read_json(&format!("{keep}/small-counts/figures-1.json"));
     assert!(per_object(&first).is_number());
     assert_eq!(per_object(&first), per_object(&read_json(&again)));
 
@@ -362,6 +362,42 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
     assert!(rows.len() >= 8 && all.len() > rows.len(), "{rows:?} then {all:?}");
     assert_eq!(all.get(..rows.len()), Some(rows.as_slice()));
     assert_eq!(answer(&results, "later"), "undecided");
+}
+
+/// A step that traces references began with its first program again.
+#[test]
+fn a_step_that_counts_was_killed_and_goes_on_with_the_programs_that_it_lacks() {
+    const FREES: &str = "int main(void) { free(malloc(100)); return 0; }";
+    let fixture = Fixture::new();
+    let go = fixture.at("go");
+    let waits = format!("int main(void) {{ free(malloc(100)); while (access(\"{go}\", F_OK)) ; return 0; }}");
+    let catalog = fixture.path("catalog");
+    std::fs::create_dir_all(&catalog).expect("makes");
+    for (name, source) in [("first", FREES), ("second", &waits)] {
+        let program = fixture.program(name, source);
+        let entry =
+            format!("name = \"{name}\"\nabout = \"waits\"\ncommand = [\"{program}\"]\n[sizes.quick]\n");
+        std::fs::write(catalog.join(format!("{name}.toml")), entry).expect("writes");
+    }
+    let study = "name = \"kept\"\ntitle = \"Kept\"\nsource = \"These tests\"\nabout = []\n[[step]]\nid = \"places\"\n\
+                 kind = \"locality\"\nprograms = [\"first\", \"second\"]\nmanagers = [\"lea\", \"glibc\"]\nsize = \"quick\"\n";
+    let (study, keep, json) = (write(&fixture, "kept.toml", study), fixture.at("kept"), fixture.at("o.json"));
+    let under_way =
+        fixture.start(&["lab", "study", &study, "--catalog", &fixture.at("catalog"), "--keep", &keep]);
+    eventually("a part is kept", || fixture.path("kept/places/kept-1.json").exists());
+    under_way.signal(libc::SIGKILL);
+    under_way.wait();
+    // Were it run again, it would fail.
+    fixture.program("first", "int main(void) { return 3; }");
+    std::fs::write(&go, "").expect("writes");
+    fixture.heaptoll(&["lab", "study", "--resume", &keep, "--json", &json]).exits(0);
+    let results = read_json(&json);
+    assert_eq!((&ran(&results, "places")["ending"], &results["complete"]), (&"whole".into(), &true.into()));
+    let all = results["figures"]["cells"].as_array().expect("cells").iter();
+    let references = all.filter(|cell| cell["metric"] == "references");
+    let of: Vec<_> = references.map(|cell| (cell["program"].as_str(), cell["manager"].as_str())).collect();
+    let wanted = [("first", "lea"), ("first", "glibc"), ("second", "lea"), ("second", "glibc")];
+    assert_eq!(of, wanted.map(|(program, manager)| (Some(program), Some(manager))));
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn roots(clock_bytes: u64, roots: &[(u64, RootKind, u64)]) -> Vec<Event> {
 }
 
 /// The same with a program that goes on after its last root point.
-fn going_on(events: &[Event]) -> Vec<Event> {
+pub fn going_on(events: &[Event]) -> Vec<Event> {
     let mut events = events.to_vec();
     let end =
         events.iter().rposition(|event| !matches!(event, Event::Kept { .. })).map_or(0, |last| last + 1);

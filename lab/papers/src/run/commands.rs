@@ -59,6 +59,11 @@ impl<'a> Extent<'a> {
 
     /// The arguments of the step's command, without the files that it writes. Not of lifetimes and ledgers, which are several.
     pub fn arguments(&self) -> Vec<String> {
+        self.arguments_for(&self.run_programs())
+    }
+
+    /// The same for some of its programs.
+    pub fn arguments_for(&self, programs: &[String]) -> Vec<String> {
         let Extent { step, planned, seed, .. } = self;
         let mut words = step.kind.command().words();
         let has = |option: &str| {
@@ -99,15 +104,15 @@ impl<'a> Extent<'a> {
             words.extend(["--together".to_owned(), forms.join(",")]);
         }
         words.extend(self.managers().iter().flat_map(|name| ["-m".to_owned(), name.clone()]));
-        words.extend(self.run_programs().into_iter().flat_map(|name| ["-p".to_owned(), name]));
+        words.extend(programs.iter().flat_map(|name| ["-p".to_owned(), name.clone()]));
         words.extend(step.options.iter().cloned());
         words
     }
 
-    /// What recordings are made under: each manager, or none where the step has none, or replays.
+    /// What recordings are made under: each manager, or none where the step has none, counts or replays.
     pub fn recorded_under(&self) -> Vec<Option<&'a String>> {
         match self.managers() {
-            _ if self.step.kind.replays() => vec![None],
+            _ if self.step.kind.replays() || !self.step.kind.records() => vec![None],
             [] => vec![None],
             some => some.iter().map(Some).collect(),
         }

@@ -237,7 +237,11 @@ fn free_name(studies: &[Study], begun_unix_s: f64) -> PathBuf {
     numbered.into_iter().find(|path| !path.exists()).unwrap_or_else(|| folder.join(&name))
 }
 
-fn write(path: &Path, value: &impl Serialize) -> Result<(), ReportError> {
+/// Keeps a value as JSON.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<(), ReportError> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| ReportError::Encode { form: "JSON", detail: error.to_string() })?;
     write_atomically(path, |out| {
@@ -245,7 +249,11 @@ fn write(path: &Path, value: &impl Serialize) -> Result<(), ReportError> {
     })
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Result<T, KeepError> {
+/// What is kept in a file.
+///
+/// # Errors
+/// It cannot be read, or is something else.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, KeepError> {
     let name = || path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|source| KeepError::Read { path: name(), source })?;
     serde_json::from_str(&text)

@@ -101,7 +101,7 @@ impl Steps<'_> {
         }
         let before: f64 = ran.steps.iter().chain(&unfinished).map(|step| step.ran.seconds).sum();
         let mut progress = Progress::new(self.messages);
-        let interrupt = self.measure.interrupt;
+        let interrupt = self.measure.heaptoll.interrupt;
         loop {
             let gone = before + self.begun.elapsed().as_secs_f64();
             let Plan { planned, left_out } =

@@ -33,9 +33,5 @@ pub mod watched;
 pub use family::{Family, next};
 pub use heaptoll_runtime::export_sized_frees;
 
-// `dlsym`, `dladdr` and `dlerror` are in a library of their own before glibc 2.34, and a program need not load it.
-#[link(name = "dl")]
-unsafe extern "C" {}
-
 #[cfg(test)]
 extern crate std;

@@ -79,20 +79,7 @@ pub fn report(next: *const c_void) {
         line.path(CStr::from_ptr(next_object.dli_fname));
         line.put(b"\n");
         if line.complete {
-            append(file, &line.bytes[..line.length]);
+            shared::append(file, &line.bytes[..line.length]);
         }
-    }
-}
-
-fn append(path: &CStr, bytes: &[u8]) {
-    // SAFETY: `__errno_location` returns the address of the calling thread's errno; write reads `bytes` within its
-    // length; the descriptor is closed once. (One write on O_APPEND is not interleaved with other processes' writes.)
-    unsafe {
-        let errno = *libc::__errno_location();
-        if let Some(file) = shared::open(path, libc::O_WRONLY | libc::O_APPEND) {
-            libc::write(file, bytes.as_ptr().cast(), bytes.len());
-            libc::close(file);
-        }
-        *libc::__errno_location() = errno;
     }
 }

@@ -190,22 +190,10 @@ pub fn report(stage: Stage) {
         // during it.
         unsafe { libc::dl_iterate_phdr(Some(inside), ptr::from_mut(state).cast()) };
         state.text.finish();
-        append(&state.path, state.text.bytes());
-    });
-}
-
-fn append(path: &[u8], bytes: &[u8]) {
-    let Ok(path) = CStr::from_bytes_until_nul(path) else { return };
-    // SAFETY: `__errno_location` returns the address of the calling thread's errno; write reads `bytes` within its
-    // length; the descriptor is closed once. (One write on O_APPEND is not interleaved with other processes' writes.)
-    unsafe {
-        let errno = *libc::__errno_location();
-        if let Some(file) = shared::open(path, libc::O_WRONLY | libc::O_APPEND) {
-            libc::write(file, bytes.as_ptr().cast(), bytes.len());
-            libc::close(file);
+        if let Ok(path) = CStr::from_bytes_until_nul(&state.path) {
+            shared::append(path, state.text.bytes());
         }
-        *libc::__errno_location() = errno;
-    }
+    });
 }
 
 unsafe extern "C" fn inside(_: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {

@@ -4,7 +4,7 @@
 //! costs no more than one that was not.
 
 use core::ops::Range;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::bitmap::{self, Bitmap, HALF, Starts, end_bits};
 use super::chunk::{CELLS, Chunk, PAGE, PAGES};
@@ -45,21 +45,14 @@ impl Tables {
 
     /// The dead blocks of a chunk that are not large.
     fn dead_in(&self, base: usize, chunk: &Chunk, visit: &mut impl FnMut(usize, usize)) {
-        for page in 0..PAGES {
-            if chunk.pages[page].count.get() == 0 {
-                continue;
+        each_bitmap(base, chunk, |at, word| {
+            let bitmap = Bitmap(word.load(Ordering::Relaxed));
+            let dead = bitmap.unmarked();
+            word.store(bitmap.without_marks().0, Ordering::Relaxed);
+            if !dead.is_empty() {
+                self.dead_of(chunk, at, bitmap, visit);
             }
-            let page = base + page * PAGE;
-            for at in (page..page + PAGE).step_by(1 << bitmap::SHIFT) {
-                let word = chunk.bitmap(at);
-                let bitmap = Bitmap(word.load(Ordering::Relaxed));
-                let dead = bitmap.unmarked();
-                word.store(bitmap.without_marks().0, Ordering::Relaxed);
-                if !dead.is_empty() {
-                    self.dead_of(chunk, at, bitmap, visit);
-                }
-            }
-        }
+        });
     }
 
     /// The dead blocks of a bitmap, whose marks are gone.
@@ -93,16 +86,9 @@ impl Tables {
     pub unsafe fn clear_marks(&self) {
         for (base, known) in self.directory.each(self.directory.bounds()) {
             let DirectoryEntry::Chunk(chunk) = known else { continue };
-            for page in 0..PAGES {
-                if chunk.pages[page].count.get() == 0 {
-                    continue;
-                }
-                let page = base + page * PAGE;
-                for at in (page..page + PAGE).step_by(1 << bitmap::SHIFT) {
-                    let word = chunk.bitmap(at);
-                    word.store(Bitmap(word.load(Ordering::Relaxed)).without_marks().0, Ordering::Relaxed);
-                }
-            }
+            each_bitmap(base, chunk, |_, word| {
+                word.store(Bitmap(word.load(Ordering::Relaxed)).without_marks().0, Ordering::Relaxed);
+            });
         }
         for entry in self.large.entries() {
             if entry.bytes.load(Ordering::Relaxed) != 0 {
@@ -142,25 +128,30 @@ impl Tables {
     ) {
         for (base, known) in self.directory.each(self.directory.bounds()) {
             let DirectoryEntry::Chunk(chunk) = known else { continue };
-            for page in 0..PAGES {
-                if chunk.pages[page].count.get() == 0 {
-                    continue;
-                }
-                let page = base + page * PAGE;
-                for at in (page..page + PAGE).step_by(1 << bitmap::SHIFT) {
-                    for start in starts(Bitmap(chunk.bitmap(at).load(Ordering::Relaxed))) {
-                        if let Some(end) = self.end_of(chunk, at + start) {
-                            visit(at + start, end - at - start);
-                        }
+            each_bitmap(base, chunk, |at, word| {
+                for start in starts(Bitmap(word.load(Ordering::Relaxed))) {
+                    if let Some(end) = self.end_of(chunk, at + start) {
+                        visit(at + start, end - at - start);
                     }
                 }
-            }
+            });
         }
         for entry in self.large.entries() {
             let (start, bytes) = (entry.start.load(Ordering::Relaxed), entry.bytes.load(Ordering::Relaxed));
             if bytes != 0 && large(entry.mark.load(Ordering::Relaxed)) {
                 visit(start, bytes);
             }
+        }
+    }
+}
+
+/// Visits the bitmaps of a chunk, of pages that hold blocks: the address that each begins with, and its word.
+#[inline(always)]
+fn each_bitmap(base: usize, chunk: &Chunk, mut visit: impl FnMut(usize, &AtomicU64)) {
+    for page in (0..PAGES).filter(|page| chunk.pages[*page].count.get() != 0) {
+        let page = base + page * PAGE;
+        for at in (page..page + PAGE).step_by(1 << bitmap::SHIFT) {
+            visit(at, chunk.bitmap(at));
         }
     }
 }

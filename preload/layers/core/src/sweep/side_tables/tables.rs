@@ -162,11 +162,6 @@ impl Tables {
         self.high.load(Ordering::Relaxed)
     }
 
-    /// Resets the high-water mark to the present value.
-    pub fn forget_high(&self) {
-        self.high.store(self.used_pages(), Ordering::Relaxed);
-    }
-
     /// The addresses of the tables' own memory: to be left out of the roots, with `self`.
     pub fn ranges(&self) -> [Range<usize>; 2] {
         self.guarded.with(|guarded| [guarded.supply.range(), guarded.large_supply.range()])

@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heaptoll_graphs::conservatism::{Cause, Conservatism, ConservatismFigures, Lives};
-use heaptoll_trace::graph::{AllocationKind, Event, FreeCause, LastTouch, RootKind};
+use heaptoll_trace::graph::{AllocationKind, LastTouch, RootKind};
 use proptest::prelude::*;
+
+use super::tests::going_on;
+use super::*;
 
 /// What a random program does next; objects are chosen among the live ones.
 #[derive(Debug, Clone)]
@@ -283,15 +285,6 @@ fn model(events: &[Event]) -> Vec<Point> {
         Point { clock_bytes, heap, used, required, reachable, causes, interior }
     };
     points.iter().enumerate().map(of).collect()
-}
-
-/// The same with a program that goes on after its last root point.
-fn going_on(events: &[Event]) -> Vec<Event> {
-    let mut events = events.to_vec();
-    let end =
-        events.iter().rposition(|event| !matches!(event, Event::Kept { .. })).map_or(0, |last| last + 1);
-    events.insert(end, Event::RequestEnd { thread: 0 });
-    events
 }
 
 fn analysed(events: &[Event]) -> ConservatismFigures {
