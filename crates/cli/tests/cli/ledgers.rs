@@ -1,9 +1,11 @@
 //! `heaptoll ledger`: on programs whose memory is known, on real ones under managers of all sorts, and on traces that
 //! have nothing to show.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, Fixture, is_built};
+use crate::fixture::{CommandOutput, Fixture, is_built, read_json};
 
 /// The ledger of a command as JSON.
 #[track_caller]
@@ -146,13 +148,19 @@ fn a_forked_worker_has_what_its_parent_allocated_as_inherited() {
     }
 }
 
+/// A ledger of [`holder`]: the command's output, its page and its figures.
+static OF_HOLDER: LazyLock<(CommandOutput, String, Value)> = LazyLock::new(|| {
+    let fixture = Fixture::new();
+    let (program, page, json) = (holder(&fixture), fixture.at("out.html"), fixture.at("out.json"));
+    let output = fixture.heaptoll(&["ledger", "--html", &page, "--json", &json, "--", &program]).exits(0);
+    (output, std::fs::read_to_string(page).expect("a page"), read_json(&json))
+});
+
 #[test]
 fn a_known_program_is_where_it_should_be() {
-    let fixture = Fixture::new();
-    let program = holder(&fixture);
-    let figures = ledger(&fixture, &[], &[&program]);
-    assert_sound(&figures);
-    let last = snapshots(&figures).last().expect("one");
+    let figures = &OF_HOLDER.2;
+    assert_sound(figures);
+    let last = snapshots(figures).last().expect("one");
     assert_eq!(figures["manager"], "glibc");
     // Half of the blocks, and the large one.
     let live = 10_000 * 1000 + (64 << 20);
@@ -317,14 +325,12 @@ fn of_several_processes_the_largest_is_shown_and_a_failure_passed_on() {
 
 #[test]
 fn the_page_and_the_figures_are_written() {
-    let fixture = Fixture::new();
-    let program = holder(&fixture);
-    let (page, json) = (fixture.at("out.html"), fixture.at("out.json"));
-    let output = fixture.heaptoll(&["ledger", "--html", &page, "--json", &json, "--", &program]).exits(0);
-    output.complains(&["Where the memory is", "external fragmentation", "resident set"]);
-    let page = std::fs::read_to_string(page).expect("a page");
+    let (output, page, figures) = &*OF_HOLDER;
+    for words in ["Where the memory is", "external fragmentation", "resident set"] {
+        assert!(output.err.contains(words), "{}", output.err);
+    }
     assert!(page.contains("Resident memory over time"));
-    assert_sound(&serde_json::from_str(&std::fs::read_to_string(json).expect("a file")).expect("JSON"));
+    assert_sound(figures);
 }
 
 /// Before, the tables were appended to what `ledger -- xz -c FILE > FILE.xz` wrote, and `--exact` wrote it twice.
@@ -345,9 +351,6 @@ fn standard_output_has_what_the_program_writes_and_nothing_else() {
 
 #[test]
 fn a_trace_that_does_not_stay_is_not_offered() {
-    let fixture = Fixture::new();
-    let program = holder(&fixture);
-    let output = fixture.heaptoll(&["ledger", "--", &program]).exits(0);
-    assert!(!output.err.contains("heaptoll trace stat"), "{}", output.err);
-    output.complains(&["Where the memory is"]);
+    let shown = &OF_HOLDER.0.err;
+    assert!(!shown.contains("heaptoll trace stat") && shown.contains("Where the memory is"), "{shown}");
 }
