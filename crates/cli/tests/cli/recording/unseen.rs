@@ -105,11 +105,7 @@ fn programs_that_are_recorded_and_calls_that_fail_are_no_gap() {
     let output = record(&fixture, &["-f"], &[&program, &leaf]).exits(0);
     assert!(!output.err.contains("not recorded"), "{}", output.err);
     let children = super::children(&fixture);
-    assert_eq!(
-        children.len(),
-        65,
-        "spawned, the shell and what it became, by vfork, 60, and the last exec"
-    );
+    assert_eq!(children.len(), 65, "spawned, the shell and what it became, by vfork, 60, and the last exec");
     assert!(children.iter().all(|path| Trace::read(path).whole().made() > 0));
 }
 
