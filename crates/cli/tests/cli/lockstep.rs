@@ -374,12 +374,12 @@ fn where_memory_is_short_managers_take_turns_with_the_baseline_in_each_block() {
     );
     let db = fixture.at("e.db");
     let managers = ["-m", "glibc", "-m", "glibc", "-m", "glibc", "-m", "glibc"];
-    let run = explained(&["-n", "2", "--db", &db, "--memory-at-once", "48M"]);
+    let run = explained(&["-n", "2", "--db", &db, "--memory-at-once", "42M"]);
     let output = fixture.heaptoll(&[&run[..], &managers, &["--", &program]].concat());
     output.exits(0).shows(&[
         "in lockstep on one core",
         "3 of 4 managers at a time (glibc in each",
-        "more than the limit of 48 MiB",
+        "more than the limit of 42.0 MiB",
     ]);
     let count = |json: &serde_json::Value, stack: &str, phase: &str| rows_of(json, stack, phase).len();
     let json = fixture.json(&db);
