@@ -365,7 +365,7 @@ fn large_blocks_do_not_outrun_the_increments() {
 #[test]
 fn increments_find_what_full_collections_find() {
     for mode in [Mode::Collect, Mode::Hybrid] {
-        let ended = run(0..6, &settings(mode), Contents::Own, 1800, HeapFixture::collect_increment);
+        let ended = run(0..12, &settings(mode), Contents::Own, 1800, HeapFixture::collect_increment);
         assert!(ended > 20 || !HeapFixture::incremental(mode).has_increments(), "{ended} were incremental");
     }
 }
