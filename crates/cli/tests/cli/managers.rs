@@ -136,16 +136,25 @@ fn a_missing_reallocarray_is_a_warning_and_aligned_functions_that_fall_through_t
     assert_eq!(outcomes(&read_json(&json), &lacking), ["ok"]);
 }
 
+/// In one run, since it starts a program under each manager.
 #[test]
-fn the_list_names_glibc_and_a_built_manager_as_passing() {
+fn the_list_names_managers_that_pass_layers_and_options_as_plain_text_and_as_figures() {
     let fixture = Fixture::new();
-    let output = fixture.heaptoll(&["managers"]).exits(0);
+    let (good, json) = (fixture.manager("good.so", ""), fixture.at("managers.json"));
+    let stack = ["-m", "quarantine=4096/glibc"];
+    let list = [&["managers"], &stack[..], &["-m", &good, "--json", &json]].concat();
+    let output = fixture.heaptoll(&list).exits(0).shows(&[
+        &good,
+        "quarantine=SIZE",
+        "check=on|off",
+        "every=SIZE",
+        "quarantine=4K/glibc",
+        "tithe-collect",
+    ]);
+    assert!(!output.out.contains('\x1b') && !output.err.contains('\x1b'), "{}", output.out);
     let passes = |line: &str| line.contains("  passes  ");
     assert!(output.out.lines().any(|line| line.starts_with("glibc ") && passes(line)), "{}", output.out);
     assert!(output.out.lines().any(|line| line.contains(" crate ") && passes(line)), "{}", output.out);
-    let good = fixture.manager("good.so", "");
-    let json = fixture.at("managers.json");
-    fixture.heaptoll(&["managers", "-m", &good, "--json", &json]).exits(0).shows(&[&good]);
     let found = read_json(&json);
     let named = found["managers"].as_array().and_then(|rows| rows.last()).expect("managers");
     assert_eq!((&named["name"], &named["usable"]), (&good.into(), &true.into()));
