@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use regex::Regex;
+use regex_lite::Regex;
 use serde::Deserialize;
 
 use crate::source;

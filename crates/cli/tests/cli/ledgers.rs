@@ -198,12 +198,12 @@ fn real_programs_close(share: usize) {
     let fixture = Fixture::new();
     let gawk = [
         "gawk",
-        "BEGIN { for (i = 0; i < 600000; i++) a[i % 40000] = i \" \" i; print length(a) > \"/dev/null\" }",
+        "BEGIN { for (i = 0; i < 200000; i++) a[i % 40000] = i \" \" i; print length(a) > \"/dev/null\" }",
     ];
     let python = [
         "/usr/bin/python3",
         "-c",
-        "for _ in range(9): tables = [{str(i): [i] for i in range(3000)} for _ in range(20)]",
+        "for _ in range(3): tables = [{str(i): [i] for i in range(3000)} for _ in range(20)]",
     ];
     let managers = ["glibc", "mimalloc3", "jemalloc", "tithe", "tithe-collect", "bw16", "knuth"];
     for (number, manager) in managers.into_iter().enumerate() {
