@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use regex_lite::Regex;
+use regex::Regex;
 use serde::Deserialize;
 
 use crate::source;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use proc_macro2::{TokenStream, TokenTree};
-use regex_lite::Regex;
+use regex::Regex;
 use syn::visit::Visit;
 
 use crate::{Finding, source};
