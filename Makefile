@@ -217,12 +217,13 @@ quick:
 BUILT := $(TARGET)/built-tests
 NO_RUN := --no-run --message-format=json-render-diagnostics
 
-# Where the product's half alone is compiled: what leaves out the packages with these manifests, the laboratory's.
+# Where the product's half alone is compiled: what leaves out the packages with these manifests, the laboratory's and
+# those that depend on it.
 without = $(if $(filter product,$(HALF)),$(addprefix --exclude ,$(shell sed -sn '2s/^name = "\(.*\)"/\1/p' $(1))))
 
 compile-tests:
 	@mkdir -p $(BUILT)
-	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace $(call without,lab/*/Cargo.toml shm/oracle-file/Cargo.toml) $(NO_RUN) >$(BUILT)/tool
+	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace $(call without,lab/*/Cargo.toml shm/oracle-file/Cargo.toml testing/benches/Cargo.toml) $(NO_RUN) >$(BUILT)/tool
 	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --exclude $(MODELS) $(call without,preload/historic/Cargo.toml preload/wheel/Cargo.toml) $(NO_RUN) >$(BUILT)/preload
 
 # And what only `make test-slow` tests.

@@ -37,8 +37,11 @@ def laboratory():
 
 
 def half(binary):
-    """The half of the tests that a binary is of: `lab` or `product`."""
-    return "lab" if any(f"{binary.package}/".startswith(f"{path}/") for path in laboratory()) else "product"
+    """The half of the tests that a binary is of: `lab` for the laboratory's and what depends on it, or `product`."""
+    if any(f"{binary.package}/".startswith(f"{path}/") for path in laboratory()):
+        return "lab"
+    manifest = tomllib.loads((ROOT / binary.package / "Cargo.toml").read_text(encoding="utf-8"))
+    return "lab" if "heaptoll-laboratory" in manifest.get("dependencies", {}) else "product"
 
 
 @dataclass

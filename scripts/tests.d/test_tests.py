@@ -77,9 +77,9 @@ class Runs(unittest.TestCase):
 
 
 class Halves(unittest.TestCase):
-    def test_the_laboratorys_folders_are_its_half(self):
+    def test_the_laboratorys_folders_and_what_depends_on_it_are_its_half(self):
         half = lambda package: binaries.half(binaries.Binary(package, "unit-tests", "/a"))
-        for package in ("lab/cli", "preload/historic", "shm/oracle-file"):
+        for package in ("lab/cli", "preload/historic", "shm/oracle-file", "testing/benches"):
             self.assertEqual(half(package), "lab")
         for package in ("crates/cli", "preload/roots", "testing/lint"):
             self.assertEqual(half(package), "product")

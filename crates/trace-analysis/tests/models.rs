@@ -180,7 +180,7 @@ fn nonsense() -> impl Strategy<Value = Vec<Event>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
     fn nonsense_is_summed_up_without_a_panic_and_in_bounded_memory(events in nonsense()) {

@@ -71,7 +71,7 @@ fn installed(places: &Places) -> Vec<Manager> {
 }
 
 #[test]
-#[ignore = "slow: some 80 CPU seconds; a twelfth of it is in the fast tests"]
+#[ignore = "slow: some 80 CPU seconds; a twentieth of it is in the fast tests"]
 fn every_manager_conforms_but_for_what_is_known() {
     let places = Places::find().expect("heaptoll's own files");
     conform(&places, &installed(&places), 1);
@@ -80,7 +80,7 @@ fn every_manager_conforms_but_for_what_is_known() {
 #[test]
 fn each_manager_conforms_in_some_cases_and_in_each_case_some_manager() {
     let places = Places::find().expect("heaptoll's own files");
-    conform(&places, &installed(&places), 12);
+    conform(&places, &installed(&places), 20);
 }
 
 #[test]
@@ -134,12 +134,12 @@ fn stacks_conform(share: usize) {
 }
 
 #[test]
-#[ignore = "slow: 15 stacks in every case; a sixth of it is in the fast tests"]
+#[ignore = "slow: 15 stacks in every case; a twelfth of it is in the fast tests"]
 fn every_stack_of_layers_conforms_as_its_manager_does() {
     stacks_conform(1);
 }
 
 #[test]
 fn each_stack_of_layers_conforms_in_some_cases_and_in_each_case_some_stack() {
-    stacks_conform(6);
+    stacks_conform(12);
 }

@@ -110,6 +110,7 @@ fn run_with(object: &Path, case: &str, mutant: &str) -> End {
 }
 
 #[test]
+#[ignore = "slow: each case again; the suite's sources decide it alone"]
 fn the_sound_manager_passes_every_case() {
     let cases: Vec<&str> = judged();
     for (case, end) in cases.iter().zip(in_parallel(&cases, |case| run(case, ""))) {

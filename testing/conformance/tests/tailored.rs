@@ -70,13 +70,13 @@ fn made(name: &str, sizes: &[(u64, u32)], folder: &Path) -> PathBuf {
     object
 }
 
-/// Runs one case of `share` under each allocator, from another one on each time.
-fn made_from_traces_conform(share: usize) {
+#[test]
+#[ignore = "slow: some five CPU seconds; the laboratory's compiler and the suite decide it alone"]
+fn allocators_made_from_traces_conform_in_every_case() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    for (first, (name, sizes)) in PROFILES.into_iter().enumerate() {
+    for (name, sizes) in PROFILES {
         let object = made(name, sizes, folder.path());
-        let plain = SUITE.cases.iter().filter(|case| case.kind == CaseKind::Plain);
-        let cases: Vec<&Case> = plain.skip(first % share).step_by(share).collect();
+        let cases: Vec<&Case> = SUITE.cases.iter().filter(|case| case.kind == CaseKind::Plain).collect();
         let ends = in_parallel(&cases, |case| run(&object, case));
         let failed: Vec<String> = cases
             .iter()
@@ -86,17 +86,6 @@ fn made_from_traces_conform(share: usize) {
             .collect();
         assert!(failed.is_empty(), "{failed:#?}");
     }
-}
-
-#[test]
-#[ignore = "slow: some five CPU seconds; each case under one of the three allocators is in the fast tests"]
-fn allocators_made_from_traces_conform_in_every_case() {
-    made_from_traces_conform(1);
-}
-
-#[test]
-fn allocators_made_from_traces_conform() {
-    made_from_traces_conform(PROFILES.len());
 }
 
 /// Fills blocks below the size of mappings, frees all, so that the top goes back to the system, and allocates them

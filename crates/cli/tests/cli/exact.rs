@@ -6,8 +6,8 @@ use crate::fixture::{
     Fixture, assert_none_left, eventually, line, marker, processes_with, read_json, rows_of,
 };
 
-/// Ten thousand blocks and some work on each.
-const WORKS: &str = "int main(void) { for (int i = 0; i < 10000; i++) { volatile char *p = malloc(i % 500 + 1); \
+/// Two thousand blocks and some work on each.
+const WORKS: &str = "int main(void) { for (int i = 0; i < 2000; i++) { volatile char *p = malloc(i % 500 + 1); \
      for (int k = 0; k < 50; k++) p[0] = k; free((void *)p); } puts(\"done\"); return 0; }";
 
 /// Glibc's malloc behind 2000 instructions or so of its own.

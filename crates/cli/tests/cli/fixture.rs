@@ -15,7 +15,7 @@ use crate::schemas;
 /// One test's own folder, state and cache.
 pub struct Fixture {
     folder: tempfile::TempDir,
-    /// Files that commands were to write their figures to.
+    /// Files to which commands that a test started itself were to write their figures.
     json_files: Mutex<Vec<PathBuf>>,
 }
 
@@ -96,21 +96,21 @@ impl Fixture {
 
     /// heaptoll with arguments, not started yet.
     pub fn command(&self, arguments: &[&str]) -> Command {
+        self.json_files.lock().expect("no test panicked").extend(self.json_files_of(arguments));
+        self.to_run(arguments)
+    }
+
+    fn to_run(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(crate::HEAPTOLL);
         command.args(arguments).stdin(Stdio::null());
         self.prepare(&mut command);
-        let files =
-            arguments.windows(2).filter(|words| words[0] == "--json").map(|words| self.path(words[1]));
-        self.json_files.lock().expect("no test panicked").extend(files);
         command
     }
 
-    /// Validates every file that commands wrote their figures to.
-    fn validate_json(&self) {
-        for path in self.json_files.lock().expect("no test panicked").iter().filter(|path| path.is_file()) {
-            let text = std::fs::read_to_string(path).expect("the file is text");
-            schemas::validate(&path.display().to_string(), &text);
-        }
+    /// The files to which a command writes its figures.
+    fn json_files_of(&self, arguments: &[&str]) -> Vec<PathBuf> {
+        let words = arguments.windows(2).filter(|words| words[0] == "--json");
+        words.map(|words| self.path(words[1])).collect()
     }
 
     /// Sets this fixture's folders in a command's environment and removes what the caller's shell may have set.
@@ -159,8 +159,8 @@ impl Fixture {
 
     /// Runs heaptoll to its end.
     pub fn heaptoll(&self, arguments: &[&str]) -> CommandOutput {
-        let output = self.command(arguments).output().expect("heaptoll starts").into();
-        self.validate_json();
+        let output = self.to_run(arguments).output().expect("heaptoll starts").into();
+        validate_json(&self.json_files_of(arguments));
         output
     }
 
@@ -226,8 +226,16 @@ impl Fixture {
 impl Drop for Fixture {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.validate_json();
+            validate_json(&self.json_files.lock().expect("no test panicked"));
         }
+    }
+}
+
+/// Validates those files that commands wrote.
+fn validate_json(files: &[PathBuf]) {
+    for path in files.iter().filter(|path| path.is_file()) {
+        let text = std::fs::read_to_string(path).expect("the file is text");
+        schemas::validate(&path.display().to_string(), &text);
     }
 }
 

@@ -181,7 +181,7 @@ fn limits_on_time_are_judged_and_what_a_decision_takes_is_stated() {
     let busy = |rounds: u32| {
         format!("int main(void) {{ for (volatile int at = 0; at < {rounds}; at++); return 0; }}")
     };
-    let (old, new) = (fixture.program("old", &busy(2_000_000)), fixture.program("new", &busy(40_000_000)));
+    let (old, new) = (fixture.program("old", &busy(1_000_000)), fixture.program("new", &busy(20_000_000)));
     let file = fixture.at("gate.json");
     let off = ["--limit", "instructions=none"];
     let options = ["gate", "--base", &old, "--new", &new, "--json", &file];

@@ -161,9 +161,9 @@ fn the_ready_files_gate_a_pull_request() {
     std::fs::write(origin.join(".gitignore"), "app\ngate.*\n").expect("writes");
     let limits = "[gate.app]\ncommand = \"./app\"\nlimits = { instructions = \"0.5%\", cpu = \"none\" }\n";
     std::fs::write(origin.join("heaptoll.toml"), limits).expect("writes");
-    let first = commit(&origin, 3_000_000, "first");
+    let first = commit(&origin, 500_000, "first");
     git(fixture.path("").as_path(), &["clone", "--quiet", origin.to_str().expect("text"), "clone"]);
-    commit(&clone, 3_000_000, "a comment");
+    commit(&clone, 500_000, "a comment");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/questions/ci");
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a ready file");
     let run = |script: &str, variable: (&str, &str)| {
@@ -178,7 +178,7 @@ fn the_ready_files_gate_a_pull_request() {
     let github = of_github(&read("github.yml"), "Gate");
     let gitlab = of_gitlab(&read("gitlab.yml"));
     run(&gitlab, ("CI_MERGE_REQUEST_DIFF_BASE_SHA", &first)).exits(0).shows(&["Within limits: app"]);
-    commit(&clone, 3_100_000, "a regression");
+    commit(&clone, 520_000, "a regression");
     run(&github, ("GITHUB_BASE_REF", "main")).exits(1).shows(&["Limits broken by: app", "main"]);
     let xml = std::fs::read_to_string(clone.join("gate.xml")).expect("the XML");
     assert!(xml.contains("<failure") && clone.join("gate.html").is_file(), "{xml}");

@@ -367,19 +367,19 @@ fn slices_are_for_runs_at_once_and_of_lengths_that_the_kernel_gives() {
 #[test]
 fn where_memory_is_short_managers_take_turns_with_the_baseline_in_each_block() {
     let fixture = Fixture::new();
-    let holds = "char *large = malloc(40 << 20); memset(large, 1, 40 << 20); free(large);";
+    let holds = "char *large = malloc(12 << 20); memset(large, 1, 12 << 20); free(large);";
     let program = fixture.program(
         "holds",
         &works(holds).replace("#include <fcntl.h>", "#include <fcntl.h>\n#include <string.h>"),
     );
     let db = fixture.at("e.db");
     let managers = ["-m", "glibc", "-m", "glibc", "-m", "glibc", "-m", "glibc"];
-    let run = explained(&["-n", "2", "--db", &db, "--memory-at-once", "130M"]);
+    let run = explained(&["-n", "2", "--db", &db, "--memory-at-once", "42M"]);
     let output = fixture.heaptoll(&[&run[..], &managers, &["--", &program]].concat());
     output.exits(0).shows(&[
         "in lockstep on one core",
         "3 of 4 managers at a time (glibc in each",
-        "more than the limit of 130 MiB",
+        "more than the limit of 42.0 MiB",
     ]);
     let count = |json: &serde_json::Value, stack: &str, phase: &str| rows_of(json, stack, phase).len();
     let json = fixture.json(&db);

@@ -2,10 +2,9 @@
 
 use crate::fixture::{Fixture, line, outcomes, read_json};
 
-/// Exit status 1 of `heaptoll managers -m` and of a run with a good manager, 2 where there is nothing else to compare.
+/// Exit status 1 of a run with a good manager, 2 where there is nothing else to compare.
 #[track_caller]
 fn refused_everywhere(fixture: &Fixture, manager: &str, words: &[&str]) {
-    fixture.heaptoll(&["managers", "-m", manager]).exits(1).shows(&[manager]);
     let run = |rest: &[&str], json: &str| {
         let words: Vec<&str> = ["run", "-n", "1", "--warmup", "0", "--json", json]
             .iter()
@@ -28,6 +27,35 @@ fn refused_everywhere(fixture: &Fixture, manager: &str, words: &[&str]) {
     run(&["--baseline", manager, "-m", "glibc"], &json).exits(2).complains(words);
 }
 
+const NO_MALLOC: &str = "int answer(void) { return 42; }";
+const HALF: &str = "#include <stddef.h>\nextern void *__libc_malloc(size_t); void *malloc(size_t n) { return __libc_malloc(n); }";
+const CRASHES: &str = "__attribute__((constructor)) static void f(void) { abort(); }";
+const UNDEFINED: &str = "extern int nobody_has_this(void); \
+                         __attribute__((constructor)) static void f(void) { nobody_has_this(); }";
+
+#[test]
+fn the_list_shows_each_that_is_none_and_ends_with_1() {
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path("text.so"), "words").expect("writes");
+    std::fs::create_dir(fixture.path("a folder")).expect("makes");
+    let none = [
+        fixture.at("text.so"),
+        "/bin/ls".to_owned(),
+        fixture.object("nomalloc.so", NO_MALLOC),
+        fixture.object("half.so", HALF),
+        fixture.manager("crash.so", CRASHES),
+        fixture.manager("undefined.so", UNDEFINED),
+        fixture.manager("a folder/m.so", ""),
+    ];
+    let words: Vec<&str> = none.iter().flat_map(|name| ["-m", name]).collect();
+    let shown = fixture.heaptoll(&[&["managers"], &words[..]].concat()).exits(1);
+    let refused = |name: &&String| {
+        let row = |line: &&str| line.starts_with(name.as_str());
+        shown.out.lines().find(row).is_some_and(|line| !line.contains("  passes  "))
+    };
+    assert_eq!(none.iter().filter(refused).count(), none.len(), "{}", shown.out);
+}
+
 #[test]
 fn a_text_file_is_no_manager() {
     let fixture = Fixture::new();
@@ -45,24 +73,21 @@ fn a_program_is_no_manager() {
 #[test]
 fn an_object_without_malloc_would_measure_glibc_in_silence() {
     let fixture = Fixture::new();
-    let object = fixture.object("nomalloc.so", "int answer(void) { return 42; }");
+    let object = fixture.object("nomalloc.so", NO_MALLOC);
     refused_everywhere(&fixture, &object, &["nomalloc.so exports no malloc"]);
 }
 
 #[test]
 fn an_object_with_malloc_but_without_free_is_half_a_family() {
     let fixture = Fixture::new();
-    let object = fixture.object(
-        "half.so",
-        "#include <stddef.h>\nextern void *__libc_malloc(size_t); void *malloc(size_t n) { return __libc_malloc(n); }",
-    );
+    let object = fixture.object("half.so", HALF);
     refused_everywhere(&fixture, &object, &["half.so exports malloc but not", "free"]);
 }
 
 #[test]
 fn a_manager_that_crashes_in_its_constructor_is_to_blame_not_the_program() {
     let fixture = Fixture::new();
-    let object = fixture.manager("crash.so", "__attribute__((constructor)) static void f(void) { abort(); }");
+    let object = fixture.manager("crash.so", CRASHES);
     refused_everywhere(
         &fixture,
         &object,
@@ -73,8 +98,7 @@ fn a_manager_that_crashes_in_its_constructor_is_to_blame_not_the_program() {
 #[test]
 fn a_manager_with_a_missing_dependency_is_refused_with_the_loaders_message() {
     let fixture = Fixture::new();
-    let object = fixture
-        .manager("undefined.so", "extern int nobody_has_this(void); __attribute__((constructor)) static void f(void) { nobody_has_this(); }");
+    let object = fixture.manager("undefined.so", UNDEFINED);
     refused_everywhere(&fixture, &object, &["undefined.so", "nobody_has_this"]);
 }
 
@@ -112,16 +136,25 @@ fn a_missing_reallocarray_is_a_warning_and_aligned_functions_that_fall_through_t
     assert_eq!(outcomes(&read_json(&json), &lacking), ["ok"]);
 }
 
+/// In one run, since it starts a program under each manager.
 #[test]
-fn the_list_names_glibc_and_a_built_manager_as_passing() {
+fn the_list_names_managers_that_pass_layers_and_options_as_plain_text_and_as_figures() {
     let fixture = Fixture::new();
-    let output = fixture.heaptoll(&["managers"]).exits(0);
+    let (good, json) = (fixture.manager("good.so", ""), fixture.at("managers.json"));
+    let stack = ["-m", "quarantine=4096/glibc"];
+    let list = [&["managers"], &stack[..], &["-m", &good, "--json", &json]].concat();
+    let output = fixture.heaptoll(&list).exits(0).shows(&[
+        &good,
+        "quarantine=SIZE",
+        "check=on|off",
+        "every=SIZE",
+        "quarantine=4K/glibc",
+        "tithe-collect",
+    ]);
+    assert!(!output.out.contains('\x1b') && !output.err.contains('\x1b'), "{}", output.out);
     let passes = |line: &str| line.contains("  passes  ");
     assert!(output.out.lines().any(|line| line.starts_with("glibc ") && passes(line)), "{}", output.out);
     assert!(output.out.lines().any(|line| line.contains(" crate ") && passes(line)), "{}", output.out);
-    let good = fixture.manager("good.so", "");
-    let json = fixture.at("managers.json");
-    fixture.heaptoll(&["managers", "-m", &good, "--json", &json]).exits(0).shows(&[&good]);
     let found = read_json(&json);
     let named = found["managers"].as_array().and_then(|rows| rows.last()).expect("managers");
     assert_eq!((&named["name"], &named["usable"]), (&good.into(), &true.into()));

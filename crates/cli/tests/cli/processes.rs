@@ -75,7 +75,7 @@ fn the_cpu_time_of_children_is_counted_waited_for_or_not() {
                 while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < ms); } ";
     let waited = fixture.program(
         "waited",
-        &format!("{spin} int main(void) {{ free(malloc(9)); for (int i = 0; i < 2; i++) if (!fork()) {{ spin(100); _exit(0); }} \
+        &format!("{spin} int main(void) {{ free(malloc(9)); for (int i = 0; i < 2; i++) if (!fork()) {{ spin(50); _exit(0); }} \
                   while (wait(0) > 0); return 0; }}"),
     );
     // Its child works until it has used 60 ms, lets it end, and works 2 ms more: orphans may take 300 ms of elapsed
@@ -94,7 +94,7 @@ fn the_cpu_time_of_children_is_counted_waited_for_or_not() {
         }))
     };
     let (_, rows) = several(&fixture, &[&waited]);
-    assert!((0.195..0.26).contains(&cpu(&rows)), "{rows:?}");
+    assert!((0.095..0.16).contains(&cpu(&rows)), "{rows:?}");
     let (_, rows) = several(&fixture, &[&orphaned]);
     assert!((0.055..0.12).contains(&cpu(&rows)), "the orphan's {rows:?}");
     assert!(rows.iter().any(|row| row["left_behind"] == 0), "it ended by itself: {rows:?}");

@@ -171,7 +171,7 @@ fn a_chatty_server_does_not_grow_heaptoll() {
     fixture.program("server", &format!("#include <sys/stat.h>\n{SERVER}"));
     let server = format!("{} {{tmp}}/fifo chatty", fixture.at("server"));
     let run = fixture.start(&[
-        "run", "-m", "glibc", "-n", "1", "--warmup", "0", "--serve", &server, "--load", "sleep 2", "--ready",
+        "run", "-m", "glibc", "-n", "1", "--warmup", "0", "--serve", &server, "--load", "sleep 1", "--ready",
         "^ready",
     ]);
     let mut peak = 0u64;

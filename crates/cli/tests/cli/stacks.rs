@@ -228,14 +228,7 @@ fn a_recording_goes_over_a_stack_and_a_replay_too() {
 }
 
 #[test]
-fn managers_lists_layers_and_options() {
+fn the_help_of_run_has_a_stack() {
     let fixture = Fixture::new();
-    fixture.heaptoll(&["managers", "-m", "quarantine=4096/glibc"]).exits(0).shows(&[
-        "quarantine=SIZE",
-        "check=on|off",
-        "every=SIZE",
-        "quarantine=4K/glibc",
-        "tithe-collect",
-    ]);
     fixture.heaptoll(&["run", "--help"]).exits(0).shows(&["quarantine=2M/mimalloc"]);
 }

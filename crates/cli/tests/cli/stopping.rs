@@ -252,7 +252,7 @@ fn the_seed_alone_decides_the_order() {
     let order = |seed: &str| {
         let json = fixture.at("o.json");
         let run =
-            ["run", "-m", "glibc", "-m", "glibc", "-m", "glibc", "-n", "4", "--seed", seed, "--json", &json];
+            ["run", "-m", "glibc", "-m", "glibc", "-m", "glibc", "-n", "2", "--seed", seed, "--json", &json];
         fixture.heaptoll(&[&run[..], &["--", "ls", "/"]].concat()).exits(0);
         let read = read_json(&json);
         let padding: Vec<u64> = rows(&read).iter().filter_map(|row| row["env_padding"].as_u64()).collect();

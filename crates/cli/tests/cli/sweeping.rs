@@ -32,6 +32,17 @@ pub fn managers() -> Vec<Option<PathBuf>> {
     std::iter::once(None).chain(built.into_iter().filter(|path| path.exists()).map(Some)).collect()
 }
 
+/// Each manager with each of these cases, or, where not `whole`, with one of them in turn.
+fn cells<T: Copy>(cases: &[T], whole: bool) -> Vec<(Option<PathBuf>, T)> {
+    let of = |number: usize| {
+        if whole { cases.to_vec() } else { vec![cases[number % cases.len()]] }
+    };
+    let managers = managers().into_iter().enumerate();
+    managers
+        .flat_map(|(number, manager)| of(number).into_iter().map(move |case| (manager.clone(), case)))
+        .collect()
+}
+
 fn swept(program: &str, arguments: &[&str], settings: &str, manager: Option<&Path>) -> CommandOutput {
     layered(("sweep", "HEAPTOLL_SWEEP"), program, arguments, settings, manager)
 }
@@ -108,23 +119,31 @@ int main(int argc, char **argv) {
 }
 "#;
 
-#[test]
-fn what_is_dropped_goes_and_what_is_kept_stays_under_every_manager() {
+fn what_is_dropped_goes_and_what_is_kept_stays(whole: bool) {
     let fixture = Fixture::new();
     let program = fixture.program("garbage", GARBAGE);
-    for manager in managers() {
-        for (blocks, bytes) in [("20000", "48"), ("500", "20000"), ("40", "3000000")] {
-            let output = swept(&program, &[blocks, bytes], "every=4G", manager.as_deref());
-            assert_eq!(output.code, Some(0), "{manager:?}: {}", output.err);
-            let left: i64 = output
-                .out
-                .trim()
-                .strip_prefix("made 1 left ")
-                .and_then(|left| left.parse().ok())
-                .unwrap_or_else(|| panic!("{manager:?}: {}", output.out));
-            assert!(left <= 4, "{manager:?}: of {blocks} blocks of {bytes} bytes {left} are left");
-        }
+    for (manager, (blocks, bytes)) in cells(&[("20000", "48"), ("500", "20000"), ("40", "3000000")], whole) {
+        let output = swept(&program, &[blocks, bytes], "every=4G", manager.as_deref());
+        assert_eq!(output.code, Some(0), "{manager:?}: {}", output.err);
+        let left: i64 = output
+            .out
+            .trim()
+            .strip_prefix("made 1 left ")
+            .and_then(|left| left.parse().ok())
+            .unwrap_or_else(|| panic!("{manager:?}: {}", output.out));
+        assert!(left <= 4, "{manager:?}: of {blocks} blocks of {bytes} bytes {left} are left");
     }
+}
+
+#[test]
+fn what_is_dropped_goes_and_what_is_kept_stays_under_every_manager() {
+    what_is_dropped_goes_and_what_is_kept_stays(false);
+}
+
+#[test]
+#[ignore = "slow: every manager with blocks of every size; one of them in turn is in the fast tests"]
+fn what_is_dropped_goes_and_what_is_kept_stays_in_every_size() {
+    what_is_dropped_goes_and_what_is_kept_stays(true);
 }
 
 /// Threads that come and go build lists, cut them, resize, fork, and check every byte again and again.
@@ -212,21 +231,30 @@ int main(int argc, char **argv) {
 }
 "#;
 
-#[test]
-fn threads_and_forks_lose_nothing_under_every_manager() {
+fn threads_and_forks_lose_nothing(whole: bool) {
     let fixture = Fixture::new();
     let program = fixture.program("stress", STRESS);
-    for manager in managers() {
-        for settings in ["every=128K", "every=1M,free=honour", "every=512K,sweep=lazy,markers=2"] {
-            // tcmalloc has no handlers for fork: by itself, 8 of 40 runs of this program's children hung on its locks.
-            let name = manager.as_deref().and_then(Path::file_stem).unwrap_or_default();
-            let forks = if name == "tcmalloc" { "0" } else { "1" };
-            let output = swept(&program, &["4", "1500", forks], settings, manager.as_deref());
-            let (code, out) = (output.code, output.out.as_str());
-            assert_eq!((code, out), (Some(0), "fine\n"), "{settings} over {manager:?}: {}", output.err);
-            assert_eq!(output.err, "", "{settings} over {manager:?}");
-        }
+    let all = ["every=128K", "every=1M,free=honour", "every=512K,sweep=lazy,markers=2"];
+    for (manager, settings) in cells(&all, whole) {
+        // tcmalloc has no handlers for fork: by itself, 8 of 40 runs of this program's children hung on its locks.
+        let name = manager.as_deref().and_then(Path::file_stem).unwrap_or_default();
+        let forks = if name == "tcmalloc" { "0" } else { "1" };
+        let output = swept(&program, &["4", "1500", forks], settings, manager.as_deref());
+        let (code, out) = (output.code, output.out.as_str());
+        assert_eq!((code, out), (Some(0), "fine\n"), "{settings} over {manager:?}: {}", output.err);
+        assert_eq!(output.err, "", "{settings} over {manager:?}");
     }
+}
+
+#[test]
+fn threads_and_forks_lose_nothing_under_every_manager() {
+    threads_and_forks_lose_nothing(false);
+}
+
+#[test]
+#[ignore = "slow: every manager with every setting; one of them in turn is in the fast tests"]
+fn threads_and_forks_lose_nothing_with_every_setting() {
+    threads_and_forks_lose_nothing(true);
 }
 
 #[test]
@@ -282,10 +310,10 @@ fn settings_that_are_not_possible_are_refused_with_what_is() {
 
 #[test]
 fn real_programs_print_what_they_always_print() {
+    let script = "my %h; $h{$_ % 997} .= chr(65 + $_ % 26) x ($_ % 90) for 1..20000; \
+                  print join(',', map { length $h{$_} } sort { $a <=> $b } keys %h)";
+    let plain = Command::new("perl").args(["-e", script]).output().expect("perl");
     for manager in managers() {
-        let script = "my %h; $h{$_ % 997} .= chr(65 + $_ % 26) x ($_ % 90) for 1..20000; \
-                      print join(',', map { length $h{$_} } sort { $a <=> $b } keys %h)";
-        let plain = Command::new("perl").args(["-e", script]).output().expect("perl");
         let output = swept("perl", &["-e", script], "every=64K", manager.as_deref()).exits(0);
         assert_eq!(output.out.as_bytes(), plain.stdout, "{manager:?}");
         let output =

@@ -84,7 +84,8 @@ fn pattern(slot: u32) -> u8 {
 fn is_filled(start: *const u8, bytes: usize, with: u8) -> bool {
     // SAFETY: callers pass a part of a live block that they have written, `calloc` its whole block.
     let range = unsafe { std::slice::from_raw_parts(start, bytes) };
-    range.chunks(1 << 12).all(|chunk| chunk.iter().fold(0, |differing, byte| differing | (byte ^ with)) == 0)
+    // All are the first where each is the one before it. That is one `memcmp`, which is fast in tests, too.
+    range.first().is_none_or(|first| *first == with && range[1..] == range[..bytes - 1])
 }
 
 impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {

@@ -23,10 +23,9 @@ fn checker(folder: &Path) -> Stack {
 /// The logged calls, and how many others there were.
 fn log(folder: &Path) -> (Vec<(u64, u64)>, u64) {
     let bytes = std::fs::read(folder.join("log")).expect("the log");
-    let words: Vec<u64> =
-        bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect();
-    let calls = words[2..].chunks_exact(2).take(words[0] as usize).map(|entry| (entry[0], entry[1]));
-    (calls.collect(), words[1])
+    let word = |at: usize| u64::from_ne_bytes(bytes[8 * at..][..8].try_into().expect("8 bytes"));
+    let calls = (1..=word(0) as usize).map(|entry| (word(2 * entry), word(2 * entry + 1)));
+    (calls.collect(), word(1))
 }
 
 /// A trace whose sizes distinguish its objects, and the log it must leave.
@@ -73,7 +72,7 @@ fn exact_order_is_the_recorded_order_over_any_threads() {
 
 #[test]
 fn per_thread_every_call_is_made_once_and_every_block_freed_once() {
-    for seed in 0..10 {
+    for seed in 0..4 {
         let folder = tempfile::tempdir().expect("a folder");
         let stack = checker(folder.path());
         let (events, mut expected) = tagged(seed, 4000, 2 + seed as u32);

@@ -5,14 +5,15 @@ use heaptoll_trace::EventKind;
 use super::{Trace, children, record};
 use crate::fixture::Fixture;
 
-#[test]
-fn a_thousand_forks_are_a_thousand_traces() {
+fn forks_are_as_many_traces(forks: u32) {
     let fixture = Fixture::new();
     let program = fixture.program(
         "forks",
-        "int main(void) { void *p = malloc(100); for (int i = 0; i < 1000; i++) { int child = fork(); \
-         if (!child) { free(p); for (int j = 0; j < i % 50 + 1; j++) malloc(j); _exit(0); } \
-         if (i % 20 == 19) while (wait(0) > 0); } while (wait(0) > 0); free(p); return 0; }",
+        &format!(
+            "int main(void) {{ void *p = malloc(100); for (int i = 0; i < {forks}; i++) {{ int child = fork(); \
+             if (!child) {{ free(p); for (int j = 0; j < i % 50 + 1; j++) malloc(j); _exit(0); }} \
+             if (i % 20 == 19) while (wait(0) > 0); }} while (wait(0) > 0); free(p); return 0; }}"
+        ),
     );
     record(&fixture, &[], &[&program]).exits(0);
     let parent = Trace::read(fixture.path("t")).whole();
@@ -21,7 +22,7 @@ fn a_thousand_forks_are_a_thousand_traces() {
         (1, 1, 0)
     );
     let all = children(&fixture);
-    assert_eq!(all.len(), 1000);
+    assert_eq!(all.len(), forks as usize);
     let mut made = 0;
     for child in all {
         let trace = Trace::read(child).whole();
@@ -30,7 +31,18 @@ fn a_thousand_forks_are_a_thousand_traces() {
         assert_eq!(trace.header.parent_pid, parent.header.pid);
         made += trace.made();
     }
-    assert_eq!(made, (0..1000).map(|i| i % 50 + 1).sum::<u64>());
+    assert_eq!(made, (0..u64::from(forks)).map(|i| i % 50 + 1).sum::<u64>());
+}
+
+#[test]
+fn two_hundred_forks_are_two_hundred_traces() {
+    forks_are_as_many_traces(200);
+}
+
+#[test]
+#[ignore = "slow: two CPU seconds; two hundred are in the fast tests"]
+fn a_thousand_forks_are_a_thousand_traces() {
+    forks_are_as_many_traces(1000);
 }
 
 #[test]

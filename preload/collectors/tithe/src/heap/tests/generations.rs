@@ -293,7 +293,7 @@ fn a_heap_that_has_grown_beyond_what_was_recorded_is_read_whole() {
 #[test]
 fn young_collections_find_what_full_ones_find() {
     for mode in [Mode::Collect, Mode::Hybrid] {
-        let young = run(0..12, &settings(mode), Contents::Own, 600, HeapFixture::collect_young);
+        let young = run(0..6, &settings(mode), Contents::Own, 600, HeapFixture::collect_young);
         assert!(young > 20 || !HeapFixture::generational(mode).is_tracked(), "{young} were young");
     }
 }
@@ -302,7 +302,7 @@ fn young_collections_find_what_full_ones_find() {
 #[test]
 fn young_collections_find_what_words_point_to_that_are_no_addresses() {
     for mode in [Mode::Collect, Mode::Hybrid] {
-        let young = run(0..24, &settings(mode), Contents::Stray, 600, HeapFixture::collect_young);
+        let young = run(0..12, &settings(mode), Contents::Stray, 600, HeapFixture::collect_young);
         assert!(young > 20 || !HeapFixture::generational(mode).is_tracked(), "{young} were young");
     }
 }

@@ -412,7 +412,7 @@ fn with_generations_long_full_collections_are_incremental_unless_sweeping_is_eag
 #[test]
 fn increments_find_what_words_point_to_that_are_no_addresses() {
     for mode in [Mode::Collect, Mode::Hybrid] {
-        let ended = run(0..24, &settings(mode), Contents::Stray, 1800, HeapFixture::collect_increment);
+        let ended = run(0..12, &settings(mode), Contents::Stray, 1800, HeapFixture::collect_increment);
         assert!(ended > 20 || !HeapFixture::incremental(mode).has_increments(), "{ended} were incremental");
     }
 }
