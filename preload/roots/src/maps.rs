@@ -1,5 +1,5 @@
-//! The list of the process's mappings, read as text a piece at a time; or, where few of them matter, by queries for
-//! these, if the kernel has such (Linux 6.11 and later).
+//! The list of the process's mappings, by a query for each if the kernel has such (Linux 6.11 and later), or read as text a
+//! piece at a time.
 
 use core::cell::Cell;
 use core::ffi::CStr;
@@ -38,8 +38,32 @@ impl From<Error> for MapsError {
     }
 }
 
-/// Reads the list of this process and shows each mapping, in the order of addresses. `text` is scratch memory.
+/// Shows each mapping of this process, in the order of addresses. If queries fail they begin anew, so that some are shown
+/// again. `text` is scratch memory.
+///
+/// # Errors
+/// [`MapsError`]: not all were shown.
 pub fn read(
+    text: &mut Buffer<u8>,
+    each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
+) -> Result<(), MapsError> {
+    if !TEXT_ONLY.load(Ordering::Relaxed) {
+        let mut shown = Ok(());
+        let queried = query(text, &[(0..usize::MAX, 0)], &mut |entry| {
+            if shown.is_ok() {
+                shown = each(entry);
+            }
+        })?;
+        shown?;
+        if queried {
+            return Ok(());
+        }
+    }
+    read_text(text, each)
+}
+
+/// Reads the list as text.
+fn read_text(
     text: &mut Buffer<u8>,
     each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
 ) -> Result<(), MapsError> {
@@ -87,14 +111,11 @@ fn read_part_by(
     memory: &Range<usize>,
     each: &mut dyn FnMut(MapsEntry<'_>),
 ) -> Result<(), MapsError> {
-    if means == Means::Queries {
-        match query_part(text, memory, each)? {
-            Ok(()) => return Ok(()),
-            Err(QueryError::Failed) => {}
-            Err(QueryError::Unavailable) => TEXT_ONLY.store(true, Ordering::Relaxed),
-        }
+    let parts = [(0..usize::MAX, SHARED), (memory.clone(), 0)];
+    if means == Means::Queries && query(text, &parts, each)? {
+        return Ok(());
     }
-    read(text, &mut |entry| {
+    read_text(text, &mut |entry| {
         if !entry.private || entry.range.start < memory.end && memory.start < entry.range.end {
             each(entry);
         }
@@ -102,17 +123,26 @@ fn read_part_by(
     })
 }
 
-/// By queries.
-fn query_part(
+/// Shows the mappings that overlap ranges and have properties, by queries. Returns whether all were shown.
+fn query(
     names: &mut Buffer<u8>,
-    memory: &Range<usize>,
+    parts: &[(Range<usize>, u64)],
     each: &mut dyn FnMut(MapsEntry<'_>),
-) -> Result<Result<(), QueryError>, MapsError> {
+) -> Result<bool, MapsError> {
     let list = File::open(LIST)?;
     names.reserve(NAME_CAPACITY)?;
     let name = names.capacity_mut().get_mut(..NAME_CAPACITY).unwrap_or_default();
-    let shared = mapping_query::walk(&list, name, 0..usize::MAX, SHARED, each);
-    Ok(shared.and_then(|()| mapping_query::walk(&list, name, memory.clone(), 0, each)))
+    for (range, properties) in parts {
+        match mapping_query::walk(&list, name, range.clone(), *properties, each) {
+            Ok(()) => {}
+            Err(QueryError::Failed) => return Ok(false),
+            Err(QueryError::Unavailable) => {
+                TEXT_ONLY.store(true, Ordering::Relaxed);
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// Shows the mappings in a text.
@@ -303,8 +333,15 @@ mod tests {
         found
     }
 
-    /// What the list has of a region.
+    type Reading =
+        fn(&mut Buffer<u8>, &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>) -> Result<(), MapsError>;
+
+    /// What the text has of a region.
     fn listed(region: &Range<usize>) -> Vec<Facts> {
+        listed_by(read_text, region)
+    }
+
+    fn listed_by(read: Reading, region: &Range<usize>) -> Vec<Facts> {
         let (mut text, mut found) = (Buffer::new(), Vec::new());
         read(&mut text, &mut |entry| {
             if overlaps(&entry.range, region) {
@@ -317,9 +354,7 @@ mod tests {
     }
 
     fn has_queries() -> bool {
-        let mut names = Buffer::new();
-        let has =
-            query_part(&mut names, &(0..1), &mut |_| {}).expect("the list") != Err(QueryError::Unavailable);
+        let has = query(&mut Buffer::new(), &[(0..1, 0)], &mut |_| {}).expect("the list");
         if !has {
             std::eprintln!("not tested: this kernel has no queries");
         }
@@ -419,6 +454,7 @@ mod tests {
                 .collect();
             prop_assert_eq!(&part(Means::Queries, &memory, &region.0), &expected);
             prop_assert_eq!(&part(Means::Text, &memory, &region.0), &expected);
+            prop_assert_eq!(listed_by(read, &region.0), listed(&region.0));
             prop_assert!(!TEXT_ONLY.load(Ordering::Relaxed), "queries have not failed");
         }
     }
@@ -448,7 +484,34 @@ mod tests {
         region.map(5, 2, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd());
         let found = part(Means::Queries, &region.0, &region.0);
         assert_eq!(found, listed(&region.0));
+        let mut all = listed_by(read, &region.0);
+        all.sort_by_key(|entry| entry.0.start);
+        all.dedup();
+        assert_eq!(all, found, "some are shown again");
         assert!(found.iter().any(|(.., name)| name == b"/memfd:two\\012lines (deleted)"));
+    }
+
+    /// Files without a name of their own, as rings, have one inode too.
+    #[test]
+    fn shared_mappings_of_one_inode_have_a_name_each() {
+        use std::os::fd::AsRawFd;
+        let path =
+            |end: &str| std::env::temp_dir().join(std::format!("heaptoll-maps-{}{end}", std::process::id()));
+        let (one, other) = (path(""), path("-linked"));
+        std::fs::write(&one, [1; PAGE]).expect("a temporary file");
+        std::fs::hard_link(&one, &other).expect("a second name");
+        let region = Region::new();
+        for (at, path) in [(2, &one), (3, &other), (4, &one)] {
+            let file = std::fs::File::open(path).expect("the file");
+            region.map(at, 1, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd());
+        }
+        let found = listed_by(read, &region.0);
+        assert_eq!(found, listed(&region.0));
+        let [of_one, of_other] = [&one, &other].map(|path| {
+            found.iter().filter(|(.., name)| name == path.as_os_str().as_encoded_bytes()).count()
+        });
+        std::fs::remove_file(&one).and_then(|()| std::fs::remove_file(&other)).expect("the files");
+        assert_eq!((of_one, of_other), (2, 1));
     }
 
     #[test]
