@@ -1,6 +1,6 @@
 //! The kernel's query for single mappings (Linux 6.11 and later). It passes over mappings without given properties inside
 //! the kernel. To make a path costs more than a system call: so the name of a file is asked for once, where its private
-//! mappings follow each other, as those of a library do. The text has every mapping with its path.
+//! mappings follow each other, as those of a library do. The text has every mapping with its path, and takes twice the time.
 
 use core::ops::Range;
 
