@@ -54,4 +54,6 @@ pub struct Found {
     /// Bytes in old blocks, and of them those that were read since they may have been written.
     pub old: usize,
     pub reread: usize,
+    /// Bytes of pages whose first write since the last collection was recorded.
+    pub written: usize,
 }

@@ -206,7 +206,15 @@ impl Heap {
             collector.generations.marks.reserve(words).map_err(RootsError::from)?;
             self.check_young(collector, self.epoch().wrapping_add(1));
         }
-        let found = Found { live: marked, roots, markers: 1, generation: Generation::Full, old: 0, reread };
+        let found = Found {
+            live: marked,
+            roots,
+            markers: 1,
+            generation: Generation::Full,
+            old: 0,
+            reread,
+            written: 0,
+        };
         if of_full {
             self.reservation.set_marking(false);
             self.end_generation(collector, guards, &found);

@@ -30,7 +30,7 @@ impl Heap {
         self.reporter.phase(progress.number, Phase::Mark);
         assert_expensive!(self.is_unmarked(), "no block is marked when marking begins");
         assert_sound!(self.check_locked(guards));
-        let (generation, old) = self.begin_generation(collector, guards, progress);
+        let (generation, old, written) = self.begin_generation(collector, guards, progress);
         let is_young = generation == Generation::Young;
         let is_aged = generation != Generation::Unaged;
         let cached = if is_aged { self.hide_cached(guards) } else { self.mark_cached(guards, false) };
@@ -87,6 +87,7 @@ impl Heap {
             generation,
             old,
             reread: marked.reread,
+            written,
         };
         self.end_generation(collector, guards, &found);
         Ok(found)

@@ -41,8 +41,15 @@ fn of_earlier_increments_the_time_counts_that_they_had_a_processor() {
         threads: 1,
         reclaims: true,
     };
-    let found =
-        Found { live: 0, roots: 0, markers: 1, generation: Generation::Incremental, old: 0, reread: 0 };
+    let found = Found {
+        live: 0,
+        roots: 0,
+        markers: 1,
+        generation: Generation::Incremental,
+        old: 0,
+        reread: 0,
+        written: 0,
+    };
     let cycle = heap.cycle(&collector, &progress, &found, 0);
     assert_eq!(cycle.mutator_ns, 50_000);
     assert!((30_000..=34_000).contains(&cycle.mark_ns), "{}", cycle.mark_ns);
