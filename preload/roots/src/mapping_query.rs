@@ -130,6 +130,10 @@ pub fn walk(
         let Some(mut query) = ask(list, asked, at, properties)? else { return Ok(()) };
         if let Some((file, length)) = named {
             if query.is_private_of(file) {
+                assert_internal!(
+                    query.access & SHARED == 0,
+                    "the name of a file is used again for its private mappings alone"
+                );
                 query.name_length = length;
             } else if (query.start as usize) < range.end {
                 let Some(same) = ask(list, name, query.start as usize, properties)? else { return Ok(()) };

@@ -38,49 +38,7 @@ impl From<Error> for MapsError {
     }
 }
 
-/// Shows each mapping of this process, in the order of addresses. If queries fail they begin anew, so that some are shown
-/// again. `text` is scratch memory.
-///
-/// # Errors
-/// [`MapsError`]: not all were shown.
-pub fn read(
-    text: &mut Buffer<u8>,
-    each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
-) -> Result<(), MapsError> {
-    if !TEXT_ONLY.load(Ordering::Relaxed) {
-        let mut shown = Ok(());
-        let queried = query(text, &[(0..usize::MAX, 0)], &mut |entry| {
-            if shown.is_ok() {
-                shown = each(entry);
-            }
-        })?;
-        shown?;
-        if queried {
-            return Ok(());
-        }
-    }
-    read_text(text, each)
-}
-
-/// Reads the list as text.
-fn read_text(
-    text: &mut Buffer<u8>,
-    each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
-) -> Result<(), MapsError> {
-    let list = File::open(LIST)?;
-    let (mut position, is_over) = (0, Cell::new(false));
-    let source = |to: &mut [u8]| -> Result<usize, Error> {
-        let got = if is_over.get() { 0 } else { list.read_at(to, position)? };
-        position += got;
-        Ok(got)
-    };
-    split(text, source, &mut |entry| {
-        is_over.set(entry.range.start >= KERNEL);
-        each(entry)
-    })
-}
-
-/// The means by which some mappings of many are found, best first.
+/// The means by which mappings are found, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Means {
     Queries,
@@ -90,43 +48,69 @@ enum Means {
 /// The kernel was found to have no queries.
 static TEXT_ONLY: AtomicBool = AtomicBool::new(false);
 
+/// Which mappings are shown: those that overlap a range, and are shared if the properties say so.
+type Part = (Range<usize>, u64);
+
+type Visit<'a> = &'a mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>;
+
+/// Shows each mapping of this process, in the order of addresses; some again from the first on, if queries fail. `text` is
+/// scratch memory.
+///
+/// # Errors
+/// [`MapsError`]: not all were shown.
+pub fn read(text: &mut Buffer<u8>, each: Visit<'_>) -> Result<(), MapsError> {
+    read_by(means(), text, &[(0..usize::MAX, 0)], each)
+}
+
 /// Shows every mapping of this process that overlaps `memory`, in the order of addresses, and every shared one, wherever it
 /// is. One may be shown again. `text` is scratch memory.
 ///
 /// # Errors
 /// [`MapsError`]: not all were shown.
-pub fn read_part(
-    text: &mut Buffer<u8>,
-    memory: &Range<usize>,
-    each: &mut dyn FnMut(MapsEntry<'_>),
-) -> Result<(), MapsError> {
-    let means = if TEXT_ONLY.load(Ordering::Relaxed) { Means::Text } else { Means::Queries };
-    read_part_by(means, text, memory, each)
+pub fn read_part(text: &mut Buffer<u8>, memory: &Range<usize>, each: Visit<'_>) -> Result<(), MapsError> {
+    read_by(means(), text, &[(0..usize::MAX, SHARED), (memory.clone(), 0)], each)
+}
+
+fn means() -> Means {
+    if TEXT_ONLY.load(Ordering::Relaxed) { Means::Text } else { Means::Queries }
 }
 
 /// By these means, or by the text if they fail.
-fn read_part_by(
-    means: Means,
-    text: &mut Buffer<u8>,
-    memory: &Range<usize>,
-    each: &mut dyn FnMut(MapsEntry<'_>),
-) -> Result<(), MapsError> {
-    let parts = [(0..usize::MAX, SHARED), (memory.clone(), 0)];
-    if means == Means::Queries && query(text, &parts, each)? {
-        return Ok(());
-    }
-    read_text(text, &mut |entry| {
-        if !entry.private || entry.range.start < memory.end && memory.start < entry.range.end {
-            each(entry);
+fn read_by(means: Means, text: &mut Buffer<u8>, parts: &[Part], each: Visit<'_>) -> Result<(), MapsError> {
+    if means == Means::Queries {
+        let mut shown = Ok(());
+        let is_all = query(text, parts, &mut |entry| {
+            if shown.is_ok() {
+                shown = each(entry);
+            }
+        })?;
+        shown?;
+        if is_all {
+            return Ok(());
         }
-        Ok(())
+    }
+    let list = File::open(LIST)?;
+    let (mut position, is_over) = (0, Cell::new(false));
+    let source = |to: &mut [u8]| -> Result<usize, Error> {
+        let got = if is_over.get() { 0 } else { list.read_at(to, position)? };
+        position += got;
+        Ok(got)
+    };
+    split(text, source, &mut |entry| {
+        is_over.set(entry.range.start >= KERNEL);
+        let is_in = |(range, properties): &Part| {
+            (*properties != SHARED || !entry.private)
+                && entry.range.start < range.end
+                && range.start < entry.range.end
+        };
+        if parts.iter().any(is_in) { each(entry) } else { Ok(()) }
     })
 }
 
 /// Shows the mappings that overlap ranges and have properties, by queries. Returns whether all were shown.
 fn query(
     names: &mut Buffer<u8>,
-    parts: &[(Range<usize>, u64)],
+    parts: &[Part],
     each: &mut dyn FnMut(MapsEntry<'_>),
 ) -> Result<bool, MapsError> {
     let list = File::open(LIST)?;
@@ -321,10 +305,12 @@ mod tests {
     /// What is shown for some memory by these means, of what lies in `region`: other tests change the rest meanwhile.
     fn part(means: Means, memory: &Range<usize>, region: &Range<usize>) -> Vec<Facts> {
         let (mut text, mut found) = (Buffer::new(), Vec::new());
-        read_part_by(means, &mut text, memory, &mut |entry| {
+        let parts = [(0..usize::MAX, SHARED), (memory.clone(), 0)];
+        read_by(means, &mut text, &parts, &mut |entry| {
             if overlaps(&entry.range, region) {
                 found.push(facts(&entry));
             }
+            Ok(())
         })
         .expect("the list");
         // A mapping may be shown again, and shared ones in any order.
@@ -333,17 +319,15 @@ mod tests {
         found
     }
 
-    type Reading =
-        fn(&mut Buffer<u8>, &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>) -> Result<(), MapsError>;
-
     /// What the text has of a region.
     fn listed(region: &Range<usize>) -> Vec<Facts> {
-        listed_by(read_text, region)
+        listed_by(Means::Text, region)
     }
 
-    fn listed_by(read: Reading, region: &Range<usize>) -> Vec<Facts> {
+    /// In the order in which they are shown.
+    fn listed_by(means: Means, region: &Range<usize>) -> Vec<Facts> {
         let (mut text, mut found) = (Buffer::new(), Vec::new());
-        read(&mut text, &mut |entry| {
+        read_by(means, &mut text, &[(0..usize::MAX, 0)], &mut |entry| {
             if overlaps(&entry.range, region) {
                 found.push(facts(&entry));
             }
@@ -454,7 +438,7 @@ mod tests {
                 .collect();
             prop_assert_eq!(&part(Means::Queries, &memory, &region.0), &expected);
             prop_assert_eq!(&part(Means::Text, &memory, &region.0), &expected);
-            prop_assert_eq!(listed_by(read, &region.0), listed(&region.0));
+            prop_assert_eq!(listed_by(Means::Queries, &region.0), listed(&region.0));
             prop_assert!(!TEXT_ONLY.load(Ordering::Relaxed), "queries have not failed");
         }
     }
@@ -484,7 +468,7 @@ mod tests {
         region.map(5, 2, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd());
         let found = part(Means::Queries, &region.0, &region.0);
         assert_eq!(found, listed(&region.0));
-        let mut all = listed_by(read, &region.0);
+        let mut all = listed_by(Means::Queries, &region.0);
         all.sort_by_key(|entry| entry.0.start);
         all.dedup();
         assert_eq!(all, found, "some are shown again");
@@ -501,11 +485,12 @@ mod tests {
         std::fs::write(&one, [1; PAGE]).expect("a temporary file");
         std::fs::hard_link(&one, &other).expect("a second name");
         let region = Region::new();
-        for (at, path) in [(2, &one), (3, &other), (4, &one)] {
+        let (private, shared) = (libc::MAP_PRIVATE, libc::MAP_SHARED);
+        for (at, path, kind) in [(2, &one, private), (3, &other, shared), (4, &one, shared)] {
             let file = std::fs::File::open(path).expect("the file");
-            region.map(at, 1, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd());
+            region.map(at, 1, libc::PROT_READ, kind, file.as_raw_fd());
         }
-        let found = listed_by(read, &region.0);
+        let found = listed_by(Means::Queries, &region.0);
         assert_eq!(found, listed(&region.0));
         let [of_one, of_other] = [&one, &other].map(|path| {
             found.iter().filter(|(.., name)| name == path.as_os_str().as_encoded_bytes()).count()
