@@ -91,7 +91,7 @@ impl Query {
 
 /// The mapping at an address, or the next one, that has the properties; its name too, unless that has no space. `None`: there
 /// is none.
-fn ask(list: &File, name: &mut [u8], address: usize, properties: u64) -> Result<Option<Query>, QueryError> {
+fn find(list: &File, name: &mut [u8], address: usize, properties: u64) -> Result<Option<Query>, QueryError> {
     let mut query = Query {
         size: size_of::<Query>() as u64,
         flags: COVERING_OR_NEXT | properties,
@@ -126,8 +126,8 @@ pub fn walk(
     let mut named = None;
     while at < range.end {
         // A name that is not known is needed in any case.
-        let asked = if named.is_some() { &mut [] } else { &mut *name };
-        let Some(mut query) = ask(list, asked, at, properties)? else { return Ok(()) };
+        let space = if named.is_some() { &mut [] } else { &mut *name };
+        let Some(mut query) = find(list, space, at, properties)? else { return Ok(()) };
         if let Some((file, length)) = named {
             if query.is_private_of(file) {
                 assert_internal!(
@@ -136,7 +136,9 @@ pub fn walk(
                 );
                 query.name_length = length;
             } else if (query.start as usize) < range.end {
-                let Some(same) = ask(list, name, query.start as usize, properties)? else { return Ok(()) };
+                let Some(same) = find(list, name, query.start as usize, properties)? else {
+                    return Ok(());
+                };
                 query = same;
             }
         }
