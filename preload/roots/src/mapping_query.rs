@@ -1,6 +1,6 @@
 //! The kernel's query for single mappings (Linux 6.11 and later). It passes over mappings without given properties inside
-//! the kernel, and their paths are not made: for few mappings of many that is cheaper than the text of all. For all of
-//! them it is not: a system call each costs as much as a line.
+//! the kernel. To make a path costs more than a system call: so the name of a file is asked for once, where its private
+//! mappings follow each other, as those of a library do. The text has every mapping with its path, and takes twice the time.
 
 use core::ops::Range;
 
@@ -61,6 +61,20 @@ pub enum QueryError {
 }
 
 impl Query {
+    fn file(&self) -> (usize, usize) {
+        ((self.device_major as usize) << 32 | self.device_minor as usize, self.inode as usize)
+    }
+
+    /// The file of a private mapping that another one of it may follow: what can be written is a library's last. Shared ones of
+    /// one file may have names that differ: rings have one inode with all that the kernel gives no file.
+    fn continued_file(&self) -> Option<(usize, usize)> {
+        (self.access & (SHARED | WRITABLE) == 0 && self.inode != 0).then(|| self.file())
+    }
+
+    fn is_private_of(&self, file: (usize, usize)) -> bool {
+        self.access & SHARED == 0 && self.file() == file
+    }
+
     fn entry<'a>(&self, name: &'a [u8]) -> MapsEntry<'a> {
         MapsEntry {
             range: self.start as usize..self.end as usize,
@@ -69,9 +83,29 @@ impl Query {
             executable: self.access & EXECUTABLE != 0,
             private: self.access & SHARED == 0,
             offset: self.offset as usize,
-            file: ((self.device_major as usize) << 32 | self.device_minor as usize, self.inode as usize),
+            file: self.file(),
             name,
         }
+    }
+}
+
+/// The mapping at an address, or the next one, that has the properties; its name too, unless that has no space. `None`: there
+/// is none.
+fn find(list: &File, name: &mut [u8], address: usize, properties: u64) -> Result<Option<Query>, QueryError> {
+    let mut query = Query {
+        size: size_of::<Query>() as u64,
+        flags: COVERING_OR_NEXT | properties,
+        address: address as u64,
+        name: if name.is_empty() { 0 } else { name.as_mut_ptr() as u64 },
+        name_length: name.len() as u32,
+        ..Query::default()
+    };
+    // SAFETY: the request takes this structure; the kernel writes at most `name_length` bytes to `name`.
+    match unsafe { list.control(QUERY, &mut query) } {
+        Ok(_) => Ok(Some(query)),
+        Err(Error(libc::ENOENT)) => Ok(None),
+        Err(Error(libc::ENAMETOOLONG | libc::EINTR | libc::ENOMEM)) => Err(QueryError::Failed),
+        Err(_) => Err(QueryError::Unavailable),
     }
 }
 
@@ -88,22 +122,27 @@ pub fn walk(
     each: &mut dyn FnMut(MapsEntry<'_>),
 ) -> Result<(), QueryError> {
     let mut at = range.start;
+    // The file whose name `name` has, and the name's length with its zero byte, where the next mapping may be of that file.
+    let mut named = None;
     while at < range.end {
-        let mut query = Query {
-            size: size_of::<Query>() as u64,
-            flags: COVERING_OR_NEXT | properties,
-            address: at as u64,
-            name: name.as_mut_ptr() as u64,
-            name_length: name.len() as u32,
-            ..Query::default()
-        };
-        // SAFETY: the request takes this structure; the kernel writes at most `name_length` bytes to `name`.
-        match unsafe { list.control(QUERY, &mut query) } {
-            Ok(_) => {}
-            Err(Error(libc::ENOENT)) => return Ok(()),
-            Err(Error(libc::ENAMETOOLONG | libc::EINTR | libc::ENOMEM)) => return Err(QueryError::Failed),
-            Err(_) => return Err(QueryError::Unavailable),
+        // A name that is not known is needed in any case.
+        let space = if named.is_some() { &mut [] } else { &mut *name };
+        let Some(mut query) = find(list, space, at, properties)? else { return Ok(()) };
+        if let Some((file, length)) = named {
+            if query.is_private_of(file) {
+                assert_internal!(
+                    query.access & SHARED == 0,
+                    "the name of a file is used again for its private mappings alone"
+                );
+                query.name_length = length;
+            } else if (query.start as usize) < range.end {
+                let Some(same) = find(list, name, query.start as usize, properties)? else {
+                    return Ok(());
+                };
+                query = same;
+            }
         }
+        named = query.continued_file().map(|file| (file, query.name_length));
         let (start, end) = (query.start as usize, query.end as usize);
         if start >= range.end {
             return Ok(());
@@ -113,15 +152,15 @@ pub fn walk(
         }
         // Without the zero byte; a mapping without a name has none.
         let length = (query.name_length as usize).saturating_sub(1);
-        let name = name.get(..length).ok_or(QueryError::Failed)?;
-        if name.contains(&b'\n') {
+        let found = name.get(..length).ok_or(QueryError::Failed)?;
+        if found.contains(&b'\n') {
             return Err(QueryError::Failed);
         }
         assert_internal!(
             query.access & properties == properties,
             "a mapping that is found has the properties that were requested"
         );
-        each(query.entry(name));
+        each(query.entry(found));
         at = end;
     }
     Ok(())

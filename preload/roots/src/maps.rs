@@ -1,5 +1,5 @@
-//! The list of the process's mappings, read as text a piece at a time; or, where few of them matter, by queries for
-//! these, if the kernel has such (Linux 6.11 and later).
+//! The list of the process's mappings, by a query for each if the kernel has such (Linux 6.11 and later), or read as text a
+//! piece at a time.
 
 use core::cell::Cell;
 use core::ffi::CStr;
@@ -38,25 +38,7 @@ impl From<Error> for MapsError {
     }
 }
 
-/// Reads the list of this process and shows each mapping, in the order of addresses. `text` is scratch memory.
-pub fn read(
-    text: &mut Buffer<u8>,
-    each: &mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>,
-) -> Result<(), MapsError> {
-    let list = File::open(LIST)?;
-    let (mut position, is_over) = (0, Cell::new(false));
-    let source = |to: &mut [u8]| -> Result<usize, Error> {
-        let got = if is_over.get() { 0 } else { list.read_at(to, position)? };
-        position += got;
-        Ok(got)
-    };
-    split(text, source, &mut |entry| {
-        is_over.set(entry.range.start >= KERNEL);
-        each(entry)
-    })
-}
-
-/// The means by which some mappings of many are found, best first.
+/// The means by which mappings are found, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Means {
     Queries,
@@ -66,53 +48,85 @@ enum Means {
 /// The kernel was found to have no queries.
 static TEXT_ONLY: AtomicBool = AtomicBool::new(false);
 
+/// Which mappings are shown: those that overlap a range, and are shared if the properties say so.
+type Part = (Range<usize>, u64);
+
+type Visit<'a> = &'a mut dyn FnMut(MapsEntry<'_>) -> Result<(), NoMemory>;
+
+/// Shows each mapping of this process, in the order of addresses; some again from the first on, if queries fail. `text` is
+/// scratch memory.
+///
+/// # Errors
+/// [`MapsError`]: not all were shown.
+pub fn read(text: &mut Buffer<u8>, each: Visit<'_>) -> Result<(), MapsError> {
+    read_by(means(), text, &[(0..usize::MAX, 0)], each)
+}
+
 /// Shows every mapping of this process that overlaps `memory`, in the order of addresses, and every shared one, wherever it
 /// is. One may be shown again. `text` is scratch memory.
 ///
 /// # Errors
 /// [`MapsError`]: not all were shown.
-pub fn read_part(
-    text: &mut Buffer<u8>,
-    memory: &Range<usize>,
-    each: &mut dyn FnMut(MapsEntry<'_>),
-) -> Result<(), MapsError> {
-    let means = if TEXT_ONLY.load(Ordering::Relaxed) { Means::Text } else { Means::Queries };
-    read_part_by(means, text, memory, each)
+pub fn read_part(text: &mut Buffer<u8>, memory: &Range<usize>, each: Visit<'_>) -> Result<(), MapsError> {
+    read_by(means(), text, &[(0..usize::MAX, SHARED), (memory.clone(), 0)], each)
+}
+
+fn means() -> Means {
+    if TEXT_ONLY.load(Ordering::Relaxed) { Means::Text } else { Means::Queries }
 }
 
 /// By these means, or by the text if they fail.
-fn read_part_by(
-    means: Means,
-    text: &mut Buffer<u8>,
-    memory: &Range<usize>,
-    each: &mut dyn FnMut(MapsEntry<'_>),
-) -> Result<(), MapsError> {
+fn read_by(means: Means, text: &mut Buffer<u8>, parts: &[Part], each: Visit<'_>) -> Result<(), MapsError> {
     if means == Means::Queries {
-        match query_part(text, memory, each)? {
-            Ok(()) => return Ok(()),
-            Err(QueryError::Failed) => {}
-            Err(QueryError::Unavailable) => TEXT_ONLY.store(true, Ordering::Relaxed),
+        let mut shown = Ok(());
+        let is_all = query(text, parts, &mut |entry| {
+            if shown.is_ok() {
+                shown = each(entry);
+            }
+        })?;
+        shown?;
+        if is_all {
+            return Ok(());
         }
     }
-    read(text, &mut |entry| {
-        if !entry.private || entry.range.start < memory.end && memory.start < entry.range.end {
-            each(entry);
-        }
-        Ok(())
+    let list = File::open(LIST)?;
+    let (mut position, is_over) = (0, Cell::new(false));
+    let source = |to: &mut [u8]| -> Result<usize, Error> {
+        let got = if is_over.get() { 0 } else { list.read_at(to, position)? };
+        position += got;
+        Ok(got)
+    };
+    split(text, source, &mut |entry| {
+        is_over.set(entry.range.start >= KERNEL);
+        let is_in = |(range, properties): &Part| {
+            (*properties != SHARED || !entry.private)
+                && entry.range.start < range.end
+                && range.start < entry.range.end
+        };
+        if parts.iter().any(is_in) { each(entry) } else { Ok(()) }
     })
 }
 
-/// By queries.
-fn query_part(
+/// Shows the mappings that overlap ranges and have properties, by queries. Returns whether all were shown.
+fn query(
     names: &mut Buffer<u8>,
-    memory: &Range<usize>,
+    parts: &[Part],
     each: &mut dyn FnMut(MapsEntry<'_>),
-) -> Result<Result<(), QueryError>, MapsError> {
+) -> Result<bool, MapsError> {
     let list = File::open(LIST)?;
     names.reserve(NAME_CAPACITY)?;
     let name = names.capacity_mut().get_mut(..NAME_CAPACITY).unwrap_or_default();
-    let shared = mapping_query::walk(&list, name, 0..usize::MAX, SHARED, each);
-    Ok(shared.and_then(|()| mapping_query::walk(&list, name, memory.clone(), 0, each)))
+    for (range, properties) in parts {
+        match mapping_query::walk(&list, name, range.clone(), *properties, each) {
+            Ok(()) => {}
+            Err(QueryError::Failed) => return Ok(false),
+            Err(QueryError::Unavailable) => {
+                TEXT_ONLY.store(true, Ordering::Relaxed);
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// Shows the mappings in a text.
@@ -291,10 +305,12 @@ mod tests {
     /// What is shown for some memory by these means, of what lies in `region`: other tests change the rest meanwhile.
     fn part(means: Means, memory: &Range<usize>, region: &Range<usize>) -> Vec<Facts> {
         let (mut text, mut found) = (Buffer::new(), Vec::new());
-        read_part_by(means, &mut text, memory, &mut |entry| {
+        let parts = [(0..usize::MAX, SHARED), (memory.clone(), 0)];
+        read_by(means, &mut text, &parts, &mut |entry| {
             if overlaps(&entry.range, region) {
                 found.push(facts(&entry));
             }
+            Ok(())
         })
         .expect("the list");
         // A mapping may be shown again, and shared ones in any order.
@@ -303,10 +319,15 @@ mod tests {
         found
     }
 
-    /// What the list has of a region.
+    /// What the text has of a region.
     fn listed(region: &Range<usize>) -> Vec<Facts> {
+        listed_by(Means::Text, region)
+    }
+
+    /// In the order in which they are shown.
+    fn listed_by(means: Means, region: &Range<usize>) -> Vec<Facts> {
         let (mut text, mut found) = (Buffer::new(), Vec::new());
-        read(&mut text, &mut |entry| {
+        read_by(means, &mut text, &[(0..usize::MAX, 0)], &mut |entry| {
             if overlaps(&entry.range, region) {
                 found.push(facts(&entry));
             }
@@ -317,9 +338,7 @@ mod tests {
     }
 
     fn has_queries() -> bool {
-        let mut names = Buffer::new();
-        let has =
-            query_part(&mut names, &(0..1), &mut |_| {}).expect("the list") != Err(QueryError::Unavailable);
+        let has = query(&mut Buffer::new(), &[(0..1, 0)], &mut |_| {}).expect("the list");
         if !has {
             std::eprintln!("not tested: this kernel has no queries");
         }
@@ -419,6 +438,7 @@ mod tests {
                 .collect();
             prop_assert_eq!(&part(Means::Queries, &memory, &region.0), &expected);
             prop_assert_eq!(&part(Means::Text, &memory, &region.0), &expected);
+            prop_assert_eq!(listed_by(Means::Queries, &region.0), listed(&region.0));
             prop_assert!(!TEXT_ONLY.load(Ordering::Relaxed), "queries have not failed");
         }
     }
@@ -448,7 +468,35 @@ mod tests {
         region.map(5, 2, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd());
         let found = part(Means::Queries, &region.0, &region.0);
         assert_eq!(found, listed(&region.0));
+        let mut all = listed_by(Means::Queries, &region.0);
+        all.sort_by_key(|entry| entry.0.start);
+        all.dedup();
+        assert_eq!(all, found, "some are shown again");
         assert!(found.iter().any(|(.., name)| name == b"/memfd:two\\012lines (deleted)"));
+    }
+
+    /// Files without a name of their own, as rings, have one inode too.
+    #[test]
+    fn shared_mappings_of_one_inode_have_a_name_each() {
+        use std::os::fd::AsRawFd;
+        let path =
+            |end: &str| std::env::temp_dir().join(std::format!("heaptoll-maps-{}{end}", std::process::id()));
+        let (one, other) = (path(""), path("-linked"));
+        std::fs::write(&one, [1; PAGE]).expect("a temporary file");
+        std::fs::hard_link(&one, &other).expect("a second name");
+        let region = Region::new();
+        let (private, shared) = (libc::MAP_PRIVATE, libc::MAP_SHARED);
+        for (at, path, kind) in [(2, &one, private), (3, &other, shared), (4, &one, shared)] {
+            let file = std::fs::File::open(path).expect("the file");
+            region.map(at, 1, libc::PROT_READ, kind, file.as_raw_fd());
+        }
+        let found = listed_by(Means::Queries, &region.0);
+        assert_eq!(found, listed(&region.0));
+        let [of_one, of_other] = [&one, &other].map(|path| {
+            found.iter().filter(|(.., name)| name == path.as_os_str().as_encoded_bytes()).count()
+        });
+        std::fs::remove_file(&one).and_then(|()| std::fs::remove_file(&other)).expect("the files");
+        assert_eq!((of_one, of_other), (2, 1));
     }
 
     #[test]

@@ -316,6 +316,7 @@ fn survey(text: &mut Buffer<u8>, memory: &Range<usize>) -> Result<(), Untracked>
             fits &= plain && line.range.start <= at;
             at = at.max(line.range.end);
         }
+        Ok(())
     })?;
     if pinned || descriptors::has_ring(text)? {
         return Err(Untracked::Pinned);

@@ -259,10 +259,11 @@ impl Generations {
         self.aged = true;
     }
 
-    /// After a young collection that has read so many bytes of `old` ones.
-    pub fn on_young(&mut self, old: usize, read: usize) {
+    /// After a young collection that has read so many bytes of `old` ones. The first write to a page, of `written` bytes of
+    /// pages, has taken as long as reading it does.
+    pub fn on_young(&mut self, old: usize, read: usize, written: usize) {
         self.aged = true;
-        if read > old / 2 && old >= LIVE_MIN && !self.check {
+        if read + written > old / 2 && old >= LIVE_MIN && !self.check {
             // The program writes everywhere: reading all costs no more, and writes cost less without records.
             self.back_off();
         } else {

@@ -158,7 +158,9 @@ impl Policy {
             return every;
         }
         let wanted = match self.rule {
-            Rule::Proportional | Rule::MemBalancer => self.min_headroom,
+            // What a collection costs is not known yet: as if it demanded most. Many processes end before.
+            Rule::Proportional => self.min_headroom.saturating_add(self.cost_headroom),
+            Rule::MemBalancer => self.min_headroom,
             Rule::Fixed => MOST,
             Rule::Zorn1992 => ZORN_START,
         };

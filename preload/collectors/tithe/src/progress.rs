@@ -54,6 +54,8 @@ pub struct Found {
     /// Bytes in old blocks, and of them those that were read since they may have been written.
     pub old: usize,
     pub reread: usize,
+    /// Bytes of pages whose first write since the last collection was recorded.
+    pub written: usize,
     /// Mode `guard`: what became of freed blocks.
     pub guarded: Option<Guarded>,
 }

@@ -28,13 +28,14 @@ impl Heap {
     }
 
     /// Chooses what the collection reads, and finds what was written where it is young. What is chosen is what can be done:
-    /// where it is not known what was written, nothing relies on it. Also returns the bytes of old blocks, which are marked.
+    /// where it is not known what was written, nothing relies on it. Also returns the bytes of old blocks, which are marked,
+    /// and of their pages that were written.
     pub(super) fn begin_generation(
         &self,
         collector: &mut Collector,
         guards: &HeapGuards<'_>,
         progress: &Progress,
-    ) -> (Generation, usize) {
+    ) -> (Generation, usize, usize) {
         let facts = self.facts(progress.reason);
         if facts.due && collector.generations.is_sampling() {
             match self.count_samples(collector, guards) {
@@ -45,26 +46,26 @@ impl Heap {
         let chosen = collector.generations.choose(&facts);
         collector.generations.begin();
         if chosen == Generation::Unaged || facts.units == 0 {
-            return (Generation::Unaged, 0);
+            return (Generation::Unaged, 0, 0);
         }
         assert_internal!(self.reservation.has_ages(), "blocks have ages where generations are on");
         assert_internal!(progress.reclaims, "where generations are on every collection reclaims");
         if chosen == Generation::Full {
             self.reservation.keep_flags(0);
-            return (chosen, 0);
+            return (chosen, 0, 0);
         }
         if collector.generations.check
             && collector.generations.marks.reserve(facts.units * MARKS_OF_UNIT).is_err()
         {
             collector.generations.on_untracked(Untracked::NoMemory);
-            return (Generation::Unaged, 0);
+            return (Generation::Unaged, 0, 0);
         }
         match self.scan_writes(collector, guards) {
-            Ok(old) => (chosen, old),
+            Ok((old, written)) => (chosen, old, written),
             Err(cause) => {
                 self.clear_marks();
                 collector.generations.on_untracked(cause);
-                (Generation::Unaged, 0)
+                (Generation::Unaged, 0, 0)
             }
         }
     }
@@ -80,7 +81,7 @@ impl Heap {
                 let units = if increments.is_active() { increments.units } else { self.reservation.units() };
                 generations.on_full(before, found.live, units);
             }
-            _ => generations.on_young(found.old, found.reread),
+            _ => generations.on_young(found.old, found.reread, found.written),
         }
         let is_full = found.generation == Generation::Full;
         if (is_full || generations.is_sampling_due(found.live)) && !self.is_mostly_dense() {

@@ -214,6 +214,7 @@ impl Heap {
             old: 0,
             reread,
             guarded: None,
+            written: 0,
         };
         if of_full {
             self.reservation.set_marking(false);

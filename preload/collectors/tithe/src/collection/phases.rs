@@ -31,7 +31,7 @@ impl Heap {
         self.reporter.phase(progress.number, Phase::Mark);
         assert_expensive!(self.is_unmarked(), "no block is marked when marking begins");
         assert_sound!(self.check_locked(guards));
-        let (generation, old) = self.begin_generation(collector, guards, progress);
+        let (generation, old, written) = self.begin_generation(collector, guards, progress);
         let is_young = generation == Generation::Young;
         let is_aged = generation != Generation::Unaged;
         let (trace, cached) = self.prepare_blocks(guards, is_aged);
@@ -93,6 +93,7 @@ impl Heap {
             old,
             reread: marked.reread,
             guarded,
+            written,
         };
         self.end_generation(collector, guards, &found);
         Ok(found)

@@ -7,7 +7,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use heaptoll_marking::prefetch;
-use heaptoll_roots::{Untracked, WriteScan};
+use heaptoll_roots::Untracked;
 
 use crate::age::Age;
 use crate::ages::{ALL_WRITTEN, REREAD, WRITTEN, words_of};
@@ -37,25 +37,30 @@ impl Heap {
     /// Finds the pages of dense spans that were written, and has writes to them recorded again. All others are read: new
     /// blocks are written there, and the first write to a page whose writes are recorded costs more than to read the little
     /// that is old. All old blocks are marked, so that marking does not read them, and the places where blocks will be born
-    /// old. Returns the bytes of old blocks.
+    /// old. Returns the bytes of old blocks, and of the pages that were written.
     pub(super) fn scan_writes(
         &self,
         collector: &mut Collector,
         guards: &HeapGuards<'_>,
-    ) -> Result<usize, Untracked> {
+    ) -> Result<(usize, usize), Untracked> {
         let mut scan = collector.generations.tracker.scan(self.all_units(guards))?;
-        let mut bytes = 0;
+        let (mut old, mut written) = (0, 0);
         self.each_dense_run(
             &mut |first, span, age| {
-                bytes += mark_old(span, age);
+                old += mark_old(span, age);
                 if !span.dense && !is_atomic(span.span_class) {
                     self.reservation.set_flags(first, span.units, ALL_WRITTEN);
                 }
                 span.dense
             },
-            &mut |run| self.scan_units(&mut scan, run),
+            &mut |run| {
+                scan.written(self.addresses(run), &mut |pages| {
+                    written += pages.len();
+                    self.set_written(pages);
+                })
+            },
         )?;
-        Ok(bytes)
+        Ok((old, written))
     }
 
     /// What is marked is old from now on. Finds which spans are dense by the marks, and has writes to them recorded. A young
@@ -131,11 +136,6 @@ impl Heap {
         });
         outcome?;
         if run.is_empty() { Ok(()) } else { visit(run) }
-    }
-
-    /// Finds the pages of some units that were written.
-    fn scan_units(&self, scan: &mut WriteScan<'_>, units: Range<UnitIndex>) -> Result<(), Untracked> {
-        scan.written(self.addresses(units), &mut |pages| self.set_written(pages))
     }
 
     /// Sets the flags of pages that were written.

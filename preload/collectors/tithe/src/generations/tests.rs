@@ -142,14 +142,25 @@ fn a_program_that_writes_everywhere_has_ever_fewer_young_collections() {
     let mut generations = after_full(10 << 20);
     let mut runs = std::vec::Vec::new();
     for _ in 0..7 {
-        generations.on_young(9 << 20, 7 << 20);
+        generations.on_young(9 << 20, 7 << 20, 0);
         runs.push(forecast(&mut generations, 16, 0));
         assert_eq!(generations.choose(&DUE), Generation::Full);
         generations.on_full(10 << 20, 10 << 20, 1000);
     }
     assert_eq!(runs, [1, 2, 4, 8, 16, 32, 32]);
-    generations.on_young(9 << 20, 4 << 20);
+    generations.on_young(9 << 20, 4 << 20, 0);
     assert_eq!(generations.choose(&DUE), Generation::Young);
+}
+
+#[test]
+fn a_first_write_to_a_page_counts_as_reading_it() {
+    for (read, written, chosen) in
+        [(3, 1, Generation::Young), (3, 2, Generation::Unaged), (0, 5, Generation::Unaged)]
+    {
+        let mut generations = after_full(10 << 20);
+        generations.on_young(9 << 20, read << 20, written << 20);
+        assert_eq!(generations.choose(&DUE), chosen, "{read} MB read, {written} MB written");
+    }
 }
 
 #[test]

@@ -77,6 +77,17 @@ struct Run {
 }
 
 fn run(policy: &mut Policy, mode: Mode, total: usize, live: impl Fn(usize) -> usize) -> Run {
+    run_at_cost(policy, mode, total, live, |found| found as u64)
+}
+
+/// The same where a collection takes so many ns.
+fn run_at_cost(
+    policy: &mut Policy,
+    mode: Mode,
+    total: usize,
+    live: impl Fn(usize) -> usize,
+    cost: impl Fn(usize) -> u64,
+) -> Run {
     let mut run = Run { collections: 0, peak: 0 };
     let (mut allocated, mut kept, mut budget) = (0, 0, policy.first());
     while allocated < total {
@@ -91,7 +102,7 @@ fn run(policy: &mut Policy, mode: Mode, total: usize, live: impl Fn(usize) -> us
             live: found,
             allocated: step,
             roots: 0,
-            mark_ns: found as u64,
+            mark_ns: cost(found),
             stop_ns: 0,
             mutator_ns: step as u64,
             reclaimed: kept + step - found,
@@ -222,7 +233,10 @@ fn in_mode_guard_the_budget_grows_only_where_threads_wait_to_stop() {
 
 #[test]
 fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
-    let policy = || policy(|settings| (settings.min_headroom, settings.cost_headroom) = (LEAST, MIB));
+    let policy = || Policy {
+        budget: LEAST,
+        ..policy(|settings| (settings.min_headroom, settings.cost_headroom) = (LEAST, MIB))
+    };
     // 60 us are 6 % of a millisecond, in which the program allocates so much.
     let empty = |allocated| Cycle {
         allocated,
@@ -250,17 +264,36 @@ fn the_budget_of_a_small_heap_follows_the_cost_of_a_collection_up_to_a_bound() {
 
 #[test]
 fn a_heap_that_grows_is_collected_at_the_same_sizes_whatever_its_first_collections_cost() {
-    let run = |cost_headroom, live: fn(usize) -> usize| {
-        let change = |settings: &mut Settings| {
-            (settings.min_headroom, settings.cost_headroom) = (LEAST, cost_headroom);
-        };
-        run(&mut policy(change), Mode::Collect, 64 * MIB, live)
+    let run = |live: fn(usize) -> usize, cost: fn(usize) -> u64| {
+        let mut policy = policy(|settings| (settings.min_headroom, settings.cost_headroom) = (LEAST, MIB));
+        let Run { collections, peak } = run_at_cost(&mut policy, Mode::Collect, 64 * MIB, live, cost);
+        (collections, peak)
     };
-    let outcome = |Run { collections, peak }| (collections, peak);
+    let some = |found: usize| found as u64 / 10;
     let grows = |allocated: usize| allocated / 2;
-    assert_eq!(outcome(run(MIB, grows)), outcome(run(0, grows)));
+    assert_eq!(run(grows, |_| 0), run(grows, some));
     let steady = |allocated: usize| allocated.min(MIB / 4);
-    assert!(run(MIB, steady).collections < run(0, steady).collections / 2);
+    assert!(run(steady, some).0 < run(steady, |_| 0).0 * 2 / 3);
+}
+
+#[test]
+fn the_first_collection_comes_where_the_cost_of_one_would_demand_it_at_most() {
+    let first = |change: fn(&mut Settings)| {
+        let settings = &mut Settings { min_headroom: LEAST, cost_headroom: MIB, ..Settings::new() };
+        change(settings);
+        let mut policy = Policy::new();
+        policy.configure(settings);
+        policy.first()
+    };
+    assert_eq!(first(|_| ()), LEAST + MIB);
+    assert_eq!(first(|settings| settings.cost_headroom = usize::MAX), MOST);
+    assert_eq!(
+        first(|settings| settings.cost_headroom = 0),
+        LEAST,
+        "a headroom that is set is used as it is"
+    );
+    assert_eq!(first(|settings| settings.max_heap = Some(MIB)), MIB);
+    assert_eq!(first(|settings| settings.rule = Rule::MemBalancer), LEAST);
 }
 
 #[test]

@@ -49,6 +49,7 @@ fn of_earlier_increments_the_time_counts_that_they_had_a_processor() {
         old: 0,
         reread: 0,
         guarded: None,
+        written: 0,
     };
     let cycle = heap.cycle(&collector, &progress, &found, 0);
     assert_eq!(cycle.mutator_ns, 50_000);

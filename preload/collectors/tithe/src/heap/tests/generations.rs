@@ -267,6 +267,32 @@ fn pages_that_the_program_has_replaced_are_read() {
     fixture.audit();
 }
 
+/// Of each such page the first write and the reading take as long as two pages.
+#[test]
+fn a_program_that_writes_to_two_fifths_of_its_old_pages_has_no_more_young_collections() {
+    let fixture = HeapFixture::with(&Settings { check_young: false, ..settings(Mode::Collect) }, 1);
+    let bytes = 4 << 20;
+    let roots = std::boxed::Box::new([fixture.allocate_clear(bytes, false)]);
+    fixture.add_roots(&roots[..]);
+    let write = |pages: usize| (0..pages).for_each(|page| set_word(roots[0] + page * PAGE, 1));
+    let collect = |expected: &str| {
+        assert_eq!(fixture.heap.collect(Reason::Budget), Ok(()), "{expected}");
+        !fixture.heap.collector.lock().generations.is_backing_off()
+    };
+    for kind in ["samples pages", "full", "young"] {
+        collect(kind);
+    }
+    if !fixture.is_tracked() {
+        return;
+    }
+    assert!(fixture.heap.collector.lock().generations.is_aged());
+    write(bytes / PAGE / 5);
+    assert!(collect("young"), "a fifth twice is less than half");
+    write(bytes / PAGE * 2 / 5);
+    assert!(!collect("young"), "two fifths twice are more");
+    fixture.audit();
+}
+
 /// A word of an old block equals an address to which the heap grows much later.
 #[test]
 fn a_heap_that_has_grown_beyond_what_was_recorded_is_read_whole() {
