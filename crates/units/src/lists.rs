@@ -1,6 +1,6 @@
-//! Lists whose order is that of the first places of what is in them: few names, so that a search through all is fast.
+//! Lists without repeats, in the order in which values first came. They hold few names, so a search through all is fast.
 
-/// Each value once, in the order of their first places.
+/// Each value once, in the order in which it first came.
 pub fn each_once<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for one in all {

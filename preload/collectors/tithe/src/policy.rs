@@ -24,7 +24,7 @@ pub const CHEAP: u64 = 8;
 /// Mode `collect`: the budget is so large that the cheapest collection so far takes this share of the time that the program
 /// needs to allocate it, percent.
 const FIXED_SHARE: u128 = 6;
-/// Mode `collect`: a heap grows where its live bytes have grown by more than this part of them, and of what was allocated.
+/// Mode `collect`: a heap grows if its live bytes grew by more than one part in so many, of them and of what was allocated.
 const GROWING: usize = 8;
 /// Mode `collect`: the bound on what the cost of a collection demands grows with so many processors at most.
 const PROCESSORS_MAX: usize = 8;

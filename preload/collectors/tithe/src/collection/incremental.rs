@@ -1,5 +1,6 @@
-//! Incremental collections, for `TITHE_PAUSE` and for long full collections where there are generations: marking in increments between which the program runs on. When there is one
-//! and how long its increments are is decided by [`crate::increments`]; [`passes`](super::passes) has what they do.
+//! Incremental collections: marking in increments, between which the program runs on. `TITHE_PAUSE` asks for them, and long
+//! full collections where there are generations. [`crate::increments`] decides when there is one, and how long its
+//! increments are; [`passes`](super::passes) has what they do.
 //!
 //! Between two increments a mark states that a word which was read points to the place, or did. Where a block is taken
 //! there it is marked, and so is one that will be: what it holds was not read, so that its units are read again (as the

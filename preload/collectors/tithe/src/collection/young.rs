@@ -18,7 +18,7 @@ use crate::heap::{Heap, HeapGuards};
 use crate::span::{Span, UnitIndex};
 use crate::spans::is_dense;
 
-/// Descriptors are fetched so many units ahead of their use.
+/// Descriptors are prefetched this number of units before they are used.
 const FETCHED_AHEAD: usize = 16;
 /// Bytes of a page as the flags of units count them.
 const PAGE: usize = heaptoll_runtime::PAGE;
@@ -175,9 +175,9 @@ impl Heap {
         Ok(())
     }
 
-    /// Makes the places of blocks in caches look free while the collection marks: what is there is not the program's, so
-    /// that it is not read, and a word that points there is recorded as one that points to a free place. Returns the bytes
-    /// of those of these blocks that are not old.
+    /// Makes the places of blocks in caches look free while the collection marks. What is there is not the program's: it is
+    /// not read, and a word that points there is recorded as pointing to a free place. Returns the bytes of these blocks
+    /// that are not old.
     pub(super) fn hide_cached(&self, guards: &HeapGuards<'_>) -> usize {
         let mut bytes = 0;
         self.each_cached(guards, &mut |first, word, mask| {
