@@ -253,7 +253,7 @@ fn wrong_settings_end_a_linked_program_too() {
     let output = command.arg("blocks").env("TITHE_MODE", "lazy").output().expect("the program runs");
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("TITHE_MODE") && text.contains("hybrid, collect or explicit"), "{text}");
+    assert!(text.contains("TITHE_MODE") && text.contains("hybrid, collect, explicit or guard"), "{text}");
 }
 
 /// The names that a library exports.

@@ -52,12 +52,10 @@ impl Heap {
         if is_checked {
             roots.gathered = Some(generations.words.as_slice());
         }
-        let marked = match gathered {
-            // SAFETY: the world is stopped, or only added roots are read, in tests; `guards` are the locks, and `prepare`
-            // has returned `markers`.
-            Ok(()) => unsafe { workers.mark(markers, &self.reservation, stack, epoch, &roots) },
-            Err(error) => Err(error),
-        };
+        // SAFETY: the world is stopped, or only added roots are read, in tests; `guards` are the locks, and `prepare` has
+        // returned `markers`.
+        let marked = gathered
+            .and_then(|()| unsafe { workers.mark(markers, &self.reservation, stack, epoch, &roots) });
         let marked = match marked {
             Ok(marked) => marked,
             Err(error) => {
