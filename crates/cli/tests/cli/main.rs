@@ -19,6 +19,7 @@ mod golden;
 mod golden_files;
 mod graphs;
 mod growth;
+mod guarded_resizing;
 mod guarding;
 mod heaps;
 mod importing;

@@ -37,6 +37,11 @@ impl Findings {
         self.aborts.store(aborts, Relaxed);
     }
 
+    /// Whether the first ends the process.
+    pub fn aborts(&self) -> bool {
+        self.aborts.load(Relaxed)
+    }
+
     /// Reports one.
     pub fn emit(&self, line: StderrLine) {
         if self.silent.load(Relaxed) {
@@ -51,7 +56,7 @@ impl Findings {
             }
             _ => {}
         }
-        if self.aborts.load(Relaxed) {
+        if self.aborts() {
             // SAFETY: `abort` takes no pointers and does not return.
             unsafe { libc::abort() };
         }

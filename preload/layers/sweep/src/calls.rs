@@ -78,8 +78,9 @@ pub fn count_requested(size: usize, single_threaded: bool) {
     }
 }
 
+/// Counts bytes, and collects if that is due.
 #[inline(always)]
-fn count(size: usize, single_threaded: bool) {
+pub fn count(size: usize, single_threaded: bool) {
     let since = if single_threaded {
         let since = SINCE.load(Relaxed).wrapping_add(size);
         SINCE.store(since, Relaxed);
@@ -184,7 +185,9 @@ fn retry(size: usize, from_manager: impl Fn(usize) -> *mut c_void) -> *mut c_voi
     let needs_pages = |used: usize| used.saturating_add(padded(size).div_ceil(4096) + 1);
     let is_limited = |used| needs_pages(used) > LIMIT_PAGES.load(Relaxed);
     // The system's limit may make every call fail: collections that found nothing just before would take all the time.
-    if is_limited(TABLES.used_pages()) || !collection::has_recently_run() {
+    // Under guard what was freed since the last is new.
+    let is_new = LAYER.guards && SINCE.load(Relaxed) >= padded(size);
+    if is_limited(TABLES.used_pages()) || is_new || !collection::has_recently_run() {
         collection::collect(Reason::Pressure);
     }
     let entry = enter();

@@ -6,6 +6,7 @@ use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use heaptoll_layer_core::sweep::held;
 use heaptoll_layer_core::sweep::policy::Policy;
 use heaptoll_layer_core::sweep::settings::Settings;
 use heaptoll_layer_core::sweep::side_tables::{Marking, Roots, Tables};
@@ -252,8 +253,9 @@ impl Collection {
         unsafe {
             tables.dead(|block, bytes| {
                 reclaimed += bytes;
-                if LAYER.guards {
-                    freed::check(block, bytes);
+                if LAYER.guards && freed::check(block, bytes) {
+                    // No thread writes now; what was written leads nowhere for the block's next owner.
+                    held::clear(block..block + bytes);
                 }
                 if dead.push(block).is_err() {
                     forward::free(block as *mut c_void);

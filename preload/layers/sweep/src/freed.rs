@@ -46,17 +46,21 @@ pub fn report_wrong(address: usize, again: &str, otherwise: &str) {
         Some(bytes) => write!(line, "{again}: the {bytes}-byte block at {address:#x}, which waits already"),
         None => write!(line, "{otherwise} what is no block: {address:#x}"),
     };
-    line.put(b"; the call is ignored");
+    if !FINDINGS.aborts() {
+        line.put(b"; the call is ignored");
+    }
     FINDINGS.emit(line);
 }
 
-/// Reports the block if it was written since it was freed.
-pub fn check(start: usize, bytes: usize) {
+/// Reports the block if it was written since it was freed; returns whether it was.
+pub fn check(start: usize, bytes: usize) -> bool {
     // SAFETY: a freed block, which the manager has not got back, is readable.
-    if let Some(change) = unsafe { held::changed(start..start + bytes) } {
+    let change = unsafe { held::changed(start..start + bytes) };
+    if let Some(change) = &change {
         REPORTER.slot().written_after_free.fetch_add(1, Relaxed);
         FINDINGS.emit(change.line(start, bytes));
     }
+    change.is_some()
 }
 
 /// A pass has found words that lead to freed blocks of so many bytes.
@@ -79,5 +83,7 @@ fn report_waiting() {
 /// The process ends: what waits is checked. No pass is under way, nor will be.
 pub fn at_end() {
     report_waiting();
-    FREED.for_each(check);
+    FREED.for_each(|start, bytes| {
+        check(start, bytes);
+    });
 }

@@ -39,7 +39,7 @@ pub fn add(block: usize) -> bool {
 
 /// Takes one out, if it is one.
 pub fn remove(block: usize) -> bool {
-    if !any() {
+    if !may_be(block) {
         return false;
     }
     let mut pinned = PINNED.lock();

@@ -59,7 +59,7 @@ pub fn start() -> bool {
     drop(collection);
     if at_fork::<Forks>() != 0 || THREAD_END.prepare().is_err() {
         family::fatal(
-            c"heaptoll: the sweep layer cannot register its hooks for fork and for the ends of threads\n",
+            c"heaptoll: a layer that reads memory cannot register its hooks for fork and for the ends of threads\n",
         );
     }
     let _ = REPORTER.slot();
