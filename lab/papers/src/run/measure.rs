@@ -95,6 +95,7 @@ impl Measure<'_> {
         };
         found.warnings.extend(why.iter().filter(|_| ending == Ending::Failed).cloned());
         found.warnings.dedup();
+        let cells = found.facts.measured.into_iter().map(|fact| Cell { step: step.id.clone(), fact });
         let ended = Ended {
             ran: Ran {
                 command: extent.repeat(),
@@ -109,12 +110,7 @@ impl Measure<'_> {
             },
             interrupted: found.ended == Some(EndCause::Interrupt),
             why,
-            cells: found
-                .facts
-                .measured
-                .into_iter()
-                .map(|fact| Cell { step: step.id.clone(), fact })
-                .collect(),
+            cells: cells.collect(),
             absent: found.facts.absent,
         };
         folder.end(&ended)?;
