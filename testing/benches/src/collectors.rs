@@ -26,7 +26,7 @@ pub enum Command {
     Curve(curve::Options),
     /// Where the CPU of each program goes, by samples of perf
     Ledger(ledger::Options),
-    /// The guard and others that hold freed memory back, next to its targets: `docs/results/guard.md`
+    /// The guard and others that hold freed memory back, next to its targets: writes docs/results/guard.md
     Guard(guard::Options),
     /// Throughput of one thread and of two
     Threads(threads::Options),

@@ -98,8 +98,8 @@ enum Subcommand {
 /// Which attacks, on what.
 #[derive(Debug, clap::Args)]
 struct Attacks {
-    /// Managers and stacks of layers by name or by path, or a group [default: all known here, and the layers quarantine
-    /// and sweep in front of glibc and of mimalloc3]
+    /// Managers and stacks of layers by name or by path, or a group [default: all known here, and the layers quarantine,
+    /// sweep and guard in front of glibc and of mimalloc3]
     #[arg(value_name = "STACK")]
     stacks: Vec<String>,
     /// Only this case; may be given several times
@@ -134,11 +134,13 @@ struct SecurityReport<'a> {
 }
 
 /// Stacks with layers that are measured by default next to the managers.
-const LAYERED: [&str; 4] = [
+const LAYERED: [&str; 6] = [
     "quarantine=1M,check=on,abort=on/glibc",
     "quarantine=1M,check=on,abort=on/mimalloc3",
     "sweep/glibc",
     "sweep/mimalloc3",
+    "guard/glibc",
+    "guard/mimalloc3",
 ];
 
 fn main() -> ExitCode {

@@ -164,7 +164,7 @@ fn kinds_are_those_of_memcheck_to_the_byte() {
     }
 }
 
-/// Two thousand call sites: one loses a block in each round. Others keep what they have, replace it, or rise at
+/// Four hundred call sites: one loses a block in each round. Others keep what they have, replace it, or rise at
 /// the start only.
 fn many_sites(leaking: usize) -> String {
     let mut text = "#include <unistd.h>\nstatic void *volatile all[400];\n".to_owned();

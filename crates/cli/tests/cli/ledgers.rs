@@ -92,7 +92,7 @@ const HOLD: &str = r#"
     }
 "#;
 
-/// Holds 20 000 blocks of 1000 bytes, written, and 64 MiB that are not, until a snapshot has been taken. To be used
+/// Holds 8,000 blocks of 1000 bytes, written, and 64 MiB that are not, until a snapshot has been taken. To be used
 /// with [`HOLD`].
 const HOLDER: &str = r#"
     static char *blocks[8000];

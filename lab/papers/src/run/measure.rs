@@ -54,19 +54,21 @@ impl Measure<'_> {
             }
             _ => planned.clone(),
         };
-        // Its figures and time from before it was stopped.
+        // Its figures from before it was stopped, and its time: that of parts is kept with them.
         let earlier = folder.ended().filter(|_| goes_on || in_parts);
         folder.begin(&planned)?;
         let extent = Extent { step, planned: &planned, seed: self.seed, catalog: self.catalog };
         let begun = Instant::now();
         let until = deadline(begun, planned.deadline_s);
         let mut found = if in_parts {
-            parts::measured(&self.heaptoll, &extent, folder, until, poll)?
+            parts::measured(&self.heaptoll, self.commit, &extent, folder, until, poll)?
         } else {
             self.one_command(&extent, folder, goes_on, until, poll)?
         };
-        let seconds =
-            begun.elapsed().as_secs_f64() + earlier.as_ref().map_or(0.0, |earlier| earlier.ran.seconds);
+        let took = begun.elapsed().as_secs_f64();
+        if !in_parts {
+            found.seconds = took + earlier.as_ref().map_or(0.0, |earlier| earlier.ran.seconds);
+        }
         self.name_managers(&extent, &mut found);
         let originals = name_kin(&mut found.facts, step);
         explain(&extent, &mut found);
@@ -81,7 +83,8 @@ impl Measure<'_> {
         if let Some(mut earlier) =
             earlier.filter(|_| ending == Ending::Cut && found.facts.measured.is_empty())
         {
-            (earlier.ran.seconds, earlier.interrupted) = (seconds, found.ended == Some(EndCause::Interrupt));
+            earlier.ran.seconds += took;
+            earlier.interrupted = found.ended == Some(EndCause::Interrupt);
             folder.end(&earlier)?;
             return Ok(earlier);
         }
@@ -92,11 +95,12 @@ impl Measure<'_> {
         };
         found.warnings.extend(why.iter().filter(|_| ending == Ending::Failed).cloned());
         found.warnings.dedup();
+        let cells = found.facts.measured.into_iter().map(|fact| Cell { step: step.id.clone(), fact });
         let ended = Ended {
             ran: Ran {
                 command: extent.repeat(),
                 precision: precision(&planned, step),
-                seconds,
+                seconds: found.seconds,
                 ending,
                 commit: self.commit.map(str::to_owned),
                 warnings: found.warnings,
@@ -106,12 +110,7 @@ impl Measure<'_> {
             },
             interrupted: found.ended == Some(EndCause::Interrupt),
             why,
-            cells: found
-                .facts
-                .measured
-                .into_iter()
-                .map(|fact| Cell { step: step.id.clone(), fact })
-                .collect(),
+            cells: cells.collect(),
             absent: found.facts.absent,
         };
         folder.end(&ended)?;

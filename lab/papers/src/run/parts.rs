@@ -24,6 +24,10 @@ pub fn has(kind: StepKind) -> bool {
 struct Kept {
     /// How: a part of another plan is another one.
     commands: Vec<String>,
+    /// The commit of the heaptoll that measured it: another one's part is measured again.
+    commit: Option<String>,
+    /// How long that took.
+    seconds: f64,
     facts: Facts,
     warnings: Vec<String>,
 }
@@ -64,11 +68,15 @@ impl Part<'_> {
 
 impl StepFigures {
     fn is_whole(&self) -> bool {
-        self.ended == Some(EndCause::Itself) && self.why.is_none() && !self.facts.measured.is_empty()
+        !self.is_stopped() && self.why.is_none() && !self.facts.measured.is_empty()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.ended.is_some_and(|cause| cause != EndCause::Itself)
     }
 
     fn add(&mut self, part: StepFigures) {
-        let StepFigures { facts, warnings, why, ended } = part;
+        let StepFigures { facts, warnings, why, ended, seconds } = part;
         self.facts.measured.extend(facts.measured);
         self.facts.absent.extend(facts.absent);
         for (all, more) in [(&mut self.warnings, warnings), (&mut self.facts.pairing, facts.pairing)] {
@@ -76,16 +84,20 @@ impl StepFigures {
             all.extend(new);
         }
         self.why = why.or(self.why.take());
-        self.ended = ended;
+        self.seconds += seconds;
+        if !self.is_stopped() {
+            self.ended = ended;
+        }
     }
 }
 
-/// Measures the parts of a step that are not kept.
+/// Measures the parts of a step that are not kept. Once one was stopped, no further ones; what is kept of them counts.
 ///
 /// # Errors
 /// heaptoll cannot be started, or files cannot be written.
 pub fn measured(
     heaptoll: &Heaptoll,
+    commit: Option<&str>,
     extent: &Extent,
     folder: &StepFolder,
     until: Option<Instant>,
@@ -99,23 +111,27 @@ pub fn measured(
         let part = Part { extent, folder, program, manager, number: at + 1 };
         let file = part.file("kept", "json");
         let commands = part.commands();
-        if let Some(kept) = read::<Kept>(&file).ok().filter(|kept| kept.commands == commands) {
-            let Kept { facts, warnings, .. } = kept;
-            all.add(StepFigures { facts, warnings, ended: Some(EndCause::Itself), why: None });
+        let is_same = |kept: &Kept| kept.commands == commands && kept.commit.as_deref() == commit;
+        if let Some(kept) = read::<Kept>(&file).ok().filter(is_same) {
+            let Kept { facts, warnings, seconds, .. } = kept;
+            all.add(StepFigures { facts, warnings, ended: Some(EndCause::Itself), why: None, seconds });
             continue;
         }
-        let found = match extent.step.kind.records() {
+        if all.is_stopped() {
+            continue;
+        }
+        let begun = Instant::now();
+        let mut found = match extent.step.kind.records() {
             true => recorded(heaptoll, &part, until, poll)?,
             false => counted(heaptoll, &part, until, poll)?,
         };
+        found.seconds = begun.elapsed().as_secs_f64();
         if found.is_whole() {
-            let StepFigures { facts, warnings, .. } = &found;
-            write(&file, &Kept { commands, facts: facts.clone(), warnings: warnings.clone() })?;
+            let (facts, warnings, commit) =
+                (found.facts.clone(), found.warnings.clone(), commit.map(str::to_owned));
+            write(&file, &Kept { commands, commit, seconds: found.seconds, facts, warnings })?;
         }
         all.add(found);
-        if all.ended != Some(EndCause::Itself) {
-            break;
-        }
     }
     Ok(all)
 }
@@ -195,9 +211,66 @@ fn add(all: &mut Facts, of_trace: Facts, program: &str, recorded_under: Option<&
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_experiment::interrupt::Interrupt;
     use heaptoll_facts::Value;
 
+    use super::super::folder::Folder;
+    use super::super::plan::Plan;
     use super::*;
+    use crate::budget::Planned;
+    use crate::definition::Step;
+
+    /// A step of two programs that Ctrl-C stops at the first one; the second's part is kept, of commit `a`.
+    fn stopped_at_the_first(commit: &str) -> StepFigures {
+        let step: Step = toml::from_str(
+            "id = 's'\nkind = 'instructions'\nprograms = ['cfrac', 'gawk']\nmanagers = ['lea']",
+        )
+        .expect("a step");
+        let planned = Planned {
+            study: "zorn1992".into(),
+            step: "s".into(),
+            programs: 2,
+            of_programs: 2,
+            managers: 1,
+            of_managers: 1,
+            repetitions: 1,
+            of_repetitions: 1,
+            size: "quick".into(),
+            seconds: 1.0,
+            deadline_s: 10.0,
+        };
+        let scratch = tempfile::tempdir().expect("a folder");
+        let made = Folder::make(Some(&scratch.path().join("kept")), &Plan::of(vec![])).expect("it is made");
+        let folder = made.step("s").expect("it is made");
+        let extent = Extent { step: &step, planned: &planned, seed: 7, catalog: None };
+        let second = Part { extent: &extent, folder: &folder, program: "gawk", manager: None, number: 2 };
+        let mut facts = Facts::default();
+        facts.of("gawk", "lea").put("instructions", None, Value::Single(4.0));
+        let commands = second.commands();
+        let kept = Kept { commands, commit: Some("a".into()), seconds: 1e9, facts, warnings: vec![] };
+        write(&second.file("kept", "json"), &kept).expect("it is kept");
+        let interrupt = Interrupt::default();
+        interrupt.set();
+        let heaptoll = Heaptoll { program: Path::new("/bin/false"), interrupt: &interrupt };
+        measured(&heaptoll, Some(commit), &extent, &folder, None, &mut || ()).expect("it runs")
+    }
+
+    /// Before, parts after a stopped one were not read, and the time that kept ones had taken was lost.
+    #[test]
+    fn what_is_kept_counts_also_after_a_part_that_was_stopped() {
+        let found = stopped_at_the_first("a");
+        let programs: Vec<&str> = found.facts.measured.iter().map(|fact| fact.program.as_str()).collect();
+        assert_eq!((programs, found.ended), (vec!["gawk"], Some(EndCause::Interrupt)));
+        assert!(found.seconds >= 1e9, "{}", found.seconds);
+    }
+
+    /// Before, it was given as a figure of the commit that resumed the step.
+    #[test]
+    fn a_part_of_another_commit_is_measured_again() {
+        let found = stopped_at_the_first("b");
+        assert_eq!((found.facts.measured.len(), found.ended), (0, Some(EndCause::Interrupt)));
+        assert!(found.seconds < 1e9, "{}", found.seconds);
+    }
 
     /// Before, the collectors of `lab replay-graph` that were refused had no reason.
     #[test]

@@ -44,6 +44,8 @@ pub struct StepFigures {
     pub why: Option<String>,
     /// Why the last command ended.
     pub ended: Option<EndCause>,
+    /// How long that took, in earlier runs too where their figures are kept.
+    pub seconds: f64,
 }
 
 impl Heaptoll<'_> {

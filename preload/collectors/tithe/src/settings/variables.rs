@@ -47,8 +47,8 @@ pub static VARIABLES: [Variable; 24] = [
         "TITHE_HEADROOM",
         "a percentage from 1 to 10000, without a sign",
         "`collect`: 48 %, up to 84 % where collections cost much; `hybrid`: 100 %; `guard`: 25 %",
-        "Allocation before the next collection, in mode `guard` bytes that wait, as a share of what the last one read; \
-         fixed if given. For `proportional` and `membalancer`."
+        "Allocation before the next collection, in mode `guard` bytes that wait (as TITHE_WAITING counts them), as a share of \
+         what the last one read; fixed if given. For `proportional` and `membalancer`."
     ),
     variable!(
         "TITHE_MIN_HEADROOM",
@@ -96,14 +96,14 @@ pub static VARIABLES: [Variable; 24] = [
         "on or off",
         "`collect`: `on`, but `off` with TITHE_PAUSE, TITHE_EVERY or a policy other than `proportional`; `hybrid`: `off`",
         "`on`: most collections are young; see below. Without Linux 6.7, and with TITHE_RECLAIM above 1 or \
-         TITHE_HEAP, all are full."
+         TITHE_HEAP, all are full. Not in mode `guard`."
     ),
     variable!(
         "TITHE_PAUSE",
         "milliseconds from 1 to 60000, with or without ms after them",
         "none",
         "Longer collections are incremental, in pauses of about this length; see below. Needs Linux 6.7. Not with \
-         TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP, TITHE_SWEEP=eager or mode `explicit`. With TITHE_GENERATIONS=on \
+         TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP, TITHE_SWEEP=eager or mode `explicit` or `guard`. With TITHE_GENERATIONS=on \
          only full collections are incremental; 100ms is the default then."
     ),
     variable!(
@@ -111,7 +111,8 @@ pub static VARIABLES: [Variable; 24] = [
         "young",
         "none",
         "For tests: marks everything after each young or incremental collection, and ends the process by SIGABRT if \
-         that missed a reachable block. Turns TITHE_GENERATIONS on, unless that or TITHE_PAUSE is set."
+         that missed a reachable block. Turns TITHE_GENERATIONS on, unless that or TITHE_PAUSE is set. Not in \
+         mode `guard`."
     ),
     variable!(
         "TITHE_MARKERS",
@@ -155,7 +156,8 @@ pub static VARIABLES: [Variable; 24] = [
         "TITHE_WAITING",
         "bytes from 1M to 64T (K, M, G and T are powers of 1024)",
         "none",
-        "Mode `guard`: freed blocks may wait up to this size; what happens there is TITHE_AT_BOUND."
+        "Mode `guard`: freed blocks may wait up to this size; what happens there is TITHE_AT_BOUND. Of a block above \
+         32 KiB an eighth counts: only addresses wait, as its pages are given back (not with TITHE_CLEAR=off)."
     ),
     variable!(
         "TITHE_AT_BOUND",
@@ -174,13 +176,19 @@ pub static VARIABLES: [Variable; 24] = [
         "TITHE_FAULT",
         "on or off",
         "`off`",
-        "Mode `guard`: `on` makes large blocks inaccessible at their free, up to 16384 at once."
+        "Mode `guard`: `on` makes large blocks inaccessible at their free, up to 16384 at once. Needs TITHE_CLEAR=on."
     ),
     variable!(
         "TITHE_REPORT",
         "log or stderr",
         "`log`",
-        "Mode `guard`: where a write to a freed block is reported; `stderr` also writes to standard error."
+        "Mode `guard`: where a write to a freed block is reported; `stderr` also writes the first one to standard \
+         error."
     ),
-    variable!("TITHE_POISON", "0 or 1", "`0`", "For tests: `1` fills reclaimed blocks with the byte 0xdf."),
+    variable!(
+        "TITHE_POISON",
+        "0 or 1",
+        "`0`",
+        "For tests: `1` fills reclaimed blocks with the byte 0xdf. Not in mode `guard`."
+    ),
 ];

@@ -102,7 +102,7 @@ impl Tables {
         self.each_of(Bitmap::marked, |mark| mark != 0 && self.reads_large, visit);
     }
 
-    /// Visits all blocks as ranges to be read, of which some may be empty, while all other threads are stopped.
+    /// Visits all blocks as ranges to be read, some of them empty, while all other threads are stopped.
     /// Neighbours lie in one range. Large blocks come last, the others in the order of addresses.
     pub fn runs(&self, mut visit: impl FnMut(Range<usize>)) {
         let mut run = 0..0;

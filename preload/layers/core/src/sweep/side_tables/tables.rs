@@ -29,7 +29,7 @@ pub struct Tables {
     /// Pages that hold a part of a block, and the most that ever did.
     pub(crate) used: Count<usize>,
     high: AtomicUsize,
-    /// Large blocks that are marked are read on. Those of which the pages were given back must not be.
+    /// Large blocks that are marked are read on; not where their pages were given back.
     pub(crate) reads_large: bool,
 }
 
