@@ -155,7 +155,8 @@ pub static VARIABLES: [Variable; 24] = [
         "TITHE_WAITING",
         "bytes from 1M to 64T (K, M, G and T are powers of 1024)",
         "none",
-        "Mode `guard`: freed blocks may wait up to this size; what happens there is TITHE_AT_BOUND."
+        "Mode `guard`: freed blocks may wait up to this size, of large ones an eighth of theirs; what happens there is \
+         TITHE_AT_BOUND."
     ),
     variable!(
         "TITHE_AT_BOUND",
@@ -174,7 +175,7 @@ pub static VARIABLES: [Variable; 24] = [
         "TITHE_FAULT",
         "on or off",
         "`off`",
-        "Mode `guard`: `on` makes large blocks inaccessible at their free, up to 16384 at once."
+        "Mode `guard`: `on` makes large blocks inaccessible at their free, up to 16384 at once. Needs TITHE_CLEAR=on."
     ),
     variable!(
         "TITHE_REPORT",
