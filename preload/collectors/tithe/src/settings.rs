@@ -383,11 +383,7 @@ fn at_bound(text: &str) -> Option<AtBound> {
 
 /// Whether late writes are reported to standard error too.
 fn report(text: &str) -> Option<bool> {
-    match text {
-        "log" => Some(false),
-        "stderr" => Some(true),
-        _ => None,
-    }
+    matches!(text, "log" | "stderr").then_some(text == "stderr")
 }
 
 /// Whether young collections are checked.
